@@ -1,0 +1,217 @@
+"""The resolved provider: what every blueprint and check sees.
+
+Frozen and complete: no optionals that stand for "not decided yet", every name a
+:class:`capsmith.safetext.SafeText`.  Made only by :mod:`capsmith.provider.resolve`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from enum import StrEnum
+from typing import Any
+
+from capsmith.contract.model import Contract
+from capsmith.safetext import (
+    DnsLabel,
+    DnsSubdomain,
+    Identifier,
+    ImageName,
+    KindName,
+    LicenceId,
+    RelativePath,
+    RepositoryUrl,
+    SeriesName,
+    VersionName,
+)
+
+Schema = Mapping[str, Any]
+"""A Kubernetes structural schema (OpenAPI v3 subset) as plain data."""
+
+
+class Role(StrEnum):
+    """What a resource is to Cluster API; the values are the contract pages' words."""
+
+    INFRA_CLUSTER = "InfraCluster"
+    INFRA_CLUSTER_TEMPLATE = "InfraClusterTemplate"
+    INFRA_MACHINE = "InfraMachine"
+    INFRA_MACHINE_TEMPLATE = "InfraMachineTemplate"
+    IDENTITY = "Identity"
+
+    @property
+    def is_template(self) -> bool:
+        """Whether resources of this role are cloned by core, never reconciled."""
+        return self.value.endswith("Template")
+
+    @property
+    def template(self) -> Role:
+        """The role of the template of this role.
+
+        Raises ValueError where there is none (identities, templates).
+        """
+        return Role(self.value + "Template")
+
+
+@dataclass(frozen=True, slots=True)
+class Field:
+    """One field of an author's kind, in Kubernetes' structural-schema vocabulary."""
+
+    name: str
+    """camelCase, as in YAML."""
+    attribute: Identifier
+    """snake_case, as in Python; never a keyword."""
+    schema: Schema
+    """Without ``required`` of its own; nested objects carry theirs as a list."""
+    required: bool
+
+
+@dataclass(frozen=True, slots=True)
+class PrinterColumn:
+    """One column of ``kubectl get``."""
+
+    name: str
+    type: str
+    json_path: str
+    priority: int = 0
+    description: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class ApiVersion:
+    """One version of the provider's API and the contract that its shape follows."""
+
+    name: VersionName
+    served: bool
+    storage: bool
+    contract: Contract
+
+
+@dataclass(frozen=True, slots=True)
+class Resource:
+    """One custom resource: a kind with everything that follows from it."""
+
+    kind: KindName
+    role: Role
+    group: DnsSubdomain
+    plural: DnsLabel
+    singular: DnsLabel
+    list_kind: KindName
+    module: Identifier
+    """Python module name: ``acme_machine``."""
+    namespaced: bool
+    short_names: tuple[DnsLabel, ...]
+    categories: tuple[DnsLabel, ...]
+    description: str
+    spec_fields: tuple[Field, ...]
+    """The author's; a template repeats those of its object."""
+    status_fields: tuple[Field, ...]
+    spec_validations: tuple[Schema, ...]
+    """``x-kubernetes-validations`` on the whole spec."""
+    printer_columns: tuple[PrinterColumn, ...]
+    """The author's own, besides the contract's."""
+    features: frozenset[str]
+    """Optional parts of the contract that are in: names as in schemas/contracts types."""
+    versions: tuple[ApiVersion, ...]
+
+    @property
+    def crd_name(self) -> DnsSubdomain:
+        """``<plural>.<group>`` (CRD-02)."""
+        return DnsSubdomain(f"{self.plural}.{self.group}")
+
+    @property
+    def storage_version(self) -> ApiVersion:
+        """The version that etcd holds."""
+        return next(version for version in self.versions if version.storage)
+
+    @property
+    def finalizer(self) -> DnsSubdomain:
+        """``<kind>.<group>``, lower case (IC-21); printed with the group's slash form."""
+        return DnsSubdomain(f"{self.singular}.{self.group}")
+
+
+@dataclass(frozen=True, slots=True)
+class PolicyRule:
+    """One RBAC rule that the author's infrastructure code needs beyond the contract."""
+
+    api_groups: tuple[str, ...]
+    resources: tuple[str, ...]
+    verbs: tuple[str, ...]
+    resource_names: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class Credentials:
+    """The identity kind and the keys that its Secret must hold."""
+
+    kind: KindName
+    keys: tuple[str, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Release:
+    """A release series and its contract (CC-05)."""
+
+    series: SeriesName
+    major: int
+    minor: int
+    contract: str
+
+
+@dataclass(frozen=True, slots=True)
+class Component:
+    """What clusterctl installs as one provider: one components file, one namespace, one manager.
+
+    A repository with infrastructure and bootstrap has two.
+    """
+
+    type: DnsLabel
+    """``infrastructure``."""
+    label: DnsLabel
+    """Manifest label (CC-51): ``infrastructure-acme``."""
+    components_file: RelativePath
+    """``infrastructure-components.yaml`` (CC-20)."""
+    namespace: DnsLabel
+    """``acme-system``; cluster-scoped names are prefixed with it (CC-31)."""
+    config: RelativePath
+    """Folder of the kustomize tree: ``config``."""
+    resources: tuple[Resource, ...]
+
+    def role(self, role: Role) -> tuple[Resource, ...]:
+        """The resources that play ``role``."""
+        return tuple(resource for resource in self.resources if resource.role is role)
+
+
+@dataclass(frozen=True, slots=True)
+class Provider:
+    """A whole provider repository."""
+
+    name: DnsLabel
+    title: str
+    description: str
+    repository: RepositoryUrl
+    distribution: DnsLabel
+    """Python distribution name: ``cluster-api-provider-acme``."""
+    package: Identifier
+    """Python import name: ``cluster_api_provider_acme``."""
+    environment_prefix: Identifier
+    """Prefix of the provider's own environment variables: ``ACME``."""
+    image: ImageName
+    licence: LicenceId
+    owner: str
+    """Who holds the copyright; free text."""
+    contracts: tuple[Contract, ...]
+    """Those that are served, the newest first."""
+    releases: tuple[Release, ...]
+    """Newest first."""
+    components: tuple[Component, ...]
+    credentials: Credentials | None
+    flavors: tuple[DnsLabel, ...]
+    cluster_classes: tuple[DnsLabel, ...]
+    rbac: tuple[PolicyRule, ...]
+    dependencies: tuple[str, ...]
+    """Python requirements of the author's code."""
+
+    @property
+    def resources(self) -> tuple[Resource, ...]:
+        """All resources of all components."""
+        return tuple(r for component in self.components for r in component.resources)

@@ -1,0 +1,100 @@
+"""Text that may stand in generated code as it is.
+
+A blueprint may print only :class:`SafeText` (and numbers).  Everything else that a user wrote
+has to pass a literal filter, which returns :class:`SafeText` again.  So text cannot become code:
+the environment refuses a plain ``str`` when it renders.
+"""
+
+from __future__ import annotations
+
+import re
+from typing import ClassVar, Self
+
+
+class SafeText(str):
+    """A string that was made safe for the place where it will be printed."""
+
+    __slots__ = ()
+
+
+class _Checked(SafeText):
+    """A string whose form is checked when it is made."""
+
+    __slots__ = ()
+    form: ClassVar[re.Pattern[str]]
+    limit: ClassVar[int]
+
+    def __new__(cls, text: str) -> Self:
+        if len(text) > cls.limit or not cls.form.fullmatch(text):
+            raise ValueError(f"{text!r} is no {cls.__name__}")
+        return super().__new__(cls, text)
+
+
+class DnsLabel(_Checked):
+    """RFC 1123 label, at most 63 characters."""
+
+    form = re.compile(r"[a-z0-9]([-a-z0-9]*[a-z0-9])?")
+    limit = 63
+
+
+class DnsSubdomain(_Checked):
+    """RFC 1123 subdomain, at most 253 characters."""
+
+    form = re.compile(r"[a-z0-9]([-a-z0-9]*[a-z0-9])?(\.[a-z0-9]([-a-z0-9]*[a-z0-9])?)*")
+    limit = 253
+
+
+class KindName(_Checked):
+    """A Kubernetes kind that is a Python class name too (rule CRD-04)."""
+
+    form = re.compile(r"[A-Z][A-Za-z0-9]*")
+    limit = 63
+
+
+class Identifier(_Checked):
+    """A Python identifier (ASCII); keywords are the caller's business."""
+
+    form = re.compile(r"[A-Za-z_][A-Za-z0-9_]*")
+    limit = 255
+
+
+class VersionName(_Checked):
+    """A Kubernetes API version such as ``v1alpha1``."""
+
+    form = re.compile(r"v[1-9][0-9]*((alpha|beta)[1-9][0-9]*)?")
+    limit = 63
+
+
+class SeriesName(_Checked):
+    """A release series such as ``v0.1``."""
+
+    form = re.compile(r"v(0|[1-9][0-9]{0,5})\.(0|[1-9][0-9]{0,5})")
+    limit = 16
+
+
+class ImageName(_Checked):
+    """A canonical image reference without tag: registry host and repository path (CC-27)."""
+
+    form = re.compile(r"[a-z0-9.-]+(:[0-9]{1,5})?(/[a-z0-9]+([._-]+[a-z0-9]+)*)+")
+    limit = 255
+
+
+class RepositoryUrl(_Checked):
+    """The https address of a repository."""
+
+    form = re.compile(r"https://[A-Za-z0-9.-]+(:[0-9]{1,5})?(/[A-Za-z0-9._~-]+){2,}")
+    limit = 512
+
+
+class RelativePath(_Checked):
+    """A POSIX path that stays inside: no root, no ``..``, no control characters."""
+
+    form = re.compile(r"(?!\.\.?(/|$))[A-Za-z0-9._@+-]+(/(?!\.\.?(/|$))[A-Za-z0-9._@+-]+)*")
+    limit = 240
+
+
+class LicenceId(_Checked):
+    """An SPDX licence identifier."""
+
+    form = re.compile(r"[A-Za-z0-9][A-Za-z0-9.+-]*")
+    limit = 64

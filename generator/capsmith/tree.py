@@ -1,0 +1,84 @@
+"""A tree of generated files in memory: everything is rendered before one byte is written."""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Iterator
+from dataclasses import dataclass, field
+from enum import StrEnum
+
+from capsmith.safetext import RelativePath
+
+
+class Owner(StrEnum):
+    """Whose a file is (design: the generated repository)."""
+
+    GENERATED = "generated"
+    """Replaced on update; an edited one is refused by name."""
+    MERGED = "merged"
+    """Shared: merged three ways on update."""
+    SCAFFOLD = "scaffold"
+    """Written once, then the author's."""
+
+
+@dataclass(frozen=True, slots=True)
+class GeneratedFile:
+    """One file: POSIX path relative to the provider repository, text with a final newline."""
+
+    path: RelativePath
+    text: str
+    owner: Owner
+    executable: bool = False
+
+    @property
+    def digest(self) -> str:
+        """``sha256:`` and the hexadecimal digest of the UTF-8 text."""
+        return digest(self.text)
+
+
+def digest(text: str) -> str:
+    """``sha256:`` and the hexadecimal digest of the UTF-8 text."""
+    return "sha256:" + hashlib.sha256(text.encode()).hexdigest()
+
+
+@dataclass(frozen=True, slots=True)
+class FileTree:
+    """Files by path, sorted; a path stands in it once."""
+
+    files: dict[str, GeneratedFile] = field(default_factory=dict)
+
+    @classmethod
+    def of(cls, files: list[GeneratedFile]) -> FileTree:
+        """Build a tree.
+
+        Raises ValueError when two files claim one path, or a path is the folder of another:
+        that is a bug of the blueprint manifest.
+        """
+        tree: dict[str, GeneratedFile] = {}
+        for file in sorted(files, key=lambda file: file.path):
+            if file.path in tree:
+                raise ValueError(f"two blueprints write {file.path}")
+            tree[str(file.path)] = file
+        for path in tree:
+            for parent in _parents(path):
+                if parent in tree:
+                    raise ValueError(f"{parent} is both a file and the folder of {path}")
+        return cls(tree)
+
+    def __iter__(self) -> Iterator[GeneratedFile]:
+        return iter(self.files.values())
+
+    def __len__(self) -> int:
+        return len(self.files)
+
+    def __getitem__(self, path: str) -> GeneratedFile:
+        return self.files[path]
+
+    def __contains__(self, path: object) -> bool:
+        return path in self.files
+
+
+def _parents(path: str) -> Iterator[str]:
+    while "/" in path:
+        path = path.rpartition("/")[0]
+        yield path
