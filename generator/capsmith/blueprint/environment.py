@@ -1,0 +1,98 @@
+"""The one Jinja environment: strict about what is undefined, and about what may be printed."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from typing import Any, Protocol
+
+from jinja2 import BytecodeCache, Environment, FunctionLoader, StrictUndefined, Undefined, nodes
+from jinja2.bccache import Bucket
+from jinja2.compiler import CodeGenerator, Frame
+
+from capsmith.blueprint.filters import FILTERS
+from capsmith.safetext import SafeText
+
+
+class Cache(Protocol):
+    """A place to keep what is slow to compute again; losing it costs time only."""
+
+    def get(self, key: str) -> bytes | None:
+        """What was kept under ``key``."""
+
+    def put(self, key: str, value: bytes) -> None:
+        """Keep ``value``; failing to is no error."""
+
+
+class UnsafeText(Exception):
+    """A blueprint printed text that no literal filter had made safe."""
+
+
+def refuse_unsafe(value: Any) -> Any:
+    """Let only safe text and numbers through (``finalize`` of the environment).
+
+    Raises UnsafeText for everything else.
+    """
+    if isinstance(value, SafeText) or type(value) in (int, float):
+        return value
+    if isinstance(value, Undefined):
+        str(value)  # raises, and names what is undefined
+    raise UnsafeText(f"{value!r} ({type(value).__name__}) is printed without a literal filter")
+
+
+class _LiteralsAreSafe(CodeGenerator):
+    """String constants that stand in a blueprint are the blueprint's own, so they are safe."""
+
+    def visit_Const(self, node: nodes.Const, frame: Frame) -> None:
+        if isinstance(node.value, str):
+            self.write(f"environment.safe_literal({node.value!r})")
+        else:
+            super().visit_Const(node, frame)
+
+    def _output_child_to_const(self, node: nodes.Expr, frame: Frame, finalize: Any) -> str:
+        if isinstance(node, nodes.Const) and isinstance(node.value, str):
+            return node.value
+        if isinstance(node, nodes.TemplateData):
+            return super()._output_child_to_const(node, frame, finalize)
+        # Folding anything else would lose the mark of its safety.
+        raise nodes.Impossible
+
+
+class _KeptBytecode(BytecodeCache):
+    def __init__(self, cache: Cache, key: str) -> None:
+        self._cache = cache
+        self._key = key
+
+    def load_bytecode(self, bucket: Bucket) -> None:
+        kept = self._cache.get(f"bytecode-{self._key}-{bucket.key}")
+        if kept is not None:
+            bucket.bytecode_from_string(kept)
+
+    def dump_bytecode(self, bucket: Bucket) -> None:
+        self._cache.put(f"bytecode-{self._key}-{bucket.key}", bucket.bytecode_to_string())
+
+
+class BlueprintEnvironment(Environment):
+    """Jinja with the rules of this project."""
+
+    code_generator_class = _LiteralsAreSafe
+    safe_literal: Callable[[str], SafeText] = SafeText
+
+
+def make_environment(sources: Mapping[str, str], cache: Cache | None, key: str) -> Environment:
+    """An environment that loads blueprints from ``sources`` (path -> text).
+
+    ``cache`` keeps compiled blueprints, under ``key`` (capsmith's version).
+    """
+    environment = BlueprintEnvironment(
+        loader=FunctionLoader(lambda name: sources.get(name)),
+        undefined=StrictUndefined,
+        finalize=refuse_unsafe,
+        trim_blocks=True,
+        lstrip_blocks=True,
+        keep_trailing_newline=True,
+        autoescape=False,
+        auto_reload=False,
+        bytecode_cache=_KeptBytecode(cache, key) if cache is not None else None,
+    )
+    environment.filters.update(FILTERS)
+    return environment

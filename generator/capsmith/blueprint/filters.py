@@ -1,0 +1,175 @@
+"""Filters of the blueprints: pure functions that turn values into text which is safe to print."""
+
+from __future__ import annotations
+
+import json
+import re
+import textwrap
+from collections.abc import Callable, Iterable, Mapping
+from typing import Any
+
+import yaml
+
+from capsmith.safetext import SafeText
+
+
+class _Dumper(getattr(yaml, "CSafeDumper", yaml.SafeDumper)):  # type: ignore[misc]
+    """Block style, no aliases, strings as plain ``str`` whatever their subclass."""
+
+    def ignore_aliases(self, data: Any) -> bool:
+        return True
+
+
+def _text(dumper: Any, value: str) -> Any:
+    style = "|" if "\n" in value and not re.search(r"[ \t]\n|^\s|[^\x20-\x7e\n]", value) else None
+    return dumper.represent_scalar("tag:yaml.org,2002:str", str(value), style=style)
+
+
+def _sequence(dumper: Any, value: Iterable[Any]) -> Any:
+    return dumper.represent_list(list(value))
+
+
+def _mapping(dumper: Any, value: Mapping[Any, Any]) -> Any:
+    return dumper.represent_mapping("tag:yaml.org,2002:map", dict(value).items())
+
+
+_Dumper.add_multi_representer(str, _text)
+_Dumper.add_representer(str, _text)
+_Dumper.add_representer(tuple, _sequence)
+_Dumper.add_multi_representer(Mapping, _mapping)
+_Dumper.add_multi_representer(frozenset, lambda d, v: _sequence(d, sorted(v)))
+
+
+def to_yaml(value: Any, indent: int = 0) -> SafeText:
+    """``value`` as block YAML, without a final newline.
+
+    Every line but the first is indented by ``indent`` blanks, so that the expression stands where
+    its first line begins.  YAML 1.1 words (``no``, ``on``) come out quoted.
+    """
+    text = yaml.dump(
+        value,
+        Dumper=_Dumper,
+        sort_keys=False,
+        default_flow_style=False,
+        allow_unicode=False,
+        width=100_000,
+    )
+    text = text.removesuffix("...\n").removesuffix("\n")
+    return SafeText(text.replace("\n", "\n" + " " * indent))
+
+
+def py_literal(value: Any) -> SafeText:
+    """``value`` as a Python literal; only plain data."""
+    if isinstance(value, str):
+        return SafeText(repr(str(value)))
+    if value is None or isinstance(value, bool | int | float):
+        return SafeText(repr(value))
+    if isinstance(value, Mapping):
+        items = (f"{py_literal(key)}: {py_literal(item)}" for key, item in value.items())
+        return SafeText("{" + ", ".join(items) + "}")
+    if isinstance(value, tuple):
+        inner = ", ".join(py_literal(item) for item in value)
+        return SafeText(f"({inner},)" if len(value) == 1 else f"({inner})")
+    if isinstance(value, list):
+        return SafeText("[" + ", ".join(py_literal(item) for item in value) + "]")
+    if isinstance(value, frozenset):
+        inner = ", ".join(py_literal(item) for item in sorted(value))
+        return SafeText("frozenset({" + inner + "})" if inner else "frozenset()")
+    raise TypeError(f"no Python literal for {type(value).__name__}")
+
+
+def json_literal(value: Any, indent: int | None = None) -> SafeText:
+    """``value`` as JSON in ASCII, which is also a YAML flow value and a TOML basic string."""
+    return SafeText(json.dumps(value, indent=indent, default=_plain))
+
+
+def _plain(value: Any) -> Any:
+    if isinstance(value, Mapping):
+        return dict(value)
+    if isinstance(value, frozenset):
+        return sorted(value)
+    raise TypeError(f"no JSON for {type(value).__name__}")
+
+
+def toml_literal(value: str | int | bool | Iterable[str]) -> SafeText:
+    """A string, number, boolean or list of strings as TOML."""
+    if isinstance(value, str):
+        # JSON escapes are TOML escapes, but for DEL, which TOML forbids raw.
+        return SafeText(json.dumps(str(value)).replace("\x7f", "\\u007f"))
+    if isinstance(value, bool | int):
+        return SafeText(json.dumps(value))
+    return SafeText("[" + ", ".join(toml_literal(item) for item in value) + "]")
+
+
+def one_line(text: str) -> str:
+    """``text`` without control characters, white space folded."""
+    return " ".join("".join(c if c.isprintable() else " " for c in text).split())
+
+
+def comment(text: str, prefix: str = "# ", width: int = 96) -> SafeText:
+    """``text`` as comment lines behind ``prefix``; clusterctl reads ``${`` in comments too."""
+    lines = textwrap.wrap(one_line(text).replace("$", "$ ").strip(), width) or [""]
+    return SafeText("\n".join((prefix + line).rstrip() for line in lines))
+
+
+def docstring(text: str) -> SafeText:
+    """``text`` as the inside of a docstring in double quotes, on one line."""
+    escaped = one_line(text).replace("\\", "\\\\")
+    escaped = escaped.replace('"', "'")
+    return SafeText(escaped if escaped.endswith((".", "!", "?")) else escaped + ".")
+
+
+_MARKDOWN = re.compile(r"([\\`*_\[\]<>|#$~])")
+
+
+def markdown(text: str) -> SafeText:
+    """``text`` as Markdown prose on one line, also inside a table cell."""
+    return SafeText(_MARKDOWN.sub(r"\\\1", one_line(text)).replace("\\<", "&lt;"))
+
+
+def markdown_code(text: str) -> SafeText:
+    """``text`` as inline code, also inside a table cell."""
+    return SafeText("`" + one_line(text).replace("`", "'").replace("|", "\\|") + "`")
+
+
+def join(values: Iterable[Any], separator: str = "") -> SafeText:
+    """Safe texts joined; refuses any that is not safe.
+
+    Raises TypeError for text that no literal filter made safe.
+    """
+    items = list(values)
+    for item in items:
+        if not isinstance(item, SafeText | int):
+            raise TypeError(f"join of unsafe text {item!r}")
+    return SafeText(separator.join(str(item) for item in items))
+
+
+def lower(text: SafeText) -> SafeText:
+    """Lower case; of safe text only."""
+    return _same(text, str.lower)
+
+
+def upper(text: SafeText) -> SafeText:
+    """Upper case; of safe text only."""
+    return _same(text, str.upper)
+
+
+def _same(text: SafeText, change: Callable[[str], str]) -> SafeText:
+    if not isinstance(text, SafeText):
+        raise TypeError(f"unsafe text {text!r}")
+    return SafeText(change(str(text)))
+
+
+FILTERS: dict[str, Callable[..., Any]] = {
+    "to_yaml": to_yaml,
+    "py_literal": py_literal,
+    "json_literal": json_literal,
+    "toml_literal": toml_literal,
+    "comment": comment,
+    "docstring": docstring,
+    "markdown": markdown,
+    "markdown_code": markdown_code,
+    "join": join,
+    "lower": lower,
+    "upper": upper,
+}

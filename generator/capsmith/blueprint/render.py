@@ -1,0 +1,78 @@
+"""Planned files -> a file tree.  Nothing is written here."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+
+from jinja2 import Environment, TemplateError
+
+from capsmith.blueprint.environment import Cache, UnsafeText, make_environment
+from capsmith.blueprint.format import Formatter
+from capsmith.blueprint.plan import PlannedFile
+from capsmith.errors import BlueprintError
+from capsmith.tree import FileTree, GeneratedFile
+
+_FOLDER = "project/"
+
+
+def render(
+    files: Sequence[PlannedFile], sources: Mapping[str, str], cache: Cache | None, key: str
+) -> FileTree:
+    """Render and format every planned file.
+
+    ``sources`` holds the blueprints by path below ``blueprints/``.  Raises BlueprintError when a
+    blueprint is missing, broken, prints unsafe text, or gives Python that does not parse.
+    """
+    environment = make_environment(sources, cache, key)
+    formatter = Formatter(cache)
+    return FileTree.of([_render(file, environment, sources, formatter) for file in files])
+
+
+def _render(
+    file: PlannedFile, environment: Environment, sources: Mapping[str, str], formatter: Formatter
+) -> GeneratedFile:
+    name = _FOLDER + file.entry.source
+    if name not in sources:
+        raise BlueprintError(
+            "blueprint-missing",
+            "the manifest names this blueprint, but it is not there",
+            file=f"blueprints/{name}",
+            hint="Add the blueprint or remove its row from blueprints/manifest.yaml.",
+        )
+    source = sources[name]
+    if is_static(source):
+        text = source
+    else:
+        text = _rendered(file, name, environment)
+        if file.path.endswith(".py"):
+            text = formatter.format(text, f"blueprints/{name}")
+    return GeneratedFile(file.path, text, file.entry.owner, file.entry.executable)
+
+
+def is_static(source: str) -> bool:
+    """Whether a blueprint is plain text.  Static Python blueprints are kept formatted."""
+    return not any(mark in source for mark in ("{{", "{%", "{#"))
+
+
+def _rendered(file: PlannedFile, name: str, environment: Environment) -> str:
+    try:
+        text = environment.get_template(name).render(file.context)
+    except (TemplateError, UnsafeText, TypeError, AttributeError, KeyError, ValueError) as error:
+        raise BlueprintError(
+            "blueprint-render",
+            f"{type(error).__name__}: {error}",
+            file=f"blueprints/{name}",
+            line=_line(error, name),
+            hint="Correct the blueprint; text of the user's has to pass a literal filter.",
+        ) from error
+    return text.rstrip("\n") + "\n" if text.strip() else ""
+
+
+def _line(error: Exception, name: str) -> int:
+    line = getattr(error, "lineno", None)
+    trace = error.__traceback__
+    while trace is not None:
+        if trace.tb_frame.f_code.co_filename.endswith((name, "<template>")):
+            line = trace.tb_lineno
+        trace = trace.tb_next
+    return int(line or 0)
