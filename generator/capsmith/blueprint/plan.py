@@ -101,7 +101,9 @@ def _resources(scope: Scope, component: Component) -> Iterator[Resource]:
             scope is Scope.RESOURCE
             or (scope is Scope.IDENTITY_RESOURCE and identity)
             or (
-                scope is Scope.RECONCILED_RESOURCE and not identity and not resource.role.is_template
+                scope is Scope.RECONCILED_RESOURCE
+                and not identity
+                and not resource.role.is_template
             )
         ):
             yield resource

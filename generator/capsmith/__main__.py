@@ -1,0 +1,5 @@
+"""``python -m capsmith``."""
+
+from capsmith.cli import main
+
+main(prog_name="capsmith")

@@ -1,0 +1,145 @@
+"""The command line: options -> pipeline -> console -> exit code.
+
+The pipeline is imported inside the commands, so that ``--help`` and completion stay as quick as
+click itself.
+"""
+
+from __future__ import annotations
+
+import functools
+import sys
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import click
+
+from capsmith import __version__
+
+_FOLDER = click.Path(file_okay=True, dir_okay=True, path_type=Path)
+_FORMAT = click.option(
+    "--format",
+    "format_",
+    type=click.Choice(["text", "json"]),
+    default="text",
+    show_default=True,
+    help="How to report.",
+)
+
+
+def _command(function: Callable[..., int]) -> Callable[..., None]:
+    """Turn the exit code that a command returns, and errors that stop it, into an exit."""
+
+    @functools.wraps(function)
+    def run(*args: Any, **options: Any) -> None:
+        from capsmith.console import Console
+        from capsmith.errors import CapsmithError
+
+        try:
+            code = function(*args, **options)
+        except CapsmithError as error:
+            Console(options.get("format_", "text")).failure(error)
+            code = error.exit_code
+        sys.exit(code)
+
+    return run
+
+
+@click.group(context_settings={"help_option_names": ["-h", "--help"], "max_content_width": 100})
+@click.version_option(__version__, prog_name="capsmith")
+def main() -> None:
+    """Generate Cluster API providers in Python from one provider.yaml.
+
+    Exit codes: 0 done, 1 the answer is no (findings, drift), 2 usage or unreadable input.
+    """
+
+
+@main.command()
+@click.argument("spec", type=_FOLDER, default="provider.yaml")
+@click.option("--explain", is_flag=True, help="Show everything that follows from the file.")
+@_FORMAT
+@_command
+def validate(spec: Path, explain: bool, format_: str) -> int:
+    """Check SPEC (default: provider.yaml) against the contract."""
+    from capsmith import pipeline
+    from capsmith.console import Console
+
+    report, resolution = pipeline.validate(spec)
+    console = Console(format_)
+    if explain and resolution is not None:
+        console.data(resolution)
+    else:
+        console.report(report, done=f"{spec} is valid.")
+    return report.exit_code
+
+
+@main.command()
+@click.argument("spec", type=_FOLDER, default="provider.yaml")
+@click.option(
+    "-o", "--output", type=_FOLDER, help="The provider repository [default: the folder of SPEC]."
+)
+@click.option("-v", "--verbose", is_flag=True, help="Name every file that changes.")
+@_FORMAT
+@_command
+def generate(spec: Path, output: Path | None, verbose: bool, format_: str) -> int:
+    """Generate a provider repository from SPEC (default: provider.yaml)."""
+    from capsmith import pipeline
+    from capsmith.console import Console
+
+    folder = output if output is not None else spec.parent
+    report = pipeline.generate(spec, folder)
+    Console(format_, verbose=verbose).report(report, done=f"{folder} is up to date with {spec}.")
+    return report.exit_code
+
+
+@main.command()
+@_command
+def schema() -> int:
+    """Print the JSON Schema of provider.yaml, for editors."""
+    from capsmith import pipeline
+    from capsmith.console import Console
+
+    Console().text(pipeline.schema_text().rstrip("\n"))
+    return 0
+
+
+@main.command()
+@click.argument("rule")
+@_FORMAT
+@_command
+def explain(rule: str, format_: str) -> int:
+    """Explain the contract rule RULE, for example IC-05."""
+    from capsmith import pipeline
+    from capsmith.console import Console
+
+    explanation = pipeline.explain(rule)
+    console = Console(format_)
+    if format_ == "json":
+        console.data(explanation.data)
+    else:
+        console.text(explanation.text)
+    return 0
+
+
+@main.command()
+@click.option("--page", help="Only the rules of one page, for example infra-machine.")
+@click.option("--contract", help="Only the rules of one contract version.")
+@click.option("--level", type=click.Choice(["MUST", "SHOULD", "MAY", "INFO"]))
+@_FORMAT
+@_command
+def rules(page: str | None, contract: str | None, level: str | None, format_: str) -> int:
+    """List the contract rules that capsmith knows."""
+    from capsmith import pipeline
+    from capsmith.console import Console
+
+    rows = pipeline.rules(page, contract, level)
+    console = Console(format_)
+    if format_ == "json":
+        console.data(rows)
+    else:
+        console.table([[r["id"], r["level"], ",".join(r["contracts"]), r["title"]] for r in rows])
+    return 0
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,119 @@
+"""The only code that prints: reports and data as text or JSON."""
+
+from __future__ import annotations
+
+import json
+import sys
+from collections.abc import Mapping, Sequence
+from typing import Any, TextIO
+
+import click
+
+from capsmith.errors import CapsmithError
+from capsmith.findings import Finding, Severity, has_errors
+from capsmith.report import Outcome, Report
+
+_COLOURS = {Severity.ERROR: "red", Severity.WARNING: "yellow", Severity.INFO: "cyan"}
+_QUIET = {Outcome.UNCHANGED}
+
+
+class Console:
+    """Shows results in one format on one stream; colours only on a terminal."""
+
+    def __init__(self, format: str = "text", out: TextIO | None = None, verbose: bool = False):
+        self._json = format == "json"
+        self._out = out if out is not None else sys.stdout
+        self._verbose = verbose
+
+    def report(self, report: Report, done: str) -> None:
+        """Findings and file outcomes; ``done`` is the closing line when the answer is yes."""
+        if self._json:
+            self.data(report_data(report))
+            return
+        self._findings(report.findings)
+        self._outcomes(report)
+        if report.exit_code == 0:
+            self._line(done)
+
+    def failure(self, error: CapsmithError) -> None:
+        """An error that stopped the work: on standard error, or as the JSON report."""
+        if self._json:
+            self.data(report_data(Report(findings=(error.finding,)), error.exit_code))
+            return
+        for line in finding_lines(error.finding):
+            click.echo(line, file=sys.stderr)
+
+    def data(self, value: Any) -> None:
+        """A value as JSON, with a stable order of keys as given."""
+        self._line(json.dumps(value, indent=2, ensure_ascii=False))
+
+    def text(self, text: str) -> None:
+        """Text as it is."""
+        self._line(text)
+
+    def table(self, rows: Sequence[Sequence[str]]) -> None:
+        """Rows in aligned columns; the last column is left ragged."""
+        if not rows:
+            return
+        widths = [max(len(row[i]) for row in rows) for i in range(len(rows[0]) - 1)]
+        for row in rows:
+            cells = [cell.ljust(width) for cell, width in zip(row[:-1], widths, strict=True)]
+            self._line("  ".join([*cells, row[-1]]).rstrip())
+
+    def _findings(self, findings: Sequence[Finding]) -> None:
+        for finding in findings:
+            first, *rest = finding_lines(finding)
+            self._line(click.style(first, fg=_COLOURS[finding.severity]))
+            for line in rest:
+                self._line(line)
+        if has_errors(list(findings)):
+            count = sum(1 for finding in findings if finding.severity is Severity.ERROR)
+            self._line(f"{count} {'error' if count == 1 else 'errors'}; nothing was written.")
+
+    def _outcomes(self, report: Report) -> None:
+        for outcome in Outcome:
+            paths = [file.path for file in report.outcomes if file.outcome is outcome]
+            if not paths:
+                continue
+            self._line(f"{outcome}: {len(paths)} {'file' if len(paths) == 1 else 'files'}")
+            named = outcome in (Outcome.REFUSED, Outcome.CONFLICTED, Outcome.REMOVED)
+            if named or (self._verbose and outcome not in _QUIET):
+                for path in paths:
+                    self._line(f"  {path}")
+
+    def _line(self, text: str) -> None:
+        # click drops the colours when the stream is no terminal.
+        click.echo(text, file=self._out)
+
+
+def finding_lines(finding: Finding) -> list[str]:
+    """A finding as text: what is wrong, then what to do and where it is written."""
+    lines = [f"{finding.location}: {finding.severity} {finding.id}: {finding.message}"]
+    if finding.hint:
+        lines.append(f"    hint: {finding.hint}")
+    if finding.link:
+        lines.append(f"    see: {finding.link}")
+    return lines
+
+
+def report_data(report: Report, exit_code: int | None = None) -> Mapping[str, Any]:
+    """A report as plain data, the shape of ``--format json``."""
+    return {
+        "exitCode": report.exit_code if exit_code is None else exit_code,
+        "findings": [finding_data(finding) for finding in report.findings],
+        "files": [{"path": f.path, "outcome": str(f.outcome)} for f in report.outcomes],
+    }
+
+
+def finding_data(finding: Finding) -> Mapping[str, Any]:
+    """A finding as plain data."""
+    return {
+        "id": finding.id,
+        "severity": str(finding.severity),
+        "message": finding.message,
+        "hint": finding.hint,
+        "link": finding.link,
+        "file": finding.location.file,
+        "line": finding.location.line,
+        "column": finding.location.column,
+    }

@@ -1,0 +1,55 @@
+"""A folder of the user's where slow results are kept; without it everything works, slower."""
+
+from __future__ import annotations
+
+import contextlib
+import hashlib
+import os
+import tempfile
+from pathlib import Path
+
+
+class FolderCache:
+    """One file an entry, written by rename, checked by digest when read."""
+
+    def __init__(self, folder: Path) -> None:
+        self._folder = folder
+
+    @classmethod
+    def of_user(cls) -> FolderCache | None:
+        """The user's cache: ``$CAPSMITH_CACHE``, ``$XDG_CACHE_HOME`` or ``~/.cache``.
+
+        None when ``$CAPSMITH_CACHE`` is empty, or there is no home to put it in.
+        """
+        named = os.environ.get("CAPSMITH_CACHE")
+        if named is not None:
+            return cls(Path(named)) if named else None
+        base = os.environ.get("XDG_CACHE_HOME")
+        try:
+            return cls((Path(base) if base else Path.home() / ".cache") / "capsmith")
+        except RuntimeError:
+            return None
+
+    def get(self, key: str) -> bytes | None:
+        """What was kept under ``key``; a damaged entry is none."""
+        try:
+            content = self._path(key).read_bytes()
+        except OSError:
+            return None
+        kept, value = content[:32], content[32:]
+        return value if hashlib.sha256(value).digest() == kept else None
+
+    def put(self, key: str, value: bytes) -> None:
+        """Keep ``value``; a folder that cannot be written keeps nothing."""
+        with contextlib.suppress(OSError):
+            self._folder.mkdir(mode=0o700, parents=True, exist_ok=True)
+            descriptor, name = tempfile.mkstemp(dir=self._folder)
+            try:
+                with os.fdopen(descriptor, "wb") as file:
+                    file.write(hashlib.sha256(value).digest() + value)
+                os.replace(name, self._path(key))
+            except OSError:
+                os.unlink(name)
+
+    def _path(self, key: str) -> Path:
+        return self._folder / hashlib.sha256(key.encode()).hexdigest()
