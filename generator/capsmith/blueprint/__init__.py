@@ -1,0 +1,1 @@
+"""Blueprints: which files a provider repository has, and their shape."""

@@ -94,8 +94,8 @@ def _plain(value: Any) -> Any:
 def toml_literal(value: str | int | bool | Iterable[str]) -> SafeText:
     """A string, number, boolean or list of strings as TOML."""
     if isinstance(value, str):
-        # JSON escapes are TOML escapes, but for DEL, which TOML forbids raw.
-        return SafeText(json.dumps(str(value)).replace("\x7f", "\\u007f"))
+        # JSON's escapes are TOML's, but for surrogate pairs (so no ASCII) and DEL (forbidden raw).
+        return SafeText(json.dumps(str(value), ensure_ascii=False).replace("\x7f", "\\u007f"))
     if isinstance(value, bool | int):
         return SafeText(json.dumps(value))
     return SafeText("[" + ", ".join(toml_literal(item) for item in value) + "]")

@@ -1,0 +1,1 @@
+"""Checks of the contract rules on providers and on manifests."""

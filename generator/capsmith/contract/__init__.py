@@ -1,0 +1,1 @@
+"""The Cluster API contract as data; knows no provider."""

@@ -1,0 +1,1 @@
+"""Regeneration: what was generated before, what is on disk, what comes in."""

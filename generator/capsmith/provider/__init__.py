@@ -1,0 +1,1 @@
+"""The resolved provider, and the Kubernetes objects that follow from it."""

@@ -1,0 +1,1 @@
+"""provider.yaml as authors write it."""

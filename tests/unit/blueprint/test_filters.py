@@ -1,0 +1,80 @@
+"""Every literal filter gives back exactly the value that went in, for any text."""
+
+from __future__ import annotations
+
+import ast
+import json
+import tomllib
+
+import pytest
+import yaml
+from hypothesis import given
+from hypothesis import strategies as st
+
+from capsmith.blueprint import filters
+
+TEXT = st.text(max_size=60)
+PLAIN = st.recursive(
+    st.none() | st.booleans() | st.integers() | TEXT,
+    lambda inner: st.lists(inner, max_size=3) | st.dictionaries(TEXT, inner, max_size=3),
+    max_leaves=8,
+)
+
+
+@given(PLAIN)
+def test_py_literal_round_trips(value: object) -> None:
+    assert ast.literal_eval(filters.py_literal(value)) == value
+
+
+@given(PLAIN, st.integers(0, 6))
+def test_to_yaml_round_trips_at_any_indent(value: object, indent: int) -> None:
+    lead = " " * indent
+    text = f"{lead}{filters.to_yaml({'key': value}, indent)}\n"
+    assert yaml.safe_load(text) == {"key": value}
+
+
+@given(PLAIN)
+def test_json_literal_round_trips_and_is_yaml_too(value: object) -> None:
+    text = filters.json_literal(value)
+    assert text.isascii()
+    assert json.loads(text) == value
+
+
+@given(st.text(st.characters(exclude_categories=["Cs"])))
+def test_toml_literal_round_trips(value: str) -> None:
+    assert tomllib.loads(f"key = {filters.toml_literal(value)}")["key"] == value
+
+
+@given(TEXT)
+def test_a_docstring_holds_any_text_and_ends_where_it_should(text: str) -> None:
+    module = ast.parse(f'"""{filters.docstring(text)}"""\n')
+    assert len(module.body) == 1
+    assert ast.get_docstring(module) is not None
+
+
+@given(TEXT)
+def test_a_comment_is_comment_lines_only(text: str) -> None:
+    lines = filters.comment(text, width=20).split("\n")
+    assert all(line.startswith("#") for line in lines)
+    assert ast.parse("\n".join(lines)).body == []
+
+
+@given(TEXT)
+def test_a_comment_never_opens_a_clusterctl_variable(text: str) -> None:
+    assert "${" not in filters.comment(text)
+
+
+@given(TEXT)
+def test_markdown_stays_in_its_table_cell(text: str) -> None:
+    for cell in (filters.markdown(text), filters.markdown_code(text)):
+        assert "\n" not in cell
+        assert "|" not in cell.replace("\\|", "")
+
+
+@pytest.mark.parametrize("word", ["no", "on", "y", "1.10", "0x1", "null", "~", "2026-01-01", ""])
+def test_words_that_yaml_reads_otherwise_are_quoted(word: str) -> None:
+    assert yaml.safe_load(filters.to_yaml([word])) == [word]
+
+
+def test_frozen_data_is_dumped_in_a_stable_order() -> None:
+    assert filters.to_yaml({"a": frozenset({"c", "b"}), "t": ("x",)}) == "a:\n- b\n- c\nt:\n- x"
