@@ -1,0 +1,93 @@
+"""Reading one input file, whatever it is: a person's file, not yet trusted."""
+
+from __future__ import annotations
+
+import os
+import stat
+from pathlib import Path
+
+from capsmith.errors import UnreadableInput
+
+MAX_BYTES = 1024 * 1024
+_NOTHING_SPECIAL = os.O_RDONLY | getattr(os, "O_NOFOLLOW", 0) | getattr(os, "O_NONBLOCK", 0)
+
+
+def read_document(path: Path, limit: int = MAX_BYTES) -> str:
+    """The text of a UTF-8 file of at most ``limit`` bytes, without a byte order mark.
+
+    Raises UnreadableInput (``input-missing``, ``input-symlink``, ``input-not-a-file``,
+    ``input-unreadable``, ``input-too-large``, ``input-not-text``).  The size is looked at before
+    anything is read, and a pipe or device is never waited for.
+    """
+    data = _bytes(path, limit)
+    if len(data) > limit:
+        raise _too_large(path, limit)
+    try:
+        text = data.decode("utf-8-sig")
+    except UnicodeDecodeError as error:
+        line = data.count(b"\n", 0, error.start) + 1
+        raise UnreadableInput(
+            "input-not-text",
+            f"not UTF-8 text: byte 0x{data[error.start]:02x} at offset {error.start}",
+            file=str(path),
+            line=line,
+            hint="save the file as UTF-8",
+        ) from error
+    if "\0" in text:
+        raise UnreadableInput(
+            "input-not-text",
+            "a binary file: it contains zero bytes",
+            file=str(path),
+            line=text.count("\n", 0, text.index("\0")) + 1,
+            hint="give the YAML file that describes the provider",
+        )
+    return text
+
+
+def _bytes(path: Path, limit: int) -> bytes:
+    if path.is_symlink():
+        raise UnreadableInput(
+            "input-symlink",
+            "a symbolic link",
+            file=str(path),
+            hint="give the path of the file itself",
+        )
+    try:
+        descriptor = os.open(path, _NOTHING_SPECIAL)
+    except FileNotFoundError as error:
+        hint = "check the path; `capsmith new` writes a first provider.yaml"
+        raise UnreadableInput("input-missing", "no such file", file=str(path), hint=hint) from error
+    except (OSError, ValueError) as error:
+        raise _unreadable(path, error) from error
+    with open(descriptor, "rb") as file:  # noqa: PTH123 - a descriptor has no path to follow
+        status = os.fstat(file.fileno())
+        if not stat.S_ISREG(status.st_mode):
+            what = "a directory" if stat.S_ISDIR(status.st_mode) else "no regular file"
+            raise UnreadableInput(
+                "input-not-a-file", what, file=str(path), hint="give the path of a YAML file"
+            )
+        if status.st_size > limit:
+            raise _too_large(path, limit)
+        try:
+            return file.read(limit + 1)
+        except OSError as error:
+            raise _unreadable(path, error) from error
+
+
+def _too_large(path: Path, limit: int) -> UnreadableInput:
+    return UnreadableInput(
+        "input-too-large",
+        f"more than {limit} bytes",
+        file=str(path),
+        hint="a provider description is a few hundred lines; is this the right file?",
+    )
+
+
+def _unreadable(path: Path, error: Exception) -> UnreadableInput:
+    reason = error.strerror if isinstance(error, OSError) and error.strerror else "not a path"
+    return UnreadableInput(
+        "input-unreadable",
+        f"cannot be read: {reason}",
+        file=str(path),
+        hint="check the path and its permissions",
+    )
