@@ -1,0 +1,220 @@
+"""Resource -> CustomResourceDefinition, as plain data.
+
+The author's fields and the contract's fragments stand side by side in one structural schema;
+which contract a version follows is the version's own (:class:`ApiVersion`).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from typing import Any
+
+from capsmith.contract.model import ContractField, TypeShape
+from capsmith.provider.model import ApiVersion, Component, Field, Resource, Role, Schema
+
+_SCHEMA_MAPS = ("properties",)
+_SCHEMAS = ("items", "additionalProperties")
+_AGE = {"name": "Age", "type": "date", "jsonPath": ".metadata.creationTimestamp"}
+_STRING = {"type": "string"}
+
+
+def custom_resource_definition(resource: Resource, component: Component) -> dict[str, Any]:
+    """The CustomResourceDefinition of ``resource``.
+
+    It carries the contract labels (GEN-01), the provider label (CC-26), and on identities the
+    label that makes clusterctl move them with what they own (MV-03).  Versions of one kind have
+    one shape, so nothing has to convert them.
+    """
+    return {
+        "apiVersion": "apiextensions.k8s.io/v1",
+        "kind": "CustomResourceDefinition",
+        "metadata": {"name": str(resource.crd_name), "labels": _labels(resource, component)},
+        "spec": {
+            "group": str(resource.group),
+            "names": _names(resource),
+            "scope": "Namespaced" if resource.namespaced else "Cluster",
+            "conversion": {"strategy": "None"},
+            "versions": [_version(resource, version) for version in resource.versions],
+        },
+    }
+
+
+def contract_labels(resource: Resource) -> dict[str, str]:
+    """Contract label -> the served versions that follow it, joined by ``_`` (GEN-01, GEN-02)."""
+    labels: dict[str, list[str]] = {}
+    for version in resource.versions:
+        if version.served:
+            labels.setdefault(str(version.contract.label), []).append(str(version.name))
+    return {label: "_".join(names) for label, names in sorted(labels.items())}
+
+
+def spec_schema(resource: Resource, version: ApiVersion) -> dict[str, Any]:
+    """The schema of ``spec``: of a template, that of ``spec.template.spec``.
+
+    A template repeats its object's fields, but requires none that only a controller can know
+    (TP-08), and holds no transition rules: a ClusterClass dry-run could not pass them (IM-14),
+    so an admission policy keeps templates unchanged instead.
+    """
+    shape = version.contract.types[_object_role(resource)]
+    contract = _chosen(shape.spec, resource)
+    properties = {field.name: _listed(field.schema) for field in contract}
+    properties |= {field.name: _listed(field.schema) for field in resource.spec_fields}
+    required = [field.name for field in resource.spec_fields if field.required]
+    if not resource.role.is_template:
+        required += [field.name for field in contract if field.required]
+    extra: dict[str, Any] = {}
+    if resource.spec_validations:
+        extra["x-kubernetes-validations"] = [dict(rule) for rule in resource.spec_validations]
+    schema = _object(properties, required, "What is wanted.", extra)
+    return _without_transitions(schema) if resource.role.is_template else schema
+
+
+def status_schema(resource: Resource, version: ApiVersion) -> dict[str, Any] | None:
+    """The schema of ``status``, or None where the kind has none."""
+    shape = version.contract.types[resource.role.value]
+    fields = _chosen(shape.status, resource)
+    properties = {field.name: _listed(field.schema) for field in fields}
+    properties |= {field.name: _listed(field.schema) for field in resource.status_fields}
+    if not properties:
+        return None
+    required = [field.name for field in fields if field.required]
+    return _object(properties, required, "What was observed; written by the manager.")
+
+
+def _labels(resource: Resource, component: Component) -> dict[str, str]:
+    labels = {"cluster.x-k8s.io/provider": str(component.label), **contract_labels(resource)}
+    if resource.role is Role.IDENTITY:
+        labels["clusterctl.cluster.x-k8s.io/move-hierarchy"] = ""
+    return labels
+
+
+def _names(resource: Resource) -> dict[str, Any]:
+    names: dict[str, Any] = {
+        "kind": str(resource.kind),
+        "listKind": str(resource.list_kind),
+        "plural": str(resource.plural),
+        "singular": str(resource.singular),
+    }
+    if resource.categories:
+        names["categories"] = [str(category) for category in resource.categories]
+    if resource.short_names:
+        names["shortNames"] = [str(name) for name in resource.short_names]
+    return names
+
+
+def _version(resource: Resource, version: ApiVersion) -> dict[str, Any]:
+    shape = version.contract.types[resource.role.value]
+    status = status_schema(resource, version)
+    entry: dict[str, Any] = {
+        "name": str(version.name),
+        "served": version.served,
+        "storage": version.storage,
+        "additionalPrinterColumns": _columns(resource, shape),
+        "schema": {"openAPIV3Schema": _root(resource, version, status)},
+    }
+    if status is not None:
+        entry["subresources"] = {"status": {}}
+    return entry
+
+
+def _root(resource: Resource, version: ApiVersion, status: Schema | None) -> dict[str, Any]:
+    spec = spec_schema(resource, version)
+    if resource.role.is_template:
+        spec = _template(spec)
+    properties: dict[str, Any] = {
+        "apiVersion": _STRING | {"description": "Version of the schema that this object is in."},
+        "kind": _STRING | {"description": "Kind of this object."},
+        "metadata": {"type": "object"},
+        "spec": spec,
+    }
+    if status is not None:
+        properties["status"] = status
+    required = ["spec"] if spec.get("required") else []
+    return _object(properties, required, resource.description)
+
+
+def _template(spec: Schema) -> dict[str, Any]:
+    """``spec.template.{metadata, spec}`` (CRD-08); core copies the whole of ``template``."""
+    strings = {"type": "object", "additionalProperties": _STRING}
+    metadata = _object(
+        {
+            "annotations": strings | {"description": "Annotations of each object."},
+            "labels": strings | {"description": "Labels of each object."},
+        },
+        [],
+        "Metadata that each object made from the template gets.",
+    )
+    template = _object(
+        {"metadata": metadata, "spec": spec}, ["spec"], "The object that is made from the template."
+    )
+    return _object({"template": template}, ["template"], "What is wanted.")
+
+
+def _columns(resource: Resource, shape: TypeShape) -> list[dict[str, Any]]:
+    columns = [dict(column) for column in shape.printer_columns]
+    for own in resource.printer_columns:
+        column: dict[str, Any] = {"name": own.name, "type": own.type, "jsonPath": own.json_path}
+        if own.description:
+            column["description"] = own.description
+        if own.priority:
+            column["priority"] = own.priority
+        columns.append(column)
+    # Age comes last in every table of kubectl.
+    return [column for column in columns if column["jsonPath"] != _AGE["jsonPath"]] + [_AGE]
+
+
+def _chosen(fields: Mapping[str, ContractField], resource: Resource) -> list[ContractField]:
+    return [
+        field for field in fields.values() if not field.feature or field.feature in resource.features
+    ]
+
+
+def _object_role(resource: Resource) -> str:
+    return resource.role.value.removesuffix("Template")
+
+
+def _object(
+    properties: Mapping[str, Any],
+    required: Iterable[str],
+    description: str,
+    extra: Mapping[str, Any] | None = None,
+) -> dict[str, Any]:
+    schema: dict[str, Any] = {
+        "description": description,
+        "type": "object",
+        "properties": dict(sorted(properties.items())),
+    }
+    names = sorted(set(required))
+    if names:
+        schema["required"] = names
+    return {**schema, **(extra or {})}
+
+
+def _listed(schema: Schema) -> dict[str, Any]:
+    """``schema`` with every list's type named (CRD-12): what is unnamed is atomic."""
+    result = _mapped(schema, _listed)
+    if result.get("type") == "array":
+        result.setdefault("x-kubernetes-list-type", "atomic")
+    return result
+
+
+def _without_transitions(schema: Schema) -> dict[str, Any]:
+    """``schema`` without the validations that compare with the old object."""
+    result = _mapped(schema, _without_transitions)
+    rules = result.pop("x-kubernetes-validations", [])
+    kept = [rule for rule in rules if "oldSelf" not in str(rule["rule"])]
+    if kept:
+        result["x-kubernetes-validations"] = kept
+    return result
+
+
+def _mapped(schema: Schema, change: Any) -> dict[str, Any]:
+    """A copy of ``schema`` with ``change`` done to the schemas directly below it."""
+    result = dict(schema)
+    for key in _SCHEMA_MAPS:
+        if key in result:
+            result[key] = {name: change(value) for name, value in result[key].items()}
+    for key in _SCHEMAS:
+        if isinstance(result.get(key), Mapping):
+            result[key] = change(result[key])
+    return result

@@ -1,0 +1,115 @@
+"""provider/example.py and provider/pattern.py: values that their schema accepts."""
+
+from __future__ import annotations
+
+import re
+from typing import Any
+
+import pytest
+
+from capsmith.provider.example import example, example_fields
+from capsmith.provider.model import Field
+from capsmith.provider.pattern import NoSample, sample
+from capsmith.safetext import Identifier
+
+
+@pytest.mark.parametrize(
+    ("schema", "expected"),
+    [
+        ({"type": "string"}, "example"),
+        ({"type": "string", "default": "north", "enum": ["south", "north"]}, "north"),
+        ({"type": "string", "enum": ["south", "north"]}, "south"),
+        ({"type": "string", "nullable": True, "enum": [None, "a"]}, "a"),
+        ({"type": "string", "minLength": 9}, "examplexx"),
+        ({"type": "string", "maxLength": 3}, "exa"),
+        ({"type": "string", "format": "cidr"}, "10.0.0.0/16"),
+        ({"type": "string", "pattern": "^(?=x)x$"}, "example"),
+        ({"type": "integer"}, 1),
+        ({"type": "integer", "minimum": 8}, 8),
+        ({"type": "integer", "minimum": 8, "exclusiveMinimum": True}, 9),
+        ({"type": "integer", "maximum": -3}, -3),
+        ({"type": "integer", "maximum": 0, "exclusiveMaximum": True}, -1),
+        ({"type": "integer", "minimum": 3, "multipleOf": 4}, 4),
+        ({"type": "integer", "maximum": 5, "multipleOf": 8}, 0),
+        ({"type": "number", "minimum": 0, "exclusiveMinimum": True}, 0.5),
+        ({"type": "number", "minimum": 2}, 2),
+        ({"type": "boolean"}, True),
+        ({"x-kubernetes-int-or-string": True}, 1),
+        ({"type": "array", "items": {"type": "string"}}, ["example"]),
+        ({"type": "array", "maxItems": 0, "items": {"type": "string"}}, []),
+        ({"type": "object", "properties": {"a": {"type": "string"}}}, {}),
+        (
+            {"type": "object", "required": ["a"], "properties": {"a": {"type": "integer"}}},
+            {"a": 1},
+        ),
+        (
+            {"type": "object", "minProperties": 1, "properties": {"a": {"type": "boolean"}}},
+            {"a": True},
+        ),
+        (
+            {"type": "object", "minProperties": 2, "additionalProperties": {"type": "string"}},
+            {"example": "example", "example-2": "example"},
+        ),
+        ({"type": "object", "x-kubernetes-preserve-unknown-fields": True}, {}),
+    ],
+)
+def test_the_smallest_value_that_the_schema_accepts(schema: dict[str, Any], expected: Any) -> None:
+    assert example(schema) == expected
+
+
+def test_items_of_sets_and_maps_differ() -> None:
+    strings = {"type": "string"}
+    assert example(
+        {"type": "array", "minItems": 2, "items": strings, "x-kubernetes-list-type": "set"}
+    ) == ["example", "example-2"]
+    item = {"type": "object", "required": ["name"], "properties": {"name": strings}}
+    assert example(
+        {
+            "type": "array",
+            "minItems": 2,
+            "items": item,
+            "x-kubernetes-list-type": "map",
+            "x-kubernetes-list-map-keys": ["name"],
+        }
+    ) == [{"name": "example"}, {"name": "example-2"}]
+
+
+def test_only_required_fields_get_an_example() -> None:
+    needed = Field("size", Identifier("size"), {"type": "string"}, True)
+    optional = Field("disk", Identifier("disk"), {"type": "integer"}, False)
+    assert example_fields([needed, optional]) == {"size": "example"}
+
+
+@pytest.mark.parametrize(
+    "pattern",
+    [
+        r"^[a-z]{2}-[a-z]+-[0-9]$",
+        r"^(north|south)[-_]?\d{1,3}$",
+        r"^[a-z0-9]([-a-z0-9]*[a-z0-9])?(\.[a-z0-9]([-a-z0-9]*[a-z0-9])?)*$",
+        r"^([0-9]{1,3}\.){3}[0-9]{1,3}/(3[0-2]|[12]?[0-9])$",
+        r"^(?:[A-Za-z0-9+/]{4})*$",
+        r"^[^/\s]+/[^/\s]+$",
+        r"^\+?[1-9]\w{3,}$",
+        r"^[]x]\-[a\-z]$",
+        r"plain",
+        r"^a*?b+?$",
+    ],
+)
+def test_a_sample_matches_its_pattern(pattern: str) -> None:
+    assert re.search(pattern, sample(pattern))
+
+
+def test_a_sample_keeps_the_limits() -> None:
+    assert len(sample("^[a-z]+$", 12, 12)) == 12
+    assert sample("^[a-z]*$", 0, 3) == ""
+
+
+@pytest.mark.parametrize("pattern", ["(?=a)b", "[[:alpha:]]", "(a", "[a", "a)", r"\bx", "*", "a{900}"])
+def test_what_lies_beyond_is_refused(pattern: str) -> None:
+    with pytest.raises(NoSample):
+        sample(pattern)
+
+
+def test_no_sample_where_the_limits_exclude_all() -> None:
+    with pytest.raises(NoSample):
+        sample("^a{3}$", 0, 2)
