@@ -1,0 +1,158 @@
+"""``capsmith new``: cookiecutter's questions -> the text of a first provider.yaml.
+
+The folder ``capsmith-provider`` is a cookiecutter template as it stands, so that ``cookiecutter
+<this repository>`` asks the same questions of the same file and writes the same bytes.  Nothing
+is written to a provider repository here, and nothing of cookiecutter is needed afterwards.
+
+Answers are data: those that come by argument or from a replay file are never taken for templates
+(cookiecutter's own command does that), and the template prints every one as a YAML scalar.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import json
+import os
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from importlib.resources import files
+from pathlib import Path
+from typing import Any
+
+from cookiecutter import config as cookiecutter_config
+from cookiecutter import exceptions, replay
+from cookiecutter.generate import apply_overwrites_to_context
+from cookiecutter.prompt import prompt_for_config
+from cookiecutter.utils import create_env_with_context
+
+from capsmith.errors import UnreadableInput
+
+TEMPLATE = "capsmith-provider"
+"""The folder of the template; cookiecutter names replay files after it."""
+_SPEC = ("{{cookiecutter.__folder}}", "provider.yaml")
+
+Answer = str | bool
+
+
+@dataclass(frozen=True, slots=True)
+class Options:
+    """Where answers come from, besides the prompts; the names are those of cookiecutter."""
+
+    no_input: bool = False
+    overrides: Mapping[str, Answer] | None = None
+    config_file: Path | None = None
+    default_config: bool = False
+    replay: bool = False
+    replay_file: Path | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Proposal:
+    """What the answers lead to; not validated yet."""
+
+    answers: Mapping[str, Answer]
+    folder: str
+    """The name of the repository's folder, when none is given."""
+    text: str
+    """provider.yaml."""
+
+
+def propose(options: Options) -> Proposal:
+    """Ask the questions, keep the answers for ``--replay``, and render provider.yaml.
+
+    Raises UnreadableInput for a user configuration, a replay file or an override that cannot be
+    used.
+    """
+    settings = _settings(options)
+    questions = _questions(settings["default_context"])
+    overrides = dict(options.overrides or {})
+    replays = options.replay or options.replay_file is not None
+    if replays:
+        overrides = {**_replayed(options.replay_file, settings, questions), **overrides}
+    _override(questions, overrides)
+    context = {"cookiecutter": questions}
+    answers = dict(prompt_for_config(context, options.no_input or replays))
+    with contextlib.suppress(OSError):  # a convenience, as with a home that cannot be written
+        replay.dump(settings["replay_dir"], TEMPLATE, {"cookiecutter": answers})
+    source = files(__name__).joinpath(TEMPLATE, *_SPEC).read_text(encoding="utf-8")
+    text = create_env_with_context(context).from_string(source).render(cookiecutter=answers)
+    public = {key: answers[key] for key in _public(answers)}
+    return Proposal(public, str(answers["__folder"]), text)
+
+
+def _settings(options: Options) -> dict[str, Any]:
+    named = os.fspath(options.config_file) if options.config_file is not None else None
+    try:
+        return dict(cookiecutter_config.get_user_config(named, options.default_config))
+    except (
+        exceptions.ConfigDoesNotExistException,
+        exceptions.InvalidConfiguration,
+        OSError,
+        UnicodeDecodeError,
+    ) as error:
+        raise UnreadableInput(
+            "cookiecutter-config",
+            str(error),
+            hint="Correct the file, or do without it: --default-config.",
+        ) from error
+
+
+def _questions(defaults: Mapping[str, Any]) -> dict[str, Any]:
+    text = files(__name__).joinpath(TEMPLATE, "cookiecutter.json").read_text(encoding="utf-8")
+    questions: dict[str, Any] = json.loads(text)
+    for key in _public(questions):
+        if key in defaults:
+            # One at a time: a default of another template's may be no choice here.
+            with contextlib.suppress(ValueError):
+                apply_overwrites_to_context(questions, {key: defaults[key]})
+    return questions
+
+
+def _replayed(
+    file: Path | None, settings: Mapping[str, Any], questions: Mapping[str, Any]
+) -> dict[str, Answer]:
+    folder, name = (settings["replay_dir"], TEMPLATE) if file is None else (file.parent, file.name)
+    try:
+        kept = replay.load(folder, name)["cookiecutter"]
+        # Only answers: a replay file could also name extensions for Jinja to import.
+        return {key: kept[key] for key in _public(questions) if key in kept}
+    except (OSError, ValueError, TypeError) as error:
+        raise UnreadableInput(
+            "replay-unreadable",
+            f"there are no answers to replay: {error}",
+            file=replay.get_file_name(os.fspath(folder), name),
+            hint="Answer the questions once: capsmith new.",
+        ) from error
+
+
+def _override(questions: dict[str, Any], overrides: Mapping[str, Answer]) -> None:
+    known = tuple(_public(questions))
+    for key, answer in overrides.items():
+        if key not in known:
+            raise _unusable(f"there is no question {key!r}", f"The questions: {', '.join(known)}.")
+        if not isinstance(answer, bool if isinstance(questions[key], bool) else str) and not (
+            isinstance(questions[key], bool) and isinstance(answer, str)
+        ):
+            raise _unusable(f"{answer!r} is no answer to {key!r}", "Give plain text.")
+        choice = not isinstance(questions[key], str)
+        try:
+            apply_overwrites_to_context(
+                questions, {key: answer if choice else _verbatim(str(answer))}
+            )
+        except ValueError as error:
+            raise _unusable(str(error), "Give one of the choices.") from error
+
+
+def _unusable(message: str, hint: str) -> UnreadableInput:
+    return UnreadableInput("answer-unusable", message, hint=hint)
+
+
+def _verbatim(answer: str) -> str:
+    """``answer`` as a template that renders to it."""
+    if "{" not in answer:
+        return answer
+    return '{{ "' + "".join(f"\\U{ord(character):08x}" for character in answer) + '" }}'
+
+
+def _public(keys: Mapping[str, Any]) -> Iterator[str]:
+    return (key for key in keys if not key.startswith("_"))

@@ -1,0 +1,22 @@
+"""After cookiecutter has written provider.yaml: generate the repository from it."""
+
+import shutil
+import subprocess
+import sys
+from importlib.util import find_spec
+
+
+def _command() -> list[str]:
+    """capsmith of cookiecutter's own environment, else the one on the path."""
+    if find_spec("capsmith") is not None:
+        return [sys.executable, "-m", "capsmith"]
+    command = shutil.which("capsmith")
+    if command is None:
+        sys.exit(
+            "capsmith is not installed, and it writes all the rest.  Install it beside "
+            "cookiecutter (pip install capsmith) and run the same command again."
+        )
+    return [command]
+
+
+sys.exit(subprocess.call([*_command(), "generate"]))
