@@ -1,0 +1,86 @@
+"""Cases, and what a run of capsmith makes of them."""
+
+from __future__ import annotations
+
+import difflib
+import stat
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from pathlib import Path
+
+from capsmith import pipeline
+
+HERE = Path(__file__).parent
+EXAMPLES = HERE.parent.parent / "examples"
+BASE = ".capsmith/base/"
+
+
+@dataclass(frozen=True)
+class Case:
+    name: str
+    spec: Path
+
+    @property
+    def expected(self) -> Path:
+        return HERE / self.name / "expected"
+
+
+@dataclass(frozen=True)
+class File:
+    text: str
+    executable: bool
+
+
+def cases() -> tuple[Case, ...]:
+    """Every example, and every folder here that brings its own spec."""
+    specs = {path.parent.name: path for path in EXAMPLES.glob("*/provider.yaml")}
+    specs |= {path.parent.name: path for path in HERE.glob("*/provider.yaml")}
+    return tuple(Case(name, spec) for name, spec in sorted(specs.items()))
+
+
+def generated(case: Case, folder: Path) -> dict[str, File]:
+    """The repository of a case, made in ``folder``."""
+    report = pipeline.generate(case.spec, folder)
+    assert report.exit_code == 0, report.findings
+    return read(folder)
+
+
+def kept(files: Mapping[str, File]) -> dict[str, File]:
+    """What is kept as expected: all but the copies of texts that stand somewhere else here."""
+    copies = {str(pipeline.SPEC_NAME), str(pipeline.SCHEMA_PATH)}
+    return {p: f for p, f in files.items() if p not in copies and not p.startswith(BASE)}
+
+
+def read(folder: Path) -> dict[str, File]:
+    """All files below ``folder``; links are not followed, and do not belong there."""
+    return {path.relative_to(folder).as_posix(): _file(path) for path in _files(folder)}
+
+
+def _files(folder: Path) -> Iterator[Path]:
+    for path in sorted(folder.rglob("*")):
+        mode = path.lstat().st_mode
+        assert stat.S_ISREG(mode) or stat.S_ISDIR(mode), path
+        if stat.S_ISREG(mode):
+            yield path
+
+
+def _file(path: Path) -> File:
+    return File(path.read_bytes().decode(), bool(path.stat().st_mode & stat.S_IXUSR))
+
+
+def difference(old: Mapping[str, File], new: Mapping[str, File]) -> str:
+    """A unified diff of two trees, empty when they are the same."""
+    lines: list[str] = []
+    for path in sorted({*old, *new}):
+        before, after = old.get(path), new.get(path)
+        if before == after:
+            continue
+        if before and after and before.executable != after.executable:
+            lines.append(f"{path}: executable {before.executable} -> {after.executable}\n")
+        lines += difflib.unified_diff(
+            before.text.splitlines(keepends=True) if before else [],
+            after.text.splitlines(keepends=True) if after else [],
+            f"expected/{path}" if before else "(no such file)",
+            f"generated/{path}" if after else "(no such file)",
+        )
+    return "".join(line if line.endswith("\n") else line + "\n" for line in lines)
