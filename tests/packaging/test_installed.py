@@ -25,9 +25,9 @@ def place(request: pytest.FixtureRequest, wheel: Path, tmp_path: Path) -> str:
     if request.param == "editable":
         return _editable(tmp_path)
     target = tmp_path / "site"
+    install = ["pip", "install", "--quiet", "--no-index", "--no-deps", "--target", str(target)]
     subprocess.run(
-        [sys.executable, "-m", "pip", "install", "--quiet", "--no-index", "--no-deps"]
-        + ["--target", str(target), str(wheel)],
+        [sys.executable, "-m", *install, str(wheel)],
         check=True,
         capture_output=True,
         timeout=120,
