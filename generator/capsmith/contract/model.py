@@ -1,0 +1,131 @@
+"""What a version of Cluster API's provider contract says, as frozen data.
+
+Knows no provider and reads no files; made only by :mod:`capsmith.contract.load`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from enum import StrEnum
+from typing import Any
+
+Data = Mapping[str, Any]
+"""Plain data out of a YAML file."""
+
+
+class Level(StrEnum):
+    """How binding a rule is, in the words of RFC 2119; INFO binds nobody."""
+
+    MUST = "MUST"
+    SHOULD = "SHOULD"
+    MAY = "MAY"
+    INFO = "INFO"
+
+
+class Weight(StrEnum):
+    """What a breach is reported as; the values are those of a finding's severity."""
+
+    ERROR = "error"
+    WARNING = "warning"
+    INFO = "info"
+
+
+class Proof(StrEnum):
+    """Who can tell whether a rule without a static check is kept."""
+
+    BEHAVIOUR = "behaviour"
+    """A test that drives the controller."""
+    RUNTIME = "runtime"
+    """An API server, Cluster API core or clusterctl."""
+
+
+@dataclass(frozen=True, slots=True)
+class Check:
+    """The name of a coded check and its parameters."""
+
+    name: str
+    params: Data
+
+
+@dataclass(frozen=True, slots=True)
+class Rule:
+    """One rule of the contract."""
+
+    id: str
+    """``IC-05``; stable for ever."""
+    title: str
+    level: Level
+    statement: str
+    contracts: tuple[str, ...]
+    """Versions in which the rule holds, the oldest first."""
+    applies_to: tuple[str, ...]
+    """Roles (``InfraMachine``) or artefacts (``components``, ``metadata``, ``manager`` …)."""
+    check: Check | None
+    proof: Proof | None
+    """None for checked rules and for information."""
+    source: str
+    """Where the rule is written down: a page of the book or a file of upstream."""
+    consequence: str
+    hint: str
+    page: str
+    """The rules file: ``infra-machine``."""
+    condition: str = ""
+    """When the rule binds at all; empty: always."""
+    severity: Weight | None = None
+    """Set where a breach weighs otherwise than its level says."""
+
+    @property
+    def weight(self) -> Weight:
+        """What a breach is reported as."""
+        by_level = {Level.MUST: Weight.ERROR, Level.SHOULD: Weight.WARNING}
+        return self.severity or by_level.get(self.level, Weight.INFO)
+
+
+@dataclass(frozen=True, slots=True)
+class ContractField:
+    """One field that the contract names."""
+
+    name: str
+    schema: Data
+    """Kubernetes structural schema (OpenAPI v3 subset)."""
+    required: bool
+    rule: str
+    """Id of the rule that asks for it."""
+    feature: str = ""
+    """Name of the optional part that it belongs to; empty: always there."""
+
+
+@dataclass(frozen=True, slots=True)
+class TypeShape:
+    """What the contract demands of, or reserves in, the kinds of one role."""
+
+    role: str
+    scope: str
+    """``Namespaced`` or ``Cluster``."""
+    spec: Mapping[str, ContractField]
+    """Of a template: the fields of the template's own ``spec``."""
+    status: Mapping[str, ContractField]
+    printer_columns: tuple[Data, ...]
+    subresources: Data
+
+
+@dataclass(frozen=True, slots=True)
+class Contract:
+    """One version of the contract; two are equal when they are the same version."""
+
+    version: str
+    """``v1beta2``."""
+    label: str = field(compare=False)
+    """Key of the label on CRDs: ``cluster.x-k8s.io/v1beta2``."""
+    rules: Mapping[str, Rule] = field(compare=False, repr=False)
+    """By id, read when they are first asked for."""
+    types: Mapping[str, TypeShape] = field(compare=False, repr=False)
+    """By role."""
+    core: str = field(compare=False)
+    """Releases of core that speak it, for people: ``v1.11 and later``."""
+    support_end: str = field(compare=False)
+    """When core stops speaking it, for people; empty: not announced."""
+    conditions: Mapping[str, str] = field(compare=False)
+    """Purpose -> condition type: ``ready`` -> ``Ready``."""
+    sources: tuple[str, ...] = field(compare=False)
