@@ -7,14 +7,14 @@ two equal keys silently, and loses where things stood.
 from __future__ import annotations
 
 import math
-import re
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
 from typing import Any, NoReturn
 
 import yaml
 
 from capsmith.findings import Finding, Location
+from capsmith.spec.quote import UNPRINTABLE, clip, shown
 
 Path = tuple[str | int, ...]
 """Keys and list indexes from the top: ``("infrastructure", "AcmeMachine", "spec")``."""
@@ -29,9 +29,6 @@ _LONGEST_NUMBER = 40
 _INT64 = range(-(2**63), 2**63)
 _TAGS = ("tag:yaml.org,2002:str", "tag:yaml.org,2002:map", "tag:yaml.org,2002:seq", "!")
 _MERGE = "tag:yaml.org,2002:merge"
-_UNPRINTABLE = re.compile(
-    "[\x00-\x08\x0b-\x1f\x7f-\x9f\u2028\u2029\u202a-\u202e\u2066-\u2069\ud800-\udfff\ufeff\ufffe\uffff]"
-)
 
 
 @dataclass(frozen=True, slots=True)
@@ -104,7 +101,9 @@ class Composer:
                 "one file describes one provider repository: split it at `---`",
             )
         if not isinstance(data, dict):
-            id, what = "yaml-not-a-mapping", "a list" if isinstance(data, list) else "a single value"
+            id, what = "yaml-not-a-mapping", (
+                "a list" if isinstance(data, list) else "a single value"
+            )
             if data is None:
                 id, what = "yaml-empty", "empty"
             hint = "it starts with `capsmith: 1`; see `capsmith schema`"
@@ -117,8 +116,8 @@ class Composer:
         if isinstance(event, yaml.AliasEvent):
             return self._alias(event, path, key or position)
         if event.tag is not None and event.tag not in _TAGS:
-            shown = event.tag.replace("tag:yaml.org,2002:", "!!")
-            self._problem("yaml-tag", f"the tag {shown} is not read here", position, "leave it out")
+            tag = shown(event.tag.replace("tag:yaml.org,2002:", "!!"))
+            self._problem("yaml-tag", f"the tag {tag} is not read here", position, "leave it out")
         if event.anchor is not None:
             self._anchors[event.anchor] = None
         before = self._nodes
@@ -145,7 +144,7 @@ class Composer:
                 first = self.marks[(*path, key)].key[0]
                 self._problem(
                     "yaml-duplicate-key",
-                    f"the key {_shown(key)} stands here twice (first in line {first})",
+                    f"the key {shown(key)} stands here twice (first in line {first})",
                     position,
                     "keep one of the two",
                 )
@@ -170,9 +169,9 @@ class Composer:
         elif not tag.endswith((":str", ":timestamp")):
             self._problem(
                 "yaml-key-not-text",
-                f"YAML reads the key {_shown(event.value)} as {_kind(tag)}, not as text",
+                f"YAML reads the key {shown(event.value)} as {_kind(tag)}, not as text",
                 position,
-                f'write it in quotes: "{_clip(event.value)}"',
+                f'write it in quotes: "{clip(event.value)}"',
             )
         self._characters(event.value, position)
         return str(event.value)
@@ -192,23 +191,23 @@ class Composer:
             return number
         if isinstance(number, float) and math.isfinite(number):
             return number
-        shown = _shown(text)
-        hint = f'numbers have 64 bits and an end; for a text write "{_clip(text)}"'
-        self._problem("yaml-number", f"{shown} is no number that can be used", position, hint)
+        hint = f'numbers have 64 bits and an end; for a text write "{clip(text)}"'
+        self._problem("yaml-number", f"{shown(text)} is no number that can be used", position, hint)
         return 0
 
     def _tag(self, event: Any) -> str:
         if event.tag is not None or event.style is not None or len(event.value) > _LONGEST_NUMBER:
             return "tag:yaml.org,2002:str"
-        return str(self._resolver.resolve(yaml.ScalarNode, event.value, (True, False)))
+        resolve: Callable[..., Any] = self._resolver.resolve
+        return str(resolve(yaml.ScalarNode, event.value, (True, False)))
 
     def _alias(self, event: Any, path: Path, key: tuple[int, int]) -> Any:
         position = _position(event)
         anchored = self._anchors.get(event.anchor)
         if anchored is None:
             wrong = "contains itself" if event.anchor in self._anchors else "is not defined above"
-            shown = _clip(event.anchor)
-            self._reject("yaml-alias", f"the alias *{shown} {wrong}", position, "write it out")
+            alias = shown("*" + event.anchor)
+            self._reject("yaml-alias", f"the alias {alias} {wrong}", position, "write it out")
         self._count(anchored.nodes, position)
         for below, mark in anchored.marks.items():
             self.marks[path + below] = mark
@@ -238,7 +237,7 @@ class Composer:
             )
 
     def _characters(self, text: str, position: tuple[int, int]) -> None:
-        if found := _UNPRINTABLE.search(text):
+        if found := UNPRINTABLE.search(text):
             message = f"the text contains the character U+{ord(found[0]):04X}"
             hint = "control and direction characters are refused: remove it"
             self._problem("yaml-control-character", message, position, hint)
@@ -275,12 +274,3 @@ def _is_mapping(event: Any) -> bool:
 
 def _position(event: Any) -> tuple[int, int]:
     return event.start_mark.line + 1, event.start_mark.column + 1
-
-
-def _clip(text: str) -> str:
-    clean = _UNPRINTABLE.sub("\N{REPLACEMENT CHARACTER}", text).replace("\n", " ")
-    return clean if len(clean) <= 60 else clean[:57] + "..."
-
-
-def _shown(text: str) -> str:
-    return f"`{_clip(text)}`"

@@ -1,0 +1,172 @@
+"""provider.yaml as authors write it: what is optional is None here, and decided in provider/.
+
+The only place, with its parts ``fields`` and ``forms``, that knows pydantic.  What the keys mean
+together is checked when the description is resolved, not here.
+"""
+
+from __future__ import annotations
+
+from typing import Annotated, Literal
+
+from pydantic import Field, Tag
+
+from capsmith.spec import forms
+from capsmith.spec.fields import (
+    MAPPING,
+    TEXT,
+    Fields,
+    Many,
+    Part,
+    Validation,
+    one_of_two,
+    text_or_mapping,
+)
+
+ContractVersion = Literal["v1beta1", "v1beta2"]
+
+
+class PrinterColumnSpec(Part):
+    """One column of `kubectl get`."""
+
+    name: forms.Line = Field(description="Heading of the column.")
+    type: Literal["integer", "number", "string", "boolean", "date"] = Field(
+        description="How the value is shown."
+    )
+    json_path: forms.Line = Field(description="Where the value is, such as `.spec.size`.")
+    priority: Annotated[int, Field(ge=0, le=2**31 - 1)] = Field(
+        0, description="0 is always shown; greater ones with `-o wide`."
+    )
+    description: forms.Text | None = Field(None, description="What the column says.")
+
+
+class KindSpec(Part):
+    """One kind of the provider's API."""
+
+    implements: Literal["InfraCluster", "InfraMachine"] = Field(
+        description="The part of Cluster API's contract that the kind plays."
+    )
+    description: forms.Text | None = Field(None, description="What `kubectl explain` says.")
+    short_names: Many[forms.Label] | None = Field(
+        None, description="Short names for kubectl; derived from the kind unless given."
+    )
+    categories: Many[forms.Label] | None = Field(
+        None, description="Categories for kubectl, besides cluster-api."
+    )
+    features: dict[str, bool] | None = Field(
+        None, description="Optional parts of the contract, switched on or off by name."
+    )
+    spec: Fields | None = Field(
+        None, description="Your fields in spec; contract fields come by themselves."
+    )
+    status: Fields | None = Field(
+        None, description="Your fields in status; contract fields come by themselves."
+    )
+    validations: Many[Validation] | None = Field(
+        None, description="Rules in CEL on the whole spec."
+    )
+    printer_columns: Many[PrinterColumnSpec] | None = Field(
+        None, description="Your columns of `kubectl get`, besides the contract's."
+    )
+
+
+class ApiVersionSpec(Part):
+    """One version of the provider's API."""
+
+    name: forms.Version = Field(description="Such as v1alpha1.")
+    served: bool | None = Field(None, description="Whether the API server offers it; true.")
+    storage: bool | None = Field(
+        None, description="Whether etcd holds it; one version does, the newest unless said."
+    )
+
+
+class CredentialsSpec(Part):
+    """The kind of object that says which Secret holds the credentials."""
+
+    kind: forms.Kind = Field(description="Such as AcmeIdentity.")
+    keys: Annotated[Many[forms.SecretKey], Field(min_length=1)] | None = Field(
+        None, description="Keys that the Secret must hold; [token] unless given."
+    )
+
+
+class PolicyRuleSpec(Part):
+    """One permission that the infrastructure code needs in the management cluster."""
+
+    api_groups: Annotated[Many[forms.ApiGroupOrCore], Field(min_length=1)] = Field(
+        description='API groups; "" is the core group.'
+    )
+    resources: Annotated[Many[forms.RbacResource], Field(min_length=1)] = Field(
+        description="Plurals in lower case, subresources with a slash."
+    )
+    verbs: Annotated[Many[forms.RbacVerb], Field(min_length=1)] = Field(
+        description="Such as get, list and watch."
+    )
+    resource_names: Many[forms.ObjectName] | None = Field(
+        None, description="Only objects of these names."
+    )
+
+
+ApiVersionLike = Annotated[
+    Annotated[forms.Version, Tag(TEXT)] | Annotated[ApiVersionSpec, Tag(MAPPING)],
+    one_of_two(text_or_mapping, "a version such as v1alpha1 or a mapping {name: v1alpha1, …}"),
+]
+CredentialsLike = Annotated[
+    Annotated[forms.Kind, Tag(TEXT)] | Annotated[CredentialsSpec, Tag(MAPPING)],
+    one_of_two(text_or_mapping, "a kind such as AcmeIdentity or a mapping {kind: …, keys: […]}"),
+]
+
+
+class ProviderSpec(Part):
+    """Description of a Cluster API provider, from which capsmith generates its repository."""
+
+    capsmith: Literal[1] = Field(description="Version of this format: 1.")
+    name: forms.ProviderName = Field(
+        description="Name that clusterctl knows: `clusterctl init --infrastructure acme`."
+    )
+    title: forms.Line | None = Field(None, description="Name for people.")
+    description: forms.Text | None = Field(None, description="What the provider is for.")
+    owner: forms.Line | None = Field(None, description="Who holds the copyright.")
+    repository: forms.Repository = Field(
+        description="Address of the repository that releases the provider."
+    )
+    image: forms.Image | None = Field(
+        None, description="Image of the manager, without tag; derived from the repository."
+    )
+    licence: forms.Licence | None = Field(
+        None, description="SPDX identifier; Apache-2.0 unless given."
+    )
+    package: forms.PackageName | None = Field(
+        None, description="Python package; derived from the repository."
+    )
+    contracts: Annotated[Many[ContractVersion], Field(min_length=1)] = Field(
+        description="Versions of Cluster API's contract that the provider serves."
+    )
+    api_versions: Annotated[Many[ApiVersionLike], Field(min_length=1)] | None = Field(
+        None, description="Versions of the provider's own API; [v1alpha1] unless given."
+    )
+    releases: Annotated[dict[forms.Series, ContractVersion], Field(min_length=1)] = Field(
+        description="Release series and the contract that each serves: {v0.1: v1beta2}."
+    )
+    groups: dict[Literal["infrastructure"], forms.Group] | None = Field(
+        None, description="API group; infrastructure.cluster.x-k8s.io unless given."
+    )
+    namespaces: dict[Literal["infrastructure"], forms.Label] | None = Field(
+        None, description="Namespace of the manager; <name>-system unless given."
+    )
+    infrastructure: Annotated[dict[forms.Kind, KindSpec], Field(min_length=1)] = Field(
+        description="Kinds of the infrastructure provider."
+    )
+    credentials: CredentialsLike | None = Field(
+        None, description="Kind that names the Secret with the infrastructure's credentials."
+    )
+    rbac: Many[PolicyRuleSpec] | None = Field(
+        None, description="Permissions that your code needs beyond the contract's."
+    )
+    dependencies: Many[forms.Requirement] | None = Field(
+        None, description="Python requirements of your code."
+    )
+    flavors: Many[forms.Label] | None = Field(
+        None, description="Flavors of the cluster template; [topology] unless given."
+    )
+    cluster_classes: Many[forms.Label] | None = Field(
+        None, description="ClusterClasses that are released; [<name>] unless given."
+    )

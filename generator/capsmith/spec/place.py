@@ -1,0 +1,41 @@
+"""A place in the document where findings are put while its content is looked through."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+
+from capsmith.findings import Finding, Location, Severity
+from capsmith.spec.compose import Path
+from capsmith.spec.document import Document
+
+
+@dataclass(frozen=True, slots=True)
+class Place:
+    """A path into the document, and what holds for everything below it."""
+
+    document: Document
+    path: Path
+    findings: list[Finding]
+    correlated: bool = True
+    """Whether the API server can pair old and new values here: not inside atomic lists."""
+    bounded: bool = True
+    """Whether the lists and maps around it have a greatest size."""
+
+    def at(self, *below: str | int) -> Place:
+        """The place further down."""
+        return replace(self, path=self.path + below)
+
+    def error(self, id: str, message: str, hint: str, *below: str | int) -> None:
+        """An error at the value of this place, or of one below."""
+        self._add(Severity.ERROR, id, message, hint, self.document.value(self.path + below))
+
+    def warning(self, id: str, message: str, hint: str, *below: str | int) -> None:
+        """A warning at the value of this place, or of one below."""
+        self._add(Severity.WARNING, id, message, hint, self.document.value(self.path + below))
+
+    def error_at_key(self, id: str, message: str, hint: str, *below: str | int) -> None:
+        """An error at the key of this place, or of one below."""
+        self._add(Severity.ERROR, id, message, hint, self.document.key(self.path + below))
+
+    def _add(self, severity: Severity, id: str, message: str, hint: str, where: Location) -> None:
+        self.findings.append(Finding(id, message, where, severity, hint))
