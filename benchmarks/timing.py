@@ -1,0 +1,70 @@
+"""Whole processes, timed by turns, so that a busy moment of the machine hits all alike."""
+
+from __future__ import annotations
+
+import statistics
+import subprocess
+import sys
+import time
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+
+
+@dataclass(frozen=True)
+class Command:
+    """A process to time; ``prepare`` runs before it, untimed."""
+
+    name: str
+    arguments: Sequence[str]
+    environment: Mapping[str, str]
+    cwd: Path
+    prepare: Callable[[], None] = lambda: None
+
+
+@dataclass
+class Times:
+    seconds: list[float] = field(default_factory=list)
+
+    @property
+    def median(self) -> float:
+        return statistics.median(self.seconds)
+
+
+def run(command: Command) -> float:
+    """Wall time of one run in seconds.  Raises RuntimeError when it fails."""
+    command.prepare()
+    started = time.perf_counter()
+    done = subprocess.run(
+        command.arguments,
+        env=dict(command.environment),
+        cwd=command.cwd,
+        capture_output=True,
+        text=True,
+    )
+    took = time.perf_counter() - started
+    if done.returncode:
+        raise RuntimeError(f"{command.name}: {done.stdout}{done.stderr}")
+    return took
+
+
+def by_turns(commands: Sequence[Command], rounds: int) -> dict[str, Times]:
+    """Each command ``rounds`` times after one run that does not count."""
+    times = {command.name: Times() for command in commands}
+    for round_ in range(rounds + 1):
+        for command in commands:
+            took = run(command)
+            if round_:
+                times[command.name].seconds.append(took)
+    return times
+
+
+def table(rows: Sequence[Sequence[str]]) -> None:
+    """Print aligned columns as a Markdown table; the first row is the head."""
+    widths = [max(len(row[i]) for row in rows) for i in range(len(rows[0]))]
+    for number, row in enumerate(rows):
+        cells = (cell.ljust(width) for cell, width in zip(row, widths, strict=True))
+        sys.stdout.write(f"| {' | '.join(cells)} |\n")
+        if number == 0:
+            sys.stdout.write("|" + "|".join("-" * (width + 2) for width in widths) + "|\n")
+    sys.stdout.write("\n")
