@@ -16,8 +16,11 @@ def _pairs(table: str) -> tuple[tuple[str, str], ...]:
     return tuple((singular, plural or singular) for singular, _, plural in split)
 
 
-WORDS: Final = _pairs(
-    """
+def _words(table: str) -> frozenset[str]:
+    return frozenset(table.split())
+
+
+WORDS: Final = _pairs("""
     aircraft beef bison blues chassis deer fish moose police salmon series sheep shrimp
     species swine trout tuna you child:children ox:oxen foot:feet goose:geese man:men
     human:humans louse:lice mouse:mice tooth:teeth woman:women die:dice person:people
@@ -38,36 +41,28 @@ WORDS: Final = _pairs(
     rice dwarf:dwarfs hoof:hoofs thief:thieves chive:chives hive:hives move:moves
     movie:movies cookie:cookies pretorium:pretoriums agenda:agendas formula:formulas
     shoe:shoes toe:toes graffiti
-    """
-)
+    """)
 """Words; as endings of longer words the later entries win."""
 
-ALONE: Final = frozenset(
-    """
+ALONE: Final = _words("""
     ox louse die axis alias use toe
-    """.split()
-)
+    """)
 """Those of the words that are no endings of other words."""
 
-ONE_WAY: Final = frozenset(
-    """
+ONE_WAY: Final = _words("""
     blues medium ellipsis basis
-    """.split()
-)
+    """)
 """Those whose plural is not recognised as a plural."""
 
-OTHER_PLURALS: Final = frozenset(
-    """
+OTHER_PLURALS: Final = _words("""
     beefs fishes salmons shrimps swines trouts tunas adieus bureaux ganglions lexicons
     mitochondrions stadia aquariums auditoriums symposiums curricula alumnuses cactuses
     focuses locuses nucleuses octopi radiuses corpuses apexes codexes indexes latexes
     vertexes vortexes appendixes radixes helixes buffalos dwarves hooves formulae
-    """.split()
-)
+    """)
 """Second plurals, recognised as plurals when they are the whole word."""
 
-ENDINGS: Final = _pairs(
-    """
+ENDINGS: Final = _pairs("""
     tive:tives eaf:eaves oaf:oaves afe:aves arf:arves rfe:rves rf:rves lf:lves fe:ves ay:ays
     ey:eys oy:oys quy:quies uy:uys y:ies eau:eaux bula:bulae dula:bulae lula:bulae
     nula:bulae vula:bulae hedron:hedra ium:ia seum:seums eum:ea oum:oa stracum:straca dum:da
@@ -77,6 +72,5 @@ ENDINGS: Final = _pairs(
     kinesis:kineses resis:reses gnosis:gnoses opsis:opses ysis:yses ouse:ouses lause:lauses
     us:uses ch:ches io:ios sh:shes ss:sses ez:ezzes iz:izzes tz:tzes zz:zzes ano:anos lo:los
     to:tos oo:oos o:oes x:xes
-    """
-)
+    """)
 """Endings, the first match wins; tried after the words."""

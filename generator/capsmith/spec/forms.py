@@ -53,6 +53,8 @@ def _safe(id: str, what: str, kind: type[Any], hint: str) -> Form:
 
 _LABEL_HINT = "lower-case letters, digits and inner hyphens"
 
+_SPECIFIER = r"(===?|~=|!=|<=?|>=?) ?[A-Za-z0-9.*+!_-]+"
+
 ProviderName = Annotated[
     str, _safe("CC-50", "a provider name", safetext.DnsLabel, f"use {_LABEL_HINT}")
 ]
@@ -172,7 +174,7 @@ Requirement = Annotated[
         "dependency",
         "a Python requirement",
         r"[A-Za-z0-9]([A-Za-z0-9._-]*[A-Za-z0-9])?(\[[A-Za-z0-9._-]+(, ?[A-Za-z0-9._-]+)*\])?"
-        r"( ?(===?|~=|!=|<=?|>=?) ?[A-Za-z0-9.*+!_-]+(, ?(===?|~=|!=|<=?|>=?) ?[A-Za-z0-9.*+!_-]+)*)?"
+        rf"( ?{_SPECIFIER}(, ?{_SPECIFIER})*)?"
         r"""( ?; ?[A-Za-z0-9_.<>=!~'"() ,-]+)?""",
         300,
         "name, extras, versions and marker, such as acme-sdk[aio]>=2,<3",

@@ -25,8 +25,12 @@ _MEANT_FOR = {
     "string": ("minLength", "maxLength", "pattern", "format"),
     "integer": _NUMERIC,
     "number": _NUMERIC,
-    "array": tuple(
-        "items minItems maxItems x-kubernetes-list-type x-kubernetes-list-map-keys".split()
+    "array": (
+        "items",
+        "minItems",
+        "maxItems",
+        "x-kubernetes-list-type",
+        "x-kubernetes-list-map-keys",
     ),
     "object": (
         "properties",
@@ -37,12 +41,13 @@ _MEANT_FOR = {
         "x-kubernetes-preserve-unknown-fields",
     ),
 }
+_TEXT_FORMATS = """
+    bsonobjectid uri email hostname ipv4 ipv6 cidr mac uuid uuid3 uuid4 uuid5 isbn isbn10 isbn13
+    creditcard ssn hexcolor rgbcolor byte password date duration date-time datetime
+    k8s-short-name k8s-long-name
+"""
 _FORMATS = {
-    "string": tuple(
-        "bsonobjectid uri email hostname ipv4 ipv6 cidr mac uuid uuid3 uuid4 uuid5 isbn isbn10 "
-        "isbn13 creditcard ssn hexcolor rgbcolor byte password date duration date-time datetime "
-        "k8s-short-name k8s-long-name".split()
-    ),
+    "string": tuple(_TEXT_FORMATS.split()),
     "integer": ("int32", "int64"),
     "number": ("float", "double"),
 }
