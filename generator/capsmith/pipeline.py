@@ -1,0 +1,180 @@
+"""validate, generate, explain: pure steps composed, I/O at both ends."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from capsmith import __version__, resources
+from capsmith.blueprint.manifest import load_manifest
+from capsmith.blueprint.plan import plan
+from capsmith.blueprint.render import render
+from capsmith.contract.load import known_versions, load_contract
+from capsmith.errors import Refused
+from capsmith.findings import Finding, Location, has_errors, ordered
+from capsmith.merging.lock import BASE_FOLDER, LOCK_PATH, Lock
+from capsmith.merging.reconcile import Decision, reconcile
+from capsmith.provider.model import Provider
+from capsmith.provider.resolve import explain_resolution, resolve
+from capsmith.report import FileOutcome, Outcome, Report
+from capsmith.safetext import RelativePath
+from capsmith.spec.parse import parse
+from capsmith.tree import FileTree, GeneratedFile, Owner, digest
+from capsmith.workspace.blueprints import read_blueprints
+from capsmith.workspace.cache import FolderCache
+from capsmith.workspace.reading import read_document
+from capsmith.workspace.repository import Change, Repository
+
+SPEC_NAME = RelativePath("provider.yaml")
+SCHEMA_PATH = RelativePath(".capsmith/provider.schema.json")
+_NOT_FOREIGN = frozenset({".git", ".capsmith"})
+
+
+@dataclass(frozen=True, slots=True)
+class Loaded:
+    """A provider.yaml as far as it could be understood; a provider only without errors."""
+
+    text: str
+    provider: Provider | None
+    findings: tuple[Finding, ...]
+
+
+def load(path: Path) -> Loaded:
+    """Read, parse and resolve a provider.yaml.
+
+    Raises UnreadableInput when there is nothing to parse.
+    """
+    text = read_document(path)
+    parsed = parse(text, str(path))
+    if parsed.spec is None or parsed.document is None:
+        return Loaded(text, None, parsed.findings)
+    schemas = resources.schemas()
+    contracts = {version: load_contract(version, schemas) for version in known_versions()}
+    provider, findings = resolve(parsed.spec, parsed.document, contracts)
+    return Loaded(text, provider, ordered(parsed.findings + findings))
+
+
+def validate(path: Path) -> tuple[Report, Mapping[str, Any] | None]:
+    """The findings on a provider.yaml, and all that follows from it when it is valid."""
+    loaded = load(path)
+    derived = explain_resolution(loaded.provider) if loaded.provider is not None else None
+    return Report(findings=loaded.findings), derived
+
+
+def build(provider: Provider) -> FileTree:
+    """The whole repository of a provider, in memory.
+
+    Raises BlueprintError for a broken blueprint.
+    """
+    sources = read_blueprints(resources.blueprints())
+    entries = load_manifest(sources["manifest.yaml"], "blueprints/manifest.yaml")
+    tree = render(plan(entries, provider), sources, FolderCache.of_user(), __version__)
+    schema = GeneratedFile(SCHEMA_PATH, schema_text(), Owner.GENERATED)
+    return FileTree.of([*tree, schema])
+
+
+def generate(path: Path, folder: Path) -> Report:
+    """Bring the repository in ``folder`` in line with the provider.yaml at ``path``.
+
+    Everything is rendered before one byte is written; nothing is written when there is an error.
+    Raises UnreadableInput, Refused or BlueprintError.
+    """
+    loaded = load(path)
+    if loaded.provider is None or has_errors(loaded.findings):
+        return Report(findings=loaded.findings)
+    repository = Repository(folder)
+    repository.complete_pending()
+    lock = _lock(repository)
+    if lock is None:
+        _refuse_foreign(repository, path)
+    tree = build(loaded.provider)
+    paths = {*tree.files, *(lock.files if lock is not None else ())}
+    decisions = reconcile(tree, repository.read_all(paths), lock)
+    outcomes = tuple(FileOutcome(d.path, d.outcome) for d in decisions)
+    report = Report(loaded.findings + _refusals(decisions), outcomes)
+    if report.exit_code == 0:
+        contracts = tuple(contract.version for contract in loaded.provider.contracts)
+        new_lock = Lock.of(tree, __version__, contracts, digest(loaded.text))
+        change = _change(repository, decisions, tree, new_lock)
+        _add_spec(repository, change, path, loaded.text, lock)
+        repository.apply(change)
+    return report
+
+
+def _lock(repository: Repository) -> Lock | None:
+    text = repository.read(LOCK_PATH)
+    return None if text is None else Lock.load(text, str(repository.folder / LOCK_PATH))
+
+
+def _refuse_foreign(repository: Repository, spec: Path) -> None:
+    own = {spec.name} if spec.parent.resolve() == repository.folder.resolve() else set()
+    foreign = [name for name in repository.names() if name not in _NOT_FOREIGN | own]
+    if foreign:
+        raise Refused(
+            "output-not-empty",
+            f"the folder holds files that capsmith did not write: {', '.join(foreign)}",
+            file=str(repository.folder),
+            hint="Generate into a new folder, or into one that holds provider.yaml only.",
+        )
+
+
+def _refusals(decisions: tuple[Decision, ...]) -> tuple[Finding, ...]:
+    return ordered(
+        [
+            Finding(
+                "output-edited",
+                "this generated file was edited since it was generated",
+                Location(decision.path),
+                hint="Move the edit to a file that is yours (AGENTS.md lists them) "
+                "and restore this one, or delete it.",
+            )
+            for decision in decisions
+            if decision.outcome is Outcome.REFUSED
+        ]
+    )
+
+
+def _change(
+    repository: Repository, decisions: tuple[Decision, ...], tree: FileTree, lock: Lock
+) -> Change:
+    change = Change()
+    for decision in decisions:
+        if decision.file is not None:
+            change.write(decision.path, decision.file.text, decision.file.executable)
+        elif decision.outcome is Outcome.REMOVED:
+            change.remove(decision.path)
+    for file in tree:
+        if file.owner is Owner.MERGED:
+            _write_if_new(repository, change, f"{BASE_FOLDER}/{file.path}", file.text)
+    _write_if_new(repository, change, LOCK_PATH, lock.dump())
+    return change
+
+
+def _write_if_new(repository: Repository, change: Change, path: str, text: str) -> None:
+    if repository.read(path) != text:
+        change.write(path, text)
+
+
+def _add_spec(
+    repository: Repository, change: Change, path: Path, text: str, lock: Lock | None
+) -> None:
+    """Keep the provider.yaml beside what was generated from it."""
+    if path.resolve() == (repository.folder / SPEC_NAME).resolve():
+        return
+    there = repository.read(SPEC_NAME)
+    if there not in (None, text) and (lock is None or digest(there or "") != lock.spec_digest):
+        raise Refused(
+            "output-other-spec",
+            "the folder has another provider.yaml, which differs from the one named",
+            file=str(repository.folder / SPEC_NAME),
+            hint="Run capsmith generate on the provider.yaml in the folder.",
+        )
+    if there != text:
+        change.write(SPEC_NAME, text)
+
+
+def schema_text() -> str:
+    """The JSON Schema of provider.yaml."""
+    return (resources.schemas() / "provider.schema.json").read_text(encoding="utf-8")
