@@ -148,8 +148,8 @@ def _unusable(message: str, hint: str) -> UnreadableInput:
 
 
 def _verbatim(answer: str) -> str:
-    """``answer`` as a template that renders to it."""
-    if "{" not in answer:
+    """``answer`` as a template that renders to it; Jinja folds kinds of line ends too."""
+    if answer.isprintable() and "{" not in answer:
         return answer
     return '{{ "' + "".join(f"\\U{ord(character):08x}" for character in answer) + '" }}'
 

@@ -1,0 +1,244 @@
+"""``capsmith new`` and ``cookiecutter <this repository>``: the same questions, the same bytes."""
+
+from __future__ import annotations
+
+import json
+import re
+import zipfile
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+import yaml
+from cookiecutter.main import cookiecutter
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
+
+from capsmith.errors import UnreadableInput
+from capsmith.scaffold import TEMPLATE, Options, Proposal, propose
+from capsmith.spec.model import ProviderSpec
+from capsmith.spec.parse import parse
+
+ROOT = Path(__file__).parents[3]
+TEMPLATE_FOLDER = ROOT / "generator" / "capsmith" / "scaffold" / TEMPLATE
+ANSWERS = {
+    "name": "home-lab",
+    "github_username": "someone",
+    "repository": "https://git.example.org/someone/home-lab",
+    "cluster_kind": "RackCluster",
+    "machine_kind": "RackMachine",
+    "contract": "v1beta1",
+    "api_group": "infrastructure.example.org",
+    "credentials": "no",
+    "licence": "MIT",
+    "full_name": 'Zoë "Z" O\'Neill & Töchter: #1 \\ 日本 😀',
+}
+
+
+@pytest.fixture
+def config(tmp_path: Path) -> Path:
+    """A user configuration that keeps replays out of the home folder."""
+    path = tmp_path / "cookiecutterrc"
+    path.write_text(f"replay_dir: {tmp_path / 'replay'}\n", encoding="utf-8")
+    return path
+
+
+def _new(config: Path, **overrides: str | bool) -> Proposal:
+    return propose(Options(no_input=True, config_file=config, overrides=overrides))
+
+
+def _cookiecutter(config: Path, folder: Path, template: Path = ROOT, **arguments: Any) -> bytes:
+    made = cookiecutter(
+        str(template),
+        output_dir=str(folder),
+        config_file=str(config),
+        accept_hooks=False,
+        **arguments,
+    )
+    return (Path(made) / "provider.yaml").read_bytes()
+
+
+def _typed(monkeypatch: pytest.MonkeyPatch, answers: list[str]) -> None:
+    lines = iter(answers)
+    monkeypatch.setattr("builtins.input", lambda *prompt: next(lines))
+
+
+@pytest.mark.parametrize("answers", [{}, {"name": "acme-two"}, ANSWERS], ids=["none", "one", "all"])
+def test_same_bytes_both_ways(answers: dict[str, str], config: Path, tmp_path: Path) -> None:
+    proposal = _new(config, **answers)
+
+    made = _cookiecutter(config, tmp_path / "made", no_input=True, extra_context=answers)
+
+    assert made == proposal.text.encode()
+    assert (tmp_path / "made" / proposal.folder / "provider.yaml").is_file()
+
+
+def test_same_bytes_from_a_zip(config: Path, tmp_path: Path) -> None:
+    archive = tmp_path / "capsmith.zip"
+    with zipfile.ZipFile(archive, "w") as file:
+        file.mkdir("capsmith")
+        file.write(ROOT / "cookiecutter.json", "capsmith/cookiecutter.json")
+        for path in sorted(TEMPLATE_FOLDER.rglob("*")):
+            file.write(path, f"capsmith/{path.relative_to(ROOT).as_posix()}")
+
+    made = _cookiecutter(config, tmp_path / "made", archive, no_input=True)
+
+    assert made == _new(config).text.encode()
+
+
+def test_same_bytes_when_typed(
+    config: Path,
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    typed = ["home-lab", "", "", "", "RackMachine", "2", "", "n", "3", "{{ 6 * 7 }}: # 'x'"]
+    _typed(monkeypatch, typed)
+    proposal = propose(Options(config_file=config))
+    _typed(monkeypatch, ["1", *typed])  # cookiecutter asks for the type of provider first
+
+    made = _cookiecutter(config, tmp_path / "made")
+
+    assert made == proposal.text.encode()
+    assert proposal.answers["cluster_kind"] == "HomeLabCluster"
+    assert yaml.safe_load(made)["owner"] == "{{ 6 * 7 }}: # 'x'"
+    assert "Name of the provider" in capsys.readouterr().out
+
+
+@pytest.mark.parametrize("answers", [{}, ANSWERS])
+def test_proposal_is_valid(answers: dict[str, str], config: Path) -> None:
+    parsed = parse(_new(config, **answers).text, "provider.yaml")
+
+    assert parsed.findings == ()
+    assert parsed.spec is not None
+
+
+def test_every_key_that_is_shown_is_valid(config: Path) -> None:
+    """What stands behind a comment sign would work without it."""
+    text = _new(config, credentials="no").text
+    shown = re.sub(r"(?m)^( *)# (?=[a-zA-Z]+: |[a-zA-Z]+:$|  - \{)", r"\1", text)
+
+    parsed = parse(shown, "provider.yaml")
+
+    assert shown.count("\n") == text.count("\n")
+    assert parsed.findings == ()
+    assert parsed.spec is not None
+    assert parsed.spec.credentials is not None
+    assert all(kind.features for kind in parsed.spec.infrastructure.values())
+
+
+def test_every_top_level_key_is_taught(config: Path) -> None:
+    text = _new(config).text
+    keys = ProviderSpec.model_json_schema()["properties"]
+
+    untaught = [key for key in keys if not re.search(rf"(?m)^(# )?{key}:", text)]
+
+    assert untaught == []
+
+
+@settings(
+    max_examples=60, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture]
+)
+@given(owner=st.text(st.characters(exclude_categories=["Cs"]), max_size=40))
+def test_answers_stay_data(owner: str, config: Path) -> None:
+    text = _new(config, full_name=owner).text
+
+    assert yaml.safe_load(text) == {**yaml.safe_load(_new(config).text), "owner": owner}
+
+
+@pytest.mark.parametrize(
+    ("key", "answer"),
+    [
+        ("name", "../../etc"),
+        ("name", "acme\nrbac: []"),
+        ("name", "{{ cookiecutter._extensions }}"),
+        ("name", "no"),
+        ("repository", "javascript:alert(1)"),
+        ("cluster_kind", "Evil: {}\n  Other"),
+        ("cluster_kind", "__import__"),
+        ("api_group", "a..b"),
+        ("full_name", "\ud800"),
+        ("full_name", "a\u202eb"),
+    ],
+)
+def test_hostile_answer_is_found(key: str, answer: str, config: Path) -> None:
+    proposal = _new(config, **{key: answer})
+    parsed = parse(proposal.text, "provider.yaml")
+    valid = parsed.spec is not None
+
+    assert "/" not in proposal.folder
+    assert valid == (key == "name" and answer == "no")  # a name like any other, when quoted
+    assert bool(parsed.findings) != valid
+
+
+def test_argument_is_no_template(config: Path) -> None:
+    assert _new(config, full_name="{{ 6 * 7 }}{% x %}{# y #}").answers["full_name"] == (
+        "{{ 6 * 7 }}{% x %}{# y #}"
+    )
+
+
+def test_defaults_of_the_user(config: Path) -> None:
+    text = config.read_text(encoding="utf-8")
+    defaults = {"full_name": "A Person", "github_username": "person", "licence": "WTFPL", "x": 1}
+    config.write_text(text + yaml.dump({"default_context": defaults}), encoding="utf-8")
+
+    answers = _new(config).answers
+
+    assert answers["full_name"] == "A Person"
+    assert answers["repository"] == "https://github.com/person/cluster-api-provider-acme"
+    assert answers["licence"] == "Apache-2.0"  # theirs is no choice here
+
+
+def test_replay(config: Path, tmp_path: Path) -> None:
+    first = _new(config, **ANSWERS)
+
+    assert propose(Options(config_file=config, replay=True)) == first
+    kept = tmp_path / "replay" / f"{TEMPLATE}.json"
+    assert propose(Options(config_file=config, replay_file=kept)) == first
+
+
+def test_replay_of_cookiecutter(config: Path, tmp_path: Path) -> None:
+    made = _cookiecutter(config, tmp_path / "made", no_input=True, extra_context=ANSWERS)
+
+    assert propose(Options(config_file=config, replay=True)).text.encode() == made
+
+
+def test_cookiecutter_replays_capsmith(config: Path, tmp_path: Path) -> None:
+    text = _new(config, **ANSWERS).text
+
+    made = _cookiecutter(config, tmp_path / "made", TEMPLATE_FOLDER, replay=True)
+
+    assert made == text.encode()
+
+
+def test_replay_imports_nothing(config: Path, tmp_path: Path) -> None:
+    kept = tmp_path / "hostile.json"
+    hostile = {"name": "acme", "_extensions": ["antigravity.Easter"], "__folder": "../x"}
+    kept.write_text(json.dumps({"cookiecutter": hostile}), encoding="utf-8")
+
+    proposal = propose(Options(config_file=config, replay_file=kept))
+
+    assert proposal.folder == "cluster-api-provider-acme"
+
+
+def _unreadable(tmp_path: Path) -> Iterator[tuple[str, Options]]:
+    file = tmp_path / "file"
+    config = Path(file.parent / "cookiecutterrc")
+    yield "cookiecutter-config", Options(config_file=tmp_path / "none")
+    yield "replay-unreadable", Options(config_file=config, replay=True)
+    yield "replay-unreadable", Options(config_file=config, replay_file=file)
+    yield "answer-unusable", Options(config_file=config, overrides={"nmae": "x"})
+    yield "answer-unusable", Options(config_file=config, overrides={"contract": "v2"})
+    yield "answer-unusable", Options(config_file=config, overrides={"credentials": "perhaps"})
+
+
+@pytest.mark.parametrize("content", ["", "[]", "{}", '{"cookiecutter": {"name": {}}}', "\xff"])
+def test_what_cannot_be_used_is_said(content: str, config: Path, tmp_path: Path) -> None:
+    (tmp_path / "file").write_text(content, encoding="latin-1")
+    for id_, options in _unreadable(tmp_path):
+        with pytest.raises(UnreadableInput) as caught:
+            propose(options)
+
+        assert caught.value.finding.id == id_ or options.replay_file is not None
+        assert caught.value.finding.hint
