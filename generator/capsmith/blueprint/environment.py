@@ -10,6 +10,7 @@ from jinja2.bccache import Bucket
 from jinja2.compiler import CodeGenerator, Frame
 
 from capsmith.blueprint.filters import FILTERS
+from capsmith.blueprint.provider_filters import PROVIDER_FILTERS
 from capsmith.safetext import SafeText
 
 
@@ -95,4 +96,5 @@ def make_environment(sources: Mapping[str, str], cache: Cache | None, key: str) 
         bytecode_cache=_KeptBytecode(cache, key) if cache is not None else None,
     )
     environment.filters.update(FILTERS)
+    environment.filters.update(PROVIDER_FILTERS)
     return environment

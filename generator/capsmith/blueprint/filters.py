@@ -20,8 +20,17 @@ class _Dumper(getattr(yaml, "CSafeDumper", yaml.SafeDumper)):  # type: ignore[mi
         return True
 
 
+# Strings that PyYAML leaves plain, but that Go's parsers read as booleans or numbers.
+_AMBIGUOUS = re.compile(r"[yYnN]|[-+.0-9][-+.0-9a-fA-FxXoO_]*")
+
+
 def _text(dumper: Any, value: str) -> Any:
-    style = "|" if "\n" in value and not re.search(r"[ \t]\n|^\s|[^\x20-\x7e\n]", value) else None
+    style = None
+    if "\n" in value and not re.search(r"[ \t]\n|^\s|[^\x20-\x7e\n]", value):
+        style = "|"
+    elif "${" in value or _AMBIGUOUS.fullmatch(value):
+        # What clusterctl puts in a variable's place stays a string.
+        style = '"'
     return dumper.represent_scalar("tag:yaml.org,2002:str", str(value), style=style)
 
 

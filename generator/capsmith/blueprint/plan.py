@@ -43,6 +43,8 @@ CONDITIONS: Mapping[str, _Condition] = {
     "cluster_classes": lambda provider, context: bool(provider.cluster_classes),
     "licence_apache": lambda provider, context: provider.licence == "Apache-2.0",
     "licence_other": lambda provider, context: provider.licence != "Apache-2.0",
+    "flavor_topology": lambda provider, context: context["flavor"] == "topology",
+    "flavor_other": lambda provider, context: context["flavor"] != "topology",
     "contract_v1beta1": _serves("v1beta1"),
     "contract_v1beta2": _serves("v1beta2"),
     "infra_cluster": _role(Role.INFRA_CLUSTER),

@@ -10,11 +10,12 @@ from collections.abc import Iterable, Mapping
 from typing import Any
 
 from capsmith.contract.model import ContractField, TypeShape
-from capsmith.provider.model import ApiVersion, Component, Field, Resource, Role, Schema
+from capsmith.provider.model import ApiVersion, Component, Resource, Role, Schema
 
 _SCHEMA_MAPS = ("properties",)
 _SCHEMAS = ("items", "additionalProperties")
-_AGE = {"name": "Age", "type": "date", "jsonPath": ".metadata.creationTimestamp"}
+_AGE = ".metadata.creationTimestamp"
+_WANTED = "What is wanted."
 _STRING = {"type": "string"}
 
 
@@ -65,14 +66,13 @@ def spec_schema(resource: Resource, version: ApiVersion) -> dict[str, Any]:
     extra: dict[str, Any] = {}
     if resource.spec_validations:
         extra["x-kubernetes-validations"] = [dict(rule) for rule in resource.spec_validations]
-    schema = _object(properties, required, "What is wanted.", extra)
+    schema = _object(properties, required, _WANTED, extra)
     return _without_transitions(schema) if resource.role.is_template else schema
 
 
 def status_schema(resource: Resource, version: ApiVersion) -> dict[str, Any] | None:
     """The schema of ``status``, or None where the kind has none."""
-    shape = version.contract.types[resource.role.value]
-    fields = _chosen(shape.status, resource)
+    fields = _chosen(_shape(resource, version).status, resource)
     properties = {field.name: _listed(field.schema) for field in fields}
     properties |= {field.name: _listed(field.schema) for field in resource.status_fields}
     if not properties:
@@ -103,55 +103,48 @@ def _names(resource: Resource) -> dict[str, Any]:
 
 
 def _version(resource: Resource, version: ApiVersion) -> dict[str, Any]:
-    shape = version.contract.types[resource.role.value]
-    status = status_schema(resource, version)
+    schema = _root(resource, version)
     entry: dict[str, Any] = {
         "name": str(version.name),
         "served": version.served,
         "storage": version.storage,
-        "additionalPrinterColumns": _columns(resource, shape),
-        "schema": {"openAPIV3Schema": _root(resource, version, status)},
+        "additionalPrinterColumns": _columns(resource, _shape(resource, version), schema),
+        "schema": {"openAPIV3Schema": schema},
     }
-    if status is not None:
+    if "status" in schema["properties"]:
         entry["subresources"] = {"status": {}}
     return entry
 
 
-def _root(resource: Resource, version: ApiVersion, status: Schema | None) -> dict[str, Any]:
+def _root(resource: Resource, version: ApiVersion) -> dict[str, Any]:
     spec = spec_schema(resource, version)
     if resource.role.is_template:
-        spec = _template(spec)
+        spec = _template(_shape(resource, version), spec)
     properties: dict[str, Any] = {
         "apiVersion": _STRING | {"description": "Version of the schema that this object is in."},
         "kind": _STRING | {"description": "Kind of this object."},
         "metadata": {"type": "object"},
         "spec": spec,
     }
+    status = status_schema(resource, version)
     if status is not None:
         properties["status"] = status
     required = ["spec"] if spec.get("required") else []
     return _object(properties, required, resource.description)
 
 
-def _template(spec: Schema) -> dict[str, Any]:
+def _template(shape: TypeShape, spec: Schema) -> dict[str, Any]:
     """``spec.template.{metadata, spec}`` (CRD-08); core copies the whole of ``template``."""
-    strings = {"type": "object", "additionalProperties": _STRING}
-    metadata = _object(
-        {
-            "annotations": strings | {"description": "Annotations of each object."},
-            "labels": strings | {"description": "Labels of each object."},
-        },
-        [],
-        "Metadata that each object made from the template gets.",
-    )
-    template = _object(
-        {"metadata": metadata, "spec": spec}, ["spec"], "The object that is made from the template."
-    )
-    return _object({"template": template}, ["template"], "What is wanted.")
+    template = dict(shape.spec["template"].schema)
+    inner = {**spec, "description": template["properties"]["spec"]["description"]}
+    template["properties"] = {**template["properties"], "spec": inner}
+    return _object({"template": template}, ["template"], _WANTED)
 
 
-def _columns(resource: Resource, shape: TypeShape) -> list[dict[str, Any]]:
-    columns = [dict(column) for column in shape.printer_columns]
+def _columns(resource: Resource, shape: TypeShape, schema: Schema) -> list[dict[str, Any]]:
+    columns = [
+        dict(column) for column in shape.printer_columns if _is_there(column["jsonPath"], schema)
+    ]
     for own in resource.printer_columns:
         column: dict[str, Any] = {"name": own.name, "type": own.type, "jsonPath": own.json_path}
         if own.description:
@@ -160,12 +153,26 @@ def _columns(resource: Resource, shape: TypeShape) -> list[dict[str, Any]]:
             column["priority"] = own.priority
         columns.append(column)
     # Age comes last in every table of kubectl.
-    return [column for column in columns if column["jsonPath"] != _AGE["jsonPath"]] + [_AGE]
+    return sorted(columns, key=lambda column: column["jsonPath"] == _AGE)
+
+
+def _is_there(path: str, schema: Schema) -> bool:
+    """Whether the field that a column shows is in: parts of the contract can be left out."""
+    _, part, *rest = path.replace("[", ".").split(".")
+    if part not in ("spec", "status"):
+        return True
+    return rest[0] in schema["properties"].get(part, {}).get("properties", {})
+
+
+def _shape(resource: Resource, version: ApiVersion) -> TypeShape:
+    return version.contract.types[resource.role.value]
 
 
 def _chosen(fields: Mapping[str, ContractField], resource: Resource) -> list[ContractField]:
     return [
-        field for field in fields.values() if not field.feature or field.feature in resource.features
+        field
+        for field in fields.values()
+        if not field.feature or field.feature in resource.features
     ]
 
 

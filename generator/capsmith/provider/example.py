@@ -89,7 +89,7 @@ def _number(schema: Schema) -> int | float:
 
 
 def _least(schema: Schema, step: float) -> float:
-    """A small number within the limits, ``step`` away from an exclusive one; 1 where none is set."""
+    """A small number within the limits, ``step`` off an exclusive one; 1 where none is set."""
     low, high, multiple = (schema.get(key) for key in ("minimum", "maximum", "multipleOf"))
     value: float = 1
     if low is not None:

@@ -52,7 +52,10 @@ def manager_permissions(provider: Provider, component: Component) -> tuple[Permi
             "The owners of the provider's objects are read, never written (RB-07).",
         ),
         Permission(
-            ("",), ("secrets",), _READ, "Bootstrap data stand in a Secret beside the Machine (RB-07)."
+            ("",),
+            ("secrets",),
+            _READ,
+            "Bootstrap data stand in a Secret beside the Machine (RB-07).",
         ),
         *_namespaces(provider),
         Permission(

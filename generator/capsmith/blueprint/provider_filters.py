@@ -1,0 +1,50 @@
+"""Filters that give blueprints the provider's manifests as data; literal filters print them."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Mapping
+from typing import Any
+
+from capsmith.provider.crd import contract_labels, custom_resource_definition
+from capsmith.provider.model import Component
+from capsmith.provider.python_types import python_module
+from capsmith.provider.rbac import (
+    aggregate_permissions,
+    editor_permissions,
+    manager_permissions,
+    namespace_permissions,
+    policy_rule,
+    viewer_permissions,
+)
+from capsmith.provider.reference import field_rows
+from capsmith.provider.topology import credentials_name, sample_spec, topology
+
+
+def component_contract_labels(component: Component) -> dict[str, str]:
+    """The contract labels that all CRDs of a component share (GEN-01)."""
+    labels = [contract_labels(resource) for resource in component.resources]
+    shared = set(labels[0].items()).intersection(*(set(each.items()) for each in labels))
+    return dict(sorted(shared))
+
+
+def listed(values: Iterable[str]) -> str:
+    """Words for people, separated by commas; still unsafe text.  The core API group is ``core``."""
+    return ", ".join(str(value) or "core" for value in values)
+
+
+PROVIDER_FILTERS: Mapping[str, Callable[..., Any]] = {
+    "crd": custom_resource_definition,
+    "contract_labels": component_contract_labels,
+    "manager_permissions": manager_permissions,
+    "namespace_permissions": namespace_permissions,
+    "aggregate_permissions": aggregate_permissions,
+    "viewer_permissions": viewer_permissions,
+    "editor_permissions": editor_permissions,
+    "listed": listed,
+    "policy_rule": policy_rule,
+    "field_rows": field_rows,
+    "python_module": python_module,
+    "sample_spec": sample_spec,
+    "credentials_name": credentials_name,
+    "topology": topology,
+}

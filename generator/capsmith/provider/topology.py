@@ -1,0 +1,176 @@
+"""What cluster templates, ClusterClasses and samples say about the provider's kinds.
+
+Files for clusterctl go through its variable substitution, which reads every ``$``: values that
+come from the author are escaped here, and scalar strings become variables with a default.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any
+
+from capsmith.provider.example import example, example_fields
+from capsmith.provider.model import Component, Field, Provider, Resource, Role
+from capsmith.safetext import SafeText
+
+_CLASS_SCHEMA = (
+    "description",
+    "type",
+    "format",
+    "enum",
+    "pattern",
+    "minLength",
+    "maxLength",
+    "minimum",
+    "exclusiveMinimum",
+    "maximum",
+    "exclusiveMaximum",
+)
+"""What a ClusterClass variable's schema can say of a scalar."""
+_SCALARS = ("string", "integer", "number", "boolean")
+_PLAIN_DEFAULT = re.compile(r"[A-Za-z0-9._/:+-]+")
+_RESERVED = frozenset({"builtin"})
+
+
+@dataclass(frozen=True, slots=True)
+class ClassVariable:
+    """A required scalar field of the author's as a variable of the ClusterClass."""
+
+    name: str
+    schema: Mapping[str, Any]
+    value: Any
+    """For the topology template: an example, or a variable of clusterctl with one as default."""
+    template: Resource
+    path: str
+    """JSON pointer in the template."""
+
+
+@dataclass(frozen=True, slots=True)
+class Topology:
+    """The kinds of an infrastructure component by their place in a cluster, and their specs.
+
+    ``*_spec`` hold variables of clusterctl, ``*_class_spec`` hold values only (CC-74).
+    """
+
+    cluster: Resource
+    cluster_template: Resource
+    machine: Resource
+    machine_template: Resource
+    cluster_spec: Mapping[str, Any]
+    machine_spec: Mapping[str, Any]
+    cluster_class_spec: Mapping[str, Any]
+    machine_class_spec: Mapping[str, Any]
+    cluster_variables: tuple[ClassVariable, ...]
+    machine_variables: tuple[ClassVariable, ...]
+    endpoint: bool
+    """Whether the provider supplies the control plane endpoint (IC-02, IC-04)."""
+
+    @property
+    def variables(self) -> tuple[ClassVariable, ...]:
+        """All variables of the ClusterClass."""
+        return self.cluster_variables + self.machine_variables
+
+
+def topology(component: Component, provider: Provider) -> Topology:
+    """The topology of ``component``, which has one InfraCluster and one InfraMachine at least."""
+    cluster, cluster_template, machine, machine_template = (
+        component.role(role)[0]
+        for role in (
+            Role.INFRA_CLUSTER,
+            Role.INFRA_CLUSTER_TEMPLATE,
+            Role.INFRA_MACHINE,
+            Role.INFRA_MACHINE_TEMPLATE,
+        )
+    )
+    shared = _names(cluster) & _names(machine) | _RESERVED
+    return Topology(
+        cluster=cluster,
+        cluster_template=cluster_template,
+        machine=machine,
+        machine_template=machine_template,
+        cluster_spec=_spec(cluster, provider),
+        machine_spec=_spec(machine, provider),
+        cluster_class_spec=escaped(sample_spec(cluster, provider)),
+        machine_class_spec=escaped(sample_spec(machine, provider)),
+        cluster_variables=_variables(cluster, cluster_template, shared),
+        machine_variables=_variables(machine, machine_template, shared),
+        endpoint="controlPlaneEndpoint" in cluster.features,
+    )
+
+
+def sample_spec(resource: Resource, provider: Provider) -> dict[str, Any]:
+    """The smallest valid ``spec``: required fields with example values, and the identity."""
+    if resource.role is Role.IDENTITY:
+        secret = {"secretRef": {"name": credentials_name(provider)}, "allowedNamespaces": {}}
+        return {**secret, **example_fields(resource.spec_fields)}
+    return {**example_fields(resource.spec_fields), **_identity_reference(resource, provider)}
+
+
+def credentials_name(provider: Provider) -> SafeText:
+    """Name of the sample's Secret."""
+    return SafeText(f"{provider.name}-credentials")
+
+
+def escaped(value: Any) -> Any:
+    """``value`` with every ``$`` doubled, as clusterctl's substitution wants it."""
+    if isinstance(value, str):
+        return value.replace("$", "$$")
+    if isinstance(value, Mapping):
+        return {escaped(key): escaped(item) for key, item in value.items()}
+    if isinstance(value, list | tuple):
+        return [escaped(item) for item in value]
+    return value
+
+
+def _spec(resource: Resource, provider: Provider) -> dict[str, Any]:
+    values = {
+        field.name: _value(field, resource) for field in resource.spec_fields if field.required
+    }
+    return {**values, **escaped(_identity_reference(resource, provider))}
+
+
+def _identity_reference(resource: Resource, provider: Provider) -> dict[str, Any]:
+    shape = resource.storage_version.contract.types[resource.role.value.removesuffix("Template")]
+    if provider.credentials is None or "identityRef" not in shape.spec:
+        return {}
+    reference = {"kind": str(provider.credentials.kind), "name": str(provider.name)}
+    return {"identityRef": reference}
+
+
+def _value(field: Field, resource: Resource) -> Any:
+    """The field's example; a plain string as ``${KIND_FIELD:=example}``."""
+    value = example(field.schema)
+    if not isinstance(value, str) or not _PLAIN_DEFAULT.fullmatch(value):
+        return escaped(value)
+    return f"${{{resource.module.upper()}_{field.attribute.upper()}:={value}}}"
+
+
+def _variables(
+    resource: Resource, template: Resource, shared: frozenset[str]
+) -> tuple[ClassVariable, ...]:
+    return tuple(
+        ClassVariable(
+            name=_variable_name(field, resource, shared),
+            schema=escaped(
+                {key: field.schema[key] for key in _CLASS_SCHEMA if key in field.schema}
+            ),
+            value=_value(field, resource),
+            template=template,
+            path=f"/spec/template/spec/{field.name}",
+        )
+        for field in resource.spec_fields
+        if field.required and field.schema.get("type") in _SCALARS
+    )
+
+
+def _variable_name(field: Field, resource: Resource, shared: frozenset[str]) -> str:
+    if field.name not in shared:
+        return field.name
+    kind = str(resource.kind)
+    return f"{kind[0].lower()}{kind[1:]}{field.name[0].upper()}{field.name[1:]}"
+
+
+def _names(resource: Resource) -> frozenset[str]:
+    return frozenset(field.name for field in resource.spec_fields)
