@@ -93,6 +93,43 @@ def generate(spec: Path, output: Path | None, verbose: bool, format_: str) -> in
 
 
 @main.command()
+@click.argument("arguments", nargs=-1, metavar="[DIR] [KEY=ANSWER]...")
+@click.option("--no-input", is_flag=True, help="Ask nothing; take the defaults.")
+@click.option("--replay", is_flag=True, help="Ask nothing; take the answers of the last time.")
+@click.option("--replay-file", type=_FOLDER, help="Ask nothing; take the answers of this file.")
+@click.option("--config-file", type=_FOLDER, help="Cookiecutter's user configuration.")
+@click.option("--default-config", is_flag=True, help="Do without a user configuration.")
+@click.option(
+    "-f", "--beside-others", is_flag=True, help="DIR may hold other files; they stay as they are."
+)
+@_FORMAT
+@_command
+def new(arguments: tuple[str, ...], beside_others: bool, format_: str, **answering: Any) -> int:
+    """Ask the essentials, and generate a first provider repository in DIR.
+
+    KEY=ANSWER answers a question beforehand.  Defaults come from cookiecutter's user
+    configuration (~/.cookiecutterrc, default_context).
+    """
+    from capsmith import pipeline, scaffold
+    from capsmith.console import Console
+
+    folders = [argument for argument in arguments if "=" not in argument]
+    if len(folders) > 1:
+        raise click.UsageError(f"One DIR, please: {' '.join(folders)}")
+    known = dict(argument.split("=", 1) for argument in arguments if "=" in argument)
+    console = Console(format_)
+    options = scaffold.Options(overrides=known, **answering)
+    while True:
+        proposal = scaffold.propose(options)
+        folder = Path(*folders) if folders else Path(proposal.folder)
+        report = pipeline.create(proposal.text, folder, beside_others=beside_others)
+        console.report(report, done=f"{folder} is a provider: its README.md says how to go on.")
+        if report.exit_code == 0 or report.outcomes or not options.asks:
+            return report.exit_code
+        options = options.again(proposal)
+
+
+@main.command()
 @_command
 def schema() -> int:
     """Print the JSON Schema of provider.yaml, for editors."""

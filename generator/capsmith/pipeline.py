@@ -46,8 +46,12 @@ def load(path: Path) -> Loaded:
 
     Raises UnreadableInput when there is nothing to parse.
     """
-    text = read_document(path)
-    parsed = parse(text, str(path))
+    return understand(read_document(path), str(path))
+
+
+def understand(text: str, file: str) -> Loaded:
+    """Parse and resolve the text of a provider.yaml; ``file`` is only named in the findings."""
+    parsed = parse(text, file)
     if parsed.spec is None or parsed.document is None:
         return Loaded(text, None, parsed.findings)
     schemas = resources.schemas()
@@ -82,13 +86,42 @@ def generate(path: Path, folder: Path) -> Report:
     Raises UnreadableInput, Refused or BlueprintError.
     """
     loaded = load(path)
+    repository = Repository(folder)
+    own = {path.name} if path.parent.resolve() == folder.resolve() else set()
+    in_place = path.resolve() == (folder / SPEC_NAME).resolve()
+    return _bring_in_line(repository, loaded, own, add_spec=not in_place)
+
+
+def create(text: str, folder: Path, *, beside_others: bool = False) -> Report:
+    """Generate a first repository from the text of a provider.yaml, which is written too.
+
+    ``beside_others`` allows a folder that holds other files; none of them is replaced.  Raises
+    Refused when there is a provider.yaml already, and what :func:`generate` raises.
+    """
+    repository = Repository(folder)
+    names = repository.names()
+    if SPEC_NAME in names:
+        raise Refused(
+            "provider-exists",
+            "there is a provider already",
+            file=str(folder / SPEC_NAME),
+            hint="Edit it and run capsmith generate, or name another folder.",
+        )
+    loaded = understand(text, str(folder / SPEC_NAME))
+    welcome = set(names) if beside_others else set()
+    return _bring_in_line(repository, loaded, welcome, add_spec=True)
+
+
+def _bring_in_line(
+    repository: Repository, loaded: Loaded, welcome: set[str], *, add_spec: bool
+) -> Report:
+    """Generate; ``welcome`` are the names in a folder without a lock that may be there."""
     if loaded.provider is None or has_errors(loaded.findings):
         return Report(findings=loaded.findings)
-    repository = Repository(folder)
     repository.complete_pending()
     lock = _lock(repository)
     if lock is None:
-        _refuse_foreign(repository, path)
+        _refuse_foreign(repository, welcome)
     tree = build(loaded.provider)
     paths = {*tree.files, *(lock.files if lock is not None else ())}
     decisions = reconcile(tree, repository.read_all(paths), lock)
@@ -98,7 +131,8 @@ def generate(path: Path, folder: Path) -> Report:
         contracts = tuple(contract.version for contract in loaded.provider.contracts)
         new_lock = Lock.of(tree, __version__, contracts, digest(loaded.text))
         change = _change(repository, decisions, tree, new_lock)
-        _add_spec(repository, change, path, loaded.text, lock)
+        if add_spec:
+            _add_spec(repository, change, loaded.text, lock)
         repository.apply(change)
     return report
 
@@ -108,9 +142,8 @@ def _lock(repository: Repository) -> Lock | None:
     return None if text is None else Lock.load(text, str(repository.folder / LOCK_PATH))
 
 
-def _refuse_foreign(repository: Repository, spec: Path) -> None:
-    own = {spec.name} if spec.parent.resolve() == repository.folder.resolve() else set()
-    foreign = [name for name in repository.names() if name not in _NOT_FOREIGN | own]
+def _refuse_foreign(repository: Repository, welcome: set[str]) -> None:
+    foreign = [name for name in repository.names() if name not in _NOT_FOREIGN | welcome]
     if foreign:
         raise Refused(
             "output-not-empty",
@@ -157,12 +190,8 @@ def _write_if_new(repository: Repository, change: Change, path: str, text: str) 
         change.write(path, text)
 
 
-def _add_spec(
-    repository: Repository, change: Change, path: Path, text: str, lock: Lock | None
-) -> None:
+def _add_spec(repository: Repository, change: Change, text: str, lock: Lock | None) -> None:
     """Keep the provider.yaml beside what was generated from it."""
-    if path.resolve() == (repository.folder / SPEC_NAME).resolve():
-        return
     there = repository.read(SPEC_NAME)
     if there not in (None, text) and (lock is None or digest(there or "") != lock.spec_digest):
         raise Refused(

@@ -14,7 +14,7 @@ import contextlib
 import json
 import os
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from importlib.resources import files
 from pathlib import Path
 from typing import Any
@@ -45,6 +45,20 @@ class Options:
     replay: bool = False
     replay_file: Path | None = None
 
+    @property
+    def asks(self) -> bool:
+        """Whether there are prompts."""
+        return not (self.no_input or self.replays)
+
+    @property
+    def replays(self) -> bool:
+        """Whether the answers of an earlier time are taken."""
+        return self.replay or self.replay_file is not None
+
+    def again(self, proposal: Proposal) -> Options:
+        """The same, with the answers of ``proposal`` as the defaults of the prompts."""
+        return replace(self, overrides=proposal.answers)
+
 
 @dataclass(frozen=True, slots=True)
 class Proposal:
@@ -66,12 +80,11 @@ def propose(options: Options) -> Proposal:
     settings = _settings(options)
     questions = _questions(settings["default_context"])
     overrides = dict(options.overrides or {})
-    replays = options.replay or options.replay_file is not None
-    if replays:
+    if options.replays:
         overrides = {**_replayed(options.replay_file, settings, questions), **overrides}
     _override(questions, overrides)
     context = {"cookiecutter": questions}
-    answers = dict(prompt_for_config(context, options.no_input or replays))
+    answers = dict(prompt_for_config(context, not options.asks))
     with contextlib.suppress(OSError):  # a convenience, as with a home that cannot be written
         replay.dump(settings["replay_dir"], TEMPLATE, {"cookiecutter": answers})
     source = files(__name__).joinpath(TEMPLATE, *_SPEC).read_text(encoding="utf-8")
