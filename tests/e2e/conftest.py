@@ -1,0 +1,120 @@
+"""Session fixtures, from the tools up to a running provider; see README.md."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from tests.e2e.harness.components import ApiServer, Etcd
+from tests.e2e.harness.management import Base
+from tests.e2e.harness.pki import Pki
+from tests.e2e.harness.report import Report
+from tests.e2e.provider import build_provider
+from tests.e2e.scenario import Scenario, provider_objects
+from tests.e2e.stack import CONTRACTS, Site, Stack
+from tests.e2e.tools import Toolbox, ToolsUnavailable, toolbox
+
+_REPORT = pytest.StashKey[Report]()
+_REPORT_FILE = "CAPSMITH_E2E_REPORT"
+
+
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    here = Path(__file__).parent
+    for item in items:
+        if item.path.is_relative_to(here):
+            item.add_marker(pytest.mark.e2e)
+
+
+def pytest_configure(config: pytest.Config) -> None:
+    config.stash[_REPORT] = Report()
+
+
+def pytest_terminal_summary(
+    terminalreporter: pytest.TerminalReporter, config: pytest.Config
+) -> None:
+    report = config.stash[_REPORT]
+    lines = report.lines()
+    if not lines:
+        return
+    terminalreporter.section("end-to-end timings")
+    for line in lines:
+        terminalreporter.write_line(line)
+    target = os.environ.get(_REPORT_FILE)
+    if target:
+        report.write(Path(target))
+
+
+@pytest.fixture(scope="session")
+def report(request: pytest.FixtureRequest) -> Report:
+    return request.config.stash[_REPORT]
+
+
+@pytest.fixture(scope="session")
+def tools() -> Toolbox:
+    """The real components. Missing tools skip the tests, but never silently in CI."""
+    try:
+        return toolbox(progress=lambda text: print(text, flush=True))
+    except ToolsUnavailable as error:
+        if os.environ.get("CI") == "true":
+            pytest.fail(f"the end-to-end tests must run in CI: {error}")
+        pytest.skip(f"end-to-end tests need {error}")
+
+
+@pytest.fixture(scope="session")
+def base(tools: Toolbox, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Base]:
+    folder = tmp_path_factory.mktemp("e2e")
+    etcd = Etcd(tools, folder)
+    etcd.start()
+    yield Base(tools, Pki(folder / "pki"), etcd, folder)
+    etcd.stop()
+
+
+@pytest.fixture(scope="session")
+def workload(base: Base) -> Iterator[ApiServer]:
+    """The one API server on which all workload clusters have their Nodes."""
+    server = ApiServer(base.tools, base.pki, base.etcd, base.folder, "workload")
+    server.start()
+    yield server
+    server.stop()
+
+
+@pytest.fixture(scope="session", params=list(CONTRACTS))
+def stack(
+    request: pytest.FixtureRequest, base: Base, workload: ApiServer, report: Report
+) -> Iterator[Stack]:
+    series: str = request.param
+    with report.phase(series, "build the provider"):
+        provider = build_provider(CONTRACTS[series], base.folder)
+    made = Stack(base, workload, series, provider, report)
+    yield made
+    made.stop()
+
+
+@pytest.fixture(scope="session")
+def site(stack: Stack) -> Site:
+    """The first management cluster, with the provider's controllers running."""
+    return stack.start()
+
+
+@pytest.fixture
+def scenario(request: pytest.FixtureRequest, stack: Stack, site: Site) -> Iterator[Scenario]:
+    """A cluster name and namespace of the test's own; what a failed test leaves is removed."""
+    name = request.node.originalname.removeprefix("test_").replace("_", "-")[:20].rstrip("-")
+    made = Scenario(stack, site.management, name, f"{name}-ns")
+    yield made
+    _clean_up(made)
+
+
+def _clean_up(scenario: Scenario) -> None:
+    client = scenario.client
+    if client.find(scenario.core, "Cluster", scenario.name, scenario.namespace) is not None:
+        scenario.pause(False)
+        scenario.delete()
+    if provider_objects(client, scenario.stack.provider.crds):
+        for found in client.list(scenario.core, "ClusterClass", scenario.namespace):
+            client.delete(found)
+    namespace = {"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": scenario.namespace}}
+    client.delete(namespace)

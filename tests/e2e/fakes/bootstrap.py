@@ -1,0 +1,84 @@
+"""The helper bootstrap provider: one Secret for each FakeConfig."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+from tests.e2e.harness.kube import JSON, ApiError, KubeClient
+
+from .dialect import CLUSTER_NAME, CONTROL_PLANE, Dialect, is_paused, key, owner, owner_reference
+from .loop import each
+from .manifests import BOOTSTRAP_API
+
+
+def bootstrap_data(cluster: str, machine: str) -> str:
+    """What a machine gets as user data; tests look for it in the simulated cloud."""
+    return f"#fake-config\ncluster: {cluster}\nmachine: {machine}\n"
+
+
+class BootstrapProvider:
+    """Level-triggered over all FakeConfigs of a management cluster."""
+
+    def __init__(self, client: KubeClient, dialect: Dialect, log: Path) -> None:
+        self._client = client
+        self._dialect = dialect
+        self._log = log
+
+    def tick(self) -> None:
+        configs = self._client.list(BOOTSTRAP_API, "FakeConfig")
+        waiting = [config for config in configs if not _created(config)]
+        if not waiting:
+            return
+        clusters = {key(each): each for each in self._client.list(self._dialect.core, "Cluster")}
+        each(self._log, waiting, lambda config: self._reconcile(config, clusters))
+
+    def _reconcile(self, config: JSON, clusters: dict[tuple[str, str], JSON]) -> None:
+        metadata = config["metadata"]
+        name = metadata.get("labels", {}).get(CLUSTER_NAME, "")
+        cluster = clusters.get((metadata["namespace"], name))
+        machine = owner(config, "Machine")
+        if cluster is None or machine is None or "deletionTimestamp" in metadata:
+            return
+        if is_paused(cluster, config) or not self._may_join(config, cluster):
+            return
+        self._ensure_secret(config, name, machine["name"])
+        created = (
+            {"initialization": {"dataSecretCreated": True}}
+            if self._dialect.contract == "v1beta2"
+            else {"ready": True}
+        )
+        status = {"dataSecretName": metadata["name"], **created}
+        self._client.patch(config, {"status": status}, "status")
+
+    def _may_join(self, config: JSON, cluster: JSON) -> bool:
+        if not self._dialect.infrastructure_provisioned(cluster):
+            return False
+        first = CONTROL_PLANE in config["metadata"].get("labels", {})
+        return first or self._dialect.control_plane_initialized(cluster)
+
+    def _ensure_secret(self, config: JSON, cluster: str, machine: str) -> None:
+        metadata = config["metadata"]
+        secret = {
+            "apiVersion": "v1",
+            "kind": "Secret",
+            "type": "cluster.x-k8s.io/secret",
+            "metadata": {
+                # The name follows from the config alone: after a move its status is gone.
+                "name": metadata["name"],
+                "namespace": metadata["namespace"],
+                "labels": {CLUSTER_NAME: cluster},
+                "ownerReferences": [owner_reference(config, controller=True)],
+            },
+            "stringData": {"value": bootstrap_data(cluster, machine), "format": "cloud-config"},
+        }
+        try:
+            self._client.create(secret)
+        except ApiError as error:
+            if error.status != 409:
+                raise
+
+
+def _created(config: JSON) -> bool:
+    status = config.get("status", {})
+    flag = status.get("initialization", {}).get("dataSecretCreated") or status.get("ready")
+    return bool(flag and status.get("dataSecretName"))

@@ -1,0 +1,109 @@
+"""Making control plane Machines with their infrastructure and bootstrap objects."""
+
+from __future__ import annotations
+
+import hashlib
+from itertools import count
+
+from tests.e2e.harness.kube import JSON, ApiError, KubeClient
+
+from .dialect import CLUSTER_NAME, CONTROL_PLANE, Dialect, owner_reference
+from .manifests import BOOTSTRAP_API, CONTROL_PLANE_GROUP
+
+_TEMPLATE = f"{CONTROL_PLANE_GROUP}/template"
+_REVISION_CHARS = 5
+
+
+def is_outdated(machine: JSON, control_plane: JSON, infrastructure: JSON) -> bool:
+    """Does the Machine come from another template or version than wanted now?"""
+    template = machine["metadata"].get("annotations", {}).get(_TEMPLATE)
+    return bool(
+        template != infrastructure["name"]
+        or machine["spec"].get("version") != control_plane["spec"]["version"]
+    )
+
+
+def name_of_new(control_plane: JSON, infrastructure: JSON, taken: set[str]) -> str:
+    """The first free name of this revision: a helper that is restarted comes to the same."""
+    text = f"{infrastructure['name']}/{control_plane['spec']['version']}"
+    revision = hashlib.sha256(text.encode()).hexdigest()[:_REVISION_CHARS]
+    base = f"{control_plane['metadata']['name']}-{revision}"
+    return next(name for name in (f"{base}-{i}" for i in count()) if name not in taken)
+
+
+class MachineFactory:
+    """Creates what one control plane machine consists of; what exists already is kept."""
+
+    def __init__(self, client: KubeClient, dialect: Dialect) -> None:
+        self._client = client
+        self._dialect = dialect
+
+    def create(self, name: str, control_plane: JSON, cluster: JSON, reference: JSON) -> None:
+        version, kind, template_name = self._dialect.resolve(self._client, reference)
+        namespace = cluster["metadata"]["namespace"]
+        template = self._client.get(version, kind, template_name, namespace)
+        metadata = self._metadata(name, control_plane, cluster)
+        infrastructure = self._ensure(_clone(template, metadata))
+        bootstrap = self._ensure(
+            {"apiVersion": BOOTSTRAP_API, "kind": "FakeConfig", "metadata": metadata, "spec": {}}
+        )
+        self._ensure(
+            {
+                "apiVersion": self._dialect.core,
+                "kind": "Machine",
+                "metadata": {
+                    **metadata,
+                    "annotations": {_TEMPLATE: template_name},
+                    "ownerReferences": [owner_reference(control_plane, controller=True)],
+                },
+                "spec": {
+                    "clusterName": cluster["metadata"]["name"],
+                    "version": control_plane["spec"]["version"],
+                    "bootstrap": {"configRef": self._dialect.reference(bootstrap)},
+                    "infrastructureRef": self._dialect.reference(infrastructure),
+                },
+            }
+        )
+
+    def _metadata(self, name: str, control_plane: JSON, cluster: JSON) -> JSON:
+        template = control_plane["spec"]["machineTemplate"].get("metadata", {})
+        return {
+            "name": name,
+            "namespace": cluster["metadata"]["namespace"],
+            "labels": {
+                **template.get("labels", {}),
+                CLUSTER_NAME: cluster["metadata"]["name"],
+                CONTROL_PLANE: "",
+                "cluster.x-k8s.io/control-plane-name": control_plane["metadata"]["name"],
+            },
+            "ownerReferences": [owner_reference(control_plane)],
+        }
+
+    def _ensure(self, obj: JSON) -> JSON:
+        try:
+            return self._client.create(obj)
+        except ApiError as error:
+            if error.status != 409:
+                raise
+        return obj
+
+
+def _clone(template: JSON, metadata: JSON) -> JSON:
+    inner = template["spec"]["template"]
+    kind = template["kind"].removesuffix("Template")
+    group = template["apiVersion"].partition("/")[0]
+    extra = inner.get("metadata", {})
+    return {
+        "apiVersion": template["apiVersion"],
+        "kind": kind,
+        "metadata": {
+            **metadata,
+            "labels": {**extra.get("labels", {}), **metadata["labels"]},
+            "annotations": {
+                **extra.get("annotations", {}),
+                "cluster.x-k8s.io/cloned-from-name": template["metadata"]["name"],
+                "cluster.x-k8s.io/cloned-from-groupkind": f"{template['kind']}.{group}",
+            },
+        },
+        "spec": inner.get("spec", {}),
+    }

@@ -1,0 +1,113 @@
+"""The helper kubelet: every server of the simulated cloud becomes a Node.
+
+Each kubelet tends one cloud folder and only the Nodes that it made itself, so that several
+of them can share one workload API server.
+"""
+
+from __future__ import annotations
+
+import time
+from dataclasses import dataclass
+from pathlib import Path
+
+from tests.e2e.harness.cloud import Server, SimulatedCloud
+from tests.e2e.harness.kube import JSON, ApiError, KubeClient
+
+from .loop import each
+
+_CLOUD = "fakes.example.com/cloud"
+_FIRST_HEARTBEAT_SECONDS = 0.5
+
+
+@dataclass
+class _Registered:
+    """A Node that exists, and when its status is reported next."""
+
+    node: JSON
+    interval: float
+    due: float
+
+
+class Kubelet:
+    """Creates Nodes for servers, deletes Nodes whose server is gone."""
+
+    def __init__(self, client: KubeClient, cloud: SimulatedCloud, name: str, log: Path) -> None:
+        self._client = client
+        self._cloud = cloud
+        self._name = name
+        self._log = log
+        self._registered: dict[str, _Registered] = {}
+
+    def tick(self) -> None:
+        servers = {server.id: server for server in self._cloud.servers()}
+        for gone in self._registered.keys() - servers.keys():
+            # Core leaves Nodes alone while a Cluster is being deleted, so the cloud has to.
+            self._client.delete(self._registered.pop(gone).node)
+        new = sorted(servers.keys() - self._registered.keys())
+        nodes = {id: _node(servers[id], self._name) for id in new}
+        ids = {node["metadata"]["name"]: id for id, node in nodes.items()}
+        each(
+            self._log,
+            nodes.values(),
+            lambda node: self._register(ids[node["metadata"]["name"]], node),
+        )
+        self._report()
+
+    def _register(self, id: str, node: JSON) -> None:
+        spec = {name: node[name] for name in ("apiVersion", "kind", "metadata", "spec")}
+        try:
+            self._client.create(spec)
+        except ApiError as error:
+            if error.status != 409:
+                raise
+            self._adopt(node)
+        now = time.monotonic()
+        self._registered[id] = _Registered(node, _FIRST_HEARTBEAT_SECONDS, now)
+
+    def _adopt(self, node: JSON) -> None:
+        """A Node of that name which belongs to another server has to go first."""
+        existing = self._client.get("v1", "Node", node["metadata"]["name"])
+        if existing["spec"].get("providerID") != node["spec"]["providerID"]:
+            self._client.delete(existing)
+            raise ApiError("POST", "node", 409, "a stale Node of that name is being removed")
+
+    def _report(self) -> None:
+        """Heartbeats, often at first: core relies on a later Node event when it looked too early.
+
+        A Node that core has deleted stays deleted; its server follows or is gone already.
+        """
+        now = time.monotonic()
+        for registered in self._registered.values():
+            if now >= registered.due:
+                registered.due = now + registered.interval
+                registered.interval *= 2
+                each(self._log, [registered.node], self._report_status)
+
+    def _report_status(self, node: JSON) -> None:
+        self._client.patch(node, {"status": {"conditions": _conditions()}}, "status")
+
+
+def _node(server: Server, cloud: str) -> JSON:
+    return {
+        "apiVersion": "v1",
+        "kind": "Node",
+        "metadata": {"name": server.name, "labels": {_CLOUD: cloud}},
+        "spec": {"providerID": server.provider_id},
+    }
+
+
+def _conditions() -> list[JSON]:
+    """Core counts a Node as healthy only if all four are reported."""
+    now = time.strftime("%Y-%m-%dT%H:%M:%SZ", time.gmtime())
+    pressures = ("MemoryPressure", "DiskPressure", "PIDPressure")
+    statuses = {"Ready": "True", **dict.fromkeys(pressures, "False")}
+    return [
+        {
+            "type": name,
+            "status": status,
+            "reason": "Simulated",
+            "message": "",
+            "lastHeartbeatTime": now,
+        }
+        for name, status in statuses.items()
+    ]

@@ -1,0 +1,57 @@
+"""The loop that drives a helper: tick, wait a moment, tick again."""
+
+from __future__ import annotations
+
+import threading
+import time
+import traceback
+from collections.abc import Callable, Iterable
+from pathlib import Path
+
+from tests.e2e.harness.kube import JSON, ApiError
+
+_TICK_SECONDS = 0.15
+_RACES = (404, 409)
+"""Answers that a level-triggered helper meets in passing: the next tick sees better."""
+
+
+class Loop:
+    """Runs ticks in a thread until stopped; faults are logged and tried again."""
+
+    def __init__(self, name: str, log: Path, ticks: Iterable[Callable[[], None]]) -> None:
+        self._log = log
+        self._ticks = tuple(ticks)
+        self._stopping = threading.Event()
+        self._thread = threading.Thread(target=self._run, name=name, daemon=True)
+
+    def start(self) -> None:
+        self._thread.start()
+
+    def stop(self) -> None:
+        self._stopping.set()
+        if self._thread.is_alive():
+            self._thread.join(timeout=10)
+
+    def _run(self) -> None:
+        while not self._stopping.wait(_TICK_SECONDS):
+            for tick in self._ticks:
+                try:
+                    tick()
+                except Exception:
+                    # Whatever it was, later ticks start afresh from what is stored.
+                    note(self._log, traceback.format_exc())
+
+
+def each(log: Path, objects: Iterable[JSON], reconcile: Callable[[JSON], None]) -> None:
+    """Reconcile every object; what goes wrong with one does not keep the others waiting."""
+    for obj in objects:
+        try:
+            reconcile(obj)
+        except ApiError as error:
+            if error.status not in _RACES:
+                note(log, f"{obj['kind']} {obj['metadata']['name']}: {error}")
+
+
+def note(log: Path, text: str) -> None:
+    with log.open("a") as stream:
+        stream.write(f"{time.strftime('%H:%M:%S')} {text.rstrip()}\n")

@@ -1,0 +1,1 @@
+"""What starts, supervises and talks to the real components. Knows no test."""

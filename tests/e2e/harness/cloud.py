@@ -1,0 +1,82 @@
+"""Read-only view of the simulated cloud that a generated provider writes to a folder."""
+
+from __future__ import annotations
+
+import json
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+VARIABLE = "CAPSMITH_SIMULATED_CLOUD_DIR"
+
+
+@dataclass(frozen=True)
+class Server:
+    """One simulated machine."""
+
+    id: str
+    name: str
+    provider_id: str
+    cluster: str
+    user_data: str | None
+    created: int
+
+
+@dataclass(frozen=True)
+class CloudCluster:
+    """What the cloud keeps for a whole cluster, such as a network or a load balancer."""
+
+    id: str
+    name: str
+
+
+@dataclass(frozen=True)
+class Event:
+    """One line of the journal."""
+
+    action: str
+    what: str
+    id: str
+
+
+class SimulatedCloud:
+    """Files appear by rename and vanish by unlink, so every file that exists is whole."""
+
+    def __init__(self, folder: Path) -> None:
+        self.folder = folder
+        folder.mkdir(parents=True, exist_ok=True)
+
+    def servers(self, cluster: str | None = None) -> list[Server]:
+        found = [
+            Server(
+                id=data["id"],
+                name=data["name"],
+                provider_id=data["provider_id"],
+                cluster=data["cluster"],
+                user_data=data["user_data"],
+                created=data["created"],
+            )
+            for data in self._read("servers")
+        ]
+        return [server for server in found if cluster is None or server.cluster == cluster]
+
+    def clusters(self) -> list[CloudCluster]:
+        return [CloudCluster(data["id"], data["name"]) for data in self._read("clusters")]
+
+    def journal(self) -> list[Event]:
+        """Every creation and deletion since the cloud began, in order."""
+        path = self.folder / "journal.log"
+        if not path.exists():
+            return []
+        lines = (line.split(maxsplit=2) for line in path.read_text().splitlines())
+        return [Event(*line) for line in lines]
+
+    def _read(self, kind: str) -> list[dict[str, Any]]:
+        found = []
+        for path in sorted((self.folder / kind).glob("*.json")):
+            try:
+                found.append(json.loads(path.read_text()))
+            except FileNotFoundError:
+                # Deleted between the listing and the reading.
+                continue
+        return found

@@ -1,0 +1,82 @@
+"""The real clusterctl, run with a configuration of the tests' own."""
+
+from __future__ import annotations
+
+import os
+import subprocess
+from collections.abc import Mapping
+from pathlib import Path
+
+import yaml
+
+from tests.e2e.tools import Toolbox
+
+from .kube import JSON
+
+
+class ClusterctlError(AssertionError):
+    """clusterctl ended with an error; carries what it printed."""
+
+
+class Clusterctl:
+    """Runs one release of clusterctl; every output is kept in a log."""
+
+    def __init__(self, tools: Toolbox, series: str, config: Path, folder: Path) -> None:
+        self._binary = tools.path(f"capi-{series}", "clusterctl")
+        self._config = config
+        self._home = folder / "clusterctl-home"
+        self._home.mkdir(parents=True, exist_ok=True)
+        self._log = folder / "clusterctl.log"
+
+    def init(self, kubeconfig: Path, infrastructure: str, variables: Mapping[str, str]) -> None:
+        """Install core, the helpers and one infrastructure provider."""
+        self._run(
+            [
+                "init",
+                "--core=cluster-api",
+                "--bootstrap=fake",
+                "--control-plane=fake",
+                f"--infrastructure={infrastructure}",
+            ],
+            kubeconfig,
+            variables,
+        )
+
+    def generate(
+        self,
+        kubeconfig: Path,
+        cluster: str,
+        options: Mapping[str, object],
+        variables: Mapping[str, str],
+    ) -> list[JSON]:
+        """The objects of `generate cluster`; options are its flags without the dashes."""
+        flags = [f"--{name}={value}" for name, value in options.items()]
+        text = self._run(["generate", "cluster", cluster, *flags], kubeconfig, variables)
+        return [document for document in yaml.safe_load_all(text) if document]
+
+    def move(self, kubeconfig: Path, target: Path, namespace: str) -> None:
+        self._run(["move", f"--to-kubeconfig={target}", f"--namespace={namespace}"], kubeconfig)
+
+    def delete_provider(self, kubeconfig: Path, infrastructure: str) -> None:
+        """Remove an infrastructure provider, keeping its CRDs and namespace."""
+        self._run(["delete", f"--infrastructure={infrastructure}"], kubeconfig)
+
+    def _run(
+        self, argv: list[str], kubeconfig: Path, variables: Mapping[str, str] | None = None
+    ) -> str:
+        command = [str(self._binary), *argv, f"--kubeconfig={kubeconfig}"]
+        command.append(f"--config={self._config}")
+        env = {
+            **os.environ,
+            **(variables or {}),
+            # No look at the network for newer releases, no files in the user's home.
+            "CLUSTERCTL_DISABLE_VERSIONCHECK": "true",
+            "GOPROXY": "off",
+            "XDG_CONFIG_HOME": str(self._home),
+        }
+        done = subprocess.run(command, env=env, capture_output=True, text=True, timeout=180)
+        with self._log.open("a") as log:
+            log.write(f"$ {' '.join(command)}\n{done.stdout}{done.stderr}\n")
+        if done.returncode != 0:
+            raise ClusterctlError(f"clusterctl {' '.join(argv)}:\n{done.stdout}{done.stderr}")
+        return done.stdout

@@ -1,0 +1,148 @@
+"""etcd, kube-apiserver and kube-controller-manager as plain processes."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+from tests.e2e.tools import Toolbox
+
+from .kube import ApiError, Credentials, KubeClient
+from .kubeconfig import admin_kubeconfig
+from .pki import Pki
+from .process import Process, free_port, http_ok
+
+_CONTROLLERS = (
+    "clusterrole-aggregation-controller",
+    "garbage-collector-controller",
+    "namespace-controller",
+    "serviceaccount-controller",
+)
+
+
+class Etcd:
+    """One etcd serves all API servers, each under a prefix of its own."""
+
+    def __init__(self, tools: Toolbox, folder: Path) -> None:
+        client, peer = (f"http://127.0.0.1:{free_port()}" for _ in range(2))
+        self.url = client
+        argv: list[str | Path] = [
+            tools.path("k8s", "etcd"),
+            "--name=e2e",
+            f"--data-dir={folder / 'etcd-data'}",
+            f"--listen-client-urls={client}",
+            f"--advertise-client-urls={client}",
+            f"--listen-peer-urls={peer}",
+            f"--initial-advertise-peer-urls={peer}",
+            f"--initial-cluster=e2e={peer}",
+            "--unsafe-no-fsync",
+            "--log-level=warn",
+        ]
+        self.process = Process("etcd", argv, folder / "etcd.log")
+
+    def start(self) -> None:
+        self.process.start()
+        self.process.wait_ready(http_ok(f"{self.url}/health"))
+
+    def stop(self) -> None:
+        self.process.stop()
+
+
+class ApiServer:
+    """One kube-apiserver with RBAC and the admission plugin that guards owner references."""
+
+    def __init__(self, tools: Toolbox, pki: Pki, etcd: Etcd, folder: Path, name: str) -> None:
+        self.name = name
+        port = free_port()
+        self.url = f"https://127.0.0.1:{port}"
+        self.kubeconfig = folder / f"{name}.kubeconfig"
+        folder.mkdir(parents=True, exist_ok=True)
+        self.kubeconfig_text = admin_kubeconfig(self.url, pki.ca, pki.admin.cert, pki.admin.key)
+        self.kubeconfig.write_text(self.kubeconfig_text)
+        self.client = KubeClient(self.url, Credentials(pki.ca, pki.admin.cert, pki.admin.key))
+        self.process = Process(
+            f"apiserver-{name}",
+            [tools.path("k8s", "kube-apiserver"), *_apiserver_flags(pki, etcd, name, port)],
+            folder / f"apiserver-{name}.log",
+        )
+
+    def start(self) -> None:
+        self.process.start()
+        self.process.wait_ready(self._ready)
+
+    def stop(self) -> None:
+        self.client.close()
+        self.process.stop()
+
+    def _ready(self) -> bool:
+        try:
+            return self.client.request("GET", "/readyz") == {"text": "ok"}
+        except (ApiError, OSError):
+            return False
+
+
+class ControllerManager:
+    """Only the controllers without which owner references and namespaces do not work.
+
+    Its garbage collector learns of kinds at its start and then only every 30 s: start it
+    after all CustomResourceDefinitions are there.
+    """
+
+    def __init__(self, tools: Toolbox, pki: Pki, apiserver: ApiServer, folder: Path) -> None:
+        kubeconfig = apiserver.kubeconfig
+        self._port = free_port()
+        argv: list[str | Path] = [
+            tools.path("k8s", "kube-controller-manager"),
+            f"--kubeconfig={kubeconfig}",
+            f"--authentication-kubeconfig={kubeconfig}",
+            f"--authorization-kubeconfig={kubeconfig}",
+            "--bind-address=127.0.0.1",
+            f"--secure-port={self._port}",
+            f"--tls-cert-file={pki.serving.cert}",
+            f"--tls-private-key-file={pki.serving.key}",
+            "--leader-elect=false",
+            f"--service-account-private-key-file={pki.service_account.key}",
+            f"--root-ca-file={pki.ca}",
+            "--use-service-account-credentials=false",
+            f"--controllers={','.join(_CONTROLLERS)}",
+            "--kube-api-qps=200",
+            "--kube-api-burst=400",
+        ]
+        self._health = KubeClient(f"https://127.0.0.1:{self._port}", Credentials(pki.ca))
+        name = f"kcm-{apiserver.name}"
+        self.process = Process(name, argv, folder / f"{name}.log")
+
+    def start(self) -> None:
+        self.process.start()
+        self.process.wait_ready(self._ready)
+        self._health.close()
+
+    def stop(self) -> None:
+        self.process.stop()
+
+    def _ready(self) -> bool:
+        try:
+            return self._health.request("GET", "/healthz") == {"text": "ok"}
+        except (ApiError, OSError):
+            return False
+
+
+def _apiserver_flags(pki: Pki, etcd: Etcd, name: str, port: int) -> list[str]:
+    return [
+        f"--etcd-servers={etcd.url}",
+        f"--etcd-prefix=/{name}",
+        "--bind-address=127.0.0.1",
+        "--advertise-address=127.0.0.1",
+        f"--secure-port={port}",
+        f"--tls-cert-file={pki.serving.cert}",
+        f"--tls-private-key-file={pki.serving.key}",
+        f"--client-ca-file={pki.ca}",
+        "--authorization-mode=RBAC",
+        "--service-account-issuer=https://kubernetes.default.svc",
+        f"--service-account-key-file={pki.service_account.cert}",
+        f"--service-account-signing-key-file={pki.service_account.key}",
+        "--service-cluster-ip-range=10.0.0.0/24",
+        "--endpoint-reconciler-type=none",
+        "--allow-privileged=true",
+        "--enable-admission-plugins=OwnerReferencesPermissionEnforcement",
+        "--profiling=false",
+    ]

@@ -1,0 +1,67 @@
+"""The Cluster API core manager as a process, under its own ServiceAccount."""
+
+from __future__ import annotations
+
+import shutil
+from pathlib import Path
+
+from tests.e2e.tools import Toolbox
+
+from .components import ApiServer
+from .kube import KubeClient
+from .kubeconfig import service_account_token, token_kubeconfig
+from .pki import Pki
+from .process import Process, free_port, http_ok, port_open
+
+NAMESPACE = "capi-system"
+SERVICE_ACCOUNT = "capi-manager"
+USER = f"system:serviceaccount:{NAMESPACE}:{SERVICE_ACCOUNT}"
+
+_GATES = {
+    # The rate limit of one reconcile per object and second, and the 15 s steps of the
+    # preflight checks, would be most of the run time; neither is what is tested.
+    "v1.13": "ClusterTopology=true,ReconcilerRateLimiting=false,MachineSetPreflightChecks=false",
+    "v1.10": "ClusterTopology=true,MachinePool=true,MachineSetPreflightChecks=false",
+}
+
+
+class CapiCore:
+    """capi-manager of one release series; clusterctl must have installed its components."""
+
+    def __init__(
+        self, tools: Toolbox, series: str, pki: Pki, apiserver: ApiServer, folder: Path
+    ) -> None:
+        self._pki = pki
+        self._apiserver = apiserver
+        self._kubeconfig = folder / f"core-{apiserver.name}.kubeconfig"
+        self._health_port, diagnostics, self.webhook_port = (free_port() for _ in range(3))
+        argv: list[str | Path] = [
+            tools.path(f"capi-{series}", "capi-manager"),
+            f"--kubeconfig={self._kubeconfig}",
+            f"--diagnostics-address=127.0.0.1:{diagnostics}",
+            "--insecure-diagnostics=true",
+            f"--health-addr=127.0.0.1:{self._health_port}",
+            f"--webhook-port={self.webhook_port}",
+            f"--webhook-cert-dir={self._webhook_certificate(folder)}",
+            f"--feature-gates={_GATES[series]}",
+        ]
+        name = f"core-{apiserver.name}"
+        self.process = Process(name, argv, folder / f"{name}.log")
+
+    def start(self) -> None:
+        client: KubeClient = self._apiserver.client
+        token = service_account_token(client, NAMESPACE, SERVICE_ACCOUNT)
+        self._kubeconfig.write_text(token_kubeconfig(self._apiserver.url, self._pki.ca, token))
+        self.process.start()
+        self.process.wait_ready(http_ok(f"http://127.0.0.1:{self._health_port}/readyz"))
+        self.process.wait_ready(port_open(self.webhook_port))
+
+    def stop(self) -> None:
+        self.process.stop()
+
+    def _webhook_certificate(self, folder: Path) -> Path:
+        target = folder / "webhook-certificate"
+        target.mkdir(parents=True, exist_ok=True)
+        shutil.copyfile(self._pki.serving.cert, target / "tls.crt")
+        shutil.copyfile(self._pki.serving.key, target / "tls.key")
+        return target

@@ -1,0 +1,144 @@
+"""A management cluster: API server, controller manager, core, and the installed providers."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import dataclass
+from pathlib import Path
+
+from tests.e2e.tools import Toolbox
+
+from .clusterctl import Clusterctl
+from .components import ApiServer, ControllerManager, Etcd
+from .core import USER, CapiCore
+from .kube import JSON, ApiError, KubeClient
+from .pki import Pki
+from .repository import WEBHOOK_PORT_VARIABLE
+from .wait import NotYet, eventually
+
+
+@dataclass(frozen=True)
+class Base:
+    """What all clusters of a session share."""
+
+    tools: Toolbox
+    pki: Pki
+    etcd: Etcd
+    folder: Path
+
+
+class ManagementCluster:
+    """Built by the real `clusterctl init`; the order of the steps matters, see `start`."""
+
+    def __init__(self, base: Base, name: str, series: str, clusterctl: Clusterctl) -> None:
+        folder = base.folder / name
+        self.name = name
+        self.series = series
+        self.folder = folder
+        self.pki = base.pki
+        self.clusterctl = clusterctl
+        self.apiserver = ApiServer(base.tools, base.pki, base.etcd, folder, name)
+        self.controllers = ControllerManager(base.tools, base.pki, self.apiserver, folder)
+        self.core = CapiCore(base.tools, series, base.pki, self.apiserver, folder)
+
+    @property
+    def client(self) -> KubeClient:
+        return self.apiserver.client
+
+    @property
+    def kubeconfig(self) -> Path:
+        return self.apiserver.kubeconfig
+
+    def start(self, infrastructure: str, variables: dict[str, str]) -> None:
+        """CRDs come before the garbage collector, aggregated roles before core's watches."""
+        self.apiserver.start()
+        for crd in _cert_manager_crds():
+            self.client.apply(crd)
+        _wait_established(self.client)
+        port = {WEBHOOK_PORT_VARIABLE: str(self.core.webhook_port)}
+        self.clusterctl.init(self.kubeconfig, infrastructure, {**variables, **port})
+        _wait_established(self.client)
+        self.controllers.start()
+        self.wait_core_permitted()
+        self.core.start()
+
+    def stop(self) -> None:
+        for part in (self.core, self.controllers, self.apiserver):
+            part.stop()
+
+    def wait_core_permitted(self) -> None:
+        """An informer that is forbidden at its start backs off for many seconds."""
+        resources = list(self.provider_resources())
+
+        def permitted() -> bool:
+            missing = [each for each in resources if not self.core_may("list", *each)]
+            if missing:
+                raise NotYet(f"core may not list {missing}")
+            return True
+
+        eventually(permitted, timeout=30, what="roles aggregated")
+
+    def core_may(self, verb: str, group: str, plural: str) -> bool:
+        """Ask the authorizer on behalf of core's ServiceAccount."""
+        attributes = {"verb": verb, "group": group, "resource": plural}
+        review: JSON = {
+            "apiVersion": "authorization.k8s.io/v1",
+            "kind": "SubjectAccessReview",
+            "spec": {"user": USER, "resourceAttributes": attributes},
+        }
+        return bool(self.client.create({**review, "metadata": {}})["status"]["allowed"])
+
+    def provider_resources(self) -> Iterable[tuple[str, str]]:
+        """Group and plural of every kind that providers brought along, core's own left out."""
+        for crd in self.client.list("apiextensions.k8s.io/v1", "CustomResourceDefinition"):
+            label = crd["metadata"].get("labels", {}).get("cluster.x-k8s.io/provider", "")
+            if label.startswith(("infrastructure-", "bootstrap-", "control-plane-")):
+                yield crd["spec"]["group"], crd["spec"]["names"]["plural"]
+
+    def ensure_namespace(self, name: str) -> None:
+        try:
+            self.client.create(
+                {"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": name}}
+            )
+        except ApiError as error:
+            if error.status != 409:
+                raise
+
+
+def _wait_established(client: KubeClient) -> None:
+    def established() -> bool:
+        crds = client.list("apiextensions.k8s.io/v1", "CustomResourceDefinition")
+        return all(_has_condition(crd, "Established") for crd in crds)
+
+    eventually(established, timeout=30, what="all CRDs established")
+
+
+def _has_condition(obj: JSON, kind: str) -> bool:
+    conditions = obj.get("status", {}).get("conditions") or []
+    return any(each["type"] == kind and each["status"] == "True" for each in conditions)
+
+
+def _cert_manager_crds() -> list[JSON]:
+    """clusterctl asks only for these two kinds before it takes cert-manager as installed."""
+    schema = {"type": "object", "x-kubernetes-preserve-unknown-fields": True}
+    return [
+        {
+            "apiVersion": "apiextensions.k8s.io/v1",
+            "kind": "CustomResourceDefinition",
+            "metadata": {"name": f"{kind.lower()}s.cert-manager.io"},
+            "spec": {
+                "group": "cert-manager.io",
+                "scope": "Namespaced",
+                "names": {"kind": kind, "plural": f"{kind.lower()}s", "singular": kind.lower()},
+                "versions": [
+                    {
+                        "name": "v1",
+                        "served": True,
+                        "storage": True,
+                        "schema": {"openAPIV3Schema": schema},
+                    }
+                ],
+            },
+        }
+        for kind in ("Issuer", "Certificate")
+    ]

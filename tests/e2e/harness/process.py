@@ -1,0 +1,170 @@
+"""Supervised child processes.
+
+A child gets a session of its own, so that a Ctrl-C at the terminal reaches only pytest,
+and a parent-death signal, so that it does not outlive pytest however that ends. Linux ties
+that signal to the thread that forked: start processes from the main thread only.
+"""
+
+from __future__ import annotations
+
+import os
+import signal
+import socket
+import subprocess
+import sys
+import time
+import urllib.request
+from collections.abc import Callable, Mapping, Sequence
+from contextlib import closing
+from dataclasses import dataclass
+from pathlib import Path
+
+from .wait import eventually
+
+# Set in the child by a launcher that becomes the component: a hook between fork and exec
+# may deadlock, because the helpers run threads beside the tests. 1 is PR_SET_PDEATHSIG.
+_LAUNCHER = (
+    "import ctypes, os, signal, sys\n"
+    "ctypes.CDLL(None).prctl(1, signal.SIGKILL)\n"
+    "os.getppid() == int(sys.argv[1]) or sys.exit('the parent is gone')\n"
+    "os.execvp(sys.argv[2], sys.argv[2:])\n"
+)
+_LOG_TAIL_LINES = 40
+_TERM_SECONDS = 10.0
+
+
+class ProcessError(AssertionError):
+    """A component ended, or never became ready; carries the end of its log."""
+
+
+@dataclass(frozen=True)
+class Usage:
+    """What a process has used so far."""
+
+    peak_rss_mib: float
+    cpu_seconds: float
+
+
+class Process:
+    """One long-running component and its log file."""
+
+    def __init__(
+        self, name: str, argv: Sequence[str | Path], log: Path, env: Mapping[str, str] | None = None
+    ) -> None:
+        self.name = name
+        self.log = log
+        self._argv = [str(part) for part in argv]
+        self._env = dict(os.environ if env is None else env)
+        self._child: subprocess.Popen[bytes] | None = None
+
+    @property
+    def pid(self) -> int:
+        if self._child is None:
+            raise ProcessError(f"{self.name} was not started")
+        return self._child.pid
+
+    @property
+    def running(self) -> bool:
+        return self._child is not None and self._child.poll() is None
+
+    def start(self) -> None:
+        """Start the process; the log is appended to, so that restarts keep their history."""
+        self.log.parent.mkdir(parents=True, exist_ok=True)
+        with self.log.open("ab") as stream:
+            self._child = subprocess.Popen(
+                [sys.executable, "-ISc", _LAUNCHER, str(os.getpid()), *self._argv],
+                env=self._env,
+                stdin=subprocess.DEVNULL,
+                stdout=stream,
+                stderr=subprocess.STDOUT,
+                start_new_session=True,
+            )
+
+    def wait_ready(self, probe: Callable[[], object], timeout: float = 60) -> float:
+        """Wait until the probe is satisfied and return the seconds; fail at once on an exit."""
+        began = time.monotonic()
+
+        def ready() -> bool:
+            self.check()
+            return bool(probe())
+
+        try:
+            eventually(ready, timeout=timeout, what=f"{self.name} ready", interval=0.05)
+        except TimeoutError as error:
+            raise ProcessError(f"{error}\n{self.tail()}") from error
+        return time.monotonic() - began
+
+    def check(self) -> None:
+        """Raise a lasting error if the process has ended by itself."""
+        if self._child is not None and self._child.poll() is not None:
+            raise RuntimeError(
+                f"{self.name} ended with code {self._child.returncode}:\n{self.tail()}"
+            )
+
+    def usage(self) -> Usage:
+        """Peak memory and processor time of the running process, from the kernel's books."""
+        status = Path(f"/proc/{self.pid}/status").read_text()
+        peak = next(line for line in status.splitlines() if line.startswith("VmHWM:"))
+        fields = Path(f"/proc/{self.pid}/stat").read_text().rpartition(")")[2].split()
+        ticks = int(fields[11]) + int(fields[12])
+        return Usage(int(peak.split()[1]) / 1024, ticks / os.sysconf("SC_CLK_TCK"))
+
+    def kill(self) -> None:
+        """End the process as a crash would."""
+        self._signal(signal.SIGKILL)
+        if self._child is not None:
+            self._child.wait()
+
+    def stop(self) -> None:
+        """End the process politely, then by force."""
+        if self._child is None or not self.running:
+            return
+        self._signal(signal.SIGTERM)
+        try:
+            self._child.wait(_TERM_SECONDS)
+        except subprocess.TimeoutExpired:
+            self.kill()
+
+    def tail(self) -> str:
+        """The end of the log."""
+        if not self.log.exists():
+            return "(no log)"
+        lines = self.log.read_text(errors="replace").splitlines()[-_LOG_TAIL_LINES:]
+        return "\n".join([f"--- end of {self.log.name} ---", *lines])
+
+    def _signal(self, number: signal.Signals) -> None:
+        if self.running:
+            os.killpg(self.pid, number)
+
+
+def free_port() -> int:
+    """A port that was free a moment ago."""
+    with closing(socket.socket()) as probe:
+        probe.bind(("127.0.0.1", 0))
+        return int(probe.getsockname()[1])
+
+
+def http_ok(url: str) -> Callable[[], bool]:
+    """A probe: does this plain-text health endpoint answer 200?"""
+
+    def probe() -> bool:
+        try:
+            with urllib.request.urlopen(url, timeout=2) as response:
+                return bool(response.status == 200)
+        except OSError:
+            return False
+
+    return probe
+
+
+def port_open(port: int) -> Callable[[], bool]:
+    """A probe: does somebody listen on this local port?"""
+
+    def probe() -> bool:
+        try:
+            with socket.create_connection(("127.0.0.1", port), timeout=2):
+                return True
+        except OSError:
+            return False
+
+    return probe

@@ -1,0 +1,134 @@
+"""The provider under test: a repository, its release artefacts, and its running controllers."""
+
+from __future__ import annotations
+
+import os
+import sys
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from functools import cached_property
+from pathlib import Path
+
+from .cloud import VARIABLE, SimulatedCloud
+from .contract import ContractVersion
+from .kube import JSON
+from .kubeconfig import service_account_token, token_kubeconfig
+from .management import ManagementCluster
+from .process import Process, free_port, http_ok
+from .repository import Repository, dump, load
+
+VERSION = "v0.1.0"
+COMPONENTS = "infrastructure-components.yaml"
+
+Rewrite = Callable[[list[JSON]], list[JSON]]
+
+
+@dataclass(frozen=True)
+class ProviderUnderTest:
+    """An infrastructure provider as its release artefacts describe it."""
+
+    name: str
+    contract: ContractVersion
+    repository: Path
+    package: str
+    out: Path
+    machine_change: JSON
+    """Fields of a machine template's spec which, when changed, must roll the machines."""
+    variables: dict[str, str] = field(default_factory=dict)
+    """What its components and cluster templates want beyond the common variables."""
+    flags: tuple[str, ...] = ()
+
+    @property
+    def namespace(self) -> str:
+        return str(self._only("Namespace")["metadata"]["name"])
+
+    @property
+    def service_account(self) -> str:
+        return str(self._only("Deployment")["spec"]["template"]["spec"]["serviceAccountName"])
+
+    @property
+    def crds(self) -> list[JSON]:
+        return [each for each in self._components if each["kind"] == "CustomResourceDefinition"]
+
+    @property
+    def topology_flavor(self) -> str:
+        """The flavor whose Cluster names a ClusterClass."""
+        for path in sorted(self.out.glob("cluster-template-*.yaml")):
+            if "topology:" in path.read_text():
+                return path.stem.removeprefix("cluster-template-")
+        raise LookupError(f"no cluster template with a topology in {self.out}")
+
+    def add_to(self, repository: Repository, rewrite: Rewrite) -> None:
+        """Add the release to a clusterctl repository, its ClusterClasses rewritten.
+
+        `generate cluster` looks every template kind of a class up in the management cluster,
+        so classes have to name installed kinds before clusterctl sees them. They hold no
+        variables, which makes it safe to parse and dump them; cluster templates do.
+        """
+        files = {path.name: path.read_text() for path in self.out.iterdir() if path.is_file()}
+        for name, text in files.items():
+            if name.startswith("clusterclass-"):
+                files[name] = dump(rewrite(load(text)))
+        repository.add(f"infrastructure-{self.name}", VERSION, COMPONENTS, files)
+
+    def _only(self, kind: str) -> JSON:
+        (found,) = (each for each in self._components if each["kind"] == kind)
+        return found
+
+    @cached_property
+    def _components(self) -> list[JSON]:
+        return load((self.out / COMPONENTS).read_text())
+
+
+class Controllers:
+    """The provider's controllers against one management cluster, as their own ServiceAccount."""
+
+    def __init__(
+        self, provider: ProviderUnderTest, management: ManagementCluster, cloud: SimulatedCloud
+    ) -> None:
+        self._provider = provider
+        self._management = management
+        self._kubeconfig = management.folder / "controllers.kubeconfig"
+        self._cloud = cloud
+        self.process = self._make()
+
+    def start(self) -> None:
+        management, provider = self._management, self._provider
+        token = service_account_token(
+            management.client, provider.namespace, provider.service_account
+        )
+        config = token_kubeconfig(management.apiserver.url, management.pki.ca, token)
+        self._kubeconfig.write_text(config)
+        self.process = self._make()
+        self.process.start()
+        self.process.wait_ready(http_ok(f"http://127.0.0.1:{self._port}/readyz"))
+
+    def kill(self) -> None:
+        self.process.kill()
+
+    def stop(self) -> None:
+        self.process.stop()
+
+    def _make(self) -> Process:
+        self._port = free_port()
+        name = f"controllers-{self._management.name}"
+        provider = self._provider
+        argv = [sys.executable, "-m", provider.package, *self._arguments()]
+        env = {
+            **os.environ,
+            "PYTHONPATH": str(provider.repository / "src"),
+            "KUBECONFIG": str(self._kubeconfig),
+            "POD_NAMESPACE": provider.namespace,
+            "POD_NAME": name,
+            VARIABLE: str(self._cloud.folder),
+        }
+        return Process(name, argv, self._management.folder / f"{name}.log", env)
+
+    def _arguments(self) -> list[str]:
+        return [
+            "--namespace=",
+            "--leader-elect",
+            f"--diagnostics-address=127.0.0.1:{self._port}",
+            "--concurrency=10",
+            *self._provider.flags,
+        ]

@@ -1,0 +1,115 @@
+"""A local clusterctl repository: core, the helpers and the provider under test.
+
+The layout is clusterctl's own: `<base>/<manifest label>/<version>/<file>`.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from pathlib import Path
+
+import yaml
+
+from tests.e2e.tools import CORE_RELEASES, Toolbox
+
+from .kube import JSON
+from .pki import Pki
+
+WEBHOOK_PORT_VARIABLE = "CAPI_WEBHOOK_PORT"
+
+_TYPES = {
+    "cluster-api": "CoreProvider",
+    "bootstrap": "BootstrapProvider",
+    "control-plane": "ControlPlaneProvider",
+    "infrastructure": "InfrastructureProvider",
+}
+
+
+@dataclass(frozen=True)
+class Entry:
+    """One provider in the repository."""
+
+    label: str
+    version: str
+    components: Path
+
+    @property
+    def name(self) -> str:
+        for prefix in ("control-plane-", "bootstrap-", "infrastructure-"):
+            if self.label.startswith(prefix):
+                return self.label.removeprefix(prefix)
+        return self.label
+
+    @property
+    def type(self) -> str:
+        return _TYPES[self.label.removesuffix(f"-{self.name}")]
+
+
+class Repository:
+    """Collects providers and writes the clusterctl configuration that names them."""
+
+    def __init__(self, base: Path) -> None:
+        self.base = base
+        self.config = base / "clusterctl.yaml"
+        self._entries: list[Entry] = []
+
+    def add(self, label: str, version: str, components: str, files: dict[str, str]) -> None:
+        """Add a provider from texts; `components` is its components file by name."""
+        folder = self.base / label / version
+        folder.mkdir(parents=True, exist_ok=True)
+        for name, text in files.items():
+            (folder / name).write_text(text)
+        self._add(Entry(label, version, folder / components))
+
+    def add_core(self, tools: Toolbox, series: str, pki: Pki) -> None:
+        """Add the core, its webhooks turned towards a process on this machine."""
+        folder = tools.folders[f"capi-{series}"]
+        documents = load((folder / "core-components.yaml").read_text())
+        files = {
+            "core-components.yaml": dump([localised(each, pki.ca_bundle) for each in documents]),
+            "metadata.yaml": (folder / "metadata.yaml").read_text(),
+        }
+        self.add("cluster-api", CORE_RELEASES[series], "core-components.yaml", files)
+
+    def _add(self, entry: Entry) -> None:
+        self._entries.append(entry)
+        providers = [
+            {"name": each.name, "type": each.type, "url": each.components.as_uri()}
+            for each in self._entries
+        ]
+        self.config.write_text(yaml.safe_dump({"providers": providers}))
+
+
+def localised(document: JSON, ca_bundle: str) -> JSON:
+    """Point webhooks at 127.0.0.1: nothing resolves Services here.
+
+    The port is a clusterctl variable, so one repository serves several management clusters.
+    """
+    kind = document["kind"]
+    if kind in ("MutatingWebhookConfiguration", "ValidatingWebhookConfiguration"):
+        for webhook in document["webhooks"]:
+            _localise_client(webhook["clientConfig"], ca_bundle)
+    elif kind == "CustomResourceDefinition":
+        conversion = document["spec"].get("conversion", {})
+        if "webhook" in conversion:
+            _localise_client(conversion["webhook"]["clientConfig"], ca_bundle)
+    else:
+        return document
+    document["metadata"].get("annotations", {}).pop("cert-manager.io/inject-ca-from", None)
+    return document
+
+
+def dump(documents: list[JSON]) -> str:
+    """Several YAML documents as one text."""
+    return yaml.dump_all(documents, Dumper=yaml.CSafeDumper, sort_keys=False)
+
+
+def _localise_client(client: JSON, ca_bundle: str) -> None:
+    path = client.pop("service")["path"]
+    client["url"] = f"https://127.0.0.1:${{{WEBHOOK_PORT_VARIABLE}:=9443}}{path}"
+    client["caBundle"] = ca_bundle
+
+
+def load(text: str) -> list[JSON]:
+    """The documents of a YAML text, empty ones left out."""
+    return [each for each in yaml.load_all(text, Loader=yaml.CSafeLoader) if each]

@@ -1,0 +1,188 @@
+"""Steps that tests take with one workload cluster, and what they wait for."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+import pytest
+
+from tests.e2e.fakes.control_plane import kubeconfig_secret
+from tests.e2e.fakes.convert import without_kubeadm
+from tests.e2e.harness.cloud import Event, Server
+from tests.e2e.harness.kube import JSON, ApiError, KubeClient
+from tests.e2e.harness.management import ManagementCluster
+from tests.e2e.harness.wait import NotYet, eventually
+from tests.e2e.stack import Stack
+
+KUBERNETES = "v1.34.4"
+KUBERNETES_NEXT = "v1.34.5"
+
+RUNNING_SECONDS = 60.0
+GONE_SECONDS = 60.0
+
+
+class Scenario:
+    """One cluster by name in one namespace; the management cluster may change by a move."""
+
+    def __init__(
+        self, stack: Stack, management: ManagementCluster, name: str, namespace: str
+    ) -> None:
+        self.stack = stack
+        self.management = management
+        self.name = name
+        self.namespace = namespace
+        management.ensure_namespace(namespace)
+
+    @property
+    def client(self) -> KubeClient:
+        return self.management.client
+
+    @property
+    def core(self) -> str:
+        return self.stack.dialect.core
+
+    def render(self, control_planes: int, workers: int, flavor: str | None = None) -> list[JSON]:
+        """The cluster's objects by the real `clusterctl generate cluster`, kubeadm replaced."""
+        options: dict[str, object] = {
+            "infrastructure": self.stack.provider.name,
+            "kubernetes-version": KUBERNETES,
+            "control-plane-machine-count": control_planes,
+            "worker-machine-count": workers,
+            "target-namespace": self.namespace,
+        }
+        if flavor is not None:
+            options["flavor"] = flavor
+        rendered = self.stack.clusterctl.generate(
+            self.management.kubeconfig, self.name, options, self.stack.provider.variables
+        )
+        return without_kubeadm(rendered)
+
+    def create(self, documents: list[JSON]) -> None:
+        """Apply a rendered cluster, the Cluster itself last.
+
+        The kubeconfig goes first: core tries to connect when infrastructure turns provisioned
+        and, should the Secret come a moment later, tries again only after 30 s.
+        """
+        kubeconfig = self.stack.workload.kubeconfig_text
+        self.client.apply(kubeconfig_secret(self.name, self.namespace, kubeconfig))
+        for document in sorted(documents, key=lambda each: str(each["kind"]) == "Cluster"):
+            self.client.apply(document)
+
+    def cluster(self) -> JSON:
+        return self.client.get(self.core, "Cluster", self.name, self.namespace)
+
+    def machines(self) -> list[JSON]:
+        labels = {"cluster.x-k8s.io/cluster-name": self.name}
+        return self.client.list(self.core, "Machine", self.namespace, labels)
+
+    def servers(self) -> list[Server]:
+        """Servers of this cluster; core begins the names of all Machines with the cluster's."""
+        return [
+            server
+            for server in self.stack.cloud.servers()
+            if server.name.startswith(f"{self.name}-")
+        ]
+
+    def journal(self) -> list[Event]:
+        return self.stack.cloud.journal()
+
+    def wait_running(self, machines: int, timeout: float = RUNNING_SECONDS) -> list[JSON]:
+        """All Machines Running with their Nodes, as many servers, nothing more."""
+
+        def running() -> list[JSON]:
+            found = self.machines()
+            phases = {m["metadata"]["name"]: m.get("status", {}).get("phase") for m in found}
+            if len(found) != machines or set(phases.values()) != {"Running"}:
+                raise NotYet(f"wanted {machines} running machines, found {phases}")
+            if len(self.servers()) != machines:
+                raise NotYet(f"servers: {[server.name for server in self.servers()]}")
+            phase = self.cluster().get("status", {}).get("phase")
+            if phase != "Provisioned":
+                raise NotYet(f"the cluster is {phase}")
+            return found
+
+        found = eventually(running, timeout=timeout, what=f"{self.name} running")
+        self._check_nodes(found)
+        return found
+
+    def scale_workers(self, replicas: int) -> None:
+        (deployment,) = self.client.list(
+            self.core,
+            "MachineDeployment",
+            self.namespace,
+            {"cluster.x-k8s.io/cluster-name": self.name},
+        )
+        self.client.patch(deployment, {"spec": {"replicas": replicas}})
+
+    def pause(self, paused: bool) -> None:
+        self.client.patch(self.cluster(), {"spec": {"paused": paused}})
+
+    def delete(self, timeout: float = GONE_SECONDS) -> None:
+        """Delete the Cluster as a user does, and wait until core says that it is gone."""
+        self.client.delete(self.cluster())
+        eventually(
+            lambda: self.client.find(self.core, "Cluster", self.name, self.namespace) is None,
+            timeout=timeout,
+            what=f"cluster {self.name} gone",
+        )
+
+    def infrastructure_of(self, machine: JSON) -> JSON:
+        """The provider's object behind a Machine."""
+        reference = machine["spec"]["infrastructureRef"]
+        version, kind, name = self.stack.dialect.resolve(self.client, reference)
+        return self.client.get(version, kind, name, self.namespace)
+
+    def _check_nodes(self, machines: list[JSON]) -> None:
+        servers = {server.provider_id: server for server in self.servers()}
+        for machine in machines:
+            node_name = machine["status"]["nodeRef"]["name"]
+            node = self.stack.workload.client.get("v1", "Node", node_name)
+            provider_id = machine["spec"]["providerID"]
+            assert node["spec"]["providerID"] == provider_id
+            assert provider_id in servers, f"{provider_id} is no server of the cloud"
+
+
+def provider_objects(client: KubeClient, crds: list[JSON]) -> list[str]:
+    """Every object of the provider's kinds in all namespaces, as `Kind namespace/name`."""
+    found = []
+    for crd in crds:
+        spec = crd["spec"]
+        stored = next(version["name"] for version in spec["versions"] if version["storage"])
+        kind = spec["names"]["kind"]
+        for obj in client.list(f"{spec['group']}/{stored}", kind):
+            metadata = obj["metadata"]
+            found.append(f"{kind} {metadata.get('namespace', '')}/{metadata['name']}")
+    return found
+
+
+def wait_nothing_left(scenario: Scenario, timeout: float = 30) -> None:
+    """No provider object in the API, no Secret of the cluster, nothing in the cloud."""
+
+    def nothing() -> bool:
+        left = provider_objects(scenario.client, scenario.stack.provider.crds)
+        secrets = scenario.client.list(
+            "v1", "Secret", scenario.namespace, {"cluster.x-k8s.io/cluster-name": scenario.name}
+        )
+        left += [f"Secret {secret['metadata']['name']}" for secret in secrets]
+        left += [f"server {server.id}" for server in scenario.stack.cloud.servers()]
+        left += [f"cloud cluster {cluster.id}" for cluster in scenario.stack.cloud.clusters()]
+        if left:
+            raise NotYet(f"still there: {left}")
+        return True
+
+    eventually(nothing, timeout=timeout, what="nothing left")
+
+
+def condition(obj: JSON, kind: str) -> JSON | None:
+    """The condition of that type, whatever its shape."""
+    conditions = obj.get("status", {}).get("conditions", [])
+    return next((each for each in conditions if each["type"] == kind), None)
+
+
+def denied(client: KubeClient, obj: JSON, body: Mapping[str, Any]) -> str:
+    """The message with which a patch is refused; fails if it is let through."""
+    with pytest.raises(ApiError) as refused:
+        client.patch(obj, dict(body))
+    assert refused.value.status in (403, 422), refused.value
+    return refused.value.message

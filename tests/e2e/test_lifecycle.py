@@ -1,0 +1,129 @@
+"""One plain cluster through its whole life."""
+
+from __future__ import annotations
+
+import random
+import time
+
+from tests.e2e.fakes.bootstrap import bootstrap_data
+from tests.e2e.harness.cloud import Event
+from tests.e2e.harness.kube import JSON
+from tests.e2e.harness.wait import NotYet, eventually, settled, steadily
+from tests.e2e.scenario import Scenario, condition, wait_nothing_left
+from tests.e2e.stack import Site
+
+_QUIET_SECONDS = 3.0
+
+
+def test_lifecycle(scenario: Scenario, site: Site) -> None:
+    report, series = scenario.stack.report, scenario.stack.series
+    with report.phase(series, "create: 1 control plane, 2 workers"):
+        scenario.create(scenario.render(control_planes=1, workers=2))
+        machines = scenario.wait_running(3)
+    _check_bootstrap_data(scenario)
+    _check_endpoint(scenario)
+    with report.phase(series, "scale workers 2 -> 4"):
+        scenario.scale_workers(4)
+        machines = scenario.wait_running(5)
+    _check_quiet(scenario, machines)
+    with report.phase(series, "scale workers 4 -> 1"):
+        scenario.scale_workers(1)
+        scenario.wait_running(2)
+    with report.phase(series, "pause, delete a machine, unpause"):
+        _pause_protects(scenario)
+    with report.phase(series, "scale 1 -> 4 with a crash of the controllers"):
+        _crash_while_scaling(scenario, site)
+    with report.phase(series, "delete"):
+        scenario.delete()
+        wait_nothing_left(scenario)
+
+
+def test_same_name_again(scenario: Scenario) -> None:
+    """What is remembered of a cluster must not outlive it."""
+    with scenario.stack.report.phase(scenario.stack.series, "the same name twice"):
+        first = _create_and_delete(scenario)
+        second = _create_and_delete(scenario)
+    assert not first & second, "two clusters shared machines"
+
+
+def _create_and_delete(scenario: Scenario) -> set[str]:
+    scenario.create(scenario.render(control_planes=1, workers=1))
+    machines = scenario.wait_running(2)
+    scenario.delete()
+    wait_nothing_left(scenario)
+    return {machine["metadata"]["uid"] for machine in machines}
+
+
+def _check_bootstrap_data(scenario: Scenario) -> None:
+    for server in scenario.servers():
+        assert server.user_data == bootstrap_data(scenario.name, server.name)
+
+
+def _check_endpoint(scenario: Scenario) -> None:
+    endpoint = scenario.cluster()["spec"]["controlPlaneEndpoint"]
+    assert endpoint["host"]
+    assert endpoint["port"]
+
+
+def _check_quiet(scenario: Scenario, machines: list[JSON]) -> None:
+    """A settled object is not written again."""
+    settled(
+        lambda: _versions(scenario, machines),
+        seconds=_QUIET_SECONDS,
+        timeout=15,
+        what="infrastructure objects",
+    )
+
+
+def _versions(scenario: Scenario, machines: list[JSON]) -> dict[str, str]:
+    objects = (scenario.infrastructure_of(machine)["metadata"] for machine in machines)
+    return {metadata["name"]: metadata["resourceVersion"] for metadata in objects}
+
+
+def _pause_protects(scenario: Scenario) -> None:
+    worker = next(
+        machine
+        for machine in scenario.machines()
+        if "cluster.x-k8s.io/control-plane" not in machine["metadata"]["labels"]
+    )
+    infrastructure = scenario.infrastructure_of(worker)
+    scenario.pause(True)
+    if scenario.stack.provider.contract == "v1beta2":
+        eventually(lambda: _is_paused(scenario, worker), timeout=10, what="Paused condition")
+    before = scenario.journal()
+    scenario.client.delete(worker)
+    scenario.client.delete(infrastructure)
+    steadily(lambda: _untouched(scenario, before), seconds=_QUIET_SECONDS)
+    scenario.pause(False)
+    eventually(lambda: _replaced(scenario, worker), timeout=60, what="the deleted machine replaced")
+    scenario.wait_running(2)
+
+
+def _untouched(scenario: Scenario, before: list[Event]) -> None:
+    assert scenario.journal() == before
+
+
+def _is_paused(scenario: Scenario, machine: JSON) -> bool:
+    found = condition(scenario.infrastructure_of(machine), "Paused")
+    return found is not None and found["status"] == "True"
+
+
+def _replaced(scenario: Scenario, machine: JSON) -> bool:
+    names = [each["metadata"]["name"] for each in scenario.machines()]
+    if machine["metadata"]["name"] in names:
+        raise NotYet(f"machines: {names}")
+    return True
+
+
+def _crash_while_scaling(scenario: Scenario, site: Site) -> None:
+    """Whatever the controllers were doing when they died, no server is made twice."""
+    before = len(scenario.journal())
+    scenario.scale_workers(4)
+    delay = random.uniform(0, 1.0)
+    print(f"the controllers are killed after {delay:.3f} s")
+    time.sleep(delay)
+    site.controllers.kill()
+    site.controllers.start()
+    scenario.wait_running(5)
+    created = [each.id for each in scenario.journal()[before:] if each.action == "create"]
+    assert len(created) == len(set(created)) == 3, created

@@ -1,0 +1,66 @@
+"""What is refused: changes of templates, and core without the provider's aggregated role."""
+
+from __future__ import annotations
+
+import copy
+
+from tests.e2e.harness.kube import JSON, ApiError
+from tests.e2e.harness.wait import eventually
+from tests.e2e.scenario import Scenario, denied
+
+_AGGREGATE = "cluster.x-k8s.io/aggregate-to-manager"
+
+
+def test_template_immutable(scenario: Scenario) -> None:
+    """A user's patch is denied by the policy; metadata stays free."""
+    template = _machine_template(scenario)
+    scenario.client.apply(template)
+    spec = {"spec": {"template": {"spec": scenario.stack.provider.machine_change}}}
+    eventually(lambda: _enforced(scenario, template, spec), timeout=15)
+    message = denied(scenario.client, template, spec)
+    assert "spec.template.spec" in message, message
+    scenario.client.patch(template, {"metadata": {"labels": {"mine": "yes"}}})
+    scenario.client.delete(template)
+
+
+def test_core_needs_aggregated_role(scenario: Scenario) -> None:
+    """The provider's group lies outside of core's own: only the role lets core in."""
+    client, management = scenario.client, scenario.management
+    crd = scenario.stack.provider.crds[0]["spec"]
+    group, plural = crd["group"], crd["names"]["plural"]
+    role = next(each for each in _aggregated(scenario) if _grants(each, group))
+    assert management.core_may("create", group, plural)
+    client.patch(role, {"metadata": {"labels": {_AGGREGATE: None}}})
+    try:
+        eventually(lambda: not management.core_may("create", group, plural), timeout=15)
+    finally:
+        client.patch(role, {"metadata": {"labels": {_AGGREGATE: "true"}}})
+        management.wait_core_permitted()
+
+
+def _machine_template(scenario: Scenario) -> JSON:
+    found = next(
+        document
+        for document in scenario.render(1, 1)
+        if document["kind"].endswith("MachineTemplate")
+    )
+    return copy.deepcopy(found)
+
+
+def _enforced(scenario: Scenario, template: JSON, body: JSON) -> bool:
+    """A policy is compiled some time after its creation; until then everything passes."""
+    try:
+        scenario.client.patch(template, body)
+    except ApiError:
+        return True
+    scenario.client.apply(template)
+    return False
+
+
+def _aggregated(scenario: Scenario) -> list[JSON]:
+    api = "rbac.authorization.k8s.io/v1"
+    return scenario.client.list(api, "ClusterRole", labels={_AGGREGATE: "true"})
+
+
+def _grants(role: JSON, group: str) -> bool:
+    return any(group in rule["apiGroups"] for rule in role["rules"])
