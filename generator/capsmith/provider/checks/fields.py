@@ -1,0 +1,79 @@
+"""The author's fields beside the contract's: no redefinition, no two names for one attribute."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from typing import TYPE_CHECKING, Any
+
+from capsmith.contract.model import Contract
+from capsmith.provider import derive
+from capsmith.provider.naming import attribute
+from capsmith.spec.place import Place
+from capsmith.spec.plain import plain
+from capsmith.spec.quote import shown
+
+if TYPE_CHECKING:
+    from capsmith.spec.model import KindSpec, ProviderSpec
+
+_STATUS_OF_CONTROLLERS = {
+    "observedGeneration": "CRD-14",
+    "v1beta2": "ST-04",
+    "deprecated": "ST-05",
+}
+
+
+def check_fields(
+    spec: ProviderSpec, described: KindSpec, contracts: list[Contract], place: Place
+) -> None:
+    """Ids ``field-reserved`` and ``field-attribute-clash``.
+
+    A field of any contract version is reserved in all: a field that one version gives a meaning
+    must not have another meaning when the provider moves on (IM-07).
+    """
+    for part, fields in (("spec", described.spec), ("status", described.status)):
+        reserved = _reserved(part, described.implements, contracts, spec)
+        for name in fields or {}:
+            if name in reserved:
+                place.error_at_key(
+                    "field-reserved",
+                    f"{shown(name)} is a field of the contract ({reserved[name]})",
+                    "leave it out: it comes by itself; `features` switches the optional ones",
+                    part,
+                    name,
+                )
+        own = [name for name in fields or {} if name not in reserved]
+        _attributes([*reserved, *own], frozenset(own), place.at(part))
+        for name in own:
+            _nested(plain((fields or {})[name]), place.at(part, name))
+
+
+def _reserved(
+    part: str, role: str, contracts: list[Contract], spec: ProviderSpec
+) -> dict[str, str]:
+    found = dict(_STATUS_OF_CONTROLLERS) if part == "status" else {}
+    for contract in contracts:
+        shape = contract.types[role]
+        for name, field in (shape.spec if part == "spec" else shape.status).items():
+            if field.feature != derive.DERIVED_FEATURE or spec.credentials is not None:
+                found.setdefault(name, field.rule)
+    return found
+
+
+def _nested(schema: Mapping[str, Any], place: Place) -> None:
+    properties: Mapping[str, Any] = schema.get("properties", {})
+    _attributes(properties, frozenset(properties), place.at("properties"))
+    for name, below in properties.items():
+        _nested(below, place.at("properties", name))
+    for part in ("items", "additionalProperties"):
+        if part in schema:
+            _nested(schema[part], place.at(part))
+
+
+def _attributes(everything: Iterable[str], own: frozenset[str], place: Place) -> None:
+    taken: dict[str, str] = {}
+    for name in everything:
+        other = taken.setdefault(attribute(name), name)
+        if other != name and name in own:
+            message = f"{shown(name)} and {shown(other)} would both be {shown(attribute(name))}"
+            hint = "in Python names are snake_case: choose names that differ more"
+            place.error_at_key("field-attribute-clash", message, hint, name)

@@ -1,0 +1,127 @@
+"""What follows from what the author wrote, as plain text: nothing here is known to be valid yet.
+
+:mod:`capsmith.provider.checks` looks whether the results can be used, and
+:mod:`capsmith.provider.build` makes them safe.
+"""
+
+from __future__ import annotations
+
+import re
+from typing import TYPE_CHECKING
+from urllib.parse import urlsplit
+
+from capsmith.provider.naming import words
+
+if TYPE_CHECKING:
+    from capsmith.contract.model import Contract
+    from capsmith.spec.model import ProviderSpec
+
+DEFAULT_GROUP = "infrastructure.cluster.x-k8s.io"
+DEFAULT_API_VERSION = "v1alpha1"
+DEFAULT_KEYS = ("token",)
+DERIVED_FEATURE = "credentials"
+"""The feature that follows from ``credentials``; an author does not switch it."""
+OFF_UNLESS_ASKED = frozenset({"interruptible", "capacity"})
+LONGEST_KIND_SUFFIX = "TemplateList"
+_REGISTRIES = {"github.com": "ghcr.io", "gitlab.com": "registry.gitlab.com"}
+_SHORT = {"InfraCluster": ("Cluster", "cl"), "InfraMachine": ("Machine", "m")}
+
+
+def repository_path(repository: str) -> list[str]:
+    """Segments of the path of the repository's address: organisation and name."""
+    return [segment for segment in urlsplit(repository).path.split("/") if segment]
+
+
+def distribution(spec: ProviderSpec) -> str:
+    """Name of the Python distribution: the last segment of the repository, as a label."""
+    return re.sub(r"[^a-z0-9]+", "-", repository_path(spec.repository)[-1].lower()).strip("-")
+
+
+def package(spec: ProviderSpec) -> str:
+    """Name of the Python package."""
+    return spec.package or distribution(spec).replace("-", "_")
+
+
+def image(spec: ProviderSpec) -> str:
+    """Name of the manager's image, without tag (MG-10)."""
+    if spec.image is not None:
+        return spec.image
+    host = urlsplit(spec.repository).netloc.lower()
+    organisation = "/".join(repository_path(spec.repository)[:-1]).lower()
+    name = f"cluster-api-{spec.name}-controller"
+    if host == "gitlab.com":
+        organisation = "/".join(repository_path(spec.repository)).lower()
+    return f"{_REGISTRIES.get(host, host)}/{organisation}/{name}"
+
+
+def group(spec: ProviderSpec) -> str:
+    """API group of the infrastructure kinds."""
+    return (spec.groups or {}).get("infrastructure", DEFAULT_GROUP)
+
+
+def namespace(spec: ProviderSpec) -> str:
+    """Namespace of the manager; cluster-scoped names begin with it (CC-31)."""
+    return (spec.namespaces or {}).get("infrastructure", f"{spec.name}-system")
+
+
+def environment_prefix(name: str) -> str:
+    """``acme-cloud`` -> ``ACME_CLOUD``."""
+    text = name.upper().replace("-", "_")
+    return f"_{text}" if text[0].isdigit() else text
+
+
+def credentials_kind(spec: ProviderSpec) -> str | None:
+    """The identity kind, if there is one."""
+    if spec.credentials is None or isinstance(spec.credentials, str):
+        return spec.credentials
+    return spec.credentials.kind
+
+
+def short_name(kind: str, implements: str) -> str | None:
+    """``AcmeMachine`` -> ``acmem``; None where no habit says how (CRD-10)."""
+    suffix, short = _SHORT[implements]
+    stem = kind.removesuffix(suffix).lower()
+    return stem + short if kind.endswith(suffix) and stem else None
+
+
+def known_features(role: str, contracts: list[Contract]) -> set[str]:
+    """Features of a role and its template that an author may switch."""
+    shapes = [
+        shape
+        for contract in contracts
+        for name, shape in contract.types.items()
+        if name in (role, f"{role}Template")
+    ]
+    fields = [f for shape in shapes for f in (*shape.spec.values(), *shape.status.values())]
+    return {field.feature for field in fields} - {"", DERIVED_FEATURE}
+
+
+def api_versions(spec: ProviderSpec) -> list[tuple[str, bool, bool]]:
+    """Name, served, storage of each API version, in the author's order."""
+    given = spec.api_versions or (DEFAULT_API_VERSION,)
+    plain = [
+        (v, True, None) if isinstance(v, str) else (v.name, v.served, v.storage) for v in given
+    ]
+    if not any(storage is not None for _, _, storage in plain):
+        newest = max((name for name, _, _ in plain), key=version_order)
+        return [(name, served is not False, name == newest) for name, served, _ in plain]
+    return [(name, served is not False, bool(storage)) for name, served, storage in plain]
+
+
+def version_order(name: str) -> tuple[int, int, int]:
+    """Sort key of Kubernetes: GA before beta before alpha, then by number (GEN-03)."""
+    major, *stage = re.findall(r"alpha|beta|\d+", name)
+    if not stage:
+        return 2, int(major), 0
+    return int(stage[0] == "beta"), int(major), int(stage[1])
+
+
+def series_order(series: str) -> tuple[int, int]:
+    """Major and minor of ``v0.1``."""
+    major, minor = series.removeprefix("v").split(".")
+    return int(major), int(minor)
+
+
+def default_title(name: str) -> str:
+    """``acme-cloud`` -> ``Acme Cloud``."""
+    return " ".join(word[:1].upper() + word[1:] for word in words(name))

@@ -1,0 +1,97 @@
+"""Everything that was derived, as plain data: for ``capsmith validate --explain``."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from capsmith.provider.model import Component, Field, Provider, Resource
+
+
+def explain_resolution(provider: Provider) -> dict[str, Any]:
+    """The resolved provider as dicts, lists and plain strings, ready for YAML or JSON."""
+    return {
+        "name": str(provider.name),
+        "title": provider.title,
+        "description": provider.description,
+        "owner": provider.owner,
+        "repository": str(provider.repository),
+        "distribution": str(provider.distribution),
+        "package": str(provider.package),
+        "environmentPrefix": str(provider.environment_prefix),
+        "image": str(provider.image),
+        "licence": str(provider.licence),
+        "contracts": [contract.version for contract in provider.contracts],
+        "releases": {str(release.series): release.contract for release in provider.releases},
+        "flavors": [str(flavor) for flavor in provider.flavors],
+        "clusterClasses": [str(name) for name in provider.cluster_classes],
+        "credentials": _credentials(provider),
+        "dependencies": list(provider.dependencies),
+        "components": [_component(component) for component in provider.components],
+    }
+
+
+def _credentials(provider: Provider) -> dict[str, Any] | None:
+    if provider.credentials is None:
+        return None
+    return {"kind": str(provider.credentials.kind), "keys": list(provider.credentials.keys)}
+
+
+def _component(component: Component) -> dict[str, Any]:
+    return {
+        "type": str(component.type),
+        "label": str(component.label),
+        "componentsFile": str(component.components_file),
+        "namespace": str(component.namespace),
+        "resources": [_resource(resource) for resource in component.resources],
+    }
+
+
+def _resource(resource: Resource) -> dict[str, Any]:
+    shape = resource.storage_version.contract.types[resource.role]
+    return {
+        "kind": str(resource.kind),
+        "role": str(resource.role),
+        "crd": str(resource.crd_name),
+        "scope": "Namespaced" if resource.namespaced else "Cluster",
+        "shortNames": [str(name) for name in resource.short_names],
+        "categories": [str(name) for name in resource.categories],
+        "module": str(resource.module),
+        "features": sorted(resource.features),
+        "versions": {
+            str(version.name): {
+                "contract": version.contract.version,
+                "served": version.served,
+                "storage": version.storage,
+            }
+            for version in resource.versions
+        },
+        "contractFields": {
+            part: {
+                name: field.rule
+                for name, field in fields.items()
+                if not field.feature or field.feature in resource.features
+            }
+            for part, fields in (("spec", shape.spec), ("status", shape.status))
+        },
+        "ownFields": {
+            "spec": _fields(resource.spec_fields),
+            "status": _fields(resource.status_fields),
+        },
+        "printerColumns": [
+            *(str(column["name"]) for column in shape.printer_columns),
+            *(column.name for column in resource.printer_columns),
+        ],
+    }
+
+
+def _fields(fields: tuple[Field, ...]) -> dict[str, str]:
+    return {
+        field.name: f"{field.attribute}: {_type(field)}{', required' if field.required else ''}"
+        for field in fields
+    }
+
+
+def _type(field: Field) -> str:
+    if field.schema.get("x-kubernetes-int-or-string"):
+        return "integer or string"
+    return str(field.schema.get("type", "any"))

@@ -1,0 +1,66 @@
+"""ProviderSpec + contracts -> :class:`Provider`, or findings with positions, all at once."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING
+
+from capsmith.contract.model import Contract
+from capsmith.findings import Finding, has_errors, ordered
+from capsmith.provider.build import build_provider
+from capsmith.provider.checks.kinds import check_kinds
+from capsmith.provider.checks.names import check_names
+from capsmith.provider.checks.versions import check_versions
+from capsmith.provider.explain import explain_resolution
+from capsmith.provider.model import Provider
+from capsmith.spec.document import Document
+from capsmith.spec.place import Place
+
+if TYPE_CHECKING:
+    from capsmith.spec.model import ProviderSpec
+
+__all__ = ["Resolved", "explain_resolution", "link_rules", "resolve"]
+
+
+@dataclass(frozen=True, slots=True)
+class Resolved:
+    """``provider`` is None when a finding is an error."""
+
+    provider: Provider | None
+    findings: tuple[Finding, ...]
+
+
+def resolve(spec: ProviderSpec, document: Document, contracts: Mapping[str, Contract]) -> Resolved:
+    """Decide everything that the author left open, and check that it fits together.
+
+    ``contracts`` holds every contract that is known, by version: their fields are reserved
+    whichever of them the provider serves.
+    """
+    findings: list[Finding] = []
+    top = Place(document, (), findings)
+    check_names(spec, top)
+    check_versions(spec, contracts, top)
+    check_kinds(spec, contracts, top)
+    if has_errors(findings):
+        return Resolved(None, link_rules(findings, contracts))
+    return Resolved(build_provider(spec, contracts), link_rules(findings, contracts))
+
+
+def link_rules(
+    findings: list[Finding] | tuple[Finding, ...], contracts: Mapping[str, Contract]
+) -> tuple[Finding, ...]:
+    """The findings in order; those whose id is a contract rule's link to where it is written."""
+    if not findings:
+        return ()
+    rules = {id: rule for contract in contracts.values() for id, rule in contract.rules.items()}
+    return ordered(
+        [
+            (
+                replace(finding, link=rules[finding.id].source)
+                if finding.id in rules and not finding.link
+                else finding
+            )
+            for finding in findings
+        ]
+    )

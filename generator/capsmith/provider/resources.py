@@ -1,0 +1,170 @@
+"""One kind of the description -> its resource and that of its template."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import TYPE_CHECKING, Any
+
+from capsmith.provider import derive
+from capsmith.provider.model import ApiVersion, Field, PrinterColumn, Resource, Role, Schema
+from capsmith.provider.naming import attribute, pluralise
+from capsmith.safetext import DnsLabel, DnsSubdomain, KindName
+from capsmith.spec.plain import is_required, plain, plain_rule
+from capsmith.spec.rules import is_transition
+
+if TYPE_CHECKING:
+    from capsmith.spec.fields import FieldLike
+    from capsmith.spec.model import KindSpec, ProviderSpec
+
+Versions = tuple[ApiVersion, ...]
+_WORDS = {
+    Role.INFRA_CLUSTER: "{kind} is the infrastructure of one cluster.",
+    Role.INFRA_MACHINE: "{kind} is the infrastructure of one machine.",
+    Role.INFRA_CLUSTER_TEMPLATE: "{kind} is a template that ClusterClasses use.",
+    Role.INFRA_MACHINE_TEMPLATE: "{kind} is a template that machines are made from.",
+    Role.IDENTITY: "{kind} names the Secret with the credentials for the infrastructure.",
+}
+
+
+def pair(
+    kind: str, described: KindSpec, spec: ProviderSpec, group: DnsSubdomain, versions: Versions
+) -> tuple[Resource, Resource]:
+    """The resource of a kind and that of its template (CRD-07).
+
+    Rules that compare with the value before are not in the template: core's dry runs change
+    templates, and the API server cannot tell those from real changes (IM-14).
+    """
+    role = Role(described.implements)
+    fields = _fields(described.spec)
+    rules = tuple(plain_rule(rule) for rule in described.validations or ())
+    features = _features(described, spec, versions)
+    common: dict[str, Any] = {
+        "group": group,
+        "versions": versions,
+        "features": features,
+        "categories": _categories(described),
+    }
+    own = _resource(
+        kind,
+        role,
+        **common,
+        description=described.description,
+        short_names=_short_names(kind, described, spec),
+        spec_fields=fields,
+        status_fields=_fields(described.status),
+        spec_validations=rules,
+        printer_columns=_columns(described),
+    )
+    template = _resource(
+        f"{kind}Template",
+        role.template,
+        **common,
+        spec_fields=tuple(_without_transitions(field) for field in fields),
+        spec_validations=tuple(rule for rule in rules if not is_transition(rule["rule"])),
+    )
+    return own, template
+
+
+def identity(kind: str, group: DnsSubdomain, versions: Versions) -> Resource:
+    """The resource that names the credentials; all its fields are the contract data's."""
+    return _resource(
+        kind,
+        Role.IDENTITY,
+        group=group,
+        versions=versions,
+        features=frozenset(),
+        categories=_categories(None),
+    )
+
+
+def _resource(
+    kind: str,
+    role: Role,
+    *,
+    group: DnsSubdomain,
+    versions: Versions,
+    features: frozenset[str],
+    categories: tuple[DnsLabel, ...],
+    description: str | None = None,
+    short_names: tuple[DnsLabel, ...] = (),
+    spec_fields: tuple[Field, ...] = (),
+    status_fields: tuple[Field, ...] = (),
+    spec_validations: tuple[Schema, ...] = (),
+    printer_columns: tuple[PrinterColumn, ...] = (),
+) -> Resource:
+    return Resource(
+        kind=KindName(kind),
+        role=role,
+        group=group,
+        plural=DnsLabel(pluralise(kind.lower())),
+        singular=DnsLabel(kind.lower()),
+        list_kind=KindName(f"{kind}List"),
+        module=attribute(kind),
+        namespaced=versions[0].contract.types[role].scope == "Namespaced",
+        short_names=short_names,
+        categories=categories,
+        description=description or _WORDS[role].format(kind=kind),
+        spec_fields=spec_fields,
+        status_fields=status_fields,
+        spec_validations=spec_validations,
+        printer_columns=printer_columns,
+        features=features,
+        versions=versions,
+    )
+
+
+def _fields(fields: Mapping[str, FieldLike] | None) -> tuple[Field, ...]:
+    return tuple(
+        Field(name, attribute(name), plain(field), is_required(field))
+        for name, field in (fields or {}).items()
+    )
+
+
+def _without_transitions(field: Field) -> Field:
+    return Field(field.name, field.attribute, _strip(field.schema), field.required)
+
+
+def _strip(schema: Schema) -> dict[str, Any]:
+    kept = dict(schema)
+    rules = [
+        rule for rule in kept.pop("x-kubernetes-validations", ()) if not is_transition(rule["rule"])
+    ]
+    if rules:
+        kept["x-kubernetes-validations"] = rules
+    if "properties" in kept:
+        kept["properties"] = {name: _strip(below) for name, below in kept["properties"].items()}
+    for part in ("items", "additionalProperties"):
+        if part in kept:
+            kept[part] = _strip(kept[part])
+    return kept
+
+
+def _features(described: KindSpec, spec: ProviderSpec, versions: Versions) -> frozenset[str]:
+    known = derive.known_features(described.implements, [v.contract for v in versions])
+    switched = described.features or {}
+    chosen = {f for f in known if switched.get(f, f not in derive.OFF_UNLESS_ASKED)}
+    if spec.credentials is not None:
+        chosen.add(derive.DERIVED_FEATURE)
+    return frozenset(chosen)
+
+
+def _short_names(kind: str, described: KindSpec, spec: ProviderSpec) -> tuple[DnsLabel, ...]:
+    if described.short_names is not None:
+        return tuple(DnsLabel(name) for name in described.short_names)
+    derived = derive.short_name(kind, described.implements)
+    others = [d.short_names or () for d in spec.infrastructure.values()]
+    taken = {name for names in others for name in names}
+    taken |= {name for k in spec.infrastructure for name in (k.lower(), pluralise(k.lower()))}
+    return (DnsLabel(derived),) if derived and derived not in taken else ()
+
+
+def _categories(described: KindSpec | None) -> tuple[DnsLabel, ...]:
+    own = (described.categories or ()) if described is not None else ()
+    return tuple(DnsLabel(name) for name in dict.fromkeys(("cluster-api", *own)))
+
+
+def _columns(described: KindSpec) -> tuple[PrinterColumn, ...]:
+    return tuple(
+        PrinterColumn(c.name, c.type, c.json_path, c.priority, c.description or "")
+        for c in described.printer_columns or ()
+    )
