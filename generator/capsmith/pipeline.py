@@ -56,8 +56,8 @@ def understand(text: str, file: str) -> Loaded:
         return Loaded(text, None, parsed.findings)
     schemas = resources.schemas()
     contracts = {version: load_contract(version, schemas) for version in known_versions()}
-    provider, findings = resolve(parsed.spec, parsed.document, contracts)
-    return Loaded(text, provider, ordered(parsed.findings + findings))
+    resolved = resolve(parsed.spec, parsed.document, contracts)
+    return Loaded(text, resolved.provider, ordered(parsed.findings + resolved.findings))
 
 
 def validate(path: Path) -> tuple[Report, Mapping[str, Any] | None]:
