@@ -1,0 +1,111 @@
+"""Manifests sorted by what they are: components, metadata, cluster templates, classes."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from enum import StrEnum
+from functools import cached_property
+from pathlib import PurePosixPath
+
+from capsmith.conformance.crds import Crd, read_crds
+from capsmith.conformance.manifests import Manifest
+
+_ASIDE = frozenset({"samples", "examples", "templates", "testdata"})
+"""Folders whose objects are no part of what is installed."""
+
+
+class Artefact(StrEnum):
+    """What a file is to clusterctl, by its name."""
+
+    COMPONENTS = "components"
+    METADATA = "metadata"
+    CLUSTER_TEMPLATE = "cluster-template"
+    CLUSTER_CLASS = "cluster-class"
+    SOURCE = "source"
+    """Anything else: what components are built from."""
+    ASIDE = "aside"
+
+
+def artefact(manifest: Manifest) -> Artefact:
+    """What the file of ``manifest`` is."""
+    name = manifest.base_name
+    if name.endswith("components.yaml"):
+        return Artefact.COMPONENTS
+    if name == "metadata.yaml" or (
+        manifest.kind == "Metadata" and manifest.api_group == "clusterctl.cluster.x-k8s.io"
+    ):
+        return Artefact.METADATA
+    if name.startswith("cluster-template"):
+        return Artefact.CLUSTER_TEMPLATE
+    if name.startswith("clusterclass-"):
+        return Artefact.CLUSTER_CLASS
+    folders = PurePosixPath(manifest.file.replace("\\", "/")).parts[:-1]
+    aside = _ASIDE.intersection(folders) or manifest.kind == "Kustomization"
+    return Artefact.ASIDE if aside else Artefact.SOURCE
+
+
+@dataclass(frozen=True)
+class Bundle:
+    """The files of one provider that belong together."""
+
+    manifests: tuple[Manifest, ...]
+    roles: Mapping[str, str]
+
+    @cached_property
+    def _by_artefact(self) -> Mapping[Artefact, tuple[Manifest, ...]]:
+        sorted_: dict[Artefact, list[Manifest]] = {}
+        for manifest in self.manifests:
+            sorted_.setdefault(artefact(manifest), []).append(manifest)
+        return {key: tuple(found) for key, found in sorted_.items()}
+
+    def files(self, wanted: Artefact) -> tuple[Manifest, ...]:
+        """The objects in files of one sort."""
+        return self._by_artefact.get(wanted, ())
+
+    @cached_property
+    def objects(self) -> tuple[Manifest, ...]:
+        """What is installed: the components, or what they are built from."""
+        return self.files(Artefact.COMPONENTS) or self.files(Artefact.SOURCE)
+
+    @cached_property
+    def crds(self) -> tuple[Crd, ...]:
+        """The CRDs among the objects."""
+        return read_crds(self.objects, self.roles)
+
+    @cached_property
+    def installs(self) -> bool:
+        """Whether the objects are a whole provider, so that what is missing can be told."""
+        return bool(self.of("Deployment"))
+
+    def of(self, *kinds: str) -> tuple[Manifest, ...]:
+        """The objects of some kinds."""
+        return tuple(manifest for manifest in self.objects if manifest.kind in kinds)
+
+
+def split(manifests: Sequence[Manifest], roles: Mapping[str, str]) -> Iterator[Bundle]:
+    """One bundle for each components file, with the other release files of its folder.
+
+    With one components file everything belongs to it; with none there is one bundle.
+    """
+    by_file: dict[str, list[Manifest]] = {}
+    for manifest in manifests:
+        by_file.setdefault(manifest.file, []).append(manifest)
+    components = [
+        file for file, found in by_file.items() if artefact(found[0]) is Artefact.COMPONENTS
+    ]
+    if len(components) < 2:
+        yield Bundle(tuple(manifests), roles)
+        return
+    for file in components:
+        folder = PurePosixPath(file).parent
+        yield Bundle(
+            tuple(
+                manifest
+                for other, found in by_file.items()
+                for manifest in found
+                if other == file
+                or (other not in components and PurePosixPath(other).parent == folder)
+            ),
+            roles,
+        )

@@ -1,0 +1,141 @@
+"""RBAC: what core may do with the provider's kinds, and what the manager may do."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+
+from capsmith.conformance.checks.registry import Context, Problem, check
+from capsmith.conformance.crds import Crd
+from capsmith.conformance.permissions import (
+    aggregated,
+    arguments,
+    grants_of,
+    manager_deployments,
+    manager_grants,
+    missing,
+)
+
+
+@dataclass(frozen=True, slots=True)
+class Aggregation:
+    """A label that makes a ClusterRole part of another manager's."""
+
+    label: str
+    exempt: tuple[str, ...]
+    """API groups on which that manager may do everything anyway."""
+
+
+@check("aggregate-role", Aggregation)
+def aggregate_role(context: Context, params: Aggregation) -> Iterator[Problem]:
+    """RB-01, RB-02: a ClusterRole gives another manager access to the group."""
+    if not context.bundle.installs:
+        return
+    roles = aggregated(context.bundle, params.label)
+    told: set[str] = set()
+    for crd in context.crds():
+        if crd.group in params.exempt or crd.group in told:
+            continue
+        if not any(crd.group in grant.groups for role in roles for grant in grants_of(role)):
+            told.add(crd.group)
+            yield Problem(
+                crd.manifest,
+                f"no ClusterRole with label {params.label}: 'true' covers group {crd.group}",
+            )
+
+
+@dataclass(frozen=True, slots=True)
+class RoleVerbs:
+    """Verbs on the kinds of one role."""
+
+    role: str
+    verbs: tuple[str, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class AggregatedVerbs:
+    """Verbs that a label has to bring, by role."""
+
+    label: str
+    exempt: tuple[str, ...]
+    kinds: tuple[RoleVerbs, ...]
+
+
+@check("aggregate-verbs", AggregatedVerbs)
+def aggregate_verbs(context: Context, params: AggregatedVerbs) -> Iterator[Problem]:
+    """RB-03, RB-05: the aggregated ClusterRole has the verbs that core uses."""
+    roles = aggregated(context.bundle, params.label)
+    grants = [grant for role in roles for grant in grants_of(role)]
+    by_role = {kind.role: kind.verbs for kind in params.kinds}
+    for crd in context.crds():
+        if crd.group in params.exempt or not any(crd.group in grant.groups for grant in grants):
+            continue
+        lacking = missing(grants, crd.group, crd.plural, by_role.get(crd.role, ()))
+        if lacking:
+            yield Problem(roles[0], f"core may not {', '.join(lacking)} {_full_name(crd)}")
+
+
+@dataclass(frozen=True, slots=True)
+class OwnVerbs:
+    """Verbs that the manager needs on its own kinds."""
+
+    verbs: tuple[str, ...]
+    one_of: tuple[str, ...]
+    status_one_of: tuple[str, ...]
+
+
+@check("manager-own-kinds", OwnVerbs)
+def manager_own_kinds(context: Context, params: OwnVerbs) -> Iterator[Problem]:
+    """RB-06: the manager reads and writes its own kinds."""
+    for deployment in manager_deployments(context.bundle):
+        grants = manager_grants(context.bundle, deployment)
+        for crd in context.crds():
+            name = _full_name(crd)
+            lacking = missing(grants, crd.group, crd.plural, params.verbs)
+            if lacking:
+                yield Problem(deployment, f"the manager may not {', '.join(lacking)} {name}")
+            for resource, verbs in (
+                (crd.plural, params.one_of),
+                (f"{crd.plural}/status", params.status_one_of),
+            ):
+                if missing(grants, crd.group, resource, verbs) == list(verbs):
+                    yield Problem(
+                        deployment,
+                        f"the manager may neither {' nor '.join(verbs)} {resource}.{crd.group}",
+                    )
+
+
+@dataclass(frozen=True, slots=True)
+class Need:
+    """Verbs on one resource."""
+
+    group: str
+    resource: str
+    verbs: tuple[str, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Needs:
+    """What the manager needs, always or when it is run with an argument."""
+
+    needs: tuple[Need, ...]
+    when_argument: str = ""
+
+
+@check("manager-access", Needs)
+def manager_access(context: Context, params: Needs) -> Iterator[Problem]:
+    """RB-07, RB-10: the manager may use what is not its own."""
+    for deployment in manager_deployments(context.bundle):
+        given = arguments(deployment)
+        if params.when_argument and not any(a.startswith(params.when_argument) for a in given):
+            continue
+        grants = manager_grants(context.bundle, deployment)
+        for need in params.needs:
+            lacking = missing(grants, need.group, need.resource, need.verbs)
+            if lacking:
+                name = f"{need.resource}.{need.group}" if need.group else need.resource
+                yield Problem(deployment, f"the manager may not {', '.join(lacking)} {name}")
+
+
+def _full_name(crd: Crd) -> str:
+    return f"{crd.plural}.{crd.group}"

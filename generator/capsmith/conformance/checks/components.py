@@ -1,0 +1,189 @@
+"""The components file: what clusterctl refuses, waits for, or would leave behind."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+from dataclasses import dataclass
+
+from capsmith.conformance.bundle import Artefact
+from capsmith.conformance.checks.registry import Context, Problem, check
+from capsmith.conformance.manifests import list_of, text_of
+from capsmith.conformance.permissions import containers, manager_deployments
+
+_LABEL_VALUE = re.compile(r"[a-z0-9]([-a-z0-9]{0,61}[a-z0-9])?")
+_IMAGE = re.compile(
+    r"(?P<host>[A-Za-z0-9.-]+(:[0-9]+)?)(?P<path>(/[a-z0-9]+([._-]+[a-z0-9]+)*)+)"
+    r"(:[A-Za-z0-9_][A-Za-z0-9_.-]{0,127})?(@sha256:[0-9a-f]{64})?"
+)
+
+
+@dataclass(frozen=True, slots=True)
+class Prefixes:
+    """What names may begin with."""
+
+    prefixes: tuple[str, ...]
+
+
+@check("components-name", Prefixes)
+def components_name(context: Context, params: Prefixes) -> Iterator[Problem]:
+    """CC-20: the file's name says the type of provider."""
+    seen: set[str] = set()
+    for manifest in context.bundle.files(Artefact.COMPONENTS):
+        name = manifest.base_name
+        if name in seen or name in {f"{prefix}components.yaml" for prefix in params.prefixes}:
+            continue
+        seen.add(name)
+        known = ", ".join(params.prefixes)
+        yield Problem(
+            manifest, f"the file is called {name}; expected <type>components.yaml: {known}"
+        )
+
+
+@check("namespace-count")
+def namespace_count(context: Context) -> Iterator[Problem]:
+    """CC-22: exactly one Namespace."""
+    found = context.bundle.of("Namespace")
+    for manifest in found[1:]:
+        yield Problem(
+            manifest, f"Namespace {manifest.name} is one too many; {found[0].name} is there"
+        )
+    if not found and context.bundle.installs:
+        first = context.bundle.of("Deployment")[0]
+        yield Problem(first, "there is no Namespace, so clusterctl cannot tell the default one")
+
+
+@dataclass(frozen=True, slots=True)
+class LabelOn:
+    """A label and the kinds that should have it."""
+
+    label: str
+    kinds: tuple[str, ...]
+
+
+@check("selectors-labelled", LabelOn)
+def selectors_labelled(context: Context, params: LabelOn) -> Iterator[Problem]:
+    """CC-26: selectors carry the provider label from the first release on."""
+    for manifest in context.bundle.of(*params.kinds):
+        if params.label not in manifest.mapping("spec", "selector", "matchLabels"):
+            yield Problem(manifest, f"{manifest}: the selector has no label {params.label}")
+
+
+@check("objects-labelled", LabelOn)
+def objects_labelled(context: Context, params: LabelOn) -> Iterator[Problem]:
+    """MG-09: the provider label is on what is shared."""
+    if not context.bundle.installs:
+        return
+    for manifest in context.bundle.of(*params.kinds):
+        if params.label not in manifest.mapping("metadata", "labels"):
+            yield Problem(manifest, f"{manifest} has no label {params.label}")
+
+
+@dataclass(frozen=True, slots=True)
+class LabelValue:
+    """A label and what its value may begin with."""
+
+    label: str
+    prefixes: tuple[str, ...]
+
+
+@check("provider-label-value", LabelValue)
+def provider_label_value(context: Context, params: LabelValue) -> Iterator[Problem]:
+    """CC-51: the label's value is the manifest label of the provider."""
+    told: set[str] = set()
+    for manifest in context.bundle.objects:
+        value = manifest.mapping("metadata", "labels").get(params.label)
+        if value is None or str(value) in told:
+            continue
+        good = isinstance(value, str) and _LABEL_VALUE.fullmatch(value)
+        if not good or not str(value).startswith(params.prefixes):
+            told.add(str(value))
+            known = ", ".join(params.prefixes)
+            yield Problem(
+                manifest, f"{manifest}: label {params.label} is {value!r}; expected {known}<name>"
+            )
+
+
+@check("images-canonical")
+def images_canonical(context: Context) -> Iterator[Problem]:
+    """CC-27: clusterctl parses image names strictly."""
+    for manifest in context.bundle.of("Deployment", "DaemonSet"):
+        pod = manifest.mapping("spec", "template", "spec")
+        for container in (*list_of(pod, "initContainers"), *list_of(pod, "containers")):
+            image = text_of(container, "image")
+            if not _canonical(image):
+                yield Problem(
+                    manifest,
+                    f"{manifest}: image {image!r} is not canonical; "
+                    "expected <registry host>/<path>:<tag>",
+                )
+
+
+def _canonical(image: str) -> bool:
+    match = _IMAGE.fullmatch(image)
+    if not match:
+        return False
+    host, path = match["host"], match["path"]
+    is_host = "." in host or ":" in host or host == "localhost" or host != host.lower()
+    library = host == "docker.io" and path.count("/") == 1
+    return is_host and not library and host != "index.docker.io"
+
+
+@dataclass(frozen=True, slots=True)
+class Container:
+    """The name of a container."""
+
+    name: str
+
+
+@check("container-named", Container)
+def container_named(context: Context, params: Container) -> Iterator[Problem]:
+    """CC-28: clusterctl knows the manager by its container's name."""
+    deployments = context.bundle.of("Deployment")
+    if deployments and not manager_deployments(context.bundle, params.name):
+        names = [text_of(part, "name") for d in deployments for part in containers(d)]
+        yield Problem(
+            deployments[0],
+            f"no container is called {params.name!r}; there is {', '.join(names) or 'none'}",
+        )
+
+
+@dataclass(frozen=True, slots=True)
+class Annotation:
+    """The key of an annotation."""
+
+    annotation: str
+
+
+@check("inject-ca-form", Annotation)
+def inject_ca(context: Context, params: Annotation) -> Iterator[Problem]:
+    """CC-30: ``<namespace>/<certificate>``, both parts."""
+    for manifest in context.bundle.objects:
+        value = manifest.mapping("metadata", "annotations").get(params.annotation)
+        if value is None:
+            continue
+        parts = str(value).split("/")
+        if len(parts) != 2 or not all(parts):
+            yield Problem(
+                manifest,
+                f"{manifest}: {params.annotation} is {value!r}; expected <namespace>/<certificate>",
+            )
+
+
+@dataclass(frozen=True, slots=True)
+class Kinds:
+    """Some kinds."""
+
+    kinds: tuple[str, ...]
+
+
+@check("cluster-scoped-prefix", Kinds)
+def cluster_scoped_prefix(context: Context, params: Kinds) -> Iterator[Problem]:
+    """CC-31: clusterctl finds cluster-scoped objects again by the namespace in their names."""
+    namespaces = context.bundle.of("Namespace")
+    if len(namespaces) != 1:
+        return
+    prefix = f"{namespaces[0].name}-"
+    for manifest in context.bundle.of(*params.kinds):
+        if not manifest.name.startswith(prefix):
+            yield Problem(manifest, f"{manifest}: the name does not begin with {prefix!r}")

@@ -1,0 +1,95 @@
+"""Cluster templates and ClusterClasses, as clusterctl takes them."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from typing import Any
+
+from capsmith.conformance.bundle import Artefact
+from capsmith.conformance.checks.registry import Context, Problem, check
+from capsmith.conformance.manifests import Manifest, mapping_of, text_of
+from capsmith.conformance.variables import scan
+
+
+@check("flavor-namespace")
+def flavor_namespace(context: Context) -> Iterator[Problem]:
+    """CC-71: one namespace, which exists already."""
+    for found in _by_file(context, Artefact.CLUSTER_TEMPLATE).values():
+        namespaces: dict[str, Manifest] = {}
+        for manifest in found:
+            if manifest.kind == "Namespace":
+                yield Problem(manifest, f"{manifest} is in a cluster template")
+            elif text_of(manifest.document, "metadata", "namespace"):
+                namespaces.setdefault(manifest.document["metadata"]["namespace"], manifest)
+        if len(namespaces) > 1:
+            yield Problem(
+                list(namespaces.values())[1], f"several namespaces: {', '.join(namespaces)}"
+            )
+
+
+@dataclass(frozen=True, slots=True)
+class Variables:
+    """Names of variables."""
+
+    variables: tuple[str, ...]
+
+
+@check("flavor-variables", Variables)
+def flavor_variables(context: Context, params: Variables) -> Iterator[Problem]:
+    """CC-72: the variables that ``clusterctl generate cluster`` has options for."""
+    for found in _by_file(context, Artefact.CLUSTER_TEMPLATE).values():
+        used = {variable.name for variable in scan(found[0].text)}
+        missing = [name for name in params.variables if name not in used]
+        if missing:
+            yield Problem(found[0], f"common variables are not used: {', '.join(missing)}")
+
+
+@check("class-file-name")
+def class_file_name(context: Context) -> Iterator[Problem]:
+    """CC-73: clusterctl asks for the file by the name of the class."""
+    for found in _by_file(context, Artefact.CLUSTER_CLASS).values():
+        name = found[0].base_name.removeprefix("clusterclass-").removesuffix(".yaml")
+        classes = [manifest.name for manifest in found if manifest.kind == "ClusterClass"]
+        if name not in classes:
+            yield Problem(
+                found[0],
+                f"there is no ClusterClass {name} in it, but {', '.join(classes) or 'none'}",
+            )
+
+
+@check("class-plain")
+def class_plain(context: Context) -> Iterator[Problem]:
+    """CC-74: no variables, no namespaces, nothing shared with another class."""
+    owners: dict[tuple[str, str], str] = {}
+    for file, found in _by_file(context, Artefact.CLUSTER_CLASS).items():
+        for variable in scan(found[0].text):
+            yield Problem(found[0], f"variable {variable.text}", variable.line)
+        for manifest in found:
+            if text_of(manifest.document, "metadata", "namespace"):
+                yield Problem(manifest, f"{manifest} has a namespace")
+            for path in _namespaced_refs(manifest.mapping("spec"), "spec"):
+                yield Problem(manifest, f"{manifest}: {path} has a namespace")
+            other = owners.setdefault((manifest.kind, manifest.name), file)
+            if other != file:
+                yield Problem(manifest, f"{manifest} is in {other} too")
+
+
+def _namespaced_refs(data: Any, path: str) -> Iterator[str]:
+    """Paths of references (kind and name) that name a namespace."""
+    if isinstance(data, list):
+        for number, item in enumerate(data):
+            yield from _namespaced_refs(item, f"{path}[{number}]")
+        return
+    entry = mapping_of(data)
+    if {"kind", "name", "namespace"} <= set(entry):
+        yield path
+    for key, value in entry.items():
+        yield from _namespaced_refs(value, f"{path}.{key}")
+
+
+def _by_file(context: Context, wanted: Artefact) -> dict[str, list[Manifest]]:
+    files: dict[str, list[Manifest]] = {}
+    for manifest in context.bundle.files(wanted):
+        files.setdefault(manifest.file, []).append(manifest)
+    return files

@@ -1,0 +1,132 @@
+"""A CustomResourceDefinition as checks see it: names, versions, the role of its kind."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from typing import Any
+
+from capsmith.conformance.manifests import Manifest, list_of, mapping_of, text_of
+
+FOREIGN_GROUPS = frozenset(
+    {"cluster.x-k8s.io", "clusterctl.cluster.x-k8s.io", "runtime.cluster.x-k8s.io"}
+    | {f"{part}.cluster.x-k8s.io" for part in ("addons", "bootstrap", "controlplane", "ipam")}
+)
+"""Groups whose kinds are no infrastructure."""
+_ENDINGS = {
+    "ClusterTemplate": "InfraClusterTemplate",
+    "MachineTemplate": "InfraMachineTemplate",
+    "Cluster": "InfraCluster",
+    "Machine": "InfraMachine",
+}
+
+
+@dataclass(frozen=True, slots=True)
+class CrdVersion:
+    """One version of a CRD."""
+
+    name: str
+    served: bool
+    storage: bool
+    schema: Mapping[str, Any]
+    """``openAPIV3Schema``."""
+    subresources: Mapping[str, Any]
+    columns: tuple[str, ...]
+    """Names of the printer columns."""
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Crd:
+    """One CRD and what its kind is to Cluster API; the role is empty where it is nothing."""
+
+    manifest: Manifest
+    role: str
+    versions: tuple[CrdVersion, ...]
+
+    @property
+    def kind(self) -> str:
+        """``spec.names.kind``."""
+        return text_of(self.manifest.document, "spec", "names", "kind")
+
+    @property
+    def group(self) -> str:
+        """``spec.group``."""
+        return text_of(self.manifest.document, "spec", "group")
+
+    @property
+    def plural(self) -> str:
+        """``spec.names.plural``."""
+        return text_of(self.manifest.document, "spec", "names", "plural")
+
+    @property
+    def scope(self) -> str:
+        """``spec.scope``."""
+        return text_of(self.manifest.document, "spec", "scope")
+
+    @property
+    def labels(self) -> Mapping[str, Any]:
+        """``metadata.labels``."""
+        return self.manifest.mapping("metadata", "labels")
+
+    @property
+    def annotations(self) -> Mapping[str, Any]:
+        """``metadata.annotations``."""
+        return self.manifest.mapping("metadata", "annotations")
+
+    def labelled(self, label: str) -> tuple[str, ...]:
+        """Version names in a contract label, which are joined by ``_`` (GEN-01)."""
+        value = self.labels.get(label)
+        return tuple(part for part in value.split("_") if part) if isinstance(value, str) else ()
+
+    def versions_of(self, label: str) -> tuple[CrdVersion, ...]:
+        """The versions that a contract label names; the stored one when there is no label at all.
+
+        So a CRD that forgot its label is told about its shape as well, once it is its only one.
+        """
+        names = self.labelled(label)
+        if names:
+            return tuple(version for version in self.versions if version.name in names)
+        if any(key.startswith("cluster.x-k8s.io/v1") for key in self.labels):
+            return ()
+        return tuple(version for version in self.versions if version.storage)
+
+
+def read_crds(manifests: tuple[Manifest, ...], roles: Mapping[str, str]) -> tuple[Crd, ...]:
+    """The CRDs among ``manifests``; ``roles`` by CRD name, guessed from the kind where missing."""
+    found = [m for m in manifests if m.kind == "CustomResourceDefinition"]
+    kinds = {
+        (text_of(m.document, "spec", "group"), text_of(m.document, "spec", "names", "kind"))
+        for m in found
+    }
+    return tuple(
+        Crd(m, roles.get(m.name) or _guess(m, kinds), tuple(_versions(m.document))) for m in found
+    )
+
+
+def _guess(manifest: Manifest, kinds: set[tuple[str, str]]) -> str:
+    """The role that a kind most likely has, by its name and its template."""
+    group = text_of(manifest.document, "spec", "group")
+    kind = text_of(manifest.document, "spec", "names", "kind")
+    if group in FOREIGN_GROUPS:
+        return ""
+    if kind.endswith("Identity"):
+        return "Identity"
+    plain = kind.removesuffix("Template")
+    paired = {(group, plain), (group, plain + "Template")} <= kinds
+    if not paired and not group.startswith("infrastructure."):
+        return ""
+    return next((role for ending, role in _ENDINGS.items() if kind.endswith(ending)), "")
+
+
+def _versions(document: Mapping[str, Any]) -> Iterator[CrdVersion]:
+    for version in list_of(document, "spec", "versions"):
+        yield CrdVersion(
+            name=text_of(version, "name"),
+            served=mapping_of(version).get("served") is True,
+            storage=mapping_of(version).get("storage") is True,
+            schema=mapping_of(version, "schema", "openAPIV3Schema"),
+            subresources=mapping_of(version, "subresources"),
+            columns=tuple(
+                text_of(column, "name") for column in list_of(version, "additionalPrinterColumns")
+            ),
+        )

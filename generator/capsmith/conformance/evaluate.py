@@ -1,0 +1,59 @@
+"""Manifests x contract -> findings: every rule with a check, on everything that it applies to."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+
+from capsmith.conformance import checks
+from capsmith.conformance.bundle import Bundle, split
+from capsmith.conformance.checks.registry import Context, NoParams, Problem, bind
+from capsmith.conformance.kustomize import build
+from capsmith.conformance.manifests import Manifest
+from capsmith.contract.model import Contract, Rule
+from capsmith.findings import Finding, Location, Severity, ordered
+
+_NO_ROLES: Mapping[str, str] = {}
+
+
+def evaluate_manifests(
+    manifests: Sequence[Manifest], contract: Contract, roles: Mapping[str, str] = _NO_ROLES
+) -> tuple[Finding, ...]:
+    """What the manifests of a provider break in ``contract``.
+
+    Works on a source tree (kustomizations among the manifests are applied as far as names,
+    namespaces and labels go), on built components, and on release folders.  ``roles`` names the
+    role of a CRD by the CRD's name; others are guessed from their kinds.
+    """
+    return ordered(
+        [
+            finding
+            for bundle in split(build(manifests), roles)
+            for rule in contract.rules.values()
+            if rule.check is not None
+            for finding in _of_rule(rule, bundle, contract)
+        ]
+    )
+
+
+def _of_rule(rule: Rule, bundle: Bundle, contract: Contract) -> Iterator[Finding]:
+    assert rule.check is not None
+    named = checks.registered()[rule.check.name]
+    params = bind(named.params, rule.check.params)
+    context = Context(bundle, contract, rule)
+    arguments = () if named.params is NoParams else (params,)
+    for problem in named.run(context, *arguments):
+        yield _finding(rule, problem)
+
+
+def _finding(rule: Rule, problem: Problem) -> Finding:
+    location = problem.manifest.location
+    if problem.line:
+        location = Location(location.file, problem.line, 1)
+    return Finding(
+        id=rule.id,
+        message=problem.message,
+        location=location,
+        severity=Severity(rule.weight.value),
+        hint=rule.hint,
+        link=rule.source,
+    )

@@ -1,0 +1,187 @@
+"""Source manifests -> what kustomize would make of them, as far as checks need it.
+
+Names, namespaces, labels and images are applied; patches, generators and replacements are not.
+It reads no files: only what is among the manifests is followed.
+"""
+
+from __future__ import annotations
+
+import copy
+import posixpath
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import replace
+from typing import Any
+
+from capsmith.conformance.manifests import Manifest, list_of, mapping_of, text_of
+
+CLUSTER_SCOPED = frozenset(
+    {
+        *("Namespace", "Node", "PersistentVolume", "PodSecurityPolicy", "PriorityClass"),
+        *("CertificateSigningRequest", "ClusterRole", "ClusterRoleBinding", "VolumeAttachment"),
+        *("StorageClass", "CSIDriver", "CSINode", "RuntimeClass", "CustomResourceDefinition"),
+        *("ValidatingWebhookConfiguration", "MutatingWebhookConfiguration", "ClusterIssuer"),
+        *("ValidatingAdmissionPolicy", "ValidatingAdmissionPolicyBinding", "APIService"),
+        *("MutatingAdmissionPolicy", "MutatingAdmissionPolicyBinding", "ExtensionConfig"),
+    }
+)
+"""Kinds without a namespace, of those that providers ship."""
+_UNPREFIXED = frozenset({"Namespace", "CustomResourceDefinition", "APIService"})
+_NAMES = frozenset({"kustomization.yaml", "kustomization.yml", "Kustomization"})
+
+
+def build(manifests: Sequence[Manifest]) -> tuple[Manifest, ...]:
+    """The manifests with the kustomizations among them applied.
+
+    Each file is built once, by the topmost kustomization that reaches most files.
+    """
+    tree = _Tree(manifests)
+    built: dict[str, list[Manifest]] = {}
+    for root in tree.roots():
+        for manifest in tree.build(root):
+            built.setdefault(manifest.file, []).append(manifest)
+        for file in tree.reached(root):
+            tree.done.add(file)
+    rest = [m for m in manifests if m.file not in built and m.base_name not in _NAMES]
+    return (*rest, *(manifest for found in built.values() for manifest in found))
+
+
+class _Tree:
+    """The kustomizations and the files that they name."""
+
+    def __init__(self, manifests: Sequence[Manifest]) -> None:
+        self.done: set[str] = set()
+        self._files: dict[str, list[Manifest]] = {}
+        self._kustomizations: dict[str, Manifest] = {}
+        for manifest in manifests:
+            if manifest.base_name in _NAMES:
+                self._kustomizations[posixpath.dirname(manifest.file)] = manifest
+            else:
+                self._files.setdefault(manifest.file, []).append(manifest)
+
+    def roots(self) -> list[str]:
+        """Folders of kustomizations that no other one names, the farthest reaching first."""
+        named = {name for folder in self._kustomizations for name in self._named(folder)}
+        roots = [folder for folder in self._kustomizations if folder not in named]
+        return sorted(roots, key=lambda folder: (-len(self.reached(folder)), folder))
+
+    def reached(self, folder: str, seen: frozenset[str] = frozenset()) -> set[str]:
+        """The files below a kustomization."""
+        files: set[str] = set()
+        for name in self._named(folder):
+            if name in self._kustomizations and name not in seen:
+                files |= self.reached(name, seen | {name})
+            elif name in self._files:
+                files.add(name)
+        return files
+
+    def build(self, folder: str, seen: frozenset[str] = frozenset()) -> list[Manifest]:
+        """The objects of a kustomization, transformed; files already done are left out."""
+        objects: list[Manifest] = []
+        for name in self._named(folder):
+            if name in self._kustomizations and name not in seen:
+                objects += self.build(name, seen | {name})
+            elif name in self._files and name not in self.done:
+                objects += [_copied(manifest) for manifest in self._files[name]]
+        _transform(self._kustomizations[folder].document, objects)
+        return objects
+
+    def _named(self, folder: str) -> Iterator[str]:
+        document = self._kustomizations[folder].document
+        for key in ("resources", "bases", "components"):
+            for name in list_of(document, key):
+                if isinstance(name, str):
+                    path = posixpath.normpath(posixpath.join(folder, name))
+                    yield "" if path == "." else path
+
+
+def _copied(manifest: Manifest) -> Manifest:
+    return replace(manifest, document=copy.deepcopy(manifest.document))
+
+
+def _transform(kustomization: Mapping[str, Any], objects: list[Manifest]) -> None:
+    prefix = text_of(kustomization, "namePrefix")
+    namespace = text_of(kustomization, "namespace")
+    if prefix:
+        _prefix(objects, prefix)
+    if namespace:
+        for manifest in objects:
+            _namespace(manifest, namespace)
+    for manifest in objects:
+        document: Any = manifest.document
+        common = mapping_of(kustomization, "commonLabels")
+        if common:
+            _label(document, common, selectors=True, pods=True)
+        for entry in list_of(kustomization, "labels"):
+            selectors = mapping_of(entry).get("includeSelectors") is True
+            pods = selectors or mapping_of(entry).get("includeTemplates") is True
+            _label(document, mapping_of(entry, "pairs"), selectors, pods)
+        for image in list_of(kustomization, "images"):
+            _image(document, mapping_of(image))
+
+
+def _prefix(objects: list[Manifest], prefix: str) -> None:
+    renamed: set[tuple[str, str]] = set()
+    for manifest in objects:
+        if manifest.kind not in _UNPREFIXED and manifest.name:
+            renamed.add((manifest.kind, manifest.name))
+            _child(manifest.document, "metadata")["name"] = prefix + manifest.name
+    for manifest in objects:
+        for holder, key, kind in _references(manifest.document):
+            if (kind, holder.get(key)) in renamed:
+                holder[key] = prefix + holder[key]
+
+
+def _references(document: Any) -> Iterator[tuple[dict[str, Any], str, str]]:
+    """The places that name another object: holder, key, kind."""
+    for holder in (document.get("roleRef"), *list_of(document, "subjects")):
+        if isinstance(holder, dict):
+            yield holder, "name", text_of(holder, "kind")
+    pod = _child(document, "spec", "template", "spec")
+    yield pod, "serviceAccountName", "ServiceAccount"
+    yield _child(document, "spec"), "policyName", "ValidatingAdmissionPolicy"
+
+
+def _namespace(manifest: Manifest, namespace: str) -> None:
+    metadata = _child(manifest.document, "metadata")
+    if manifest.kind == "Namespace":
+        metadata["name"] = namespace
+    elif manifest.kind not in CLUSTER_SCOPED:
+        metadata["namespace"] = namespace
+    for subject in list_of(manifest.document, "subjects"):
+        if text_of(subject, "kind") == "ServiceAccount":
+            subject["namespace"] = namespace
+
+
+def _label(document: Any, pairs: Mapping[str, Any], selectors: bool, pods: bool) -> None:
+    metadata = _child(document, "metadata")
+    metadata["labels"] = {**mapping_of(metadata, "labels"), **pairs}
+    template = _child(document, "spec", "template", "metadata")
+    if pods and "template" in mapping_of(document, "spec") and _is_workload(document):
+        template["labels"] = {**mapping_of(template, "labels"), **pairs}
+    selector = _child(document, "spec", "selector")
+    if selectors and _is_workload(document):
+        selector["matchLabels"] = {**mapping_of(selector, "matchLabels"), **pairs}
+
+
+def _is_workload(document: Any) -> bool:
+    return text_of(document, "kind") in {"Deployment", "DaemonSet", "StatefulSet"}
+
+
+def _image(document: Any, image: Mapping[str, Any]) -> None:
+    for container in list_of(document, "spec", "template", "spec", "containers"):
+        name, tag = _parted(text_of(container, "image"))
+        if name == image.get("name"):
+            new_tag = image.get("newTag", tag)
+            container["image"] = f"{image.get('newName', name)}{':' if new_tag else ''}{new_tag}"
+
+
+def _parted(image: str) -> tuple[str, str]:
+    name, colon, tag = image.rpartition(":")
+    return (name, tag) if colon and "/" not in tag else (image, "")
+
+
+def _child(document: Any, *path: str) -> dict[str, Any]:
+    """The mapping at ``path``; a new one, not attached, where there is none."""
+    for key in path:
+        document = document.get(key) if isinstance(document, dict) else None
+    return document if isinstance(document, dict) else {}

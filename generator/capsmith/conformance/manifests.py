@@ -1,0 +1,168 @@
+"""YAML text, several documents to a file, -> :class:`Manifest` values.
+
+Broken or hostile text is reported as findings; nothing here reads files.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from pathlib import PurePosixPath
+from typing import Any
+
+import yaml
+
+from capsmith.conformance.variables import with_defaults
+from capsmith.findings import Finding, Location
+
+MAX_CHARACTERS = 16 * 1024 * 1024
+"""Length of a file that is looked at."""
+MAX_NODES = 2_000_000
+"""Size of a document with its aliases written out, in YAML nodes."""
+_LOADER: Any = getattr(yaml, "CSafeLoader", yaml.SafeLoader)
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Manifest:
+    """One object of a file."""
+
+    file: str
+    line: int
+    """Of the file, from 1: where the document begins."""
+    document: Mapping[str, Any]
+    text: str = ""
+    """The whole file as it was before variables were replaced."""
+
+    @property
+    def location(self) -> Location:
+        """Where findings about it point."""
+        return Location(self.file, self.line, 1)
+
+    @property
+    def base_name(self) -> str:
+        """Name of the file without its folders."""
+        return PurePosixPath(self.file.replace("\\", "/")).name
+
+    @property
+    def kind(self) -> str:
+        """The kind, or an empty text."""
+        return text_of(self.document, "kind")
+
+    @property
+    def api_group(self) -> str:
+        """The API group; empty for the core group."""
+        return text_of(self.document, "apiVersion").rpartition("/")[0]
+
+    @property
+    def name(self) -> str:
+        """``metadata.name``, or an empty text."""
+        return text_of(self.document, "metadata", "name")
+
+    def mapping(self, *path: str) -> Mapping[str, Any]:
+        """The mapping at ``path``; empty where there is none."""
+        return mapping_of(self.document, *path)
+
+    def listing(self, *path: str) -> list[Any]:
+        """The list at ``path``; empty where there is none."""
+        return list_of(self.document, *path)
+
+    def __str__(self) -> str:
+        return f"{self.kind} {self.name}"
+
+
+def parse_manifests(text: str, file: str) -> tuple[tuple[Manifest, ...], tuple[Finding, ...]]:
+    """The objects of a YAML file, and what is wrong with the file.
+
+    Ids: ``manifest-too-large``, ``manifest-yaml``, ``manifest-not-a-mapping``.
+    """
+    if len(text) > MAX_CHARACTERS:
+        return (), (_finding("manifest-too-large", "the file is too long to be a manifest", file),)
+    manifests: list[Manifest] = []
+    findings: list[Finding] = []
+    try:
+        for line, document in _documents(with_defaults(text)):
+            if isinstance(document, dict):
+                manifests.extend(_flat(Manifest(file, line, document, text)))
+            elif document is not None:
+                findings.append(
+                    _finding("manifest-not-a-mapping", "the document is no object", file, line)
+                )
+    except yaml.YAMLError as error:
+        findings.append(_syntax(error, file))
+    except (ValueError, OverflowError, RecursionError) as error:
+        findings.append(_finding("manifest-yaml", f"cannot be read as YAML: {error}", file))
+    return tuple(manifests), tuple(findings)
+
+
+def mapping_of(data: Any, *path: str) -> Mapping[str, Any]:
+    """The mapping at ``path`` in plain data; empty where there is none."""
+    value = at(data, *path)
+    return value if isinstance(value, Mapping) else {}
+
+
+def list_of(data: Any, *path: str) -> list[Any]:
+    """The list at ``path`` in plain data; empty where there is none."""
+    value = at(data, *path)
+    return value if isinstance(value, list) else []
+
+
+def text_of(data: Any, *path: str) -> str:
+    """The text at ``path`` in plain data; empty where there is none."""
+    value = at(data, *path)
+    return value if isinstance(value, str) else ""
+
+
+def at(data: Any, *path: str) -> Any:
+    """The value at ``path`` in plain data, or None."""
+    for key in path:
+        if not isinstance(data, Mapping):
+            return None
+        data = data.get(key)
+    return data
+
+
+def _documents(text: str) -> Iterator[tuple[int, Any]]:
+    loader = _LOADER(text)
+    try:
+        while loader.check_node():
+            node = loader.get_node()
+            if node is None:
+                continue
+            if _weight(node, {}) > MAX_NODES:
+                raise ValueError("its aliases expand too far")
+            yield node.start_mark.line + 1, loader.construct_document(node)
+    finally:
+        loader.dispose()
+
+
+def _weight(node: yaml.Node, known: dict[int, int]) -> int:
+    """How many nodes there are below when every alias is written out."""
+    if id(node) in known:
+        return known[id(node)]
+    known[id(node)] = MAX_NODES  # an alias to a node around it never ends
+    if isinstance(node, yaml.MappingNode):
+        below = [part for pair in node.value for part in pair]
+    else:
+        below = node.value if isinstance(node, yaml.SequenceNode) else []
+    known[id(node)] = 1 + sum(_weight(part, known) for part in below)
+    return known[id(node)]
+
+
+def _flat(manifest: Manifest) -> Iterator[Manifest]:
+    if manifest.kind == "List" and manifest.listing("items"):
+        for item in manifest.listing("items"):
+            if isinstance(item, dict):
+                yield Manifest(manifest.file, manifest.line, item, manifest.text)
+    else:
+        yield manifest
+
+
+def _syntax(error: yaml.YAMLError, file: str) -> Finding:
+    mark = getattr(error, "problem_mark", None)
+    problem = getattr(error, "problem", None) or str(error)
+    return _finding("manifest-yaml", f"not YAML: {problem}", file, mark.line + 1 if mark else 0)
+
+
+def _finding(id: str, message: str, file: str, line: int = 0) -> Finding:
+    hint = "Kubernetes manifests are YAML mappings, separated by `---`."
+    return Finding(id, message, Location(file, line, 1 if line else 0), hint=hint)

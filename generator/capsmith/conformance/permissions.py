@@ -1,0 +1,114 @@
+"""Who may do what, according to the Roles and bindings of a provider."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass
+from typing import Any
+
+from capsmith.conformance.bundle import Bundle
+from capsmith.conformance.manifests import Manifest, list_of, mapping_of, text_of
+
+_ROLES = ("ClusterRole", "Role")
+
+
+@dataclass(frozen=True, slots=True)
+class Grant:
+    """One rule of a Role or ClusterRole."""
+
+    groups: tuple[str, ...]
+    resources: tuple[str, ...]
+    verbs: tuple[str, ...]
+
+    def covers(self, group: str, resource: str, verb: str) -> bool:
+        """Whether it allows ``verb`` on ``resource`` (with subresource) of ``group``."""
+        whole, _, sub = resource.partition("/")
+        names = {resource, "*", f"{whole}/*", f"*/{sub}"} if sub else {resource, "*"}
+        return (
+            bool({group, "*"} & set(self.groups))
+            and bool(names & set(self.resources))
+            and bool({verb, "*"} & set(self.verbs))
+        )
+
+
+def missing(grants: Iterable[Grant], group: str, resource: str, verbs: Iterable[str]) -> list[str]:
+    """The verbs that no grant allows."""
+    known = list(grants)
+    return [verb for verb in verbs if not any(g.covers(group, resource, verb) for g in known)]
+
+
+def grants_of(role: Manifest) -> tuple[Grant, ...]:
+    """The rules of a role."""
+    return tuple(
+        Grant(
+            tuple(list_of(rule, "apiGroups")),
+            tuple(list_of(rule, "resources")),
+            tuple(list_of(rule, "verbs")),
+        )
+        for rule in role.listing("rules")
+    )
+
+
+def aggregated(bundle: Bundle, label: str) -> tuple[Manifest, ...]:
+    """The ClusterRoles that carry an aggregation label."""
+    return tuple(
+        role
+        for role in bundle.of("ClusterRole")
+        if role.mapping("metadata", "labels").get(label) == "true"
+    )
+
+
+def manager_deployments(bundle: Bundle, container: str = "manager") -> tuple[Manifest, ...]:
+    """The Deployments that run a manager, known by the name of its container (CC-28)."""
+    return tuple(
+        deployment
+        for deployment in bundle.of("Deployment")
+        if any(text_of(part, "name") == container for part in containers(deployment))
+    )
+
+
+def containers(deployment: Manifest) -> list[Any]:
+    """The containers of a Deployment's pods."""
+    return deployment.listing("spec", "template", "spec", "containers")
+
+
+def arguments(deployment: Manifest) -> list[str]:
+    """Command and arguments of all its containers."""
+    return [
+        str(argument)
+        for container in containers(deployment)
+        for argument in (*list_of(container, "command"), *list_of(container, "args"))
+    ]
+
+
+def manager_grants(bundle: Bundle, deployment: Manifest) -> tuple[Grant, ...]:
+    """What the ServiceAccount of a Deployment may do, by the bindings of the bundle."""
+    account = text_of(deployment.document, "spec", "template", "spec", "serviceAccountName")
+    roles = {(role.kind, role.name): role for role in bundle.of(*_ROLES)}
+    found: list[Grant] = []
+    for binding in bundle.of("ClusterRoleBinding", "RoleBinding"):
+        if not _binds(binding, account or "default"):
+            continue
+        reference = binding.mapping("roleRef")
+        role = roles.get((text_of(reference, "kind"), text_of(reference, "name")))
+        if role is not None:
+            found += grants_of(role)
+            for part in _parts(bundle, role):
+                found += grants_of(part)
+    return tuple(found)
+
+
+def _binds(binding: Manifest, account: str) -> bool:
+    return any(
+        text_of(subject, "kind") == "ServiceAccount" and text_of(subject, "name") == account
+        for subject in binding.listing("subjects")
+    )
+
+
+def _parts(bundle: Bundle, role: Manifest) -> Iterator[Manifest]:
+    """The ClusterRoles that an aggregating one is made of."""
+    for selector in role.listing("aggregationRule", "clusterRoleSelectors"):
+        wanted = mapping_of(selector, "matchLabels").items()
+        for other in bundle.of("ClusterRole"):
+            if wanted and wanted <= other.mapping("metadata", "labels").items():
+                yield other
