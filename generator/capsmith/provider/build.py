@@ -38,6 +38,7 @@ if TYPE_CHECKING:
     from capsmith.spec.model import ProviderSpec
 
 _TYPE = "infrastructure"
+_DESCRIPTION = "Cluster API infrastructure provider for {title}."
 
 
 def build_provider(spec: ProviderSpec, known: Mapping[str, Contract]) -> Provider:
@@ -47,7 +48,7 @@ def build_provider(spec: ProviderSpec, known: Mapping[str, Contract]) -> Provide
     return Provider(
         name=DnsLabel(spec.name),
         title=title,
-        description=spec.description or f"Cluster API infrastructure provider for {title}.",
+        description=(spec.description or _DESCRIPTION.format(title=title)).strip(),
         repository=RepositoryUrl(spec.repository),
         distribution=DnsLabel(derive.distribution(spec)),
         package=Identifier(derive.package(spec)),

@@ -11,6 +11,7 @@ from capsmith.findings import Finding, has_errors, ordered
 from capsmith.provider.build import build_provider
 from capsmith.provider.checks.kinds import check_kinds
 from capsmith.provider.checks.names import check_names
+from capsmith.provider.checks.variables import check_variables
 from capsmith.provider.checks.versions import check_versions
 from capsmith.provider.explain import explain_resolution
 from capsmith.provider.model import Provider
@@ -42,6 +43,7 @@ def resolve(spec: ProviderSpec, document: Document, contracts: Mapping[str, Cont
     check_names(spec, top)
     check_versions(spec, contracts, top)
     check_kinds(spec, contracts, top)
+    check_variables(top.at("infrastructure"), document.data["infrastructure"])
     if has_errors(findings):
         return Resolved(None, link_rules(findings, contracts))
     return Resolved(build_provider(spec, contracts), link_rules(findings, contracts))

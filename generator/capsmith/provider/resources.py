@@ -103,7 +103,7 @@ def _resource(
         namespaced=versions[0].contract.types[role].scope == "Namespaced",
         short_names=short_names,
         categories=categories,
-        description=description or _WORDS[role].format(kind=kind),
+        description=(description or _WORDS[role].format(kind=kind)).strip(),
         spec_fields=spec_fields,
         status_fields=status_fields,
         spec_validations=spec_validations,

@@ -44,7 +44,8 @@ class Form:
     def __get_pydantic_json_schema__(
         self, schema: CoreSchema, handler: GetJsonSchemaHandler
     ) -> JsonSchemaValue:
-        return {**handler(schema), "pattern": f"^({self.pattern})$", "maxLength": self.limit}
+        form = {"pattern": f"^({self.pattern})$", "maxLength": self.limit}
+        return {"description": self.hint, **handler(schema), **form}
 
 
 def _safe(id: str, what: str, kind: type[Any], hint: str) -> Form:
@@ -186,5 +187,5 @@ Line = Annotated[
 ]
 Text = Annotated[
     str,
-    Form("spec-not-a-text", "a text", r"(?s:.*\S.*)", 4000, "some words, at most 4000 characters"),
+    Form("spec-not-a-text", "a text", r"\s*\S[\s\S]*", 4000, "some words, at most 4000 characters"),
 ]

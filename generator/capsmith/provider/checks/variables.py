@@ -1,0 +1,31 @@
+"""Texts that land in the components file, where clusterctl replaces variables."""
+
+from __future__ import annotations
+
+import re
+from typing import Any
+
+from capsmith.spec.place import Place
+from capsmith.spec.quote import shown
+
+_VARIABLE = re.compile(r"\$\{|\$\$")
+
+
+def check_variables(place: Place, value: Any) -> None:
+    """Findings ``clusterctl-variable`` on every text of ``value``, which stands at ``place``.
+
+    clusterctl reads ``${X}`` as a variable that somebody has to set, and makes one dollar of two,
+    wherever they stand: in descriptions and patterns of a CRD too.
+    """
+    if isinstance(value, dict):
+        for name, below in value.items():
+            check_variables(place.at(name), below)
+    elif isinstance(value, list):
+        for index, below in enumerate(value):
+            check_variables(place.at(index), below)
+    elif isinstance(value, str) and (found := _VARIABLE.search(value)):
+        place.error(
+            "clusterctl-variable",
+            f"clusterctl would replace {shown(found[0] + value[found.end() :][:20])} in this text",
+            "write it without `${` and `$$`; a regular expression can say [$]",
+        )
