@@ -8,18 +8,16 @@ from dataclasses import dataclass
 from capsmith.provider.crd import spec_schema, status_schema
 from capsmith.provider.model import Resource, Schema
 
-_LIMITS = {
-    "enum": "one of",
-    "default": "default",
-    "format": "format",
-    "pattern": "pattern",
-    "minimum": "at least",
-    "maximum": "at most",
-    "minLength": "characters at least",
-    "maxLength": "characters at most",
-    "minItems": "items at least",
-    "maxItems": "items at most",
+_RANGES = {
+    "": ("minimum", "maximum"),
+    " characters": ("minLength", "maxLength"),
+    " items": ("minItems", "maxItems"),
+    " entries": ("minProperties", "maxProperties"),
 }
+"""Unit -> the keys of its lower and upper limit."""
+_WORDS = {"enum": "one of", "pattern": "pattern", "format": "format", "default": "default"}
+_STANDARD = frozenset({"conditions"})
+"""Fields whose inside everybody knows."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -34,9 +32,14 @@ class FieldRow:
 
 
 def field_rows(resource: Resource) -> tuple[FieldRow, ...]:
-    """Every field of ``spec`` and ``status`` in the storage version, in the schema's order."""
+    """Every field of ``spec`` and ``status`` in the storage version, in the schema's order.
+
+    Of a template only the status: its object's fields are told with the object.
+    """
     version = resource.storage_version
-    rows = list(_rows("spec", spec_schema(resource, version)))
+    rows: list[FieldRow] = []
+    if not resource.role.is_template:
+        rows += _rows("spec", spec_schema(resource, version))
     status = status_schema(resource, version)
     if status is not None:
         rows += _rows("status", status)
@@ -53,7 +56,8 @@ def _rows(path: str, schema: Schema) -> Iterator[FieldRow]:
             limits=_limits(field),
             description=str(field.get("description", "")),
         )
-        yield from _rows(*_inner(f"{path}.{name}", field))
+        if name not in _STANDARD:
+            yield from _rows(*_inner(f"{path}.{name}", field))
 
 
 def _inner(path: str, schema: Schema) -> tuple[str, Schema]:
@@ -80,11 +84,24 @@ def _type(schema: Schema) -> str:
 
 def _limits(schema: Schema) -> str:
     parts = []
-    for key, words in _LIMITS.items():
+    for key, words in _WORDS.items():
         if key in schema:
             value = schema[key]
             text = ", ".join(map(str, value)) if isinstance(value, list | tuple) else str(value)
             parts.append(f"{words} {text}")
+    parts += [_range(schema, unit, *keys) for unit, keys in _RANGES.items()]
     rules = schema.get("x-kubernetes-validations", ())
     parts += ["cannot be changed" for rule in rules if rule["rule"] == "self == oldSelf"]
-    return "; ".join(parts)
+    return "; ".join(part for part in parts if part)
+
+
+def _range(schema: Schema, unit: str, low: str, high: str) -> str:
+    if high == "maxProperties" and "properties" in schema:
+        return ""  # how many of the fields below are set says nothing that they do not say
+    if low in schema and high in schema:
+        return f"{schema[low]} to {schema[high]}{unit}"
+    if low in schema:
+        return f"at least {schema[low]}{unit}"
+    if high in schema:
+        return f"at most {schema[high]}{unit}"
+    return ""
