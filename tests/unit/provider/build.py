@@ -88,9 +88,7 @@ def provider(
     cluster = resource("AcmeCluster", Role.INFRA_CLUSTER, (REGION,), contract, features)
     kinds = [
         cluster,
-        resource(
-            "AcmeClusterTemplate", Role.INFRA_CLUSTER_TEMPLATE, (REGION,), contract, features
-        ),
+        resource("AcmeClusterTemplate", Role.INFRA_CLUSTER_TEMPLATE, (REGION,), contract, features),
         machine,
         replace(
             resource("AcmeMachineTemplate", contract=contract, features=features),

@@ -104,7 +104,9 @@ def test_a_sample_keeps_the_limits() -> None:
     assert sample("^[a-z]*$", 0, 3) == ""
 
 
-@pytest.mark.parametrize("pattern", ["(?=a)b", "[[:alpha:]]", "(a", "[a", "a)", r"\bx", "*", "a{900}"])
+@pytest.mark.parametrize(
+    "pattern", ["(?=a)b", "[[:alpha:]]", "(a", "[a", "a)", r"\bx", "*", "a{900}"]
+)
 def test_what_lies_beyond_is_refused(pattern: str) -> None:
     with pytest.raises(NoSample):
         sample(pattern)

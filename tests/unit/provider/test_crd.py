@@ -1,0 +1,179 @@
+"""provider/crd.py: the author's fields and the contract's in one CustomResourceDefinition."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import Any
+
+import pytest
+
+from capsmith.provider.crd import contract_labels, custom_resource_definition, spec_schema
+from capsmith.provider.model import Field, PrinterColumn, Provider, Resource, Role
+from capsmith.safetext import Identifier
+from tests.unit.provider.build import provider, resource, version
+
+
+def crd(role: Role, made: Provider | None = None) -> dict[str, Any]:
+    component = (made or provider()).components[0]
+    return custom_resource_definition(component.role(role)[0], component)
+
+
+def root(manifest: dict[str, Any]) -> dict[str, Any]:
+    schema: dict[str, Any] = manifest["spec"]["versions"][0]["schema"]["openAPIV3Schema"]
+    return schema
+
+
+def names(manifest: dict[str, Any]) -> list[str]:
+    return [
+        column["name"] for column in manifest["spec"]["versions"][0]["additionalPrinterColumns"]
+    ]
+
+
+def test_names_scope_and_conversion() -> None:
+    manifest = crd(Role.INFRA_MACHINE)
+
+    assert manifest["metadata"]["name"] == "acmemachines.infrastructure.cluster.x-k8s.io"
+    assert manifest["spec"]["scope"] == "Namespaced"
+    assert manifest["spec"]["conversion"] == {"strategy": "None"}
+    assert manifest["spec"]["names"]["categories"] == ["cluster-api"]
+    assert "shortNames" not in manifest["spec"]["names"]
+
+
+@pytest.mark.parametrize("contract", ["v1beta1", "v1beta2"])
+def test_labels_for_core_clusterctl_and_move(contract: str) -> None:
+    made = provider(contract, credentials=True)
+
+    assert crd(Role.INFRA_MACHINE, made)["metadata"]["labels"] == {
+        "cluster.x-k8s.io/provider": "infrastructure-acme",
+        f"cluster.x-k8s.io/{contract}": "v1alpha1",
+    }
+    identity = crd(Role.IDENTITY, made)
+    assert identity["spec"]["scope"] == "Cluster"
+    assert identity["metadata"]["labels"]["clusterctl.cluster.x-k8s.io/move-hierarchy"] == ""
+
+
+def test_a_contract_label_names_the_served_versions_only() -> None:
+    versions = (
+        replace(version("v1alpha1", storage=False), served=False),
+        version("v1alpha2", storage=False),
+        version("v1beta1"),
+    )
+    two = replace(resource(), versions=versions)
+
+    assert contract_labels(two) == {"cluster.x-k8s.io/v1beta2": "v1alpha2_v1beta1"}
+
+
+def test_the_authors_fields_stand_beside_the_contracts() -> None:
+    spec = root(crd(Role.INFRA_MACHINE))["properties"]["spec"]
+
+    assert list(spec["properties"]) == ["diskGiB", "providerID", "size"]
+    assert spec["required"] == ["size"]
+    assert root(crd(Role.INFRA_MACHINE))["required"] == ["spec"]
+
+
+def test_each_contract_has_its_status() -> None:
+    new = root(crd(Role.INFRA_MACHINE, provider("v1beta2")))["properties"]["status"]["properties"]
+    old = root(crd(Role.INFRA_MACHINE, provider("v1beta1")))["properties"]["status"]["properties"]
+
+    assert "initialization" in new
+    assert "ready" not in new
+    assert old["ready"] == {"description": old["ready"]["description"], "type": "boolean"}
+    assert "initialization" not in old
+
+
+def test_a_feature_that_is_left_out_takes_fields_and_columns_along() -> None:
+    bare = provider(features=frozenset())
+
+    assert (
+        "addresses" not in root(crd(Role.INFRA_MACHINE, bare))["properties"]["status"]["properties"]
+    )
+    assert "IP" in names(crd(Role.INFRA_MACHINE))
+    assert "IP" not in names(crd(Role.INFRA_MACHINE, bare))
+    assert "controlPlaneEndpoint" not in str(root(crd(Role.INFRA_CLUSTER, bare)))
+
+
+def test_a_template_wraps_the_objects_spec() -> None:
+    manifest = crd(Role.INFRA_MACHINE_TEMPLATE)
+    spec = root(manifest)["properties"]["spec"]
+    template = spec["properties"]["template"]
+
+    assert spec["required"] == ["template"]
+    assert template["required"] == ["spec"]
+    assert list(template["properties"]) == ["metadata", "spec"]
+    assert template["properties"]["spec"]["required"] == ["size"]
+    assert "status" not in root(manifest)["properties"]
+    assert "subresources" not in manifest["spec"]["versions"][0]
+
+
+def test_a_template_with_capacity_has_a_status() -> None:
+    made = provider(features=frozenset({"capacity"}))
+    manifest = crd(Role.INFRA_MACHINE_TEMPLATE, made)
+
+    assert "capacity" in root(manifest)["properties"]["status"]["properties"]
+    assert manifest["spec"]["versions"][0]["subresources"] == {"status": {}}
+
+
+def test_a_template_holds_no_transition_rules() -> None:
+    made = provider()
+    kept = {"rule": "self.size() < 9", "message": "too long"}
+    inner = {"type": "string", "x-kubernetes-validations": [{"rule": "self == oldSelf"}, kept]}
+    deep = Field(
+        "deep",
+        Identifier("deep"),
+        {"type": "array", "items": {"type": "object", "properties": {"name": inner}}},
+        False,
+    )
+    fields = (deep,)
+    whole: dict[str, Any] = {"rule": "self.deep == oldSelf.deep", "message": "fixed"}
+    template = replace(
+        made.components[0].role(Role.INFRA_CLUSTER_TEMPLATE)[0],
+        spec_fields=fields,
+        spec_validations=(whole,),
+    )
+    cluster = replace(template, role=Role.INFRA_CLUSTER)
+
+    schema = spec_schema(template, template.storage_version)
+    name = schema["properties"]["deep"]["items"]["properties"]["name"]
+    assert name["x-kubernetes-validations"] == [kept]
+    assert "x-kubernetes-validations" not in schema
+    assert spec_schema(cluster, cluster.storage_version)["x-kubernetes-validations"] == [whole]
+
+
+def test_every_list_names_its_type() -> None:
+    tags: dict[str, Any] = {
+        "type": "array",
+        "items": {"type": "array", "items": {"type": "string"}},
+    }
+    with_tags = resource(fields=(Field("tags", Identifier("tags"), tags, False),))
+    schema = spec_schema(with_tags, with_tags.storage_version)["properties"]["tags"]
+
+    assert schema["x-kubernetes-list-type"] == "atomic"
+    assert schema["items"]["x-kubernetes-list-type"] == "atomic"
+    assert "x-kubernetes-list-type" not in tags
+
+
+def test_the_authors_columns_come_before_the_age() -> None:
+    own = PrinterColumn("Size", "string", ".spec.size", 1, "How large")
+    component = provider().components[0]
+    manifest = custom_resource_definition(
+        replace(component.role(Role.INFRA_MACHINE)[0], printer_columns=(own,)), component
+    )
+    columns = manifest["spec"]["versions"][0]["additionalPrinterColumns"]
+
+    assert names(manifest)[-2:] == ["Size", "Age"]
+    assert columns[-2] == {
+        "name": "Size",
+        "type": "string",
+        "jsonPath": ".spec.size",
+        "description": "How large",
+        "priority": 1,
+    }
+
+
+def test_status_fields_of_the_author_are_declared() -> None:
+    field = Field("serverName", Identifier("server_name"), {"type": "string"}, False)
+    component = provider().components[0]
+    made: Resource = replace(component.role(Role.INFRA_MACHINE)[0], status_fields=(field,))
+    manifest = custom_resource_definition(made, component)
+
+    assert root(manifest)["properties"]["status"]["properties"]["serverName"] == {"type": "string"}

@@ -1,0 +1,130 @@
+"""provider/rbac.py: no permission too few for the contract, none without a reason."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import replace
+
+from capsmith.provider.model import PolicyRule
+from capsmith.provider.rbac import (
+    Permission,
+    aggregate_permissions,
+    editor_permissions,
+    manager_permissions,
+    namespace_permissions,
+    policy_rule,
+    viewer_permissions,
+)
+from tests.unit.provider.build import FEATURES, provider
+
+GROUP = "infrastructure.cluster.x-k8s.io"
+
+
+def verbs(permissions: Iterable[Permission], group: str, resource: str) -> set[str]:
+    return {
+        verb
+        for permission in permissions
+        if group in permission.groups and resource in permission.resources
+        for verb in permission.verbs
+    }
+
+
+def manager(
+    credentials: bool = False, features: frozenset[str] = FEATURES
+) -> tuple[Permission, ...]:
+    made = provider(credentials=credentials, features=features)
+    return manager_permissions(made, made.components[0])
+
+
+def test_the_manager_changes_its_own_kinds_but_neither_makes_nor_deletes_them() -> None:
+    found = manager()
+
+    assert verbs(found, GROUP, "acmemachines") == {"get", "list", "watch", "patch", "update"}
+    assert verbs(found, GROUP, "acmemachines/status") == {"get", "patch", "update"}
+    assert verbs(found, GROUP, "acmemachines/finalizers") == {"update"}
+
+
+def test_the_manager_only_reads_what_core_owns() -> None:
+    found = manager()
+
+    for resource in ("clusters", "machines"):
+        assert verbs(found, "cluster.x-k8s.io", resource) == {"get", "list", "watch"}
+    assert verbs(found, "", "secrets") <= {"get", "list", "watch"}
+    assert verbs(found, "events.k8s.io", "events") == {"create", "patch"}
+    assert verbs(found, "apiextensions.k8s.io", "customresourcedefinitions") == set()
+
+
+def test_templates_are_the_managers_business_only_for_their_capacity() -> None:
+    assert verbs(manager(), GROUP, "acmemachinetemplates") == set()
+
+    found = manager(features=FEATURES | {"capacity"})
+    assert verbs(found, GROUP, "acmemachinetemplates") == {"get", "list", "watch"}
+    assert verbs(found, GROUP, "acmemachinetemplates/status") == {"get", "patch", "update"}
+    assert verbs(found, GROUP, "acmeclustertemplates/status") == set()
+
+
+def test_credentials_bring_namespaces_and_the_ownership_of_secrets() -> None:
+    assert verbs(manager(), "", "namespaces") == set()
+    assert verbs(manager(credentials=True), "", "namespaces") == {"get", "list", "watch"}
+    assert verbs(namespace_permissions(provider()), "", "secrets") == set()
+    # Changing the owners of a Secret needs delete where owner references are enforced (RB-04).
+    at_home = namespace_permissions(provider(credentials=True))
+    assert verbs(at_home, "", "secrets") >= {"get", "list", "watch", "patch", "delete"}
+
+
+def test_leader_election_is_allowed_at_home() -> None:
+    found = verbs(namespace_permissions(provider()), "coordination.k8s.io", "leases")
+    assert found >= {"get", "list", "watch", "create", "update", "patch", "delete"}
+
+
+def test_the_authors_permissions_are_added_as_they_are() -> None:
+    own = PolicyRule(("example.com",), ("things",), ("get",), ("one",))
+    made = replace(provider(), rbac=(own,))
+    last = manager_permissions(made, made.components[0])[-1]
+
+    assert policy_rule(last) == {
+        "apiGroups": ["example.com"],
+        "resources": ["things"],
+        "resourceNames": ["one"],
+        "verbs": ["get"],
+    }
+
+
+def test_core_gets_what_the_contract_says() -> None:
+    found = aggregate_permissions(provider(credentials=True).components[0])
+    seven = {"create", "delete", "get", "list", "patch", "update", "watch"}
+
+    assert verbs(found, GROUP, "acmeclusters") == seven
+    assert verbs(found, GROUP, "acmemachines") == seven
+    assert verbs(found, GROUP, "acmemachinetemplates") == seven
+    assert verbs(found, GROUP, "acmeclustertemplates") == seven - {"create"}
+    assert verbs(found, GROUP, "acmeclusters/finalizers") == {"update"}
+    assert verbs(found, GROUP, "acmemachines/finalizers") == {"update"}
+    assert verbs(found, GROUP, "acmeidentities") == set()
+
+
+def test_people_see_or_change_but_never_write_status() -> None:
+    component = provider(credentials=True).components[0]
+
+    assert verbs(viewer_permissions(component), GROUP, "acmeidentities") == {"get", "list", "watch"}
+    assert "delete" in verbs(editor_permissions(component), GROUP, "acmemachines")
+    assert verbs(editor_permissions(component), GROUP, "acmemachines/status") == {"get"}
+    assert verbs(editor_permissions(component), "", "secrets") == set()
+
+
+def test_every_permission_says_why_and_asks_for_no_wildcard() -> None:
+    made = provider(credentials=True, features=FEATURES | {"capacity"})
+    component = made.components[0]
+    found = (
+        *manager_permissions(made, component),
+        *namespace_permissions(made),
+        *aggregate_permissions(component),
+        *viewer_permissions(component),
+        *editor_permissions(component),
+    )
+
+    assert all(permission.reason.endswith(".") for permission in found)
+    assert not any(
+        "*" in (*permission.groups, *permission.resources, *permission.verbs)
+        for permission in found
+    )

@@ -1,0 +1,129 @@
+"""provider/topology.py and provider/reference.py: what templates, classes and docs say."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import Any
+
+from capsmith.provider.model import Component, Field, Provider, Role
+from capsmith.provider.reference import field_rows
+from capsmith.provider.topology import escaped, sample_spec, topology
+from capsmith.safetext import Identifier
+from tests.unit.provider.build import REGION, SIZE, provider, resource
+
+
+def with_machine_fields(*fields: Field) -> tuple[Component, Provider]:
+    made = provider()
+    component = made.components[0]
+    resources = tuple(
+        replace(each, spec_fields=fields) if "Machine" in each.role else each
+        for each in component.resources
+    )
+    return replace(component, resources=resources), made
+
+
+def field(name: str, required: bool = True, **schema: Any) -> Field:
+    return Field(name, Identifier(name.lower()), schema, required)
+
+
+def test_plain_strings_become_variables_of_clusterctl() -> None:
+    made = provider()
+    parts = topology(made.components[0], made)
+
+    assert parts.cluster_spec == {"region": "${ACME_CLUSTER_REGION:=north}"}
+    assert parts.machine_spec == {"size": "${ACME_MACHINE_SIZE:=example}"}
+    assert parts.machine_class_spec == {"size": "example"}
+
+
+def test_what_cannot_be_a_default_stands_as_an_escaped_value() -> None:
+    fields = (
+        field("motd", type="string", default="costs ${5} or $$"),
+        field("cores", type="integer", minimum=2),
+        field("free", required=False, type="string"),
+    )
+    parts = topology(*with_machine_fields(*fields))
+
+    assert parts.machine_spec == {"motd": "costs $${5} or $$$$", "cores": 2}
+    assert parts.machine_class_spec == parts.machine_spec
+
+
+def test_required_scalars_are_variables_of_the_class() -> None:
+    fields = (
+        field("cores", type="integer", minimum=2, multipleOf=2),
+        field("labels", type="object", additionalProperties={"type": "string"}),
+        field("pattern", type="string", pattern="^a$$"),
+    )
+    parts = topology(*with_machine_fields(*fields))
+    cores, pattern = parts.machine_variables
+
+    assert (cores.name, cores.path, cores.value) == ("cores", "/spec/template/spec/cores", 2)
+    # multipleOf is no word of a ClusterClass variable's schema.
+    assert cores.schema == {"type": "integer", "minimum": 2}
+    assert pattern.schema["pattern"] == "^a$$$$"
+    assert cores.template.role is Role.INFRA_MACHINE_TEMPLATE
+
+
+def test_names_that_two_kinds_or_core_use_carry_their_kind() -> None:
+    parts = topology(*with_machine_fields(REGION, field("builtin", type="string")))
+
+    assert [variable.name for variable in parts.variables] == [
+        "acmeClusterRegion",
+        "acmeMachineRegion",
+        "acmeMachineBuiltin",
+    ]
+
+
+def test_the_identity_is_referred_to_where_there_is_one() -> None:
+    made = provider(credentials=True)
+    component = made.components[0]
+    cluster, template, machine, *_, identity = component.resources
+    reference = {"kind": "AcmeIdentity", "name": "acme"}
+
+    assert sample_spec(cluster, made)["identityRef"] == reference
+    assert sample_spec(template, made)["identityRef"] == reference
+    assert "identityRef" not in sample_spec(machine, made)
+    assert sample_spec(identity, made) == {
+        "secretRef": {"name": "acme-credentials"},
+        "allowedNamespaces": {},
+    }
+    assert topology(component, made).cluster_spec["identityRef"] == reference
+
+
+def test_an_endpoint_is_asked_for_where_the_provider_has_none() -> None:
+    made = provider()
+    assert topology(made.components[0], made).endpoint
+    bare = provider(features=frozenset())
+    assert not topology(bare.components[0], bare).endpoint
+
+
+def test_escaping_reaches_everything() -> None:
+    assert escaped({"$a": ["$", ("b$",), 1, None]}) == {"$$a": ["$$", ["b$$"], 1, None]}
+
+
+def test_rows_tell_limits_in_words() -> None:
+    fields = (
+        SIZE,
+        field("count", type="integer", minimum=1, maximum=9, default=3),
+        field("tags", False, type="array", maxItems=4, items={"type": "string"}),
+        field("notes", False, type="object", additionalProperties={"type": "string"}),
+        field("port", False, **{"x-kubernetes-int-or-string": True}),
+        REGION,
+    )
+    rows = {row.path: row for row in field_rows(resource(fields=fields))}
+
+    assert rows["spec.size"].required
+    assert rows["spec.size"].description == "How large."
+    assert rows["spec.count"].limits == "default 3; 1 to 9"
+    assert (rows["spec.tags"].type, rows["spec.tags"].limits) == (
+        "list of string",
+        "at most 4 items",
+    )
+    assert rows["spec.notes"].type == "map of string"
+    assert rows["spec.port"].type == "integer or string"
+    assert rows["spec.region"].limits == "one of north, south; cannot be changed"
+    assert rows["status.initialization.provisioned"].type == "boolean"
+    assert not any(path.startswith("status.conditions[]") for path in rows)
+
+
+def test_a_template_has_no_rows_of_its_own() -> None:
+    assert field_rows(resource("AcmeMachineTemplate", Role.INFRA_MACHINE_TEMPLATE)) == ()
