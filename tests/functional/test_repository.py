@@ -71,7 +71,12 @@ def test_kustomize_builds_what_clusterctl_installs(repository: Repository) -> No
 
 
 def test_release(repository: Repository, tmp_path: Path) -> None:
-    repository.run("make", "release-manifests", "VERSION=v0.1.0", f"OUT={tmp_path}")
+    metadata = yaml.safe_load((repository.folder / "metadata.yaml").read_text(encoding="utf-8"))
+    newest = max((series["major"], series["minor"]) for series in metadata["releaseSeries"])
+    version = f"VERSION=v{newest[0]}.{newest[1]}.0"
+
+    repository.run("make", "release-manifests", version, f"OUT={tmp_path}")
+
     released = {path.name for path in tmp_path.iterdir()}
 
     assert {"infrastructure-components.yaml", "metadata.yaml"} <= released
