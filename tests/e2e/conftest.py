@@ -14,7 +14,7 @@ from tests.e2e.harness.pki import Pki
 from tests.e2e.harness.report import Report
 from tests.e2e.provider import build_provider
 from tests.e2e.scenario import Scenario, provider_objects
-from tests.e2e.stack import CONTRACTS, Site, Stack
+from tests.e2e.stack import COMBINATIONS, Combination, Site, Stack
 from tests.e2e.tools import Toolbox, ToolsUnavailable, toolbox
 
 _REPORT = pytest.StashKey[Report]()
@@ -81,14 +81,14 @@ def workload(base: Base) -> Iterator[ApiServer]:
     server.stop()
 
 
-@pytest.fixture(scope="session", params=list(CONTRACTS))
+@pytest.fixture(scope="session", params=COMBINATIONS, ids=str)
 def stack(
     request: pytest.FixtureRequest, base: Base, workload: ApiServer, report: Report
 ) -> Iterator[Stack]:
-    series: str = request.param
-    with report.phase(series, "build the provider"):
-        provider = build_provider(CONTRACTS[series], base.folder)
-    made = Stack(base, workload, series, provider, report)
+    combination: Combination = request.param
+    with report.phase(str(combination), "build the provider"):
+        provider = build_provider(combination.contract, base.folder / str(combination))
+    made = Stack(base, workload, combination, provider, report)
     yield made
     made.stop()
 

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import os
-import shutil
 import subprocess
 import sys
 from pathlib import Path
@@ -23,15 +22,17 @@ def build_provider(contract: ContractVersion, folder: Path) -> ProviderUnderTest
     prebuilt = os.environ.get(PREBUILT)
     if prebuilt:
         return _described(contract, Path(prebuilt) / contract)
-    repository = folder / f"provider-{contract}"
+    repository = folder / "provider"
     _generate(contract, repository)
     _run(["make", "release-manifests", f"VERSION={VERSION}"], repository)
     return _described(contract, repository)
 
 
 def _generate(contract: ContractVersion, repository: Path) -> None:
-    spec = repository.parent / f"provider-{contract}.yaml"
-    shutil.copyfile(_EXAMPLE, spec)
+    """The same example for every contract version: only the contract is exchanged."""
+    spec = repository.parent / "provider.yaml"
+    spec.parent.mkdir(parents=True, exist_ok=True)
+    spec.write_text(_EXAMPLE.read_text().replace("v1beta2", contract))
     _run([sys.executable, "-m", "capsmith", "generate", str(spec), "-o", str(repository)], _ROOT)
 
 
@@ -43,7 +44,13 @@ def _described(contract: ContractVersion, repository: Path) -> ProviderUnderTest
         repository=repository,
         package=main.parent.name,
         out=repository / "out",
-        machine_change={"size": "large"},
+        machine_change={"diskGiB": 40},
+        # A crashed leader is to be followed soon, or the crash test is all waiting.
+        flags=(
+            "--leader-elect-lease-duration=5s",
+            "--leader-elect-renew-deadline=4s",
+            "--leader-elect-retry-period=500ms",
+        ),
     )
 
 

@@ -21,8 +21,28 @@ from tests.e2e.harness.provider import Controllers, ProviderUnderTest
 from tests.e2e.harness.report import Report
 from tests.e2e.harness.repository import Repository
 
-CONTRACTS: dict[str, ContractVersion] = {"v1.13": "v1beta2", "v1.10": "v1beta1"}
-"""Contract version of the provider that each core series is tested with."""
+
+@dataclass(frozen=True)
+class Combination:
+    """A core release series and the contract version of the provider that it drives."""
+
+    series: str
+    contract: ContractVersion
+
+    @property
+    def core_contract(self) -> ContractVersion:
+        """What the core speaks natively; newer cores translate for older providers."""
+        return "v1beta1" if self.series == "v1.10" else "v1beta2"
+
+    def __str__(self) -> str:
+        return f"{self.series}-{self.contract}"
+
+
+COMBINATIONS = (
+    Combination("v1.13", "v1beta2"),
+    Combination("v1.13", "v1beta1"),
+    Combination("v1.10", "v1beta1"),
+)
 
 
 @dataclass
@@ -52,22 +72,23 @@ class Stack:
         self,
         base: Base,
         workload: ApiServer,
-        series: str,
+        combination: Combination,
         provider: ProviderUnderTest,
         report: Report,
     ) -> None:
-        self.series = series
+        self.name = str(combination)
         self.provider = provider
         self.workload = workload
         self.report = report
-        self.dialect = Dialect(provider.contract)
+        self.dialect = Dialect(combination.core_contract)
         self._base = base
-        self.folder = base.folder / series
+        self._series = series = combination.series
+        self.folder = base.folder / self.name
         self.cloud = SimulatedCloud(self.folder / "cloud")
         self.clusterctl = Clusterctl(base.tools, series, self._repository(), self.folder)
         log = self.folder / "kubelet.log"
-        kubelet = Kubelet(workload.client, self.cloud, series, log)
-        self._kubelet = Loop(f"kubelet-{series}", log, [kubelet.tick])
+        kubelet = Kubelet(workload.client, self.cloud, self.name, log)
+        self._kubelet = Loop(f"kubelet-{self.name}", log, [kubelet.tick])
         self._sites: list[Site] = []
 
     def start(self) -> Site:
@@ -77,8 +98,8 @@ class Stack:
 
     def add_site(self, name: str) -> Site:
         """Start one more management cluster with its own controllers, on the same cloud."""
-        full = f"{name}-{self.series.replace('.', '-')}"
-        management = ManagementCluster(self._base, full, self.series, self.clusterctl)
+        full = f"{name}-{self.name}"
+        management = ManagementCluster(self._base, full, self._series, self.clusterctl)
         log = management.folder / "helpers.log"
         client = management.client
         bootstrap = BootstrapProvider(client, self.dialect, log)
@@ -91,7 +112,7 @@ class Stack:
             Loop(f"helpers-{full}", log, [bootstrap.tick, control_plane.tick]),
         )
         self._sites.append(site)
-        with self.report.phase(self.series, f"start management cluster {name}"):
+        with self.report.phase(self.name, f"start management cluster {name}"):
             site.start(self.provider)
         return site
 
@@ -102,7 +123,7 @@ class Stack:
 
     def _repository(self) -> Path:
         repository = Repository(self.folder / "repository")
-        repository.add_core(self._base.tools, self.series, self._base.pki)
-        add_helpers(repository, self.provider.contract)
+        repository.add_core(self._base.tools, self._series, self._base.pki)
+        add_helpers(repository, self.dialect.contract)
         self.provider.add_to(repository, without_kubeadm)
         return repository.config

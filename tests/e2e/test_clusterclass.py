@@ -19,23 +19,23 @@ _QUIET_SECONDS = 3.0
 
 
 def test_clusterclass(scenario: Scenario) -> None:
-    report, series = scenario.stack.report, scenario.stack.series
+    report, stack = scenario.stack.report, scenario.stack.name
     documents = scenario.render(1, 2, flavor=scenario.stack.provider.topology_flavor)
-    with report.phase(series, "topology: create"):
+    with report.phase(stack, "topology: create"):
         scenario.create(documents)
         machines = scenario.wait_running(3)
         _wait_reconciled(scenario)
     _check_no_fight(scenario, machines)
-    with report.phase(series, "topology: template change rolls all machines"):
+    with report.phase(stack, "topology: template change rolls all machines"):
         _change_templates(scenario, documents)
         machines = _wait_rolled(scenario, machines)
         _check_change_arrived(scenario, machines)
-    with report.phase(series, "topology: Kubernetes version upgrade"):
+    with report.phase(stack, "topology: Kubernetes version upgrade"):
         topology = {"topology": {"version": KUBERNETES_NEXT}}
         scenario.client.patch(scenario.cluster(), {"spec": topology})
         machines = _wait_rolled(scenario, machines)
         assert {machine["spec"]["version"] for machine in machines} == {KUBERNETES_NEXT}
-    with report.phase(series, "topology: delete"):
+    with report.phase(stack, "topology: delete"):
         scenario.delete()
         for found in scenario.client.list(scenario.core, "ClusterClass", scenario.namespace):
             scenario.client.delete(found)

@@ -16,31 +16,31 @@ _QUIET_SECONDS = 3.0
 
 
 def test_lifecycle(scenario: Scenario, site: Site) -> None:
-    report, series = scenario.stack.report, scenario.stack.series
-    with report.phase(series, "create: 1 control plane, 2 workers"):
+    report, stack = scenario.stack.report, scenario.stack.name
+    with report.phase(stack, "create: 1 control plane, 2 workers"):
         scenario.create(scenario.render(control_planes=1, workers=2))
         machines = scenario.wait_running(3)
     _check_bootstrap_data(scenario)
     _check_endpoint(scenario)
-    with report.phase(series, "scale workers 2 -> 4"):
+    with report.phase(stack, "scale workers 2 -> 4"):
         scenario.scale_workers(4)
         machines = scenario.wait_running(5)
     _check_quiet(scenario, machines)
-    with report.phase(series, "scale workers 4 -> 1"):
+    with report.phase(stack, "scale workers 4 -> 1"):
         scenario.scale_workers(1)
         scenario.wait_running(2)
-    with report.phase(series, "pause, delete a machine, unpause"):
+    with report.phase(stack, "pause, delete a machine, unpause"):
         _pause_protects(scenario)
-    with report.phase(series, "scale 1 -> 4 with a crash of the controllers"):
+    with report.phase(stack, "scale 1 -> 4 with a crash of the controllers"):
         _crash_while_scaling(scenario, site)
-    with report.phase(series, "delete"):
+    with report.phase(stack, "delete"):
         scenario.delete()
         wait_nothing_left(scenario)
 
 
 def test_same_name_again(scenario: Scenario) -> None:
     """What is remembered of a cluster must not outlive it."""
-    with scenario.stack.report.phase(scenario.stack.series, "the same name twice"):
+    with scenario.stack.report.phase(scenario.stack.name, "the same name twice"):
         first = _create_and_delete(scenario)
         second = _create_and_delete(scenario)
     assert not first & second, "two clusters shared machines"

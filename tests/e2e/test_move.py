@@ -12,27 +12,27 @@ _QUIET_SECONDS = 2.0
 
 
 def test_move(scenario: Scenario, stack: Stack) -> None:
-    report, series = stack.report, stack.series
+    report, name = stack.report, stack.name
     target = stack.add_site("second")
     scenario.create(scenario.render(control_planes=1, workers=2))
     machines = scenario.wait_running(3)
     nodes = _nodes(scenario, machines)
     journal = scenario.journal()
-    with report.phase(series, "clusterctl move"):
+    with report.phase(name, "clusterctl move"):
         stack.clusterctl.move(
             scenario.management.kubeconfig, target.management.kubeconfig, scenario.namespace
         )
     assert provider_objects(scenario.client, stack.provider.crds) == [], "left at the source"
     moved = Scenario(stack, target.management, scenario.name, scenario.namespace)
-    with report.phase(series, "move: running again at the target"):
+    with report.phase(name, "move: running again at the target"):
         machines = moved.wait_running(3)
     assert _nodes(moved, machines) == nodes, "Nodes were replaced"
     _check_untouched(moved, journal)
-    with report.phase(series, "move: scale workers 2 -> 3 at the target"):
+    with report.phase(name, "move: scale workers 2 -> 3 at the target"):
         moved.scale_workers(3)
         moved.wait_running(4)
     assert len(moved.journal()) == len(journal) + 1
-    with report.phase(series, "move: delete at the target"):
+    with report.phase(name, "move: delete at the target"):
         moved.delete()
         wait_nothing_left(moved)
 

@@ -45,8 +45,9 @@ class Dialect:
     def machine_infrastructure(self, control_plane: JSON) -> JSON:
         """The reference to the machine template inside a control plane object."""
         template: JSON = control_plane["spec"]["machineTemplate"]
-        found: JSON = template["spec"] if self.contract == "v1beta2" else template
-        reference: JSON = found["infrastructureRef"]
+        # Templates of an older contract keep their shape whatever the core.
+        holder: JSON = template.get("spec", template)
+        reference: JSON = holder["infrastructureRef"]
         return reference
 
     def infrastructure_provisioned(self, cluster: JSON) -> bool:

@@ -52,7 +52,7 @@ class Report:
     def lines(self) -> list[str]:
         """The report as text."""
         found = [
-            f"{each['stack']:<8} {each['phase']:<44} {each['seconds']:>7.2f} s"
+            f"{each['stack']:<14} {each['phase']:<44} {each['seconds']:>7.2f} s"
             + ("" if each["outcome"] == "ok" else "  FAILED")
             for each in self._phases
         ]
