@@ -9,6 +9,7 @@ from typing import Any
 from capsmith.blueprint.manifest import Entry, Scope
 from capsmith.errors import BlueprintError
 from capsmith.provider.model import Component, Provider, Resource, Role
+from capsmith.provider.topology import TOPOLOGY_FLAVOR
 from capsmith.safetext import RelativePath, SafeText
 
 
@@ -43,8 +44,8 @@ CONDITIONS: Mapping[str, _Condition] = {
     "cluster_classes": lambda provider, context: bool(provider.cluster_classes),
     "licence_apache": lambda provider, context: provider.licence == "Apache-2.0",
     "licence_other": lambda provider, context: provider.licence != "Apache-2.0",
-    "flavor_topology": lambda provider, context: context["flavor"] == "topology",
-    "flavor_other": lambda provider, context: context["flavor"] != "topology",
+    "flavor_topology": lambda provider, context: context["flavor"] == TOPOLOGY_FLAVOR,
+    "flavor_other": lambda provider, context: context["flavor"] != TOPOLOGY_FLAVOR,
     "contract_v1beta1": _serves("v1beta1"),
     "contract_v1beta2": _serves("v1beta2"),
     "infra_cluster": _role(Role.INFRA_CLUSTER),

@@ -13,7 +13,7 @@ from typing import Any
 
 from capsmith.provider.example import example, example_fields
 from capsmith.provider.model import Component, Field, Provider, Resource, Role
-from capsmith.safetext import SafeText
+from capsmith.safetext import DnsLabel, SafeText
 
 _CLASS_SCHEMA = (
     "description",
@@ -29,6 +29,8 @@ _CLASS_SCHEMA = (
     "exclusiveMaximum",
 )
 """What a ClusterClass variable's schema can say of a scalar."""
+TOPOLOGY_FLAVOR = "topology"
+"""The flavor whose cluster template uses the first ClusterClass."""
 _SCALARS = ("string", "integer", "number", "boolean")
 _PLAIN_DEFAULT = re.compile(r"[A-Za-z0-9._/:+-]+")
 _RESERVED = frozenset({"builtin"})
@@ -73,16 +75,21 @@ class Topology:
         return self.cluster_variables + self.machine_variables
 
 
-def topology(component: Component, provider: Provider) -> Topology:
-    """The topology of ``component``, which has one InfraCluster and one InfraMachine at least."""
+def topology(
+    component: Component, provider: Provider, flavor: str = "", cluster_class: str = ""
+) -> Topology:
+    """The topology of ``component``, which has one InfraCluster and one InfraMachine at least.
+
+    Where a provider has several kinds of machines, the first ClusterClass takes the first, the
+    next the next; so do the default cluster template and the flavors after it.
+    """
+    machines = component.role(Role.INFRA_MACHINE)
+    place = min(_place(provider, flavor, cluster_class), len(machines) - 1)
     cluster, cluster_template, machine, machine_template = (
-        component.role(role)[0]
-        for role in (
-            Role.INFRA_CLUSTER,
-            Role.INFRA_CLUSTER_TEMPLATE,
-            Role.INFRA_MACHINE,
-            Role.INFRA_MACHINE_TEMPLATE,
-        )
+        component.role(Role.INFRA_CLUSTER)[0],
+        component.role(Role.INFRA_CLUSTER_TEMPLATE)[0],
+        machines[place],
+        component.role(Role.INFRA_MACHINE_TEMPLATE)[place],
     )
     shared = _names(cluster) & _names(machine) | _RESERVED
     return Topology(
@@ -98,6 +105,13 @@ def topology(component: Component, provider: Provider) -> Topology:
         machine_variables=_variables(machine, machine_template, shared),
         endpoint="controlPlaneEndpoint" in cluster.features,
     )
+
+
+def _place(provider: Provider, flavor: str, cluster_class: str) -> int:
+    if cluster_class:
+        return list(provider.cluster_classes).index(DnsLabel(cluster_class))
+    plain = ["", *(each for each in provider.flavors if each != TOPOLOGY_FLAVOR)]
+    return plain.index(flavor) if flavor in plain else 0
 
 
 def sample_spec(resource: Resource, provider: Provider) -> dict[str, Any]:
