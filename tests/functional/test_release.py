@@ -1,0 +1,211 @@
+"""What `make release-manifests` writes, and what the release guard refuses."""
+
+from __future__ import annotations
+
+import re
+import shutil
+import subprocess
+import sys
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import pytest
+import yaml
+
+from capsmith import resources
+from capsmith.conformance.evaluate import evaluate_manifests
+from capsmith.conformance.manifests import parse_manifests
+from capsmith.contract.load import load_contract
+from capsmith.findings import Severity
+from tests.functional.conftest import Repository
+
+VARIABLE = re.compile(r"(?<!\$)\$\{([A-Z_]+):=([^}]*)\}")
+
+
+def newest(repository: Repository) -> tuple[str, str]:
+    """Version of a release of the newest series, and its contract."""
+    metadata = yaml.safe_load((repository.folder / "metadata.yaml").read_text(encoding="utf-8"))
+    series = max(metadata["releaseSeries"], key=lambda s: (s["major"], s["minor"]))
+    return f"v{series['major']}.{series['minor']}.3", series["contract"]
+
+
+@pytest.fixture
+def released(repository: Repository, tmp_path: Path) -> Path:
+    version, _ = newest(repository)
+    repository.run("make", "release-manifests", f"VERSION={version}", f"OUT={tmp_path}")
+    return tmp_path
+
+
+def components(released: Path) -> list[dict[str, Any]]:
+    text = (released / "infrastructure-components.yaml").read_text(encoding="utf-8")
+    return list(yaml.safe_load_all(VARIABLE.sub(r"\2", text)))
+
+
+def of_kind(objects: list[dict[str, Any]], kind: str) -> list[dict[str, Any]]:
+    return [each for each in objects if each["kind"] == kind]
+
+
+def test_a_release_holds_what_clusterctl_asks_for(repository: Repository, released: Path) -> None:
+    templates = {path.name for path in (repository.folder / "templates").iterdir()}
+
+    assert {path.name for path in released.iterdir()} == {
+        "infrastructure-components.yaml",
+        "metadata.yaml",
+        *templates,
+    }
+    assert "cluster-template.yaml" in templates
+
+
+def test_the_image_is_that_of_the_release(repository: Repository, released: Path) -> None:
+    (deployment,) = of_kind(components(released), "Deployment")
+    (container,) = deployment["spec"]["template"]["spec"]["containers"]
+
+    assert container["name"] == "manager"
+    assert container["image"].endswith(f":{newest(repository)[0]}")
+
+
+def test_cluster_scoped_names_begin_with_the_namespace(released: Path) -> None:
+    objects = components(released)
+    (namespace,) = (each["metadata"]["name"] for each in of_kind(objects, "Namespace"))
+    kinds = {
+        "ClusterRole",
+        "ClusterRoleBinding",
+        "ValidatingAdmissionPolicy",
+        "ValidatingAdmissionPolicyBinding",
+    }
+    names = [each["metadata"]["name"] for each in objects if each["kind"] in kinds]
+
+    assert len(names) >= len(kinds)
+    assert all(name.startswith(f"{namespace}-") for name in names)
+
+
+def test_references_follow_the_names(released: Path) -> None:
+    objects = components(released)
+    there = {(each["kind"], each["metadata"]["name"]) for each in objects}
+    bindings = of_kind(objects, "RoleBinding") + of_kind(objects, "ClusterRoleBinding")
+
+    for binding in bindings:
+        assert (binding["roleRef"]["kind"], binding["roleRef"]["name"]) in there
+        assert ("ServiceAccount", binding["subjects"][0]["name"]) in there
+    for binding in of_kind(objects, "ValidatingAdmissionPolicyBinding"):
+        assert ("ValidatingAdmissionPolicy", binding["spec"]["policyName"]) in there
+    (deployment,) = of_kind(objects, "Deployment")
+    account = deployment["spec"]["template"]["spec"]["serviceAccountName"]
+    assert ("ServiceAccount", account) in there
+
+
+def test_selectors_carry_the_provider_label(released: Path) -> None:
+    (deployment,) = of_kind(components(released), "Deployment")
+    label = deployment["metadata"]["labels"]["cluster.x-k8s.io/provider"]
+
+    assert deployment["spec"]["selector"]["matchLabels"]["cluster.x-k8s.io/provider"] == label
+
+
+def test_the_arguments_are_flags_of_the_manager(repository: Repository, released: Path) -> None:
+    (deployment,) = of_kind(components(released), "Deployment")
+    arguments = deployment["spec"]["template"]["spec"]["containers"][0]["args"]
+    flags = f"from {repository.package}._generated.flags import parse; import sys"
+
+    output = repository.python("-c", f"{flags}; print(parse(sys.argv[1:], 'ns'))", *arguments)
+
+    assert "leader_elect=True" in output
+
+
+def test_a_class_file_knows_no_variables(released: Path) -> None:
+    for path in released.glob("clusterclass-*.yaml"):
+        assert "${" not in path.read_text(encoding="utf-8"), path.name
+
+
+def test_a_release_breaks_no_rule(repository: Repository, released: Path) -> None:
+    contract = load_contract(newest(repository)[1], resources.schemas())
+    manifests = []
+    for path in sorted(released.iterdir()):
+        found, unread = parse_manifests(path.read_text(encoding="utf-8"), path.name)
+        assert not unread, path.name
+        manifests += found
+
+    findings = evaluate_manifests(manifests, contract)
+
+    assert [each for each in findings if each.severity is not Severity.INFO] == []
+
+
+@pytest.mark.parametrize(
+    "version", ["", "0.1.0", "v0.1", "v0.1.0.1", "v99.0.0", "v0.1.0-", "v00.1.0", "latest"]
+)
+def test_a_version_that_clusterctl_could_not_install_is_refused(
+    repository: Repository, version: str
+) -> None:
+    done = subprocess.run(
+        [sys.executable, "hack/release.py", "check", version],
+        cwd=repository.folder,
+        capture_output=True,
+        text=True,
+    )
+
+    assert done.returncode == 1
+    assert done.stderr.startswith("release refused: ")
+
+
+def test_a_release_candidate_passes(repository: Repository) -> None:
+    version, _ = newest(repository)
+    repository.python("hack/release.py", "check", f"{version}-rc.1")
+
+
+class TestTampered:
+    """A copy whose files were changed afterwards."""
+
+    @pytest.fixture
+    def copy(self, repository: Repository, tmp_path: Path) -> Repository:
+        folder = tmp_path / "copy"
+        shutil.copytree(repository.folder, folder)
+        return replace(repository, folder=folder)
+
+    def build(self, copy: Repository) -> None:
+        version, _ = newest(copy)
+        copy.run("make", "release-manifests", f"VERSION={version}")
+
+    def test_another_contract_in_the_metadata_is_refused(self, copy: Repository) -> None:
+        path = copy.folder / "metadata.yaml"
+        text = path.read_text(encoding="utf-8")
+        swapped = {"v1beta1": "v1beta2", "v1beta2": "v1beta1"}
+        path.write_text(
+            re.sub(r"(?<=contract: )\S+", lambda found: swapped[found[0]], text), encoding="utf-8"
+        )
+
+        with pytest.raises(AssertionError, match="GEN-09"):
+            self.build(copy)
+
+    def test_a_second_namespace_is_refused(self, copy: Repository) -> None:
+        overlay = copy.folder / "config" / "overlay"
+        second = {"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": "second"}}
+        (overlay / "second.yaml").write_text(yaml.safe_dump(second), encoding="utf-8")
+        with (overlay / "kustomization.yaml").open("a", encoding="utf-8") as file:
+            file.write("- second.yaml\n")
+
+        with pytest.raises(AssertionError, match="CC-22"):
+            self.build(copy)
+
+    def test_dollars_in_a_crd_survive_clusterctl(self, copy: Repository) -> None:
+        crd = min((copy.folder / "config" / "crd" / "bases").iterdir())
+        manifest = yaml.safe_load(crd.read_text(encoding="utf-8"))
+        versions = manifest["spec"]["versions"]
+        versions[0]["schema"]["openAPIV3Schema"]["description"] = "costs ${5} or $$, at $1"
+        crd.write_text(yaml.safe_dump(manifest), encoding="utf-8")
+
+        self.build(copy)
+
+        text = (copy.folder / "out" / "infrastructure-components.yaml").read_text(encoding="utf-8")
+        assert "costs $${5} or $$$$, at $1" in text
+
+    def test_what_the_last_release_left_is_removed(self, copy: Repository) -> None:
+        out = copy.folder / "out"
+        out.mkdir()
+        (out / "cluster-template-old.yaml").write_text("old", encoding="utf-8")
+        (out / "notes.md").write_text("mine", encoding="utf-8")
+
+        self.build(copy)
+
+        assert not (out / "cluster-template-old.yaml").exists()
+        assert (out / "notes.md").exists()
+        assert not list(copy.folder.glob(".release-*"))
