@@ -87,7 +87,8 @@ def stack(
 ) -> Iterator[Stack]:
     combination: Combination = request.param
     with report.phase(str(combination), "build the provider"):
-        provider = build_provider(combination.contract, base.folder / str(combination))
+        folder = base.folder / str(combination)
+        provider = build_provider(combination.example, combination.contract, folder)
     made = Stack(base, workload, combination, provider, report)
     yield made
     made.stop()
@@ -113,7 +114,7 @@ def _clean_up(scenario: Scenario) -> None:
     if client.find(scenario.core, "Cluster", scenario.name, scenario.namespace) is not None:
         scenario.pause(False)
         scenario.delete()
-    if provider_objects(client, scenario.stack.provider.crds):
+    if provider_objects(client, scenario.stack.provider.namespaced_crds):
         for found in client.list(scenario.core, "ClusterClass", scenario.namespace):
             client.delete(found)
     namespace = {"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": scenario.namespace}}

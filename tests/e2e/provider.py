@@ -3,58 +3,71 @@
 from __future__ import annotations
 
 import os
+import re
 import subprocess
 import sys
 from pathlib import Path
 
 from tests.e2e.harness.contract import ContractVersion
+from tests.e2e.harness.kube import JSON
 from tests.e2e.harness.provider import VERSION, ProviderUnderTest
 
 _ROOT = Path(__file__).parents[2]
-_EXAMPLE = _ROOT / "examples" / "acme" / "provider.yaml"
 
 PREBUILT = "CAPSMITH_E2E_PREBUILT"
-"""Folder with one finished repository for each contract version: tests that one instead."""
+"""Folder with one finished repository for each example: tests those instead."""
+
+# An optional field of the example's machine: a required one is a variable of its ClusterClass,
+# which then overrides what the class's templates say.
+_CHANGES: dict[str, JSON] = {
+    "acme": {"diskGiB": 40},
+    "homelab": {"image": "debian-14"},
+    "homelab-v1beta1": {"image": "debian-14"},
+}
+
+# A crashed leader is to be followed soon, or the crash test is all waiting.
+_FLAGS = (
+    "--leader-elect-lease-duration=5s",
+    "--leader-elect-renew-deadline=4s",
+    "--leader-elect-retry-period=500ms",
+)
 
 
-def build_provider(contract: ContractVersion, folder: Path) -> ProviderUnderTest:
-    """Generate a provider for one contract version and make its release artefacts."""
+def build_provider(example: str, contract: ContractVersion, folder: Path) -> ProviderUnderTest:
+    """Generate the provider of an example for one contract and make its release artefacts."""
     prebuilt = os.environ.get(PREBUILT)
     if prebuilt:
-        return _described(contract, Path(prebuilt) / contract)
+        return _described(example, contract, Path(prebuilt) / example)
     repository = folder / "provider"
-    _generate(contract, repository)
+    _generate(example, contract, repository)
     _run(["make", "release-manifests", f"VERSION={VERSION}"], repository)
-    return _described(contract, repository)
+    return _described(example, contract, repository)
 
 
-def _generate(contract: ContractVersion, repository: Path) -> None:
-    """The same example for every contract version: only the contract is exchanged."""
+def _generate(example: str, contract: ContractVersion, repository: Path) -> None:
+    """An example may be taken to another contract: nothing but the contract is exchanged."""
     spec = repository.parent / "provider.yaml"
     spec.parent.mkdir(parents=True, exist_ok=True)
-    spec.write_text(_EXAMPLE.read_text().replace("v1beta2", contract))
+    text = (_ROOT / "examples" / example / "provider.yaml").read_text()
+    spec.write_text(re.sub(r"v1beta[12]", contract, text))
     _run([sys.executable, "-m", "capsmith", "generate", str(spec), "-o", str(repository)], _ROOT)
 
 
-def _described(contract: ContractVersion, repository: Path) -> ProviderUnderTest:
+def _described(example: str, contract: ContractVersion, repository: Path) -> ProviderUnderTest:
     (main,) = (repository / "src").glob("*/__main__.py")
     return ProviderUnderTest(
-        name="acme",
         contract=contract,
         repository=repository,
         package=main.parent.name,
-        out=repository / "out",
-        machine_change={"diskGiB": 40},
-        # A crashed leader is to be followed soon, or the crash test is all waiting.
-        flags=(
-            "--leader-elect-lease-duration=5s",
-            "--leader-elect-renew-deadline=4s",
-            "--leader-elect-retry-period=500ms",
-        ),
+        machine_change=_CHANGES[example],
+        flags=_FLAGS,
     )
 
 
 def _run(argv: list[str], folder: Path) -> None:
-    done = subprocess.run(argv, cwd=folder, capture_output=True, text=True)
+    # `make` and what it calls take the Python and the kubectl that these tests run with.
+    path = os.pathsep.join([str(Path(sys.executable).parent), os.environ["PATH"]])
+    env = {**os.environ, "PATH": path}
+    done = subprocess.run(argv, cwd=folder, env=env, capture_output=True, text=True)
     if done.returncode != 0:
         raise AssertionError(f"{' '.join(argv)}:\n{done.stdout}{done.stderr}")

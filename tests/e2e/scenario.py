@@ -160,7 +160,7 @@ def wait_nothing_left(scenario: Scenario, timeout: float = 30) -> None:
     """No provider object in the API, no Secret of the cluster, nothing in the cloud."""
 
     def nothing() -> bool:
-        left = provider_objects(scenario.client, scenario.stack.provider.crds)
+        left = provider_objects(scenario.client, scenario.stack.provider.namespaced_crds)
         secrets = scenario.client.list(
             "v1", "Secret", scenario.namespace, {"cluster.x-k8s.io/cluster-name": scenario.name}
         )

@@ -24,10 +24,11 @@ from tests.e2e.harness.repository import Repository
 
 @dataclass(frozen=True)
 class Combination:
-    """A core release series and the contract version of the provider that it drives."""
+    """A core release series, and an example provider with the contract that it implements."""
 
     series: str
     contract: ContractVersion
+    example: str
 
     @property
     def core_contract(self) -> ContractVersion:
@@ -39,9 +40,9 @@ class Combination:
 
 
 COMBINATIONS = (
-    Combination("v1.13", "v1beta2"),
-    Combination("v1.13", "v1beta1"),
-    Combination("v1.10", "v1beta1"),
+    Combination("v1.13", "v1beta2", "homelab"),
+    Combination("v1.13", "v1beta1", "acme"),
+    Combination("v1.10", "v1beta1", "homelab-v1beta1"),
 )
 
 
@@ -92,9 +93,12 @@ class Stack:
         self._sites: list[Site] = []
 
     def start(self) -> Site:
-        """Start the kubelet and the first management cluster."""
+        """Start the kubelet and the first management cluster, ready for clusters."""
         self._kubelet.start()
-        return self.add_site("first")
+        site = self.add_site("first")
+        for prerequisite in self.provider.prerequisites:
+            site.management.client.apply(prerequisite)
+        return site
 
     def add_site(self, name: str) -> Site:
         """Start one more management cluster with its own controllers, on the same cloud."""

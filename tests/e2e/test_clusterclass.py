@@ -80,9 +80,9 @@ def _change_templates(scenario: Scenario, documents: list[JSON]) -> None:
 
 
 def _is_machine_template(document: JSON, scenario: Scenario) -> bool:
-    groups = {crd["spec"]["group"] for crd in scenario.stack.provider.crds}
     group = document["apiVersion"].partition("/")[0]
-    return group in groups and document["kind"].endswith("MachineTemplate")
+    own = group in scenario.stack.provider.groups
+    return own and document["kind"].endswith("MachineTemplate")
 
 
 def _renamed(value: Any, names: dict[tuple[str, str], str]) -> Any:

@@ -22,7 +22,9 @@ def test_move(scenario: Scenario, stack: Stack) -> None:
         stack.clusterctl.move(
             scenario.management.kubeconfig, target.management.kubeconfig, scenario.namespace
         )
-    assert provider_objects(scenario.client, stack.provider.crds) == [], "left at the source"
+    assert (
+        provider_objects(scenario.client, stack.provider.namespaced_crds) == []
+    ), "left at the source"
     moved = Scenario(stack, target.management, scenario.name, scenario.namespace)
     with report.phase(name, "move: running again at the target"):
         machines = moved.wait_running(3)

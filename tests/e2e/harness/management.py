@@ -89,10 +89,12 @@ class ManagementCluster:
         return bool(self.client.create({**review, "metadata": {}})["status"]["allowed"])
 
     def provider_resources(self) -> Iterable[tuple[str, str]]:
-        """Group and plural of every kind that providers brought along, core's own left out."""
+        """Group and plural of every kind that providers brought along for core to work with."""
         for crd in self.client.list("apiextensions.k8s.io/v1", "CustomResourceDefinition"):
             label = crd["metadata"].get("labels", {}).get("cluster.x-k8s.io/provider", "")
-            if label.startswith(("infrastructure-", "bootstrap-", "control-plane-")):
+            foreign = label.startswith(("infrastructure-", "bootstrap-", "control-plane-"))
+            # Kinds for all namespaces, such as identities, are no business of core's.
+            if foreign and crd["spec"]["scope"] == "Namespaced":
                 yield crd["spec"]["group"], crd["spec"]["names"]["plural"]
 
     def ensure_namespace(self, name: str) -> None:

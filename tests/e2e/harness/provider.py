@@ -27,16 +27,38 @@ Rewrite = Callable[[list[JSON]], list[JSON]]
 class ProviderUnderTest:
     """An infrastructure provider as its release artefacts describe it."""
 
-    name: str
     contract: ContractVersion
     repository: Path
     package: str
-    out: Path
     machine_change: JSON
     """Fields of a machine template's spec which, when changed, must roll the machines."""
     variables: dict[str, str] = field(default_factory=dict)
     """What its components and cluster templates want beyond the common variables."""
     flags: tuple[str, ...] = ()
+
+    @property
+    def out(self) -> Path:
+        """The release artefacts."""
+        return self.repository / "out"
+
+    @cached_property
+    def name(self) -> str:
+        """The name for clusterctl, from the manifest label that all components carry."""
+        label = self.crds[0]["metadata"]["labels"]["cluster.x-k8s.io/provider"]
+        return str(label).removeprefix("infrastructure-")
+
+    @property
+    def groups(self) -> set[str]:
+        """API groups of the provider's kinds."""
+        return {crd["spec"]["group"] for crd in self.crds}
+
+    @property
+    def prerequisites(self) -> list[JSON]:
+        """What a user applies once for all clusters: samples with a cluster-scoped kind."""
+        shared = {crd["spec"]["names"]["kind"] for crd in self.crds if not _namespaced(crd)}
+        samples = sorted((self.repository / "config" / "samples").glob("*.yaml"))
+        files = [load(path.read_text()) for path in samples]
+        return [each for file in files if shared & {doc.get("kind") for doc in file} for each in file]
 
     @property
     def namespace(self) -> str:
@@ -45,6 +67,11 @@ class ProviderUnderTest:
     @property
     def service_account(self) -> str:
         return str(self._only("Deployment")["spec"]["template"]["spec"]["serviceAccountName"])
+
+    @property
+    def namespaced_crds(self) -> list[JSON]:
+        """The kinds whose objects belong to a cluster."""
+        return [crd for crd in self.crds if _namespaced(crd)]
 
     @property
     def crds(self) -> list[JSON]:
@@ -121,6 +148,7 @@ class Controllers:
             "POD_NAMESPACE": provider.namespace,
             "POD_NAME": name,
             VARIABLE: str(self._cloud.folder),
+            "CAPSMITH_SIMULATED_USER_DATA": "true",
         }
         return Process(name, argv, self._management.folder / f"{name}.log", env)
 
@@ -132,3 +160,7 @@ class Controllers:
             "--concurrency=10",
             *self._provider.flags,
         ]
+
+
+def _namespaced(crd: JSON) -> bool:
+    return bool(crd["spec"]["scope"] == "Namespaced")
