@@ -31,6 +31,8 @@ class Parts:
     """Whether the first path has to be declared."""
     optional: tuple[str, ...] = ()
     """Paths that must not be required."""
+    subresource: str = ""
+    """Subresource that has to be there along with the first path."""
 
 
 @check("schema-paths", Parts)
@@ -49,6 +51,12 @@ def paths(context: Context, params: Parts) -> Iterator[Problem]:
             continue
         for part in params.parts:
             yield from _typed(crd, version, part)
+        if params.subresource and params.subresource not in version.subresources:
+            yield Problem(
+                crd.manifest,
+                f"{where}: {params.parts[0].path} is declared, but subresources has no "
+                f"{params.subresource}",
+            )
         for path in params.optional:
             if required(version.schema, path):
                 yield Problem(crd.manifest, f"{where}: {path} is required; expected optional")
