@@ -23,8 +23,9 @@ class Artefact(StrEnum):
     CLUSTER_TEMPLATE = "cluster-template"
     CLUSTER_CLASS = "cluster-class"
     SOURCE = "source"
-    """Anything else: what components are built from."""
+    """Any other Kubernetes object: what components are built from."""
     ASIDE = "aside"
+    """Samples, kustomizations, and YAML that holds no Kubernetes object."""
 
 
 def artefact(manifest: Manifest) -> Artefact:
@@ -41,7 +42,11 @@ def artefact(manifest: Manifest) -> Artefact:
     if name.startswith("clusterclass-"):
         return Artefact.CLUSTER_CLASS
     folders = PurePosixPath(manifest.file.replace("\\", "/")).parts[:-1]
-    aside = _ASIDE.intersection(folders) or manifest.kind == "Kustomization"
+    aside = (
+        _ASIDE.intersection(folders)
+        or manifest.kind in {"", "Kustomization"}
+        or not isinstance(manifest.document.get("apiVersion"), str)
+    )
     return Artefact.ASIDE if aside else Artefact.SOURCE
 
 

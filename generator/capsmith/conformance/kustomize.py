@@ -32,7 +32,8 @@ _NAMES = frozenset({"kustomization.yaml", "kustomization.yml", "Kustomization"})
 def build(manifests: Sequence[Manifest]) -> tuple[Manifest, ...]:
     """The manifests with the kustomizations among them applied.
 
-    Each file is built once, by the topmost kustomization that reaches most files.
+    Each file is built once, by the topmost kustomization that reaches most files; a file in a
+    kustomization's folder that none of them names is left out, as kustomize does.
     """
     tree = _Tree(manifests)
     built: dict[str, list[Manifest]] = {}
@@ -41,7 +42,7 @@ def build(manifests: Sequence[Manifest]) -> tuple[Manifest, ...]:
             built.setdefault(manifest.file, []).append(manifest)
         for file in tree.reached(root):
             tree.done.add(file)
-    rest = [m for m in manifests if m.file not in built and m.base_name not in _NAMES]
+    rest = [m for m in manifests if m.file not in built and not tree.owns(m)]
     return (*rest, *(manifest for found in built.values() for manifest in found))
 
 
@@ -57,6 +58,13 @@ class _Tree:
                 self._kustomizations[posixpath.dirname(manifest.file)] = manifest
             else:
                 self._files.setdefault(manifest.file, []).append(manifest)
+
+    def owns(self, manifest: Manifest) -> bool:
+        """Whether only a kustomization could make something of a file: a patch, or left out."""
+        folder = posixpath.dirname(manifest.file)
+        while folder not in self._kustomizations and folder:
+            folder = posixpath.dirname(folder)
+        return folder in self._kustomizations
 
     def roots(self) -> list[str]:
         """Folders of kustomizations that no other one names, the farthest reaching first."""
