@@ -47,21 +47,21 @@ def manager_permissions(provider: Provider, component: Component) -> tuple[Permi
         *_capacity(component),
         Permission(
             (_CORE,),
-            ("clusters", "clusters/status", "machines", "machines/status"),
+            ("clusters", "machines"),
             _READ,
             "The owners of the provider's objects are read, never written (RB-07).",
         ),
         Permission(
             ("",),
             ("secrets",),
-            _READ,
-            "Bootstrap data stand in a Secret beside the Machine (RB-07).",
+            ("get",),
+            "Bootstrap data stand in a Secret beside the Machine, and are read by name (RB-07).",
         ),
         *_namespaces(provider),
         Permission(
-            ("", "events.k8s.io"),
+            ("events.k8s.io",),
             ("events",),
-            ("create", "patch"),
+            ("create",),
             "Failures are told as events (RB-07).",
         ),
         *(_authors(rule) for rule in provider.rbac),
@@ -73,20 +73,19 @@ def namespace_permissions(provider: Provider) -> tuple[Permission, ...]:
     lease = Permission(
         ("coordination.k8s.io",),
         ("leases",),
-        _ALL,
+        ("create", "get", "patch", "update"),
         "One manager at a time leads, by a Lease (RB-10).",
     )
-    events = Permission(("",), ("events",), ("create",), "A change of leader is an event (RB-10).")
     if provider.credentials is None:
-        return lease, events
+        return (lease,)
     secrets = Permission(
         ("",),
         ("secrets",),
-        ("delete", "get", "list", "patch", "update", "watch"),
+        ("delete", "get", "list", "patch", "watch"),
         "An identity becomes the owner of its Secret, so that clusterctl move takes it along;"
         " with OwnerReferencesPermissionEnforcement, changing owners needs delete (RB-04, MV-03).",
     )
-    return lease, events, secrets
+    return lease, secrets
 
 
 def aggregate_permissions(component: Component) -> tuple[Permission, ...]:

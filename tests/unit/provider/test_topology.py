@@ -8,7 +8,7 @@ from typing import Any
 from capsmith.provider.model import Component, Field, Provider, Role
 from capsmith.provider.reference import field_rows
 from capsmith.provider.topology import escaped, sample_spec, topology
-from capsmith.safetext import Identifier
+from capsmith.safetext import DnsLabel, Identifier
 from tests.unit.provider.build import REGION, SIZE, provider, resource
 
 
@@ -127,3 +127,27 @@ def test_rows_tell_limits_in_words() -> None:
 
 def test_a_template_has_no_rows_of_its_own() -> None:
     assert field_rows(resource("AcmeMachineTemplate", Role.INFRA_MACHINE_TEMPLATE)) == ()
+
+
+def test_classes_and_flavors_take_the_kinds_of_machines_in_turn() -> None:
+    made = replace(
+        provider(),
+        flavors=(DnsLabel("topology"), DnsLabel("metal"), DnsLabel("edge")),
+        cluster_classes=(DnsLabel("acme"), DnsLabel("acme-metal")),
+    )
+    component = made.components[0]
+    server = resource("AcmeServer", fields=())
+    template = resource("AcmeServerTemplate", Role.INFRA_MACHINE_TEMPLATE, ())
+    both = replace(component, resources=(*component.resources, server, template))
+
+    def kind(flavor: str = "", cluster_class: str = "") -> str:
+        return topology(both, made, flavor, cluster_class).machine_template.kind
+
+    assert [kind(), kind("topology"), kind("metal"), kind("edge")] == [
+        "AcmeMachineTemplate",
+        "AcmeMachineTemplate",
+        "AcmeServerTemplate",
+        "AcmeServerTemplate",
+    ]
+    assert kind(cluster_class="acme") == "AcmeMachineTemplate"
+    assert kind(cluster_class="acme-metal") == "AcmeServerTemplate"
