@@ -10,7 +10,7 @@ import re
 from typing import TYPE_CHECKING
 from urllib.parse import urlsplit
 
-from capsmith.provider.naming import words
+from capsmith.provider.naming import pluralise, words
 
 if TYPE_CHECKING:
     from capsmith.contract.model import Contract
@@ -82,6 +82,14 @@ def short_name(kind: str, implements: str) -> str | None:
     suffix, short = _SHORT[implements]
     stem = kind.removesuffix(suffix).lower()
     return stem + short if kind.endswith(suffix) and stem else None
+
+
+def kubectl_names(spec: ProviderSpec) -> set[str]:
+    """Singulars and plurals of all kinds, templates and the identity included."""
+    kinds = [kind for own in spec.infrastructure for kind in (own, f"{own}Template")]
+    identity = credentials_kind(spec)
+    lower = [kind.lower() for kind in (*kinds, *((identity,) if identity else ()))]
+    return {name for kind in lower for name in (kind, pluralise(kind))}
 
 
 def known_features(role: str, contracts: list[Contract]) -> set[str]:

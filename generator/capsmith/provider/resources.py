@@ -152,9 +152,8 @@ def _short_names(kind: str, described: KindSpec, spec: ProviderSpec) -> tuple[Dn
     if described.short_names is not None:
         return tuple(DnsLabel(name) for name in described.short_names)
     derived = derive.short_name(kind, described.implements)
-    others = [d.short_names or () for d in spec.infrastructure.values()]
-    taken = {name for names in others for name in names}
-    taken |= {name for k in spec.infrastructure for name in (k.lower(), pluralise(k.lower()))}
+    taken = derive.kubectl_names(spec)
+    taken.update(*(other.short_names or () for other in spec.infrastructure.values()))
     return (DnsLabel(derived),) if derived and derived not in taken else ()
 
 

@@ -33,7 +33,7 @@ class Form:
         if len(text) <= self.limit and re.fullmatch(self.pattern, text):
             return text
         long = f" (at most {self.limit} characters)" if len(text) > self.limit else ""
-        message = f"{shown(text)} is not {self.what}{long}".replace("{", "{{").replace("}", "}}")
+        message = f"{shown(text)} is not {self.what}{long}"
         raise PydanticCustomError(self.id, "{message}", {"message": message, "hint": self.hint})
 
     def __get_pydantic_core_schema__(
@@ -183,7 +183,13 @@ Requirement = Annotated[
 ]
 Line = Annotated[
     str,
-    Form("spec-not-a-line", "one line of text", r"\S|\S[^\n]*\S", 200, "at most 200 characters"),
+    Form(
+        "spec-not-a-line",
+        "one line of text without blanks around it",
+        r"\S|\S[^\n]*\S",
+        200,
+        "at most 200 characters",
+    ),
 ]
 Text = Annotated[
     str,

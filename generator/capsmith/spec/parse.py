@@ -34,7 +34,7 @@ def parse(text: str, file: str) -> Parsed:
     try:
         spec = ProviderSpec.model_validate(document.data)
     except ValidationError as error:
-        found = [translate(part, document) for part in error.errors(include_url=False)]
-        return Parsed(document, None, ordered(found))
+        found = (translate(part, document) for part in error.errors(include_url=False))
+        return Parsed(document, None, ordered([finding for finding in found if finding]))
     findings = ordered(check_structure(spec, document))
     return Parsed(document, None if has_errors(findings) else spec, findings)

@@ -47,13 +47,13 @@ _NOT_STRUCTURAL = {
 }
 
 
-def translate(error: ErrorDetails, document: Document) -> Finding:
-    """One error of pydantic as a finding."""
+def translate(error: ErrorDetails, document: Document) -> Finding | None:
+    """One error of pydantic as a finding; None for one that only follows from others."""
     is_key = error["loc"][-1:] == ("[key]",)
     path: Path = tuple(part for part in error["loc"] if part not in _TAGS)
     where = document.key(path) if is_key else document.value(path)
     kind = error["type"]
-    if kind == "extra_forbidden":
+    if kind == "extra_forbidden" or (is_key and kind == "literal_error"):
         return _unknown(path, document)
     if kind == "missing":
         return _missing(path, document)
@@ -64,10 +64,13 @@ def translate(error: ErrorDetails, document: Document) -> Finding:
     if kind == "literal_error":
         return _not_one_of(path, error, where)
     if kind in ("too_short", "string_too_short"):
+        if error["input"]:  # what is left after the items that have findings of their own
+            return None
         return Finding("spec-empty", f"{_name(path)} is empty", where, hint="add an entry")
     context: Mapping[str, Any] = error.get("ctx") or {}
     if "hint" in context:
-        return Finding(kind, f"{_name(path)}: {error['msg']}", where, hint=context["hint"])
+        subject = "" if is_key else f"{_name(path)}: "
+        return Finding(kind, subject + error["msg"], where, hint=context["hint"])
     message = error["msg"].removeprefix("Input ").removeprefix("String ")
     return Finding(
         "spec-out-of-range", f"{_name(path)} {message}", where, hint="see `capsmith schema`"
@@ -107,9 +110,10 @@ def _wrong_type(path: Path, must: str, document: Document) -> Finding:
         hint = f"write [{raw or value}]" if len(value) <= 60 else "write it in brackets"
     elif value is None:
         hint = "give it a value, or leave the key out"
+    fraction = isinstance(value, float) and "whole number" in must
     return Finding(
         "spec-wrong-type",
-        f"{_name(path)} {must}, not {_what(value)}",
+        f"{_name(path)} {must}, not {value if fraction else _what(value)}",
         document.value(path),
         hint=hint,
     )
@@ -119,15 +123,20 @@ def _not_one_of(path: Path, error: ErrorDetails, where: Location) -> Finding:
     expected = (error.get("ctx") or {}).get("expected", "")
     allowed = [word.strip("' ") for word in expected.replace(" or ", ", ").split(", ")]
     value = error["input"]
-    given = value if isinstance(value, str) else _what(value)
-    message = f"{_name(path)} cannot be {shown(given) if isinstance(value, str) else given}"
-    hint = did_you_mean(given, allowed)
-    if hint.startswith("known"):
+    scalar = isinstance(value, str | int | float)
+    given = str(value) if scalar else _what(value)
+    message = f"{_name(path)} cannot be {shown(given) if scalar else given}"
+    hint = did_you_mean(given, allowed) if isinstance(value, str) else "known"
+    if given in allowed:
+        message, hint = f"{_name(path)} must not be {_what(value)}", "leave the quotes out"
+    elif hint.startswith("known"):
         hint = f"it can be {listed(allowed).replace(' and ', ' or ')}"
     return Finding("spec-not-one-of", message, where, hint=hint)
 
 
 def _known_keys(path: Path) -> set[str]:
+    if path in (("groups",), ("namespaces",)):
+        return {"infrastructure"}
     part = _part(path)
     return {field.alias or name for name, field in part.model_fields.items()}
 

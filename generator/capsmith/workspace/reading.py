@@ -45,33 +45,37 @@ def read_document(path: Path, limit: int = MAX_BYTES) -> str:
 
 
 def _bytes(path: Path, limit: int) -> bytes:
-    if path.is_symlink():
-        raise UnreadableInput(
-            "input-symlink",
-            "a symbolic link",
-            file=str(path),
-            hint="give the path of the file itself",
-        )
     try:
+        if path.is_symlink():
+            raise UnreadableInput(
+                "input-symlink",
+                "a symbolic link",
+                file=str(path),
+                hint="give the path of the file itself",
+            )
         descriptor = os.open(path, _NOTHING_SPECIAL)
     except FileNotFoundError as error:
         hint = "check the path; `capsmith new` writes a first provider.yaml"
         raise UnreadableInput("input-missing", "no such file", file=str(path), hint=hint) from error
     except (OSError, ValueError) as error:
         raise _unreadable(path, error) from error
-    with open(descriptor, "rb") as file:  # noqa: PTH123 - a descriptor has no path to follow
-        status = os.fstat(file.fileno())
-        if not stat.S_ISREG(status.st_mode):
-            what = "a directory" if stat.S_ISDIR(status.st_mode) else "no regular file"
-            raise UnreadableInput(
-                "input-not-a-file", what, file=str(path), hint="give the path of a YAML file"
-            )
-        if status.st_size > limit:
-            raise _too_large(path, limit)
-        try:
+    try:
+        _check_kind(path, os.fstat(descriptor), limit)
+        with os.fdopen(descriptor, "rb", closefd=False) as file:
             return file.read(limit + 1)
-        except OSError as error:
-            raise _unreadable(path, error) from error
+    except OSError as error:
+        raise _unreadable(path, error) from error
+    finally:
+        os.close(descriptor)
+
+
+def _check_kind(path: Path, status: os.stat_result, limit: int) -> None:
+    if not stat.S_ISREG(status.st_mode):
+        what = "a directory" if stat.S_ISDIR(status.st_mode) else "no regular file"
+        hint = "give the path of a YAML file"
+        raise UnreadableInput("input-not-a-file", what, file=str(path), hint=hint)
+    if status.st_size > limit:
+        raise _too_large(path, limit)
 
 
 def _too_large(path: Path, limit: int) -> UnreadableInput:

@@ -37,7 +37,8 @@ def check_kinds(spec: ProviderSpec, contracts: Mapping[str, Contract], top: Plac
     _short_names(spec, place)
     for kind, path in named_kinds(spec):
         _name(kind, spec, top.at(*path))
-    known = list(contracts.values())
+    served_first = sorted(contracts, key=lambda version: (version not in spec.contracts, version))
+    known = [contracts[version] for version in served_first]
     for kind, described in spec.infrastructure.items():
         here = place.at(kind)
         _features(described, known, here)
@@ -114,9 +115,7 @@ def _clashes(spec: ProviderSpec, top: Place) -> None:
 
 
 def _short_names(spec: ProviderSpec, place: Place) -> None:
-    taken = {
-        name for kind in spec.infrastructure for name in (kind.lower(), pluralise(kind.lower()))
-    }
+    taken = derive.kubectl_names(spec)
     for kind, described in spec.infrastructure.items():
         for index, name in enumerate(described.short_names or ()):
             here = place.at(kind, "shortNames", index)

@@ -1,0 +1,33 @@
+"""The cases, and how one is judged."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+from capsmith import resources
+from capsmith.contract.load import known_versions, load_contract
+from capsmith.findings import Finding
+from capsmith.provider.resolve import resolve
+from capsmith.spec.parse import parse
+
+FOLDER = Path(__file__).parent
+EXAMPLES = FOLDER.parents[1] / "examples"
+CONTRACTS = {version: load_contract(version, resources.schemas()) for version in known_versions()}
+
+
+def cases() -> list[str]:
+    """Names of the folders."""
+    return sorted(folder.parent.name for folder in FOLDER.glob("*/provider.yaml"))
+
+
+def judge(text: str, file: str = "provider.yaml") -> tuple[Finding, ...]:
+    """Everything that is said about a description."""
+    parsed = parse(text, file)
+    if parsed.spec is None or parsed.document is None:
+        return parsed.findings
+    return parsed.findings + resolve(parsed.spec, parsed.document, CONTRACTS).findings
+
+
+def text_of(findings: tuple[Finding, ...]) -> str:
+    """One line a finding: ``file:line:col: severity id: message``."""
+    return "".join(f"{f.location}: {f.severity} {f.id}: {f.message}\n" for f in findings)

@@ -1,0 +1,56 @@
+"""The JSON Schema: what is committed is what the model says, and an example shows all of it."""
+
+from __future__ import annotations
+
+import json
+import re
+from typing import Any
+
+import yaml
+
+from capsmith import resources
+from capsmith.spec.jsonschema import provider_schema, provider_schema_text
+from tests.invalid.cases import EXAMPLES
+
+
+def test_the_committed_schema_is_the_generated_one() -> None:
+    assert resources.schema_text("provider.schema.json") == provider_schema_text()
+
+
+def test_every_key_is_described() -> None:
+    schema = provider_schema()
+    for part in (schema, *schema["$defs"].values()):
+        assert part["additionalProperties"] is False
+        assert part["description"].endswith(".")
+        for name, key in part["properties"].items():
+            assert key["description"], name
+    assert json.loads(provider_schema_text()) == schema
+
+
+def test_patterns_are_anchored_and_read_by_javascript() -> None:
+    found = re.findall(r'"pattern": "(.*)"', provider_schema_text())
+    assert found
+    for pattern in found:
+        assert pattern.startswith("^(")
+        assert pattern.endswith(")$")
+        assert "(?P" not in pattern
+        assert "(?s" not in pattern
+
+
+def test_one_example_has_every_key() -> None:
+    text = (EXAMPLES / "everything" / "provider.yaml").read_text(encoding="utf-8")
+    used = set(_keys(yaml.safe_load(text)))
+    schema = provider_schema()
+    known = {name for part in (schema, *schema["$defs"].values()) for name in part["properties"]}
+    assert known - used == set()
+
+
+def test_the_common_case_is_short() -> None:
+    text = (EXAMPLES / "acme" / "provider.yaml").read_text(encoding="utf-8")
+    assert len(text.splitlines()) <= 30
+
+
+def _keys(node: Any) -> list[str]:
+    if isinstance(node, dict):
+        return [*node, *(key for value in node.values() for key in _keys(value))]
+    return [key for item in node for key in _keys(item)] if isinstance(node, list) else []

@@ -1,0 +1,40 @@
+"""Patterns: what Go's regexp refuses is refused, and matching takes linear time."""
+
+from __future__ import annotations
+
+import pytest
+
+from capsmith.spec.patterns import matches, refusal
+
+ACCEPTED = r"""
+    ^[a-z]+$ ^(a+)+$ (?P<n>a) (?<n>a) (?i)a (?i:a) (?-i)a (?s). [[:alpha:]] \pL\p{Greek} \x{61}
+    \x61 \d\w\s\b\A\z (a|b)*?c a?? [*+] \*+ a{0} a{2,} a{1000} []a] [^]a] é+ \a\f\t\n\r\v
+    (a{30}){30} [a&&b]
+"""
+REFUSED = r"""
+    (?=a)b (?!a) (?<=a)b (?<!a)b (a)\1 \8 \k<n> \g<n> a++ a** a*?+ a{2}{3} a{1001} a{1,2000}
+    (a{40}){40} ((a{100}){100}){100} (?x)a (?>a) (?#c) \Z \G \u{61} ( ) [ [z-a] [a-\d] * +a a|*
+    x{2,1} \e
+"""
+
+
+@pytest.mark.parametrize("pattern", ACCEPTED.split())
+def test_what_the_api_server_takes(pattern: str) -> None:
+    assert refusal(pattern) == ""
+
+
+@pytest.mark.parametrize("pattern", REFUSED.split())
+def test_what_the_api_server_refuses(pattern: str) -> None:
+    assert refusal(pattern)
+
+
+def test_deep_and_long_patterns_are_judged() -> None:
+    assert refusal("(" * 500 + ")" * 500)
+    assert refusal("a{" + "9" * 900 + "}")
+
+
+def test_matching_is_unanchored_and_linear() -> None:
+    assert matches("b+", "abba")
+    assert not matches("^b+$", "abba")
+    assert not matches("^(a+)+$", "a" * 5000 + "b")
+    assert matches("(", "anything")

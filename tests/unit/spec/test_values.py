@@ -1,0 +1,76 @@
+"""Values against schemas, as the API server would judge a default."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+from capsmith.spec.values import mismatches
+
+MAP = {
+    "type": "array",
+    "x-kubernetes-list-type": "map",
+    "x-kubernetes-list-map-keys": ["name"],
+    "items": {"type": "object", "properties": {"name": {"type": "string"}}},
+}
+
+
+@pytest.mark.parametrize(
+    ("value", "schema"),
+    [
+        ("x", {"type": "string"}),
+        (None, {"type": "string", "nullable": True}),
+        (1, {"x-kubernetes-int-or-string": True}),
+        ("80%", {"x-kubernetes-int-or-string": True}),
+        (3, {"type": "number", "minimum": 3}),
+        (3.5, {"type": "number", "exclusiveMinimum": True, "minimum": 3}),
+        (6, {"type": "integer", "multipleOf": 3}),
+        (True, {"type": "boolean", "enum": [True]}),
+        ({"a": 1}, {"type": "object", "additionalProperties": {"type": "integer"}}),
+        ({"a": 1}, {"type": "object", "x-kubernetes-preserve-unknown-fields": True}),
+        ({}, {"type": "object", "required": ["a"], "properties": {"a": {"default": 1}}}),
+        ([{"name": "a"}, {"name": "b"}], MAP),
+    ],
+)
+def test_what_fits(value: Any, schema: dict[str, Any]) -> None:
+    assert list(mismatches(value, schema)) == []
+
+
+@pytest.mark.parametrize(
+    ("value", "schema", "path", "why"),
+    [
+        (1, {"type": "string"}, (), "a text is expected"),
+        (True, {"type": "integer"}, (), "an integer is expected"),
+        (True, {"type": "number"}, (), "a number is expected"),
+        (1.5, {"type": "integer"}, (), "an integer is expected"),
+        ("x", {"type": "array"}, (), "a list is expected"),
+        ("x", {"type": "object"}, (), "an object is expected"),
+        ("x", {"type": "boolean"}, (), "a boolean is expected"),
+        (None, {"type": "string"}, (), "nullable is not set"),
+        (1.5, {"x-kubernetes-int-or-string": True}, (), "an integer or a text"),
+        (True, {"x-kubernetes-int-or-string": True}, (), "an integer or a text"),
+        (1, {"type": "integer", "enum": [True]}, (), "not one of the enum"),
+        ("ab", {"type": "string", "minLength": 3}, (), "shorter than minLength 3"),
+        ("ab", {"type": "string", "maxLength": 1}, (), "longer than maxLength 1"),
+        ("ab", {"type": "string", "pattern": "^b"}, (), "does not match the pattern"),
+        (3, {"type": "number", "exclusiveMinimum": True, "minimum": 3}, (), "below the minimum"),
+        (3, {"type": "number", "exclusiveMaximum": True, "maximum": 3}, (), "above the maximum"),
+        (7, {"type": "integer", "multipleOf": 3}, (), "no multiple of 3"),
+        (2**31, {"type": "integer", "format": "int32"}, (), "32 bits"),
+        ([], {"type": "array", "minItems": 1}, (), "fewer than minItems 1"),
+        ([1, 2], {"type": "array", "maxItems": 1}, (), "more than maxItems 1"),
+        ([1, "x"], {"type": "array", "items": {"type": "integer"}}, (1,), "an integer"),
+        ([1, 1], {"type": "array", "x-kubernetes-list-type": "set"}, (), "an item once"),
+        ([{"name": "a"}, {"name": "a"}], MAP, (), "the same `name`"),
+        ({"b": 1}, {"type": "object", "properties": {}}, ("b",), "not declared"),
+        ({}, {"type": "object", "required": ["a"]}, (), "the required `a` is missing"),
+        ({}, {"type": "object", "minProperties": 1}, (), "fewer than minProperties 1"),
+    ],
+)
+def test_what_does_not_fit(
+    value: Any, schema: dict[str, Any], path: tuple[str | int, ...], why: str
+) -> None:
+    ((where, reason),) = mismatches(value, schema)
+    assert where == path
+    assert why in reason

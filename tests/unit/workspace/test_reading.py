@@ -1,0 +1,86 @@
+"""Reading one input file, whatever it is."""
+
+from __future__ import annotations
+
+import os
+from pathlib import Path
+
+import pytest
+
+from capsmith.errors import UnreadableInput
+from capsmith.workspace.reading import MAX_BYTES, read_document
+
+
+def refused(path: Path) -> str:
+    with pytest.raises(UnreadableInput) as caught:
+        read_document(path)
+    assert caught.value.exit_code == 2
+    assert caught.value.finding.location.file == str(path)
+    assert caught.value.finding.hint
+    return caught.value.finding.id
+
+
+def test_text_is_read_without_its_byte_order_mark(tmp_path: Path) -> None:
+    path = tmp_path / "provider.yaml"
+    path.write_bytes("\ufeffname: é\n".encode())
+    assert read_document(path) == "name: é\n"
+
+
+def test_what_is_not_there(tmp_path: Path) -> None:
+    assert refused(tmp_path / "provider.yaml") == "input-missing"
+    assert refused(tmp_path / "missing" / "provider.yaml") == "input-missing"
+    assert refused(tmp_path / ("x" * 5000)) == "input-unreadable"
+    assert refused(Path("a\0b")) == "input-unreadable"
+
+
+def test_a_symlink_is_not_followed(tmp_path: Path) -> None:
+    (tmp_path / "secret").write_text("password", encoding="utf-8")
+    (tmp_path / "provider.yaml").symlink_to(tmp_path / "secret")
+    (tmp_path / "broken").symlink_to(tmp_path / "nothing")
+    assert refused(tmp_path / "provider.yaml") == "input-symlink"
+    assert refused(tmp_path / "broken") == "input-symlink"
+
+
+def test_what_is_no_file(tmp_path: Path) -> None:
+    os.mkfifo(tmp_path / "pipe")
+    assert refused(tmp_path) == "input-not-a-file"
+    assert refused(tmp_path / "pipe") == "input-not-a-file"
+    assert refused(Path("/dev/zero")) == "input-not-a-file"
+
+
+def test_a_huge_file_is_not_read(tmp_path: Path) -> None:
+    path = tmp_path / "provider.yaml"
+    with path.open("wb") as file:
+        file.truncate(1 << 40)
+    assert refused(path) == "input-too-large"
+    path.write_bytes(b"#" * MAX_BYTES)
+    assert len(read_document(path)) == MAX_BYTES
+    path.write_bytes(b"#" * (MAX_BYTES + 1))
+    assert refused(path) == "input-too-large"
+
+
+@pytest.mark.parametrize(
+    ("data", "line"),
+    [
+        ("name: é".encode("latin-1"), 1),
+        ("a: 1\n".encode("utf-16"), 1),
+        (b"a: 1\nb: \xed\xa0\x80\n", 2),
+        (b"\x7fELF\n\x00\x00", 2),
+    ],
+    ids=["latin-1", "utf-16", "surrogate", "binary"],
+)
+def test_what_is_no_text(tmp_path: Path, data: bytes, line: int) -> None:
+    path = tmp_path / "provider.yaml"
+    path.write_bytes(data)
+    assert refused(path) == "input-not-text"
+    with pytest.raises(UnreadableInput) as caught:
+        read_document(path)
+    assert caught.value.finding.location.line == line
+
+
+@pytest.mark.skipif(os.geteuid() == 0, reason="root reads everything")
+def test_a_file_of_somebody_else(tmp_path: Path) -> None:
+    path = tmp_path / "provider.yaml"
+    path.write_text("a: 1", encoding="utf-8")
+    path.chmod(0)
+    assert refused(path) == "input-unreadable"
