@@ -14,9 +14,12 @@ from capsmith.errors import UnreadableInput
 from capsmith.workspace.reading import read_document
 from tests.invalid.cases import EXAMPLES, judge, text_of
 
-TEXTS = [path.read_text(encoding="utf-8") for path in sorted(EXAMPLES.glob("*/provider.yaml"))]
-BITS = r"""{ } [ ] : - ? &a *a !x | > % --- ... ' " # << ~ no 1.10 .inf \ é capsmith: infrastructure:
-    spec: default: pattern: ( ${X} array"""
+FILES = sorted(EXAMPLES.glob("*/provider.yaml"))
+TEXTS = [path.read_text(encoding="utf-8") for path in FILES]
+BITS = r"""
+    { } [ ] : - ? &a *a !x | > % --- ... ' " # << ~ no 1.10 .inf \ é capsmith:
+    infrastructure: spec: default: pattern: ( ${X} array
+"""
 PIECES = st.sampled_from(
     [*BITS.split(), " ", "\n", "\n  ", "\t", "\x00", "\x85", "\ud800", ": ", "- "]
 )
