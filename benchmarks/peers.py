@@ -1,129 +1,112 @@
 """The blueprints as templates of cookiecutter and of copier, for one provider.
 
-The peers get the lighter job: loops are unrolled, conditions decided and filters applied
-beforehand, so that what is left is the same text with the same number of printed expressions,
-whose values they read from their context.  Files without an expression are only copied.
+The blueprints stay as they are, with all their expressions; the peers get the same filters and the
+same context objects (:mod:`benchmarks.extension`).  What capsmith does and they cannot is done for
+them beforehand: which files there are, what they are called, and what each of them sees.  Files
+without an expression are marked to be copied.
 """
 
 from __future__ import annotations
 
 import json
-from collections.abc import Callable, Iterator, Mapping
+import pickle
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
 import yaml
 
+from benchmarks.extension import Blueprints
 from capsmith import resources
-from capsmith.blueprint.environment import make_environment, refuse_unsafe
 from capsmith.blueprint.manifest import load_manifest
 from capsmith.blueprint.plan import plan
 from capsmith.blueprint.render import is_static
+from capsmith.contract.load import Lazy
 from capsmith.provider.model import Provider
-from capsmith.safetext import SafeText
+from capsmith.workspace.blueprints import read_blueprints
 
-_OPEN, _CLOSE = "\x02", "\x03"
+_EXTENSION = f"{Blueprints.__module__}.{Blueprints.__qualname__}"
+_BLOCKS = {"trim_blocks": True, "lstrip_blocks": True}
+BLACK = "black --quiet --line-length 100 --target-version py311 ."
 
 
-@dataclass(frozen=True)
-class Piece:
-    """Text of a blueprint, or a value that one of its expressions printed."""
+class _Pickler(pickle.Pickler):
+    """Leaves out the texts of the contract's rules, which no blueprint asks for."""
 
-    text: str
-    printed: bool
+    def reducer_override(self, obj: Any) -> Any:
+        return (dict, ()) if isinstance(obj, Lazy) else NotImplemented
 
 
 @dataclass(frozen=True)
 class Template:
     path: str
-    pieces: tuple[Piece, ...]
-
-    @property
-    def static(self) -> bool:
-        return not any(piece.printed for piece in self.pieces)
+    text: str
+    static: bool
 
 
-def templates(provider: Provider) -> tuple[Template, ...]:
-    """Every file of the provider's repository, as pieces, before formatting."""
-    sources = resources.blueprint_texts()
-    environment = make_environment(sources, None, "")
-    environment.finalize = lambda value: SafeText(f"{_OPEN}{refuse_unsafe(value)}{_CLOSE}")
-    made = []
+@dataclass(frozen=True)
+class Tree:
+    """All files of the provider's repository, and the partials that they include."""
+
+    files: tuple[Template, ...]
+    partials: dict[str, str]
+
+
+def make_tree(provider: Provider, contexts: Path) -> Tree:
+    """The templates; what they see is written to ``contexts``."""
+    sources = read_blueprints(resources.blueprints())
+    seen, files = {}, []
     for file in plan(load_manifest(sources["manifest.yaml"], "manifest.yaml"), provider):
-        name = f"project/{file.entry.source}"
-        if is_static(sources[name]):
-            made.append(Template(file.path, (Piece(sources[name], False),)))
-        else:
-            text = environment.get_template(name).render(file.context)
-            made.append(Template(file.path, tuple(_pieces(text))))
-    return tuple(made)
+        text = sources[f"project/{file.entry.source}"]
+        static = is_static(text)
+        if not static:
+            seen[str(file.path)] = dict(file.context)
+            text = _names(str(file.path), list(file.context)) + text
+        files.append(Template(str(file.path), text, static))
+    with contexts.open("wb") as file:
+        _Pickler(file).dump(seen)
+    partials = {path: text for path, text in sources.items() if path.startswith("macros/")}
+    return Tree(tuple(files), partials)
 
 
-def _pieces(text: str) -> Iterator[Piece]:
-    """Split at the marks; a value that a macro put together of values counts once."""
-    depth, current = 0, ""
-    for character in text:
-        if character == _OPEN:
-            if depth == 0 and current:
-                yield Piece(current, False)
-                current = ""
-            depth += 1
-        elif character == _CLOSE:
-            depth -= 1
-            if depth == 0:
-                yield Piece(current, True)
-                current = ""
-        else:
-            current += character
-    if current:
-        yield Piece(current, False)
+def _names(path: str, names: list[str]) -> str:
+    return "".join(f"{{% set {name} = contexts[{path!r}][{name!r}] %}}" for name in names)
 
 
-def write_cookiecutter(made: tuple[Template, ...], folder: Path) -> None:
+def write_cookiecutter(tree: Tree, folder: Path, *, formatted: bool) -> None:
     """A cookiecutter template; run it with ``--no-input``."""
-    values: dict[str, str] = {}
-    root = folder / "{{cookiecutter.name}}"
-    for template in made:
+    for template in tree.files:
         # Braces in a path would be an expression of cookiecutter's.
         assert "{" not in template.path
-        _write(root / template.path, _text(template, values, "cookiecutter._values.{}".format))
-    context: Mapping[str, Any] = {
+        _write(folder / "{{cookiecutter.name}}" / template.path, template.text)
+    for path, text in tree.partials.items():
+        _write(folder / "templates" / path, text)
+    context = {
         "name": "repository",
-        # Private, because cookiecutter compiles a template for every public value.
-        "_values": values,
-        "_copy_without_render": [template.path for template in made if template.static],
+        "_extensions": [_EXTENSION],
+        "_jinja2_env_vars": _BLOCKS,
+        "_copy_without_render": [template.path for template in tree.files if template.static],
     }
     _write(folder / "cookiecutter.json", json.dumps(context))
+    if formatted:
+        _write(folder / "hooks" / "post_gen_project.sh", f"#!/bin/sh\nexec {BLACK}\n")
 
 
-def write_copier(made: tuple[Template, ...], folder: Path) -> Path:
-    """A copier template in ``folder/template``; the file to give as ``--data-file``."""
-    values: dict[str, str] = {}
-    for template in made:
+def write_copier(tree: Tree, folder: Path, *, formatted: bool) -> None:
+    """A copier template; run it with ``--trust``."""
+    for template in tree.files:
         suffix = "" if template.static else ".jinja"
-        text = _text(template, values, "values.{}".format)
-        _write(folder / "template" / (template.path + suffix), text)
-    _write(folder / "template" / "copier.yml", "_templates_suffix: .jinja\n")
-    data = folder / "data.yml"
-    _write(data, yaml.dump({"values": values}, Dumper=yaml.CSafeDumper))
-    return data
-
-
-def _text(template: Template, values: dict[str, str], name: Callable[[str], str]) -> str:
-    if template.static:
-        return "".join(piece.text for piece in template.pieces)
-    parts = []
-    for piece in template.pieces:
-        if piece.printed:
-            key = f"v{len(values)}"
-            values[key] = piece.text
-            parts.append("{{ " + name(key) + " }}")
-        elif any(mark in piece.text for mark in ("{{", "{%", "{#")):
-            parts.append("{% raw %}" + piece.text + "{% endraw %}")
-        else:
-            parts.append(piece.text)
-    return "".join(parts)
+        _write(folder / (template.path + suffix), template.text)
+    for path, text in tree.partials.items():
+        _write(folder / path, text)
+    settings = {
+        "_templates_suffix": ".jinja",
+        "_exclude": ["copier.yml", "macros"],
+        "_envops": {**_BLOCKS, "keep_trailing_newline": True},
+        "_jinja_extensions": [_EXTENSION],
+        "_tasks": [BLACK] if formatted else [],
+    }
+    _write(folder / "copier.yml", yaml.safe_dump(settings))
 
 
 def _write(path: Path, text: str) -> None:

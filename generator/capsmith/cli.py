@@ -7,6 +7,7 @@ click itself.
 from __future__ import annotations
 
 import functools
+import gc
 import sys
 from collections.abc import Callable
 from pathlib import Path
@@ -35,11 +36,14 @@ def _command(function: Callable[..., int]) -> Callable[..., None]:
         from capsmith.console import Console
         from capsmith.errors import CapsmithError
 
+        gc.disable()  # a run is short and keeps what it makes: collecting is a tenth of its time
         try:
             code = function(*args, **options)
         except CapsmithError as error:
             Console(options.get("format_", "text")).failure(error)
             code = error.exit_code
+        finally:
+            gc.enable()
         sys.exit(code)
 
     return run

@@ -24,6 +24,7 @@ _WORD = re.compile(
 _SOFT_KEYWORDS = frozenset({"match", "case", "type", "_"})
 
 
+@cache
 def pluralise(word: str) -> str:
     """The plural of a lower-case kind, as Cluster API core computes it (CRD-02).
 
