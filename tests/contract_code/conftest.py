@@ -1,0 +1,34 @@
+"""Makes the static blueprints below ``_generated`` importable, as ``capsmith_generated``."""
+
+from __future__ import annotations
+
+import atexit
+import shutil
+import sys
+import tempfile
+from pathlib import Path
+
+PACKAGE = "capsmith_generated"
+BLUEPRINTS = Path(__file__).parents[2] / "blueprints/project/src/__package__/_generated"
+PARTS = ("contract", "api", "controllers", "runtime")
+
+
+def _assemble(folder: Path) -> None:
+    package = folder / PACKAGE
+    for part in ("", *PARTS):
+        (package / part).mkdir(exist_ok=True)
+        for source in (BLUEPRINTS / part).glob("*.py.jinja"):
+            text = source.read_text()
+            if "{{" not in text and "{%" not in text:
+                (package / part / source.name.removesuffix(".jinja")).write_text(text)
+
+
+def _importable() -> None:
+    folder = Path(tempfile.mkdtemp(prefix="capsmith-generated-"))
+    atexit.register(shutil.rmtree, folder, ignore_errors=True)
+    _assemble(folder)
+    sys.path.insert(0, str(folder))
+
+
+# Test modules import the package at their top, so it has to be there before they are read.
+_importable()
