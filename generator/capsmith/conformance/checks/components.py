@@ -34,10 +34,8 @@ def components_name(context: Context, params: Prefixes) -> Iterator[Problem]:
         if name in seen or name in {f"{prefix}components.yaml" for prefix in params.prefixes}:
             continue
         seen.add(name)
-        known = ", ".join(params.prefixes)
-        yield Problem(
-            manifest, f"the file is called {name}; expected <type>components.yaml: {known}"
-        )
+        known = ", ".join(f"{prefix}components.yaml" for prefix in params.prefixes)
+        yield Problem(manifest, f"the file is called {name}; expected one of {known}")
 
 
 @check("namespace-count")
@@ -100,7 +98,9 @@ def provider_label_value(context: Context, params: LabelValue) -> Iterator[Probl
             told.add(str(value))
             known = ", ".join(params.prefixes)
             yield Problem(
-                manifest, f"{manifest}: label {params.label} is {value!r}; expected {known}<name>"
+                manifest,
+                f"{manifest}: label {params.label} is {value!r}; expected a name in lower case "
+                f"after one of {known}",
             )
 
 

@@ -64,7 +64,7 @@ def class_plain(context: Context) -> Iterator[Problem]:
     owners: dict[tuple[str, str], str] = {}
     for file, found in _by_file(context, Artefact.CLUSTER_CLASS).items():
         for variable in scan(found[0].text):
-            yield Problem(found[0], f"variable {variable.text}", variable.line)
+            yield Problem(found[0], f"variable {variable.text} in a ClusterClass", variable.line)
         for manifest in found:
             if text_of(manifest.document, "metadata", "namespace"):
                 yield Problem(manifest, f"{manifest} has a namespace")

@@ -10,6 +10,11 @@ from capsmith.conformance.checks.registry import Context, Problem, check
 from capsmith.conformance.manifests import Manifest
 from capsmith.conformance.variables import Trouble, Variable, scan
 
+_MEANING = {
+    Trouble.SYNTAX: "cannot be read",
+    Trouble.NESTED: "has a variable in its default, and becomes empty",
+    Trouble.EMPTY: "has no default, and has to be set",
+}
 _ALWAYS = (Artefact.COMPONENTS, Artefact.CLUSTER_TEMPLATE)
 
 
@@ -26,7 +31,7 @@ def variable_trouble(context: Context, params: Kind) -> Iterator[Problem]:
     wanted = Trouble(params.trouble)
     for manifest, variable in _variables(context, (*_ALWAYS, Artefact.SOURCE)):
         if variable.trouble is wanted and not variable.commented:
-            yield Problem(manifest, f"variable {variable.text}", variable.line)
+            yield Problem(manifest, f"variable {variable.text} {_MEANING[wanted]}", variable.line)
 
 
 @check("variable-commented")

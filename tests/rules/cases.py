@@ -1,0 +1,80 @@
+"""Cases are folders: ``<rule>/[<variant>/]{good,bad}/*.yaml`` and ``findings.txt``.
+
+A variant called like a contract version is judged by that version, the others by the newest one
+in which the rule holds.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from functools import cache
+from pathlib import Path
+
+from capsmith import resources
+from capsmith.conformance.evaluate import evaluate_manifests
+from capsmith.conformance.manifests import Manifest, parse_manifests
+from capsmith.contract.load import known_versions, load_contract, load_rules
+from capsmith.contract.model import Contract, Rule
+from capsmith.findings import Finding
+
+ROOT = Path(__file__).parent
+
+
+@dataclass(frozen=True)
+class Case:
+    """One folder."""
+
+    folder: Path
+
+    @property
+    def name(self) -> str:
+        return self.folder.relative_to(ROOT).as_posix()
+
+    @property
+    def rule(self) -> Rule:
+        return rules()[self.folder.relative_to(ROOT).parts[0]]
+
+    @property
+    def contract(self) -> Contract:
+        variant = self.folder.name
+        return contract(variant if variant in known_versions() else self.rule.contracts[-1])
+
+    @property
+    def expected(self) -> str:
+        return (self.folder / "findings.txt").read_text()
+
+    def findings(self, side: str) -> list[Finding]:
+        """The findings of the case's own rule on one side."""
+        found = evaluate_manifests(read(self.folder / side), self.contract)
+        return [finding for finding in found if finding.id == self.rule.id]
+
+    def actual(self) -> str:
+        """What findings.txt has to say."""
+        return "".join(
+            f"{f.location.file}:{f.location.line} {f.severity} {f.id} {f.message}\n"
+            for f in self.findings("bad")
+        )
+
+
+def cases() -> list[Case]:
+    return [Case(folder.parent) for folder in sorted(ROOT.rglob("bad"))]
+
+
+def read(folder: Path) -> list[Manifest]:
+    manifests: list[Manifest] = []
+    for file in sorted(folder.rglob("*.yaml")):
+        parsed, findings = parse_manifests(file.read_text(), file.relative_to(folder).as_posix())
+        assert findings == ()
+        manifests.extend(parsed)
+    assert manifests
+    return manifests
+
+
+@cache
+def rules() -> dict[str, Rule]:
+    return load_rules(resources.schemas())
+
+
+@cache
+def contract(version: str) -> Contract:
+    return load_contract(version, resources.schemas())
