@@ -23,7 +23,7 @@ from capsmith.blueprint.plan import plan
 from capsmith.blueprint.render import is_static
 from capsmith.contract.load import Lazy
 from capsmith.provider.model import Provider
-from capsmith.workspace.blueprints import read_blueprints
+from capsmith.workspace.texts import read_texts
 
 _EXTENSION = f"{Blueprints.__module__}.{Blueprints.__qualname__}"
 _BLOCKS = {"trim_blocks": True, "lstrip_blocks": True}
@@ -54,7 +54,7 @@ class Tree:
 
 def make_tree(provider: Provider, contexts: Path) -> Tree:
     """The templates; what they see is written to ``contexts``."""
-    sources = read_blueprints(resources.blueprints())
+    sources = read_texts(resources.blueprints())
     seen, files = {}, []
     for file in plan(load_manifest(sources["manifest.yaml"], "manifest.yaml"), provider):
         text = sources[f"project/{file.entry.source}"]

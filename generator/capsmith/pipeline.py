@@ -22,7 +22,7 @@ from capsmith.report import FileOutcome, Outcome, Report
 from capsmith.safetext import RelativePath
 from capsmith.spec.parse import parse
 from capsmith.tree import FileTree, GeneratedFile, Owner, digest
-from capsmith.workspace.blueprints import read_blueprints
+from capsmith.workspace.texts import read_texts
 from capsmith.workspace.cache import FolderCache
 from capsmith.workspace.reading import read_document
 from capsmith.workspace.repository import Change, Repository
@@ -72,11 +72,42 @@ def build(provider: Provider) -> FileTree:
 
     Raises BlueprintError for a broken blueprint.
     """
-    sources = read_blueprints(resources.blueprints())
+    sources = read_texts(resources.blueprints())
     entries = load_manifest(sources["manifest.yaml"], "blueprints/manifest.yaml")
     tree = render(plan(entries, provider), sources, FolderCache.of_user(), __version__)
     schema = GeneratedFile(SCHEMA_PATH, schema_text(), Owner.GENERATED)
     return FileTree.of([*tree, schema])
+
+
+def conformance(tree: FileTree, provider: Provider) -> tuple[Finding, ...]:
+    """What the rendered manifests break in the contract: the proof that generation was right."""
+    files = [file for file in tree if file.path.endswith(".yaml") and file.path[0] != "."]
+    cache = FolderCache.of_user()
+    said = "".join(file.path + file.digest for file in files)
+    key = f"conforms-{__version__}-{provider.contracts[0].version}-{_rules_digest()}-{digest(said)}"
+    if cache is not None and cache.get(key) is not None:
+        return ()
+    findings = _evaluated(files, provider)
+    if cache is not None and not findings:
+        cache.put(key, b"")
+    return findings
+
+
+def _evaluated(files: list[GeneratedFile], provider: Provider) -> tuple[Finding, ...]:
+    # Imported when needed: a tree that was seen before does without.
+    from capsmith.conformance.evaluate import evaluate_manifests
+    from capsmith.conformance.manifests import parse_manifests
+
+    parsed = [parse_manifests(file.text, file.path) for file in files]
+    manifests = [manifest for found, _ in parsed for manifest in found]
+    roles = {str(resource.crd_name): resource.role.value for resource in provider.resources}
+    syntax = [finding for _, found in parsed for finding in found]
+    return ordered([*syntax, *evaluate_manifests(manifests, provider.contracts[0], roles)])
+
+
+def _rules_digest() -> str:
+    rules = read_texts(resources.schemas() / "contracts")
+    return digest("".join(path + text for path, text in rules.items()))
 
 
 def generate(path: Path, folder: Path) -> Report:
@@ -123,6 +154,9 @@ def _bring_in_line(
     if lock is None:
         _refuse_foreign(repository, welcome)
     tree = build(loaded.provider)
+    broken = conformance(tree, loaded.provider)
+    if has_errors(broken):
+        return Report(findings=ordered(loaded.findings + broken))
     paths = {*tree.files, *(lock.files if lock is not None else ())}
     decisions = reconcile(tree, repository.read_all(paths), lock)
     outcomes = tuple(FileOutcome(d.path, d.outcome) for d in decisions)

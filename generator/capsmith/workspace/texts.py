@@ -1,4 +1,4 @@
-"""Reading the blueprints, all at once, as text."""
+"""Reading a folder of capsmith's own data, all at once, as text."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ from collections.abc import Iterator
 from importlib.resources.abc import Traversable
 
 
-def read_blueprints(folder: Traversable) -> dict[str, str]:
+def read_texts(folder: Traversable) -> dict[str, str]:
     """Text of every file below ``folder``, by its POSIX path there, sorted."""
     return dict(sorted(_files(folder, "")))
 
