@@ -152,13 +152,14 @@ def explain(rule: str, format_: str) -> int:
     """Explain the contract rule RULE, for example IC-05."""
     from capsmith import pipeline
     from capsmith.console import Console
+    from capsmith.contract.explain import lines
 
     explanation = pipeline.explain(rule)
     console = Console(format_)
     if format_ == "json":
-        console.data(explanation.data)
+        console.data(explanation)
     else:
-        console.text(explanation.text)
+        console.text("\n".join(lines(explanation)))
     return 0
 
 

@@ -1,4 +1,4 @@
-"""validate, generate, explain: pure steps composed, I/O at both ends."""
+"""validate, generate, explain, rules: pure steps composed, I/O at both ends."""
 
 from __future__ import annotations
 
@@ -11,7 +11,8 @@ from capsmith import __version__, resources
 from capsmith.blueprint.manifest import load_manifest
 from capsmith.blueprint.plan import plan
 from capsmith.blueprint.render import render
-from capsmith.contract.load import known_versions, load_contract
+from capsmith.contract import explain as explaining
+from capsmith.contract.load import known_versions, load_contract, load_rules
 from capsmith.errors import Refused
 from capsmith.findings import Finding, Location, has_errors, ordered
 from capsmith.merging.lock import BASE_FOLDER, LOCK_PATH, Lock
@@ -22,10 +23,10 @@ from capsmith.report import FileOutcome, Outcome, Report
 from capsmith.safetext import RelativePath
 from capsmith.spec.parse import parse
 from capsmith.tree import FileTree, GeneratedFile, Owner, digest
-from capsmith.workspace.texts import read_texts
 from capsmith.workspace.cache import FolderCache
 from capsmith.workspace.reading import read_document
 from capsmith.workspace.repository import Change, Repository
+from capsmith.workspace.texts import read_texts
 
 SPEC_NAME = RelativePath("provider.yaml")
 SCHEMA_PATH = RelativePath(".capsmith/provider.schema.json")
@@ -241,3 +242,19 @@ def _add_spec(repository: Repository, change: Change, text: str, lock: Lock | No
 def schema_text() -> str:
     """The JSON Schema of provider.yaml."""
     return (resources.schemas() / "provider.schema.json").read_text(encoding="utf-8")
+
+
+def explain(rule_id: str) -> dict[str, Any]:
+    """Everything there is to know about one contract rule.
+
+    Raises UnreadableInput for an id that is not there, with those that resemble it.
+    """
+    return explaining.explain(load_rules(resources.schemas()), rule_id)
+
+
+def rules(page: str | None, contract: str | None, level: str | None) -> list[dict[str, Any]]:
+    """The contract rules that pass all filters that are given.
+
+    Raises UnreadableInput for a page or contract that no rule is of.
+    """
+    return explaining.listing(load_rules(resources.schemas()), page, contract, level)

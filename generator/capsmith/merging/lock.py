@@ -40,7 +40,7 @@ class Lock:
     @classmethod
     def of(cls, tree: FileTree, generator: str, contracts: tuple[str, ...], spec: str) -> Lock:
         """The lock of a tree that has just been rendered from the spec with digest ``spec``."""
-        files = {file.path: LockedFile(file.owner, file.digest) for file in tree}
+        files = {str(file.path): LockedFile(file.owner, file.digest) for file in tree}
         return cls(generator, contracts, spec, files)
 
     def dump(self) -> str:
