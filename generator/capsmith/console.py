@@ -88,7 +88,8 @@ class Console:
 
 def finding_lines(finding: Finding) -> list[str]:
     """A finding as text: what is wrong, then what to do and where it is written."""
-    lines = [f"{finding.location}: {finding.severity} {finding.id}: {finding.message}"]
+    where = f"{finding.location}: " if finding.location.file else ""
+    lines = [f"{where}{finding.severity} {finding.id}: {finding.message}"]
     if finding.hint:
         lines.append(f"    hint: {finding.hint}")
     if finding.link:

@@ -1,0 +1,157 @@
+"""The command line as people and scripts use it: output, exit codes, and what is on disk."""
+
+from __future__ import annotations
+
+import json
+import os
+from pathlib import Path
+
+import pytest
+from click.testing import CliRunner, Result
+
+from capsmith.cli import main
+
+ROOT = Path(__file__).parents[2]
+ACME = ROOT / "examples/acme/provider.yaml"
+
+
+@pytest.fixture(autouse=True)
+def _in_a_folder_of_its_own(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setenv("CAPSMITH_CACHE", str(tmp_path / "cache"))
+
+
+def run(*arguments: str | Path) -> Result:
+    result = CliRunner().invoke(main, [str(argument) for argument in arguments])
+    assert result.exception is None or isinstance(result.exception, SystemExit)
+    assert "Traceback" not in result.output
+    return result
+
+
+def snapshot(folder: Path) -> dict[str, tuple[int, bytes]]:
+    return {
+        str(path.relative_to(folder)): (path.stat().st_mtime_ns, path.read_bytes())
+        for path in sorted(folder.rglob("*"))
+        if path.is_file()
+    }
+
+
+def test_generate_twice_changes_nothing() -> None:
+    assert run("generate", ACME, "-o", "repo").exit_code == 0
+    before = snapshot(Path("repo"))
+    again = run("generate", ACME, "-o", "repo", "--format", "json")
+    assert again.exit_code == 0
+    assert snapshot(Path("repo")) == before
+    assert {file["outcome"] for file in json.loads(again.output)["files"]} <= {"unchanged", "kept"}
+
+
+def test_the_generated_repository_generates_itself() -> None:
+    run("generate", ACME, "-o", "repo")
+    before = snapshot(Path("repo"))
+    os.chdir("repo")
+    assert run("generate").exit_code == 0
+    os.chdir("..")
+    assert snapshot(Path("repo")) == before
+
+
+def test_a_change_of_the_spec_reaches_generated_files_and_no_author_file() -> None:
+    spec = Path("provider.yaml")
+    spec.write_text(ACME.read_text())
+    run("generate", spec, "-o", "repo")
+    (reconciler,) = Path("repo/src").glob("*/controllers/acme_machine.py")
+    reconciler.write_text("# mine\n")
+    spec.write_text(ACME.read_text().replace("size: string!", "size: string!\n      rack: string"))
+    assert spec.read_text() != ACME.read_text()
+    assert run("generate", spec, "-o", "repo").exit_code == 0
+    (model,) = Path("repo/src").glob("*/_generated/api/acme_machine.py")
+    assert "rack" in model.read_text()
+    assert reconciler.read_text() == "# mine\n"
+    assert Path("repo/provider.yaml").read_text() == spec.read_text()
+
+
+def test_an_edited_generated_file_is_refused_by_name_and_nothing_changes() -> None:
+    run("generate", ACME, "-o", "repo")
+    edited = Path("repo/config/crd/kustomization.yaml")
+    edited.write_text(edited.read_text() + "# edited\n")
+    before = snapshot(Path("repo"))
+    result = run("generate", ACME, "-o", "repo")
+    assert result.exit_code == 1
+    assert "config/crd/kustomization.yaml: error output-edited" in result.output
+    assert snapshot(Path("repo")) == before
+
+
+def test_a_folder_with_other_files_is_refused_and_they_are_named() -> None:
+    Path("repo").mkdir()
+    Path("repo/precious.txt").write_text("mine")
+    result = run("generate", ACME, "-o", "repo")
+    assert result.exit_code == 1
+    assert "output-not-empty" in result.output
+    assert "precious.txt" in result.output
+    assert list(snapshot(Path("repo"))) == ["precious.txt"]
+
+
+def test_another_provider_yaml_in_the_folder_is_not_replaced() -> None:
+    run("generate", ACME, "-o", "repo")
+    own = Path("repo/provider.yaml")
+    own.write_text(own.read_text() + "# mine\n")
+    before = snapshot(Path("repo"))
+    result = run("generate", ACME, "-o", "repo")
+    assert result.exit_code == 1
+    assert "output-other-spec" in result.output
+    assert snapshot(Path("repo")) == before
+
+
+@pytest.mark.parametrize("command", ["validate", "generate"])
+def test_findings_exit_1_and_write_nothing(command: str) -> None:
+    Path("provider.yaml").write_text(ACME.read_text().replace("implements: InfraMachine", "a: b"))
+    before = snapshot(Path())
+    result = run(command)
+    assert result.exit_code == 1
+    assert "provider.yaml:" in result.output
+    assert snapshot(Path()) == before
+
+
+@pytest.mark.parametrize("command", ["validate", "generate"])
+def test_unreadable_input_exits_2_on_standard_error(command: str) -> None:
+    result = run(command, "nowhere.yaml")
+    assert result.exit_code == 2
+    assert "nowhere.yaml: error input-missing" in result.stderr
+    assert result.stdout == ""
+    assert snapshot(Path()) == {}
+
+
+def test_unreadable_input_as_json_is_one_document() -> None:
+    result = run("validate", "nowhere.yaml", "--format", "json")
+    report = json.loads(result.stdout)
+    assert report["exitCode"] == result.exit_code == 2
+    assert [finding["id"] for finding in report["findings"]] == ["input-missing"]
+
+
+def test_usage_exits_2() -> None:
+    assert run("generate", "--nonsense").exit_code == 2
+    assert run("nonsense").exit_code == 2
+
+
+def test_validate_explains_what_follows() -> None:
+    result = run("validate", ACME, "--explain")
+    assert result.exit_code == 0
+    assert json.loads(result.output)["package"] == "cluster_api_provider_acme"
+
+
+def test_schema_is_the_one_for_editors() -> None:
+    result = run("schema")
+    assert result.exit_code == 0
+    assert result.output == (ROOT / "schemas/provider.schema.json").read_text()
+
+
+def test_explain_and_rules_tell_the_same() -> None:
+    rows = json.loads(run("rules", "--page", "infra-machine", "--format", "json").output)
+    (row,) = (row for row in rows if row["id"] == "IM-03")
+    assert json.loads(run("explain", "im-03", "--format", "json").output) == row
+    assert row["statement"] in run("explain", "IM-03").output
+
+
+def test_an_unknown_rule_names_its_neighbours() -> None:
+    result = run("explain", "IM3")
+    assert result.exit_code == 2
+    assert "IM-03" in result.stderr
