@@ -68,7 +68,7 @@ class Console:
                 self._line(line)
         if has_errors(list(findings)):
             count = sum(1 for finding in findings if finding.severity is Severity.ERROR)
-            self._line(f"{count} {'error' if count == 1 else 'errors'}; nothing was written.")
+            self._line(f"{count} {'error' if count == 1 else 'errors'}.")
 
     def _outcomes(self, report: Report) -> None:
         for outcome in Outcome:
