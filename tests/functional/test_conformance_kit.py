@@ -1,0 +1,106 @@
+"""The conformance kit of a generated repository fails when its author breaks the contract."""
+
+from __future__ import annotations
+
+import os
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from tests.golden.cases import EXAMPLES, Case, generated
+
+MACHINE = "controllers/acme_machine.py"
+CLUSTER = "controllers/acme_cluster.py"
+
+BROKEN = {
+    "creates a server at each call": (
+        MACHINE,
+        "server = self._cloud.find_server(machine.external_id)",
+        "server = self._cloud.create_server(str(id(object())), 'x', 'y', None)",
+    ),
+    "creates before it looks, after a crash": (
+        MACHINE,
+        "if server is None:",
+        "if machine.provider_id is None:\n"
+        "            import uuid\n"
+        "            server = self._cloud.create_server(str(uuid.uuid4()), 'x', 'y', None)\n"
+        "        elif server is None:",
+    ),
+    "identifies servers by a uid that a move changes": (
+        MACHINE,
+        "machine.external_id",
+        "machine.machine.uid if hasattr(machine, 'spec') and machine.machine else 'x'",
+    ),
+    "changes the provider id": (
+        MACHINE,
+        "provider_id=server.provider_id",
+        "provider_id=f'{server.provider_id}/{self._cloud._count(server.id)}/{id(machine)}'",
+    ),
+    "gives all machines one provider id": (
+        MACHINE,
+        "provider_id=server.provider_id",
+        "provider_id='acme://one'",
+    ),
+    "forgets to delete the server": (
+        MACHINE,
+        "self._cloud.delete_server(machine.external_id)",
+        "pass",
+    ),
+    "forgets to delete what machines share": (
+        CLUSTER,
+        "self._cloud.delete_cluster(cluster.external_id)",
+        "pass",
+    ),
+    "needs the Machine to delete": (
+        MACHINE,
+        "if self._cloud.find_server(machine.external_id) is not None:",
+        "if machine.machine.name and self._cloud.find_server(machine.external_id) is not None:",
+    ),
+    "answers nothing": (MACHINE, "return InfraMachineState(", "return None and InfraMachineState("),
+    "supplies no endpoint": (
+        CLUSTER,
+        "cluster.control_plane_endpoint or Endpoint(host, port)",
+        "None",
+    ),
+    "raises": (MACHINE, "server = self._cloud", "raise OSError; server = self._cloud"),
+}
+
+
+@pytest.fixture(scope="module")
+def repository(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    folder = tmp_path_factory.mktemp("kit") / "repository"
+    generated(Case("acme", EXAMPLES / "acme" / "provider.yaml"), folder)
+    return folder
+
+
+def _kit(repository: Path) -> subprocess.CompletedProcess[str]:
+    return subprocess.run(
+        [sys.executable, "-m", "pytest", "-x", "-q", "-p", "no:cacheprovider", "tests/generated"],
+        cwd=repository,
+        env={
+            "PATH": os.environ.get("PATH", os.defpath),
+            "PYTHONPATH": "src",
+            "PYTHONDONTWRITEBYTECODE": "1",
+        },
+        capture_output=True,
+        text=True,
+        timeout=300,
+    )
+
+
+@pytest.mark.parametrize("mistake", BROKEN)
+def test_the_kit_sees_that_the_author(repository: Path, mistake: str) -> None:
+    name, right, wrong = BROKEN[mistake]
+    (file,) = repository.glob(f"src/*/{name}")
+    text = file.read_text()
+    assert right in text
+    file.write_text(text.replace(right, wrong))
+    try:
+        done = _kit(repository)
+    finally:
+        file.write_text(text)
+
+    assert done.returncode == 1, done.stdout
+    assert "FAILED tests/generated/test_" in done.stdout
