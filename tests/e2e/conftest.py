@@ -107,6 +107,15 @@ def scenario(request: pytest.FixtureRequest, stack: Stack, site: Site) -> Iterat
     made = Scenario(stack, site.management, name, f"{name}-ns")
     yield made
     _clean_up(made)
+    _check_invariants(stack, site)
+
+
+def _check_invariants(stack: Stack, site: Site) -> None:
+    """What must hold whatever a test did."""
+    created = [event.id for event in stack.cloud.journal() if event.action == "create"]
+    twice = {id for id in created if created.count(id) > 1}
+    assert not twice, f"created more than once: {twice}"
+    assert site.controllers.complaints() == []
 
 
 def _clean_up(scenario: Scenario) -> None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import re
 import sys
 from collections.abc import Callable
 from dataclasses import dataclass, field
@@ -19,6 +20,8 @@ from .repository import Repository, dump, load
 
 VERSION = "v0.1.0"
 COMPONENTS = "infrastructure-components.yaml"
+
+_COMPLAINTS = re.compile(r"\b(403|422) [A-Z]|[Ff]orbidden|Traceback")
 
 Rewrite = Callable[[list[JSON]], list[JSON]]
 
@@ -58,7 +61,8 @@ class ProviderUnderTest:
         shared = {crd["spec"]["names"]["kind"] for crd in self.crds if not _namespaced(crd)}
         samples = sorted((self.repository / "config" / "samples").glob("*.yaml"))
         files = [load(path.read_text()) for path in samples]
-        return [each for file in files if shared & {doc.get("kind") for doc in file} for each in file]
+        wanted = [file for file in files if any(each.get("kind") in shared for each in file)]
+        return [each for file in wanted for each in file]
 
     @property
     def namespace(self) -> str:
@@ -129,6 +133,11 @@ class Controllers:
         self.process = self._make()
         self.process.start()
         self.process.wait_ready(http_ok(f"http://127.0.0.1:{self._port}/readyz"))
+
+    def complaints(self) -> list[str]:
+        """Lines of the log that a provider in order never writes: refusals and bugs."""
+        lines = self.process.log.read_text(errors="replace").splitlines()
+        return [line for line in lines if _COMPLAINTS.search(line)]
 
     def kill(self) -> None:
         self.process.kill()
