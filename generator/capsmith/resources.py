@@ -5,7 +5,6 @@ The only module that knows; everything else is given a folder or a text.
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from functools import cache
 from importlib.resources import files
 from importlib.resources.abc import Traversable
@@ -22,24 +21,6 @@ def blueprints() -> Traversable:
 def schemas() -> Traversable:
     """The folder of the contract data and the JSON Schema of provider.yaml."""
     return _folder("schemas")
-
-
-def schema_text(name: str) -> str:
-    """The text of a file directly in the schemas folder."""
-    return (schemas() / name).read_text(encoding="utf-8")
-
-
-def blueprint_texts() -> dict[str, str]:
-    """Every file of the blueprints folder: POSIX path relative to it -> text, sorted."""
-    return dict(sorted(_texts(blueprints(), "")))
-
-
-def _texts(folder: Traversable, prefix: str) -> Iterator[tuple[str, str]]:
-    for entry in folder.iterdir():
-        if entry.is_dir():
-            yield from _texts(entry, f"{prefix}{entry.name}/")
-        else:
-            yield prefix + entry.name, entry.read_text(encoding="utf-8")
 
 
 @cache

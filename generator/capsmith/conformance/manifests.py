@@ -5,6 +5,7 @@ Broken or hostile text is reported as findings; nothing here reads files.
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from pathlib import PurePosixPath
@@ -19,6 +20,9 @@ MAX_CHARACTERS = 16 * 1024 * 1024
 """Length of a file that is looked at."""
 MAX_NODES = 2_000_000
 """Size of a document with its aliases written out, in YAML nodes."""
+MAX_DEPTH = 200
+"""How deep a document may nest: libyaml's composer recurses, and crashes on what is deeper."""
+_STRUCTURE = re.compile(r"^[ \t?:-]{100}", re.MULTILINE)
 _LOADER: Any = getattr(yaml, "CSafeLoader", yaml.SafeLoader)
 
 
@@ -122,6 +126,8 @@ def at(data: Any, *path: str) -> Any:
 
 
 def _documents(text: str) -> Iterator[tuple[int, Any]]:
+    if _may_be_deep(text):
+        _refuse_depth(text)
     loader = _LOADER(text)
     try:
         while loader.check_node():
@@ -133,6 +139,22 @@ def _documents(text: str) -> Iterator[tuple[int, Any]]:
             yield node.start_mark.line + 1, loader.construct_document(node)
     finally:
         loader.dispose()
+
+
+def _may_be_deep(text: str) -> bool:
+    """A cheap upper bound: depth takes brackets, or columns that hold nothing but structure."""
+    return text.count("[") + text.count("{") > MAX_DEPTH // 2 or bool(_STRUCTURE.search(text))
+
+
+def _refuse_depth(text: str) -> None:
+    depth = 0
+    for event in yaml.parse(text, Loader=_LOADER):
+        if isinstance(event, yaml.CollectionStartEvent):
+            depth += 1
+            if depth > MAX_DEPTH:
+                raise ValueError("it nests too deeply")
+        elif isinstance(event, yaml.CollectionEndEvent):
+            depth -= 1
 
 
 def _weight(node: yaml.Node, known: dict[int, int]) -> int:

@@ -1,0 +1,141 @@
+from __future__ import annotations
+
+from capsmith.conformance.kustomize import build
+from capsmith.conformance.manifests import Manifest, parse_manifests
+
+FILES = {
+    "config/default/kustomization.yaml": """\
+namespace: acme-system
+namePrefix: acme-system-
+labels:
+- includeSelectors: true
+  pairs: {cluster.x-k8s.io/provider: infrastructure-acme}
+images:
+- {name: controller, newName: ghcr.io/acme/controller, newTag: v1}
+resources: [namespace.yaml, ../rbac, ../manager, ../crd]
+patches:
+- path: patch.yaml
+""",
+    "config/default/patch.yaml": "apiVersion: apps/v1\nkind: Deployment\nmetadata: {name: patch}\n",
+    "config/default/namespace.yaml": "apiVersion: v1\nkind: Namespace\nmetadata: {name: system}\n",
+    "config/manager/kustomization.yaml": "resources: [manager.yaml]\n",
+    "config/manager/manager.yaml": """\
+apiVersion: apps/v1
+kind: Deployment
+metadata: {name: manager, namespace: system}
+spec:
+  selector: {matchLabels: {app: manager}}
+  template:
+    metadata: {labels: {app: manager}}
+    spec:
+      serviceAccountName: manager
+      containers: [{name: manager, image: "controller:latest"}]
+""",
+    "config/rbac/kustomization.yaml": "resources: [account.yaml, role.yaml]\n",
+    "config/rbac/account.yaml": """\
+apiVersion: v1
+kind: ServiceAccount
+metadata: {name: manager, namespace: system}
+""",
+    "config/rbac/role.yaml": """\
+apiVersion: rbac.authorization.k8s.io/v1
+kind: ClusterRole
+metadata: {name: role}
+---
+apiVersion: rbac.authorization.k8s.io/v1
+kind: ClusterRoleBinding
+metadata: {name: binding}
+roleRef: {kind: ClusterRole, name: role}
+subjects:
+- {kind: ServiceAccount, name: manager, namespace: system}
+- {kind: ServiceAccount, name: stranger, namespace: other}
+""",
+    "config/crd/kustomization.yaml": """\
+commonLabels: {cluster.x-k8s.io/v1beta2: v1alpha1}
+resources: [bases/crd.yaml]
+""",
+    "config/crd/bases/crd.yaml": """\
+apiVersion: apiextensions.k8s.io/v1
+kind: CustomResourceDefinition
+metadata: {name: acmemachines.example.com}
+spec: {group: example.com}
+""",
+    "elsewhere.yaml": "apiVersion: v1\nkind: ConfigMap\nmetadata: {name: elsewhere}\n",
+}
+
+
+def parsed(files: dict[str, str]) -> list[Manifest]:
+    return [m for name, text in files.items() for m in parse_manifests(text, name)[0]]
+
+
+def by_kind(files: dict[str, str]) -> dict[str, Manifest]:
+    return {manifest.kind: manifest for manifest in build(parsed(files))}
+
+
+def test_names_namespaces_and_references() -> None:
+    built = by_kind(FILES)
+    assert built["Namespace"].name == "acme-system"
+    assert built["Deployment"].name == "acme-system-manager"
+    assert built["Deployment"].mapping("metadata")["namespace"] == "acme-system"
+    assert built["ClusterRole"].name == "acme-system-role"
+    assert "namespace" not in built["ClusterRole"].mapping("metadata")
+    binding = built["ClusterRoleBinding"]
+    assert binding.mapping("roleRef")["name"] == "acme-system-role"
+    assert [subject["name"] for subject in binding.listing("subjects")] == [
+        "acme-system-manager",
+        "stranger",
+    ]
+    assert binding.listing("subjects")[0]["namespace"] == "acme-system"
+    pod = built["Deployment"].mapping("spec", "template", "spec")
+    assert pod["serviceAccountName"] == "acme-system-manager"
+    assert built["CustomResourceDefinition"].name == "acmemachines.example.com"
+
+
+def test_labels() -> None:
+    built = by_kind(FILES)
+    provider = {"cluster.x-k8s.io/provider": "infrastructure-acme"}
+    assert built["CustomResourceDefinition"].mapping("metadata", "labels") == {
+        "cluster.x-k8s.io/v1beta2": "v1alpha1",
+        **provider,
+    }
+    deployment = built["Deployment"]
+    assert deployment.mapping("metadata", "labels") == provider
+    both = {"app": "manager", **provider}
+    assert deployment.mapping("spec", "selector", "matchLabels") == both
+    assert deployment.mapping("spec", "template", "metadata", "labels") == both
+
+
+def test_labels_without_selectors() -> None:
+    default = FILES["config/default/kustomization.yaml"].replace("includeSelectors", "idle")
+    deployment = by_kind({**FILES, "config/default/kustomization.yaml": default})["Deployment"]
+    assert deployment.mapping("metadata", "labels")
+    assert deployment.mapping("spec", "selector", "matchLabels") == {"app": "manager"}
+
+
+def test_images() -> None:
+    pod = by_kind(FILES)["Deployment"].mapping("spec", "template", "spec")
+    assert pod["containers"][0]["image"] == "ghcr.io/acme/controller:v1"
+
+
+def test_places_stay_those_of_the_source_and_the_source_stays() -> None:
+    source = parsed(FILES)
+    built = build(source)
+    assert {m.file for m in built} == {
+        name for name in FILES if "kustomization" not in name and "patch" not in name
+    }
+    assert next(m for m in source if m.kind == "ClusterRole").name == "role"
+
+
+def test_a_ring_of_kustomizations_ends() -> None:
+    ring = {
+        "a/kustomization.yaml": "resources: [../b, x.yaml]\n",
+        "b/kustomization.yaml": "resources: [../a]\n",
+        "c/kustomization.yaml": "resources: [../a]\nnamePrefix: p-\n",
+        "a/x.yaml": "apiVersion: v1\nkind: ConfigMap\nmetadata: {name: x}\n",
+    }
+    assert [manifest.name for manifest in build(parsed(ring))] == ["p-x"]
+
+
+def test_without_kustomizations_nothing_changes() -> None:
+    source = parsed({"x.yaml": FILES["config/manager/manager.yaml"]})
+    assert build(source) == tuple(source)

@@ -1,0 +1,102 @@
+from __future__ import annotations
+
+import pytest
+
+from capsmith.conformance import manifests
+from capsmith.conformance.manifests import Manifest, at, list_of, mapping_of, parse_manifests
+
+TWO = """\
+# comment
+apiVersion: v1
+kind: Namespace
+metadata: {name: acme-system}
+---
+---
+apiVersion: apps/v1
+kind: Deployment
+metadata: {name: acme}
+spec: {replicas: 1}
+"""
+
+
+def only(text: str) -> Manifest:
+    (manifest,), findings = parse_manifests(text, "a.yaml")
+    assert findings == ()
+    return manifest
+
+
+def test_documents_know_where_they_begin() -> None:
+    parsed, findings = parse_manifests(TWO, "folder/a.yaml")
+    assert findings == ()
+    assert [(m.kind, m.name, m.line) for m in parsed] == [
+        ("Namespace", "acme-system", 2),
+        ("Deployment", "acme", 7),
+    ]
+    assert parsed[1].api_group == "apps"
+    assert parsed[0].api_group == ""
+    assert parsed[0].base_name == "a.yaml"
+    assert str(parsed[1].location) == "folder/a.yaml:7:1"
+    assert parsed[1].text == TWO
+
+
+def test_lists_are_taken_apart() -> None:
+    text = "kind: List\nitems:\n- {kind: A}\n- nothing\n- {kind: B}\n"
+    parsed, _ = parse_manifests(text, "a.yaml")
+    assert [manifest.kind for manifest in parsed] == ["A", "B"]
+
+
+def test_variables_are_replaced_by_their_defaults() -> None:
+    manifest = only("kind: A\nport: ${PORT:=8443}\nname: ${NAME}\n")
+    assert manifest.document == {"kind": "A", "port": 8443, "name": "${NAME}"}
+    assert "${PORT:=8443}" in manifest.text
+
+
+def test_what_is_not_there_is_empty() -> None:
+    manifest = only("metadata: text\nspec: [1]\n")
+    assert manifest.name == ""
+    assert manifest.mapping("metadata") == {}
+    assert manifest.mapping("spec", "template") == {}
+    assert manifest.listing("metadata") == []
+    assert at(None, "a") is None
+    assert mapping_of([]) == {}
+    assert list_of({"a": [1]}, "a") == [1]
+
+
+@pytest.mark.parametrize(
+    ("text", "id", "line"),
+    [
+        ("a: 1\nb: [\n", "manifest-yaml", 3),
+        ("kind: A\n---\n- 1\n", "manifest-not-a-mapping", 3),
+        ("a: !!python/object:os.system {}\n", "manifest-yaml", 1),
+        ("a: 2026-99-99\n", "manifest-yaml", 0),
+        ("a: &a\n  b: *a\n", "manifest-yaml", 0),
+        ("[" * 900 + "]" * 900, "manifest-yaml", 0),
+        ("- " * 100000 + "1\n", "manifest-yaml", 0),
+        ("".join(f"{' ' * n}b:\n" for n in range(250)), "manifest-yaml", 0),
+    ],
+)
+def test_broken_text_is_a_finding(text: str, id: str, line: int) -> None:
+    _, (finding,) = parse_manifests(text, "a.yaml")
+    assert finding.id == id
+    assert (finding.location.file, finding.location.line) == ("a.yaml", line)
+    assert finding.hint
+
+
+def test_what_stands_before_the_breach_is_kept() -> None:
+    parsed, findings = parse_manifests("kind: A\n---\nb: [\n", "a.yaml")
+    assert [manifest.kind for manifest in parsed] == ["A"]
+    assert len(findings) == 1
+
+
+def test_aliases_may_repeat_but_not_explode() -> None:
+    assert only("a: &x {b: 1}\nc: *x\n").document["c"] == {"b": 1}
+    bomb = "a0: &a0 [1, 1]\n"
+    bomb += "".join(f"a{n}: &a{n} [*a{n - 1}, *a{n - 1}]\n" for n in range(1, 40))
+    _, (finding,) = parse_manifests(bomb, "a.yaml")
+    assert "aliases" in finding.message
+
+
+def test_files_have_a_limit(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(manifests, "MAX_CHARACTERS", 10)
+    _, (finding,) = parse_manifests("kind: Deployment\n", "a.yaml")
+    assert finding.id == "manifest-too-large"

@@ -1,0 +1,187 @@
+from __future__ import annotations
+
+import shutil
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+import yaml
+
+from capsmith import resources
+from capsmith.contract.load import known_versions, load_contract, load_rules, order
+from capsmith.contract.model import Level, Weight
+from capsmith.errors import UnreadableInput
+
+ROLES = {
+    "Identity",
+    "InfraCluster",
+    "InfraClusterTemplate",
+    "InfraMachine",
+    "InfraMachineTemplate",
+}
+
+
+@pytest.fixture
+def folder(tmp_path: Path) -> Path:
+    """A copy of the contract data that a test may break."""
+    source = Path(str(resources.schemas())) / "contracts"
+    shutil.copytree(source, tmp_path / "contracts")
+    return tmp_path
+
+
+def edit(file: Path, change: Callable[[dict], object]) -> None:
+    data = yaml.safe_load(file.read_text())
+    change(data)
+    file.write_text(yaml.safe_dump(data))
+
+
+def load_all(folder: Path) -> None:
+    for version in known_versions():
+        load_contract(version, folder)
+    load_rules(folder)
+
+
+def test_the_versions_are_the_folders() -> None:
+    folders = {entry.name for entry in (resources.schemas() / "contracts").iterdir()}
+    assert folders == {"common", *known_versions()}
+
+
+def test_a_version_that_nobody_knows() -> None:
+    with pytest.raises(ValueError, match="v1alpha4"):
+        load_contract("v1alpha4", resources.schemas())
+
+
+@pytest.mark.parametrize("version", known_versions())
+def test_every_role_has_a_shape(version: str) -> None:
+    contract = load_contract(version, resources.schemas())
+    assert contract.version == version
+    assert contract.label == f"cluster.x-k8s.io/{version}"
+    assert set(contract.types) == ROLES
+    for role, shape in contract.types.items():
+        assert shape.role == role
+        assert shape.scope == ("Cluster" if role == "Identity" else "Namespaced")
+        assert shape.printer_columns
+
+
+@pytest.mark.parametrize("version", known_versions())
+def test_every_field_names_a_rule_of_its_contract(version: str) -> None:
+    contract = load_contract(version, resources.schemas())
+    for shape in contract.types.values():
+        for field in (*shape.spec.values(), *shape.status.values()):
+            assert field.rule in contract.rules
+            assert field.schema["description"].endswith(".")
+
+
+def test_what_the_contracts_call_differently() -> None:
+    old, new = (load_contract(version, resources.schemas()) for version in known_versions())
+    assert "ready" in old.types["InfraCluster"].status
+    assert "ready" not in new.types["InfraCluster"].status
+    assert "provisioned" in new.types["InfraMachine"].status["initialization"].schema["properties"]
+    assert old.types["InfraCluster"].status["failureDomains"].schema["type"] == "object"
+    assert new.types["InfraCluster"].status["failureDomains"].schema["type"] == "array"
+    assert "failureReason" in old.types["InfraMachine"].status
+    assert "failureReason" not in new.types["InfraMachine"].status
+    for role in ("InfraCluster", "InfraMachine", "Identity"):
+        shapes = [c.types[role].status["conditions"].schema["items"] for c in (old, new)]
+        assert ["severity" in shape["properties"] for shape in shapes] == [True, False]
+
+
+def test_rules_are_read_when_they_are_asked_for(folder: Path) -> None:
+    contract = load_contract("v1beta2", folder)
+    shutil.rmtree(folder / "contracts/common/rules")
+    with pytest.raises(FileNotFoundError):
+        len(contract.rules)
+
+
+def test_contracts_of_one_version_are_equal() -> None:
+    first, second = (load_contract("v1beta2", resources.schemas()) for _ in range(2))
+    assert first == second
+    assert hash(first) == hash(second)
+
+
+def test_rules_say_everything() -> None:
+    rules = load_rules(resources.schemas())
+    assert list(rules) == sorted(rules, key=order)
+    for rule in rules.values():
+        assert rule.source.startswith("https://"), rule.id
+        for text in (rule.title, rule.statement, rule.consequence, rule.hint):
+            assert text.strip() == text, rule.id
+            assert text, rule.id
+        assert rule.hint.endswith("."), rule.id
+        assert rule.statement.endswith((".", "…")), rule.id
+        assert rule.applies_to, rule.id
+
+
+def test_a_rule_holds_in_the_contracts_that_it_names() -> None:
+    old, new = (load_contract(version, resources.schemas()).rules for version in known_versions())
+    assert "IC-06" in old
+    assert "IC-06" not in new
+    assert "IC-05" in new
+    assert "IC-05" not in old
+    assert "CRD-01" in old
+    assert "CRD-01" in new
+    assert set(old) | set(new) == set(load_rules(resources.schemas()))
+
+
+def test_weights_follow_levels_unless_a_rule_says_otherwise() -> None:
+    rules = load_rules(resources.schemas())
+    assert (rules["IC-05"].level, rules["IC-05"].weight) == (Level.MUST, Weight.ERROR)
+    assert (rules["CC-31"].level, rules["CC-31"].weight) == (Level.SHOULD, Weight.WARNING)
+    assert (rules["CRD-10"].level, rules["CRD-10"].weight) == (Level.MAY, Weight.INFO)
+    assert (rules["RB-05"].level, rules["RB-05"].weight) == (Level.MUST, Weight.WARNING)
+
+
+def test_ids_sort_by_their_numbers() -> None:
+    assert sorted(["IC-10", "IC-02", "CC-99"], key=order) == ["CC-99", "IC-02", "IC-10"]
+
+
+MOVE = "common/rules/move.yaml"
+CONDITIONS = "v1beta1/rules/conditions.yaml"
+CONTRACT = "v1beta2/contract.yaml"
+MACHINE = "v1beta2/types/InfraMachine.yaml"
+
+
+@pytest.mark.parametrize(
+    ("file", "change", "message"),
+    [
+        (MOVE, lambda d: d["rules"][0].update(idea=1), "idea"),
+        (MOVE, lambda d: d["rules"][0].pop("hint"), "hint"),
+        (MOVE, lambda d: d["rules"][1].update(id="MV-01"), "twice"),
+        (MOVE, lambda d: d["rules"][0].update(id="move"), "form"),
+        (MOVE, lambda d: d["rules"][0].update(level="WILL"), "WILL"),
+        (MOVE, lambda d: d["rules"][1].pop("proof"), "neither"),
+        (MOVE, lambda d: d["rules"][2].update(proof="runtime"), "both"),
+        (MOVE, lambda d: d.update(more=1), "more"),
+        (CONDITIONS, lambda d: d["rules"][0].update(contracts=["v1beta2"]), "v1beta1"),
+        (CONTRACT, lambda d: d.update(version="v1beta1"), "folder"),
+        (CONTRACT, lambda d: d.pop("core"), "core"),
+        (CONTRACT, lambda d: d.update(sources=[1]), "sources"),
+        (MACHINE, lambda d: d.update(role="InfraCluster"), "InfraCluster"),
+        (MACHINE, lambda d: d["status"]["conditions"].update(fragment="x"), "'x'"),
+        (MACHINE, lambda d: d["spec"]["providerID"].update(needed=1), "needed"),
+        (MACHINE, lambda d: d.update(spec=[]), "spec"),
+    ],
+)
+def test_broken_data_are_refused(
+    folder: Path, file: str, change: Callable[[dict], object], message: str
+) -> None:
+    edit(folder / "contracts" / file, change)
+    with pytest.raises(UnreadableInput, match=message) as caught:
+        load_all(folder)
+    assert caught.value.finding.location.file.endswith(file)
+
+
+@pytest.mark.parametrize(
+    "name", ["v1beta2/notes.yaml", "v1beta1/rules/a.txt", "common/types/a.yml"]
+)
+def test_stray_files_are_refused(folder: Path, name: str) -> None:
+    (folder / "contracts" / name).write_text("{}")
+    with pytest.raises(UnreadableInput, match="is no"):
+        load_all(folder)
+
+
+@pytest.mark.parametrize("text", ["a: [", "[]", ""])
+def test_what_is_not_a_mapping_is_refused(folder: Path, text: str) -> None:
+    (folder / "contracts/v1beta1/contract.yaml").write_text(text)
+    with pytest.raises(UnreadableInput):
+        load_all(folder)
