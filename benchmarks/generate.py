@@ -125,12 +125,12 @@ def kinds(scratch: Path, rounds: int) -> bool:
         spec.write_text(_spec_with(count), encoding="utf-8")
         name, arguments = f"capsmith {count}", ["generate", str(spec), "-o", str(folder)]
         times.append(by_turns([_into_new(name, folder, arguments, scratch)], rounds)[name])
-    medians = [time.median for time in times]
+    medians = [time.median_processor for time in times]
     steps = [
         (after - before) / (more - few)
         for before, after, few, more in zip(medians, medians[1:], KINDS, KINDS[1:], strict=False)
     ]
-    rows = [["kinds", "time against 2 kinds", "one kind more, against the first step"]]
+    rows = [["kinds", "processor time against 2 kinds", "one kind more, against the first step"]]
     rows.append([str(KINDS[0]), "1.00", ""])
     rows += [
         [str(count), f"{median / medians[0]:.2f}", f"{step / steps[0]:.2f}"]

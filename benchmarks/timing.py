@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import resource
 import statistics
 import subprocess
 import sys
@@ -24,16 +25,24 @@ class Command:
 
 @dataclass
 class Times:
-    seconds: list[float] = field(default_factory=list)
+    wall: list[float] = field(default_factory=list)
+    processor: list[float] = field(default_factory=list)
 
     @property
     def median(self) -> float:
-        return statistics.median(self.seconds)
+        """Wall time in seconds."""
+        return statistics.median(self.wall)
+
+    @property
+    def median_processor(self) -> float:
+        """Processor time in seconds, which a busy machine hardly changes."""
+        return statistics.median(self.processor)
 
 
-def run(command: Command) -> float:
-    """Wall time of one run in seconds.  Raises RuntimeError when it fails."""
+def run(command: Command) -> tuple[float, float]:
+    """Wall and processor time of one run in seconds.  Raises RuntimeError when it fails."""
     command.prepare()
+    before = _children()
     started = time.perf_counter()
     done = subprocess.run(
         command.arguments,
@@ -45,7 +54,12 @@ def run(command: Command) -> float:
     took = time.perf_counter() - started
     if done.returncode:
         raise RuntimeError(f"{command.name}: {done.stdout}{done.stderr}")
-    return took
+    return took, _children() - before
+
+
+def _children() -> float:
+    usage = resource.getrusage(resource.RUSAGE_CHILDREN)
+    return usage.ru_utime + usage.ru_stime
 
 
 def by_turns(commands: Sequence[Command], rounds: int) -> dict[str, Times]:
@@ -53,9 +67,10 @@ def by_turns(commands: Sequence[Command], rounds: int) -> dict[str, Times]:
     times = {command.name: Times() for command in commands}
     for round_ in range(rounds + 1):
         for command in commands:
-            took = run(command)
+            wall, processor = run(command)
             if round_:
-                times[command.name].seconds.append(took)
+                times[command.name].wall.append(wall)
+                times[command.name].processor.append(processor)
     return times
 
 

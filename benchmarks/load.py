@@ -1,0 +1,171 @@
+"""Plays core: makes pairs of Machine and infrastructure machine, and watches them converge."""
+
+from __future__ import annotations
+
+import json
+import ssl
+import threading
+import time
+from collections import Counter
+from concurrent.futures import ThreadPoolExecutor
+from http.client import HTTPException, HTTPSConnection
+from typing import Any
+from urllib.parse import urlsplit
+
+from benchmarks.cluster import NAMESPACE, Cluster
+
+_CORE = "cluster.x-k8s.io/v1beta2"
+_THREADS = 8
+
+
+class Load:
+    """All objects of one controller's run."""
+
+    def __init__(self, cluster: Cluster) -> None:
+        self._cluster = cluster
+        self._api = f"{cluster.group}/{cluster.version}"
+        self.sent: Counter[str] = Counter()
+        """Requests of our own, by verb as the API server counts them."""
+        self.released: dict[str, float] = {}
+        """When an object got its owner, from where on the controller can work on it."""
+        self._watch = _Watch(cluster)
+
+    def start(self) -> None:
+        """Make the cluster and begin to watch."""
+        infra = self._create(self._infra_cluster())
+        owner = self._create(
+            {
+                "apiVersion": _CORE,
+                "kind": "Cluster",
+                "metadata": {"name": "benchmark", "namespace": NAMESPACE},
+                "spec": {
+                    "infrastructureRef": {
+                        "apiGroup": self._cluster.group,
+                        "kind": "AcmeCluster",
+                        "name": "benchmark",
+                    }
+                },
+            }
+        )
+        client = self._cluster.client
+        client.patch(
+            owner, {"status": {"initialization": {"infrastructureProvisioned": True}}}, "status"
+        )
+        client.patch(infra, _owned_by(owner))
+        self.sent["PATCH"] += 2
+        self._watch.start()
+
+    def stop(self) -> None:
+        self._watch.stop()
+
+    def make(self, names: list[str]) -> None:
+        """Create pairs as core does: both objects, then the owner reference."""
+        with ThreadPoolExecutor(_THREADS) as pool:
+            list(pool.map(self._pair, names))
+
+    def wait(self, names: list[str], timeout: float) -> float:
+        """Until all have converged; seconds since the call.  Raises TimeoutError."""
+        began = time.monotonic()
+        while missing := [name for name in names if name not in self._watch.done]:
+            if time.monotonic() - began > timeout:
+                raise TimeoutError(f"{len(missing)} of {len(names)} have not converged")
+            time.sleep(0.05)
+        return time.monotonic() - began
+
+    def converged(self, names: list[str]) -> int:
+        return sum(1 for name in names if name in self._watch.done)
+
+    def latencies(self, names: list[str]) -> list[float]:
+        return sorted(self._watch.done[name] - self.released[name] for name in names)
+
+    def _pair(self, name: str) -> None:
+        infra = self._create(self._infra_machine(name))
+        machine = self._create(self._machine(name))
+        self.released[name] = time.monotonic()
+        self._cluster.client.patch(infra, _owned_by(machine))
+        self.sent["PATCH"] += 1
+
+    def _create(self, document: dict[str, Any]) -> dict[str, Any]:
+        self.sent["POST"] += 1
+        return self._cluster.client.create(document)
+
+    def _infra_cluster(self) -> dict[str, Any]:
+        return self._infra("AcmeCluster", "benchmark", {"region": "north"})
+
+    def _infra_machine(self, name: str) -> dict[str, Any]:
+        return self._infra("AcmeMachine", name, {"size": "small", "image": "image"})
+
+    def _infra(self, kind: str, name: str, spec: dict[str, Any]) -> dict[str, Any]:
+        labels = {"cluster.x-k8s.io/cluster-name": "benchmark"}
+        metadata = {"name": name, "namespace": NAMESPACE, "labels": labels}
+        return {"apiVersion": self._api, "kind": kind, "metadata": metadata, "spec": spec}
+
+    def _machine(self, name: str) -> dict[str, Any]:
+        reference = {"apiGroup": self._cluster.group, "kind": "AcmeMachine", "name": name}
+        labels = {"cluster.x-k8s.io/cluster-name": "benchmark"}
+        return {
+            "apiVersion": _CORE,
+            "kind": "Machine",
+            "metadata": {"name": name, "namespace": NAMESPACE, "labels": labels},
+            "spec": {
+                "clusterName": "benchmark",
+                "bootstrap": {"dataSecretName": "bootstrap"},
+                "infrastructureRef": reference,
+            },
+        }
+
+
+def _owned_by(owner: dict[str, Any]) -> dict[str, Any]:
+    reference = {key: owner[key] for key in ("apiVersion", "kind")}
+    reference |= {key: owner["metadata"][key] for key in ("name", "uid")}
+    return {"metadata": {"ownerReferences": [reference]}}
+
+
+class _Watch:
+    """When each object had its provider id and was provisioned, by name."""
+
+    def __init__(self, cluster: Cluster) -> None:
+        self.done: dict[str, float] = {}
+        self._cluster = cluster
+        self._stopped = threading.Event()
+        self._thread = threading.Thread(target=self._follow, daemon=True)
+        self._version = "0"
+
+    def start(self) -> None:
+        self._thread.start()
+
+    def stop(self) -> None:
+        self._stopped.set()
+        self._thread.join(timeout=15)
+
+    def _follow(self) -> None:
+        while not self._stopped.is_set():
+            try:
+                self._stream()
+            except (OSError, HTTPException):
+                continue  # the watch goes on where it was
+
+    def _stream(self) -> None:
+        credentials = self._cluster.client.credentials
+        context = ssl.create_default_context(cafile=str(credentials.ca))
+        assert credentials.cert is not None
+        context.load_cert_chain(credentials.cert, credentials.key)
+        address = urlsplit(self._cluster.server.url)
+        connection = HTTPSConnection(
+            address.hostname or "", address.port, timeout=5, context=context
+        )
+        c = self._cluster
+        path = f"/apis/{c.group}/{c.version}/namespaces/{NAMESPACE}/{c.resource}"
+        connection.request("GET", f"{path}?watch=1&resourceVersion={self._version}")
+        with connection.getresponse() as response:
+            for line in response:
+                self._take(json.loads(line)["object"])
+                if self._stopped.is_set():
+                    return
+
+    def _take(self, obj: dict[str, Any]) -> None:
+        self._version = obj["metadata"]["resourceVersion"]
+        status = obj.get("status", {})
+        provisioned = status.get("initialization", {}).get("provisioned")
+        if obj.get("spec", {}).get("providerID") and provisioned:
+            self.done.setdefault(obj["metadata"]["name"], time.monotonic())
