@@ -24,7 +24,7 @@ def mismatches(value: Any, schema: Schema, path: Path = ()) -> Iterator[Mismatch
     if schema.get("x-kubernetes-int-or-string"):
         if isinstance(value, bool) or not isinstance(value, int | str):
             yield path, "an integer or a text is expected"
-        return
+            return
     if (expected := schema.get("type")) is not None and not is_of_type(value, expected):
         yield path, f"{_article(expected)} is expected"
         return
@@ -94,7 +94,7 @@ def _object(value: Mapping[str, Any], schema: Schema, path: Path) -> Iterator[Mi
     yield from _size(len(value), schema, "Properties", path)
     properties: Mapping[str, Any] = schema.get("properties", {})
     for name in schema.get("required", ()):
-        if name not in value and "default" not in properties.get(name, {}):
+        if name not in value:  # defaults of its own are no help: they are not put into a default
             yield path, f"the required {shown(name)} is missing"
     rest = schema.get("additionalProperties")
     for name, below in value.items():

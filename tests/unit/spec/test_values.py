@@ -29,7 +29,6 @@ MAP = {
         (True, {"type": "boolean", "enum": [True]}),
         ({"a": 1}, {"type": "object", "additionalProperties": {"type": "integer"}}),
         ({"a": 1}, {"type": "object", "x-kubernetes-preserve-unknown-fields": True}),
-        ({}, {"type": "object", "required": ["a"], "properties": {"a": {"default": 1}}}),
         ([{"name": "a"}, {"name": "b"}], MAP),
     ],
 )
@@ -51,6 +50,7 @@ def test_what_fits(value: Any, schema: dict[str, Any]) -> None:
         (1.5, {"x-kubernetes-int-or-string": True}, (), "an integer or a text"),
         (True, {"x-kubernetes-int-or-string": True}, (), "an integer or a text"),
         (1, {"type": "integer", "enum": [True]}, (), "not one of the enum"),
+        ("b", {"x-kubernetes-int-or-string": True, "enum": ["a"]}, (), "not one of the enum"),
         ("ab", {"type": "string", "minLength": 3}, (), "shorter than minLength 3"),
         ("ab", {"type": "string", "maxLength": 1}, (), "longer than maxLength 1"),
         ("ab", {"type": "string", "pattern": "^b"}, (), "does not match the pattern"),
@@ -65,6 +65,12 @@ def test_what_fits(value: Any, schema: dict[str, Any]) -> None:
         ([{"name": "a"}, {"name": "a"}], MAP, (), "the same `name`"),
         ({"b": 1}, {"type": "object", "properties": {}}, ("b",), "not declared"),
         ({}, {"type": "object", "required": ["a"]}, (), "the required `a` is missing"),
+        (
+            {},
+            {"type": "object", "required": ["a"], "properties": {"a": {"default": 1}}},
+            (),
+            "the required `a` is missing",
+        ),
         ({}, {"type": "object", "minProperties": 1}, (), "fewer than minProperties 1"),
     ],
 )

@@ -1,0 +1,1 @@
+"""Against a real API server, without Cluster API: what capsmith calls valid is taken."""

@@ -1,0 +1,167 @@
+"""What capsmith calls a valid schema, the API server takes; the examples' CRDs too."""
+
+from __future__ import annotations
+
+import json
+from typing import Any
+
+import pytest
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
+
+from capsmith.findings import has_errors
+from capsmith.provider.crd import custom_resource_definition
+from capsmith.provider.model import Component, Provider, Resource, Role
+from capsmith.provider.resolve import resolve
+from capsmith.spec.parse import parse
+from tests.e2e.harness.kube import ApiError, KubeClient
+from tests.invalid.cases import CONTRACTS, EXAMPLES, judge
+
+DRY_RUN = "/apis/apiextensions.k8s.io/v1/customresourcedefinitions?dryRun=All"
+BASE = json.dumps(
+    {
+        "capsmith": 1,
+        "name": "acme",
+        "repository": "https://github.com/acme/cluster-api-provider-acme",
+        "contracts": ["v1beta2"],
+        "releases": {"v0.1": "v1beta2"},
+        "infrastructure": {
+            "AcmeCluster": {"implements": "InfraCluster"},
+            "AcmeMachine": {"implements": "InfraMachine", "spec": {"field": "FIELD"}},
+        },
+    }
+)
+TEXT = st.sampled_from(["a", "b", "ab", "10.0.0.0/8", "x y", ""])
+SMALL = st.integers(-1, 5)
+SCALAR = TEXT | SMALL | st.booleans() | st.sampled_from([1.5, None])
+PATTERNS = st.sampled_from(["^a", "[a-z]+", "(a|b){2,3}", "a++", "(?i)x", "(", r"\d", "(?=a)"])
+RULES = st.sampled_from(
+    [
+        {"rule": "self == self"},
+        {"rule": "self == oldSelf", "message": "no"},
+        {"rule": "oldSelf.hasValue() || true", "optionalOldSelf": True},
+        {"rule": "true", "reason": "FieldValueInvalid", "messageExpression": "'a'"},
+        {"rule": "(true"},
+    ]
+)
+COMMON = {
+    "immutable": st.booleans(),
+    "nullable": st.booleans(),
+    "required": st.booleans(),
+    "default": SCALAR,
+    "enum": st.lists(SCALAR, min_size=1, max_size=3),
+    "description": TEXT,
+    "x-kubernetes-validations": st.lists(RULES, min_size=1, max_size=2),
+}
+NUMBERS = {
+    "minimum": SMALL,
+    "maximum": SMALL,
+    "exclusiveMinimum": st.booleans(),
+    "exclusiveMaximum": st.booleans(),
+    "multipleOf": SMALL,
+}
+LISTS = {
+    "minItems": SMALL,
+    "maxItems": SMALL,
+    "x-kubernetes-list-type": st.sampled_from(["atomic", "set", "map"]),
+    "x-kubernetes-list-map-keys": st.lists(st.sampled_from(["a", "b"]), min_size=1, max_size=2),
+    "default": st.lists(SCALAR, max_size=2),
+}
+OBJECTS = {
+    "minProperties": SMALL,
+    "maxProperties": SMALL,
+    "x-kubernetes-map-type": st.sampled_from(["atomic", "granular"]),
+    "x-kubernetes-preserve-unknown-fields": st.just(True),
+    "required": st.booleans() | st.lists(st.sampled_from(["a", "b"]), max_size=2),
+    "default": st.dictionaries(st.sampled_from(["a", "b"]), SCALAR, max_size=2),
+}
+TEXTS = {"minLength": SMALL, "maxLength": SMALL, "pattern": PATTERNS, "format": TEXT}
+
+
+def of(type: str | None, *optional: dict[str, Any], **needed: Any) -> st.SearchStrategy[Any]:
+    """Schemas of one type: what it needs, and some of what it may have."""
+    keywords: dict[str, Any] = {}
+    for part in optional:
+        keywords |= part
+    fixed = {"type": st.just(type), **needed} if type else needed
+    chosen = st.sets(st.sampled_from(sorted(keywords)), max_size=3)
+    return chosen.flatmap(
+        lambda names: st.fixed_dictionaries({**fixed, **{name: keywords[name] for name in names}})
+    )
+
+
+def properties(inner: st.SearchStrategy[Any]) -> st.SearchStrategy[Any]:
+    return st.dictionaries(st.sampled_from(["a", "b"]), inner, min_size=1, max_size=2)
+
+
+SCALARS = (
+    st.sampled_from(["string", "string!", "int32", "boolean[]", "number"])
+    | of("string", COMMON, TEXTS)
+    | of("integer", COMMON, NUMBERS, {"format": st.sampled_from(["int32", "int64"])})
+    | of("number", COMMON, NUMBERS)
+    | of("boolean", COMMON)
+    | of(None, COMMON, **{"x-kubernetes-int-or-string": st.just(True)})
+)
+FIELDS = st.recursive(
+    SCALARS,
+    lambda inner: (
+        of("array", COMMON, LISTS, items=inner)
+        | of("object", COMMON, OBJECTS, properties=properties(inner))
+        | of("object", COMMON, OBJECTS, additionalProperties=inner)
+    ),
+    max_leaves=4,
+)
+
+
+def machine(text: str) -> tuple[Resource, Component]:
+    component = understood(text).components[0]
+    return component.role(Role.INFRA_MACHINE)[0], component
+
+
+def understood(text: str) -> Provider:
+    parsed = parse(text, "provider.yaml")
+    assert parsed.spec is not None
+    assert parsed.document is not None
+    provider = resolve(parsed.spec, parsed.document, CONTRACTS).provider
+    assert provider is not None
+    return provider
+
+
+def refusals(api: KubeClient, text: str) -> list[str]:
+    """What the API server has against the CRDs of a valid description."""
+    found = []
+    for component in understood(text).components:
+        for resource in component.resources:
+            try:
+                api.request("POST", DRY_RUN, body=custom_resource_definition(resource, component))
+            except ApiError as error:
+                found.append(error.message)
+    return found
+
+
+@pytest.mark.parametrize("name", sorted(p.parent.name for p in EXAMPLES.glob("*/provider.yaml")))
+def test_examples_are_taken(api: KubeClient, name: str) -> None:
+    assert refusals(api, (EXAMPLES / name / "provider.yaml").read_text(encoding="utf-8")) == []
+
+
+def test_the_server_does_look(api: KubeClient) -> None:
+    """The comparison means something: what is wrong is refused in a dry run too."""
+    text = (EXAMPLES / "acme" / "provider.yaml").read_text(encoding="utf-8")
+    wrong = text.replace("image: string!", "image: {type: string, default: x, pattern: ^y}")
+    assert has_errors(judge(wrong))
+    document = custom_resource_definition(*machine(text))
+    versions = document["spec"]["versions"]
+    spec = versions[0]["schema"]["openAPIV3Schema"]["properties"]["spec"]
+    spec["properties"]["image"] = {"type": "string", "default": "x", "pattern": "^y"}
+    with pytest.raises(ApiError, match="should match"):
+        api.request("POST", DRY_RUN, body=document)
+
+
+@given(field=FIELDS)
+@settings(max_examples=200, deadline=None, suppress_health_check=list(HealthCheck))
+def test_schemas_without_findings_are_taken(api: KubeClient, field: Any) -> None:
+    text = BASE.replace('"FIELD"', json.dumps(field))
+    findings = judge(text)
+    if has_errors(findings) or any(f.id == "schema-unbounded-rule" for f in findings):
+        return
+    assert refusals(api, text) == []
