@@ -158,8 +158,15 @@ class _Watch:
         path = f"/apis/{c.group}/{c.version}/namespaces/{NAMESPACE}/{c.resource}"
         connection.request("GET", f"{path}?watch=1&resourceVersion={self._version}")
         with connection.getresponse() as response:
+            if response.status != 200:  # its own cache may not be there yet
+                time.sleep(0.2)
+                return
             for line in response:
-                self._take(json.loads(line)["object"])
+                event = json.loads(line)
+                if event["type"] == "ERROR":  # what we have seen is too old to go on from
+                    self._version = "0"
+                    return
+                self._take(event["object"])
                 if self._stopped.is_set():
                     return
 
