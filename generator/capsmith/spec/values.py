@@ -21,10 +21,10 @@ def mismatches(value: Any, schema: Schema, path: Path = ()) -> Iterator[Mismatch
         if not schema.get("nullable"):
             yield path, "null is no value here: nullable is not set"
         return
-    if schema.get("x-kubernetes-int-or-string"):
-        if isinstance(value, bool) or not isinstance(value, int | str):
-            yield path, "an integer or a text is expected"
-            return
+    either = schema.get("x-kubernetes-int-or-string")
+    if either and not (is_of_type(value, "integer") or isinstance(value, str)):
+        yield path, "an integer or a text is expected"
+        return
     if (expected := schema.get("type")) is not None and not is_of_type(value, expected):
         yield path, f"{_article(expected)} is expected"
         return
