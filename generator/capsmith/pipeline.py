@@ -18,7 +18,7 @@ from capsmith.findings import Finding, Location, has_errors, ordered
 from capsmith.merging.lock import BASE_FOLDER, LOCK_PATH, Lock
 from capsmith.merging.reconcile import Decision, reconcile
 from capsmith.provider.model import Provider
-from capsmith.provider.resolve import explain_resolution, resolve
+from capsmith.provider.resolve import explain_resolution, link_rules, resolve
 from capsmith.report import FileOutcome, Outcome, Report
 from capsmith.safetext import RelativePath
 from capsmith.spec.parse import parse
@@ -52,13 +52,15 @@ def load(path: Path) -> Loaded:
 
 def understand(text: str, file: str) -> Loaded:
     """Parse and resolve the text of a provider.yaml; ``file`` is only named in the findings."""
-    parsed = parse(text, file)
-    if parsed.spec is None or parsed.document is None:
-        return Loaded(text, None, parsed.findings)
     schemas = resources.schemas()
     contracts = {version: load_contract(version, schemas) for version in known_versions()}
+    parsed = parse(text, file)
+    if parsed.spec is None or parsed.document is None:
+        return Loaded(text, None, link_rules(parsed.findings, contracts))
     resolved = resolve(parsed.spec, parsed.document, contracts)
-    return Loaded(text, resolved.provider, ordered(parsed.findings + resolved.findings))
+    return Loaded(
+        text, resolved.provider, ordered(link_rules(parsed.findings, contracts) + resolved.findings)
+    )
 
 
 def validate(path: Path) -> tuple[Report, Mapping[str, Any] | None]:
