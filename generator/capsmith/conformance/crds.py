@@ -65,8 +65,9 @@ class Crd:
 
     @property
     def labels(self) -> Mapping[str, Any]:
-        """``metadata.labels``."""
-        return self.manifest.mapping("metadata", "labels")
+        """``metadata.labels``, as far as its keys are texts."""
+        labels = self.manifest.mapping("metadata", "labels")
+        return {key: value for key, value in labels.items() if isinstance(key, str)}
 
     @property
     def annotations(self) -> Mapping[str, Any]:

@@ -135,7 +135,7 @@ def _prefix(objects: list[Manifest], prefix: str) -> None:
             _child(manifest.document, "metadata")["name"] = prefix + manifest.name
     for manifest in objects:
         for holder, key, kind in _references(manifest.document):
-            if (kind, holder.get(key)) in renamed:
+            if (kind, text_of(holder, key)) in renamed:
                 holder[key] = prefix + holder[key]
 
 

@@ -110,6 +110,11 @@ def list_of(data: Any, *path: str) -> list[Any]:
     return value if isinstance(value, list) else []
 
 
+def texts_of(data: Any, *path: str) -> list[str]:
+    """The texts in the list at ``path`` in plain data; what is no text is left out."""
+    return [item for item in list_of(data, *path) if isinstance(item, str)]
+
+
 def text_of(data: Any, *path: str) -> str:
     """The text at ``path`` in plain data; empty where there is none."""
     value = at(data, *path)

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from capsmith.conformance.bundle import Bundle
-from capsmith.conformance.manifests import Manifest, list_of, mapping_of, text_of
+from capsmith.conformance.manifests import Manifest, list_of, mapping_of, text_of, texts_of
 
 _ROLES = ("ClusterRole", "Role")
 
@@ -41,9 +41,9 @@ def grants_of(role: Manifest) -> tuple[Grant, ...]:
     """The rules of a role."""
     return tuple(
         Grant(
-            tuple(list_of(rule, "apiGroups")),
-            tuple(list_of(rule, "resources")),
-            tuple(list_of(rule, "verbs")),
+            tuple(texts_of(rule, "apiGroups")),
+            tuple(texts_of(rule, "resources")),
+            tuple(texts_of(rule, "verbs")),
         )
         for rule in role.listing("rules")
     )

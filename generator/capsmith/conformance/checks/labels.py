@@ -110,16 +110,17 @@ def metadata_agrees(context: Context, params: Contracts) -> Iterator[Problem]:
             (
                 entry
                 for entry in list_of(metadata.document, "releaseSeries")
-                if isinstance(entry, dict) and isinstance(entry.get("major"), int)
+                if isinstance(entry, dict)
+                and all(isinstance(entry.get(key), int) for key in ("major", "minor"))
             ),
-            key=lambda entry: (entry["major"], entry.get("minor") or 0),
+            key=lambda entry: (entry["major"], entry["minor"]),
             default=None,
         )
         if not known or newest is None:
             continue
         contract = text_of(newest, "contract")
         if contract != known[-1]:
-            series = f"{newest['major']}.{newest.get('minor')}"
+            series = f"{newest['major']}.{newest['minor']}"
             yield Problem(
                 metadata,
                 f"series {series} has contract {contract!r}, but the CRDs are labelled "

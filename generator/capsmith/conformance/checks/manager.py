@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from capsmith.conformance.checks.registry import Context, Problem, check
-from capsmith.conformance.manifests import Manifest, at, list_of, mapping_of, text_of
+from capsmith.conformance.manifests import Manifest, list_of, mapping_of, text_of
 from capsmith.conformance.permissions import arguments, containers, manager_deployments
 
 
@@ -85,5 +85,5 @@ def _security(pod: Mapping[str, Any], container: Mapping[str, Any]) -> Iterator[
         yield "runAsNonRoot is not true"
     if both.get("runAsUser") == 0:
         yield "runAsUser is 0"
-    if at(both, "seccompProfile", "type") not in {"RuntimeDefault", "Localhost"}:
+    if text_of(both, "seccompProfile", "type") not in {"RuntimeDefault", "Localhost"}:
         yield "seccompProfile.type is not RuntimeDefault"

@@ -8,7 +8,7 @@ from typing import Any
 
 from capsmith.conformance.checks.registry import Context, Problem, check
 from capsmith.conformance.crds import Crd, CrdVersion
-from capsmith.conformance.manifests import list_of
+from capsmith.conformance.manifests import list_of, mapping_of
 from capsmith.conformance.schemas import describe, find, is_open, required, walk
 
 
@@ -148,7 +148,7 @@ def items(context: Context, params: Keys) -> Iterator[Problem]:
         missing = [key for key in params.required if key not in list_of(item, "required")]
         if missing:
             yield Problem(crd.manifest, f"{where}: items do not require {', '.join(missing)}")
-        properties: Mapping[str, Any] = item.get("properties") or {}
+        properties = mapping_of(item, "properties")
         foreign = [key for key in params.foreign if key in properties]
         if foreign:
             yield Problem(
@@ -185,7 +185,7 @@ def no_shape(context: Context, params: Telltale) -> Iterator[Problem]:
     """CRD-13: no reference names a version or a namespace."""
     for crd, version in context.versions():
         for path, schema in walk(version.schema):
-            if path and set(params.keys) <= set(schema.get("properties") or ()):
+            if path and set(params.keys) <= set(mapping_of(schema, "properties")):
                 yield Problem(
                     crd.manifest,
                     f"{crd.kind} {version.name}: {path} is a reference with "

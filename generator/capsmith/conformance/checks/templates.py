@@ -7,7 +7,7 @@ from dataclasses import dataclass
 
 from capsmith.conformance.checks.registry import Context, Problem, check
 from capsmith.conformance.crds import Crd
-from capsmith.conformance.manifests import Manifest, list_of, mapping_of, text_of
+from capsmith.conformance.manifests import Manifest, list_of, mapping_of, text_of, texts_of
 from capsmith.conformance.schemas import describe, find, is_open, required, walk
 
 _SPEC = "spec.template.spec"
@@ -147,7 +147,7 @@ def _resource_rules(manifest: Manifest) -> list[object]:
 def _matches(rule: object, crd: Crd) -> bool:
     data = mapping_of(rule)
     return all(
-        set(list_of(data, key)) & {wanted, "*"}
+        set(texts_of(data, key)) & {wanted, "*"}
         for key, wanted in (
             ("apiGroups", crd.group),
             ("resources", crd.plural),

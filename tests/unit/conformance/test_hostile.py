@@ -1,0 +1,52 @@
+"""Manifests of other people hold anything anywhere; checks answer, they never raise."""
+
+from __future__ import annotations
+
+import copy
+import random
+from collections.abc import Iterator
+from dataclasses import replace
+from typing import Any
+
+import pytest
+
+from capsmith.conformance.evaluate import evaluate_manifests
+from capsmith.conformance.manifests import Manifest
+from capsmith.contract.load import known_versions
+from tests.rules.cases import Case, cases, contract, read
+
+JUNK: list[Any] = [
+    *(None, [], {}, 1, True, 1.5, "x", [{}], [[1]], [None]),
+    *({"a": [1]}, {"kind": {}}, {5: "x", None: 1, "y": {3: 2}}),
+]
+ROUNDS = 6
+
+
+def places(data: Any) -> Iterator[tuple[Any, Any]]:
+    """Every holder and key in plain data."""
+    entries = data.items() if isinstance(data, dict) else enumerate(data)
+    for key, value in entries:
+        yield data, key
+        if isinstance(value, dict | list):
+            yield from places(value)
+
+
+def spoilt(manifests: list[Manifest], chance: random.Random) -> list[Manifest]:
+    """The manifests with one to three values replaced by junk."""
+    copies = [replace(m, document=copy.deepcopy(m.document)) for m in manifests]
+    for _ in range(chance.randint(1, 3)):
+        found = list(places(chance.choice(copies).document))
+        if found:
+            holder, key = chance.choice(found)
+            holder[key] = copy.deepcopy(chance.choice(JUNK))
+    return copies
+
+
+@pytest.mark.parametrize("case", cases(), ids=lambda case: case.name)
+def test_junk_is_answered(case: Case) -> None:
+    chance = random.Random(case.name)
+    for side in ("good", "bad"):
+        manifests = read(case.folder / side)
+        for version in known_versions() * (ROUNDS // 2):
+            for finding in evaluate_manifests(spoilt(manifests, chance), contract(version)):
+                assert finding.message
