@@ -1,6 +1,7 @@
 """Source manifests -> what kustomize would make of them, as far as checks need it.
 
-Names, namespaces, labels and images are applied; patches, generators and replacements are not.
+Names, namespaces, labels, images and merge patches are applied; JSON patches, generators and
+replacements are not.
 It reads no files: only what is among the manifests is followed.
 """
 
@@ -12,7 +13,14 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
 from typing import Any
 
-from capsmith.conformance.manifests import Manifest, list_of, mapping_of, text_of
+from capsmith.conformance.manifests import (
+    Manifest,
+    list_of,
+    mapping_of,
+    parse_manifests,
+    text_of,
+)
+from capsmith.conformance.patches import Patch
 
 CLUSTER_SCOPED = frozenset(
     {
@@ -51,6 +59,7 @@ class _Tree:
 
     def __init__(self, manifests: Sequence[Manifest]) -> None:
         self.done: set[str] = set()
+        self._original: dict[int, str] = {}
         self._files: dict[str, list[Manifest]] = {}
         self._kustomizations: dict[str, Manifest] = {}
         for manifest in manifests:
@@ -89,9 +98,27 @@ class _Tree:
             if name in self._kustomizations and name not in seen:
                 objects += self.build(name, seen | {name})
             elif name in self._files and name not in self.done:
-                objects += [_copied(manifest) for manifest in self._files[name]]
+                copies = [_copied(manifest) for manifest in self._files[name]]
+                self._original.update({id(manifest): manifest.name for manifest in copies})
+                objects += copies
+        for patch in self._patches(folder):
+            for manifest in objects:
+                if patch.fits(manifest, self._original[id(manifest)]):
+                    patch.apply(manifest)
         _transform(self._kustomizations[folder].document, objects)
         return objects
+
+    def _patches(self, folder: str) -> Iterator[Patch]:
+        kustomization = self._kustomizations[folder]
+        entries = [*kustomization.listing("patches")]
+        for text in kustomization.listing("patchesStrategicMerge"):
+            is_file = isinstance(text, str) and "\n" not in text
+            entries.append({"path": text} if is_file else {"patch": text})
+        for entry in entries:
+            path = posixpath.normpath(posixpath.join(folder, text_of(entry, "path")))
+            inline, _ = parse_manifests(text_of(entry, "patch"), kustomization.file)
+            for found in (*self._files.get(path, ()), *inline):
+                yield Patch(found.document, mapping_of(entry, "target"))
 
     def _named(self, folder: str) -> Iterator[str]:
         document = self._kustomizations[folder].document

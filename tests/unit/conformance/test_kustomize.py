@@ -1,5 +1,7 @@
 from __future__ import annotations
 
+import json
+
 from capsmith.conformance.kustomize import build
 from capsmith.conformance.manifests import Manifest, parse_manifests
 
@@ -110,6 +112,64 @@ def test_labels_without_selectors() -> None:
     deployment = by_kind({**FILES, "config/default/kustomization.yaml": default})["Deployment"]
     assert deployment.mapping("metadata", "labels")
     assert deployment.mapping("spec", "selector", "matchLabels") == {"app": "manager"}
+
+
+def patched(**entry: object) -> Manifest:
+    """The Deployment, with one more patch in the topmost kustomization."""
+    text = FILES["config/default/kustomization.yaml"] + f"- {json.dumps(entry)}\n"
+    return by_kind({**FILES, "config/default/kustomization.yaml": text})["Deployment"]
+
+
+PATCH = """\
+apiVersion: apps/v1
+kind: Deployment
+metadata: {name: manager, labels: {own: label}}
+spec:
+  selector: null
+  template:
+    spec:
+      containers:
+      - {name: manager, args: [--v=2]}
+      - {name: side, image: ghcr.io/acme/side:v1}
+"""
+
+
+def test_merge_patches() -> None:
+    deployment = patched(patch=PATCH)
+    assert deployment.mapping("metadata", "labels")["own"] == "label"
+    assert deployment.name == "acme-system-manager"
+    assert "selector" not in deployment.mapping("spec")
+    manager, side = deployment.listing("spec", "template", "spec", "containers")
+    assert manager == {"name": "manager", "image": "ghcr.io/acme/controller:v1", "args": ["--v=2"]}
+    assert side["name"] == "side"
+
+
+def test_patches_for_others_change_nothing() -> None:
+    plain = by_kind(FILES)["Deployment"].document
+    assert (
+        patched(patch=PATCH.replace("name: manager, labels", "name: other, labels")).document
+        == plain
+    )
+    assert patched(patch=PATCH, target={"kind": "Service"}).document == plain
+    assert patched(patch=PATCH, target={"kind": "Deployment", "name": "x.*"}).document == plain
+    assert patched(patch=PATCH, target={"name": "("}).document == plain
+    assert patched(patch='[{"op": "remove", "path": "/spec"}]').document == plain
+
+
+def test_patches_by_target() -> None:
+    deployment = patched(patch=PATCH, target={"kind": "Deployment", "name": "man.*"})
+    assert deployment.mapping("metadata", "labels")["own"] == "label"
+
+
+def test_patches_in_files() -> None:
+    patches = {"config/default/patch.yaml": PATCH}
+    new = by_kind({**FILES, **patches})["Deployment"]
+    assert new.mapping("metadata", "labels")["own"] == "label"
+    old = FILES["config/default/kustomization.yaml"].replace(
+        "patches:\n- path: patch.yaml", "patchesStrategicMerge: [patch.yaml]"
+    )
+    former = by_kind({**FILES, **patches, "config/default/kustomization.yaml": old})["Deployment"]
+    assert former.document == new.document
 
 
 def test_images() -> None:
