@@ -8,7 +8,6 @@ from dataclasses import replace
 from typing import Any
 
 import pytest
-
 from cluster_api_provider_acme import (
     Address,
     Condition,

@@ -5,7 +5,6 @@ from __future__ import annotations
 import shutil
 from pathlib import Path
 
-
 from tests.functional.conftest import Repository
 from tests.golden.cases import EXAMPLES, Case, generated
 
