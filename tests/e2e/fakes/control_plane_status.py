@@ -46,9 +46,7 @@ def status_of(
         "ScalingUp": len(machines) < wanted,
         "ScalingDown": len(machines) > wanted,
     }
-    status["conditions"] = [
-        _condition(name, state, old.get("conditions", [])) for name, state in states.items()
-    ]
+    status["conditions"] = _conditions(states, old.get("conditions", []))
     return status
 
 
@@ -59,6 +57,10 @@ def up_to_date_condition(machine: JSON, control_plane: JSON, infrastructure: JSO
     wanted = _condition("UpToDate", state, existing)
     stored = next((each for each in existing if each["type"] == "UpToDate"), None)
     return None if stored and stored["status"] == wanted["status"] else wanted
+
+
+def _conditions(states: dict[str, bool], existing: list[JSON]) -> list[JSON]:
+    return [_condition(name, state, existing) for name, state in states.items()]
 
 
 def _condition(name: str, state: bool, existing: list[JSON]) -> JSON:
