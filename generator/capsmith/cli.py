@@ -18,14 +18,17 @@ import click
 from capsmith import __version__
 
 _FOLDER = click.Path(file_okay=True, dir_okay=True, path_type=Path)
-_FORMAT = click.option(
-    "--format",
-    "format_",
-    type=click.Choice(["text", "json"]),
-    default="text",
-    show_default=True,
-    help="How to report.",
-)
+
+
+def _format(*formats: str) -> Callable[..., Any]:
+    return click.option(
+        "--format",
+        "format_",
+        type=click.Choice(["text", "json", *formats]),
+        default="text",
+        show_default=True,
+        help="How to report.",
+    )
 
 
 def _command(function: Callable[..., int]) -> Callable[..., None]:
@@ -61,7 +64,7 @@ def main() -> None:
 @main.command()
 @click.argument("spec", type=_FOLDER, default="provider.yaml")
 @click.option("--explain", is_flag=True, help="Show everything that follows from the file.")
-@_FORMAT
+@_format("sarif", "junit")
 @_command
 def validate(spec: Path, explain: bool, format_: str) -> int:
     """Check SPEC (default: provider.yaml) against the contract."""
@@ -83,7 +86,7 @@ def validate(spec: Path, explain: bool, format_: str) -> int:
     "-o", "--output", type=_FOLDER, help="The provider repository [default: the folder of SPEC]."
 )
 @click.option("-v", "--verbose", is_flag=True, help="Name every file that changes.")
-@_FORMAT
+@_format()
 @_command
 def generate(spec: Path, output: Path | None, verbose: bool, format_: str) -> int:
     """Generate a provider repository from SPEC (default: provider.yaml)."""
@@ -106,7 +109,7 @@ def generate(spec: Path, output: Path | None, verbose: bool, format_: str) -> in
 @click.option(
     "-f", "--beside-others", is_flag=True, help="DIR may hold other files; they stay as they are."
 )
-@_FORMAT
+@_format()
 @_command
 def new(arguments: tuple[str, ...], beside_others: bool, format_: str, **answering: Any) -> int:
     """Ask the essentials, and generate a first provider repository in DIR.
@@ -146,7 +149,7 @@ def schema() -> int:
 
 @main.command()
 @click.argument("rule")
-@_FORMAT
+@_format()
 @_command
 def explain(rule: str, format_: str) -> int:
     """Explain the contract rule RULE, for example IC-05."""
@@ -167,7 +170,7 @@ def explain(rule: str, format_: str) -> int:
 @click.option("--page", help="Only the rules of one page, for example infra-machine.")
 @click.option("--contract", help="Only the rules of one contract version.")
 @click.option("--level", type=click.Choice(["MUST", "SHOULD", "MAY", "INFO"]))
-@_FORMAT
+@_format()
 @_command
 def rules(page: str | None, contract: str | None, level: str | None, format_: str) -> int:
     """List the contract rules that capsmith knows."""

@@ -1,4 +1,4 @@
-"""The only code that prints: reports and data as text or JSON."""
+"""The only code that prints: reports and data, as text or for machines."""
 
 from __future__ import annotations
 
@@ -9,8 +9,10 @@ from typing import Any, TextIO
 
 import click
 
+from capsmith import __version__
 from capsmith.errors import CapsmithError
 from capsmith.findings import Finding, Severity, has_errors
+from capsmith.formats import junit, sarif
 from capsmith.report import Outcome, Report
 
 _COLOURS = {Severity.ERROR: "red", Severity.WARNING: "yellow", Severity.INFO: "cyan"}
@@ -21,14 +23,13 @@ class Console:
     """Shows results in one format on one stream; colours only on a terminal."""
 
     def __init__(self, format: str = "text", out: TextIO | None = None, verbose: bool = False):
-        self._json = format == "json"
+        self._format = format
         self._out = out if out is not None else sys.stdout
         self._verbose = verbose
 
     def report(self, report: Report, done: str) -> None:
         """Findings and file outcomes; ``done`` is the closing line when the answer is yes."""
-        if self._json:
-            self.data(report_data(report))
+        if self._machine(report, report.exit_code):
             return
         self._findings(report.findings)
         self._outcomes(report)
@@ -37,8 +38,7 @@ class Console:
 
     def failure(self, error: CapsmithError) -> None:
         """An error that stopped the work: on standard error, or as the JSON report."""
-        if self._json:
-            self.data(report_data(Report(findings=(error.finding,)), error.exit_code))
+        if self._machine(Report(findings=(error.finding,)), error.exit_code):
             return
         for line in finding_lines(error.finding):
             click.echo(line, file=sys.stderr)
@@ -59,6 +59,19 @@ class Console:
         for row in rows:
             cells = [cell.ljust(width) for cell, width in zip(row[:-1], widths, strict=True)]
             self._line("  ".join([*cells, row[-1]]).rstrip())
+
+    def _machine(self, report: Report, exit_code: int) -> bool:
+        """Show the report in a machine's format, if that is what was asked for."""
+        match self._format:
+            case "json":
+                self.data(report_data(report, exit_code))
+            case "sarif":
+                self._line(sarif(report.findings, __version__))
+            case "junit":
+                self._line(junit(report.findings, "capsmith"))
+            case _:
+                return False
+        return True
 
     def _findings(self, findings: Sequence[Finding]) -> None:
         for finding in findings:
@@ -97,10 +110,10 @@ def finding_lines(finding: Finding) -> list[str]:
     return lines
 
 
-def report_data(report: Report, exit_code: int | None = None) -> Mapping[str, Any]:
+def report_data(report: Report, exit_code: int) -> Mapping[str, Any]:
     """A report as plain data, the shape of ``--format json``."""
     return {
-        "exitCode": report.exit_code if exit_code is None else exit_code,
+        "exitCode": exit_code,
         "findings": [finding_data(finding) for finding in report.findings],
         "files": [{"path": f.path, "outcome": str(f.outcome)} for f in report.outcomes],
     }

@@ -155,3 +155,14 @@ def test_an_unknown_rule_names_its_neighbours() -> None:
     result = run("explain", "IM3")
     assert result.exit_code == 2
     assert "IM-03" in result.stderr
+
+
+@pytest.mark.parametrize("format_", ["sarif", "junit"])
+def test_formats_of_ci_systems_keep_the_exit_code(format_: str) -> None:
+    good = run("validate", ACME, "--format", format_)
+    assert good.exit_code == 0
+    Path("provider.yaml").write_text(ACME.read_text().replace("implements: InfraMachine", "a: b"))
+    bad = run("validate", "--format", format_)
+    assert bad.exit_code == 1
+    assert "spec-unknown-key" in bad.output
+    assert run("validate", "nowhere.yaml", "--format", format_).exit_code == 2

@@ -1,0 +1,56 @@
+"""What code hosts and CI systems read says the same as the findings."""
+
+from __future__ import annotations
+
+import json
+from xml.etree import ElementTree
+
+from hypothesis import given
+from hypothesis import strategies as st
+
+from capsmith.findings import Finding, Location, Severity
+from capsmith.formats import junit, sarif
+
+ERROR = Finding("IC-05", "wrong", Location("a.yaml", 3, 5), hint="right it", link="https://x.test/")
+NOTE = Finding("spec-hint", "could be better", Location("a.yaml"), Severity.INFO)
+
+
+def test_sarif_names_rule_place_and_help() -> None:
+    (run,) = json.loads(sarif((ERROR, NOTE), "1.2.3"))["runs"]
+    assert run["tool"]["driver"]["semanticVersion"] == "1.2.3"
+    assert run["tool"]["driver"]["rules"] == [
+        {"id": "IC-05", "helpUri": "https://x.test/"},
+        {"id": "spec-hint"},
+    ]
+    error, note = run["results"]
+    assert (error["ruleId"], error["level"]) == ("IC-05", "error")
+    assert error["message"]["text"] == "wrong. right it"
+    place = error["locations"][0]["physicalLocation"]
+    assert place["artifactLocation"]["uri"] == "a.yaml"
+    assert place["region"] == {"startLine": 3, "startColumn": 5}
+    assert note["level"] == "note"
+    assert "region" not in note["locations"][0]["physicalLocation"]
+
+
+def test_junit_fails_for_errors_only() -> None:
+    suite = ElementTree.fromstring(junit((ERROR, NOTE), "capsmith"))
+    assert (suite.get("tests"), suite.get("failures")) == ("2", "1")
+    failed, passed = suite.findall("testcase")
+    assert failed.get("name") == "a.yaml:3:5"
+    failure = failed.find("failure")
+    assert failure is not None
+    assert failure.text == "wrong\nright it"
+    assert passed.find("failure") is None
+
+
+def test_junit_without_findings_has_a_case_that_passed() -> None:
+    suite = ElementTree.fromstring(junit((), "capsmith"))
+    assert (suite.get("tests"), suite.get("failures")) == ("1", "0")
+    assert len(suite.findall("testcase")) == 1
+
+
+@given(st.text(st.characters(exclude_categories=["Cs"])))
+def test_any_text_gives_documents_that_parse(text: str) -> None:
+    finding = Finding("x", text, Location(text or "f"), hint=text)
+    assert json.loads(sarif((finding,), "1"))["runs"][0]["results"]
+    assert len(ElementTree.fromstring(junit((finding,), "capsmith"))) == 1
