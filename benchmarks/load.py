@@ -6,7 +6,6 @@ import json
 import ssl
 import threading
 import time
-from collections import Counter
 from concurrent.futures import ThreadPoolExecutor
 from http.client import HTTPException, HTTPSConnection
 from typing import Any
@@ -16,6 +15,7 @@ from benchmarks.cluster import NAMESPACE, Cluster
 
 _CORE = "cluster.x-k8s.io/v1beta2"
 _THREADS = 8
+_Object = dict[str, Any]
 
 
 class Load:
@@ -24,10 +24,11 @@ class Load:
     def __init__(self, cluster: Cluster) -> None:
         self._cluster = cluster
         self._api = f"{cluster.group}/{cluster.version}"
-        self.sent: Counter[str] = Counter()
-        """Requests of our own, by verb as the API server counts them."""
+        self.sent = 0
+        """Writes of our own, which the API server counts too."""
         self.released: dict[str, float] = {}
         """When an object got its owner, from where on the controller can work on it."""
+        self._pairs: dict[str, tuple[_Object, _Object]] = {}
         self._watch = _Watch(cluster)
 
     def start(self) -> None:
@@ -52,16 +53,23 @@ class Load:
             owner, {"status": {"initialization": {"infrastructureProvisioned": True}}}, "status"
         )
         client.patch(infra, _owned_by(owner))
-        self.sent["PATCH"] += 2
+        self.sent += 4
         self._watch.start()
 
     def stop(self) -> None:
         self._watch.stop()
 
     def make(self, names: list[str]) -> None:
-        """Create pairs as core does: both objects, then the owner reference."""
+        """Create pairs; the controller has to wait for the owner references."""
         with ThreadPoolExecutor(_THREADS) as pool:
-            list(pool.map(self._pair, names))
+            self._pairs.update(zip(names, pool.map(self._pair, names), strict=True))
+        self.sent += 2 * len(names)
+
+    def release(self, names: list[str]) -> None:
+        """Set the owner references, from where on there is something to do."""
+        with ThreadPoolExecutor(_THREADS) as pool:
+            list(pool.map(self._release, names))
+        self.sent += len(names)
 
     def wait(self, names: list[str], timeout: float) -> float:
         """Until all have converged; seconds since the call.  Raises TimeoutError."""
@@ -78,29 +86,29 @@ class Load:
     def latencies(self, names: list[str]) -> list[float]:
         return sorted(self._watch.done[name] - self.released[name] for name in names)
 
-    def _pair(self, name: str) -> None:
-        infra = self._create(self._infra_machine(name))
-        machine = self._create(self._machine(name))
+    def _pair(self, name: str) -> tuple[_Object, _Object]:
+        return self._create(self._infra_machine(name)), self._create(self._machine(name))
+
+    def _release(self, name: str) -> None:
+        infra, machine = self._pairs[name]
         self.released[name] = time.monotonic()
         self._cluster.client.patch(infra, _owned_by(machine))
-        self.sent["PATCH"] += 1
 
-    def _create(self, document: dict[str, Any]) -> dict[str, Any]:
-        self.sent["POST"] += 1
+    def _create(self, document: _Object) -> _Object:
         return self._cluster.client.create(document)
 
-    def _infra_cluster(self) -> dict[str, Any]:
+    def _infra_cluster(self) -> _Object:
         return self._infra("AcmeCluster", "benchmark", {"region": "north"})
 
-    def _infra_machine(self, name: str) -> dict[str, Any]:
+    def _infra_machine(self, name: str) -> _Object:
         return self._infra("AcmeMachine", name, {"size": "small", "image": "image"})
 
-    def _infra(self, kind: str, name: str, spec: dict[str, Any]) -> dict[str, Any]:
+    def _infra(self, kind: str, name: str, spec: _Object) -> _Object:
         labels = {"cluster.x-k8s.io/cluster-name": "benchmark"}
         metadata = {"name": name, "namespace": NAMESPACE, "labels": labels}
         return {"apiVersion": self._api, "kind": kind, "metadata": metadata, "spec": spec}
 
-    def _machine(self, name: str) -> dict[str, Any]:
+    def _machine(self, name: str) -> _Object:
         reference = {"apiGroup": self._cluster.group, "kind": "AcmeMachine", "name": name}
         labels = {"cluster.x-k8s.io/cluster-name": "benchmark"}
         return {
@@ -115,7 +123,7 @@ class Load:
         }
 
 
-def _owned_by(owner: dict[str, Any]) -> dict[str, Any]:
+def _owned_by(owner: _Object) -> _Object:
     reference = {key: owner[key] for key in ("apiVersion", "kind")}
     reference |= {key: owner["metadata"][key] for key in ("name", "uid")}
     return {"metadata": {"ownerReferences": [reference]}}
@@ -170,7 +178,7 @@ class _Watch:
                 if self._stopped.is_set():
                     return
 
-    def _take(self, obj: dict[str, Any]) -> None:
+    def _take(self, obj: _Object) -> None:
         self._version = obj["metadata"]["resourceVersion"]
         status = obj.get("status", {})
         provisioned = status.get("initialization", {}).get("provisioned")

@@ -10,6 +10,7 @@ import os
 import statistics
 import sys
 import tempfile
+import threading
 import time
 from collections import Counter
 from collections.abc import Callable
@@ -22,6 +23,7 @@ from benchmarks.timing import table
 from tests.e2e.harness.process import Process, free_port, http_ok
 
 IDLE_SECONDS = 30.0
+SETTLE_SECONDS = 5.0
 TIMEOUT_SECONDS = 900.0
 _READS = ("GET", "LIST", "WATCH", "WATCHLIST")
 
@@ -89,14 +91,16 @@ def measure(cluster: Cluster, contender: Contender, count: int) -> dict[str, str
 
 
 def _converge(cluster: Cluster, load: Load, process: Process, names: list[str]) -> dict[str, str]:
-    before, sent = cluster.requests(), load.sent.copy()
-    began, used = time.monotonic(), process.usage().cpu_seconds
+    before, sent, used = cluster.requests(), load.sent, process.usage().cpu_seconds
     load.make(names)
+    time.sleep(SETTLE_SECONDS)  # all of them are seen, and wait
+    began = time.monotonic()
+    load.release(names)
     load.wait(names, TIMEOUT_SECONDS)
     took = time.monotonic() - began
-    time.sleep(2)  # what is still under way belongs to it
+    time.sleep(SETTLE_SECONDS)  # what is still under way belongs to it
     answers = cluster.requests() - before
-    writes = _writes(answers) - sum((load.sent - sent).values())
+    writes = _writes(answers) - (load.sent - sent)
     gets = sum(n for (verb, _), n in answers.items() if verb == "GET")
     codes = Counter({code: n for (_, code), n in answers.items() if code[0] in "45"})
     waits = load.latencies(names)
@@ -131,6 +135,7 @@ def _restart(load: Load, contender: Contender, count: int) -> dict[str, str]:
     contender.process.stop()
     names = [f"late-{number}" for number in range(10)]
     load.make(names)
+    load.release(names)
     began = time.monotonic()
     contender.process.start()
     load.wait(names, TIMEOUT_SECONDS)
@@ -141,12 +146,16 @@ def _kill(load: Load, contender: Contender, count: int) -> dict[str, str]:
     """SIGKILL while half of a second load is done; from the new start until all of it is."""
     names = [f"second-{number}" for number in range(count * 6 // 10)]
     load.make(names)
+    time.sleep(SETTLE_SECONDS)
+    releasing = threading.Thread(target=load.release, args=[names])
+    releasing.start()
     while load.converged(names) < len(names) // 2:
         time.sleep(0.01)
     contender.process.kill()
     began = time.monotonic()
     contender.process.start()
     load.wait(names, TIMEOUT_SECONDS)
+    releasing.join()
     return {f"kill -9 within {len(names)} more, s": f"{time.monotonic() - began:.1f}"}
 
 
