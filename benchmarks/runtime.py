@@ -96,6 +96,7 @@ def _converge(cluster: Cluster, load: Load, process: Process, names: list[str]) 
     time.sleep(SETTLE_SECONDS)  # all of them are seen, and wait
     began = time.monotonic()
     load.release(names)
+    released = time.monotonic() - began
     load.wait(names, TIMEOUT_SECONDS)
     took = time.monotonic() - began
     time.sleep(SETTLE_SECONDS)  # what is still under way belongs to it
@@ -107,6 +108,7 @@ def _converge(cluster: Cluster, load: Load, process: Process, names: list[str]) 
     half, most = statistics.median(waits), waits[len(waits) * 95 // 100]
     usage = process.usage()
     return {
+        "owner references set, s": f"{released:.1f}",
         "all converged, s": f"{took:.1f}",
         "latency p50 / p95, s": f"{half:.1f} / {most:.1f}",
         "requests an object": f"{(writes + gets) / len(names):.2f}",
