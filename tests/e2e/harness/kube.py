@@ -200,8 +200,8 @@ class KubeClient:
         if kept is None:
             host, port = self._address.hostname or "", self._address.port
             kept = http.client.HTTPSConnection(host, port, timeout=30, context=self._tls)
-            self._connections.add(kept)
             self._local.connection = kept
+        self._connections.add(kept)  # one that was closed opens again by itself
         return cast(http.client.HTTPSConnection, kept)
 
     def _path_of(self, obj: JSON, subresource: str | None = None) -> str:

@@ -1,0 +1,85 @@
+"""The runtime as a package, coroutines as tests, and a real API server behind a proxy."""
+
+from __future__ import annotations
+
+import asyncio
+import inspect
+import os
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from tests.e2e.tools import Toolbox, ToolsUnavailable, toolbox
+from tests.runtime.assembled import importable
+from tests.runtime.support.proxy import FaultProxy
+from tests.runtime.support.server import Api
+
+# Test modules import the runtime at their top, so it has to be there before they are read.
+RUNTIME = importable()
+_TEST_SECONDS = 60.0
+
+
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    here = Path(__file__).parent
+    for item in items:
+        if item.path.is_relative_to(here) and "api" in getattr(item, "fixturenames", ()):
+            item.add_marker(pytest.mark.realapi)
+
+
+@pytest.hookimpl(tryfirst=True)
+def pytest_pyfunc_call(pyfuncitem: pytest.Function) -> bool | None:
+    """Run a test that is a coroutine function, on an event loop of its own, within bounds."""
+    if not inspect.iscoroutinefunction(pyfuncitem.obj):
+        return None
+    names = inspect.signature(pyfuncitem.obj).parameters
+    test = pyfuncitem.obj(**{name: pyfuncitem.funcargs[name] for name in names})
+    asyncio.run(asyncio.wait_for(test, _TEST_SECONDS))
+    return True
+
+
+@pytest.fixture(scope="session")
+def runtime_folder() -> Path:
+    """What PYTHONPATH has to name for a process that uses the runtime."""
+    return RUNTIME
+
+
+@pytest.fixture(scope="session")
+def api(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Api]:
+    server = Api(_tools(), tmp_path_factory.mktemp("runtime"))
+    try:
+        server.start()
+        yield server
+    finally:
+        server.stop()
+
+
+@pytest.fixture
+def proxy(api: Api) -> Iterator[FaultProxy]:
+    made = api.new_proxy()
+    made.start()
+    yield made
+    made.stop()
+
+
+@pytest.fixture
+def namespace(api: Api) -> str:
+    return api.new_namespace()
+
+
+@pytest.fixture
+def kubeconfig(api: Api, proxy: FaultProxy, tmp_path: Path) -> Path:
+    """Through the proxy, as the operator's ServiceAccount."""
+    path = tmp_path / "kubeconfig"
+    path.write_text(api.kubeconfig(proxy.url, api.new_token()))
+    return path
+
+
+def _tools() -> Toolbox:
+    """The real components. Missing tools skip the tests, but never silently in CI."""
+    try:
+        return toolbox(["k8s"])
+    except ToolsUnavailable as error:
+        if os.environ.get("CI") == "true":
+            pytest.fail(f"the tests of the runtime must run in CI: {error}")
+        pytest.skip(f"the tests of the runtime need {error}")

@@ -1,0 +1,168 @@
+"""A real etcd and kube-apiserver with one kind, Widget, and what happens behind its back."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import urllib.request
+import uuid
+from pathlib import Path
+from typing import Any
+from urllib.parse import urlsplit
+
+from tests.e2e.harness.components import ApiServer, Etcd
+from tests.e2e.harness.kube import ApiError, KubeClient
+from tests.e2e.harness.kubeconfig import service_account_token, token_kubeconfig
+from tests.e2e.harness.pki import Pki
+from tests.e2e.harness.wait import eventually
+from tests.e2e.tools import Toolbox
+
+from .proxy import FaultProxy
+
+JSON = dict[str, Any]
+
+GROUP = "runtime.capsmith.test"
+API = f"{GROUP}/v1"
+ACCOUNT = "operator"
+_OPEN: JSON = {"type": "object", "x-kubernetes-preserve-unknown-fields": True}
+_SPEC: JSON = {**_OPEN, "properties": {"color": {"type": "string"}}}
+_CRD: JSON = {
+    "apiVersion": "apiextensions.k8s.io/v1",
+    "kind": "CustomResourceDefinition",
+    "metadata": {"name": f"widgets.{GROUP}"},
+    "spec": {
+        "group": GROUP,
+        "scope": "Namespaced",
+        "names": {"kind": "Widget", "plural": "widgets"},
+        "versions": [
+            {
+                "name": "v1",
+                "served": True,
+                "storage": True,
+                "subresources": {"status": {}},
+                "selectableFields": [{"jsonPath": ".spec.color"}],
+                "schema": {
+                    "openAPIV3Schema": {
+                        "type": "object",
+                        "properties": {"spec": _SPEC, "status": _OPEN},
+                    }
+                },
+            }
+        ],
+    },
+}
+_RULES: list[JSON] = [
+    {"apiGroups": [GROUP], "resources": ["widgets", "widgets/status"], "verbs": ["*"]},
+    {"apiGroups": ["coordination.k8s.io"], "resources": ["leases"], "verbs": ["*"]},
+    {"apiGroups": [""], "resources": ["configmaps"], "verbs": ["*"]},
+    {"apiGroups": ["events.k8s.io"], "resources": ["events"], "verbs": ["create"]},
+]
+
+
+class Api:
+    """Everything behind the proxy."""
+
+    def __init__(self, tools: Toolbox, folder: Path) -> None:
+        self.folder = folder
+        self.pki = Pki(folder / "pki")
+        self._etcd = Etcd(tools, folder)
+        self.server = ApiServer(tools, self.pki, self._etcd, folder, "runtime")
+
+    @property
+    def client(self) -> KubeClient:
+        """The administrator's, past the proxy."""
+        return self.server.client
+
+    def start(self) -> None:
+        self._etcd.start()
+        self.server.start()
+        self.client.create(_CRD)
+        self._allow_account()
+        eventually(self._served, timeout=30, what="the Widget kind is served")
+
+    def stop(self) -> None:
+        self.server.stop()
+        self._etcd.stop()
+
+    async def restart(self) -> None:
+        """End the API server as a crash would and start it; the event loop goes on meanwhile."""
+        self.server.process.kill()
+        self.server.process.start()  # processes are started from the main thread only
+        await asyncio.to_thread(self.server.process.wait_ready, self._ready)
+
+    def new_proxy(self) -> FaultProxy:
+        return FaultProxy(urlsplit(self.server.url).port or 0, self.pki)
+
+    def new_token(self) -> str:
+        return service_account_token(self.client, "default", ACCOUNT)
+
+    def kubeconfig(self, url: str, token: str) -> str:
+        """The text of a kubeconfig for the operator's account."""
+        return token_kubeconfig(url, self.pki.ca, token)
+
+    def new_namespace(self) -> str:
+        name = f"n-{uuid.uuid4().hex[:8]}"
+        self.client.create({"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": name}})
+        return name
+
+    def create(self, namespace: str, name: str, **spec: object) -> JSON:
+        metadata = {"namespace": namespace, "name": name, "labels": {"case": namespace}}
+        widget = {"apiVersion": API, "kind": "Widget", "metadata": metadata, "spec": spec}
+        return self.client.create(widget)
+
+    def widgets(self, namespace: str) -> list[JSON]:
+        return self.client.list(API, "Widget", namespace)
+
+    def get(self, namespace: str, name: str) -> JSON:
+        return self.client.get(API, "Widget", name, namespace)
+
+    def change(self, namespace: str, name: str, **spec: object) -> JSON:
+        return self.client.patch(_named(namespace, name), {"spec": spec})
+
+    def delete(self, namespace: str, name: str) -> None:
+        self.client.delete(_named(namespace, name))
+
+    def compact(self) -> None:
+        """Make etcd forget everything but the present."""
+        answer = self._etcd_call("kv/range", {"key": "AA=="})
+        revision = answer["header"]["revision"]
+        self._etcd_call("kv/compaction", {"revision": revision, "physical": True})
+
+    def _etcd_call(self, method: str, body: JSON) -> JSON:
+        data = json.dumps(body).encode()
+        with urllib.request.urlopen(f"{self._etcd.url}/v3/{method}", data, timeout=10) as answer:
+            found: JSON = json.load(answer)
+            return found
+
+    def _allow_account(self) -> None:
+        rbac, role = "rbac.authorization.k8s.io", {"name": ACCOUNT}
+        account = {"name": ACCOUNT, "namespace": "default"}
+        eventually(self._default_namespace, timeout=30, what="the default namespace")
+        self.client.create({"apiVersion": "v1", "kind": "ServiceAccount", "metadata": account})
+        common = {"apiVersion": f"{rbac}/v1", "metadata": role}
+        self.client.create({**common, "kind": "ClusterRole", "rules": _RULES})
+        reference = {"apiGroup": rbac, "kind": "ClusterRole", **role}
+        subjects = [{"kind": "ServiceAccount", **account}]
+        binding = {"kind": "ClusterRoleBinding", "roleRef": reference, "subjects": subjects}
+        self.client.create({**common, **binding})
+
+    def _default_namespace(self) -> bool:
+        return self.client.find("v1", "Namespace", "default") is not None
+
+    def _ready(self) -> bool:
+        try:
+            return self.client.request("GET", "/readyz") == {"text": "ok"}
+        except (ApiError, OSError):
+            return False
+
+    def _served(self) -> bool:
+        try:
+            self.client.list(API, "Widget")
+        except (ApiError, LookupError):
+            return False
+        return True
+
+
+def _named(namespace: str, name: str) -> JSON:
+    metadata = {"namespace": namespace, "name": name}
+    return {"apiVersion": API, "kind": "Widget", "metadata": metadata}

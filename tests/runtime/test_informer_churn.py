@@ -1,0 +1,105 @@
+"""Random changes under random faults: in the end the cache is the list, and nobody was lied to."""
+
+from __future__ import annotations
+
+import asyncio
+import copy
+import random
+from pathlib import Path
+
+import pytest
+from capsmith_runtime.client import ApiError, Key, NotFound, Selection, version_of
+from capsmith_runtime.patch import write
+
+from tests.e2e.harness.kube import ApiError as Refused
+from tests.runtime.support.faults import Loss, Request, failure
+from tests.runtime.support.following import WIDGET, Following, following
+from tests.runtime.support.http1 import Answer
+from tests.runtime.support.proxy import FaultProxy
+from tests.runtime.support.server import Api
+from tests.runtime.support.waiting import eventually, running
+
+SECONDS = 3.0
+NAMES = [f"w-{number}" for number in range(12)]
+FAULTS = (
+    failure(410, "Expired"),
+    failure(500, "InternalError"),
+    failure(429, "TooManyRequests", Retry_After="0"),
+    Answer(502, b"<html>Bad Gateway</html>", {"Content-Type": "text/html"}),
+    Loss.DROP,
+    Loss.UNANSWERED,
+)
+
+
+def somebody(api: Api, namespace: str, chance: random.Random) -> None:
+    """One change, past the proxy."""
+    name = chance.choice(NAMES)
+    try:
+        match chance.randrange(4):
+            case 0:
+                api.create(namespace, name, size=0)
+            case 1:
+                api.delete(namespace, name)
+            case _:
+                api.change(namespace, name, size=chance.randrange(1000))
+    except Refused as error:
+        assert error.status in (404, 409)
+
+
+async def churn(api: Api, namespace: str, chance: random.Random) -> None:
+    while True:
+        await asyncio.to_thread(somebody, api, namespace, chance)
+        await asyncio.sleep(chance.uniform(0, 0.01))
+
+
+async def ourselves(found: Following, namespace: str, chance: random.Random) -> None:
+    """Writes through the proxy; each is seen by the next read, or something newer is."""
+    while True:
+        await asyncio.sleep(0.005)
+        key = Key(namespace, chance.choice(NAMES))
+        old = found.informer.get(key)
+        if old is None:
+            continue
+        new = copy.deepcopy(old)
+        new["status"] = {"seen": chance.randrange(1000)}
+        try:
+            answer = await write(found.client, WIDGET, old, new, found.informer.remember)
+        except NotFound:
+            continue
+        except ApiError:
+            continue  # a fault that was injected
+        now = found.informer.get(key)
+        assert now is None or version_of(now) >= version_of(answer)
+
+
+async def havoc(proxy: FaultProxy, chance: random.Random) -> None:
+    def some(request: Request) -> bool:
+        return chance.random() < 0.5
+
+    while True:
+        await asyncio.sleep(chance.uniform(0.05, 0.3))
+        match chance.randrange(4):
+            case 0:
+                proxy.drop()
+            case 1:
+                proxy.freeze()
+            case _:
+                proxy.inject(chance.choice(FAULTS), some, times=chance.randrange(1, 4))
+
+
+@pytest.mark.parametrize("seed", range(4))
+async def test_nothing_is_lost_or_doubled(
+    api: Api, proxy: FaultProxy, kubeconfig: Path, namespace: str, seed: int
+) -> None:
+    chance = random.Random(seed)
+    options = {"silence_seconds": 0.5, "request_seconds": 1.0, "watch_seconds": (1.0, 2.0)}
+    async with following(kubeconfig, Selection(namespace), **options) as found:
+        await asyncio.wait_for(found.informer.synced.wait(), 10)
+        work = (churn(api, namespace, chance), ourselves(found, namespace, chance))
+        async with running(*work, havoc(proxy, chance)) as tasks:
+            await asyncio.wait(tasks, timeout=SECONDS, return_when=asyncio.FIRST_COMPLETED)
+        proxy.calm()
+        listed = api.widgets(namespace)
+        await eventually(lambda: found.agrees_with(listed), 20, "the cache is the list")
+        assert len(found.follower.changes) > 50
+        assert sum(map(found.restarts, ("gone", "Unreachable", "ended", "ServerError"))) > 3
