@@ -1,12 +1,12 @@
 """Contract data (``schemas/contracts``) -> :class:`Contract`.
 
-On the path of every run, so only what is needed is read: shapes at once, rules when first asked
-for.  Unknown keys and unknown files are refused, so that no rule is lost to a slip of the pen.
+On the path of every run, so only what is needed is read: shapes and rules when first asked for.
+Unknown keys and unknown files are refused, so that no rule is lost to a slip of the pen.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from importlib.resources.abc import Traversable
 from typing import Any, TypeVar
 
@@ -35,12 +35,6 @@ def load_contract(version: str, reader: Traversable) -> Contract:
         raise ValueError(f"{version!r} is none of {', '.join(VERSIONS)}")
     folder = reader / "contracts" / version
     refuse_strangers(folder)
-    fragments = _fragments(folder)
-    types = {
-        shape.role: shape
-        for place in (reader / "contracts" / COMMON, folder)
-        for shape in _shapes(place, fragments)
-    }
     entry = Entry(_data(folder / "contract.yaml"), _label(folder / "contract.yaml"))
     if entry.take("version", str) != version:
         raise entry.error("is of another version than its folder")
@@ -48,7 +42,7 @@ def load_contract(version: str, reader: Traversable) -> Contract:
         version=version,
         label=entry.take("label", str),
         rules=Lazy(lambda: load_rules(reader, version)),
-        types=types,
+        types=Shapes((reader / "contracts" / COMMON, folder), lambda: _fragments(folder)),
         core=entry.take("core", str),
         support_end=entry.take("supportEnd", str),
         conditions=entry.take("conditions", dict),
@@ -104,6 +98,33 @@ class Lazy(Mapping[str, V]):
         return len(self._all())
 
 
+class Shapes(Mapping[str, TypeShape]):
+    """Shapes by role, each read when it is first asked for; files are called after roles."""
+
+    def __init__(
+        self, folders: Iterable[Traversable], fragments: Callable[[], Mapping[str, Any]]
+    ) -> None:
+        files = [file for folder in folders for file in _yaml_files(folder / "types")]
+        self._files = {file.name[: -len(".yaml")]: file for file in files}
+        self._fragments = Lazy(fragments)
+        self._read: dict[str, TypeShape] = {}
+
+    def __getitem__(self, role: str) -> TypeShape:
+        if role not in self._read:
+            file = self._files[role]
+            self._read[role] = _shape(Entry(_data(file), _label(file)), self._fragments, file.name)
+        return self._read[role]
+
+    def __contains__(self, role: object) -> bool:
+        return role in self._files
+
+    def __iter__(self) -> Iterator[str]:
+        return iter(self._files)
+
+    def __len__(self) -> int:
+        return len(self._files)
+
+
 def refuse_strangers(folder: Traversable) -> None:
     """Raises UnreadableInput when a contract's folder holds a file that nobody reads."""
     for entry in folder.iterdir():
@@ -117,11 +138,6 @@ def _yaml_files(folder: Traversable) -> list[Traversable]:
         if not file.name.endswith(".yaml"):
             raise broken(_label(file), "is no .yaml file")
     return files
-
-
-def _shapes(folder: Traversable, fragments: Mapping[str, Any]) -> Iterator[TypeShape]:
-    for file in _yaml_files(folder / "types"):
-        yield _shape(Entry(_data(file), _label(file)), fragments, file.name)
 
 
 def _shape(entry: Entry, fragments: Mapping[str, Any], file_name: str) -> TypeShape:

@@ -121,7 +121,7 @@ class Contract:
     rules: Mapping[str, Rule] = field(compare=False, repr=False)
     """By id, read when they are first asked for."""
     types: Mapping[str, TypeShape] = field(compare=False, repr=False)
-    """By role."""
+    """By role, each read when it is first asked for."""
     core: str = field(compare=False)
     """Releases of core that speak it, for people: ``v1.11 and later``."""
     support_end: str = field(compare=False)

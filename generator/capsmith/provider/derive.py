@@ -95,10 +95,10 @@ def kubectl_names(spec: ProviderSpec) -> set[str]:
 def known_features(role: str, contracts: list[Contract]) -> set[str]:
     """Features of a role and its template that an author may switch."""
     shapes = [
-        shape
+        contract.types[name]
         for contract in contracts
-        for name, shape in contract.types.items()
-        if name in (role, f"{role}Template")
+        for name in (role, f"{role}Template")
+        if name in contract.types
     ]
     fields = [f for shape in shapes for f in (*shape.spec.values(), *shape.status.values())]
     return {field.feature for field in fields} - {"", DERIVED_FEATURE}
