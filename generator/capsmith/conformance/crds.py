@@ -7,18 +7,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from capsmith.conformance.manifests import Manifest, list_of, mapping_of, text_of
-
-FOREIGN_GROUPS = frozenset(
-    {"cluster.x-k8s.io", "clusterctl.cluster.x-k8s.io", "runtime.cluster.x-k8s.io"}
-    | {f"{part}.cluster.x-k8s.io" for part in ("addons", "bootstrap", "controlplane", "ipam")}
-)
-"""Groups whose kinds are no infrastructure."""
-_ENDINGS = {
-    "ClusterTemplate": "InfraClusterTemplate",
-    "MachineTemplate": "InfraMachineTemplate",
-    "Cluster": "InfraCluster",
-    "Machine": "InfraMachine",
-}
+from capsmith.conformance.roles import guess_role
 
 
 @dataclass(frozen=True, slots=True)
@@ -105,18 +94,8 @@ def read_crds(manifests: tuple[Manifest, ...], roles: Mapping[str, str]) -> tupl
 
 
 def _guess(manifest: Manifest, kinds: set[tuple[str, str]]) -> str:
-    """The role that a kind most likely has, by its name and its template."""
-    group = text_of(manifest.document, "spec", "group")
-    kind = text_of(manifest.document, "spec", "names", "kind")
-    if group in FOREIGN_GROUPS:
-        return ""
-    if kind.endswith("Identity"):
-        return "Identity"
-    plain = kind.removesuffix("Template")
-    paired = {(group, plain), (group, plain + "Template")} <= kinds
-    if not paired and not group.startswith("infrastructure."):
-        return ""
-    return next((role for ending, role in _ENDINGS.items() if kind.endswith(ending)), "")
+    group, scope = (text_of(manifest.document, "spec", key) for key in ("group", "scope"))
+    return guess_role(group, text_of(manifest.document, "spec", "names", "kind"), scope, kinds)
 
 
 def _versions(document: Mapping[str, Any]) -> Iterator[CrdVersion]:

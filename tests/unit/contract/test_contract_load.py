@@ -12,13 +12,9 @@ from capsmith.contract.load import known_versions, load_contract, load_rules, or
 from capsmith.contract.model import Level, Weight
 from capsmith.errors import UnreadableInput
 
-ROLES = {
-    "Identity",
-    "InfraCluster",
-    "InfraClusterTemplate",
-    "InfraMachine",
-    "InfraMachineTemplate",
-}
+CLONED = ("InfraCluster", "InfraMachine", "InfraMachinePool", "BootstrapConfig", "ControlPlane")
+CLUSTER_SCOPED = {"Identity", "GlobalIPPool"}
+ROLES = {*CLONED, *(f"{role}Template" for role in CLONED), *CLUSTER_SCOPED, "IPPool"}
 
 
 @pytest.fixture
@@ -37,7 +33,7 @@ def edit(file: Path, change: Callable[[dict], object]) -> None:
 
 def load_all(folder: Path) -> None:
     for version in known_versions():
-        load_contract(version, folder)
+        list(load_contract(version, folder).types.values())
     load_rules(folder)
 
 
@@ -59,7 +55,7 @@ def test_every_role_has_a_shape(version: str) -> None:
     assert set(contract.types) == ROLES
     for role, shape in contract.types.items():
         assert shape.role == role
-        assert shape.scope == ("Cluster" if role == "Identity" else "Namespaced")
+        assert shape.scope == ("Cluster" if role in CLUSTER_SCOPED else "Namespaced")
         assert shape.printer_columns
 
 
@@ -81,9 +77,30 @@ def test_what_the_contracts_call_differently() -> None:
     assert new.types["InfraCluster"].status["failureDomains"].schema["type"] == "array"
     assert "failureReason" in old.types["InfraMachine"].status
     assert "failureReason" not in new.types["InfraMachine"].status
-    for role in ("InfraCluster", "InfraMachine", "Identity"):
+    for role in sorted(ROLES - {f"{role}Template" for role in CLONED}):
         shapes = [c.types[role].status["conditions"].schema["items"] for c in (old, new)]
         assert ["severity" in shape["properties"] for shape in shapes] == [True, False]
+
+
+def test_pools_report_in_the_old_place_under_every_contract() -> None:
+    old, new = (load_contract(v, resources.schemas()).types for v in known_versions())
+    assert {"ready", "replicas"} <= set(old["InfraMachinePool"].status)
+    assert {"ready", "replicas", "initialization"} <= set(new["InfraMachinePool"].status)
+    for types in (old, new):
+        assert "providerIDList" in types["InfraMachinePool"].spec
+        assert not {"failureReason", "failureMessage"} & set(types["InfraMachinePool"].status)
+
+
+def test_machine_templates_of_control_planes_differ() -> None:
+    old, new = (
+        load_contract(v, resources.schemas()).types["ControlPlane"].spec["machineTemplate"].schema
+        for v in known_versions()
+    )
+    assert "infrastructureRef" in old["properties"]
+    assert set(new["properties"]) == {"metadata", "spec"}
+    inner = new["properties"]["spec"]["properties"]
+    assert set(inner) == {"infrastructureRef", "deletion", "readinessGates", "taints"}
+    assert set(inner["infrastructureRef"]["properties"]) == {"apiGroup", "kind", "name"}
 
 
 def test_rules_are_read_when_they_are_asked_for(folder: Path) -> None:
@@ -91,6 +108,16 @@ def test_rules_are_read_when_they_are_asked_for(folder: Path) -> None:
     shutil.rmtree(folder / "contracts/common/rules")
     with pytest.raises(FileNotFoundError):
         len(contract.rules)
+
+
+def test_shapes_are_read_when_they_are_asked_for(folder: Path) -> None:
+    contract = load_contract("v1beta2", folder)
+    assert contract.types["InfraMachine"] is contract.types["InfraMachine"]
+    (folder / "contracts/v1beta2/types/ControlPlane.yaml").unlink()
+    assert "ControlPlane" in contract.types
+    assert "Nothing" not in contract.types
+    with pytest.raises(UnreadableInput, match="cannot be read"):
+        contract.types["ControlPlane"]
 
 
 def test_contracts_of_one_version_are_equal() -> None:

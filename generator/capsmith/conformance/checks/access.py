@@ -15,6 +15,7 @@ from capsmith.conformance.permissions import (
     manager_grants,
     missing,
 )
+from capsmith.conformance.schemas import find
 
 
 @dataclass(frozen=True, slots=True)
@@ -112,6 +113,8 @@ class Need:
     group: str
     resource: str
     verbs: tuple[str, ...]
+    roles: tuple[str, ...] = ()
+    """Needed only along with a kind of one of these roles; empty: always."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -120,21 +123,31 @@ class Needs:
 
     needs: tuple[Need, ...]
     when_argument: str = ""
+    when_declared: str = ""
+    """Needed only where a kind of the rule declares this path."""
 
 
 @check("manager-access", Needs)
 def manager_access(context: Context, params: Needs) -> Iterator[Problem]:
-    """RB-07, RB-10: the manager may use what is not its own."""
+    """RB-07, RB-10, MP-12, IP-14: the manager may use what is not its own."""
+    if not context.concerned() or not _declared(context, params.when_declared):
+        return
+    roles = {crd.role for crd in context.bundle.crds}
+    needs = [need for need in params.needs if not need.roles or roles & set(need.roles)]
     for deployment in manager_deployments(context.bundle):
         given = arguments(deployment)
         if params.when_argument and not any(a.startswith(params.when_argument) for a in given):
             continue
         grants = manager_grants(context.bundle, deployment)
-        for need in params.needs:
+        for need in needs:
             lacking = missing(grants, need.group, need.resource, need.verbs)
             if lacking:
                 name = f"{need.resource}.{need.group}" if need.group else need.resource
                 yield Problem(deployment, f"the manager may not {', '.join(lacking)} {name}")
+
+
+def _declared(context: Context, path: str) -> bool:
+    return not path or any(find(version.schema, path) for _, version in context.versions())
 
 
 def _full_name(crd: Crd) -> str:

@@ -150,14 +150,15 @@ def container_named(context: Context, params: Container) -> Iterator[Problem]:
 
 @dataclass(frozen=True, slots=True)
 class Annotation:
-    """The key of an annotation."""
+    """The key of an annotation and what the second part of its value names."""
 
     annotation: str
+    names: str = "certificate"
 
 
 @check("inject-ca-form", Annotation)
 def inject_ca(context: Context, params: Annotation) -> Iterator[Problem]:
-    """CC-30: ``<namespace>/<certificate>``, both parts."""
+    """CC-30, RX-02: ``<namespace>/<name>``, both parts."""
     for manifest in context.bundle.objects:
         value = manifest.mapping("metadata", "annotations").get(params.annotation)
         if value is None:
@@ -166,7 +167,8 @@ def inject_ca(context: Context, params: Annotation) -> Iterator[Problem]:
         if len(parts) != 2 or not all(parts):
             yield Problem(
                 manifest,
-                f"{manifest}: {params.annotation} is {value!r}; expected <namespace>/<certificate>",
+                f"{manifest}: {params.annotation} is {value!r}; "
+                f"expected <namespace>/<{params.names}>",
             )
 
 

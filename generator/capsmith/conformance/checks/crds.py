@@ -154,11 +154,13 @@ class Label:
     """A label that is expected; its value does not matter."""
 
     label: str
+    otherwise: str = ""
+    """Another one that does as well."""
 
 
 @check("crd-label", Label)
 def label(context: Context, params: Label) -> Iterator[Problem]:
-    """MV-03: a label on the CRD that speaks for all objects of its kind."""
+    """MV-03, IP-11: a label on the CRD that speaks for all objects of its kind."""
     for crd in context.crds():
-        if params.label not in crd.labels:
+        if not {params.label, params.otherwise} & set(crd.labels):
             yield Problem(crd.manifest, f"{crd.kind}: the CRD has no label {params.label}")

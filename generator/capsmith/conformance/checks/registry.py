@@ -35,6 +35,11 @@ class Context:
         """The CRDs whose roles the rule applies to."""
         return tuple(crd for crd in self.bundle.crds if crd.role in self.rule.applies_to)
 
+    def concerned(self) -> bool:
+        """Whether there is a kind of the rule's roles, or the rule names none."""
+        roles = set(self.rule.applies_to) & set(self.contract.types)
+        return not roles or bool(self.crds())
+
     def versions(self) -> Iterable[tuple[Crd, CrdVersion]]:
         """Those CRDs with their versions that follow the contract."""
         for crd in self.crds():

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any
 
 from capsmith.conformance.checks.registry import Context, Problem, check
@@ -33,6 +33,10 @@ class Parts:
     """Paths that must not be required."""
     subresource: str = ""
     """Subresource that has to be there along with the first path."""
+    subresource_values: Mapping[str, Any] = field(default_factory=dict)
+    """What it has to say."""
+    when: str = ""
+    """A path; where it is not declared nothing else is looked at."""
 
 
 @check("schema-paths", Parts)
@@ -40,6 +44,8 @@ def paths(context: Context, params: Parts) -> Iterator[Problem]:
     """Every path has the type that core reads; a wrong one is a hard error in core."""
     for crd, version in context.versions():
         where = f"{crd.kind} {version.name}"
+        if params.when and find(version.schema, params.when) is None:
+            continue
         present = find(version.schema, params.parts[0].path) is not None
         if not present:
             if params.needed and not is_open(version.schema, params.parts[0].path):
@@ -51,15 +57,24 @@ def paths(context: Context, params: Parts) -> Iterator[Problem]:
             continue
         for part in params.parts:
             yield from _typed(crd, version, part)
-        if params.subresource and params.subresource not in version.subresources:
-            yield Problem(
-                crd.manifest,
-                f"{where}: {params.parts[0].path} is declared, but subresources has no "
-                f"{params.subresource}",
-            )
+        for complaint in _subresource(version, params):
+            yield Problem(crd.manifest, f"{where}: {complaint}")
         for path in params.optional:
             if required(version.schema, path):
                 yield Problem(crd.manifest, f"{where}: {path} is required; expected optional")
+
+
+def _subresource(version: CrdVersion, params: Parts) -> Iterator[str]:
+    name = params.subresource
+    if not name:
+        return
+    if name not in version.subresources:
+        yield f"{params.parts[0].path} is declared, but subresources has no {name}"
+        return
+    found = mapping_of(version.subresources, name)
+    for key, value in params.subresource_values.items():
+        if found.get(key) != value:
+            yield f"subresources.{name}.{key} is {found.get(key)!r}; expected {value!r}"
 
 
 def _typed(crd: Crd, version: CrdVersion, part: Part) -> Iterator[Problem]:
@@ -80,29 +95,28 @@ class MapList:
 
     path: str
     keys: tuple[str, ...]
+    also: tuple[str, ...] = ()
+    """Other paths where such a list can be, by the contract."""
 
 
 @check("schema-map-list", MapList)
 def map_list(context: Context, params: MapList) -> Iterator[Problem]:
     """A list is a map-list with the right keys; absent is fine."""
     for crd, version in context.versions():
-        schema = find(version.schema, params.path)
-        where = f"{crd.kind} {version.name}: {params.path}"
-        if schema is None:
-            continue
-        if describe(schema) != "list":
-            yield Problem(crd.manifest, f"{where} is {describe(schema)}; expected list")
-            continue
-        found = (
-            schema.get("x-kubernetes-list-type"),
-            list_of(schema, "x-kubernetes-list-map-keys"),
-        )
-        if found != ("map", list(params.keys)):
-            yield Problem(
-                crd.manifest,
-                f"{where} is a list of type {found[0] or 'atomic'}; "
-                f"expected map by {', '.join(params.keys)}",
-            )
+        for path in (params.path, *params.also):
+            schema = find(version.schema, path)
+            complaint = "" if schema is None else _not_map_list(schema, params.keys)
+            if complaint:
+                yield Problem(crd.manifest, f"{crd.kind} {version.name}: {path} is {complaint}")
+
+
+def _not_map_list(schema: Mapping[str, Any], keys: tuple[str, ...]) -> str:
+    if describe(schema) != "list":
+        return f"{describe(schema)}; expected list"
+    kind = schema.get("x-kubernetes-list-type")
+    if (kind, list_of(schema, "x-kubernetes-list-map-keys")) == ("map", list(keys)):
+        return ""
+    return f"a list of type {kind or 'atomic'}; expected map by {', '.join(keys)}"
 
 
 @dataclass(frozen=True, slots=True)

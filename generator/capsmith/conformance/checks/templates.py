@@ -11,14 +11,22 @@ from capsmith.conformance.manifests import Manifest, list_of, mapping_of, text_o
 from capsmith.conformance.schemas import describe, find, is_open, required, walk
 
 _SPEC = "spec.template.spec"
+_POOL = "InfraMachinePool"
+_MACHINE = "Machine"
 
 
 @check("template-of-object")
 def template_of_object(context: Context) -> Iterator[Problem]:
-    """IM-12, IC-14: a kind has its template."""
-    templates = {(crd.group, crd.kind) for crd in context.bundle.crds}
+    """IM-12, IC-14, MP-18, BC-07, CP-28: a kind has its template.
+
+    Machines that their pool makes have none: ``<X>MachinePoolMachine`` beside ``<X>MachinePool``.
+    """
+    kinds = {(crd.group, crd.kind) for crd in context.bundle.crds}
+    pools = {(crd.group, crd.kind) for crd in context.bundle.crds if crd.role == _POOL}
     for crd in context.crds():
-        if (crd.group, f"{crd.kind}Template") not in templates:
+        if crd.kind.endswith(_MACHINE) and (crd.group, crd.kind.removesuffix(_MACHINE)) in pools:
+            continue
+        if (crd.group, f"{crd.kind}Template") not in kinds:
             yield Problem(
                 crd.manifest, f"{crd.kind}: there is no kind {crd.kind}Template in {crd.group}"
             )
