@@ -13,7 +13,7 @@ from tests.e2e.harness.management import Base
 from tests.e2e.harness.pki import Pki
 from tests.e2e.harness.report import Report
 from tests.e2e.provider import build_provider
-from tests.e2e.scenario import Scenario, provider_objects
+from tests.e2e.scenario import Scenario, one_scenario
 from tests.e2e.stack import COMBINATIONS, Combination, Site, Stack
 from tests.e2e.tools import Toolbox, ToolsUnavailable, toolbox
 
@@ -103,28 +103,5 @@ def site(stack: Stack) -> Site:
 @pytest.fixture
 def scenario(request: pytest.FixtureRequest, stack: Stack, site: Site) -> Iterator[Scenario]:
     """A cluster name and namespace of the test's own; what a failed test leaves is removed."""
-    name = request.node.originalname.removeprefix("test_").replace("_", "-")[:20].rstrip("-")
-    made = Scenario(stack, site.management, name, f"{name}-ns")
-    yield made
-    _clean_up(made)
-    _check_invariants(stack, site)
-
-
-def _check_invariants(stack: Stack, site: Site) -> None:
-    """What must hold whatever a test did."""
-    created = [event.id for event in stack.cloud.journal() if event.action == "create"]
-    twice = {id for id in created if created.count(id) > 1}
-    assert not twice, f"created more than once: {twice}"
-    assert site.controllers.complaints() == []
-
-
-def _clean_up(scenario: Scenario) -> None:
-    client = scenario.client
-    if client.find(scenario.core, "Cluster", scenario.name, scenario.namespace) is not None:
-        scenario.pause(False)
-        scenario.delete()
-    if provider_objects(client, scenario.stack.provider.namespaced_crds):
-        for found in client.list(scenario.core, "ClusterClass", scenario.namespace):
-            client.delete(found)
-    namespace = {"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": scenario.namespace}}
-    client.delete(namespace)
+    with one_scenario(stack, site, request.node.originalname) as made:
+        yield made

@@ -10,7 +10,7 @@ from pathlib import Path
 
 from tests.e2e.harness.contract import ContractVersion
 from tests.e2e.harness.kube import JSON
-from tests.e2e.harness.provider import VERSION, ProviderUnderTest
+from tests.e2e.harness.provider import ProviderUnderTest
 
 _ROOT = Path(__file__).parents[2]
 
@@ -23,7 +23,12 @@ _CHANGES: dict[str, JSON] = {
     "acme": {"diskGiB": 40},
     "homelab": {"image": "debian-14"},
     "homelab-v1beta1": {"image": "debian-14"},
+    "everything": {"rootDiskGiB": 24},
 }
+
+# The newest release of each example, for its metadata.yaml must know the series.
+_VERSIONS = {"everything": "v0.3.0"}
+_FIRST_VERSION = "v0.1.0"
 
 # A crashed leader is to be followed soon, or the crash test is all waiting.
 _FLAGS = (
@@ -40,7 +45,7 @@ def build_provider(example: str, contract: ContractVersion, folder: Path) -> Pro
         return _described(example, contract, Path(prebuilt) / example)
     repository = folder / "provider"
     _generate(example, contract, repository)
-    _run(["make", "release-manifests", f"VERSION={VERSION}"], repository)
+    _run(["make", "release-manifests", f"VERSION={_version(example)}"], repository)
     return _described(example, contract, repository)
 
 
@@ -49,7 +54,8 @@ def _generate(example: str, contract: ContractVersion, repository: Path) -> None
     spec = repository.parent / "provider.yaml"
     spec.parent.mkdir(parents=True, exist_ok=True)
     text = (_ROOT / "examples" / example / "provider.yaml").read_text()
-    spec.write_text(re.sub(r"v1beta[12]", contract, text))
+    native = f"contracts: [{contract}]" in text
+    spec.write_text(text if native else re.sub(r"v1beta[12]", contract, text))
     _run([sys.executable, "-m", "capsmith", "generate", str(spec), "-o", str(repository)], _ROOT)
 
 
@@ -59,9 +65,14 @@ def _described(example: str, contract: ContractVersion, repository: Path) -> Pro
         contract=contract,
         repository=repository,
         package=main.parent.name,
+        version=_version(example),
         machine_change=_CHANGES[example],
         flags=_FLAGS,
     )
+
+
+def _version(example: str) -> str:
+    return _VERSIONS.get(example, _FIRST_VERSION)
 
 
 def _run(argv: list[str], folder: Path) -> None:

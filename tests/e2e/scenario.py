@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
 from typing import Any
 
 import pytest
@@ -13,7 +14,7 @@ from tests.e2e.harness.cloud import Event, Server
 from tests.e2e.harness.kube import JSON, ApiError, KubeClient
 from tests.e2e.harness.management import ManagementCluster
 from tests.e2e.harness.wait import NotYet, eventually
-from tests.e2e.stack import Stack
+from tests.e2e.stack import Site, Stack
 
 KUBERNETES = "v1.34.4"
 KUBERNETES_NEXT = "v1.34.5"
@@ -143,6 +144,17 @@ class Scenario:
             assert provider_id in servers, f"{provider_id} is no server of the cloud"
 
 
+def infrastructure_cluster(scenario: Scenario, documents: list[JSON]) -> JSON:
+    """The rendered InfraCluster, to be changed before it is applied."""
+    kinds = {
+        each["spec"]["names"]["kind"]
+        for each in scenario.stack.provider.namespaced_crds
+        if each["spec"]["names"]["kind"].endswith("Cluster")
+    }
+    (found,) = (each for each in documents if each["kind"] in kinds)
+    return found
+
+
 def provider_objects(client: KubeClient, crds: list[JSON]) -> list[str]:
     """Every object of the provider's kinds in all namespaces, as `Kind namespace/name`."""
     found = []
@@ -186,3 +198,33 @@ def denied(client: KubeClient, obj: JSON, body: Mapping[str, Any]) -> str:
         client.patch(obj, dict(body))
     assert refused.value.status in (403, 422), refused.value
     return refused.value.message
+
+
+@contextmanager
+def one_scenario(stack: Stack, site: Site, test: str) -> Iterator[Scenario]:
+    """A scenario named after its test; what the test leaves is removed."""
+    name = test.removeprefix("test_").replace("_", "-")[:20].rstrip("-")
+    made = Scenario(stack, site.management, name, f"{name}-ns")
+    yield made
+    _clean_up(made)
+    _check_invariants(stack, site)
+
+
+def _check_invariants(stack: Stack, site: Site) -> None:
+    """What must hold whatever a test did."""
+    created = [event.id for event in stack.cloud.journal() if event.action == "create"]
+    twice = {id for id in created if created.count(id) > 1}
+    assert not twice, f"created more than once: {twice}"
+    assert site.controllers.complaints() == []
+
+
+def _clean_up(scenario: Scenario) -> None:
+    client = scenario.client
+    if client.find(scenario.core, "Cluster", scenario.name, scenario.namespace) is not None:
+        scenario.pause(False)
+        scenario.delete()
+    if provider_objects(client, scenario.stack.provider.namespaced_crds):
+        for found in client.list(scenario.core, "ClusterClass", scenario.namespace):
+            client.delete(found)
+    namespace = {"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": scenario.namespace}}
+    client.delete(namespace)

@@ -29,6 +29,7 @@ class Combination:
     series: str
     contract: ContractVersion
     example: str
+    name: str = ""
 
     @property
     def core_contract(self) -> ContractVersion:
@@ -36,7 +37,7 @@ class Combination:
         return "v1beta1" if self.series == "v1.10" else "v1beta2"
 
     def __str__(self) -> str:
-        return f"{self.series}-{self.contract}"
+        return self.name or f"{self.series}-{self.contract}"
 
 
 COMBINATIONS = (
@@ -44,6 +45,13 @@ COMBINATIONS = (
     Combination("v1.13", "v1beta1", "acme"),
     Combination("v1.10", "v1beta1", "homelab-v1beta1"),
 )
+
+
+SEVERAL_VERSIONS = Combination("v1.13", "v1beta2", "everything", "v1.13-everything")
+"""A provider with several API versions, a stored one that is not the greatest, and two machines."""
+
+CONCURRENCY = "7"
+"""What the management clusters are initialised with; not the default."""
 
 
 @dataclass
@@ -55,7 +63,7 @@ class Site:
     helpers: Loop
 
     def start(self, provider: ProviderUnderTest) -> None:
-        self.management.start(provider.name, provider.variables)
+        self.management.start(provider.name, install_variables(provider))
         self.controllers.start()
         self.helpers.start()
 
@@ -64,6 +72,11 @@ class Site:
         report.process(self.controllers.process)
         for part in (self.controllers, self.management):
             part.stop()
+
+
+def install_variables(provider: ProviderUnderTest) -> dict[str, str]:
+    """What `clusterctl init` is given for the provider."""
+    return {**provider.variables, provider.concurrency_variable: CONCURRENCY}
 
 
 class Stack:

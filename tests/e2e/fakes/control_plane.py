@@ -7,7 +7,7 @@ from pathlib import Path
 
 from tests.e2e.harness.kube import JSON, KubeClient
 
-from .control_plane_machines import MachineFactory, is_outdated, name_of_new
+from .control_plane_machines import MachineFactory, is_outdated, name_of_new, spread
 from .control_plane_status import status_of, up_to_date_condition
 from .dialect import CLUSTER_NAME, Dialect, is_paused, key, owner, owner_reference
 from .loop import each
@@ -117,10 +117,11 @@ class ControlPlaneProvider:
         outdated = [each for each in live if is_outdated(each, control_plane, reference)]
         surge = 1 if outdated else 0
         taken = {each["metadata"]["name"] for each in machines}
-        for _ in range(wanted + surge - len(live)):
+        zones = self._dialect.control_plane_zones(cluster)
+        for zone in spread(zones, live, wanted + surge - len(live)):
             name = name_of_new(control_plane, reference, taken)
             taken.add(name)
-            self._factory.create(name, control_plane, cluster, reference)
+            self._factory.create(name, control_plane, cluster, reference, zone)
         if outdated:
             current = [each for each in live if each not in outdated]
             settled = len(current) >= 1 and all(_has_node(each) for each in current)

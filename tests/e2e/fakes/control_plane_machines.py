@@ -31,6 +31,16 @@ def name_of_new(control_plane: JSON, infrastructure: JSON, taken: set[str]) -> s
     return next(name for name in (f"{base}-{i}" for i in count()) if name not in taken)
 
 
+def spread(zones: list[str], machines: list[JSON], count: int) -> list[str | None]:
+    """A zone for each of `count` new Machines, always the one with the fewest."""
+    used = [machine["spec"].get("failureDomain") for machine in machines]
+    chosen: list[str | None] = []
+    for _ in range(count):
+        taken = [*used, *chosen]
+        chosen.append(min(zones, key=taken.count, default=None))
+    return chosen
+
+
 class MachineFactory:
     """Creates what one control plane machine consists of; what exists already is kept."""
 
@@ -38,7 +48,9 @@ class MachineFactory:
         self._client = client
         self._dialect = dialect
 
-    def create(self, name: str, control_plane: JSON, cluster: JSON, reference: JSON) -> None:
+    def create(
+        self, name: str, control_plane: JSON, cluster: JSON, reference: JSON, zone: str | None
+    ) -> None:
         version, kind, template_name = self._dialect.resolve(self._client, reference)
         namespace = cluster["metadata"]["namespace"]
         template = self._client.get(version, kind, template_name, namespace)
@@ -61,6 +73,7 @@ class MachineFactory:
                     "version": control_plane["spec"]["version"],
                     "bootstrap": {"configRef": self._dialect.reference(bootstrap)},
                     "infrastructureRef": self._dialect.reference(infrastructure),
+                    **({"failureDomain": zone} if zone else {}),
                 },
             }
         )

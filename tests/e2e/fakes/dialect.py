@@ -56,6 +56,13 @@ class Dialect:
             return bool(status.get("initialization", {}).get("infrastructureProvisioned"))
         return bool(status.get("infrastructureReady"))
 
+    def control_plane_zones(self, cluster: JSON) -> list[str]:
+        """Names of the failure domains in which control plane machines may be."""
+        found = cluster.get("status", {}).get("failureDomains") or []
+        if self.contract == "v1beta1":
+            found = [{"name": name, **domain} for name, domain in dict(found).items()]
+        return sorted(str(each["name"]) for each in found if each.get("controlPlane"))
+
     def control_plane_initialized(self, cluster: JSON) -> bool:
         status = cluster.get("status", {})
         if self.contract == "v1beta2":

@@ -42,6 +42,12 @@ class Clusterctl:
             variables,
         )
 
+    def init_infrastructure(
+        self, kubeconfig: Path, infrastructure: str, variables: Mapping[str, str]
+    ) -> None:
+        """Install an infrastructure provider where core and the helpers are already."""
+        self._run(["init", f"--infrastructure={infrastructure}"], kubeconfig, variables)
+
     def generate(
         self,
         kubeconfig: Path,

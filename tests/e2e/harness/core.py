@@ -35,7 +35,7 @@ class CapiCore:
         self._apiserver = apiserver
         self._kubeconfig = folder / f"core-{apiserver.name}.kubeconfig"
         self._health_port, diagnostics, self.webhook_port = (free_port() for _ in range(3))
-        argv: list[str | Path] = [
+        self._argv: list[str | Path] = [
             tools.path(f"capi-{series}", "capi-manager"),
             f"--kubeconfig={self._kubeconfig}",
             f"--diagnostics-address=127.0.0.1:{diagnostics}",
@@ -43,10 +43,10 @@ class CapiCore:
             f"--health-addr=127.0.0.1:{self._health_port}",
             f"--webhook-port={self.webhook_port}",
             f"--webhook-cert-dir={self._webhook_certificate(folder)}",
-            f"--feature-gates={_GATES[series]}",
         ]
-        name = f"core-{apiserver.name}"
-        self.process = Process(name, argv, folder / f"{name}.log")
+        self._name = f"core-{apiserver.name}"
+        self._log = folder / f"{self._name}.log"
+        self.process = self._process(f"--feature-gates={_GATES[series]}")
 
     def start(self) -> None:
         client: KubeClient = self._apiserver.client
@@ -56,8 +56,17 @@ class CapiCore:
         self.process.wait_ready(http_ok(f"http://127.0.0.1:{self._health_port}/readyz"))
         self.process.wait_ready(port_open(self.webhook_port))
 
+    def restart_with_default_gates(self) -> None:
+        """Go on as most installations run: slower, and without ClusterClasses."""
+        self.stop()
+        self.process = self._process()
+        self.start()
+
     def stop(self) -> None:
         self.process.stop()
+
+    def _process(self, *more: str) -> Process:
+        return Process(self._name, [*self._argv, *more], self._log)
 
     def _webhook_certificate(self, folder: Path) -> Path:
         target = folder / "webhook-certificate"

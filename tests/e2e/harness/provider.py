@@ -12,14 +12,17 @@ from pathlib import Path
 
 from .cloud import VARIABLE, SimulatedCloud
 from .contract import ContractVersion
+from .deployment import Launch, installed
 from .kube import JSON
 from .kubeconfig import service_account_token, token_kubeconfig
 from .management import ManagementCluster
 from .process import Process, free_port, http_ok
 from .repository import Repository, dump, load
 
-VERSION = "v0.1.0"
 COMPONENTS = "infrastructure-components.yaml"
+
+_DIAGNOSTICS = "--diagnostics-address"
+_CONCURRENCY = re.compile(r"\$\{(\w+_CONCURRENCY):=")
 
 _COMPLAINTS = re.compile(r"\b(403|422) [A-Z]|[Ff]orbidden|Traceback")
 
@@ -33,11 +36,13 @@ class ProviderUnderTest:
     contract: ContractVersion
     repository: Path
     package: str
+    version: str
     machine_change: JSON
     """Fields of a machine template's spec which, when changed, must roll the machines."""
     variables: dict[str, str] = field(default_factory=dict)
     """What its components and cluster templates want beyond the common variables."""
     flags: tuple[str, ...] = ()
+    """Flags of the controllers beyond what their Deployment says."""
 
     @property
     def out(self) -> Path:
@@ -69,8 +74,15 @@ class ProviderUnderTest:
         return str(self._only("Namespace")["metadata"]["name"])
 
     @property
-    def service_account(self) -> str:
-        return str(self._only("Deployment")["spec"]["template"]["spec"]["serviceAccountName"])
+    def label(self) -> str:
+        """What clusterctl calls it, and what it signs its writes with."""
+        return f"infrastructure-{self.name}"
+
+    @property
+    def concurrency_variable(self) -> str:
+        """The variable of clusterctl for the flag --concurrency."""
+        (found,) = _CONCURRENCY.findall((self.out / COMPONENTS).read_text())
+        return str(found)
 
     @property
     def namespaced_crds(self) -> list[JSON]:
@@ -79,7 +91,7 @@ class ProviderUnderTest:
 
     @property
     def crds(self) -> list[JSON]:
-        return [each for each in self._components if each["kind"] == "CustomResourceDefinition"]
+        return [each for each in self.components if each["kind"] == "CustomResourceDefinition"]
 
     @property
     def topology_flavor(self) -> str:
@@ -100,39 +112,42 @@ class ProviderUnderTest:
         for name, text in files.items():
             if name.startswith("clusterclass-"):
                 files[name] = dump(rewrite(load(text)))
-        repository.add(f"infrastructure-{self.name}", VERSION, COMPONENTS, files)
+        repository.add(self.label, self.version, COMPONENTS, files)
 
     def _only(self, kind: str) -> JSON:
-        (found,) = (each for each in self._components if each["kind"] == kind)
+        (found,) = (each for each in self.components if each["kind"] == kind)
         return found
 
     @cached_property
-    def _components(self) -> list[JSON]:
+    def components(self) -> list[JSON]:
+        """Everything that clusterctl installs, variables not yet replaced."""
         return load((self.out / COMPONENTS).read_text())
 
 
 class Controllers:
-    """The provider's controllers against one management cluster, as their own ServiceAccount."""
+    """The provider's controllers against one management cluster, as their Deployment says.
+
+    Only what a process among others on one machine cannot share is different.
+    """
 
     def __init__(
         self, provider: ProviderUnderTest, management: ManagementCluster, cloud: SimulatedCloud
     ) -> None:
         self._provider = provider
         self._management = management
-        self._kubeconfig = management.folder / "controllers.kubeconfig"
         self._cloud = cloud
-        self.process = self._make()
+        self._name = f"controllers-{management.name}"
+        self.process = self._process([], {})
 
     def start(self) -> None:
-        management, provider = self._management, self._provider
-        token = service_account_token(
-            management.client, provider.namespace, provider.service_account
-        )
-        config = token_kubeconfig(management.apiserver.url, management.pki.ca, token)
-        self._kubeconfig.write_text(config)
-        self.process = self._make()
+        """Start what is installed at this moment, with a token of its own ServiceAccount."""
+        management, namespace = self._management, self._provider.namespace
+        launch = installed(management.client, namespace, self._name)
+        port = free_port()
+        self.process = self._process(self._arguments(launch, port), self._environment(launch))
         self.process.start()
-        self.process.wait_ready(http_ok(f"http://127.0.0.1:{self._port}/readyz"))
+        for path in (launch.readiness, launch.liveness):
+            self.process.wait_ready(http_ok(f"http://127.0.0.1:{port}{path}"))
 
     def complaints(self) -> list[str]:
         """Lines of the log that a provider in order never writes: refusals and bugs."""
@@ -145,30 +160,31 @@ class Controllers:
     def stop(self) -> None:
         self.process.stop()
 
-    def _make(self) -> Process:
-        self._port = free_port()
-        name = f"controllers-{self._management.name}"
-        provider = self._provider
-        argv = [sys.executable, "-m", provider.package, *self._arguments()]
-        env = {
-            **os.environ,
-            "PYTHONPATH": str(provider.repository / "src"),
-            "KUBECONFIG": str(self._kubeconfig),
-            "POD_NAMESPACE": provider.namespace,
-            "POD_NAME": name,
+    def _process(self, arguments: list[str], env: dict[str, str]) -> Process:
+        argv = [sys.executable, "-m", self._provider.package, *arguments]
+        return Process(self._name, argv, self._management.folder / f"{self._name}.log", env)
+
+    def _arguments(self, launch: Launch, port: int) -> list[str]:
+        address = [each for each in launch.args if each.startswith(_DIAGNOSTICS)]
+        assert address == [f"{_DIAGNOSTICS}=:{launch.port}"], f"probes find nothing at {address}"
+        return [*launch.args, f"{_DIAGNOSTICS}=127.0.0.1:{port}", *self._provider.flags]
+
+    def _environment(self, launch: Launch) -> dict[str, str]:
+        """Nothing of the tests' own environment but the search path gets through."""
+        management = self._management
+        token = service_account_token(
+            management.client, self._provider.namespace, launch.service_account
+        )
+        kubeconfig = management.folder / "controllers.kubeconfig"
+        kubeconfig.write_text(token_kubeconfig(management.apiserver.url, management.pki.ca, token))
+        return {
+            "PATH": os.environ["PATH"],
+            "PYTHONPATH": str(self._provider.repository / "src"),
+            "KUBECONFIG": str(kubeconfig),
             VARIABLE: str(self._cloud.folder),
             "CAPSMITH_SIMULATED_USER_DATA": "true",
+            **launch.env,
         }
-        return Process(name, argv, self._management.folder / f"{name}.log", env)
-
-    def _arguments(self) -> list[str]:
-        return [
-            "--namespace=",
-            "--leader-elect",
-            f"--diagnostics-address=127.0.0.1:{self._port}",
-            "--concurrency=10",
-            *self._provider.flags,
-        ]
 
 
 def _namespaced(crd: JSON) -> bool:

@@ -1,0 +1,65 @@
+"""Credentials are lent to namespaces: without leave nothing is made."""
+
+from __future__ import annotations
+
+import copy
+
+from tests.e2e.harness.kube import JSON
+from tests.e2e.harness.wait import NotYet, eventually, steadily
+from tests.e2e.scenario import Scenario, condition, infrastructure_cluster, wait_nothing_left
+
+_QUIET_SECONDS = 2.0
+
+
+def test_namespace_not_allowed(scenario: Scenario) -> None:
+    report, stack = scenario.stack.report, scenario.stack.name
+    secret, identity = _private_identity(scenario)
+    documents = scenario.render(control_planes=1, workers=1)
+    cluster = infrastructure_cluster(scenario, documents)
+    cluster["spec"]["identityRef"]["name"] = identity["metadata"]["name"]
+    journal = scenario.journal()
+    with report.phase(stack, "identity: refused"):
+        scenario.create(documents)
+        eventually(lambda: _refused(scenario, cluster), timeout=20, what="a clear reason")
+        steadily(lambda: _nothing_made(scenario, len(journal)), seconds=_QUIET_SECONDS)
+    with report.phase(stack, "identity: allowed, running"):
+        selector = {"matchLabels": {"kubernetes.io/metadata.name": scenario.namespace}}
+        allowed = {"list": None, "selector": selector}
+        scenario.client.patch(identity, {"spec": {"allowedNamespaces": allowed}})
+        scenario.wait_running(2)
+    scenario.delete()
+    wait_nothing_left(scenario)
+    for each in (identity, secret):
+        scenario.client.delete(each)
+
+
+def _private_identity(scenario: Scenario) -> tuple[JSON, JSON]:
+    """A second identity beside the sample's, for another namespace, with a Secret of its own."""
+    sample_secret, sample = copy.deepcopy(scenario.stack.provider.prerequisites)
+    secret, identity = sample_secret, sample
+    for each in (secret, identity):
+        each["metadata"]["name"] += "-private"
+    identity["spec"]["secretRef"]["name"] = secret["metadata"]["name"]
+    identity["spec"]["allowedNamespaces"] = {"list": ["elsewhere"]}
+    for each in (secret, identity):
+        scenario.client.apply(each)
+    return secret, identity
+
+
+def _refused(scenario: Scenario, cluster: JSON) -> bool:
+    metadata = cluster["metadata"]
+    found = condition(
+        scenario.client.get(
+            cluster["apiVersion"], cluster["kind"], metadata["name"], metadata["namespace"]
+        ),
+        "Ready",
+    )
+    if found is None or found["status"] != "False":
+        raise NotYet(f"Ready: {found}")
+    assert found["reason"] == "IdentityNotAllowed"
+    return scenario.namespace in found["message"]
+
+
+def _nothing_made(scenario: Scenario, before: int) -> None:
+    assert scenario.journal()[before:] == []
+    assert scenario.cluster()["status"]["phase"] == "Provisioning"

@@ -1,0 +1,115 @@
+"""A provider with several API versions and machine kinds; and core as most people run it."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from tests.e2e.harness.components import ApiServer
+from tests.e2e.harness.kube import JSON
+from tests.e2e.harness.management import Base
+from tests.e2e.harness.report import Report
+from tests.e2e.harness.wait import NotYet, eventually
+from tests.e2e.provider import build_provider
+from tests.e2e.scenario import (
+    Scenario,
+    condition,
+    one_scenario,
+    wait_nothing_left,
+)
+from tests.e2e.stack import SEVERAL_VERSIONS, Site, Stack
+
+_FLAVOR = "a-large-one"
+_METAL_FLAVOR = "metal"
+_SLOW_SECONDS = 90.0
+
+
+@pytest.fixture(scope="module")
+def several(base: Base, workload: ApiServer, report: Report) -> Iterator[tuple[Stack, Site]]:
+    folder: Path = base.folder / str(SEVERAL_VERSIONS)
+    provider = build_provider(SEVERAL_VERSIONS.example, SEVERAL_VERSIONS.contract, folder)
+    stack = Stack(base, workload, SEVERAL_VERSIONS, provider, report)
+    try:
+        yield stack, stack.start()
+    finally:
+        stack.stop()
+
+
+@pytest.fixture
+def versions_scenario(
+    request: pytest.FixtureRequest, several: tuple[Stack, Site]
+) -> Iterator[Scenario]:
+    with one_scenario(*several, request.node.originalname) as made:
+        yield made
+
+
+def test_several_versions(versions_scenario: Scenario) -> None:
+    scenario = versions_scenario
+    report, stack = scenario.stack.report, scenario.stack.name
+    documents = scenario.render(1, 1, flavor=scenario.stack.provider.topology_flavor)
+    _set_variable(documents, "flavor", _FLAVOR)
+    with report.phase(stack, "several versions: create from a class"):
+        scenario.create(documents)
+        machines = scenario.wait_running(2)
+        eventually(lambda: _references_current(scenario), timeout=20)
+    for machine in machines:
+        assert scenario.infrastructure_of(machine)["spec"]["flavor"] == _FLAVOR
+    _check_readable_in_all_versions(scenario, machines[0])
+    scenario.delete()
+    for found in scenario.client.list(scenario.core, "ClusterClass", scenario.namespace):
+        scenario.client.delete(found)
+    wait_nothing_left(scenario)
+
+
+def test_default_gates(versions_scenario: Scenario, several: tuple[Stack, Site]) -> None:
+    """Core with its rate limit and preflight checks, and the provider's second machine kind."""
+    scenario, (_, site) = versions_scenario, several
+    report, stack = scenario.stack.report, scenario.stack.name
+    site.management.core.restart_with_default_gates()
+    documents = scenario.render(1, 1, flavor=_METAL_FLAVOR)
+    with report.phase(stack, "default gates: create"):
+        scenario.create(documents)
+        machines = scenario.wait_running(2, timeout=_SLOW_SECONDS)
+    kinds = {machine["spec"]["infrastructureRef"]["kind"] for machine in machines}
+    assert kinds == {"NimbusServer"}
+    with report.phase(stack, "default gates: scale workers 1 -> 2"):
+        scenario.scale_workers(2)
+        scenario.wait_running(3, timeout=_SLOW_SECONDS)
+    with report.phase(stack, "default gates: delete"):
+        scenario.delete(timeout=_SLOW_SECONDS)
+        wait_nothing_left(scenario)
+
+
+def _set_variable(documents: list[JSON], name: str, value: str) -> None:
+    """Patches of a class select templates by version too: a variable shows that they match."""
+    (cluster,) = (each for each in documents if each["kind"] == "Cluster")
+    variables = {each["name"]: each for each in cluster["spec"]["topology"]["variables"]}
+    variables[name]["value"] = value
+
+
+def _references_current(scenario: Scenario) -> bool:
+    """The class names the version that core itself would choose."""
+    (found,) = scenario.client.list(scenario.core, "ClusterClass", scenario.namespace)
+    state = condition(found, "RefVersionsUpToDate")
+    if state is None or state["status"] != "True":
+        raise NotYet(f"RefVersionsUpToDate: {state}")
+    return True
+
+
+def _check_readable_in_all_versions(scenario: Scenario, machine: JSON) -> None:
+    kind = machine["spec"]["infrastructureRef"]["kind"]
+    crd = next(
+        each["spec"]
+        for each in scenario.stack.provider.crds
+        if each["spec"]["names"]["kind"] == kind
+    )
+    specs = []
+    for version in crd["versions"]:
+        api_version = f"{crd['group']}/{version['name']}"
+        name = machine["spec"]["infrastructureRef"]["name"]
+        specs.append(scenario.client.get(api_version, kind, name, scenario.namespace)["spec"])
+    assert len(specs) == 3
+    assert all(spec == specs[0] for spec in specs)
+    assert specs[0]["providerID"] == machine["spec"]["providerID"]
