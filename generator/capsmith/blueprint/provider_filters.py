@@ -17,7 +17,12 @@ from capsmith.provider.rbac import (
     viewer_permissions,
 )
 from capsmith.provider.reference import field_rows
-from capsmith.provider.topology import credentials_name, sample_spec, topology
+from capsmith.provider.topology import (
+    credentials_name,
+    preferred_version,
+    sample_spec,
+    topology,
+)
 
 
 def component_contract_labels(component: Component) -> dict[str, str]:
@@ -44,6 +49,7 @@ PROVIDER_FILTERS: Mapping[str, Callable[..., Any]] = {
     "policy_rule": policy_rule,
     "field_rows": field_rows,
     "python_module": python_module,
+    "preferred_version": preferred_version,
     "sample_spec": sample_spec,
     "credentials_name": credentials_name,
     "topology": topology,

@@ -11,9 +11,10 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
+from capsmith.provider.derive import version_order
 from capsmith.provider.example import example, example_fields
 from capsmith.provider.model import Component, Field, Provider, Resource, Role
-from capsmith.safetext import DnsLabel, SafeText
+from capsmith.safetext import DnsLabel, SafeText, VersionName
 
 _CLASS_SCHEMA = (
     "description",
@@ -112,6 +113,15 @@ def _place(provider: Provider, flavor: str, cluster_class: str) -> int:
         return list(provider.cluster_classes).index(DnsLabel(cluster_class))
     plain = ["", *(each for each in provider.flavors if each != TOPOLOGY_FLAVOR)]
     return plain.index(flavor) if flavor in plain else 0
+
+
+def preferred_version(resource: Resource) -> VersionName:
+    """The version that core works with (GEN-03); a ClusterClass that names another is told so.
+
+    All versions of a provider follow one contract, so every served one is in the same label.
+    """
+    served = (version.name for version in resource.versions if version.served)
+    return max(served, key=version_order)
 
 
 def sample_spec(resource: Resource, provider: Provider) -> dict[str, Any]:

@@ -7,9 +7,9 @@ from typing import Any
 
 from capsmith.provider.model import Component, Field, Provider, Role
 from capsmith.provider.reference import field_rows
-from capsmith.provider.topology import escaped, sample_spec, topology
+from capsmith.provider.topology import escaped, preferred_version, sample_spec, topology
 from capsmith.safetext import DnsLabel, Identifier
-from tests.unit.provider.build import REGION, SIZE, provider, resource
+from tests.unit.provider.build import REGION, SIZE, provider, resource, version
 
 
 def with_machine_fields(*fields: Field) -> tuple[Component, Provider]:
@@ -151,3 +151,12 @@ def test_classes_and_flavors_take_the_kinds_of_machines_in_turn() -> None:
     ]
     assert kind(cluster_class="acme") == "AcmeMachineTemplate"
     assert kind(cluster_class="acme-metal") == "AcmeServerTemplate"
+
+
+def test_examples_are_in_the_version_that_core_chooses() -> None:
+    """The greatest served one, whichever is stored and wherever it stands."""
+    stored, greatest = version("v1beta2"), version("v1beta10", storage=False)
+    unserved = replace(version("v1", storage=False), served=False)
+    versions = (greatest, stored, version("v2alpha1", storage=False), unserved)
+
+    assert preferred_version(replace(resource(), versions=versions)) == "v1beta10"
