@@ -66,6 +66,11 @@ class FaultProxy:
     def url(self) -> str:
         return f"https://127.0.0.1:{self._port}"
 
+    @property
+    def connections(self) -> int:
+        """How many are open now."""
+        return len(self._connections)
+
     def inject(
         self, fault: Fault, applies: Callable[[Request], bool], *, times: int | None = None
     ) -> Injection:
@@ -189,9 +194,12 @@ class FaultProxy:
 
 
 async def _hang_up(connection: _Connection) -> None:
-    """Pass on that the client has closed while its answer, a watch, goes on."""
-    try:
-        if await connection.reader.read(1) == b"" and connection.moving.is_set():
-            connection.abort()
-    except OSError:
+    """Pass on that the client has closed while its answer, a watch, goes on.
+
+    Reading here would take what belongs to the next request.
+    """
+    reader = connection.reader
+    while not reader.at_eof() and reader.exception() is None:
+        await asyncio.sleep(0.05)
+    if connection.moving.is_set():
         connection.abort()
