@@ -80,21 +80,34 @@ def validate(spec: Path, explain: bool, format_: str) -> int:
     return report.exit_code
 
 
+def _beside_others(function: Callable[..., Any]) -> Callable[..., Any]:
+    return click.option(
+        "-f", "--beside-others", is_flag=True, help="DIR may hold other files; none is replaced."
+    )(function)
+
+
 @main.command()
 @click.argument("spec", type=_FOLDER, default="provider.yaml")
 @click.option(
-    "-o", "--output", type=_FOLDER, help="The provider repository [default: the folder of SPEC]."
+    "-o",
+    "--output",
+    metavar="DIR",
+    type=_FOLDER,
+    help="The provider repository [default: the folder of SPEC].",
 )
+@_beside_others
 @click.option("-v", "--verbose", is_flag=True, help="Name every file that changes.")
 @_format()
 @_command
-def generate(spec: Path, output: Path | None, verbose: bool, format_: str) -> int:
+def generate(
+    spec: Path, output: Path | None, beside_others: bool, verbose: bool, format_: str
+) -> int:
     """Generate a provider repository from SPEC (default: provider.yaml)."""
     from capsmith import pipeline
     from capsmith.console import Console
 
     folder = output if output is not None else spec.parent
-    report = pipeline.generate(spec, folder)
+    report = pipeline.generate(spec, folder, beside_others=beside_others)
     Console(format_, verbose=verbose).report(report, done=f"{folder} is up to date with {spec}.")
     return report.exit_code
 
@@ -106,9 +119,7 @@ def generate(spec: Path, output: Path | None, verbose: bool, format_: str) -> in
 @click.option("--replay-file", type=_FOLDER, help="Ask nothing; take the answers of this file.")
 @click.option("--config-file", type=_FOLDER, help="Cookiecutter's user configuration.")
 @click.option("--default-config", is_flag=True, help="Do without a user configuration.")
-@click.option(
-    "-f", "--beside-others", is_flag=True, help="DIR may hold other files; they stay as they are."
-)
+@_beside_others
 @_format()
 @_command
 def new(arguments: tuple[str, ...], beside_others: bool, format_: str, **answering: Any) -> int:

@@ -3,6 +3,7 @@
 CapsmithError
 ├── UnreadableInput   a file that cannot be read or is not what it must be     exit 2
 ├── Refused           capsmith will not do this to the tree that it was given  exit 1
+├── DiskError         the disk refuses: full, read-only, no permission          exit 2
 └── BlueprintError    a blueprint (capsmith's or an overlay's) is broken       exit 2
 
 Wrong *content* is never an exception: it is a :class:`capsmith.findings.Finding`.
@@ -33,6 +34,10 @@ class Refused(CapsmithError):
     """Doing it could lose something of the user's."""
 
     exit_code = 1
+
+
+class DiskError(CapsmithError):
+    """The disk does not do what it is asked to."""
 
 
 class BlueprintError(CapsmithError):

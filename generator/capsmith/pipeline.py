@@ -14,9 +14,10 @@ from capsmith.blueprint.render import render
 from capsmith.contract import explain as explaining
 from capsmith.contract.load import known_versions, load_contract, load_rules
 from capsmith.errors import Refused
-from capsmith.findings import Finding, Location, has_errors, ordered
+from capsmith.findings import Finding, has_errors, ordered
 from capsmith.merging.lock import BASE_FOLDER, LOCK_PATH, Lock
 from capsmith.merging.reconcile import Decision, reconcile
+from capsmith.merging.remarks import remarks
 from capsmith.provider.model import Provider
 from capsmith.provider.resolve import explain_resolution, link_rules, resolve
 from capsmith.report import FileOutcome, Outcome, Report
@@ -113,37 +114,41 @@ def _rules_digest() -> str:
     return digest("".join(path + text for path, text in rules.items()))
 
 
-def generate(path: Path, folder: Path) -> Report:
+def generate(path: Path, folder: Path, *, beside_others: bool = False) -> Report:
     """Bring the repository in ``folder`` in line with the provider.yaml at ``path``.
 
     Everything is rendered before one byte is written; nothing is written when there is an error.
-    Raises UnreadableInput, Refused or BlueprintError.
+    ``beside_others`` allows a first run in a folder that holds other files; none is replaced.
+    Raises UnreadableInput, Refused, DiskError or BlueprintError.
     """
     loaded = load(path)
     repository = Repository(folder)
-    own = {path.name} if path.parent.resolve() == folder.resolve() else set()
-    in_place = path.resolve() == (folder / SPEC_NAME).resolve()
-    return _bring_in_line(repository, loaded, own, add_spec=not in_place)
+    with repository.held():
+        own = {path.name} if path.parent.resolve() == folder.resolve() else set()
+        welcome = set(repository.names()) if beside_others else own
+        in_place = path.resolve() == (folder / SPEC_NAME).resolve()
+        return _bring_in_line(repository, loaded, welcome, add_spec=not in_place)
 
 
 def create(text: str, folder: Path, *, beside_others: bool = False) -> Report:
     """Generate a first repository from the text of a provider.yaml, which is written too.
 
-    ``beside_others`` allows a folder that holds other files; none of them is replaced.  Raises
-    Refused when there is a provider.yaml already, and what :func:`generate` raises.
+    ``beside_others`` is as in :func:`generate`.  Raises Refused when there is a provider.yaml
+    already, and what :func:`generate` raises.
     """
     repository = Repository(folder)
-    names = repository.names()
-    if SPEC_NAME in names:
-        raise Refused(
-            "provider-exists",
-            "there is a provider already",
-            file=str(folder / SPEC_NAME),
-            hint="Edit it and run capsmith generate, or name another folder.",
-        )
-    loaded = understand(text, str(folder / SPEC_NAME))
-    welcome = set(names) if beside_others else set()
-    return _bring_in_line(repository, loaded, welcome, add_spec=True)
+    with repository.held():
+        names = repository.names()
+        if SPEC_NAME in names:
+            raise Refused(
+                "provider-exists",
+                "there is a provider already",
+                file=str(folder / SPEC_NAME),
+                hint="Edit it and run capsmith generate, or name another folder.",
+            )
+        loaded = understand(text, str(folder / SPEC_NAME))
+        welcome = set(names) if beside_others else set()
+        return _bring_in_line(repository, loaded, welcome, add_spec=True)
 
 
 def _bring_in_line(
@@ -161,9 +166,12 @@ def _bring_in_line(
     if has_errors(broken):
         return Report(findings=ordered(loaded.findings + broken))
     paths = {*tree.files, *(lock.files if lock is not None else ())}
-    decisions = reconcile(tree, repository.read_all(paths), lock)
+    decisions = reconcile(tree, repository.read_all(paths, _authors(tree, lock)), lock)
+    found = remarks(decisions, tree, lock.files if lock is not None else ())
+    if has_errors(found):  # nothing is done, so nothing else is told of files
+        decisions = tuple(d for d in decisions if d.outcome is Outcome.REFUSED)
     outcomes = tuple(FileOutcome(d.path, d.outcome) for d in decisions)
-    report = Report(loaded.findings + _refusals(decisions), outcomes)
+    report = Report(loaded.findings + found, outcomes)
     if report.exit_code == 0:
         contracts = tuple(contract.version for contract in loaded.provider.contracts)
         new_lock = Lock.of(tree, __version__, contracts, digest(loaded.text))
@@ -176,34 +184,36 @@ def _bring_in_line(
 
 def _lock(repository: Repository) -> Lock | None:
     text = repository.read(LOCK_PATH)
-    return None if text is None else Lock.load(text, str(repository.folder / LOCK_PATH))
+    if text is None:
+        return None
+    lock = Lock.load(text, str(repository.folder / LOCK_PATH))
+    if lock.is_newer_than(__version__):
+        raise Refused(
+            "lock-newer",
+            f"capsmith {lock.generator} generated this, and here is capsmith {__version__}",
+            file=str(repository.folder / LOCK_PATH),
+            hint=f"Install capsmith {lock.generator}: an older one would undo what it did.",
+        )
+    return lock
+
+
+def _authors(tree: FileTree, lock: Lock | None) -> set[str]:
+    locked = lock.files if lock is not None else {}
+    owners = [(path, file.owner) for path, file in locked.items()]
+    owners += [(str(file.path), file.owner) for file in tree]
+    return {path for path, owner in owners if owner is Owner.SCAFFOLD}
 
 
 def _refuse_foreign(repository: Repository, welcome: set[str]) -> None:
     foreign = [name for name in repository.names() if name not in _NOT_FOREIGN | welcome]
     if foreign:
+        named = foreign if len(foreign) <= 8 else [*foreign[:7], f"{len(foreign) - 7} more"]
         raise Refused(
             "output-not-empty",
-            f"the folder holds files that capsmith did not write: {', '.join(foreign)}",
+            f"the folder holds files that capsmith did not write: {', '.join(named)}",
             file=str(repository.folder),
-            hint="Generate into a new folder, or into one that holds provider.yaml only.",
+            hint="Generate into a new folder, or say --beside-others: nothing is replaced then.",
         )
-
-
-def _refusals(decisions: tuple[Decision, ...]) -> tuple[Finding, ...]:
-    return ordered(
-        [
-            Finding(
-                "output-edited",
-                "this generated file was edited since it was generated",
-                Location(decision.path),
-                hint="Move the edit to a file that is yours (AGENTS.md lists them) "
-                "and restore this one, or delete it.",
-            )
-            for decision in decisions
-            if decision.outcome is Outcome.REFUSED
-        ]
-    )
 
 
 def _change(

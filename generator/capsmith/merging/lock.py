@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Mapping
 from dataclasses import dataclass
 
@@ -43,6 +44,10 @@ class Lock:
         files = {str(file.path): LockedFile(file.owner, file.digest) for file in tree}
         return cls(generator, contracts, spec, files)
 
+    def is_newer_than(self, version: str) -> bool:
+        """Whether a later release than ``version`` wrote the lock."""
+        return _release(self.generator) > _release(version)
+
     def dump(self) -> str:
         """The text of the lock file; the same for the same lock."""
         document = {
@@ -77,3 +82,8 @@ class Lock:
                 file=file,
                 hint="Restore the file from version control.",
             ) from error
+
+
+def _release(version: str) -> tuple[int, ...]:
+    match = re.match(r"\d{1,9}(\.\d{1,9})*", version)
+    return tuple(int(part) for part in match[0].split(".")) if match is not None else ()

@@ -6,15 +6,18 @@ interrupted leaves the old tree, the new tree, or a staged change that the next 
 
 from __future__ import annotations
 
+import contextlib
+import hashlib
 import json
 import os
 import shutil
 import stat
-from collections.abc import Iterable, Mapping
+from collections.abc import Container, Iterable, Iterator, Mapping
 from pathlib import Path
 
 from capsmith.errors import Refused, UnreadableInput
 from capsmith.safetext import RelativePath
+from capsmith.workspace.hold import abandoned, held, told
 
 STATE_FOLDER = ".capsmith"
 _STAGE = f"{STATE_FOLDER}/stage"
@@ -45,17 +48,24 @@ class Repository:
 
     def __init__(self, folder: Path) -> None:
         self.folder = folder
+        self._new = not os.path.lexists(folder)
 
-    def is_new(self) -> bool:
-        """Whether there is nothing in the folder, or no folder."""
-        return not self.folder.exists() or (self.folder.is_dir() and not any(self.folder.iterdir()))
+    @contextlib.contextmanager
+    def held(self) -> Iterator[None]:
+        """Keep other runs out.  A folder that is not there yet stays new, whatever others do.
+
+        Raises Refused when another run is at work, and DiskError for what the disk refuses.
+        """
+        self._new = not os.path.lexists(self.folder)
+        with told(self.folder), held(self.folder):
+            yield
 
     def names(self) -> tuple[str, ...]:
         """What lies in the folder itself, sorted; empty when there is no folder.
 
         Raises UnreadableInput when the folder is a file, or a symlink to nowhere.
         """
-        if not self.folder.exists() and not self.folder.is_symlink():
+        if self._new:
             return ()
         if not self.folder.is_dir():
             raise UnreadableInput(
@@ -73,7 +83,7 @@ class Repository:
         UnreadableInput when it is not UTF-8.
         """
         target = self._contained(path)
-        if not os.path.lexists(target):
+        if self._new or not os.path.lexists(target):
             return None
         if not stat.S_ISREG(target.lstat().st_mode):
             raise self._refusal(path, "this is not a regular file")
@@ -87,47 +97,77 @@ class Repository:
                 hint="Restore the file from version control.",
             ) from error
 
-    def read_all(self, paths: Iterable[str]) -> dict[str, str]:
-        """The text of those of ``paths`` that exist."""
-        texts = ((path, self.read(path)) for path in paths)
-        return {path: text for path, text in texts if text is not None}
+    def read_all(self, paths: Iterable[str], theirs: Container[str] = ()) -> dict[str, str]:
+        """The text of those of ``paths`` that exist.
+
+        Of ``theirs``, the author's own, it only matters that they are there: whatever cannot be
+        read as text counts as empty.
+        """
+        texts: dict[str, str] = {}
+        for path in paths:
+            try:
+                text = self.read(path)
+            except (Refused, UnreadableInput, PermissionError):
+                if path not in theirs:
+                    raise
+                text = ""
+            if text is not None:
+                texts[path] = text
+        return texts
 
     def apply(self, change: Change) -> None:
         """Make ``change``.
 
-        A new folder is built beside its place and renamed into it.  In an existing one the files
-        are staged first, then a list of what is pending is written, and only then are they moved
-        into place; :meth:`complete_pending` finishes an interrupted move.
+        A new folder is built beside its place and renamed into it.  In one that is there the
+        files are staged first, then a list of what is pending is written, and only then are they
+        moved into place; :meth:`complete_pending` finishes an interrupted move.
         """
         for path in (*change.writes, *change.removals):
             self._contained(path)
         if not change:
             return
-        if self.is_new() and not change.removals:
+        if self._new:
             self._build(change.writes)
+            self._new = False
             return
         stage = self.folder / _STAGE
         shutil.rmtree(stage, ignore_errors=True)
-        for path, (content, executable) in change.writes.items():
-            _write(stage / path, content, executable)
-        pending = {"writes": list(change.writes), "removals": sorted(change.removals)}
-        _write_durably(self.folder / _PENDING, json.dumps(pending).encode())
+        try:
+            for path, (content, executable) in change.writes.items():
+                _write(stage / path, content, executable)
+            pending = {
+                "writes": self._states(change.writes),
+                "removals": self._states(sorted(change.removals)),
+            }
+            _write_durably(self.folder / _PENDING, json.dumps(pending).encode())
+        except BaseException:
+            if not (self.folder / _PENDING).exists():
+                shutil.rmtree(stage, ignore_errors=True)
+                self._remove_empty_parents(stage)
+            raise
         self.complete_pending()
 
     def complete_pending(self) -> bool:
-        """Finish a change whose run was interrupted; whether there was one."""
+        """Finish a change whose run was interrupted; whether there was one.
+
+        Raises Refused, before anything is done, when a file was edited since; UnreadableInput
+        for a list that capsmith did not write.
+        """
         pending = self._contained(_PENDING)
+        if self._new:
+            return False
         if not pending.is_file():
             shutil.rmtree(self.folder / _STAGE, ignore_errors=True)
             return False
-        change = json.loads(pending.read_bytes())
-        for path in change["writes"]:
-            staged = self._contained(f"{_STAGE}/{RelativePath(path)}")
+        writes, removals = self._pending(pending)
+        self._check_unedited(writes, removals)
+        for path in writes:
+            staged = self._staged(path)
             if staged.is_file():  # else an earlier try has moved it
                 target = self._contained(path)
                 target.parent.mkdir(parents=True, exist_ok=True)
                 os.replace(staged, target)
-        for path in change["removals"]:
+        for path in removals:
             target = self._contained(path)
             target.unlink(missing_ok=True)
             self._remove_empty_parents(target)
@@ -135,33 +175,94 @@ class Repository:
         shutil.rmtree(self.folder / _STAGE, ignore_errors=True)
         return True
 
-    def _build(self, writes: Mapping[str, tuple[bytes, bool]]) -> None:
-        self.folder.parent.mkdir(parents=True, exist_ok=True)
-        building = self.folder.parent / f".{self.folder.name}.capsmith-{os.getpid()}"
-        shutil.rmtree(building, ignore_errors=True)
+    def _pending(self, file: Path) -> tuple[dict[str, str], dict[str, str]]:
         try:
-            for path, (content, executable) in writes.items():
-                _write(building / path, content, executable)
-            os.replace(building, self.folder)
+            change = json.loads(file.read_bytes())
+            writes, removals = (
+                {str(RelativePath(path)): str(state) for path, state in change[key].items()}
+                for key in ("writes", "removals")
+            )
+        except (ValueError, KeyError, TypeError, AttributeError, RecursionError) as error:
+            raise UnreadableInput(
+                "pending-unreadable",
+                "this is not a list of pending changes that capsmith wrote",
+                file=str(file),
+                hint="Remove the file, and restore the folder from version control.",
+            ) from error
+        return writes, removals
+
+    def _check_unedited(self, writes: Mapping[str, str], removals: Mapping[str, str]) -> None:
+        staged = {path: _state(self._staged(path)) for path in writes}
+        for path, before in {**writes, **removals}.items():
+            if path in staged and not staged[path]:
+                continue  # an earlier try has moved it
+            if _state(self._contained(path)) not in ("", before, staged.get(path)):
+                raise Refused(
+                    "output-edited",
+                    "this file was edited after a run that was interrupted and is completed now",
+                    file=path,
+                    hint="Move it away, run this again, and bring your edit back.",
+                )
+
+    def _states(self, paths: Iterable[str]) -> dict[str, str]:
+        return {path: _state(self._contained(path)) for path in paths}
+
+    def _build(self, writes: Mapping[str, tuple[bytes, bool]]) -> None:
+        parent, prefix = self.folder.parent, f".{self.folder.name}.capsmith-"
+        parent.mkdir(parents=True, exist_ok=True)
+        for entry in list(parent.iterdir()):
+            if entry.name.startswith(prefix) and entry.is_dir() and abandoned(entry):
+                shutil.rmtree(entry, ignore_errors=True)  # of a run that was killed
+        building = parent / f"{prefix}{os.getpid()}"
+        building.mkdir()
+        try:
+            with held(building):
+                for path, (content, executable) in writes.items():
+                    _write(building / path, content, executable)
+                os.replace(building, self.folder)
+        except OSError as error:
+            if not os.path.lexists(self.folder):
+                raise
+            raise Refused(
+                "output-busy",
+                "the folder came into being meanwhile",
+                file=str(self.folder),
+                hint="Look whose it is, and run this again.",
+            ) from error
         finally:
             shutil.rmtree(building, ignore_errors=True)
 
     def _contained(self, path: str) -> Path:
-        relative = RelativePath(path)
+        """Where ``path`` is: reached through folders of the repository alone, and none of git's."""
+        return self._reached(RelativePath(path))
+
+    def _staged(self, path: str) -> Path:
+        return self._reached(f"{_STAGE}/{RelativePath(path)}")
+
+    def _reached(self, path: str) -> Path:
+        *parents, name = path.split("/")
+        if ".git" in path.lower().split("/"):
+            raise self._refusal(path, "it belongs to git")
         target = self.folder
-        for part in relative.split("/"):
-            if target != self.folder and target.is_symlink():
+        for parent in parents:
+            target = target / parent
+            if target.is_symlink():
                 raise self._refusal(path, f"{target.name} on the way to it is a symlink")
-            target = target / part
+            if target.exists() and not target.is_dir():
+                raise self._refusal(path, f"{target.name} on the way to it is no folder")
+        target = target / name
         if target.is_symlink():
             raise self._refusal(path, "it is a symlink")
         return target
 
     def _remove_empty_parents(self, target: Path) -> None:
         for parent in target.parents:
-            if parent == self.folder or any(parent.iterdir()):
+            if parent == self.folder:
                 return
-            parent.rmdir()
+            if parent.is_dir():  # else an earlier try has removed it
+                if any(parent.iterdir()):
+                    return
+                parent.rmdir()
 
     def _refusal(self, path: str, why: str) -> Refused:
         return Refused(
@@ -170,6 +271,11 @@ class Repository:
             file=path,
             hint="capsmith writes regular files only; move this away.",
         )
+
+
+def _state(file: Path) -> str:
+    """The digest of a file; empty when there is none."""
+    return hashlib.sha256(file.read_bytes()).hexdigest() if file.is_file() else ""
 
 
 def _write(target: Path, content: bytes, executable: bool) -> None:

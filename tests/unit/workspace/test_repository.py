@@ -7,7 +7,8 @@ from pathlib import Path
 
 import pytest
 
-from capsmith.errors import Refused
+from capsmith.errors import Refused, UnreadableInput
+from capsmith.workspace.hold import held
 from capsmith.workspace.repository import Change, Repository
 
 
@@ -114,3 +115,117 @@ def test_symlinks_are_not_followed(tmp_path: Path, path: str) -> None:
 def test_paths_that_leave_the_folder_do_not_exist(path: str) -> None:
     with pytest.raises(ValueError, match="RelativePath"):
         Change().write(path, "x")
+
+
+def interrupted(folder: Path, monkeypatch: pytest.MonkeyPatch, change: Change) -> Repository:
+    """A repository whose change is pending, and of which nothing was moved yet."""
+    repository = Repository(folder)
+    with monkeypatch.context() as patch:
+        patch.setattr(Repository, "complete_pending", lambda self: False)
+        repository.apply(change)
+    return repository
+
+
+def test_an_edit_after_an_interruption_is_not_lost(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    (tmp_path / "a").write_text("old")
+    repository = interrupted(tmp_path, monkeypatch, change("new", "a", "b"))
+    (tmp_path / "a").write_text("mine")
+    with pytest.raises(Refused) as caught:
+        repository.complete_pending()
+    assert caught.value.finding.location.file == "a"
+    assert contents(tmp_path) == {"a": "mine"}
+    (tmp_path / "a").unlink()
+    assert repository.complete_pending()
+    assert contents(tmp_path) == {"a": "new", "b": "new"}
+
+
+def test_a_removal_is_completed_when_its_folder_has_gone_already(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    (tmp_path / "a/b").mkdir(parents=True)
+    (tmp_path / "a/b/old").write_text("")
+    repository = interrupted(tmp_path, monkeypatch, change("", "c", remove=("a/b/old",)))
+    (tmp_path / "a/b/old").unlink()
+    (tmp_path / "a/b").rmdir()
+    assert repository.complete_pending()
+    assert contents(tmp_path) == {"c": ""}
+    assert not (tmp_path / "a").exists()
+
+
+@pytest.mark.parametrize("text", ["", "[]", '{"writes": ["a"]}', '{"writes": {"../a": ""}}', "\0"])
+def test_a_strange_list_of_pending_changes_is_named(tmp_path: Path, text: str) -> None:
+    (tmp_path / ".capsmith").mkdir()
+    (tmp_path / ".capsmith/pending.json").write_text(text)
+    with pytest.raises(UnreadableInput):
+        Repository(tmp_path).complete_pending()
+
+
+def test_an_empty_folder_stays_the_same_folder(tmp_path: Path) -> None:
+    target = tmp_path / "repo"
+    target.mkdir()
+    link = tmp_path / "link"
+    link.symlink_to(target)
+    inode = target.stat().st_ino
+    Repository(link).apply(change("new", "a"))
+    assert contents(target) == {"a": "new"}
+    assert target.stat().st_ino == inode
+    assert list((target / ".capsmith").iterdir()) == []
+
+
+def test_a_file_in_the_place_of_a_folder_is_refused_before_anything_is_done(tmp_path: Path) -> None:
+    (tmp_path / "docs").write_text("mine")
+    with pytest.raises(Refused) as caught:
+        Repository(tmp_path).apply(change("new", "a", "docs/b"))
+    assert caught.value.finding.location.file == "docs/b"
+    assert contents(tmp_path) == {"docs": "mine"}
+
+
+def test_what_a_killed_run_left_beside_a_new_folder_is_cleared_away(tmp_path: Path) -> None:
+    (tmp_path / ".repo.capsmith-1/a").mkdir(parents=True)
+    (tmp_path / ".repo.capsmith-2").mkdir()
+    with held(tmp_path / ".repo.capsmith-2"):
+        Repository(tmp_path / "repo").apply(change("new", "a"))
+        assert sorted(p.name for p in tmp_path.iterdir()) == [".repo.capsmith-2", "repo"]
+
+
+def test_a_folder_that_comes_into_being_meanwhile_is_somebody_elses(tmp_path: Path) -> None:
+    target = tmp_path / "repo"
+    repository = Repository(target)
+    with repository.held():
+        Repository(target).apply(change("theirs", "a"))
+        assert repository.read("a") is None
+        with pytest.raises(Refused) as caught:
+            repository.apply(change("new", "a"))
+    assert caught.value.finding.id == "output-busy"
+    assert contents(target) == {"a": "theirs"}
+    assert [entry.name for entry in tmp_path.iterdir()] == ["repo"]
+
+
+def test_a_folder_is_held_by_one_run_at_a_time(tmp_path: Path) -> None:
+    with held(tmp_path), pytest.raises(Refused) as caught, held(tmp_path):
+        pass
+    assert caught.value.finding.id == "output-busy"
+    with held(tmp_path):
+        pass
+
+
+@pytest.mark.parametrize("path", [".git/config", "a/.GIT/hooks/pre-commit"])
+def test_nothing_of_gits_is_touched(tmp_path: Path, path: str) -> None:
+    with pytest.raises(Refused):
+        Repository(tmp_path).apply(change("x", path))
+    with pytest.raises(Refused):
+        Repository(tmp_path).apply(change("x", remove=(path,)))
+
+
+def test_the_authors_files_may_be_anything(tmp_path: Path) -> None:
+    (tmp_path / "link").symlink_to("nowhere")
+    (tmp_path / "latin").write_bytes(b"caf\xe9")
+    (tmp_path / "folder").mkdir()
+    paths = ["link", "latin", "folder", "none"]
+    repository = Repository(tmp_path)
+    assert repository.read_all(paths, theirs=paths) == {"link": "", "latin": "", "folder": ""}
+    for path in paths[:3]:
+        with pytest.raises((Refused, UnreadableInput)):
+            repository.read_all([path])

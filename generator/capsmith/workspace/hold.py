@@ -1,0 +1,79 @@
+"""One run at a time in a folder, and a disk's refusals told as findings."""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+
+from capsmith.errors import DiskError, Refused
+
+
+@contextlib.contextmanager
+def held(folder: Path) -> Iterator[None]:
+    """Keep other runs of capsmith out of ``folder``; the system lets go of it if this one dies.
+
+    A folder that is not there yet is not held: it appears whole or not at all.  Raises Refused
+    when another run has it.
+    """
+    descriptor = _opened(folder)
+    if descriptor is None:
+        yield
+        return
+    try:
+        if not _locked(descriptor):
+            raise Refused(
+                "output-busy",
+                "another run of capsmith is at work in this folder",
+                file=str(folder),
+                hint="Let it finish and run this again.",
+            )
+        yield
+    finally:
+        os.close(descriptor)
+
+
+def abandoned(folder: Path) -> bool:
+    """Whether no run holds ``folder``."""
+    try:
+        with held(folder):
+            return True
+    except Refused:
+        return False
+
+
+@contextlib.contextmanager
+def told(folder: Path) -> Iterator[None]:
+    """Turn what the disk refuses into a DiskError that names the file, or else ``folder``."""
+    try:
+        yield
+    except OSError as error:
+        raise DiskError(
+            "output-unwritable",
+            f"it cannot be used: {error.strerror or error}",
+            file=str(error.filename or folder),
+            hint="Make room or correct permissions, and run this again: it takes up where it was.",
+        ) from error
+
+
+def _opened(folder: Path) -> int | None:
+    try:
+        return os.open(folder, os.O_RDONLY | getattr(os, "O_DIRECTORY", 0))
+    except OSError:
+        return None
+
+
+def _locked(descriptor: int) -> bool:
+    if sys.platform == "win32":
+        return True
+    import fcntl
+
+    try:
+        fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
+    except BlockingIOError:
+        return False
+    except OSError:  # a file system without locks
+        return True
+    return True
