@@ -91,11 +91,24 @@ def test_what_is_no_more_goes_away(writer: Any) -> None:
 
 
 @pytest.mark.parametrize("writer", [OLD, NEW])
-@pytest.mark.parametrize("given", [{"host": "mine", "port": 1}, {"host": "mine"}, {"port": 1}])
+@pytest.mark.parametrize("given", [{"host": "mine", "port": 1}, {"port": 1}])
 def test_an_endpoint_of_the_users_stays(writer: Any, given: dict[str, Any]) -> None:
     spec = writer.cluster_spec({"spec": {"controlPlaneEndpoint": given}}, CLUSTER, ALL)
 
     assert spec == {"controlPlaneEndpoint": given}
+
+
+@pytest.mark.parametrize("writer", [OLD, NEW])
+@pytest.mark.parametrize(
+    ("given", "host"),
+    [({"host": "mine"}, "mine"), ({"port": 6443}, "host"), ({"host": "", "port": 6443}, "host")],
+)
+def test_half_an_endpoint_of_the_users_is_completed(
+    writer: Any, given: dict[str, Any], host: str
+) -> None:
+    spec = writer.cluster_spec({"spec": {"controlPlaneEndpoint": given}}, CLUSTER, ALL)
+
+    assert spec == {"controlPlaneEndpoint": {"host": host, "port": 6443}}
 
 
 @pytest.mark.parametrize("writer", [OLD, NEW])
