@@ -3,13 +3,18 @@
 from __future__ import annotations
 
 import json
+import re
 from collections.abc import Sequence
 from typing import Any
+from urllib.parse import quote
 from xml.etree import ElementTree
 
 from capsmith.findings import Finding, Severity
 
 _SARIF_LEVELS = {Severity.ERROR: "error", Severity.WARNING: "warning", Severity.INFO: "note"}
+
+
+_NO_XML = re.compile("[^\t\n -\ud7ff\ue000-\ufffd\U00010000-\U0010ffff]")
 
 
 def sarif(findings: Sequence[Finding], version: str) -> str:
@@ -40,7 +45,7 @@ def _sarif_rule(finding: Finding) -> dict[str, Any]:
 
 def _sarif_result(finding: Finding) -> dict[str, Any]:
     where = finding.location
-    place: dict[str, Any] = {"artifactLocation": {"uri": where.file.replace("\\", "/")}}
+    place: dict[str, Any] = {"artifactLocation": {"uri": _uri(where.file)}}
     if where.line:
         place["region"] = {"startLine": where.line, "startColumn": max(where.column, 1)}
     text = f"{finding.message}. {finding.hint}" if finding.hint else finding.message
@@ -48,8 +53,13 @@ def _sarif_result(finding: Finding) -> dict[str, Any]:
         "ruleId": finding.id,
         "level": _SARIF_LEVELS[finding.severity],
         "message": {"text": text},
-        "locations": [{"physicalLocation": place}],
+        "locations": [{"physicalLocation": place}] if where.file else [],
     }
+
+
+def _uri(path: str) -> str:
+    """A path as a URI reference, in which no colon begins a scheme."""
+    return ("file://" if path.startswith("/") else "") + quote(path, errors="replace")
 
 
 def junit(findings: Sequence[Finding], name: str) -> str:
@@ -76,4 +86,4 @@ def junit(findings: Sequence[Finding], name: str) -> str:
 
 def _xml(text: str) -> str:
     """``text`` without the characters that XML 1.0 cannot hold."""
-    return "".join(c if c in "\t\n" or " " <= c <= "\ud7ff" or c >= "\ue000" else "?" for c in text)
+    return "".join("?" if _NO_XML.match(character) else character for character in text)

@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 from xml.etree import ElementTree
 
+import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
@@ -30,6 +31,33 @@ def test_sarif_names_rule_place_and_help() -> None:
     assert place["region"] == {"startLine": 3, "startColumn": 5}
     assert note["level"] == "note"
     assert "region" not in note["locations"][0]["physicalLocation"]
+
+
+@pytest.mark.parametrize(
+    ("file", "uri"),
+    [
+        ("a b/é.yaml", "a%20b/%C3%A9.yaml"),
+        ("/r/a#b?.yaml", "file:///r/a%23b%3F.yaml"),
+        ("c:x.yaml", "c%3Ax.yaml"),
+    ],
+)
+def test_sarif_names_files_by_uri(file: str, uri: str) -> None:
+    (run,) = json.loads(sarif((Finding("x", "wrong", Location(file)),), "1"))["runs"]
+    (location,) = run["results"][0]["locations"]
+    assert location["physicalLocation"]["artifactLocation"]["uri"] == uri
+
+
+def test_sarif_of_a_finding_on_no_file_has_no_place() -> None:
+    (run,) = json.loads(sarif((Finding("x", "wrong", Location("")),), "1"))["runs"]
+    assert run["results"][0]["locations"] == []
+
+
+def test_junit_holds_characters_that_xml_does_not() -> None:
+    text = "a\ufffe\uffff\ud800\x0b\r\U0001fffe"
+    suite = ElementTree.fromstring(junit((Finding("x", text, Location("f")),), "c"))
+    failure = suite.find("testcase/failure")
+    assert failure is not None
+    assert failure.get("message") == "a?????\U0001fffe"
 
 
 def test_junit_fails_for_errors_only() -> None:

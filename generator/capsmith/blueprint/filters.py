@@ -110,6 +110,10 @@ def toml_literal(value: str | int | bool | Iterable[str]) -> SafeText:
     return SafeText("[" + ", ".join(toml_literal(item) for item in value) + "]")
 
 
+_DOCSTRING = 94
+"""Columns of a docstring's line that has quotes on both sides."""
+
+
 def one_line(text: str) -> str:
     """``text`` without control characters, white space folded."""
     return " ".join("".join(c if c.isprintable() else " " for c in text).split())
@@ -122,23 +126,37 @@ def comment(text: str, prefix: str = "# ", width: int = 96) -> SafeText:
 
 
 def docstring(text: str) -> SafeText:
-    """``text`` as the inside of a docstring in double quotes, on one line."""
-    escaped = one_line(text).replace("\\", "\\\\")
-    escaped = escaped.replace('"', "'")
-    return SafeText(escaped if escaped.endswith((".", "!", "?")) else escaped + ".")
+    """``text`` as the inside of a module's docstring in double quotes, wrapped."""
+    said = one_line(text)
+    said = said if said.endswith((".", "!", "?")) else said + "."
+    said = re.sub(r'"(?=")|^"', r"\"", said.replace("\\", "\\\\"))
+    lines = textwrap.wrap(said, _DOCSTRING, break_long_words=False, break_on_hyphens=False)
+    return SafeText("\n".join(lines))
+
+
+def plain(text: str) -> SafeText:
+    """``text`` on one line, for a file that nobody parses."""
+    return SafeText(one_line(text))
 
 
 _MARKDOWN = re.compile(r"([\\`*_\[\]<>|#$~])")
+_ENTITY = re.compile(r"&(?=#?\w+;)")
+_BLOCK = re.compile(r"^(\d{1,9}(?=[.)])|(?=[-+=]))")
 
 
 def markdown(text: str) -> SafeText:
-    """``text`` as Markdown prose on one line, also inside a table cell."""
-    return SafeText(_MARKDOWN.sub(r"\\\1", one_line(text)).replace("\\<", "&lt;"))
+    """``text`` as Markdown prose on one line, also at the start of a block or in a table cell."""
+    said = _MARKDOWN.sub(r"\\\1", _ENTITY.sub("&amp;", one_line(text)))
+    return SafeText(_BLOCK.sub(r"\1\\", said).replace("\\<", "&lt;"))
 
 
 def markdown_code(text: str) -> SafeText:
     """``text`` as inline code, also inside a table cell."""
-    return SafeText("`" + one_line(text).replace("`", "'").replace("|", "\\|") + "`")
+    said = one_line(text).replace("|", "\\|")
+    longest = max((len(run) for run in re.findall("`+", said)), default=0)
+    fence = "`" * (longest + 1)
+    pad = " " if said.startswith("`") or said.endswith("`") else ""
+    return SafeText(fence + pad + said + pad + fence)
 
 
 def join(values: Iterable[Any], separator: str = "") -> SafeText:
@@ -176,6 +194,7 @@ FILTERS: dict[str, Callable[..., Any]] = {
     "toml_literal": toml_literal,
     "comment": comment,
     "docstring": docstring,
+    "plain": plain,
     "markdown": markdown,
     "markdown_code": markdown_code,
     "join": join,

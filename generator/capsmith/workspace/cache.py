@@ -1,10 +1,15 @@
-"""A folder of the user's where slow results are kept; without it everything works, slower."""
+"""A folder of the user's where slow results are kept; without it everything works, slower.
+
+What is kept is also run (compiled blueprints), so a folder that others can write to is not used.
+"""
 
 from __future__ import annotations
 
 import contextlib
 import hashlib
 import os
+import stat
+import sys
 import tempfile
 from pathlib import Path
 
@@ -24,15 +29,17 @@ class FolderCache:
         named = os.environ.get("CAPSMITH_CACHE")
         if named is not None:
             return cls(Path(named)) if named else None
-        base = os.environ.get("XDG_CACHE_HOME")
+        base = Path(os.environ.get("XDG_CACHE_HOME", ""))
         try:
-            return cls((Path(base) if base else Path.home() / ".cache") / "capsmith")
+            return cls((base if base.is_absolute() else Path.home() / ".cache") / "capsmith")
         except RuntimeError:
             return None
 
     def get(self, key: str) -> bytes | None:
         """What was kept under ``key``; a damaged entry is none."""
         try:
+            if not self._is_private():
+                return None
             content = self._path(key).read_bytes()
         except OSError:
             return None
@@ -43,6 +50,8 @@ class FolderCache:
         """Keep ``value``; a folder that cannot be written keeps nothing."""
         with contextlib.suppress(OSError):
             self._folder.mkdir(mode=0o700, parents=True, exist_ok=True)
+            if not self._is_private():
+                return
             descriptor, name = tempfile.mkstemp(dir=self._folder)
             try:
                 with os.fdopen(descriptor, "wb") as file:
@@ -50,6 +59,12 @@ class FolderCache:
                 os.replace(name, self._path(key))
             except OSError:
                 os.unlink(name)
+
+    def _is_private(self) -> bool:
+        if sys.platform == "win32":
+            return True
+        status = self._folder.stat()
+        return status.st_uid == os.geteuid() and not status.st_mode & stat.S_IWOTH
 
     def _path(self, key: str) -> Path:
         return self._folder / hashlib.sha256(key.encode()).hexdigest()

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import ast
 import json
+import re
 import tomllib
 
 import pytest
@@ -45,11 +46,25 @@ def test_toml_literal_round_trips(value: str) -> None:
     assert tomllib.loads(f"key = {filters.toml_literal(value)}")["key"] == value
 
 
-@given(TEXT)
-def test_a_docstring_holds_any_text_and_ends_where_it_should(text: str) -> None:
-    module = ast.parse(f'"""{filters.docstring(text)}"""\n')
+@given(TEXT | st.text("\"'\\\\ a-", max_size=200))
+def test_a_docstring_says_any_text_within_the_columns(text: str) -> None:
+    source = f'"""{filters.docstring(text)}"""\n'
+    module = ast.parse(source)
+    said = " ".join((ast.get_docstring(module) or "").split())
     assert len(module.body) == 1
-    assert ast.get_docstring(module) is not None
+    assert said.removesuffix(".") == filters.one_line(text).removesuffix(".")
+    assert all(len(line) <= 100 or " " not in line for line in source.splitlines())
+
+
+@pytest.mark.parametrize("text", ["1. one", "12) two", "- x", "+ x", "--- x", "=", "# x", "> x"])
+def test_markdown_opens_no_block(text: str) -> None:
+    assert re.match(r"\d*\\", filters.markdown(text))
+
+
+def test_markdown_says_what_was_written() -> None:
+    assert filters.markdown("a & b &lt; <b>") == "a & b &amp;lt; &lt;b\\>"
+    assert filters.markdown_code("a`b") == "``a`b``"
+    assert filters.markdown_code("`a|b`") == "`` `a\\|b` ``"
 
 
 @given(TEXT)
