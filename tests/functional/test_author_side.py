@@ -12,11 +12,11 @@ from tests.golden.cases import EXAMPLES, Case, generated
 def test_scripted_authors(tmp_path: Path, scratch: Path) -> None:
     folder = tmp_path / "repository"
     generated(Case("acme", EXAMPLES / "acme" / "provider.yaml"), folder)
-    script = Path(__file__).with_name("scripted_author.py")
-    shutil.copy(script, folder / "tests" / "generated" / "test_scripted_author.py")
+    for script in Path(__file__).parent.glob("scripted_*.py"):
+        shutil.copy(script, folder / "tests" / "generated" / f"test_{script.name}")
 
     output = Repository(folder, scratch).python(
-        "-m", "pytest", "-q", "-p", "no:cacheprovider", "tests/generated/test_scripted_author.py"
+        "-m", "pytest", "-q", "-p", "no:cacheprovider", "tests/generated", "-k", "scripted"
     )
 
     assert " passed" in output
