@@ -12,6 +12,7 @@ import pytest
 
 from tests.e2e.tools import Toolbox, ToolsUnavailable, toolbox
 from tests.runtime.assembled import importable
+from tests.runtime.support.operator import Site, stopped
 from tests.runtime.support.proxy import FaultProxy
 from tests.runtime.support.server import Api
 
@@ -73,6 +74,15 @@ def kubeconfig(api: Api, proxy: FaultProxy, tmp_path: Path) -> Path:
     path = tmp_path / "kubeconfig"
     path.write_text(api.kubeconfig(proxy.url, api.new_token()))
     return path
+
+
+@pytest.fixture
+def site(
+    api: Api, kubeconfig: Path, namespace: str, runtime_folder: Path, tmp_path: Path
+) -> Iterator[Site]:
+    """A place for operators of their own, which end with the test."""
+    with stopped(Site(api, namespace, kubeconfig, runtime_folder, tmp_path)) as made:
+        yield made
 
 
 def _tools() -> Toolbox:

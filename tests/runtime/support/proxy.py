@@ -32,6 +32,11 @@ class _Connection:
     up_reader: asyncio.StreamReader | None = None
     up_writer: asyncio.StreamWriter | None = None
 
+    def leave_server(self) -> None:
+        if self.up_writer is not None:
+            self.up_writer.transport.abort()
+        self.up_reader = self.up_writer = None
+
     def abort(self) -> None:
         for writer in (self.writer, self.up_writer):
             if writer is not None:
@@ -156,6 +161,7 @@ class FaultProxy:
             return True
         if isinstance(fault, Hold):
             await asyncio.to_thread(fault.until.wait, _HOLD_SECONDS)
+            connection.leave_server()  # which may be another one by now
         if fault is Loss.SILENCE:
             await connection.reader.read(1)
         if fault in (Loss.DROP, Loss.SILENCE):

@@ -84,11 +84,18 @@ class Api:
         self.server.stop()
         self._etcd.stop()
 
-    async def restart(self) -> None:
-        """End the API server as a crash would and start it; the event loop goes on meanwhile."""
+    def crash(self) -> None:
+        """End the API server and start it again; `wait_ready` tells when it is there."""
         self.server.process.kill()
         self.server.process.start()  # processes are started from the main thread only
-        await asyncio.to_thread(self.server.process.wait_ready, self._ready)
+
+    def wait_ready(self) -> None:
+        self.server.process.wait_ready(self._served)
+
+    async def restart(self) -> None:
+        """Both, while the event loop goes on."""
+        self.crash()
+        await asyncio.to_thread(self.wait_ready)
 
     def new_proxy(self) -> FaultProxy:
         return FaultProxy(urlsplit(self.server.url).port or 0, self.pki)
@@ -149,16 +156,10 @@ class Api:
     def _default_namespace(self) -> bool:
         return self.client.find("v1", "Namespace", "default") is not None
 
-    def _ready(self) -> bool:
-        try:
-            return self.client.request("GET", "/readyz") == {"text": "ok"}
-        except (ApiError, OSError):
-            return False
-
     def _served(self) -> bool:
         try:
             self.client.list(API, "Widget")
-        except (ApiError, LookupError):
+        except (ApiError, LookupError, OSError):
             return False
         return True
 
