@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import re
 import shutil
 import subprocess
@@ -209,3 +210,40 @@ class TestTampered:
         assert not (out / "cluster-template-old.yaml").exists()
         assert (out / "notes.md").exists()
         assert not list(copy.folder.glob(".release-*"))
+
+    @pytest.mark.parametrize("out", [".", "templates"])
+    def test_sources_are_never_taken_for_an_old_release(self, copy: Repository, out: str) -> None:
+        before = sorted(copy.files("*.yaml"))
+        version, _ = newest(copy)
+        with pytest.raises(AssertionError, match="holds sources"):
+            copy.run("make", "release-manifests", f"VERSION={version}", f"OUT={out}")
+        assert sorted(copy.files("*.yaml")) == before
+
+    def test_files_of_others_beside_a_release_stay(self, copy: Repository) -> None:
+        out = copy.folder / "out"
+        out.mkdir()
+        (out / "values.yaml").write_text("mine", encoding="utf-8")
+        self.build(copy)
+        assert (out / "values.yaml").read_text(encoding="utf-8") == "mine"
+
+    def test_a_template_of_a_kind_that_is_no_more_is_told(self, copy: Repository) -> None:
+        template = copy.folder / "templates" / "cluster-template.yaml"
+        text = re.sub(r"kind: (\w+)MachineTemplate", r"kind: \1BoxTemplate", template.read_text())
+        template.write_text(text, encoding="utf-8")
+        version, _ = newest(copy)
+        said = copy.run("make", "release-manifests", f"VERSION={version}")
+        assert re.search(r"warning: templates/cluster-template\.yaml: \w+BoxTemplate is no", said)
+        assert said.count("warning") == text.count("BoxTemplate\nmetadata")
+
+    def test_a_tag_is_data_for_make_and_the_shell(self, copy: Repository) -> None:
+        tag = "v1$(shell touch made)`touch ran`;touch run;\"'"
+        done = subprocess.run(
+            ["make", "check-version", f"PYTHON={sys.executable}"],
+            cwd=copy.folder,
+            env={**os.environ, "VERSION": tag},
+            capture_output=True,
+            text=True,
+        )
+        assert done.returncode != 0
+        assert repr(tag) in done.stderr
+        assert not [name for name in ("made", "ran", "run") if (copy.folder / name).exists()]

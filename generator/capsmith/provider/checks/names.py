@@ -37,7 +37,24 @@ def check_names(spec: ProviderSpec, top: Place) -> None:
     _image(spec, top)
     _group(spec, top)
     _namespace(spec, top)
+    _licence(spec, top)
     _lists(spec, top)
+
+
+def _licence(spec: ProviderSpec, top: Place) -> None:
+    """What builds the Python package refuses a licence that SPDX does not know."""
+    if spec.licence in (None, "Apache-2.0"):
+        return
+    from packaging.licenses import InvalidLicenseExpression, canonicalize_license_expression
+
+    hint = "see https://spdx.org/licenses; one of your own is LicenseRef-<name>"
+    try:
+        known = str(canonicalize_license_expression(str(spec.licence)))
+    except InvalidLicenseExpression:
+        known = ""
+    if known != spec.licence:
+        message = f"SPDX knows no licence {shown(str(spec.licence))}"
+        top.error("spec-not-a-licence", message, f"write {known}" if known else hint, "licence")
 
 
 def _name(spec: ProviderSpec, top: Place) -> None:
