@@ -6,6 +6,7 @@ click itself.
 
 from __future__ import annotations
 
+import errno
 import functools
 import gc
 import sys
@@ -45,6 +46,11 @@ def _command(function: Callable[..., int]) -> Callable[..., None]:
         except CapsmithError as error:
             Console(options.get("format_", "text")).failure(error)
             code = error.exit_code
+        except OSError as error:
+            if error.errno == errno.EPIPE:
+                raise  # click's to end quietly
+            click.echo(f"the report cannot be written: {error.strerror or error}", err=True)
+            code = 2
         finally:
             gc.enable()
         sys.exit(code)

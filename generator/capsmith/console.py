@@ -34,7 +34,7 @@ class Console:
         self._findings(report.findings)
         self._outcomes(report)
         if report.exit_code == 0:
-            self._line(done)
+            self._line(printable(done))
 
     def failure(self, error: CapsmithError) -> None:
         """An error that stopped the work: on standard error, or as the JSON report."""
@@ -45,7 +45,7 @@ class Console:
 
     def data(self, value: Any) -> None:
         """A value as JSON, with a stable order of keys as given."""
-        self._line(json.dumps(value, indent=2, ensure_ascii=False))
+        self._line(json.dumps(value, indent=2, ensure_ascii=False), "json")
 
     def text(self, text: str) -> None:
         """Text as it is."""
@@ -94,9 +94,23 @@ class Console:
                 for path in paths:
                     self._line(f"  {path}")
 
-    def _line(self, text: str) -> None:
+    def _line(self, text: str, format: str | None = None) -> None:
         # click drops the colours when the stream is no terminal.
-        click.echo(text, file=self._out)
+        click.echo(self._encodable(text, format or self._format), file=self._out)
+
+    def _encodable(self, text: str, format: str) -> str:
+        """``text`` in characters that the stream has, and with the same meaning."""
+        try:
+            text.encode(getattr(self._out, "encoding", None) or "utf-8")
+        except UnicodeEncodeError:
+            match format:
+                case "json" | "sarif":
+                    return "".join(c if c.isascii() else json.dumps(c)[1:-1] for c in text)
+                case "junit":
+                    return text.encode("ascii", "xmlcharrefreplace").decode()
+                case _:
+                    return text.encode("ascii", "backslashreplace").decode()
+        return text
 
 
 def finding_lines(finding: Finding) -> list[str]:
@@ -107,7 +121,12 @@ def finding_lines(finding: Finding) -> list[str]:
         lines.append(f"    hint: {finding.hint}")
     if finding.link:
         lines.append(f"    see: {finding.link}")
-    return lines
+    return [printable(line) for line in lines]
+
+
+def printable(text: str) -> str:
+    """``text`` with what a terminal would obey, such as in a file's name, made visible."""
+    return "".join(c if c.isprintable() else repr(c)[1:-1] for c in text)
 
 
 def report_data(report: Report, exit_code: int) -> Mapping[str, Any]:

@@ -4,7 +4,10 @@ from __future__ import annotations
 
 import json
 import os
+import subprocess
+import sys
 from pathlib import Path
+from xml.etree import ElementTree
 
 import pytest
 from click.testing import CliRunner, Result
@@ -166,3 +169,30 @@ def test_formats_of_ci_systems_keep_the_exit_code(format_: str) -> None:
     assert bad.exit_code == 1
     assert "spec-unknown-key" in bad.output
     assert run("validate", "nowhere.yaml", "--format", format_).exit_code == 2
+
+
+@pytest.mark.parametrize("format_", ["text", "json", "sarif", "junit"])
+def test_a_stream_that_has_few_characters_says_the_same(format_: str) -> None:
+    Path("é\x1b[31m.yaml").write_text(ACME.read_text().replace("name: acme", "name: ü🙂"))
+    command = [sys.executable, "-m", "capsmith", "validate", "é\x1b[31m.yaml", "--format", format_]
+    environment = {**os.environ, "PYTHONIOENCODING": "ascii"}
+    done = subprocess.run(command, env=environment, capture_output=True, text=True)
+    assert done.returncode == 1, done.stderr
+    assert "\x1b" not in done.stdout
+    match format_:
+        case "text":
+            assert r"`\xfc\U0001f642`" in done.stdout
+        case "junit":
+            assert "`ü🙂`" in "".join(ElementTree.fromstring(done.stdout).itertext())
+        case _:
+            assert "`ü🙂`" in str(json.loads(done.stdout))
+
+
+@pytest.mark.skipif(not Path("/dev/full").exists(), reason="no /dev/full")
+def test_a_report_that_cannot_be_written_is_told() -> None:
+    command = [sys.executable, "-m", "capsmith", "rules"]
+    with Path("/dev/full").open("w") as full:
+        done = subprocess.run(command, stdout=full, stderr=subprocess.PIPE, text=True)
+    assert done.returncode == 2
+    assert "cannot be written" in done.stderr
+    assert "Traceback" not in done.stderr
