@@ -167,7 +167,7 @@ def _bring_in_line(
         return Report(findings=ordered(loaded.findings + broken))
     paths = {*tree.files, *(lock.files if lock is not None else ())}
     decisions = reconcile(tree, repository.read_all(paths, _authors(tree, lock)), lock)
-    found = remarks(decisions, tree, lock.files if lock is not None else ())
+    found = remarks(decisions, tree, lock.files if lock is not None else {})
     if has_errors(found):  # nothing is done, so nothing else is told of files
         decisions = tuple(d for d in decisions if d.outcome is Outcome.REFUSED)
     outcomes = tuple(FileOutcome(d.path, d.outcome) for d in decisions)

@@ -2,32 +2,40 @@
 
 from __future__ import annotations
 
-from collections.abc import Container, Iterable
+from collections.abc import Iterable, Mapping
 
 from capsmith.findings import Finding, Location, Severity, ordered
+from capsmith.merging.lock import LockedFile
 from capsmith.merging.reconcile import Decision
 from capsmith.report import Outcome
-from capsmith.tree import FileTree
+from capsmith.tree import FileTree, Owner
 
 
 def remarks(
-    decisions: Iterable[Decision], tree: FileTree, known: Container[str]
+    decisions: Iterable[Decision], tree: FileTree, known: Mapping[str, LockedFile]
 ) -> tuple[Finding, ...]:
     """The findings on ``decisions`` about bringing a repository in line with ``tree``.
 
-    ``known`` are the paths that capsmith has written before.
+    ``known`` are the files that capsmith has written before.
     """
     found = []
     for decision in decisions:
         if decision.outcome is Outcome.REFUSED:
             path = decision.path
-            found.append(_edited(path) if path in known else _foreign(path))
+            found.append(_edited(path, known[path]) if path in known else _foreign(path))
         elif decision.outcome is Outcome.KEPT and decision.path not in tree:
             found.append(_left_over(decision.path))
     return ordered(found)
 
 
-def _edited(path: str) -> Finding:
+def _edited(path: str, known: LockedFile) -> Finding:
+    if known.owner is Owner.MERGED:
+        return Finding(
+            "output-edited",
+            "this shared file was edited, and there is a new text for it",
+            Location(path),
+            hint="Move yours away, generate, and bring your edits back: then they stay.",
+        )
     return Finding(
         "output-edited",
         "this generated file was edited since it was generated",

@@ -22,8 +22,9 @@ from typing import Any
 from cookiecutter import config as cookiecutter_config
 from cookiecutter import exceptions, replay
 from cookiecutter.generate import apply_overwrites_to_context
-from cookiecutter.prompt import prompt_for_config
+from cookiecutter.prompt import prompt_for_config, render_variable
 from cookiecutter.utils import create_env_with_context
+from jinja2 import Environment
 
 from capsmith.errors import UnreadableInput
 
@@ -56,8 +57,11 @@ class Options:
         return self.replay or self.replay_file is not None
 
     def again(self, proposal: Proposal) -> Options:
-        """The same, with the answers of ``proposal`` as the defaults of the prompts."""
-        return replace(self, overrides=proposal.answers)
+        """The same, with what was typed for ``proposal`` as the defaults of the prompts.
+
+        What followed from other answers follows from those of the next time.
+        """
+        return replace(self, overrides={**(self.overrides or {}), **proposal.typed})
 
 
 @dataclass(frozen=True, slots=True)
@@ -65,6 +69,8 @@ class Proposal:
     """What the answers lead to; not validated yet."""
 
     answers: Mapping[str, Answer]
+    typed: Mapping[str, Answer]
+    """The answers that differ from the defaults which the others lead to."""
     folder: str
     """The name of the repository's folder, when none is given."""
     text: str
@@ -88,9 +94,20 @@ def propose(options: Options) -> Proposal:
     with contextlib.suppress(OSError):  # a convenience, as with a home that cannot be written
         replay.dump(settings["replay_dir"], TEMPLATE, {"cookiecutter": answers})
     source = files(__name__).joinpath(TEMPLATE, *_SPEC).read_text(encoding="utf-8")
-    text = create_env_with_context(context).from_string(source).render(cookiecutter=answers)
+    environment = create_env_with_context(context)
+    text = environment.from_string(source).render(cookiecutter=answers)
     public = {key: answers[key] for key in _public(answers)}
-    return Proposal(public, str(answers["__folder"]), text)
+    typed = {
+        key: answer
+        for key, answer in public.items()
+        if answer != _default(environment, questions[key], answers)
+    }
+    return Proposal(public, typed, str(answers["__folder"]), text)
+
+
+def _default(environment: Environment, question: Any, answers: dict[str, Any]) -> Answer | None:
+    first = question[0] if isinstance(question, list) else question
+    return first if isinstance(first, bool) else render_variable(environment, first, answers)
 
 
 def _settings(options: Options) -> dict[str, Any]:

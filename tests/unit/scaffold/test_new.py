@@ -40,6 +40,22 @@ def test_makes_a_repository(run: Run, tmp_path: Path) -> None:
     assert read(tmp_path / "cluster-api-provider-acme") == made
 
 
+def test_what_followed_from_a_wrong_answer_follows_from_the_right_one(
+    run: Run, tmp_path: Path
+) -> None:
+    wrong = ["Bad Name", "someone", "", "", "MyMachine", *[""] * 5]
+    right = ["good", *[""] * 9]
+
+    result = run("made", input="\n".join([*wrong, *right]) + "\n")
+
+    assert result.exit_code == 0, result.output
+    spec = (tmp_path / "made" / "provider.yaml").read_text(encoding="utf-8")
+    assert "repository: https://github.com/someone/cluster-api-provider-good" in spec
+    assert "GoodCluster:" in spec
+    assert "MyMachine:" in spec
+    assert "The good provider authors" in spec
+
+
 def test_asks_again_until_the_answers_are_valid(run: Run, tmp_path: Path) -> None:
     wrong = ["Bad Name", *[""] * 9]
     right = ["good", "someone", "https://example.org/a/good", "GoodCluster", "GoodMachine"]
