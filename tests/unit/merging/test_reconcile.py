@@ -84,3 +84,23 @@ def test_anything_else_is_not_a_lock(text: str) -> None:
     with pytest.raises(UnreadableInput) as caught:
         Lock.load(text, "lock.yaml")
     assert caught.value.finding.id == "lock-unreadable"
+
+
+@pytest.mark.parametrize("deep", ["a: " + "[" * 100_000, "{" * 100_000, "- " * 100_000 + "a"])
+def test_a_lock_that_is_nested_without_end_is_refused(deep: str) -> None:
+    with pytest.raises(UnreadableInput):
+        Lock.load(deep, "lock.yaml")
+
+
+@pytest.mark.parametrize(
+    ("lock", "here", "newer"),
+    [
+        ("0.2.0", "0.1.0", True),
+        ("0.10.0", "0.9.1", True),
+        ("0.1.0", "0.1.0", False),
+        ("0.1", "0.1.0.dev3", False),
+        ("junk", "0.1.0", False),
+    ],
+)
+def test_which_lock_is_newer(lock: str, here: str, newer: bool) -> None:
+    assert Lock(lock, (), "", {}).is_newer_than(here) is newer
