@@ -10,11 +10,11 @@ from capsmith_runtime.cache import Cache
 from capsmith_runtime.client import JSON, Key, is_gone, key_of, version_of
 from hypothesis import settings
 from hypothesis import strategies as st
-from hypothesis.stateful import RuleBasedStateMachine, invariant, rule
+from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, rule
 
 from tests.runtime.support.following import Follower
 
-NAMES = st.sampled_from(["a", "b", "c"])
+NAMES = st.sampled_from(["a", "b"])
 
 
 def widget(name: str, version: int, *, uid: str = "1", **metadata: Any) -> JSON:
@@ -132,6 +132,12 @@ class Consistency(RuleBasedStateMachine):
         self.answers: list[JSON] = []
         self.newest: dict[str, int] = {}
 
+    @initialize()
+    def all_is_known(self) -> None:
+        for name in ("a", "b"):
+            self.server.put(name, finalizers=["x"])
+        self.the_watch_tells(2)
+
     def _take(self, change: Any) -> None:
         if change is not None:
             self.follower(change)
@@ -150,6 +156,11 @@ class Consistency(RuleBasedStateMachine):
         if self.cache.get(Key("ns", name)) is not None and name in self.server.objects:
             self.answers.append(self.server.put(name, finalizers=finalizers))
 
+    @rule(name=NAMES, finalizers=st.sampled_from([[], ["x"]]))
+    def we_write_and_hear_at_once(self, name: str, finalizers: list[str]) -> None:
+        self.we_write(name, finalizers)
+        self.an_answer_arrives(len(self.answers) - 1)
+
     @rule(number=st.integers(0, 3))
     def an_answer_arrives(self, number: int) -> None:
         """Answers to different requests may overtake each other."""
@@ -159,7 +170,7 @@ class Consistency(RuleBasedStateMachine):
             self._not_older(answer)
             self._note_the_end(answer)
 
-    @rule(count=st.integers(1, 4))
+    @rule(count=st.integers(1, 3))
     def the_watch_tells(self, count: int) -> None:
         for kind, obj in self.server.history[self.told : self.told + count]:
             event = copy.deepcopy(obj)
@@ -224,4 +235,4 @@ class Consistency(RuleBasedStateMachine):
 
 
 TestConsistency = Consistency.TestCase
-TestConsistency.settings = settings(max_examples=150, stateful_step_count=30, deadline=None)
+TestConsistency.settings = settings(max_examples=200, stateful_step_count=40, deadline=None)

@@ -103,6 +103,30 @@ def test_no_error_ends_a_worker(error: BaseException) -> None:
     assert sample(metrics, f"reconcile_errors_total{label}") == 4
 
 
+def test_success_ends_the_backoff() -> None:
+    calls: list[float] = []
+
+    async def reconcile(key: str) -> Result:
+        calls.append(asyncio.get_running_loop().time())
+        if len(calls) in (6, 7):
+            return Result()
+        raise ValueError("a bug")
+
+    async def scenario() -> None:
+        made = controller(reconcile)
+        async with running(made.run()):
+            made.queue.add("a")
+            await asyncio.sleep(100)
+            made.queue.add("a")
+            await asyncio.sleep(1)
+            made.queue.add("a")
+            await asyncio.sleep(0.5)
+
+    virtually(scenario())
+    assert 1.6 <= calls[5] - calls[4] <= 2
+    assert 0.1 <= calls[8] - calls[7] <= 0.125
+
+
 def test_requeue_after() -> None:
     calls: list[float] = []
 

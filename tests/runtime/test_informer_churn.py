@@ -6,6 +6,7 @@ import asyncio
 import copy
 import random
 from pathlib import Path
+from typing import Any
 
 import pytest
 from capsmith_runtime.client import ApiError, Key, NotFound, Selection, version_of
@@ -19,7 +20,8 @@ from tests.runtime.support.proxy import FaultProxy
 from tests.runtime.support.server import Api
 from tests.runtime.support.waiting import eventually, running
 
-SECONDS = 3.0
+CAUSES = ("gone", "Unreachable", "ended", "ServerError", "TooManyRequests")
+CHANGES, RESTARTS = 200, 8
 NAMES = [f"w-{number}" for number in range(12)]
 FAULTS = (
     failure(410, "Expired"),
@@ -88,6 +90,12 @@ async def havoc(proxy: FaultProxy, chance: random.Random) -> None:
                 proxy.inject(chance.choice(FAULTS), some, times=chance.randrange(1, 4))
 
 
+def enough(found: Following, tasks: list[asyncio.Task[Any]]) -> bool:
+    if any(task.done() for task in tasks):
+        return True  # it has failed, and says so when it is awaited
+    return len(found.follower.changes) > CHANGES and sum(map(found.restarts, CAUSES)) > RESTARTS
+
+
 @pytest.mark.parametrize("seed", range(4))
 async def test_nothing_is_lost_or_doubled(
     api: Api, proxy: FaultProxy, kubeconfig: Path, namespace: str, seed: int
@@ -98,9 +106,7 @@ async def test_nothing_is_lost_or_doubled(
         await asyncio.wait_for(found.informer.synced.wait(), 10)
         work = (churn(api, namespace, chance), ourselves(found, namespace, chance))
         async with running(*work, havoc(proxy, chance)) as tasks:
-            await asyncio.wait(tasks, timeout=SECONDS, return_when=asyncio.FIRST_COMPLETED)
+            await eventually(lambda: enough(found, tasks), 30, "enough has happened")
         proxy.calm()
         listed = api.widgets(namespace)
         await eventually(lambda: found.agrees_with(listed), 20, "the cache is the list")
-        assert len(found.follower.changes) > 50
-        assert sum(map(found.restarts, ("gone", "Unreachable", "ended", "ServerError"))) > 3

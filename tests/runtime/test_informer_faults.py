@@ -9,6 +9,7 @@ import time
 from pathlib import Path
 
 import pytest
+from capsmith_runtime.backoff import Backoff
 from capsmith_runtime.client import Selection
 
 from tests.runtime.support.faults import Hold, Loss, Request, failure
@@ -38,6 +39,18 @@ async def settled(api: Api, namespace: str, found: Following) -> None:
     api.create(namespace, f"last-{time.monotonic_ns()}")
     listed = api.widgets(namespace)
     await eventually(lambda: found.agrees_with(listed), 20, "the cache is the list")
+
+
+async def test_success_ends_the_backoff(
+    api: Api, proxy: FaultProxy, kubeconfig: Path, namespace: str
+) -> None:
+    """Many failures long ago do not make the next one cost more."""
+    proxy.inject(failure(500, "InternalError"), is_list, times=5)
+    backoff = Backoff(base=0.01, limit=60)
+    async with following(kubeconfig, Selection(namespace), informer={"backoff": backoff}) as found:
+        await asyncio.wait_for(found.informer.synced.wait(), 5)
+        assert found.restarts("ServerError") == 5
+        assert backoff.failures == 0
 
 
 async def test_broken_connection(

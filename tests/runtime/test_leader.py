@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import random
+import threading
 import time
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
@@ -14,7 +15,7 @@ from capsmith_runtime.client import JSON, Key
 from capsmith_runtime.leader import LeaderElector, LeadershipLost, LeaseTimings
 from capsmith_runtime.metrics import Metrics
 
-from tests.runtime.support.faults import Fault, Loss, Request, failure
+from tests.runtime.support.faults import Fault, Hold, Loss, Request, failure
 from tests.runtime.support.following import connected, sample
 from tests.runtime.support.proxy import FaultProxy
 from tests.runtime.support.server import Api
@@ -167,6 +168,25 @@ async def test_a_storm_longer_than_the_deadline_is_not(
             await asyncio.wait_for(held, 5)
         assert time.monotonic() - began < TIMINGS.duration - TIMINGS.retry
         assert storm.hits <= 40
+
+
+async def test_a_renewal_counts_from_when_it_was_asked_for(
+    api: Api, proxy: FaultProxy, kubeconfig: Path, namespace: str
+) -> None:
+    """Others count from when the server wrote it, which may be long before we hear of it."""
+    answered = threading.Event()
+    async with candidate(kubeconfig, namespace, "first") as first:
+        await asyncio.wait_for(first.acquire(), 5)
+        held = asyncio.create_task(first.hold())
+        slow = proxy.inject(Hold(answered), lambda request: request.write, times=1)
+        await eventually(lambda: slow.hits == 1)
+        asked = time.monotonic()
+        proxy.inject(Loss.DROP, lambda request: True)
+        await asyncio.sleep(0.45)
+        answered.set()
+        with pytest.raises(LeadershipLost):
+            await asyncio.wait_for(held, 5)
+    assert time.monotonic() - asked < TIMINGS.renew_deadline + 0.3
 
 
 async def test_a_conflict_storm_on_writes_only_is_no_flood(

@@ -98,8 +98,7 @@ async def following(
             WIDGET,
             metrics,
             selection=selection,
-            backoff=Backoff(base=0.02, limit=0.2),
-            **(informer or {}),
+            **{"backoff": Backoff(base=0.02, limit=0.2), **(informer or {})},
         )
         made.add_handler(follower)
         async with running(made.run()):
