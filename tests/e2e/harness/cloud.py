@@ -19,7 +19,6 @@ class Server:
     provider_id: str
     cluster: str
     user_data: str | None
-    created: int
 
 
 @dataclass(frozen=True)
@@ -54,7 +53,6 @@ class SimulatedCloud:
                 provider_id=data["provider_id"],
                 cluster=data["cluster"],
                 user_data=data["user_data"],
-                created=data["created"],
             )
             for data in self._read("servers")
         ]
