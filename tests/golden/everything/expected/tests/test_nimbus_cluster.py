@@ -1,0 +1,45 @@
+"""Your tests of NimbusCluster: no API server is needed."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from capn import Gone, InfraClusterState
+from capn._generated import testing
+from capn._generated.api.nimbus_cluster import NimbusClusterSpec
+from capn.cloud import SimulatedCloud
+from capn.controllers.nimbus_cluster import NimbusClusterReconciler
+
+SPEC = testing.spec_from(
+    NimbusClusterSpec,
+    {"region": "north", "identityRef": {"kind": "NimbusIdentity", "name": "nimbus"}},
+)
+
+
+@pytest.fixture
+def cloud(tmp_path: Path) -> SimulatedCloud:
+    return SimulatedCloud(tmp_path)
+
+
+def test_a_cluster_is_created_once(cloud: SimulatedCloud) -> None:
+    cluster = testing.infra_cluster(SPEC)
+
+    first = NimbusClusterReconciler(cloud).reconcile_normal(cluster)
+    again = NimbusClusterReconciler(cloud).reconcile_normal(cluster)
+
+    assert isinstance(first, InfraClusterState)
+    assert first == again
+    assert cloud.find_cluster(cluster.external_id) is not None
+
+
+def test_a_cluster_goes_away(cloud: SimulatedCloud) -> None:
+    reconciler = NimbusClusterReconciler(cloud)
+    cluster = testing.infra_cluster(SPEC)
+    reconciler.reconcile_normal(cluster)
+
+    answers = [reconciler.reconcile_delete(testing.infra_cluster_deletion(SPEC)) for _ in range(2)]
+
+    assert answers == [Gone(), Gone()]
+    assert cloud.find_cluster(cluster.external_id) is None

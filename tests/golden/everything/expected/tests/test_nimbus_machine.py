@@ -1,0 +1,45 @@
+"""Your tests of NimbusMachine: no API server is needed."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from capn import Gone, InfraMachineState
+from capn._generated import testing
+from capn._generated.api.nimbus_machine import NimbusMachineSpec
+from capn.cloud import SimulatedCloud
+from capn.controllers.nimbus_machine import NimbusMachineReconciler
+
+SPEC = testing.spec_from(
+    NimbusMachineSpec, {"flavor": "example", "imageID": "example", "sshKeys": ["example"]}
+)
+
+
+@pytest.fixture
+def cloud(tmp_path: Path) -> SimulatedCloud:
+    return SimulatedCloud(tmp_path)
+
+
+def test_a_machine_is_created_once(cloud: SimulatedCloud, tmp_path: Path) -> None:
+    machine = testing.infra_machine(SPEC)
+
+    first = NimbusMachineReconciler(cloud).reconcile_normal(machine)
+    again = NimbusMachineReconciler(cloud).reconcile_normal(machine)
+
+    assert isinstance(first, InfraMachineState)
+    assert first == again
+    journal = (tmp_path / "journal.log").read_text()
+    assert journal == f"create server {machine.external_id}\n"
+
+
+def test_a_machine_goes_away(cloud: SimulatedCloud) -> None:
+    reconciler = NimbusMachineReconciler(cloud)
+    machine = testing.infra_machine(SPEC)
+    reconciler.reconcile_normal(machine)
+
+    answers = [reconciler.reconcile_delete(testing.infra_machine_deletion(SPEC)) for _ in range(2)]
+
+    assert answers == [Gone(), Gone()]
+    assert cloud.find_server(machine.external_id) is None

@@ -1,0 +1,43 @@
+"""Your tests of HomelabMachine: no API server is needed."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from cluster_api_provider_homelab import Gone, InfraMachineState
+from cluster_api_provider_homelab._generated import testing
+from cluster_api_provider_homelab._generated.api.homelab_machine import HomelabMachineSpec
+from cluster_api_provider_homelab.cloud import SimulatedCloud
+from cluster_api_provider_homelab.controllers.homelab_machine import HomelabMachineReconciler
+
+SPEC = testing.spec_from(HomelabMachineSpec, {"cpus": 1, "memoryMiB": 512})
+
+
+@pytest.fixture
+def cloud(tmp_path: Path) -> SimulatedCloud:
+    return SimulatedCloud(tmp_path)
+
+
+def test_a_machine_is_created_once(cloud: SimulatedCloud, tmp_path: Path) -> None:
+    machine = testing.infra_machine(SPEC)
+
+    first = HomelabMachineReconciler(cloud).reconcile_normal(machine)
+    again = HomelabMachineReconciler(cloud).reconcile_normal(machine)
+
+    assert isinstance(first, InfraMachineState)
+    assert first == again
+    journal = (tmp_path / "journal.log").read_text()
+    assert journal == f"create server {machine.external_id}\n"
+
+
+def test_a_machine_goes_away(cloud: SimulatedCloud) -> None:
+    reconciler = HomelabMachineReconciler(cloud)
+    machine = testing.infra_machine(SPEC)
+    reconciler.reconcile_normal(machine)
+
+    answers = [reconciler.reconcile_delete(testing.infra_machine_deletion(SPEC)) for _ in range(2)]
+
+    assert answers == [Gone(), Gone()]
+    assert cloud.find_server(machine.external_id) is None
