@@ -9,6 +9,7 @@ import pytest
 
 from capsmith.errors import UnreadableInput
 from capsmith.workspace.reading import MAX_BYTES, read_document
+from tests.conftest import without_privileges
 
 
 def refused(path: Path) -> str:
@@ -78,9 +79,11 @@ def test_what_is_no_text(tmp_path: Path, data: bytes, line: int) -> None:
     assert caught.value.finding.location.line == line
 
 
-@pytest.mark.skipif(os.geteuid() == 0, reason="root reads everything")
-def test_a_file_of_somebody_else(tmp_path: Path) -> None:
+def test_a_file_of_somebody_else(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     path = tmp_path / "provider.yaml"
     path.write_text("a: 1", encoding="utf-8")
     path.chmod(0)
-    assert refused(path) == "input-unreadable"
+    tmp_path.chmod(0o755)
+    monkeypatch.chdir(tmp_path)
+    with without_privileges():
+        assert refused(Path("provider.yaml")) == "input-unreadable"
