@@ -60,5 +60,21 @@ def test_new_credentials_reach_machines_that_are_there(play: Play, normal: Any) 
     play(story)
 
 
+def test_an_error_of_any_text_and_length_is_told(play: Play, normal: Any) -> None:
+    script = normal(ValueError("\ud800" + "long " * 20_000))
+
+    async def story(stage: Stage) -> None:
+        cluster = await stage.running_cluster()
+        key = stage.core.add_machine(cluster)
+        await stage.eventually("tried again", lambda: len(script.calls) > 1)
+        obj = stage.core.infra_machine(key)
+        assert condition(obj, "Ready") == ("False", "InternalError")
+        (entry,) = (c for c in obj["status"]["conditions"] if c["type"] == "Ready")
+        assert entry["message"].encode().startswith(b"ValueError: ?long")
+        assert len(entry["message"]) <= 32768
+
+    play(story)
+
+
 def _is_of_the_identity(secret: Any) -> bool:
     return bool(secret["metadata"]["namespace"] == REGISTRY.namespace)

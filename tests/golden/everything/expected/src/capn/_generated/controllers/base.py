@@ -33,6 +33,9 @@ T = TypeVar("T")
 
 State = InfraClusterState | InfraMachineState
 
+_MESSAGE_CHARACTERS = 4096
+"""A condition holds 32,768 (ST-01); people read less."""
+
 
 class ContractError(Exception):
     """The author's code answered something that the contract forbids."""
@@ -147,6 +150,8 @@ class BaseController(ABC, Generic[R]):
 
     async def _report(self, edit: Edit, reason: str, message: str) -> None:
         """Say in the Ready condition and by an event what went wrong."""
+        # Text of the author's SDK: any length, and not always encodable.
+        message = message.encode(errors="replace").decode()[:_MESSAGE_CHARACTERS]
         self._tools.events.warn(edit.obj, reason, message)
         try:
             await edit.write_conditions(ready(False, reason, message, "Error"), paused(""))
