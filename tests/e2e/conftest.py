@@ -15,7 +15,8 @@ from tests.e2e.harness.report import Report
 from tests.e2e.provider import build_provider
 from tests.e2e.scenario import Scenario, one_scenario
 from tests.e2e.stack import COMBINATIONS, Combination, Site, Stack
-from tests.e2e.tools import Toolbox, ToolsUnavailable, toolbox
+from tests.e2e.tools import Toolbox
+from tests.e2e.tools.required import required_toolbox
 
 _REPORT = pytest.StashKey[Report]()
 _REPORT_FILE = "CAPSMITH_E2E_REPORT"
@@ -54,13 +55,7 @@ def report(request: pytest.FixtureRequest) -> Report:
 
 @pytest.fixture(scope="session")
 def tools() -> Toolbox:
-    """The real components. Missing tools skip the tests, but never silently in CI."""
-    try:
-        return toolbox(progress=lambda text: print(text, flush=True))
-    except ToolsUnavailable as error:
-        if os.environ.get("CI") == "true":
-            pytest.fail(f"the end-to-end tests must run in CI: {error}")
-        pytest.skip(f"end-to-end tests need {error}")
+    return required_toolbox("the end-to-end tests", progress=lambda text: print(text, flush=True))
 
 
 @pytest.fixture(scope="session")

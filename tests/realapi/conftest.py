@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -11,7 +10,7 @@ import pytest
 from tests.e2e.harness.components import ApiServer, Etcd
 from tests.e2e.harness.kube import KubeClient
 from tests.e2e.harness.pki import Pki
-from tests.e2e.tools import ToolsUnavailable, toolbox
+from tests.e2e.tools.required import required_toolbox
 
 
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
@@ -23,13 +22,8 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
 
 @pytest.fixture(scope="session")
 def api(tmp_path_factory: pytest.TempPathFactory) -> Iterator[KubeClient]:
-    """A client of the API server. Missing tools skip the tests, but never silently in CI."""
-    try:
-        tools = toolbox(["k8s"])
-    except ToolsUnavailable as error:
-        if os.environ.get("CI"):
-            raise
-        pytest.skip(str(error))
+    """A client of the API server."""
+    tools = required_toolbox("the tests on a real API server", ["k8s"])
     folder = tmp_path_factory.mktemp("realapi")
     pki = Pki(folder / "pki")
     etcd = Etcd(tools, folder)

@@ -4,13 +4,12 @@ from __future__ import annotations
 
 import asyncio
 import inspect
-import os
 from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
 
-from tests.e2e.tools import Toolbox, ToolsUnavailable, toolbox
+from tests.e2e.tools.required import required_toolbox
 from tests.runtime.assembled import importable
 from tests.runtime.support.operator import Site, stopped
 from tests.runtime.support.proxy import FaultProxy
@@ -47,7 +46,9 @@ def runtime_folder() -> Path:
 
 @pytest.fixture(scope="session")
 def api(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Api]:
-    server = Api(_tools(), tmp_path_factory.mktemp("runtime"))
+    server = Api(
+        required_toolbox("the tests of the runtime", ["k8s"]), tmp_path_factory.mktemp("runtime")
+    )
     try:
         server.start()
         yield server
@@ -83,13 +84,3 @@ def site(
     """A place for operators of their own, which end with the test."""
     with stopped(Site(api, namespace, kubeconfig, runtime_folder, tmp_path)) as made:
         yield made
-
-
-def _tools() -> Toolbox:
-    """The real components. Missing tools skip the tests, but never silently in CI."""
-    try:
-        return toolbox(["k8s"])
-    except ToolsUnavailable as error:
-        if os.environ.get("CI") == "true":
-            pytest.fail(f"the tests of the runtime must run in CI: {error}")
-        pytest.skip(f"the tests of the runtime need {error}")
