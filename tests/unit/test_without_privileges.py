@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import os
-import threading
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
 import pytest
@@ -15,12 +15,10 @@ from tests.conftest import without_privileges
 def test_only_the_thread_that_asks_becomes_nobody(tmp_path: Path) -> None:
     tmp_path.chmod(0o700)
     (tmp_path / "file").write_text("")
-    seen: list[str] = []
-    other = threading.Thread(target=lambda: seen.extend(p.name for p in tmp_path.iterdir()))
-    with without_privileges():
-        with pytest.raises(PermissionError):
-            list(tmp_path.iterdir())
-        other.start()
-        other.join()
-    assert seen == ["file"]
-    assert [p.name for p in tmp_path.iterdir()] == ["file"]
+    with ThreadPoolExecutor(1) as other:
+        other.submit(os.getpid).result()  # a thread takes over the rights of who starts it
+        with without_privileges():
+            with pytest.raises(PermissionError):
+                list(tmp_path.iterdir())
+            assert other.submit(os.listdir, tmp_path).result() == ["file"]
+    assert [path.name for path in tmp_path.iterdir()] == ["file"]
