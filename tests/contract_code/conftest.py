@@ -10,17 +10,16 @@ from pathlib import Path
 
 PACKAGE = "capsmith_generated"
 BLUEPRINTS = Path(__file__).parents[2] / "blueprints/project/src/__package__/_generated"
-PARTS = ("contract", "api", "controllers", "runtime")
 
 
 def _assemble(folder: Path) -> None:
     package = folder / PACKAGE
-    for part in ("", *PARTS):
-        (package / part).mkdir(exist_ok=True)
-        for source in (BLUEPRINTS / part).glob("*.py.jinja"):
-            text = source.read_text()
-            if "{{" not in text and "{%" not in text:
-                (package / part / source.name.removesuffix(".jinja")).write_text(text)
+    for source in BLUEPRINTS.rglob("*.py.jinja"):
+        text = source.read_text()
+        if "{{" not in text and "{%" not in text:
+            target = package / source.relative_to(BLUEPRINTS).with_suffix("")
+            target.parent.mkdir(parents=True, exist_ok=True)
+            target.write_text(text)
 
 
 def _importable() -> None:

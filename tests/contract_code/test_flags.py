@@ -22,8 +22,8 @@ def test_no_durations(text: str) -> None:
 def test_flags_as_deployments_write_them(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("POD_NAMESPACE", "here")
     options = parse(
-        ["--leader-elect=true", "--v=4", "--namespace", "", "--sync-period=1m"], "default"
-    )
+        ["--leader-elect=true", "--v=4", "--namespace", "", "--sync-period=1m"], ["bootstrap"]
+    ).at_home("default")
 
     assert options.leader_elect
     assert (options.verbosity, options.sync_period) == (4, 60)
@@ -32,11 +32,21 @@ def test_flags_as_deployments_write_them(monkeypatch: pytest.MonkeyPatch) -> Non
 
 def test_outside_of_a_cluster(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.delenv("POD_NAMESPACE", raising=False)
-    options = parse(["--leader-elect", "--leader-elect-namespace", "leases"], "acme-system")
+    arguments = ["--leader-elect", "--leader-elect-namespace", "leases"]
+    options = parse(arguments, ["infrastructure"]).at_home("acme-system")
 
     assert options.leader_elect
     assert (options.own_namespace, options.lease_namespace) == ("acme-system", "leases")
-    assert not parse([], "acme-system").leader_elect
+    assert not parse([], ["infrastructure"]).leader_elect
+
+
+def test_one_of_several_components_has_to_be_named() -> None:
+    several = ["infrastructure", "bootstrap"]
+    assert parse([], ["bootstrap"]).component == "bootstrap"
+    assert parse(["--component", "bootstrap"], several).component == "bootstrap"
+    for arguments in ([], ["--component", "ipam"]):
+        with pytest.raises(SystemExit):
+            parse(arguments, several)
 
 
 @pytest.mark.parametrize(
@@ -52,5 +62,5 @@ def test_outside_of_a_cluster(monkeypatch: pytest.MonkeyPatch) -> None:
 )
 def test_wrong_flags_are_refused(arguments: list[str]) -> None:
     with pytest.raises(SystemExit) as caught:
-        parse(arguments, "acme-system")
+        parse(arguments, ["infrastructure"])
     assert caught.value.code == 2

@@ -107,8 +107,9 @@ def test_the_arguments_are_flags_of_the_manager(repository: Repository, released
     (deployment,) = of_kind(components(released), "Deployment")
     arguments = deployment["spec"]["template"]["spec"]["containers"][0]["args"]
     flags = f"from {repository.package}._generated.flags import parse; import sys"
+    call = "print(parse(sys.argv[1:], ['infrastructure']))"
 
-    output = repository.python("-c", f"{flags}; print(parse(sys.argv[1:], 'ns'))", *arguments)
+    output = repository.python("-c", f"{flags}; {call}", *arguments)
 
     assert "leader_elect=True" in output
 

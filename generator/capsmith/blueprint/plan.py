@@ -9,6 +9,7 @@ from typing import Any
 from capsmith.blueprint.manifest import Entry, Scope
 from capsmith.errors import BlueprintError
 from capsmith.provider.model import Component, Provider, Resource, Role
+from capsmith.provider.rbac import aggregate_permissions
 from capsmith.provider.topology import TOPOLOGY_FLAVOR
 from capsmith.safetext import RelativePath, SafeText
 
@@ -25,8 +26,16 @@ class PlannedFile:
 _Condition = Callable[[Provider, Mapping[str, Any]], bool]
 
 
-def _role(role: Role) -> _Condition:
-    return lambda provider, context: context["resource"].role is role
+def _role(*roles: Role) -> _Condition:
+    return lambda provider, context: context["resource"].role in roles
+
+
+def _component(type: str) -> _Condition:
+    return lambda provider, context: context["component"].type == type
+
+
+def _has(*types: str) -> _Condition:
+    return lambda provider, context: any(each.type in types for each in provider.components)
 
 
 def _serves(contract: str) -> _Condition:
@@ -39,6 +48,8 @@ def _feature(role: Role, feature: str) -> _Condition:
     )
 
 
+_MANAGED = "externalManagedControlPlane"
+
 CONDITIONS: Mapping[str, _Condition] = {
     "credentials": lambda provider, context: provider.credentials is not None,
     "cluster_classes": lambda provider, context: bool(provider.cluster_classes),
@@ -48,11 +59,49 @@ CONDITIONS: Mapping[str, _Condition] = {
     "flavor_other": lambda provider, context: context["flavor"] != TOPOLOGY_FLAVOR,
     "contract_v1beta1": _serves("v1beta1"),
     "contract_v1beta2": _serves("v1beta2"),
+    "component_infrastructure": _component("infrastructure"),
+    "component_beside": lambda provider, context: context["component"].type != "infrastructure",
+    "component_bootstrap": _component("bootstrap"),
+    "component_control_plane": _component("control-plane"),
+    "component_ipam": _component("ipam"),
+    "component_runtime_extension": _component("runtime-extension"),
+    "component_addon": _component("addon"),
+    "has_kinds": lambda provider, context: bool(context["component"].resources),
+    "has_immutable_templates": lambda provider, context: bool(
+        context["component"].immutable_templates
+    ),
+    "has_aggregate": lambda provider, context: bool(aggregate_permissions(context["component"])),
+    "has_cloud": _has("infrastructure", "control-plane"),
+    "has_infrastructure": _has("infrastructure"),
+    "has_bootstrap": _has("bootstrap"),
+    "has_control_plane": _has("control-plane"),
+    "has_ipam": _has("ipam"),
+    "has_runtime_extension": _has("runtime-extension"),
+    "has_addon": _has("addon"),
+    "certificates": _has("control-plane", "runtime-extension"),
     "infra_cluster": _role(Role.INFRA_CLUSTER),
     "infra_machine": _role(Role.INFRA_MACHINE),
+    "infra_machine_pool": _role(Role.INFRA_MACHINE_POOL),
+    "bootstrap_config": _role(Role.BOOTSTRAP_CONFIG),
+    "control_plane": _role(Role.CONTROL_PLANE),
+    "ip_pool": _role(Role.IP_POOL, Role.GLOBAL_IP_POOL),
+    "addon": _role(Role.ADDON),
+    "managed": lambda provider, context: _MANAGED in context["resource"].features,
+    "machine_based": lambda provider, context: _MANAGED not in context["resource"].features,
     "capacity": _feature(Role.INFRA_MACHINE, "capacity"),
+    "machine_pools": lambda provider, context: any(
+        resource.role is Role.INFRA_MACHINE_POOL for resource in provider.resources
+    ),
+    "managed_control_plane": _feature(Role.CONTROL_PLANE, _MANAGED),
+    "machine_control_plane": lambda provider, context: any(
+        resource.role is Role.CONTROL_PLANE and _MANAGED not in resource.features
+        for resource in provider.resources
+    ),
 }
-"""Conditions that a row may name under ``when``; those on a role need a resource in scope."""
+"""Conditions that a row may name under ``when``.
+
+Those on a role need a resource in scope, those on a component one at least.
+"""
 
 
 def plan(entries: tuple[Entry, ...], provider: Provider) -> tuple[PlannedFile, ...]:
@@ -81,13 +130,16 @@ def _contexts(scope: Scope, provider: Provider) -> Iterator[dict[str, Any]]:
         return
     for component in provider.components:
         base = {"provider": provider, "component": component}
+        # clusterctl asks infrastructure providers only for templates and classes (CC-70).
+        templates = component.type == "infrastructure"
         match scope:
             case Scope.COMPONENT:
                 yield base
             case Scope.FLAVOR:
-                yield from ({**base, "flavor": flavor} for flavor in provider.flavors)
+                yield from ({**base, "flavor": each} for each in provider.flavors if templates)
             case Scope.CLUSTER_CLASS:
-                yield from ({**base, "cluster_class": name} for name in provider.cluster_classes)
+                classes = provider.cluster_classes if templates else ()
+                yield from ({**base, "cluster_class": name} for name in classes)
             case _:
                 for resource in _resources(scope, component):
                     yield {
@@ -116,7 +168,11 @@ def _target(entry: Entry, provider: Provider, context: Mapping[str, Any]) -> Rel
     names: dict[str, str] = {"package": provider.package, "provider": provider.name}
     if "component" in context:
         component = context["component"]
-        names |= {"config": component.config, "component": component.type}
+        names |= {
+            "config": component.config,
+            "component": component.attribute,
+            "type": component.type,
+        }
     if "resource" in context:
         resource = context["resource"]
         names |= {

@@ -20,7 +20,8 @@ from capsmith.provider.model import (
     Resource,
     Role,
 )
-from capsmith.provider.resources import identity, pair
+from capsmith.provider.resources import identity, resources_of
+from capsmith.provider.sections import SectionType
 from capsmith.safetext import (
     DnsLabel,
     DnsSubdomain,
@@ -37,8 +38,18 @@ from capsmith.safetext import (
 if TYPE_CHECKING:
     from capsmith.spec.model import ProviderSpec
 
-_TYPE = "infrastructure"
-_DESCRIPTION = "Cluster API infrastructure provider for {title}."
+_DESCRIPTION = "Cluster API {words} for {title}."
+_ORDER = (
+    Role.INFRA_CLUSTER,
+    Role.INFRA_MACHINE,
+    Role.INFRA_MACHINE_POOL,
+    Role.BOOTSTRAP_CONFIG,
+    Role.CONTROL_PLANE,
+    Role.IP_POOL,
+    Role.GLOBAL_IP_POOL,
+    Role.ADDON,
+)
+"""How the resources of a component are ordered."""
 
 
 def build_provider(spec: ProviderSpec, known: Mapping[str, Contract]) -> Provider:
@@ -48,7 +59,7 @@ def build_provider(spec: ProviderSpec, known: Mapping[str, Contract]) -> Provide
     return Provider(
         name=DnsLabel(spec.name),
         title=title,
-        description=(spec.description or _DESCRIPTION.format(title=title)).strip(),
+        description=(spec.description or _description(spec, title)).strip(),
         repository=RepositoryUrl(spec.repository),
         distribution=DnsLabel(derive.distribution(spec)),
         package=Identifier(derive.package(spec)),
@@ -58,7 +69,7 @@ def build_provider(spec: ProviderSpec, known: Mapping[str, Contract]) -> Provide
         owner=spec.owner or f"The {spec.name} provider authors",
         contracts=contracts,
         releases=_releases(spec),
-        components=(_component(spec, contracts),),
+        components=tuple(_component(spec, section, contracts) for section in derive.sections(spec)),
         credentials=_credentials(spec),
         flavors=_labels(spec.flavors, "topology"),
         cluster_classes=_labels(spec.cluster_classes, spec.name),
@@ -67,31 +78,47 @@ def build_provider(spec: ProviderSpec, known: Mapping[str, Contract]) -> Provide
     )
 
 
-def _component(spec: ProviderSpec, contracts: tuple[Contract, ...]) -> Component:
-    return Component(
-        type=DnsLabel(_TYPE),
-        label=DnsLabel(f"{_TYPE}-{spec.name}"),
-        components_file=RelativePath(f"{_TYPE}-components.yaml"),
-        namespace=DnsLabel(derive.namespace(spec)),
-        config=RelativePath("config"),
-        resources=tuple(_resources(spec, contracts)),
+def _description(spec: ProviderSpec, title: str) -> str:
+    words = [section.words for section in derive.sections(spec)]
+    *first, last = words
+    return _DESCRIPTION.format(
+        words=f"{', '.join(first)} and {last}" if first else last, title=title
     )
 
 
-def _resources(spec: ProviderSpec, contracts: tuple[Contract, ...]) -> Iterator[Resource]:
-    """The InfraCluster and its template, the InfraMachines and theirs, then the identity."""
-    group = DnsSubdomain(derive.group(spec))
+def _component(
+    spec: ProviderSpec, section: SectionType, contracts: tuple[Contract, ...]
+) -> Component:
+    extension = spec.runtime_extension if section.section == "runtimeExtension" else None
+    return Component(
+        type=DnsLabel(section.type),
+        label=DnsLabel(f"{section.type}-{spec.name}"),
+        components_file=RelativePath(f"{section.type}-components.yaml"),
+        namespace=DnsLabel(derive.namespace(spec, section.section)),
+        config=RelativePath(section.config),
+        resources=tuple(_resources(spec, section, contracts)),
+        words=section.words,
+        hooks=tuple(Identifier(hook) for hook in (extension.hooks if extension else ())),
+    )
+
+
+def _resources(
+    spec: ProviderSpec, section: SectionType, contracts: tuple[Contract, ...]
+) -> Iterator[Resource]:
+    """The kinds in the order of their roles, each before its template; the identity is last."""
+    if not section.group:
+        return
+    group = DnsSubdomain(derive.group(spec, section.section))
     versions = tuple(
         ApiVersion(VersionName(name), served, storage, contracts[0])
         for name, served, storage in derive.api_versions(spec)
     )
-    kinds = list(spec.infrastructure.items())
-    for role in (Role.INFRA_CLUSTER, Role.INFRA_MACHINE):
-        for kind, described in kinds:
-            if described.implements == role:
-                yield from pair(kind, described, spec, group, versions)
+    for role in _ORDER:
+        for where, kind, described in spec.kinds():
+            if where == section.section and described.implements == role:
+                yield from resources_of(kind, described, spec, group, versions)
     credentials = derive.credentials_kind(spec)
-    if credentials is not None:
+    if credentials is not None and section.section == "infrastructure":
         yield identity(credentials, group, versions)
 
 

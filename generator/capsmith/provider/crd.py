@@ -10,6 +10,7 @@ from collections.abc import Iterable, Mapping
 from typing import Any
 
 from capsmith.contract.model import ContractField, TypeShape
+from capsmith.provider.class_template import for_classes
 from capsmith.provider.model import ApiVersion, Component, Resource, Role, Schema
 
 _SCHEMA_MAPS = ("properties",)
@@ -58,6 +59,8 @@ def spec_schema(resource: Resource, version: ApiVersion) -> dict[str, Any]:
     """
     shape = version.contract.types[_object_role(resource)]
     contract = _chosen(shape.spec, resource)
+    if resource.role is Role.CONTROL_PLANE_TEMPLATE:
+        contract = for_classes(contract)
     properties = {field.name: _listed(field.schema) for field in contract}
     properties |= {field.name: _listed(field.schema) for field in resource.spec_fields}
     required = [field.name for field in resource.spec_fields if field.required]
@@ -111,9 +114,19 @@ def _version(resource: Resource, version: ApiVersion) -> dict[str, Any]:
         "additionalPrinterColumns": _columns(resource, _shape(resource, version), schema),
         "schema": {"openAPIV3Schema": schema},
     }
-    if "status" in schema["properties"]:
-        entry["subresources"] = {"status": {}}
+    subresources = _subresources(_shape(resource, version), schema)
+    if subresources:
+        entry["subresources"] = subresources
     return entry
+
+
+def _subresources(shape: TypeShape, schema: Schema) -> dict[str, Any]:
+    """Status where there is one, and scale where the fields are that it reads (CRD-06, CP-04)."""
+    found: dict[str, Any] = {"status": {}} if "status" in schema["properties"] else {}
+    scale = shape.subresources.get("scale")
+    if scale and all(_is_there(path, schema) for path in scale.values()):
+        found["scale"] = dict(scale)
+    return found
 
 
 def _root(resource: Resource, version: ApiVersion) -> dict[str, Any]:

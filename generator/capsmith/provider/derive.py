@@ -11,20 +11,37 @@ from typing import TYPE_CHECKING
 from urllib.parse import urlsplit
 
 from capsmith.provider.naming import pluralise, words
+from capsmith.provider.sections import SECTION_TYPES, SectionType
 
 if TYPE_CHECKING:
     from capsmith.contract.model import Contract
-    from capsmith.spec.model import ProviderSpec
+    from capsmith.spec.model import KindSpec, ProviderSpec
 
-DEFAULT_GROUP = "infrastructure.cluster.x-k8s.io"
 DEFAULT_API_VERSION = "v1alpha1"
 DEFAULT_KEYS = ("token",)
 DERIVED_FEATURE = "credentials"
 """The feature that follows from ``credentials``; an author does not switch it."""
-OFF_UNLESS_ASKED = frozenset({"interruptible", "capacity"})
+OFF_UNLESS_ASKED = frozenset(
+    {"interruptible", "capacity", "addressesFromPools", "externalManagedControlPlane"}
+)
+MANAGED = "externalManagedControlPlane"
+"""The feature that makes a control plane one without machines (CP-25)."""
+_OFF_BY_SHAPE = {
+    # The InfraCluster gives the endpoint of machines, the control plane itself that of a service.
+    ("ControlPlane", False): frozenset({"controlPlaneEndpoint"}),
+    ("ControlPlane", True): frozenset({"machines", "replicas", "rolloutAfter"}),
+    ("InfraMachinePool", False): frozenset({"machines"}),
+}
+"""(role, managed) -> features that are off unless asked for."""
 LONGEST_KIND_SUFFIX = "TemplateList"
 _REGISTRIES = {"github.com": "ghcr.io", "gitlab.com": "registry.gitlab.com"}
-_SHORT = {"InfraCluster": ("Cluster", "cl"), "InfraMachine": ("Machine", "m")}
+_SHORT = {
+    "InfraCluster": ("Cluster", "cl"),
+    "InfraMachine": ("Machine", "m"),
+    "InfraMachinePool": ("MachinePool", "mp"),
+    "BootstrapConfig": ("Config", "c"),
+    "ControlPlane": ("ControlPlane", "cp"),
+}
 
 
 def repository_path(repository: str) -> list[str]:
@@ -54,14 +71,21 @@ def image(spec: ProviderSpec) -> str:
     return f"{_REGISTRIES.get(host, host)}/{organisation}/{name}"
 
 
-def group(spec: ProviderSpec) -> str:
-    """API group of the infrastructure kinds."""
-    return (spec.groups or {}).get("infrastructure", DEFAULT_GROUP)
+def group(spec: ProviderSpec, section: str) -> str:
+    """API group of a section's kinds."""
+    given = (group for where, group in (spec.groups or {}).items() if where == section)
+    return next(given, SECTION_TYPES[section].group)
 
 
-def namespace(spec: ProviderSpec) -> str:
-    """Namespace of the manager; cluster-scoped names begin with it (CC-31)."""
-    return (spec.namespaces or {}).get("infrastructure", f"{spec.name}-system")
+def namespace(spec: ProviderSpec, section: str) -> str:
+    """Namespace of a section's manager; cluster-scoped names begin with it (CC-31)."""
+    given = (name for where, name in (spec.namespaces or {}).items() if where == section)
+    return next(given, SECTION_TYPES[section].namespace.format(name=spec.name))
+
+
+def sections(spec: ProviderSpec) -> list[SectionType]:
+    """The sections that the author has written, in the order of components."""
+    return [section for section in SECTION_TYPES.values() if spec.has(section.section)]
 
 
 def environment_prefix(name: str) -> str:
@@ -79,6 +103,8 @@ def credentials_kind(spec: ProviderSpec) -> str | None:
 
 def short_name(kind: str, implements: str) -> str | None:
     """``AcmeMachine`` -> ``acmem``; None where no habit says how (CRD-10)."""
+    if implements not in _SHORT:
+        return None
     suffix, short = _SHORT[implements]
     stem = kind.removesuffix(suffix).lower()
     return stem + short if kind.endswith(suffix) and stem else None
@@ -86,10 +112,28 @@ def short_name(kind: str, implements: str) -> str | None:
 
 def kubectl_names(spec: ProviderSpec) -> set[str]:
     """Singulars and plurals of all kinds, templates and the identity included."""
-    kinds = [kind for own in spec.infrastructure for kind in (own, f"{own}Template")]
+    kinds = [
+        name
+        for _, kind, described in spec.kinds()
+        for name in ((kind, f"{kind}Template") if has_template(described.implements) else (kind,))
+    ]
     identity = credentials_kind(spec)
     lower = [kind.lower() for kind in (*kinds, *((identity,) if identity else ()))]
     return {name for kind in lower for name in (kind, pluralise(kind))}
+
+
+def has_template(implements: str) -> bool:
+    """Whether kinds of a role come with a template kind (CRD-07)."""
+    return implements not in ("IPPool", "GlobalIPPool", "Addon")
+
+
+def features(described: KindSpec, contracts: list[Contract]) -> set[str]:
+    """The features of a kind: what the author switched, otherwise what its shape says."""
+    switched = described.features or {}
+    managed = switched.get(MANAGED, False)
+    off = OFF_UNLESS_ASKED | _OFF_BY_SHAPE.get((described.implements, managed), frozenset())
+    known = known_features(described.implements, contracts)
+    return {feature for feature in known if switched.get(feature, feature not in off)}
 
 
 def known_features(role: str, contracts: list[Contract]) -> set[str]:

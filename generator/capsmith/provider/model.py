@@ -36,6 +36,15 @@ class Role(StrEnum):
     INFRA_CLUSTER_TEMPLATE = "InfraClusterTemplate"
     INFRA_MACHINE = "InfraMachine"
     INFRA_MACHINE_TEMPLATE = "InfraMachineTemplate"
+    INFRA_MACHINE_POOL = "InfraMachinePool"
+    INFRA_MACHINE_POOL_TEMPLATE = "InfraMachinePoolTemplate"
+    BOOTSTRAP_CONFIG = "BootstrapConfig"
+    BOOTSTRAP_CONFIG_TEMPLATE = "BootstrapConfigTemplate"
+    CONTROL_PLANE = "ControlPlane"
+    CONTROL_PLANE_TEMPLATE = "ControlPlaneTemplate"
+    IP_POOL = "IPPool"
+    GLOBAL_IP_POOL = "GlobalIPPool"
+    ADDON = "Addon"
     IDENTITY = "Identity"
 
     @property
@@ -175,6 +184,24 @@ class Component:
     config: RelativePath
     """Folder of the kustomize tree: ``config``."""
     resources: tuple[Resource, ...]
+    words: str
+    """What people call it: ``infrastructure provider``."""
+    hooks: tuple[Identifier, ...] = ()
+    """Hooks that a runtime extension answers (RX-05), in the author's order."""
+
+    @property
+    def attribute(self) -> Identifier:
+        """The type as a Python name: ``control_plane``."""
+        return Identifier(self.type.replace("-", "_"))
+
+    @property
+    def immutable_templates(self) -> tuple[Resource, ...]:
+        """Templates that roll machines out by being replaced (IM-13); bootstrap's may change."""
+        return tuple(
+            resource
+            for resource in self.resources
+            if resource.role.is_template and resource.role is not Role.BOOTSTRAP_CONFIG_TEMPLATE
+        )
 
     def role(self, role: Role) -> tuple[Resource, ...]:
         """The resources that play ``role``."""
@@ -210,6 +237,10 @@ class Provider:
     rbac: tuple[PolicyRule, ...]
     dependencies: tuple[str, ...]
     """Python requirements of the author's code."""
+
+    def component(self, type: str) -> Component | None:
+        """The component of a type (``control-plane``), if there is one."""
+        return next((each for each in self.components if each.type == type), None)
 
     @property
     def resources(self) -> tuple[Resource, ...]:

@@ -15,6 +15,7 @@ from capsmith.provider.checks.variables import check_variables
 from capsmith.provider.checks.versions import check_versions
 from capsmith.provider.explain import explain_resolution
 from capsmith.provider.model import Provider
+from capsmith.provider.sections import SECTION_TYPES
 from capsmith.spec.document import Document
 from capsmith.spec.place import Place
 
@@ -43,7 +44,8 @@ def resolve(spec: ProviderSpec, document: Document, contracts: Mapping[str, Cont
     check_names(spec, top)
     check_versions(spec, contracts, top)
     check_kinds(spec, contracts, top)
-    check_variables(top.at("infrastructure"), document.data["infrastructure"])
+    for section in SECTION_TYPES:
+        check_variables(top.at(section), document.data.get(section))
     if has_errors(findings):
         return Resolved(None, link_rules(findings, contracts))
     return Resolved(build_provider(spec, contracts), link_rules(findings, contracts))

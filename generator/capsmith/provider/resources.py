@@ -6,7 +6,14 @@ from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any
 
 from capsmith.provider import derive
-from capsmith.provider.model import ApiVersion, Field, PrinterColumn, Resource, Role, Schema
+from capsmith.provider.model import (
+    ApiVersion,
+    Field,
+    PrinterColumn,
+    Resource,
+    Role,
+    Schema,
+)
 from capsmith.provider.naming import attribute, pluralise
 from capsmith.safetext import DnsLabel, DnsSubdomain, KindName
 from capsmith.spec.plain import is_required, plain, plain_rule
@@ -22,14 +29,23 @@ _WORDS = {
     Role.INFRA_MACHINE: "{kind} is the infrastructure of one machine.",
     Role.INFRA_CLUSTER_TEMPLATE: "{kind} is a template that ClusterClasses use.",
     Role.INFRA_MACHINE_TEMPLATE: "{kind} is a template that machines are made from.",
+    Role.INFRA_MACHINE_POOL: "{kind} is the infrastructure of a pool of machines.",
+    Role.INFRA_MACHINE_POOL_TEMPLATE: "{kind} is a template that machine pools are made from.",
+    Role.BOOTSTRAP_CONFIG: "{kind} says how a machine becomes a Node.",
+    Role.BOOTSTRAP_CONFIG_TEMPLATE: "{kind} is a template that bootstrap configs are made from.",
+    Role.CONTROL_PLANE: "{kind} is the control plane of one cluster.",
+    Role.CONTROL_PLANE_TEMPLATE: "{kind} is a template that ClusterClasses use.",
+    Role.IP_POOL: "{kind} is a pool of IP addresses.",
+    Role.GLOBAL_IP_POOL: "{kind} is a pool of IP addresses for all namespaces.",
+    Role.ADDON: "{kind} is something that selected clusters get.",
     Role.IDENTITY: "{kind} names the Secret with the credentials for the infrastructure.",
 }
 
 
-def pair(
+def resources_of(
     kind: str, described: KindSpec, spec: ProviderSpec, group: DnsSubdomain, versions: Versions
-) -> tuple[Resource, Resource]:
-    """The resource of a kind and that of its template (CRD-07).
+) -> tuple[Resource, ...]:
+    """The resource of a kind and, where the role has one, that of its template (CRD-07).
 
     Rules that compare with the value before are not in the template: core's dry runs change
     templates, and the API server cannot tell those from real changes (IM-14).
@@ -55,6 +71,8 @@ def pair(
         spec_validations=rules,
         printer_columns=_columns(described),
     )
+    if not derive.has_template(role):
+        return (own,)
     template = _resource(
         f"{kind}Template",
         role.template,
@@ -140,9 +158,7 @@ def _strip(schema: Schema) -> dict[str, Any]:
 
 
 def _features(described: KindSpec, spec: ProviderSpec, versions: Versions) -> frozenset[str]:
-    known = derive.known_features(described.implements, [v.contract for v in versions])
-    switched = described.features or {}
-    chosen = {f for f in known if switched.get(f, f not in derive.OFF_UNLESS_ASKED)}
+    chosen = derive.features(described, [version.contract for version in versions])
     if spec.credentials is not None:
         chosen.add(derive.DERIVED_FEATURE)
     return frozenset(chosen)
@@ -153,7 +169,7 @@ def _short_names(kind: str, described: KindSpec, spec: ProviderSpec) -> tuple[Dn
         return tuple(DnsLabel(name) for name in described.short_names)
     derived = derive.short_name(kind, described.implements)
     taken = derive.kubectl_names(spec)
-    taken.update(*(other.short_names or () for other in spec.infrastructure.values()))
+    taken.update(*(other.short_names or () for _, _, other in spec.kinds()))
     return (DnsLabel(derived),) if derived and derived not in taken else ()
 
 

@@ -6,7 +6,8 @@ together is checked when the description is resolved, not here.
 
 from __future__ import annotations
 
-from typing import Annotated, Literal
+from collections.abc import Iterator, Mapping
+from typing import Annotated, Literal, TypeVar, get_args
 
 from pydantic import Field, Tag
 
@@ -23,6 +24,27 @@ from capsmith.spec.fields import (
 )
 
 ContractVersion = Literal["v1beta1", "v1beta2"]
+Section = Literal["infrastructure", "bootstrap", "controlPlane", "ipam", "addon"]
+"""Keys under which kinds stand."""
+ComponentSection = Literal[Section, "runtimeExtension"]
+Hook = Literal[
+    "BeforeClusterCreate",
+    "AfterControlPlaneInitialized",
+    "BeforeClusterUpgrade",
+    "BeforeControlPlaneUpgrade",
+    "AfterControlPlaneUpgrade",
+    "BeforeWorkersUpgrade",
+    "AfterWorkersUpgrade",
+    "AfterClusterUpgrade",
+    "BeforeClusterDelete",
+    "GeneratePatches",
+    "ValidateTopology",
+    "DiscoverVariables",
+    "CanUpdateMachine",
+    "CanUpdateMachineSet",
+    "UpdateMachine",
+]
+"""RX-05."""
 
 
 class PrinterColumnSpec(Part):
@@ -39,12 +61,13 @@ class PrinterColumnSpec(Part):
     description: forms.Text | None = Field(None, description="What the column says.")
 
 
-class KindSpec(Part):
-    """One kind of the provider's API."""
+_IMPLEMENTS = "The part of Cluster API's contract that the kind plays."
 
-    implements: Literal["InfraCluster", "InfraMachine"] = Field(
-        description="The part of Cluster API's contract that the kind plays."
-    )
+
+class KindSpec(Part):
+    """One kind of the provider's API; what it implements is said by each section's own class."""
+
+    implements: str = Field(description=_IMPLEMENTS)
     description: forms.Text | None = Field(None, description="What `kubectl explain` says.")
     short_names: Many[forms.Label] | None = Field(
         None, description="Short names for kubectl; derived from the kind unless given."
@@ -66,6 +89,46 @@ class KindSpec(Part):
     )
     printer_columns: Many[PrinterColumnSpec] | None = Field(
         None, description="Your columns of `kubectl get`, besides the contract's."
+    )
+
+
+class InfrastructureKindSpec(KindSpec):
+    """One kind of an infrastructure provider."""
+
+    implements: Literal["InfraCluster", "InfraMachine", "InfraMachinePool"] = Field(
+        description=_IMPLEMENTS
+    )
+
+
+class BootstrapKindSpec(KindSpec):
+    """One kind of a bootstrap provider."""
+
+    implements: Literal["BootstrapConfig"] = Field(description=_IMPLEMENTS)
+
+
+class ControlPlaneKindSpec(KindSpec):
+    """One kind of a control plane provider."""
+
+    implements: Literal["ControlPlane"] = Field(description=_IMPLEMENTS)
+
+
+class PoolKindSpec(KindSpec):
+    """One kind of pool that addresses come from."""
+
+    implements: Literal["IPPool", "GlobalIPPool"] = Field(description=_IMPLEMENTS)
+
+
+class AddonKindSpec(KindSpec):
+    """One kind of add-on for workload clusters."""
+
+    implements: Literal["Addon"] = Field(description=_IMPLEMENTS)
+
+
+class RuntimeExtensionSpec(Part):
+    """What a runtime extension answers."""
+
+    hooks: Annotated[Many[Hook], Field(min_length=1)] = Field(
+        description="Hooks of Cluster API's runtime SDK that your code answers."
     )
 
 
@@ -115,6 +178,10 @@ CredentialsLike = Annotated[
 ]
 
 
+_KindSpec = TypeVar("_KindSpec", bound=KindSpec)
+Kinds = Annotated[dict[forms.Kind, _KindSpec], Field(min_length=1)] | None
+
+
 class ProviderSpec(Part):
     """Description of a Cluster API provider, from which capsmith generates its repository."""
 
@@ -146,14 +213,25 @@ class ProviderSpec(Part):
     releases: Annotated[dict[forms.Series, ContractVersion], Field(min_length=1)] = Field(
         description="Release series and the contract that each serves: {v0.1: v1beta2}."
     )
-    groups: dict[Literal["infrastructure"], forms.Group] | None = Field(
-        None, description="API group; infrastructure.cluster.x-k8s.io unless given."
+    groups: dict[Section, forms.Group] | None = Field(
+        None, description="API groups; infrastructure.cluster.x-k8s.io and so on unless given."
     )
-    namespaces: dict[Literal["infrastructure"], forms.Label] | None = Field(
-        None, description="Namespace of the manager; <name>-system unless given."
+    namespaces: dict[ComponentSection, forms.Label] | None = Field(
+        None, description="Namespaces of the managers; <name>-system and so on unless given."
     )
-    infrastructure: Annotated[dict[forms.Kind, KindSpec], Field(min_length=1)] = Field(
-        description="Kinds of the infrastructure provider."
+    infrastructure: Kinds[InfrastructureKindSpec] = Field(
+        None, description="Kinds of the infrastructure provider."
+    )
+    bootstrap: Kinds[BootstrapKindSpec] = Field(
+        None, description="Kinds of the bootstrap provider."
+    )
+    control_plane: Kinds[ControlPlaneKindSpec] = Field(
+        None, description="Kinds of the control plane provider."
+    )
+    ipam: Kinds[PoolKindSpec] = Field(None, description="Kinds of the IPAM provider.")
+    addon: Kinds[AddonKindSpec] = Field(None, description="Kinds of the add-on provider.")
+    runtime_extension: RuntimeExtensionSpec | None = Field(
+        None, description="The runtime extension."
     )
     credentials: CredentialsLike | None = Field(
         None, description="Kind that names the Secret with the infrastructure's credentials."
@@ -170,3 +248,24 @@ class ProviderSpec(Part):
     cluster_classes: Many[forms.Label] | None = Field(
         None, description="ClusterClasses that are released; [<name>] unless given."
     )
+
+    def has(self, section: ComponentSection) -> bool:
+        """Whether the author has written a section."""
+        return getattr(self, _ATTRIBUTES[section]) is not None
+
+    def section(self, name: Section) -> Mapping[str, KindSpec]:
+        """The kinds of one section, none where it is left out."""
+        kinds: Mapping[str, KindSpec] | None = getattr(self, _ATTRIBUTES[name])
+        return kinds or {}
+
+    def kinds(self) -> Iterator[tuple[Section, str, KindSpec]]:
+        """Section, name and description of every kind."""
+        for section in SECTIONS:
+            for kind, described in self.section(section).items():
+                yield section, kind, described
+
+
+SECTIONS: tuple[Section, ...] = get_args(Section)
+_ATTRIBUTES: Mapping[str, str] = {
+    field.alias or name: name for name, field in ProviderSpec.model_fields.items()
+}

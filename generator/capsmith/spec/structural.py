@@ -63,8 +63,8 @@ _FLAGS = ("x-kubernetes-int-or-string", "x-kubernetes-preserve-unknown-fields")
 def check_structure(spec: ProviderSpec, document: Document) -> list[Finding]:
     """Findings on all fields of all kinds; ids ``schema-*``."""
     findings: list[Finding] = []
-    for kind, described in spec.infrastructure.items():
-        top = Place(document, ("infrastructure", kind), findings)
+    for section, kind, described in spec.kinds():
+        top = Place(document, (section, kind), findings)
         for part, fields in (("spec", described.spec), ("status", described.status)):
             for name, field in (fields or {}).items():
                 _field(field, top.at(part, name))

@@ -29,10 +29,16 @@ _MISSING_HINTS = {
     "repository": "add `repository: https://github.com/<org>/cluster-api-provider-<name>`",
     "contracts": "add `contracts: [v1beta2]`",
     "releases": "add `releases: {v0.1: v1beta2}`",
-    "infrastructure": "add the kinds of the provider: one InfraCluster, one InfraMachine",
-    "implements": "add `implements: InfraCluster` or `implements: InfraMachine`",
+    "implements": "say which part of the contract the kind plays, such as `implements: {role}`",
     "rule": "add the CEL expression, such as `rule: self.min <= self.max`",
 }
+_ROLES = {
+    "bootstrap": "BootstrapConfig",
+    "controlPlane": "ControlPlane",
+    "ipam": "IPPool",
+    "addon": "Addon",
+}
+"""What the kinds of a section are examples of."""
 _NOT_STRUCTURAL = {
     "uniqueItems": "use x-kubernetes-list-type: set",
     "$ref": "write the schema out, or use a YAML alias",
@@ -90,11 +96,12 @@ def _unknown(path: Path, document: Document) -> Finding:
 
 def _missing(path: Path, document: Document) -> Finding:
     key = str(path[-1])
+    hint = _MISSING_HINTS.get(key, f"add {shown(key + ':')}")
     return Finding(
         "spec-missing-key",
         f"{shown(key)} is missing{_inside(path)}",
         document.key(path[:-1]),
-        hint=_MISSING_HINTS.get(key, f"add {shown(key + ':')}"),
+        hint=hint.replace("{role}", _ROLES.get(str(path[0]), "InfraMachine")),
     )
 
 
@@ -135,8 +142,10 @@ def _not_one_of(path: Path, error: ErrorDetails, where: Location) -> Finding:
 
 
 def _known_keys(path: Path) -> set[str]:
-    if path in (("groups",), ("namespaces",)):
-        return {"infrastructure"}
+    if path == ("groups",):
+        return set(model.SECTIONS)
+    if path == ("namespaces",):
+        return {*model.SECTIONS, "runtimeExtension"}
     part = _part(path)
     return {field.alias or name for name, field in part.model_fields.items()}
 
@@ -146,10 +155,12 @@ def _part(path: Path) -> type[Part]:
     match path:
         case ():
             return model.ProviderSpec
-        case ("infrastructure", _):
+        case (section, _) if section in model.SECTIONS:
             return model.KindSpec
-        case ("infrastructure", _, "printerColumns", _):
+        case (section, _, "printerColumns", _) if section in model.SECTIONS:
             return model.PrinterColumnSpec
+        case ("runtimeExtension",):
+            return model.RuntimeExtensionSpec
         case ("rbac", _):
             return model.PolicyRuleSpec
         case ("credentials",):

@@ -104,6 +104,7 @@ def provider(
         namespace=DnsLabel("acme-system"),
         config=RelativePath("config"),
         resources=tuple(kinds),
+        words="infrastructure provider",
     )
     return Provider(
         name=DnsLabel("acme"),

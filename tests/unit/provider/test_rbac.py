@@ -67,14 +67,20 @@ def test_templates_are_the_managers_business_only_for_their_capacity() -> None:
 def test_credentials_bring_namespaces_and_the_ownership_of_secrets() -> None:
     assert verbs(manager(), "", "namespaces") == set()
     assert verbs(manager(credentials=True), "", "namespaces") == {"get", "list", "watch"}
-    assert verbs(namespace_permissions(provider()), "", "secrets") == set()
+    assert (
+        verbs(namespace_permissions(provider(), provider().components[0]), "", "secrets") == set()
+    )
     # Changing the owners of a Secret needs delete where owner references are enforced (RB-04).
-    at_home = namespace_permissions(provider(credentials=True))
+    at_home = namespace_permissions(
+        provider(credentials=True), provider(credentials=True).components[0]
+    )
     assert verbs(at_home, "", "secrets") == {"get", "list", "watch", "patch", "delete"}
 
 
 def test_leader_election_is_allowed_at_home() -> None:
-    found = verbs(namespace_permissions(provider()), "coordination.k8s.io", "leases")
+    found = verbs(
+        namespace_permissions(provider(), provider().components[0]), "coordination.k8s.io", "leases"
+    )
     assert found == {"get", "create", "update", "patch"}
 
 
@@ -118,7 +124,7 @@ def test_every_permission_says_why_and_asks_for_no_wildcard() -> None:
     component = made.components[0]
     found = (
         *manager_permissions(made, component),
-        *namespace_permissions(made),
+        *namespace_permissions(made, component),
         *aggregate_permissions(component),
         *viewer_permissions(component),
         *editor_permissions(component),

@@ -10,6 +10,7 @@ from capsmith.contract.model import Contract
 from capsmith.provider import derive
 from capsmith.provider.checks.columns import check_columns
 from capsmith.provider.checks.fields import check_fields
+from capsmith.provider.checks.sections import check_sections
 from capsmith.provider.naming import attribute, pluralise
 from capsmith.safetext import DnsLabel, DnsSubdomain, KindName
 from capsmith.spec.compose import Path
@@ -20,7 +21,8 @@ if TYPE_CHECKING:
     from capsmith.spec.model import KindSpec, ProviderSpec
 
 _RESERVED = """
-    Cluster ClusterClass Machine MachinePool InfraCluster InfraMachine Identity Secret
+    Cluster ClusterClass Machine MachinePool InfraCluster InfraMachine InfraMachinePool
+    BootstrapConfig ControlPlane IPPool GlobalIPPool IPAddress IPAddressClaim Addon Identity Secret
 """
 _CORE_SHORT_NAMES = """
     cl cc ma md ms mp mhc mhs crs crsb po svc no ns cm sa deploy ds rs sts ing pv pvc ev ep crd
@@ -31,16 +33,15 @@ _FINALIZER_LIMIT = 63
 
 def check_kinds(spec: ProviderSpec, contracts: Mapping[str, Contract], top: Place) -> None:
     """Ids CRD-02, CRD-04, TP-02, ``kind-*``, ``short-name-*``, ``feature-unknown`` and below."""
-    place = top.at("infrastructure")
-    _roles(spec, place)
+    check_sections(spec, top)
     _clashes(spec, top)
-    _short_names(spec, place)
+    _short_names(spec, top)
     for kind, path in named_kinds(spec):
         _name(kind, spec, top.at(*path))
     served_first = sorted(contracts, key=lambda version: (version not in spec.contracts, version))
     known = [contracts[version] for version in served_first]
-    for kind, described in spec.infrastructure.items():
-        here = place.at(kind)
+    for section, kind, described in spec.kinds():
+        here = top.at(section, kind)
         _features(described, known, here)
         check_fields(spec, described, known, here)
         check_columns(described, known, here)
@@ -48,8 +49,8 @@ def check_kinds(spec: ProviderSpec, contracts: Mapping[str, Contract], top: Plac
 
 def named_kinds(spec: ProviderSpec) -> Iterator[tuple[str, Path]]:
     """The kinds that the author names, and where."""
-    for kind in spec.infrastructure:
-        yield kind, ("infrastructure", kind)
+    for section, kind, _ in spec.kinds():
+        yield kind, (section, kind)
     identity = derive.credentials_kind(spec)
     if identity is not None:
         yield identity, (
@@ -62,20 +63,6 @@ def named_kinds(spec: ProviderSpec) -> Iterator[tuple[str, Path]]:
         )
 
 
-def _roles(spec: ProviderSpec, place: Place) -> None:
-    roles = [(kind, described.implements) for kind, described in spec.infrastructure.items()]
-    clusters = [kind for kind, role in roles if role == "InfraCluster"]
-    if not clusters:
-        message = "no kind implements InfraCluster"
-        place.error_at_key("kind-missing", message, "add one: `implements: InfraCluster`")
-    for extra in clusters[1:]:
-        message = f"a provider has one InfraCluster, and that is {shown(clusters[0])}"
-        place.error("kind-repeated", message, "leave one out", extra, "implements")
-    if not any(role == "InfraMachine" for _, role in roles):
-        message = "no kind implements InfraMachine"
-        place.error_at_key("kind-missing", message, "add one: `implements: InfraMachine`")
-
-
 def _name(kind: str, spec: ProviderSpec, place: Place) -> None:
     for suffix in ("Template", "List"):
         if kind.endswith(suffix):
@@ -84,13 +71,15 @@ def _name(kind: str, spec: ProviderSpec, place: Place) -> None:
     if kind in _RESERVED.split() or keyword.iskeyword(kind):
         message = f"{shown(kind)} is a name of Cluster API, Kubernetes or Python"
         place.error_at_key("kind-reserved", message, f"prefix it: {shown('Acme' + kind)}")
-    suffix = derive.LONGEST_KIND_SUFFIX if place.path[0] == "infrastructure" else "List"
+    identity = place.path[0] == "credentials"
+    section = "infrastructure" if identity else str(place.path[0])
+    suffix = "List" if identity else derive.LONGEST_KIND_SUFFIX
     if len(kind) + len(suffix) > KindName.limit:
         longest = KindName.limit - len(suffix)
         message = f"{shown(kind + suffix)} would have more than {KindName.limit} characters"
         place.error_at_key("CRD-04", message, f"use at most {longest} characters")
         return
-    group, plural = derive.group(spec), pluralise(kind.lower())
+    group, plural = derive.group(spec, section), pluralise(kind.lower())
     if len(plural) > DnsLabel.limit or len(plural) + len("templates.") + len(group) > 253:
         message = f"the CRD's name `<plural>.<group>` would have more than {DnsSubdomain.limit}"
         place.error_at_key("CRD-02", f"{message} characters", "shorten the kind or the group")
@@ -100,25 +89,29 @@ def _name(kind: str, spec: ProviderSpec, place: Place) -> None:
 
 
 def _clashes(spec: ProviderSpec, top: Place) -> None:
-    taken: dict[str, str] = {}
+    taken: dict[str, tuple[str, Path]] = {}
     for kind, path in named_kinds(spec):
         place = top.at(*path)
         for name in (kind.lower(), pluralise(kind.lower()), str(attribute(kind))):
-            other = taken.setdefault(name, kind)
+            other, there = taken.setdefault(name, (kind, path))
             if other != kind:
                 message = f"{shown(kind)} and {shown(other)} would both be {shown(name)}"
                 place.error_at_key("kind-clash", message, "choose names that differ more")
                 break
-        if kind in spec.infrastructure and path[0] != "infrastructure":
+            if there != path and path[0] != "credentials":
+                message = f"{shown(kind)} is a kind of {there[0]} already"
+                place.error_at_key("kind-clash", message, "choose another name")
+                break
+        if path[0] == "credentials" and any(kind == other for _, other, _ in spec.kinds()):
             message = f"{shown(kind)} is a kind of the infrastructure already"
             place.error("kind-clash", message, "name another kind for the credentials")
 
 
-def _short_names(spec: ProviderSpec, place: Place) -> None:
+def _short_names(spec: ProviderSpec, top: Place) -> None:
     taken = derive.kubectl_names(spec)
-    for kind, described in spec.infrastructure.items():
+    for section, kind, described in spec.kinds():
         for index, name in enumerate(described.short_names or ()):
-            here = place.at(kind, "shortNames", index)
+            here = top.at(section, kind, "shortNames", index)
             if name in taken:
                 message = f"{shown(name)} is the name of a kind, or of another short name"
                 here.error("short-name-clash", message, "choose another")

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING
 from urllib.parse import urlsplit
 
 from capsmith.provider import derive
+from capsmith.provider.sections import SectionType
 from capsmith.safetext import DnsLabel, ImageName
 from capsmith.spec.place import Place
 from capsmith.spec.quote import shown
@@ -17,14 +18,16 @@ from capsmith.spec.quote import shown
 if TYPE_CHECKING:
     from capsmith.spec.model import ProviderSpec
 
-_LONGEST_NAME = DnsLabel.limit - len("infrastructure-")
 _SYSTEM_NAMESPACES = """
     default kube-system kube-public kube-node-lease cert-manager capi-system
     capi-kubeadm-bootstrap-system capi-kubeadm-control-plane-system
 """
 _CORE_GROUPS = frozenset(
     f"{prefix}cluster.x-k8s.io"
-    for prefix in ("", "bootstrap.", "controlplane.", "ipam.", "addons.", "runtime.", "clusterctl.")
+    for prefix in (
+        *("", "infrastructure.", "bootstrap.", "controlplane.", "ipam.", "addons."),
+        *("runtime.", "clusterctl."),
+    )
 )
 _TAKEN_PACKAGES = frozenset({"capsmith", "lightkube", "prometheus_client", "tests", "yaml"})
 
@@ -35,8 +38,11 @@ def check_names(spec: ProviderSpec, top: Place) -> None:
     _repository(spec, top)
     _package(spec, top)
     _image(spec, top)
-    _group(spec, top)
-    _namespace(spec, top)
+    for section in derive.sections(spec):
+        if section.group:
+            _group(spec, section, top)
+        _namespace(spec, section, top)
+    _unused(spec, top)
     _licence(spec, top)
     _lists(spec, top)
 
@@ -61,11 +67,15 @@ def _name(spec: ProviderSpec, top: Place) -> None:
     if spec.name == "cluster-api":
         hint = "take the name of your infrastructure"
         top.error("CC-50", "`cluster-api` is the name of the core provider", hint, "name")
-    if len(spec.name) > _LONGEST_NAME:
-        message = (
-            f"the label `infrastructure-<name>` would have more than {DnsLabel.limit} characters"
-        )
-        top.error("CC-51", message, f"use at most {_LONGEST_NAME} characters", "name")
+    longest_type = _longest_type(spec)
+    longest = DnsLabel.limit - len(longest_type) - 1
+    if len(spec.name) > longest:
+        message = f"the label `{longest_type}-<name>` would have more than {DnsLabel.limit}"
+        top.error("CC-51", f"{message} characters", f"use at most {longest} characters", "name")
+
+
+def _longest_type(spec: ProviderSpec) -> str:
+    return max((section.type for section in derive.sections(spec)), key=len, default="")
 
 
 def _repository(spec: ProviderSpec, top: Place) -> None:
@@ -110,25 +120,49 @@ def _image(spec: ProviderSpec, top: Place) -> None:
         top.error("CC-27", message, hint, where)
 
 
-def _group(spec: ProviderSpec, top: Place) -> None:
-    group = derive.group(spec)
-    place = top.at("groups", "infrastructure")
+def _group(spec: ProviderSpec, section: SectionType, top: Place) -> None:
+    group = derive.group(spec, section.section)
+    place = top.at("groups", section.section)
     if "." not in group:
         message = "an API group of custom resources has a dot in it"
-        place.error("CRD-05", message, "such as infrastructure.acme.example.com")
+        place.error("CRD-05", message, f"such as {section.group.split('.')[0]}.acme.example.com")
     if re.search(r"(^|\.)(k8s|kubernetes)\.io$", group):
         message = f"{shown(group)} is reserved for the Kubernetes project"
         place.error("CRD-05", message, "use a domain of your own")
-    if group in _CORE_GROUPS:
+    if group in _CORE_GROUPS - {section.group}:
         message = f"{shown(group)} belongs to other parts of Cluster API"
-        place.error("CRD-05", message, f"use {derive.DEFAULT_GROUP} or a domain of your own")
+        place.error("CRD-05", message, f"use {section.group} or a domain of your own")
 
 
-def _namespace(spec: ProviderSpec, top: Place) -> None:
-    if derive.namespace(spec) in _SYSTEM_NAMESPACES.split():
-        message = f"the namespace {shown(derive.namespace(spec))} belongs to somebody else"
-        where = ("namespaces", "infrastructure") if spec.namespaces else ("name",)
-        top.error("namespace-reserved", message, "add `namespaces: {infrastructure: …}`", *where)
+def _namespace(spec: ProviderSpec, section: SectionType, top: Place) -> None:
+    namespace = derive.namespace(spec, section.section)
+    given = spec.namespaces or {}
+    where = ("namespaces", section.section) if section.section in given else ("name",)
+    if namespace in _SYSTEM_NAMESPACES.split():
+        message = f"the namespace {shown(namespace)} belongs to somebody else"
+        hint = f"add `namespaces: {{{section.section}: …}}`"
+        top.error("namespace-reserved", message, hint, *where)
+    named = len(spec.name) + len(_longest_type(spec)) < DnsLabel.limit
+    if len(namespace) > DnsLabel.limit and named:
+        message = f"the namespace {shown(namespace)} has more than {DnsLabel.limit} characters"
+        hint = f"add `namespaces: {{{section.section}: …}}`"
+        top.error("namespace-too-long", message, hint, *where)
+    for other in derive.sections(spec):
+        if other is section:
+            break
+        if derive.namespace(spec, other.section) == namespace:
+            message = f"{other.section} has the namespace {shown(namespace)} too"
+            top.error("namespace-shared", message, "give each a namespace of its own", *where)
+
+
+def _unused(spec: ProviderSpec, top: Place) -> None:
+    """Groups and namespaces of sections that are not there."""
+    there = {section.section for section in derive.sections(spec)}
+    for key, given in (("groups", spec.groups), ("namespaces", spec.namespaces)):
+        for section in given or {}:
+            if section not in there:
+                message = f"there is no section {shown(section)}"
+                top.error_at_key("section-unused", message, "leave it out", key, section)
 
 
 def _lists(spec: ProviderSpec, top: Place) -> None:

@@ -1,0 +1,41 @@
+"""What a template for ClusterClasses leaves out: what the topology controller fills in."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import replace
+from typing import Any
+
+from capsmith.contract.model import ContractField
+from capsmith.provider.model import Schema
+
+_OF_TOPOLOGY = frozenset({"controlPlaneEndpoint", "replicas", "rollout", "version"})
+_REFERENCE = "infrastructureRef"
+
+
+def for_classes(fields: Iterable[ContractField]) -> list[ContractField]:
+    """The fields of a control plane as its template has them, none of them required (CP-28)."""
+    return [
+        replace(field, schema=_without_reference(field.schema), required=False)
+        for field in fields
+        if field.name not in _OF_TOPOLOGY
+    ]
+
+
+def _without_reference(schema: Schema) -> dict[str, Any]:
+    """``schema`` without the reference to machines' infrastructure, at any depth of objects."""
+    result = dict(schema)
+    if "properties" in result:
+        result["properties"] = {
+            name: _without_reference(below)
+            for name, below in result["properties"].items()
+            if name != _REFERENCE
+        }
+    if "required" in result:
+        there = result.get("properties", {})
+        # A part that was required for the reference's sake only is not needed any more.
+        kept = [name for name in result["required"] if name in there and name != "spec"]
+        result["required"] = kept
+        if not kept:
+            del result["required"]
+    return result

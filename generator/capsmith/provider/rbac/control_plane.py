@@ -1,0 +1,34 @@
+"""What the manager of a control plane provider needs, and core on its kinds."""
+
+from __future__ import annotations
+
+from capsmith.provider.model import Component, Provider
+from capsmith.provider.rbac import common
+from capsmith.provider.rbac.model import Permission
+
+
+def manager_permissions(provider: Provider, component: Component) -> tuple[Permission, ...]:
+    """What the manager needs in the whole cluster (RB-06, RB-07)."""
+    return (
+        *common.own_kinds(component),
+        common.core_objects("clusters", "machines"),
+        common.EVENTS,
+    )
+
+
+def namespace_permissions(provider: Provider, component: Component) -> tuple[Permission, ...]:
+    """What the manager needs in its own namespace only (RB-10)."""
+    return (common.LEASE,)
+
+
+def aggregate_permissions(component: Component) -> tuple[Permission, ...]:
+    """What core needs on the provider's kinds."""
+    return tuple(
+        permission
+        for resource in component.resources
+        for permission in (
+            common.aggregate_class_template(resource)
+            if resource.role.is_template
+            else common.aggregate_object(resource)
+        )
+    )

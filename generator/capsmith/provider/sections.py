@@ -1,0 +1,95 @@
+"""The sections of provider.yaml and what clusterctl installs for each: one component a section.
+
+Folder and namespace of a component never depend on which others there are, so that a provider
+can gain one without moving what it has.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from capsmith.spec.model import ComponentSection
+
+
+@dataclass(frozen=True, slots=True)
+class SectionType:
+    """One type of provider, as clusterctl knows them (CC-20, CC-50, CC-51)."""
+
+    section: ComponentSection
+    """Key in provider.yaml."""
+    type: str
+    """First part of the manifest label and of the components file."""
+    group: str
+    """API group unless the author gives another; empty where there are no kinds (CRD-05)."""
+    namespace: str
+    """Namespace unless the author gives another, with ``{name}`` for the provider's."""
+    config: str
+    """Folder of the kustomize tree."""
+    words: str
+    """What people call it."""
+
+    @property
+    def attribute(self) -> str:
+        """As a Python name: ``control_plane``."""
+        return self.type.replace("-", "_")
+
+
+_CORE = "cluster.x-k8s.io"
+
+SECTION_TYPES: Mapping[str, SectionType] = {
+    section_type.section: section_type
+    for section_type in (
+        SectionType(
+            "infrastructure",
+            "infrastructure",
+            f"infrastructure.{_CORE}",
+            "{name}-system",
+            "config",
+            "infrastructure provider",
+        ),
+        SectionType(
+            "bootstrap",
+            "bootstrap",
+            f"bootstrap.{_CORE}",
+            "{name}-bootstrap-system",
+            "bootstrap/config",
+            "bootstrap provider",
+        ),
+        SectionType(
+            "controlPlane",
+            "control-plane",
+            f"controlplane.{_CORE}",
+            "{name}-control-plane-system",
+            "control-plane/config",
+            "control plane provider",
+        ),
+        SectionType(
+            "ipam",
+            "ipam",
+            f"ipam.{_CORE}",
+            "{name}-ipam-system",
+            "ipam/config",
+            "IPAM provider",
+        ),
+        SectionType(
+            "runtimeExtension",
+            "runtime-extension",
+            "",
+            "{name}-runtime-extension-system",
+            "runtime-extension/config",
+            "runtime extension",
+        ),
+        SectionType(
+            "addon",
+            "addon",
+            f"addons.{_CORE}",
+            "{name}-addon-system",
+            "addon/config",
+            "add-on provider",
+        ),
+    )
+}
+"""By section, in the order in which components are installed and shown."""
