@@ -6,7 +6,7 @@ from collections.abc import Callable, Iterable, Mapping
 from typing import Any
 
 from capsmith.provider.crd import contract_labels, custom_resource_definition
-from capsmith.provider.model import Component
+from capsmith.provider.model import Component, Provider
 from capsmith.provider.python_types import python_module
 from capsmith.provider.rbac import (
     aggregate_permissions,
@@ -24,6 +24,8 @@ from capsmith.provider.topology import (
     topology,
 )
 
+from capsmith.safetext import SafeText
+
 
 def component_contract_labels(component: Component) -> dict[str, str]:
     """The contract labels that all CRDs of a component share (GEN-01)."""
@@ -37,6 +39,12 @@ def listed(values: Iterable[str]) -> str:
     return ", ".join(str(value) or "core" for value in values)
 
 
+def kind_of(provider: Provider, role: str, otherwise: str) -> SafeText:
+    """The first kind of a role, or the words of a blueprint where there is none."""
+    found = (resource.kind for resource in provider.resources if resource.role == role)
+    return next(found, SafeText(otherwise))
+
+
 PROVIDER_FILTERS: Mapping[str, Callable[..., Any]] = {
     "crd": custom_resource_definition,
     "contract_labels": component_contract_labels,
@@ -45,6 +53,7 @@ PROVIDER_FILTERS: Mapping[str, Callable[..., Any]] = {
     "aggregate_permissions": aggregate_permissions,
     "viewer_permissions": viewer_permissions,
     "editor_permissions": editor_permissions,
+    "kind_of": kind_of,
     "listed": listed,
     "policy_rule": policy_rule,
     "field_rows": field_rows,

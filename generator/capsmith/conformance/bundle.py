@@ -91,7 +91,8 @@ class Bundle:
 def split(manifests: Sequence[Manifest], roles: Mapping[str, str]) -> Iterator[Bundle]:
     """One bundle for each components file, with the other release files of its folder.
 
-    With one components file everything belongs to it; with none there is one bundle.
+    With one components file everything belongs to it; with none there is one bundle for each
+    ``config`` folder that installs something, with everything that is in none of them.
     """
     by_file: dict[str, list[Manifest]] = {}
     for manifest in manifests:
@@ -99,7 +100,10 @@ def split(manifests: Sequence[Manifest], roles: Mapping[str, str]) -> Iterator[B
     components = [
         file for file, found in by_file.items() if artefact(found[0]) is Artefact.COMPONENTS
     ]
-    if len(components) < 2:
+    if not components:
+        yield from _split_sources(manifests, roles)
+        return
+    if len(components) == 1:
         yield Bundle(tuple(manifests), roles)
         return
     for file in components:
@@ -114,3 +118,26 @@ def split(manifests: Sequence[Manifest], roles: Mapping[str, str]) -> Iterator[B
             ),
             roles,
         )
+
+
+def _split_sources(manifests: Sequence[Manifest], roles: Mapping[str, str]) -> Iterator[Bundle]:
+    installed = {
+        _config_folder(manifest)
+        for manifest in manifests
+        if manifest.kind == "Namespace" and artefact(manifest) is Artefact.SOURCE
+    }
+    folders = sorted(str(folder) for folder in installed if folder is not None)
+    if len(folders) < 2:
+        yield Bundle(tuple(manifests), roles)
+        return
+    for folder in folders:
+        others = {other for other in folders if other != folder}
+        yield Bundle(
+            tuple(each for each in manifests if str(_config_folder(each)) not in others), roles
+        )
+
+
+def _config_folder(manifest: Manifest) -> PurePosixPath | None:
+    """The nearest folder named ``config`` around a file: by habit one for each provider."""
+    parents = PurePosixPath(manifest.file.replace("\\", "/")).parents
+    return next((folder for folder in parents if folder.name == "config"), None)

@@ -24,15 +24,15 @@ def evaluate_manifests(
     namespaces and labels go), on built components, and on release folders.  ``roles`` names the
     role of a CRD by the CRD's name; others are guessed from their kinds.
     """
-    return ordered(
-        [
-            finding
-            for bundle in split(build(manifests), roles)
-            for rule in contract.rules.values()
-            if rule.check is not None
-            for finding in _of_rule(rule, bundle, contract)
-        ]
+    found = (
+        finding
+        for bundle in split(build(manifests), roles)
+        for rule in contract.rules.values()
+        if rule.check is not None
+        for finding in _of_rule(rule, bundle, contract)
     )
+    # What several providers of a repository share is told once.
+    return ordered(list(dict.fromkeys(found)))
 
 
 def _of_rule(rule: Rule, bundle: Bundle, contract: Contract) -> Iterator[Finding]:

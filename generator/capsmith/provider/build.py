@@ -98,6 +98,7 @@ def _component(
         config=RelativePath(section.config),
         resources=tuple(_resources(spec, section, contracts)),
         words=section.words,
+        kind=KindName(section.kind),
         hooks=tuple(Identifier(hook) for hook in (extension.hooks if extension else ())),
     )
 

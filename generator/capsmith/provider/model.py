@@ -186,6 +186,8 @@ class Component:
     resources: tuple[Resource, ...]
     words: str
     """What people call it: ``infrastructure provider``."""
+    kind: KindName
+    """What clusterctl's configuration calls it: ``InfrastructureProvider`` (CC-50)."""
     hooks: tuple[Identifier, ...] = ()
     """Hooks that a runtime extension answers (RX-05), in the author's order."""
 

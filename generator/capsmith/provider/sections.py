@@ -30,6 +30,8 @@ class SectionType:
     """Folder of the kustomize tree."""
     words: str
     """What people call it."""
+    kind: str
+    """What clusterctl's own configuration calls it (CC-50)."""
 
     @property
     def attribute(self) -> str:
@@ -49,6 +51,7 @@ SECTION_TYPES: Mapping[str, SectionType] = {
             "{name}-system",
             "config",
             "infrastructure provider",
+            "InfrastructureProvider",
         ),
         SectionType(
             "bootstrap",
@@ -57,6 +60,7 @@ SECTION_TYPES: Mapping[str, SectionType] = {
             "{name}-bootstrap-system",
             "bootstrap/config",
             "bootstrap provider",
+            "BootstrapProvider",
         ),
         SectionType(
             "controlPlane",
@@ -65,6 +69,7 @@ SECTION_TYPES: Mapping[str, SectionType] = {
             "{name}-control-plane-system",
             "control-plane/config",
             "control plane provider",
+            "ControlPlaneProvider",
         ),
         SectionType(
             "ipam",
@@ -73,6 +78,7 @@ SECTION_TYPES: Mapping[str, SectionType] = {
             "{name}-ipam-system",
             "ipam/config",
             "IPAM provider",
+            "IPAMProvider",
         ),
         SectionType(
             "runtimeExtension",
@@ -81,6 +87,7 @@ SECTION_TYPES: Mapping[str, SectionType] = {
             "{name}-runtime-extension-system",
             "runtime-extension/config",
             "runtime extension",
+            "RuntimeExtensionProvider",
         ),
         SectionType(
             "addon",
@@ -89,6 +96,7 @@ SECTION_TYPES: Mapping[str, SectionType] = {
             "{name}-addon-system",
             "addon/config",
             "add-on provider",
+            "AddonProvider",
         ),
     )
 }

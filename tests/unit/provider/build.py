@@ -105,6 +105,7 @@ def provider(
         config=RelativePath("config"),
         resources=tuple(kinds),
         words="infrastructure provider",
+        kind=KindName("InfrastructureProvider"),
     )
     return Provider(
         name=DnsLabel("acme"),
