@@ -33,7 +33,7 @@ def load_contract(version: str, reader: Traversable) -> Contract:
     """
     if version not in VERSIONS:
         raise ValueError(f"{version!r} is none of {', '.join(VERSIONS)}")
-    folder = reader / "contracts" / version
+    common, folder = reader / "contracts" / COMMON, reader / "contracts" / version
     refuse_strangers(folder)
     entry = Entry(_data(folder / "contract.yaml"), _label(folder / "contract.yaml"))
     if entry.take("version", str) != version:
@@ -42,7 +42,7 @@ def load_contract(version: str, reader: Traversable) -> Contract:
         version=version,
         label=entry.take("label", str),
         rules=Lazy(lambda: load_rules(reader, version)),
-        types=Shapes((reader / "contracts" / COMMON, folder), lambda: _fragments(folder)),
+        types=Shapes((common, folder), lambda: {**_fragments(common), **_fragments(folder)}),
         core=entry.take("core", str),
         support_end=entry.take("supportEnd", str),
         conditions=entry.take("conditions", dict),

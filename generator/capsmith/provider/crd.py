@@ -18,14 +18,21 @@ _SCHEMAS = ("items", "additionalProperties")
 _AGE = ".metadata.creationTimestamp"
 _WANTED = "What is wanted."
 _STRING = {"type": "string"}
+_MOVE_LABELS = {
+    Role.IDENTITY: "move-hierarchy",
+    Role.IP_POOL: "move-hierarchy",
+    # What a cluster-scoped owner takes along stays at the source too, and addresses must not.
+    Role.GLOBAL_IP_POOL: "move",
+}
+"""What makes clusterctl move objects without owners (MV-02, MV-03, IP-11)."""
 
 
 def custom_resource_definition(resource: Resource, component: Component) -> dict[str, Any]:
     """The CustomResourceDefinition of ``resource``.
 
-    It carries the contract labels (GEN-01), the provider label (CC-26), and on identities the
-    label that makes clusterctl move them with what they own (MV-03).  Versions of one kind have
-    one shape, so nothing has to convert them.
+    It carries the contract labels (GEN-01), the provider label (CC-26), and on identities and
+    pools the label that makes clusterctl move them (MV-03, IP-11).  Versions of one kind have one
+    shape, so nothing has to convert them.
     """
     return {
         "apiVersion": "apiextensions.k8s.io/v1",
@@ -86,8 +93,8 @@ def status_schema(resource: Resource, version: ApiVersion) -> dict[str, Any] | N
 
 def _labels(resource: Resource, component: Component) -> dict[str, str]:
     labels = {"cluster.x-k8s.io/provider": str(component.label), **contract_labels(resource)}
-    if resource.role is Role.IDENTITY:
-        labels["clusterctl.cluster.x-k8s.io/move-hierarchy"] = ""
+    if resource.role in _MOVE_LABELS:
+        labels[f"clusterctl.cluster.x-k8s.io/{_MOVE_LABELS[resource.role]}"] = ""
     return labels
 
 

@@ -35,12 +35,13 @@ _WORD = "example"
 def example(schema: Schema) -> Any:
     """A value that ``schema`` accepts, as plain data.
 
-    Order: default, first of the enumeration, then the smallest thing that type, format, pattern
+    Order: example, default, first of the enumeration, then the smallest thing that type, format, pattern
     and limits allow; of an object only what it requires.  CEL rules are not looked at, and where
     a pattern is beyond :mod:`capsmith.provider.pattern` the value is the word ``example``.
     """
-    if schema.get("default") is not None:
-        return schema["default"]
+    for key in ("example", "default"):
+        if schema.get(key) is not None:
+            return schema[key]
     choices = [choice for choice in schema.get("enum", ()) if choice is not None]
     if choices:
         return choices[0]

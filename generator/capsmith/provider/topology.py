@@ -129,7 +129,20 @@ def sample_spec(resource: Resource, provider: Provider) -> dict[str, Any]:
     if resource.role is Role.IDENTITY:
         secret = {"secretRef": {"name": credentials_name(provider)}, "allowedNamespaces": {}}
         return {**secret, **example_fields(resource.spec_fields)}
-    return {**example_fields(resource.spec_fields), **_identity_reference(resource, provider)}
+    fields = {**_pool_fields(resource), **example_fields(resource.spec_fields)}
+    return {**fields, **_identity_reference(resource, provider)}
+
+
+def _pool_fields(resource: Resource) -> dict[str, Any]:
+    """What a pool needs to hand out addresses, and the router that they belong to."""
+    if resource.role not in (Role.IP_POOL, Role.GLOBAL_IP_POOL):
+        return {}
+    fields = resource.storage_version.contract.types[resource.role.value].spec.values()
+    return {
+        field.name: example(field.schema)
+        for field in fields
+        if field.feature in resource.features and "example" in field.schema
+    }
 
 
 def credentials_name(provider: Provider) -> SafeText:
