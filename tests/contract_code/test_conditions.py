@@ -14,6 +14,7 @@ def ready(status: bool | None, message: str = "", reason: str = "Because") -> Co
 
 
 def test_a_new_condition_joins_those_of_others() -> None:
+    """Proves: ST-01, ST-10."""
     assert conditions.merged([FOREIGN], [ready(True, "m")], generation=3, now="t1") == [
         FOREIGN,
         {
@@ -43,6 +44,7 @@ def test_the_transition_time_changes_with_the_status_only() -> None:
 
 
 def test_the_old_shape_has_a_severity_only_when_false() -> None:
+    """Proves: ST-02."""
     (false,) = conditions.merged_old_shape([], [ready(False)], now="t1")
     (true,) = conditions.merged_old_shape([false], [ready(True)], now="t2")
 

@@ -27,6 +27,7 @@ ADDRESSES = [{"type": "InternalIP", "address": "10.0.0.1"}]
 
 
 def test_cluster_status() -> None:
+    """Proves: IC-05, IC-06, IC-08, IC-09."""
     assert NEW.cluster_status({}, CLUSTER, ALL) == {
         "initialization": {"provisioned": True},
         "failureDomains": [
@@ -44,6 +45,7 @@ def test_cluster_status() -> None:
 
 
 def test_machine_spec_and_status() -> None:
+    """Proves: IM-01, IM-02, IM-03, IM-04, IM-05, IM-07, IM-08, IM-09."""
     before = {"spec": {"size": "s"}, "status": {"gone": 1, "kept": 2}}
 
     assert NEW.machine_spec(before, MACHINE, ALL) == {"size": "s", "providerID": "acme://1"}
@@ -81,6 +83,7 @@ def test_nothing_is_written_that_the_kind_does_not_have(writer: Any) -> None:
 
 @pytest.mark.parametrize("writer", [OLD, NEW])
 def test_what_is_no_more_goes_away(writer: Any) -> None:
+    """Proves: IM-03, IM-04."""
     before = {"status": writer.machine_status({}, MACHINE, ALL)}
     bare = MachineFacts(provider_id="x", addresses=[], failure_domain=None, interruptible=False)
 
@@ -93,6 +96,7 @@ def test_what_is_no_more_goes_away(writer: Any) -> None:
 @pytest.mark.parametrize("writer", [OLD, NEW])
 @pytest.mark.parametrize("given", [{"host": "mine", "port": 1}, {"port": 1}])
 def test_an_endpoint_of_the_users_stays(writer: Any, given: dict[str, Any]) -> None:
+    """Proves: IC-02, IC-03."""
     spec = writer.cluster_spec({"spec": {"controlPlaneEndpoint": given}}, CLUSTER, ALL)
 
     assert spec == {"controlPlaneEndpoint": given}
@@ -127,6 +131,7 @@ def test_only_true_is_provisioned() -> None:
 
 
 def test_the_old_shape_has_no_paused_condition_that_is_false() -> None:
+    """Proves: ST-08."""
     paused = Condition(type="Paused", status=True, reason="Paused", message="m")
     active = Condition(type="Paused", status=False, reason="NotPaused")
 

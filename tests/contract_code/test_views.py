@@ -61,6 +61,7 @@ def test_an_empty_cluster_and_machine_can_be_read(reader: Any) -> None:
 
 @pytest.mark.parametrize("reader", [CoreV1Beta1(), CoreV1Beta2()])
 def test_a_machine_of_a_pool_names_an_empty_secret(reader: Any) -> None:
+    """Proves: IM-21."""
     owner = {"apiVersion": "cluster.x-k8s.io/v1beta2", "kind": "MachinePool", "name": "p"}
     labels = {"cluster.x-k8s.io/control-plane": ""}
     machine = reader.machine(
@@ -83,6 +84,7 @@ def test_the_newest_version_that_is_served_is_read() -> None:
 
 
 def test_owners_are_found_by_kind_and_group_only() -> None:
+    """Proves: IC-17."""
     owners = [
         {"apiVersion": "other.io/v1", "kind": "Cluster", "name": "wrong", "controller": True},
         {"apiVersion": "cluster.x-k8s.io/v1beta1", "kind": "Cluster", "name": "right"},
@@ -94,6 +96,7 @@ def test_owners_are_found_by_kind_and_group_only() -> None:
 
 
 def test_pause_names_every_cause() -> None:
+    """Proves: SM-01, ST-08."""
     obj = {"metadata": {"annotations": {"cluster.x-k8s.io/paused": ""}}}
     view = CoreV1Beta2().cluster({"metadata": META, "spec": {"paused": True}})
 
@@ -105,6 +108,7 @@ def test_pause_names_every_cause() -> None:
 
 
 def test_only_presence_of_an_annotation_counts() -> None:
+    """Proves: IC-15, MV-08."""
     for key, guard in (
         ("cluster.x-k8s.io/managed-by", guards.externally_managed),
         ("clusterctl.cluster.x-k8s.io/delete-for-move", guards.deleted_for_move),
@@ -114,6 +118,7 @@ def test_only_presence_of_an_annotation_counts() -> None:
 
 
 def test_an_identity_survives_a_move_but_not_a_copy() -> None:
+    """Proves: SM-09, ST-11."""
     key = external_id.annotation(GROUP)
     first = external_id.fresh({"metadata": {"name": "m.1", "uid": "u1"}})
     moved = {"metadata": {"name": "m.1", "uid": "u2", "annotations": {key: first}}}

@@ -19,6 +19,7 @@ _QUIET_SECONDS = 3.0
 
 
 def test_clusterclass(scenario: Scenario) -> None:
+    """Proves: CC-70, CC-73, IC-14, IM-12, IM-14, RB-05, TP-07."""
     report, stack = scenario.stack.report, scenario.stack.name
     documents = scenario.render(1, 2, flavor=scenario.stack.provider.topology_flavor)
     with report.phase(stack, "topology: create"):

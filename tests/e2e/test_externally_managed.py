@@ -11,6 +11,7 @@ _QUIET_SECONDS = 2.0
 
 
 def test_externally_managed(scenario: Scenario) -> None:
+    """Proves: IC-15, IC-16."""
     documents = scenario.render(control_planes=1, workers=1)
     cluster = infrastructure_cluster(scenario, documents)
     cluster["metadata"]["annotations"] = {_MANAGED_BY: "the-tests"}

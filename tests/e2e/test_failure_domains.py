@@ -13,6 +13,7 @@ _ZONES = ("zone-1", "zone-2")
 
 
 def test_failure_domains(scenario: Scenario) -> None:
+    """Proves: IC-08, IC-09, IM-05, IM-06, IM-07."""
     report, stack = scenario.stack.report, scenario.stack.name
     documents = scenario.render(control_planes=3, workers=2)
     (deployment,) = (each for each in documents if each["kind"] == "MachineDeployment")

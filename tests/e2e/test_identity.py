@@ -12,6 +12,7 @@ _QUIET_SECONDS = 2.0
 
 
 def test_namespace_not_allowed(scenario: Scenario) -> None:
+    """Proves: RB-04."""
     report, stack = scenario.stack.report, scenario.stack.name
     secret, identity = _private_identity(scenario)
     documents = scenario.render(control_planes=1, workers=1)

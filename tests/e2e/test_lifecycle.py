@@ -16,6 +16,7 @@ _QUIET_SECONDS = 3.0
 
 
 def test_lifecycle(scenario: Scenario, site: Site) -> None:
+    """Proves: IC-02, IC-03, IM-01, IM-02, IM-12, SM-01, SM-04, SM-05, SM-09, ST-08."""
     report, stack = scenario.stack.report, scenario.stack.name
     with report.phase(stack, "create: 1 control plane, 2 workers"):
         scenario.create(scenario.render(control_planes=1, workers=2))

@@ -12,6 +12,7 @@ _QUIET_SECONDS = 2.0
 
 
 def test_move(scenario: Scenario, stack: Stack) -> None:
+    """Proves: MV-02, MV-03, MV-06, MV-08, SM-09, ST-11."""
     report, name = stack.report, stack.name
     target = stack.add_site("second")
     scenario.create(scenario.render(control_planes=1, workers=2))

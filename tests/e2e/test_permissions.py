@@ -14,7 +14,10 @@ _AGGREGATE = "cluster.x-k8s.io/aggregate-to-manager"
 
 
 def test_template_immutable(scenario: Scenario) -> None:
-    """A user's patch is denied by the policy; metadata stays free."""
+    """A user's patch is denied by the policy; metadata stays free.
+
+    Proves: IM-13.
+    """
     template = _machine_template(scenario)
     scenario.client.apply(template)
     spec = {"spec": {"template": {"spec": scenario.stack.provider.machine_change}}}
@@ -26,7 +29,10 @@ def test_template_immutable(scenario: Scenario) -> None:
 
 
 def test_core_needs_aggregated_role(scenario: Scenario) -> None:
-    """Only the aggregated role lets core in, but in the groups that core has a role for itself."""
+    """Only the aggregated role lets core in, but in the groups that core has a role for itself.
+
+    Proves: RB-01.
+    """
     client, management = scenario.client, scenario.management
     crd = scenario.stack.provider.crds[0]["spec"]
     group, plural = crd["group"], crd["names"]["plural"]

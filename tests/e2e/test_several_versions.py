@@ -46,6 +46,7 @@ def versions_scenario(
 
 
 def test_several_versions(versions_scenario: Scenario) -> None:
+    """Proves: GEN-03."""
     scenario = versions_scenario
     report, stack = scenario.stack.report, scenario.stack.name
     documents = scenario.render(1, 1, flavor=scenario.stack.provider.topology_flavor)
@@ -64,7 +65,10 @@ def test_several_versions(versions_scenario: Scenario) -> None:
 
 
 def test_default_gates(versions_scenario: Scenario, several: tuple[Stack, Site]) -> None:
-    """Core with its rate limit and preflight checks, and the provider's second machine kind."""
+    """Core with its rate limit and preflight checks, and the provider's second machine kind.
+
+    Proves: CC-70.
+    """
     scenario, (_, site) = versions_scenario, several
     report, stack = scenario.stack.report, scenario.stack.name
     site.management.core.restart_with_default_gates()

@@ -78,6 +78,7 @@ def ready(stage: Stage, key: Any) -> tuple[str, str]:
 
 
 def test_trouble_after_the_start_leaves_it_provisioned(play: Play, normal: Any) -> None:
+    """Proves: IM-03, IM-10, ST-06."""
     down = replace(UP, ready=False, reason="PowerLost", message="no power", addresses=[])
     script = normal(UP, down)
 
@@ -96,6 +97,7 @@ def test_trouble_after_the_start_leaves_it_provisioned(play: Play, normal: Any) 
 
 
 def test_waiting_after_the_start_leaves_it_provisioned(play: Play, normal: Any) -> None:
+    """Proves: IM-03, ST-06."""
     normal(UP, Waiting("Rebooting", "wait for it", SOON))
 
     async def story(stage: Stage) -> None:
@@ -141,6 +143,7 @@ def test_an_exception_is_told_and_tried_again(play: Play, normal: Any) -> None:
 
 
 def test_another_provider_id_is_refused(play: Play, normal: Any) -> None:
+    """Proves: IM-01."""
     normal(UP, replace(UP, provider_id="acme://2"))
 
     async def story(stage: Stage) -> None:
@@ -177,6 +180,7 @@ def test_what_the_schema_refuses_is_told(play: Play, normal: Any) -> None:
 
 
 def test_deletion_may_take_its_time(play: Play, normal: Any, delete: Any) -> None:
+    """Proves: IM-25, SM-08, ST-06."""
     normal(UP)
     script = delete(RuntimeError("busy"), Waiting("ShuttingDown", "", SOON))
 
@@ -245,6 +249,8 @@ def test_asynchronous_code(play: Play, monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 def test_bootstrap_data_that_are_not_there_are_waited_for(play: Play, normal: Any) -> None:
+    """Proves: IM-21."""
+
     def answer(machine: InfraMachine[Any]) -> InfraMachineState:
         machine.bootstrap_data()
         return UP
@@ -263,6 +269,7 @@ def test_bootstrap_data_that_are_not_there_are_waited_for(play: Play, normal: An
 
 
 def test_what_the_author_is_given(play: Play, normal: Any) -> None:
+    """Proves: IM-06."""
     script = normal(UP)
 
     async def story(stage: Stage) -> None:

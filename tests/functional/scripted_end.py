@@ -77,6 +77,7 @@ def test_nobody_else_leads_while_the_authors_code_runs(
 
 
 def test_a_deletion_after_that_of_the_cluster_has_credentials(play: Play, delete: Any) -> None:
+    """Proves: SM-08."""
     script = delete(lambda machine: Gone() if machine.credentials else Waiting("None"))
 
     async def story(stage: Stage) -> None:
@@ -94,6 +95,7 @@ def test_a_deletion_after_that_of_the_cluster_has_credentials(play: Play, delete
 
 
 def test_a_cluster_of_another_provider_names_no_identity(play: Play, normal: Any) -> None:
+    """Proves: IC-01."""
     script = normal(UP)
 
     async def story(stage: Stage) -> None:

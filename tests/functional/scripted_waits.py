@@ -24,6 +24,8 @@ FOR_EVER = None
 def test_an_endpoint_from_elsewhere_ends_the_wait(
     play: Play, monkeypatch: pytest.MonkeyPatch
 ) -> None:
+    """Proves: IC-04, IC-23."""
+
     def reconcile(self: object, cluster: InfraCluster[Any]) -> InfraClusterState | Waiting:
         if cluster.cluster.control_plane_endpoint is None:
             return Waiting("WaitingForEndpoint", requeue_after=FOR_EVER)

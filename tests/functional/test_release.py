@@ -48,6 +48,7 @@ def of_kind(objects: list[dict[str, Any]], kind: str) -> list[dict[str, Any]]:
 
 
 def test_a_release_holds_what_clusterctl_asks_for(repository: Repository, released: Path) -> None:
+    """Proves: CC-53."""
     templates = {path.name for path in (repository.folder / "templates").iterdir()}
 
     assert {path.name for path in released.iterdir()} == {
@@ -58,7 +59,19 @@ def test_a_release_holds_what_clusterctl_asks_for(repository: Repository, releas
     assert "cluster-template.yaml" in templates
 
 
+def test_every_series_of_the_description_is_in_the_metadata(
+    repository: Repository, released: Path
+) -> None:
+    """Proves: CC-08."""
+    metadata = yaml.safe_load((released / "metadata.yaml").read_text(encoding="utf-8"))
+    series = {f"v{s['major']}.{s['minor']}": s["contract"] for s in metadata["releaseSeries"]}
+    described = yaml.safe_load((repository.folder / "provider.yaml").read_text(encoding="utf-8"))
+
+    assert series == described["releases"]
+
+
 def test_the_image_is_that_of_the_release(repository: Repository, released: Path) -> None:
+    """Proves: CC-28."""
     (deployment,) = of_kind(components(released), "Deployment")
     (container,) = deployment["spec"]["template"]["spec"]["containers"]
 
@@ -67,6 +80,7 @@ def test_the_image_is_that_of_the_release(repository: Repository, released: Path
 
 
 def test_cluster_scoped_names_begin_with_the_namespace(released: Path) -> None:
+    """Proves: CC-31."""
     objects = components(released)
     (namespace,) = (each["metadata"]["name"] for each in of_kind(objects, "Namespace"))
     kinds = {
@@ -97,6 +111,7 @@ def test_references_follow_the_names(released: Path) -> None:
 
 
 def test_selectors_carry_the_provider_label(released: Path) -> None:
+    """Proves: CC-26."""
     (deployment,) = of_kind(components(released), "Deployment")
     label = deployment["metadata"]["labels"]["cluster.x-k8s.io/provider"]
 
@@ -115,6 +130,7 @@ def test_the_arguments_are_flags_of_the_manager(repository: Repository, released
 
 
 def test_a_class_file_knows_no_variables(released: Path) -> None:
+    """Proves: CC-74."""
     for path in released.glob("clusterclass-*.yaml"):
         assert "${" not in path.read_text(encoding="utf-8"), path.name
 
@@ -138,6 +154,7 @@ def test_a_release_breaks_no_rule(repository: Repository, released: Path) -> Non
 def test_a_version_that_clusterctl_could_not_install_is_refused(
     repository: Repository, version: str
 ) -> None:
+    """Proves: CC-06."""
     done = subprocess.run(
         [sys.executable, "hack/release.py", "check", version],
         cwd=repository.folder,
@@ -168,6 +185,7 @@ class TestTampered:
         copy.run("make", "release-manifests", f"VERSION={version}")
 
     def test_another_contract_in_the_metadata_is_refused(self, copy: Repository) -> None:
+        """Proves: GEN-09."""
         path = copy.folder / "metadata.yaml"
         text = path.read_text(encoding="utf-8")
         swapped = {"v1beta1": "v1beta2", "v1beta2": "v1beta1"}
@@ -179,6 +197,7 @@ class TestTampered:
             self.build(copy)
 
     def test_a_second_namespace_is_refused(self, copy: Repository) -> None:
+        """Proves: CC-22."""
         overlay = copy.folder / "config" / "overlay"
         second = {"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": "second"}}
         (overlay / "second.yaml").write_text(yaml.safe_dump(second), encoding="utf-8")

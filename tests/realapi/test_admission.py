@@ -38,6 +38,7 @@ def cluster(api: KubeClient, tmp_path_factory: pytest.TempPathFactory) -> Iterat
 
 
 def test_managed_by_stays(api: KubeClient, cluster: JSON) -> None:
+    """Proves: IC-16."""
     assert _refused(api, cluster, {"metadata": {"annotations": {MANAGED_BY: None}}})
     assert not _refused(api, cluster, {"metadata": {"annotations": {"other": None}}})
 

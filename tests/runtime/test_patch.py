@@ -79,6 +79,7 @@ def test_patch_turns_old_into_new(old: JSON, new: JSON) -> None:
 @given(old=OBJECTS, new=OBJECTS)
 @settings(max_examples=500, deadline=None)
 def test_nothing_empty_is_sent(old: JSON, new: JSON) -> None:
+    """Proves: GEN-15."""
     assert not [value for value in sent_values(merge_patch(old, new)) if value in ({}, [])]
 
 
@@ -157,6 +158,7 @@ async def test_only_what_changed_is_sent(
 
 
 async def test_what_others_wrote_stays(api: Api, kubeconfig: Path, namespace: str) -> None:
+    """Proves: ST-10."""
     old = api.create(namespace, "a", size=1)
     api.change(namespace, "a", color="blue")
     new = copy.deepcopy(old)

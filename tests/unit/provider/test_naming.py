@@ -35,6 +35,7 @@ PLURALS = dict(pair.split(":") for pair in TABLE.split())
 
 @pytest.mark.parametrize(("word", "plural"), PLURALS.items())
 def test_plurals_are_those_of_cluster_api(word: str, plural: str) -> None:
+    """Proves: CRD-02."""
     assert pluralise(word) == plural
 
 

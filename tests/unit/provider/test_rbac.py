@@ -37,6 +37,7 @@ def manager(
 
 
 def test_the_manager_changes_its_own_kinds_but_neither_makes_nor_deletes_them() -> None:
+    """Proves: RB-06, SM-06."""
     found = manager()
 
     assert verbs(found, GROUP, "acmemachines") == {"get", "list", "watch", "patch", "update"}
@@ -45,6 +46,7 @@ def test_the_manager_changes_its_own_kinds_but_neither_makes_nor_deletes_them() 
 
 
 def test_the_manager_only_reads_what_core_owns() -> None:
+    """Proves: RB-07, SM-06."""
     found = manager()
 
     for resource in ("clusters", "machines"):
@@ -65,6 +67,7 @@ def test_templates_are_the_managers_business_only_for_their_capacity() -> None:
 
 
 def test_credentials_bring_namespaces_and_the_ownership_of_secrets() -> None:
+    """Proves: RB-04."""
     assert verbs(manager(), "", "namespaces") == set()
     assert verbs(manager(credentials=True), "", "namespaces") == {"get", "list", "watch"}
     assert (
@@ -78,6 +81,7 @@ def test_credentials_bring_namespaces_and_the_ownership_of_secrets() -> None:
 
 
 def test_leader_election_is_allowed_at_home() -> None:
+    """Proves: RB-10."""
     found = verbs(
         namespace_permissions(provider(), provider().components[0]), "coordination.k8s.io", "leases"
     )
@@ -98,6 +102,7 @@ def test_the_authors_permissions_are_added_as_they_are() -> None:
 
 
 def test_core_gets_what_the_contract_says() -> None:
+    """Proves: RB-03, RB-05."""
     found = aggregate_permissions(provider(credentials=True).components[0])
     seven = {"create", "delete", "get", "list", "patch", "update", "watch"}
 

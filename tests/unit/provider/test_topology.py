@@ -154,7 +154,10 @@ def test_classes_and_flavors_take_the_kinds_of_machines_in_turn() -> None:
 
 
 def test_examples_are_in_the_version_that_core_chooses() -> None:
-    """The greatest served one, whichever is stored and wherever it stands."""
+    """The greatest served one, whichever is stored and wherever it stands.
+
+    Proves: GEN-03.
+    """
     stored, greatest = version("v1beta2"), version("v1beta10", storage=False)
     unserved = replace(version("v1", storage=False), served=False)
     versions = (greatest, stored, version("v2alpha1", storage=False), unserved)
