@@ -62,7 +62,7 @@ def test_wheel_of_sdist_is_the_wheel(wheel: Path, sdist: Path, tmp_path: Path) -
 def test_sdist_has_what_the_tests_need(sdist: Path) -> None:
     there = {path.name for path in sdist.iterdir()}
 
-    assert {"tests", "examples", "requirements", "cookiecutter.json", "README.md"} <= there
+    assert {"tests", "examples", "docs", "requirements", "cookiecutter.json", "README.md"} <= there
 
 
 @pytest.mark.parametrize("folder", ["blueprints", "schemas"])

@@ -1,0 +1,123 @@
+"""What carries a rule into a generated repository.
+
+A blueprint, or a module whose data blueprints print, carries the rules that it names; a CRD those
+whose fields it declares.
+"""
+
+from __future__ import annotations
+
+import re
+from collections import defaultdict
+from collections.abc import Iterator
+from dataclasses import dataclass
+from pathlib import Path
+
+from capsmith.blueprint.manifest import Entry, load_manifest
+from capsmith.blueprint.provider_filters import PROVIDER_FILTERS
+from capsmith.contract.load import known_versions, load_contract
+from capsmith.contract.model import TypeShape
+from tests.traceability.catalogue import ROOT, RULE_ID
+
+PROJECT = "blueprints/project/"
+
+_NAMED = re.compile(rf"\b{RULE_ID}\b")
+_KIT = "tests/"
+_GENERATOR = "generator/"
+_MODULES = ("provider", "spec", "blueprint")
+"""Packages of the generator that decide what is generated."""
+
+
+@dataclass(frozen=True, order=True)
+class Carrier:
+    """A file that names a rule, and what it becomes."""
+
+    source: str
+    targets: tuple[str, ...]
+    """Paths in a generated repository, with the manifest's tokens; empty: it only decides."""
+    field: str = ""
+    """Of a CRD: ``status.initialization``."""
+
+
+def blueprints(root: Path = ROOT) -> tuple[Entry, ...]:
+    """The rows of the manifest."""
+    file = root / "blueprints" / "manifest.yaml"
+    return load_manifest(file.read_text(encoding="utf-8"), str(file))
+
+
+def carriers(root: Path = ROOT) -> dict[str, list[Carrier]]:
+    """By rule id, in order of sources."""
+    targets = _targets(root)
+    found: dict[str, set[Carrier]] = defaultdict(set)
+    for source, of_source in targets.items():
+        kept = tuple(target for target in of_source if not target.startswith(_KIT))
+        for rule in _named(root / source) if kept else ():
+            found[rule].add(Carrier(source, kept))
+    for source, text in _modules(root):
+        carrier = Carrier(source, _printed(source, root, targets))
+        for rule in _NAMED.findall(text):
+            found[rule].add(carrier)
+    for rule, carrier in _fields(root, targets):
+        found[rule].add(carrier)
+    return {rule: sorted(of_rule) for rule, of_rule in found.items()}
+
+
+def _named(file: Path) -> list[str]:
+    return _NAMED.findall(file.read_text(encoding="utf-8"))
+
+
+def _targets(root: Path) -> dict[str, list[str]]:
+    """Blueprint -> what it becomes."""
+    targets: dict[str, list[str]] = {}
+    for entry in blueprints(root):
+        targets.setdefault(f"{PROJECT}{entry.source}", []).append(entry.target)
+    return targets
+
+
+def _modules(root: Path) -> Iterator[tuple[str, str]]:
+    for package in _MODULES:
+        for file in sorted((root / _GENERATOR / "capsmith" / package).rglob("*.py")):
+            yield file.relative_to(root).as_posix(), file.read_text(encoding="utf-8")
+
+
+def _printed(module: str, root: Path, targets: dict[str, list[str]]) -> tuple[str, ...]:
+    """The files that are printed from a module's data: blueprints with a filter out of it.
+
+    A package whose functions are filters speaks for its modules.
+    """
+    dotted = module.removeprefix(_GENERATOR).removesuffix(".py").replace("/", ".")
+    names = "|".join(
+        re.escape(name)
+        for name, function in PROVIDER_FILTERS.items()
+        if f"{dotted}.".startswith(f"{function.__module__}.")
+    )
+    if not names:
+        return ()
+    used = re.compile(rf"\|\s*(?:{names})\b")
+    return tuple(
+        target
+        for source, of_source in targets.items()
+        if used.search((root / source).read_text(encoding="utf-8"))
+        for target in of_source
+        if not target.startswith(_KIT)
+    )
+
+
+def _fields(root: Path, targets: dict[str, list[str]]) -> Iterator[tuple[str, Carrier]]:
+    """The fields that the contract's shapes declare, each with its rule."""
+    crd = _printed("generator/capsmith/provider/crd.py", root, targets)
+    for version in known_versions():
+        for role, shape in load_contract(version, root / "schemas").types.items():
+            source = _shape_file(root, version, role)
+            for path, rule in _of_shape(shape):
+                yield rule, Carrier(source, crd[:1], f"{role} {path}")
+
+
+def _of_shape(shape: TypeShape) -> Iterator[tuple[str, str]]:
+    for part, fields in (("spec", shape.spec), ("status", shape.status)):
+        for field in fields.values():
+            yield f"{part}.{field.name}", field.rule
+
+
+def _shape_file(root: Path, version: str, role: str) -> str:
+    files = [f"schemas/contracts/{place}/types/{role}.yaml" for place in ("common", version)]
+    return next(file for file in files if (root / file).exists())

@@ -1,0 +1,141 @@
+"""What proves a rule: its check's cases and generated repositories, refusals, and tests."""
+
+from __future__ import annotations
+
+import re
+from collections import defaultdict
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from functools import cache
+from pathlib import Path
+
+from capsmith import pipeline
+from capsmith.contract.model import Rule
+from capsmith.provider.model import Provider
+from capsmith.tree import FileTree
+from tests.golden.cases import Case, cases
+from tests.traceability.catalogue import ROOT, RULE_ID
+from tests.traceability.claims import Claim
+
+_ARTEFACTS = {
+    "metadata": "metadata.yaml",
+    "cluster-template": "templates/cluster-template",
+    "cluster-class": "templates/clusterclass-",
+}
+"""What a rule may apply to, and how the paths of its files begin; others every provider has."""
+_EVERYWHERE = frozenset({"components", "rbac"})
+_EXTENSIONS = {"extension-config": "kind: ExtensionConfig"}
+_CERTIFICATES = "inject-ca-form"
+_REFUSED = re.compile(rf"\b(?:error|warning) ({RULE_ID}):")
+
+
+@dataclass(frozen=True)
+class Evidence:
+    """All that speaks for one rule."""
+
+    cases: tuple[str, ...] = ()
+    """Folders below tests/rules: what keeps the rule, what breaks it."""
+    repositories: tuple[str, ...] = ()
+    """Generated repositories that have what the rule's check looks at, and keep it."""
+    refusals: tuple[str, ...] = ()
+    """Folders below tests/invalid: descriptions that would break the rule."""
+    claims: tuple[Claim, ...] = ()
+
+    @property
+    def checked(self) -> bool:
+        """Whether the check is proven to see a breach, and generated repositories have none."""
+        return bool(self.cases) and bool(self.repositories)
+
+    @property
+    def complete(self) -> bool:
+        """Whether the rule is proven."""
+        return self.checked or bool(self.refusals) or bool(self.claims)
+
+
+@dataclass
+class _Gathered:
+    by_rule: dict[str, list[str]] = field(default_factory=lambda: defaultdict(list))
+
+    def of(self, rule: str) -> tuple[str, ...]:
+        return tuple(self.by_rule.get(rule, ()))
+
+
+def evidence(
+    rules: Mapping[str, Rule], claims: tuple[Claim, ...], root: Path = ROOT
+) -> dict[str, Evidence]:
+    """By rule id."""
+    checks, refused = _check_cases(root), _refusals(root)
+    held = {id: _repositories(rule) for id, rule in rules.items() if rule.check is not None}
+    return {
+        id: Evidence(
+            cases=checks.of(id),
+            repositories=held.get(id, ()),
+            refusals=refused.of(id),
+            claims=tuple(claim for claim in claims if claim.rule == id),
+        )
+        for id in rules
+    }
+
+
+def _check_cases(root: Path) -> _Gathered:
+    found = _Gathered()
+    folder = root / "tests" / "rules"
+    for bad in sorted(folder.rglob("bad")):
+        case = bad.parent.relative_to(folder)
+        found.by_rule[case.parts[0]].append(case.as_posix())
+    return found
+
+
+def _refusals(root: Path) -> _Gathered:
+    found = _Gathered()
+    for file in sorted((root / "tests" / "invalid").glob("*/findings.txt")):
+        for rule in sorted(set(_REFUSED.findall(file.read_text(encoding="utf-8")))):
+            found.by_rule[rule].append(file.parent.name)
+    return found
+
+
+def _repositories(rule: Rule) -> tuple[str, ...]:
+    """The generated repositories that hold something of what the rule applies to."""
+    return tuple(
+        case.name
+        for case in cases()
+        if _provider(case).contracts[0].version in rule.contracts
+        and _subjects(case) & set(rule.applies_to)
+        and _sought(rule) in _manifests(case)
+    )
+
+
+def _sought(rule: Rule) -> str:
+    """What manifests have to hold for a check that passes over the others; mostly nothing."""
+    assert rule.check is not None
+    if rule.check.name == _CERTIFICATES:
+        return str(rule.check.params["annotation"])
+    return _EXTENSIONS.get(rule.check.name, "")
+
+
+@cache
+def _provider(case: Case) -> Provider:
+    provider = pipeline.load(case.spec).provider
+    assert provider is not None, f"{case.spec} is not valid"
+    return provider
+
+
+@cache
+def _tree(case: Case) -> FileTree:
+    return pipeline.build(_provider(case))
+
+
+@cache
+def _manifests(case: Case) -> str:
+    return "".join(file.text for file in _tree(case) if file.path.endswith(".yaml"))
+
+
+@cache
+def _subjects(case: Case) -> frozenset[str]:
+    """Roles and artefacts in the repository of a case."""
+    provider = _provider(case)
+    paths = list(_tree(case).files)
+    artefacts = {
+        name for name, begin in _ARTEFACTS.items() if any(path.startswith(begin) for path in paths)
+    }
+    return _EVERYWHERE | artefacts | {resource.role.value for resource in provider.resources}
