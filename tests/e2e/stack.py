@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -30,6 +31,8 @@ class Combination:
     contract: ContractVersion
     example: str
     name: str = ""
+    gates: str = ""
+    """Feature gates of core beyond the usual: `RuntimeSDK=true`."""
 
     @property
     def core_contract(self) -> ContractVersion:
@@ -59,24 +62,39 @@ class Site:
     """One management cluster with all that runs against it."""
 
     management: ManagementCluster
-    controllers: Controllers
+    managers: dict[str, Controllers]
+    """By type of provider."""
     helpers: Loop
 
+    @property
+    def controllers(self) -> Controllers:
+        """Those of the infrastructure, or of the first part."""
+        return next(iter(self.managers.values()))
+
     def start(self, provider: ProviderUnderTest) -> None:
-        self.management.start(provider.name, install_variables(provider))
-        self.controllers.start()
+        self.management.start(installed_providers(provider), install_variables(provider))
+        for manager in self.managers.values():
+            manager.start()
         self.helpers.start()
 
     def stop(self, report: Report) -> None:
         self.helpers.stop()
-        report.process(self.controllers.process)
-        for part in (self.controllers, self.management):
-            part.stop()
+        for manager in self.managers.values():
+            report.process(manager.process)
+            manager.stop()
+        self.management.stop()
+
+
+def installed_providers(provider: ProviderUnderTest) -> dict[str, str]:
+    """By type: the parts under test, and helpers in the place of what they lack."""
+    helpers = {"bootstrap": "fake", "control-plane": "fake"}
+    return {**helpers, **{part.type: part.name for part in provider.parts}}
 
 
 def install_variables(provider: ProviderUnderTest) -> dict[str, str]:
     """What `clusterctl init` is given for the provider."""
-    return {**provider.variables, provider.concurrency_variable: CONCURRENCY}
+    concurrency = {part.concurrency_variable: CONCURRENCY for part in provider.parts}
+    return {**provider.variables, **concurrency}
 
 
 class Stack:
@@ -89,8 +107,12 @@ class Stack:
         combination: Combination,
         provider: ProviderUnderTest,
         report: Report,
+        environment: Mapping[str, str] | None = None,
     ) -> None:
+        """`environment` is that of the provider's managers, beyond what they always get."""
         self.name = str(combination)
+        self._gates = combination.gates
+        self._environment = dict(environment or {})
         self.provider = provider
         self.workload = workload
         self.report = report
@@ -116,18 +138,20 @@ class Stack:
     def add_site(self, name: str) -> Site:
         """Start one more management cluster with its own controllers, on the same cloud."""
         full = f"{name}-{self.name}"
-        management = ManagementCluster(self._base, full, self._series, self.clusterctl)
+        management = ManagementCluster(self._base, full, self._series, self.clusterctl, self._gates)
         log = management.folder / "helpers.log"
         client = management.client
         bootstrap = BootstrapProvider(client, self.dialect, log)
         control_plane = ControlPlaneProvider(
             client, self.dialect, self.workload.kubeconfig_text, log
         )
-        site = Site(
-            management,
-            Controllers(self.provider, management, self.cloud),
-            Loop(f"helpers-{full}", log, [bootstrap.tick, control_plane.tick]),
-        )
+        ticks = {"bootstrap": bootstrap.tick, "control-plane": control_plane.tick}
+        needed = [tick for type, tick in ticks.items() if not self.provider.has(type)]
+        managers = {
+            part.type: Controllers(self.provider, part, management, self.cloud, self._environment)
+            for part in self.provider.parts
+        }
+        site = Site(management, managers, Loop(f"helpers-{full}", log, needed))
         self._sites.append(site)
         with self.report.phase(self.name, f"start management cluster {name}"):
             site.start(self.provider)

@@ -28,19 +28,12 @@ class Clusterctl:
         self._home.mkdir(parents=True, exist_ok=True)
         self._log = folder / "clusterctl.log"
 
-    def init(self, kubeconfig: Path, infrastructure: str, variables: Mapping[str, str]) -> None:
-        """Install core, the helpers and one infrastructure provider."""
-        self._run(
-            [
-                "init",
-                "--core=cluster-api",
-                "--bootstrap=fake",
-                "--control-plane=fake",
-                f"--infrastructure={infrastructure}",
-            ],
-            kubeconfig,
-            variables,
-        )
+    def init(
+        self, kubeconfig: Path, providers: Mapping[str, str], variables: Mapping[str, str]
+    ) -> None:
+        """Install core and providers, which are given by type: `{"bootstrap": "fake"}`."""
+        flags = [f"--{type}={name}" for type, name in providers.items()]
+        self._run(["init", "--core=cluster-api", *flags], kubeconfig, variables)
 
     def init_infrastructure(
         self, kubeconfig: Path, infrastructure: str, variables: Mapping[str, str]

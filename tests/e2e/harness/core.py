@@ -29,7 +29,13 @@ class CapiCore:
     """capi-manager of one release series; clusterctl must have installed its components."""
 
     def __init__(
-        self, tools: Toolbox, series: str, pki: Pki, apiserver: ApiServer, folder: Path
+        self,
+        tools: Toolbox,
+        series: str,
+        pki: Pki,
+        apiserver: ApiServer,
+        folder: Path,
+        gates: str = "",
     ) -> None:
         self._pki = pki
         self._apiserver = apiserver
@@ -46,7 +52,9 @@ class CapiCore:
         ]
         self._name = f"core-{apiserver.name}"
         self._log = folder / f"{self._name}.log"
-        self.process = self._process(f"--feature-gates={_GATES[series]}")
+        self.process = self._process(
+            f"--feature-gates={_GATES[series]}{',' if gates else ''}{gates}"
+        )
 
     def start(self) -> None:
         client: KubeClient = self._apiserver.client

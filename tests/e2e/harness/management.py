@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -30,7 +30,9 @@ class Base:
 class ManagementCluster:
     """Built by the real `clusterctl init`; the order of the steps matters, see `start`."""
 
-    def __init__(self, base: Base, name: str, series: str, clusterctl: Clusterctl) -> None:
+    def __init__(
+        self, base: Base, name: str, series: str, clusterctl: Clusterctl, gates: str = ""
+    ) -> None:
         folder = base.folder / name
         self.name = name
         self.series = series
@@ -39,7 +41,7 @@ class ManagementCluster:
         self.clusterctl = clusterctl
         self.apiserver = ApiServer(base.tools, base.pki, base.etcd, folder, name)
         self.controllers = ControllerManager(base.tools, base.pki, self.apiserver, folder)
-        self.core = CapiCore(base.tools, series, base.pki, self.apiserver, folder)
+        self.core = CapiCore(base.tools, series, base.pki, self.apiserver, folder, gates)
 
     @property
     def client(self) -> KubeClient:
@@ -49,14 +51,17 @@ class ManagementCluster:
     def kubeconfig(self) -> Path:
         return self.apiserver.kubeconfig
 
-    def start(self, infrastructure: str, variables: dict[str, str]) -> None:
-        """CRDs come before the garbage collector, aggregated roles before core's watches."""
+    def start(self, providers: Mapping[str, str], variables: dict[str, str]) -> None:
+        """Install `providers`, by type.
+
+        CRDs come before the garbage collector, aggregated roles before core's watches.
+        """
         self.apiserver.start()
         for crd in _cert_manager_crds():
             self.client.apply(crd)
         _wait_established(self.client)
         port = {WEBHOOK_PORT_VARIABLE: str(self.core.webhook_port)}
-        self.clusterctl.init(self.kubeconfig, infrastructure, {**variables, **port})
+        self.clusterctl.init(self.kubeconfig, providers, {**variables, **port})
         _wait_established(self.client)
         self.controllers.start()
         self.wait_core_permitted()

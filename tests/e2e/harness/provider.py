@@ -5,12 +5,13 @@ from __future__ import annotations
 import os
 import re
 import sys
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from functools import cached_property
 from pathlib import Path
 
 from .cloud import VARIABLE, SimulatedCloud
+from .component import ComponentUnderTest, component_types
 from .contract import ContractVersion
 from .deployment import Launch, installed
 from .kube import JSON
@@ -19,10 +20,7 @@ from .management import ManagementCluster
 from .process import Process, free_port, http_ok
 from .repository import Repository, dump, load
 
-COMPONENTS = "infrastructure-components.yaml"
-
 _DIAGNOSTICS = "--diagnostics-address"
-_CONCURRENCY = re.compile(r"\$\{(\w+_CONCURRENCY):=")
 
 _COMPLAINTS = re.compile(r"\b(403|422) [A-Z]|[Ff]orbidden|Traceback")
 
@@ -31,7 +29,7 @@ Rewrite = Callable[[list[JSON]], list[JSON]]
 
 @dataclass(frozen=True)
 class ProviderUnderTest:
-    """An infrastructure provider as its release artefacts describe it."""
+    """A repository of providers as its release artefacts describe it."""
 
     contract: ContractVersion
     repository: Path
@@ -50,10 +48,25 @@ class ProviderUnderTest:
         return self.repository / "out"
 
     @cached_property
+    def parts(self) -> tuple[ComponentUnderTest, ...]:
+        """What clusterctl installs from the repository, infrastructure first."""
+        return tuple(ComponentUnderTest(self.out, type) for type in component_types(self.out))
+
+    def has(self, type: str) -> bool:
+        """Whether the repository has a provider of a type (``control-plane``)."""
+        return any(part.type == type for part in self.parts)
+
+    def part(self, type: str) -> ComponentUnderTest:
+        """The provider of a type; LookupError if there is none."""
+        for part in self.parts:
+            if part.type == type:
+                return part
+        raise LookupError(f"{self.out} has no {type} provider")
+
+    @property
     def name(self) -> str:
-        """The name for clusterctl, from the manifest label that all components carry."""
-        label = self.crds[0]["metadata"]["labels"]["cluster.x-k8s.io/provider"]
-        return str(label).removeprefix("infrastructure-")
+        """The name for clusterctl, the same for all types."""
+        return self.parts[0].name
 
     @property
     def groups(self) -> set[str]:
@@ -62,8 +75,9 @@ class ProviderUnderTest:
 
     @property
     def prerequisites(self) -> list[JSON]:
-        """What a user applies once for all clusters: samples with a cluster-scoped kind."""
-        shared = {crd["spec"]["names"]["kind"] for crd in self.crds if not _namespaced(crd)}
+        """What a user applies once for all clusters: samples of identities."""
+        crds = self.part("infrastructure").crds if self.has("infrastructure") else []
+        shared = {crd["spec"]["names"]["kind"] for crd in crds if not _namespaced(crd)}
         samples = sorted((self.repository / "config" / "samples").glob("*.yaml"))
         files = [load(path.read_text()) for path in samples]
         wanted = [file for file in files if any(each.get("kind") in shared for each in file)]
@@ -71,18 +85,18 @@ class ProviderUnderTest:
 
     @property
     def namespace(self) -> str:
-        return str(self._only("Namespace")["metadata"]["name"])
+        """Where the first manager is."""
+        return self.parts[0].namespace
 
     @property
     def label(self) -> str:
-        """What clusterctl calls it, and what it signs its writes with."""
-        return f"infrastructure-{self.name}"
+        """What the first provider signs its writes with."""
+        return self.parts[0].label
 
     @property
     def concurrency_variable(self) -> str:
         """The variable of clusterctl for the flag --concurrency."""
-        (found,) = _CONCURRENCY.findall((self.out / COMPONENTS).read_text())
-        return str(found)
+        return self.parts[0].concurrency_variable
 
     @property
     def namespaced_crds(self) -> list[JSON]:
@@ -91,7 +105,13 @@ class ProviderUnderTest:
 
     @property
     def crds(self) -> list[JSON]:
-        return [each for each in self.components if each["kind"] == "CustomResourceDefinition"]
+        """The kinds of all parts."""
+        return [crd for part in self.parts for crd in part.crds]
+
+    @property
+    def components(self) -> list[JSON]:
+        """Everything that clusterctl installs for the first part."""
+        return self.parts[0].components
 
     @property
     def topology_flavor(self) -> str:
@@ -112,16 +132,8 @@ class ProviderUnderTest:
         for name, text in files.items():
             if name.startswith("clusterclass-"):
                 files[name] = dump(rewrite(load(text)))
-        repository.add(self.label, self.version, COMPONENTS, files)
-
-    def _only(self, kind: str) -> JSON:
-        (found,) = (each for each in self.components if each["kind"] == kind)
-        return found
-
-    @cached_property
-    def components(self) -> list[JSON]:
-        """Everything that clusterctl installs, variables not yet replaced."""
-        return load((self.out / COMPONENTS).read_text())
+        for part in self.parts:
+            repository.add(part.label, self.version, part.file, files)
 
 
 class Controllers:
@@ -131,17 +143,24 @@ class Controllers:
     """
 
     def __init__(
-        self, provider: ProviderUnderTest, management: ManagementCluster, cloud: SimulatedCloud
+        self,
+        provider: ProviderUnderTest,
+        part: ComponentUnderTest,
+        management: ManagementCluster,
+        cloud: SimulatedCloud,
+        environment: Mapping[str, str] | None = None,
     ) -> None:
         self._provider = provider
+        self.part = part
         self._management = management
         self._cloud = cloud
-        self._name = f"controllers-{management.name}"
+        self._extra = dict(environment or {})
+        self._name = f"{part.type}-{management.name}"
         self.process = self._process([], {})
 
     def start(self) -> None:
         """Start what is installed at this moment, with a token of its own ServiceAccount."""
-        management, namespace = self._management, self._provider.namespace
+        management, namespace = self._management, self.part.namespace
         launch = installed(management.client, namespace, self._name)
         port = free_port()
         self.process = self._process(self._arguments(launch, port), self._environment(launch))
@@ -173,9 +192,9 @@ class Controllers:
         """Nothing of the tests' own environment but the search path gets through."""
         management = self._management
         token = service_account_token(
-            management.client, self._provider.namespace, launch.service_account
+            management.client, self.part.namespace, launch.service_account
         )
-        kubeconfig = management.folder / "controllers.kubeconfig"
+        kubeconfig = management.folder / f"{self._name}.kubeconfig"
         kubeconfig.write_text(token_kubeconfig(management.apiserver.url, management.pki.ca, token))
         return {
             "PATH": os.environ["PATH"],
@@ -183,6 +202,7 @@ class Controllers:
             "KUBECONFIG": str(kubeconfig),
             VARIABLE: str(self._cloud.folder),
             "CAPSMITH_SIMULATED_USER_DATA": "true",
+            **self._extra,
             **launch.env,
         }
 

@@ -22,6 +22,9 @@ _TYPES = {
     "bootstrap": "BootstrapProvider",
     "control-plane": "ControlPlaneProvider",
     "infrastructure": "InfrastructureProvider",
+    "ipam": "IPAMProvider",
+    "runtime-extension": "RuntimeExtensionProvider",
+    "addon": "AddonProvider",
 }
 
 
@@ -35,9 +38,9 @@ class Entry:
 
     @property
     def name(self) -> str:
-        for prefix in ("control-plane-", "bootstrap-", "infrastructure-"):
-            if self.label.startswith(prefix):
-                return self.label.removeprefix(prefix)
+        for type in _TYPES:
+            if self.label.startswith(f"{type}-"):
+                return self.label.removeprefix(f"{type}-")
         return self.label
 
     @property

@@ -1,0 +1,72 @@
+"""One component of the provider under test: what clusterctl installs as one provider."""
+
+from __future__ import annotations
+
+import re
+from dataclasses import dataclass
+from functools import cached_property
+from pathlib import Path
+
+from .kube import JSON
+from .repository import load
+
+_SUFFIX = "-components.yaml"
+_CONCURRENCY = re.compile(r"\$\{(\w+_CONCURRENCY):=")
+
+
+def component_types(out: Path) -> list[str]:
+    """The types of provider in a release, infrastructure first."""
+    found = [path.name.removesuffix(_SUFFIX) for path in out.glob(f"*{_SUFFIX}")]
+    return sorted(found, key=lambda type: (type != "infrastructure", type))
+
+
+@dataclass(frozen=True)
+class ComponentUnderTest:
+    """A components file of a release."""
+
+    out: Path
+    """The release artefacts."""
+    type: str
+    """``infrastructure``, ``control-plane`` …"""
+
+    @property
+    def file(self) -> str:
+        """Name of the components file."""
+        return f"{self.type}{_SUFFIX}"
+
+    @cached_property
+    def components(self) -> list[JSON]:
+        """Everything that clusterctl installs, variables not yet replaced."""
+        return load((self.out / self.file).read_text())
+
+    @cached_property
+    def label(self) -> str:
+        """The manifest label: what clusterctl calls it, and what it signs its writes with."""
+        (namespace,) = self.of("Namespace")
+        return str(namespace["metadata"]["labels"]["cluster.x-k8s.io/provider"])
+
+    @property
+    def name(self) -> str:
+        """The name for clusterctl."""
+        return self.label.removeprefix(f"{self.type}-")
+
+    @property
+    def namespace(self) -> str:
+        """Where its manager is."""
+        (found,) = self.of("Namespace")
+        return str(found["metadata"]["name"])
+
+    @property
+    def crds(self) -> list[JSON]:
+        """The kinds that it brings along."""
+        return self.of("CustomResourceDefinition")
+
+    @property
+    def concurrency_variable(self) -> str:
+        """The variable of clusterctl for the flag --concurrency."""
+        (found,) = set(_CONCURRENCY.findall((self.out / self.file).read_text()))
+        return str(found)
+
+    def of(self, kind: str) -> list[JSON]:
+        """The objects of a kind."""
+        return [each for each in self.components if each["kind"] == kind]
