@@ -20,7 +20,7 @@ def test_no_durations(text: str) -> None:
 
 
 def test_flags_as_deployments_write_them(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Proves: CC-33, MG-01."""
+    """Proves: CC-33, MG-01, MG-05."""
     monkeypatch.setenv("POD_NAMESPACE", "here")
     options = parse(
         ["--leader-elect=true", "--v=4", "--namespace", "", "--sync-period=1m"], ["bootstrap"]

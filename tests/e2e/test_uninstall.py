@@ -17,7 +17,7 @@ _CLUSTER_SCOPED = (
 
 
 def test_uninstall_and_install_again(scenario: Scenario, stack: Stack, site: Site) -> None:
-    """Proves: CC-31, CC-52."""
+    """Proves: CC-21, CC-31, CC-52."""
     provider, report = stack.provider, stack.report
     scenario.create(scenario.render(control_planes=1, workers=1))
     scenario.wait_running(2)

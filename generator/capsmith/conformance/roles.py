@@ -16,18 +16,21 @@ _ENDINGS = {
     "Cluster": "InfraCluster",
     "Machine": "InfraMachine",
     "Config": "BootstrapConfig",
+    "Remediation": "Remediation",
     "IPPool": "IPPool",
     "Pool": "IPPool",
 }
 """Ends of kinds and the roles that they mean; the first that fits counts."""
 _BY_PREFIX = {
-    "infrastructure": frozenset({"MachinePool", "ControlPlane", "Cluster", "Machine", "IPPool"}),
+    "infrastructure": frozenset(
+        {"MachinePool", "ControlPlane", "Cluster", "Machine", "IPPool", "Remediation"}
+    ),
     "controlplane": frozenset({"ControlPlane"}),
     "bootstrap": frozenset({"Config"}),
     "ipam": frozenset({"IPPool", "Pool"}),
 }
 """Ends that mean something in a group called like this, whether there is a template or not."""
-_PAIRED = frozenset({"MachinePool", "ControlPlane", "Cluster", "Machine", "Config"})
+_PAIRED = frozenset({"MachinePool", "ControlPlane", "Cluster", "Machine", "Config", "Remediation"})
 """Ends that mean something in any other group, once kind and template are both there."""
 _WITHOUT_TEMPLATE = "IPPool"
 

@@ -24,7 +24,8 @@ CAPI = "cluster.x-k8s.io"
         ("infrastructure", "ROSARoleConfig", ""),
         ("infrastructure", "AcmeNodePool", ""),
         ("infrastructure", "Metal3DataTemplate", ""),
-        ("infrastructure", "Metal3RemediationTemplate", ""),
+        ("infrastructure", "Metal3Remediation", "Remediation"),
+        ("infrastructure", "Metal3RemediationTemplate", "RemediationTemplate"),
         ("infrastructure", "AWSClusterRoleIdentity", "Identity"),
         ("bootstrap", "KubeadmConfig", "BootstrapConfig"),
         ("bootstrap", "KubeadmConfigTemplate", "BootstrapConfigTemplate"),
@@ -56,6 +57,7 @@ def test_core_has_no_roles(kind: str) -> None:
         ("AcmeConfig", "BootstrapConfig"),
         ("AcmeControlPlane", "ControlPlane"),
         ("AcmeMachinePool", "InfraMachinePool"),
+        ("AcmeRemediation", "Remediation"),
     ],
 )
 def test_elsewhere_a_kind_needs_its_template(kind: str, role: str) -> None:

@@ -29,7 +29,7 @@ class Aggregation:
 
 @check("aggregate-role", Aggregation)
 def aggregate_role(context: Context, params: Aggregation) -> Iterator[Problem]:
-    """RB-01, RB-02: a ClusterRole gives another manager access to the group."""
+    """RB-01, RB-02, ER-04: a ClusterRole gives another manager access to the group."""
     if not context.bundle.installs:
         return
     roles = aggregated(context.bundle, params.label)
@@ -64,7 +64,7 @@ class AggregatedVerbs:
 
 @check("aggregate-verbs", AggregatedVerbs)
 def aggregate_verbs(context: Context, params: AggregatedVerbs) -> Iterator[Problem]:
-    """RB-03, RB-05: the aggregated ClusterRole has the verbs that core uses."""
+    """RB-03, RB-05, ER-05: the aggregated ClusterRole has the verbs that core uses."""
     roles = aggregated(context.bundle, params.label)
     grants = [grant for role in roles for grant in grants_of(role)]
     by_role = {kind.role: kind.verbs for kind in params.kinds}

@@ -23,7 +23,7 @@ class Scope:
 
 @check("crd-scope", Scope)
 def scope(context: Context, params: Scope) -> Iterator[Problem]:
-    """CRD-01: core looks objects up in the namespace of their Cluster."""
+    """CRD-01, ER-03: core looks objects up in the namespace of their Cluster."""
     for crd in context.crds():
         if crd.scope != params.scope:
             yield Problem(
@@ -42,7 +42,7 @@ class OptOut:
 def name(context: Context, params: OptOut) -> Iterator[Problem]:
     """CRD-02: core computes the CRD's name from kind and group, by flect's plural."""
     for crd in context.bundle.crds:
-        if params.unless_annotated in crd.annotations and not crd.role:
+        if params.unless_annotated in crd.annotations and crd.role not in context.contract.types:
             continue
         plural = pluralise(crd.kind.lower())
         if crd.manifest.name != f"{plural}.{crd.group}":

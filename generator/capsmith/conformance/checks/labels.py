@@ -17,7 +17,7 @@ _NEAR_MISS = re.compile(r".*cluster\.x-k8s\.io/v[0-9].*")
 
 @check("contract-label-there")
 def label_there(context: Context) -> Iterator[Problem]:
-    """GEN-01: the label stands on each CRD that core touches."""
+    """GEN-01, ER-06: the label stands on each CRD that core touches."""
     label = context.contract.label
     for crd in context.crds():
         if crd.labelled(label):

@@ -34,7 +34,7 @@ def template_of_object(context: Context) -> Iterator[Problem]:
 
 @check("object-of-template")
 def object_of_template(context: Context) -> Iterator[Problem]:
-    """CRD-07: core makes the object from the template's apiVersion and kind."""
+    """CRD-07, ER-01: core makes the object from the template's apiVersion and kind."""
     objects = {(crd.group, crd.kind): crd for crd in context.bundle.crds}
     for crd in context.crds():
         kind = crd.kind.removesuffix("Template")
@@ -52,7 +52,7 @@ def object_of_template(context: Context) -> Iterator[Problem]:
 
 @check("template-shape")
 def template_shape(context: Context) -> Iterator[Problem]:
-    """CRD-08: spec.template.{metadata, spec}."""
+    """CRD-08, ER-02: spec.template.{metadata, spec}."""
     for crd, version in context.versions():
         where = f"{crd.kind} {version.name}"
         for path in (_SPEC, "spec.template.metadata"):
