@@ -9,7 +9,7 @@ from typing import Any
 from capsmith.blueprint.manifest import Entry, Scope
 from capsmith.errors import BlueprintError
 from capsmith.provider.model import Component, Provider, Resource, Role
-from capsmith.provider.rbac import aggregate_permissions
+from capsmith.provider.rbac import aggregate_permissions, namespace_permissions
 from capsmith.provider.topology import TOPOLOGY_FLAVOR
 from capsmith.safetext import RelativePath, SafeText
 
@@ -48,6 +48,12 @@ def _feature(role: Role, feature: str) -> _Condition:
     )
 
 
+def _hooks_of(module: str) -> _Condition:
+    return lambda provider, context: any(
+        hook.module == module for each in provider.components for hook in each.hooks
+    )
+
+
 _MANAGED = "externalManagedControlPlane"
 
 CONDITIONS: Mapping[str, _Condition] = {
@@ -70,6 +76,9 @@ CONDITIONS: Mapping[str, _Condition] = {
     "has_immutable_templates": lambda provider, context: bool(
         context["component"].immutable_templates
     ),
+    "has_namespace_role": lambda provider, context: bool(
+        namespace_permissions(provider, context["component"])
+    ),
     "has_aggregate": lambda provider, context: bool(aggregate_permissions(context["component"])),
     "has_cloud": _has("infrastructure", "control-plane"),
     "has_infrastructure": _has("infrastructure"),
@@ -79,6 +88,9 @@ CONDITIONS: Mapping[str, _Condition] = {
     "has_runtime_extension": _has("runtime-extension"),
     "has_addon": _has("addon"),
     "certificates": _has("control-plane", "runtime-extension"),
+    "topology_hooks": _hooks_of("topology"),
+    "lifecycle_hooks": _hooks_of("lifecycle"),
+    "in_place_hooks": _hooks_of("in_place"),
     "infra_cluster": _role(Role.INFRA_CLUSTER),
     "infra_machine": _role(Role.INFRA_MACHINE),
     "infra_machine_pool": _role(Role.INFRA_MACHINE_POOL),

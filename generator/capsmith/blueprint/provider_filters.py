@@ -6,6 +6,7 @@ from collections.abc import Callable, Iterable, Mapping
 from typing import Any
 
 from capsmith.provider.crd import contract_labels, custom_resource_definition
+from capsmith.provider.extension import author_classes, author_names
 from capsmith.provider.model import Component, Provider
 from capsmith.provider.python_types import python_module
 from capsmith.provider.rbac import (
@@ -54,6 +55,8 @@ PROVIDER_FILTERS: Mapping[str, Callable[..., Any]] = {
     "viewer_permissions": viewer_permissions,
     "editor_permissions": editor_permissions,
     "kind_of": kind_of,
+    "author_classes": author_classes,
+    "author_names": author_names,
     "listed": listed,
     "policy_rule": policy_rule,
     "field_rows": field_rows,

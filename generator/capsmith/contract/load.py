@@ -10,6 +10,7 @@ from collections.abc import Callable, Iterable, Iterator, Mapping
 from importlib.resources.abc import Traversable
 from typing import Any, TypeVar
 
+from capsmith.contract.hooks import load_hooks
 from capsmith.contract.model import Contract, ContractField, Rule, TypeShape
 from capsmith.contract.reading import Entry, broken, parse
 from capsmith.contract.rules import read_rules
@@ -47,6 +48,7 @@ def load_contract(version: str, reader: Traversable) -> Contract:
         support_end=entry.take("supportEnd", str),
         conditions=entry.take("conditions", dict),
         sources=entry.texts("sources"),
+        hooks=Lazy(lambda: load_hooks(reader)),
     )
     entry.close()
     return contract

@@ -10,6 +10,8 @@ from dataclasses import dataclass, field
 from enum import StrEnum
 from typing import Any
 
+from capsmith.contract.hooks import Hook
+
 Data = Mapping[str, Any]
 """Plain data out of a YAML file."""
 
@@ -129,3 +131,5 @@ class Contract:
     conditions: Mapping[str, str] = field(compare=False)
     """Purpose -> condition type: ``ready`` -> ``Ready``."""
     sources: tuple[str, ...] = field(compare=False)
+    hooks: Mapping[str, Hook] = field(compare=False, repr=False)
+    """Of the runtime SDK by name, the same for all versions; read when first asked for."""

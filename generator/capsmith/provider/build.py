@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING
 
 from capsmith.contract.model import Contract
 from capsmith.provider import derive
+from capsmith.provider.extension import hooks
 from capsmith.provider.model import (
     ApiVersion,
     Component,
@@ -89,7 +90,6 @@ def _description(spec: ProviderSpec, title: str) -> str:
 def _component(
     spec: ProviderSpec, section: SectionType, contracts: tuple[Contract, ...]
 ) -> Component:
-    extension = spec.runtime_extension if section.section == "runtimeExtension" else None
     return Component(
         type=DnsLabel(section.type),
         label=DnsLabel(f"{section.type}-{spec.name}"),
@@ -99,7 +99,7 @@ def _component(
         resources=tuple(_resources(spec, section, contracts)),
         words=section.words,
         kind=KindName(section.kind),
-        hooks=tuple(Identifier(hook) for hook in (extension.hooks if extension else ())),
+        hooks=hooks(spec, contracts[0]) if section.section == "runtimeExtension" else (),
     )
 
 

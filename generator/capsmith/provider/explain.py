@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from capsmith.provider.model import Component, Field, Provider, Resource
+from capsmith.provider.model import Component, Field, Hook, Provider, Resource
 
 
 def explain_resolution(provider: Provider) -> dict[str, Any]:
@@ -43,6 +43,16 @@ def _component(component: Component) -> dict[str, Any]:
         "componentsFile": str(component.components_file),
         "namespace": str(component.namespace),
         "resources": [_resource(resource) for resource in component.resources],
+        **({"hooks": [_hook(hook) for hook in component.hooks]} if component.hooks else {}),
+    }
+
+
+def _hook(hook: Hook) -> dict[str, Any]:
+    return {
+        "hook": str(hook.hook),
+        "name": str(hook.name),
+        "timeoutSeconds": hook.timeout_seconds,
+        "failurePolicy": "Ignore" if hook.ignore_failures else "Fail",
     }
 
 

@@ -21,6 +21,7 @@ from capsmith.safetext import (
     LicenceId,
     RelativePath,
     RepositoryUrl,
+    SafeText,
     SeriesName,
     VersionName,
 )
@@ -178,6 +179,31 @@ class Component:
     label: DnsLabel
     """Manifest label (CC-51): ``infrastructure-acme``."""
     components_file: RelativePath
+@dataclass(frozen=True, slots=True)
+class Hook:
+    """One hook of Cluster API's runtime SDK, and how the extension answers it (RX-04, RX-05)."""
+
+    hook: Identifier
+    """``GeneratePatches``."""
+    name: DnsLabel
+    """Of the handler: ClusterClasses name ``<name>.<ExtensionConfig>``."""
+    method: Identifier
+    """Of the author's class: ``generate_patches``."""
+    constant: Identifier
+    """``GENERATE_PATCHES``."""
+    module: Identifier
+    """Of the generated code that reads and writes it: ``topology``."""
+    request: Identifier
+    """Class that the method is given."""
+    answer: SafeText
+    """Type of what the method returns: ``Proceed | RetryAfter``."""
+    timeout_seconds: int
+    ignore_failures: bool
+    since: str
+    """Release of core that knows it first; empty: all that runtime extensions are for."""
+    statement: str
+
+
     """``infrastructure-components.yaml`` (CC-20)."""
     namespace: DnsLabel
     """``acme-system``; cluster-scoped names are prefixed with it (CC-31)."""
@@ -188,7 +214,7 @@ class Component:
     """What people call it: ``infrastructure provider``."""
     kind: KindName
     """What clusterctl's configuration calls it: ``InfrastructureProvider`` (CC-50)."""
-    hooks: tuple[Identifier, ...] = ()
+    hooks: tuple[Hook, ...] = ()
     """Hooks that a runtime extension answers (RX-05), in the author's order."""
 
     @property

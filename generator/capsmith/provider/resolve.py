@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING
 from capsmith.contract.model import Contract
 from capsmith.findings import Finding, has_errors, ordered
 from capsmith.provider.build import build_provider
+from capsmith.provider.checks.extension import check_extension
 from capsmith.provider.checks.kinds import check_kinds
 from capsmith.provider.checks.names import check_names
 from capsmith.provider.checks.variables import check_variables
@@ -44,6 +45,7 @@ def resolve(spec: ProviderSpec, document: Document, contracts: Mapping[str, Cont
     check_names(spec, top)
     check_versions(spec, contracts, top)
     check_kinds(spec, contracts, top)
+    check_extension(spec, top)
     for section in SECTION_TYPES:
         check_variables(top.at(section), document.data.get(section))
     if has_errors(findings):

@@ -40,11 +40,12 @@ Hook = Literal[
     "GeneratePatches",
     "ValidateTopology",
     "DiscoverVariables",
+    "GenerateUpgradePlan",
     "CanUpdateMachine",
     "CanUpdateMachineSet",
     "UpdateMachine",
 ]
-"""RX-05."""
+"""RX-05; what they are is said in schemas/contracts/common/hooks.yaml."""
 
 
 class PrinterColumnSpec(Part):
@@ -127,7 +128,7 @@ class AddonKindSpec(KindSpec):
 class RuntimeExtensionSpec(Part):
     """What a runtime extension answers."""
 
-    hooks: Annotated[Many[Hook], Field(min_length=1)] = Field(
+    hooks: Annotated[Many[HookLike], Field(min_length=1)] = Field(
         description="Hooks of Cluster API's runtime SDK that your code answers."
     )
 
@@ -148,6 +149,27 @@ class CredentialsSpec(Part):
     kind: forms.Kind = Field(description="Such as AcmeIdentity.")
     keys: Annotated[Many[forms.SecretKey], Field(min_length=1)] | None = Field(
         None, description="Keys that the Secret must hold; [token] unless given."
+class HookSpec(Part):
+    """One hook that a runtime extension answers, otherwise than by default."""
+
+    hook: Hook = Field(description="The hook of Cluster API's runtime SDK.")
+    name: forms.Label | None = Field(
+        None, description="What ClusterClasses call it; generate-patches for GeneratePatches."
+    )
+    timeout_seconds: Annotated[int, Field(ge=1, le=30)] | None = Field(
+        None, description="How long core waits for the answer; 10 unless given."
+    )
+    failure_policy: Literal["Fail", "Ignore"] | None = Field(
+        None, description="What core does when it gets no answer; Fail unless given."
+    )
+
+
+HookLike = Annotated[
+    Annotated[Hook, Tag(TEXT)] | Annotated[HookSpec, Tag(MAPPING)],
+    one_of_two(text_or_mapping, "a hook such as GeneratePatches or a mapping {hook: …, name: …}"),
+]
+
+
     )
 
 

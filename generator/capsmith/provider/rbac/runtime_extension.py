@@ -1,22 +1,30 @@
-"""What the manager of a runtime extension needs, and core on its kinds."""
+"""What the manager of a runtime extension needs; core needs nothing on its kinds: it has none."""
 
 from __future__ import annotations
 
 from capsmith.provider.model import Component, Provider
-from capsmith.provider.rbac import common
 from capsmith.provider.rbac.model import Permission
 
 
 def manager_permissions(provider: Provider, component: Component) -> tuple[Permission, ...]:
-    """What the manager needs in the whole cluster (RB-06, RB-07)."""
-    return (common.EVENTS,)
+    """What the manager needs in the whole cluster (RX-09)."""
+    return (
+        Permission(
+            ("runtime.cluster.x-k8s.io",),
+            ("extensionconfigs",),
+            # Server-side apply is a patch, which creates what is not there.
+            ("create", "patch"),
+            "The extension registers itself when it serves (RX-09).",
+            (str(provider.name),),
+        ),
+    )
 
 
 def namespace_permissions(provider: Provider, component: Component) -> tuple[Permission, ...]:
-    """What the manager needs in its own namespace only (RB-10)."""
-    return (common.LEASE,)
+    """What the manager needs in its own namespace only: nothing, for all replicas serve."""
+    return ()
 
 
 def aggregate_permissions(component: Component) -> tuple[Permission, ...]:
-    """Core has no business with the provider's kinds."""
+    """Core needs nothing: an extension has no kinds."""
     return ()
