@@ -8,9 +8,11 @@ from typing import Any
 
 import pytest
 
+from tests.e2e.fakes.booting import BootingCluster
 from tests.e2e.fakes.control_plane import kubeconfig_secret
 from tests.e2e.fakes.convert import without_kubeadm
 from tests.e2e.harness.cloud import Event, Server
+from tests.e2e.harness.components import ApiServer
 from tests.e2e.harness.kube import JSON, ApiError, KubeClient
 from tests.e2e.harness.management import ManagementCluster
 from tests.e2e.harness.wait import NotYet, eventually
@@ -33,6 +35,8 @@ class Scenario:
         self.management = management
         self.name = name
         self.namespace = namespace
+        self.booting: BootingCluster | None = None
+        """Set where the cluster's own machines run its API server."""
         management.ensure_namespace(namespace)
 
     @property
@@ -42,6 +46,14 @@ class Scenario:
     @property
     def core(self) -> str:
         return self.stack.dialect.core
+
+    @property
+    def workload(self) -> ApiServer:
+        """Where the cluster's Nodes are."""
+        if self.booting is None:
+            return self.stack.workload
+        assert self.booting.server is not None, "no machine has booted yet"
+        return self.booting.server
 
     def render(self, control_planes: int, workers: int, flavor: str | None = None) -> list[JSON]:
         """The cluster's objects by the real `clusterctl generate cluster`, kubeadm replaced."""
@@ -139,7 +151,7 @@ class Scenario:
         servers = {server.provider_id: server for server in self.servers()}
         for machine in machines:
             node_name = machine["status"]["nodeRef"]["name"]
-            node = self.stack.workload.client.get("v1", "Node", node_name)
+            node = self.workload.client.get("v1", "Node", node_name)
             provider_id = machine["spec"]["providerID"]
             assert node["spec"]["providerID"] == provider_id
             assert provider_id in servers, f"{provider_id} is no server of the cloud"

@@ -103,18 +103,21 @@ class Stack:
     def __init__(
         self,
         base: Base,
-        workload: ApiServer,
+        workload: ApiServer | None,
         combination: Combination,
         provider: ProviderUnderTest,
         report: Report,
         environment: Mapping[str, str] | None = None,
     ) -> None:
-        """`environment` is that of the provider's managers, beyond what they always get."""
+        """`environment` is that of the provider's managers, beyond what they always get.
+
+        Without `workload` each cluster boots one of its own: see `fakes/booting.py`.
+        """
         self.name = str(combination)
         self._gates = combination.gates
         self._environment = dict(environment or {})
         self.provider = provider
-        self.workload = workload
+        self.shared_workload = workload
         self.report = report
         self.dialect = Dialect(combination.core_contract)
         self._base = base
@@ -123,9 +126,15 @@ class Stack:
         self.cloud = SimulatedCloud(self.folder / "cloud")
         self.clusterctl = Clusterctl(base.tools, series, self._repository(), self.folder)
         log = self.folder / "kubelet.log"
-        kubelet = Kubelet(workload.client, self.cloud, self.name, log)
-        self._kubelet = Loop(f"kubelet-{self.name}", log, [kubelet.tick])
+        kubelets = [Kubelet(workload.client, self.cloud, self.name, log)] if workload else []
+        self._kubelet = Loop(f"kubelet-{self.name}", log, [each.tick for each in kubelets])
         self._sites: list[Site] = []
+
+    @property
+    def workload(self) -> ApiServer:
+        """The one API server on which all workload clusters have their Nodes."""
+        assert self.shared_workload is not None, "each cluster has one of its own"
+        return self.shared_workload
 
     def start(self) -> Site:
         """Start the kubelet and the first management cluster, ready for clusters."""
@@ -142,11 +151,10 @@ class Stack:
         log = management.folder / "helpers.log"
         client = management.client
         bootstrap = BootstrapProvider(client, self.dialect, log)
-        control_plane = ControlPlaneProvider(
-            client, self.dialect, self.workload.kubeconfig_text, log
-        )
-        ticks = {"bootstrap": bootstrap.tick, "control-plane": control_plane.tick}
-        needed = [tick for type, tick in ticks.items() if not self.provider.has(type)]
+        needed = [] if self.provider.has("bootstrap") else [bootstrap.tick]
+        if not self.provider.has("control-plane"):
+            kubeconfig = self.workload.kubeconfig_text
+            needed.append(ControlPlaneProvider(client, self.dialect, kubeconfig, log).tick)
         managers = {
             part.type: Controllers(self.provider, part, management, self.cloud, self._environment)
             for part in self.provider.parts

@@ -50,9 +50,17 @@ class Etcd:
 class ApiServer:
     """One kube-apiserver with RBAC and the admission plugin that guards owner references."""
 
-    def __init__(self, tools: Toolbox, pki: Pki, etcd: Etcd, folder: Path, name: str) -> None:
+    def __init__(
+        self,
+        tools: Toolbox,
+        pki: Pki,
+        etcd: Etcd,
+        folder: Path,
+        name: str,
+        port: int | None = None,
+    ) -> None:
         self.name = name
-        port = free_port()
+        port = port or free_port()
         self.url = f"https://127.0.0.1:{port}"
         self.kubeconfig = folder / f"{name}.kubeconfig"
         folder.mkdir(parents=True, exist_ok=True)

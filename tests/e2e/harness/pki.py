@@ -24,10 +24,11 @@ class KeyPair:
 class Pki:
     """Issues certificates below `folder`."""
 
-    def __init__(self, folder: Path) -> None:
+    def __init__(self, folder: Path, authority: trustme.CA | None = None) -> None:
+        """With a CA of its own, or with one that somebody else has made."""
         folder.mkdir(parents=True, exist_ok=True)
         self._folder = folder
-        self._authority = trustme.CA()
+        self._authority = authority or trustme.CA()
         self.ca = folder / "ca.crt"
         self._authority.cert_pem.write_to_path(self.ca)
         self.service_account = self._service_account_keys()

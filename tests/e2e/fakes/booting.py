@@ -1,0 +1,79 @@
+"""What the first control plane machine boots: an API server with the cluster's own CA.
+
+A real machine takes the CA from its bootstrap data. Here it is read from the Secret in which the
+control plane provider under test keeps it; the API server itself is real.
+"""
+
+from __future__ import annotations
+
+import base64
+import itertools
+from collections.abc import Callable
+
+import trustme
+
+from tests.e2e.harness.cloud import SimulatedCloud
+from tests.e2e.harness.components import ApiServer
+from tests.e2e.harness.kube import JSON, KubeClient
+from tests.e2e.harness.management import Base
+from tests.e2e.harness.pki import Pki
+
+from .kubelet import Kubelet
+from .loop import Loop
+
+_NUMBERS = itertools.count(1)
+
+
+class BootingCluster:
+    """The machines of one workload cluster, seen from inside; see :meth:`start`."""
+
+    def __init__(
+        self, base: Base, cloud: SimulatedCloud, port: int, namespace: str, cluster: str
+    ) -> None:
+        self._base = base
+        self._cloud = cloud
+        self._port = port
+        self._namespace = namespace
+        self._cluster = cluster
+        self._name = f"workload-{cluster}-{next(_NUMBERS)}"
+        self._folder = base.folder / self._name
+        self._log = self._folder / "booting.log"
+        self._kubelet: Kubelet | None = None
+        self.server: ApiServer | None = None
+        self._loop: Loop | None = None
+
+    def start(self, management: Callable[[], KubeClient]) -> None:
+        """Wait, in a thread, for the first server of the cluster; then boot, then be its kubelet.
+
+        `management` is asked each time, for a cluster can be moved.
+        """
+        self._folder.mkdir(parents=True, exist_ok=True)
+        self._loop = Loop(self._name, self._log, [lambda: self._tick(management())])
+        self._loop.start()
+
+    def stop(self) -> None:
+        """Switch everything off."""
+        if self._loop is not None:
+            self._loop.stop()
+        if self.server is not None:
+            self.server.stop()
+
+    def _tick(self, management: KubeClient) -> None:
+        if self._kubelet is not None:
+            self._kubelet.tick()
+            return
+        secret = management.find("v1", "Secret", f"{self._cluster}-ca", self._namespace)
+        if secret is None or not self._cloud.servers():
+            return
+        if self.server is None:
+            pki = Pki(self._folder / "pki", _authority(secret))
+            self.server = ApiServer(
+                self._base.tools, pki, self._base.etcd, self._folder, self._name, self._port
+            )
+            self.server.start()
+        self._kubelet = Kubelet(self.server.client, self._cloud, self._name, self._log)
+
+
+def _authority(secret: JSON) -> trustme.CA:
+    certificate, key = (base64.b64decode(secret["data"][name]) for name in ("tls.crt", "tls.key"))
+    return trustme.CA.from_pem(certificate, key)
