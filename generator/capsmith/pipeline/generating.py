@@ -1,117 +1,22 @@
-"""validate, generate, explain, rules: pure steps composed, I/O at both ends."""
+"""generate, new: a repository brought in line with its provider.yaml."""
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
 
-from capsmith import __version__, resources
-from capsmith.blueprint.manifest import load_manifest
-from capsmith.blueprint.plan import plan
-from capsmith.blueprint.render import render
-from capsmith.contract import explain as explaining
-from capsmith.contract.load import known_versions, load_contract, load_rules
+from capsmith import __version__
 from capsmith.errors import Refused
-from capsmith.findings import Finding, has_errors, ordered
+from capsmith.findings import has_errors, ordered
 from capsmith.merging.lock import BASE_FOLDER, LOCK_PATH, Lock
 from capsmith.merging.reconcile import Decision, reconcile
 from capsmith.merging.remarks import remarks
-from capsmith.provider.model import Provider
-from capsmith.provider.resolve import explain_resolution, link_rules, resolve
+from capsmith.pipeline.building import build, conformance
+from capsmith.pipeline.understanding import SPEC_NAME, Loaded, load, understand
 from capsmith.report import FileOutcome, Outcome, Report
-from capsmith.safetext import RelativePath
-from capsmith.spec.parse import parse
-from capsmith.tree import FileTree, GeneratedFile, Owner, digest
-from capsmith.workspace.cache import FolderCache
-from capsmith.workspace.reading import read_document
+from capsmith.tree import FileTree, Owner, digest
 from capsmith.workspace.repository import Change, Repository
-from capsmith.workspace.texts import read_texts
 
-SPEC_NAME = RelativePath("provider.yaml")
-SCHEMA_PATH = RelativePath(".capsmith/provider.schema.json")
 _NOT_FOREIGN = frozenset({".git", ".capsmith"})
-
-
-@dataclass(frozen=True, slots=True)
-class Loaded:
-    """A provider.yaml as far as it could be understood; a provider only without errors."""
-
-    text: str
-    provider: Provider | None
-    findings: tuple[Finding, ...]
-
-
-def load(path: Path) -> Loaded:
-    """Read, parse and resolve a provider.yaml.
-
-    Raises UnreadableInput when there is nothing to parse.
-    """
-    return understand(read_document(path), str(path))
-
-
-def understand(text: str, file: str) -> Loaded:
-    """Parse and resolve the text of a provider.yaml; ``file`` is only named in the findings."""
-    schemas = resources.schemas()
-    contracts = {version: load_contract(version, schemas) for version in known_versions()}
-    parsed = parse(text, file)
-    if parsed.spec is None or parsed.document is None:
-        return Loaded(text, None, link_rules(parsed.findings, contracts))
-    resolved = resolve(parsed.spec, parsed.document, contracts)
-    return Loaded(
-        text, resolved.provider, ordered(link_rules(parsed.findings, contracts) + resolved.findings)
-    )
-
-
-def validate(path: Path) -> tuple[Report, Mapping[str, Any] | None]:
-    """The findings on a provider.yaml, and all that follows from it when it is valid."""
-    loaded = load(path)
-    derived = explain_resolution(loaded.provider) if loaded.provider is not None else None
-    return Report(findings=loaded.findings), derived
-
-
-def build(provider: Provider) -> FileTree:
-    """The whole repository of a provider, in memory.
-
-    Raises BlueprintError for a broken blueprint.
-    """
-    sources = read_texts(resources.blueprints())
-    entries = load_manifest(sources["manifest.yaml"], "blueprints/manifest.yaml")
-    tree = render(plan(entries, provider), sources, FolderCache.of_user(), __version__)
-    schema = GeneratedFile(SCHEMA_PATH, schema_text(), Owner.GENERATED)
-    return FileTree.of([*tree, schema])
-
-
-def conformance(tree: FileTree, provider: Provider) -> tuple[Finding, ...]:
-    """What the rendered manifests break in the contract: the proof that generation was right."""
-    files = [file for file in tree if file.path.endswith(".yaml") and file.path[0] != "."]
-    cache = FolderCache.of_user()
-    said = "".join(file.path + file.digest for file in files)
-    key = f"conforms-{__version__}-{provider.contracts[0].version}-{_rules_digest()}-{digest(said)}"
-    if cache is not None and cache.get(key) is not None:
-        return ()
-    findings = _evaluated(files, provider)
-    if cache is not None and not findings:
-        cache.put(key, b"")
-    return findings
-
-
-def _evaluated(files: list[GeneratedFile], provider: Provider) -> tuple[Finding, ...]:
-    # Imported when needed: a tree that was seen before does without.
-    from capsmith.conformance.evaluate import evaluate_manifests
-    from capsmith.conformance.manifests import parse_manifests
-
-    parsed = [parse_manifests(file.text, file.path) for file in files]
-    manifests = [manifest for found, _ in parsed for manifest in found]
-    roles = {str(resource.crd_name): resource.role.value for resource in provider.resources}
-    syntax = [finding for _, found in parsed for finding in found]
-    return ordered([*syntax, *evaluate_manifests(manifests, provider.contracts[0], roles)])
-
-
-def _rules_digest() -> str:
-    rules = read_texts(resources.schemas() / "contracts")
-    return digest("".join(path + text for path, text in rules.items()))
 
 
 def generate(path: Path, folder: Path, *, beside_others: bool = False) -> Report:
@@ -249,24 +154,3 @@ def _add_spec(repository: Repository, change: Change, text: str, lock: Lock | No
         )
     if there != text:
         change.write(SPEC_NAME, text)
-
-
-def schema_text() -> str:
-    """The JSON Schema of provider.yaml."""
-    return (resources.schemas() / "provider.schema.json").read_text(encoding="utf-8")
-
-
-def explain(rule_id: str) -> dict[str, Any]:
-    """Everything there is to know about one contract rule.
-
-    Raises UnreadableInput for an id that is not there, with those that resemble it.
-    """
-    return explaining.explain(load_rules(resources.schemas()), rule_id)
-
-
-def rules(page: str | None, contract: str | None, level: str | None) -> list[dict[str, Any]]:
-    """The contract rules that pass all filters that are given.
-
-    Raises UnreadableInput for a page or contract that no rule is of.
-    """
-    return explaining.listing(load_rules(resources.schemas()), page, contract, level)

@@ -1,0 +1,64 @@
+"""A resolved provider -> the files of its repository, and whether they keep the contract."""
+
+from __future__ import annotations
+
+from capsmith import __version__, resources
+from capsmith.blueprint.manifest import load_manifest
+from capsmith.blueprint.plan import plan
+from capsmith.blueprint.render import render
+from capsmith.findings import Finding, ordered
+from capsmith.provider.model import Provider
+from capsmith.safetext import RelativePath
+from capsmith.tree import FileTree, GeneratedFile, Owner, digest
+from capsmith.workspace.cache import FolderCache
+from capsmith.workspace.texts import read_texts
+
+SCHEMA_PATH = RelativePath(".capsmith/provider.schema.json")
+
+
+def build(provider: Provider) -> FileTree:
+    """The whole repository of a provider, in memory.
+
+    Raises BlueprintError for a broken blueprint.
+    """
+    sources = read_texts(resources.blueprints())
+    entries = load_manifest(sources["manifest.yaml"], "blueprints/manifest.yaml")
+    tree = render(plan(entries, provider), sources, FolderCache.of_user(), __version__)
+    schema = GeneratedFile(SCHEMA_PATH, schema_text(), Owner.GENERATED)
+    return FileTree.of([*tree, schema])
+
+
+def conformance(tree: FileTree, provider: Provider) -> tuple[Finding, ...]:
+    """What the rendered manifests break in the contract: the proof that generation was right."""
+    files = [file for file in tree if file.path.endswith(".yaml") and file.path[0] != "."]
+    cache = FolderCache.of_user()
+    said = "".join(file.path + file.digest for file in files)
+    key = f"conforms-{__version__}-{provider.contracts[0].version}-{_rules_digest()}-{digest(said)}"
+    if cache is not None and cache.get(key) is not None:
+        return ()
+    findings = _evaluated(files, provider)
+    if cache is not None and not findings:
+        cache.put(key, b"")
+    return findings
+
+
+def _evaluated(files: list[GeneratedFile], provider: Provider) -> tuple[Finding, ...]:
+    # Imported when needed: a tree that was seen before does without.
+    from capsmith.conformance.evaluate import evaluate_manifests
+    from capsmith.conformance.manifests import parse_manifests
+
+    parsed = [parse_manifests(file.text, file.path) for file in files]
+    manifests = [manifest for found, _ in parsed for manifest in found]
+    roles = {str(resource.crd_name): resource.role.value for resource in provider.resources}
+    syntax = [finding for _, found in parsed for finding in found]
+    return ordered([*syntax, *evaluate_manifests(manifests, provider.contracts[0], roles)])
+
+
+def _rules_digest() -> str:
+    rules = read_texts(resources.schemas() / "contracts")
+    return digest("".join(path + text for path, text in rules.items()))
+
+
+def schema_text() -> str:
+    """The JSON Schema of provider.yaml."""
+    return (resources.schemas() / "provider.schema.json").read_text(encoding="utf-8")
