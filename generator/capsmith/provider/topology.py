@@ -51,6 +51,18 @@ class ClassVariable:
 
 
 @dataclass(frozen=True, slots=True)
+class Own:
+    """A kind of the provider's own where kubeadm's would stand otherwise, and its template."""
+
+    object: Resource
+    template: Resource
+    spec: Mapping[str, Any]
+    """With variables of clusterctl."""
+    class_spec: Mapping[str, Any]
+    """Values only (CC-74)."""
+
+
+@dataclass(frozen=True, slots=True)
 class Topology:
     """The kinds of an infrastructure component by their place in a cluster, and their specs.
 
@@ -68,7 +80,21 @@ class Topology:
     cluster_variables: tuple[ClassVariable, ...]
     machine_variables: tuple[ClassVariable, ...]
     endpoint: bool
-    """Whether the provider supplies the control plane endpoint (IC-02, IC-04)."""
+    """Whether the provider supplies the control plane endpoint (IC-02, IC-04, CP-01)."""
+    control_plane: Own | None
+    """The provider's own control plane; kubeadm's where there is none."""
+    bootstrap: Own | None
+    """The provider's own bootstrap configurations; kubeadm's where there are none."""
+
+    @property
+    def control_plane_machines(self) -> bool:
+        """Whether the control plane consists of Machines (CP-11, CP-25)."""
+        return self.control_plane is None or "machines" in self.control_plane.object.features
+
+    @property
+    def control_plane_replicas(self) -> bool:
+        """Whether the control plane is scaled (CP-04)."""
+        return self.control_plane is None or "replicas" in self.control_plane.object.features
 
     @property
     def variables(self) -> tuple[ClassVariable, ...]:
@@ -93,6 +119,8 @@ def topology(
         component.role(Role.INFRA_MACHINE_TEMPLATE)[place],
     )
     shared = _names(cluster) & _names(machine) | _RESERVED
+    control_plane = _own(provider, Role.CONTROL_PLANE)
+    suppliers = [cluster, *([control_plane.object] if control_plane else ())]
     return Topology(
         cluster=cluster,
         cluster_template=cluster_template,
@@ -104,8 +132,19 @@ def topology(
         machine_class_spec=escaped(sample_spec(machine, provider)),
         cluster_variables=_variables(cluster, cluster_template, shared),
         machine_variables=_variables(machine, machine_template, shared),
-        endpoint="controlPlaneEndpoint" in cluster.features,
+        endpoint=any("controlPlaneEndpoint" in supplier.features for supplier in suppliers),
+        control_plane=control_plane,
+        bootstrap=_own(provider, Role.BOOTSTRAP_CONFIG),
     )
+
+
+def _own(provider: Provider, role: Role) -> Own | None:
+    kinds = [resource for resource in provider.resources if resource.role is role]
+    templates = [resource for resource in provider.resources if resource.role is role.template]
+    if not kinds:
+        return None
+    spec = example_fields(kinds[0].spec_fields)
+    return Own(kinds[0], templates[0], _spec(kinds[0], provider), escaped(spec))
 
 
 def _place(provider: Provider, flavor: str, cluster_class: str) -> int:
