@@ -29,7 +29,11 @@ def test_both_versions_of_a_cluster_are_one_view() -> None:
     old = CoreV1Beta1().cluster(
         cluster(
             {"apiVersion": f"{GROUP}/v1alpha1", "kind": "AcmeCluster", "name": "c"},
-            {"infrastructureReady": True, "controlPlaneReady": True, "phase": "x"},
+            {
+                "infrastructureReady": True,
+                "conditions": [{"type": "ControlPlaneInitialized", "status": "True"}],
+                "phase": "x",
+            },
         )
     )
     initialized = ("infrastructureProvisioned", "controlPlaneInitialized")
@@ -46,6 +50,18 @@ def test_both_versions_of_a_cluster_are_one_view() -> None:
     assert new.infrastructure == ObjectRef(GROUP, "AcmeCluster", "c")
     assert new.control_plane_endpoint == Endpoint("h", 6443)
     assert (new.pod_cidrs, new.service_cidrs, new.api_server_port) == (("10.1.0.0/16",), (), 443)
+
+
+def test_a_control_plane_that_is_down_was_initialized_all_the_same() -> None:
+    """What v1beta1 calls ready comes and goes, and comes before there is anything to join.
+
+    Proves: BC-12.
+    """
+    begun = {"controlPlaneReady": True}
+    down = {"conditions": [{"type": "ControlPlaneInitialized", "status": "True"}]}
+
+    assert not CoreV1Beta1().cluster(cluster({}, begun)).control_plane_initialized
+    assert CoreV1Beta1().cluster(cluster({}, down)).control_plane_initialized
 
 
 @pytest.mark.parametrize("reader", [CoreV1Beta1(), CoreV1Beta2()])

@@ -104,6 +104,10 @@ CONDITIONS: Mapping[str, _Condition] = {
     "machine_pools": lambda provider, context: any(
         resource.role is Role.INFRA_MACHINE_POOL for resource in provider.resources
     ),
+    "pool_views": lambda provider, context: any(
+        resource.role in (Role.INFRA_MACHINE_POOL, Role.BOOTSTRAP_CONFIG)
+        for resource in provider.resources
+    ),
     "managed_control_plane": _feature(Role.CONTROL_PLANE, _MANAGED),
     "machine_control_plane": lambda provider, context: any(
         resource.role is Role.CONTROL_PLANE and _MANAGED not in resource.features

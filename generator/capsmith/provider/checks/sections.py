@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from capsmith.provider import derive
+from capsmith.provider.checks.bootstrap import check_bootstrap
 from capsmith.provider.sections import SECTION_TYPES
 from capsmith.spec.place import Place
 from capsmith.spec.quote import listed, shown
@@ -18,7 +19,9 @@ _NEEDED = {"infrastructure": ("InfraCluster", "InfraMachine")}
 
 
 def check_sections(spec: ProviderSpec, top: Place) -> None:
-    """Ids ``section-missing``, ``kind-missing``, ``kind-repeated`` and ``credentials-unused``."""
+    """Ids ``section-missing``, ``kind-missing``, ``kind-repeated``, ``kind-taken`` and
+    ``credentials-unused``.
+    """
     if not derive.sections(spec):
         message = "the provider has no kinds and no runtime extension"
         hint = f"add a section: {listed(SECTION_TYPES)}"
@@ -26,6 +29,7 @@ def check_sections(spec: ProviderSpec, top: Place) -> None:
     for section, roles in _NEEDED.items():
         if section in {each.section for each in derive.sections(spec)}:
             _roles(spec, section, roles, top.at(section))
+    check_bootstrap(spec, top)
     if spec.credentials is not None and spec.infrastructure is None:
         message = "credentials are those of the infrastructure, and that has no kinds here"
         top.error_at_key("credentials-unused", message, "leave them out", "credentials")

@@ -11,7 +11,20 @@ def manager_permissions(provider: Provider, component: Component) -> tuple[Permi
     """What the manager needs in the whole cluster (RB-06, RB-07)."""
     return (
         *common.own_kinds(component),
-        common.core_objects("clusters", "machines"),
+        common.core_objects("clusters", "machines", "machinepools"),
+        Permission(
+            ("",),
+            ("secrets",),
+            ("create", "delete", "get", "patch"),
+            "Bootstrap data stand in Secrets, and certificates are read, all by name; with"
+            " OwnerReferencesPermissionEnforcement, changing owners needs delete (RB-07, RB-04).",
+        ),
+        Permission(
+            ("",),
+            ("configmaps",),
+            ("create", "delete", "get", "patch"),
+            "A lock lets one machine at a time initialise a control plane (BC-12).",
+        ),
         common.EVENTS,
     )
 
