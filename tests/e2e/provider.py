@@ -24,6 +24,7 @@ _CHANGES: dict[str, JSON] = {
     "homelab": {"image": "debian-14"},
     "homelab-v1beta1": {"image": "debian-14"},
     "everything": {"rootDiskGiB": 24},
+    "complete": {"bootDiskGiB": 24},
 }
 
 # The newest release of each example, for its metadata.yaml must know the series.

@@ -1,0 +1,285 @@
+"""A cluster of generated providers only: infrastructure, bootstrap, control plane."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+import pytest
+
+from tests.e2e.harness.cloud import Event
+from tests.e2e.harness.kube import JSON
+from tests.e2e.harness.management import Base
+from tests.e2e.harness.report import Report
+from tests.e2e.harness.wait import NotYet, eventually, settled, steadily
+from tests.e2e.scenario import KUBERNETES_NEXT, Scenario, provider_objects
+from tests.e2e.topology import change_templates, wait_reconciled, wait_rolled
+from tests.e2e.whole import (
+    WHOLE,
+    WHOLE_SECONDS,
+    Watch,
+    WholeStack,
+    control_plane,
+    crash,
+    delete_and_check,
+    members,
+    wait_available,
+    workers,
+)
+
+_QUIET_SECONDS = 3.0
+_REMEDIATE = "cluster.x-k8s.io/remediate-machine"
+
+
+@pytest.fixture(scope="module", params=WHOLE, ids=str)
+def whole(request: pytest.FixtureRequest, base: Base, report: Report) -> Iterator[WholeStack]:
+    made = WholeStack(base, request.param, report)
+    yield made
+    made.stop()
+
+
+@pytest.fixture
+def scenario(request: pytest.FixtureRequest, whole: WholeStack) -> Iterator[Scenario]:
+    with whole.scenario(request.node.originalname) as made:
+        yield made
+
+
+def test_whole_life(scenario: Scenario, whole: WholeStack) -> None:
+    """Each phase has its crash: all managers die at a moment of chance and come again.
+
+    Proves: BC-06, BC-12, CP-02, CP-03, CP-04, CP-19, CP-21, CP-22, CP-34, SEC-01, SEC-03, SM-09.
+    """
+    report, name, site = scenario.stack.report, scenario.stack.name, whole.site
+    with report.phase(name, "whole: create 3 control planes, 2 workers, with a crash"):
+        scenario.create(scenario.render(control_planes=3, workers=2))
+        crash(site, within=8.0)
+        scenario.wait_running(5, timeout=WHOLE_SECONDS)
+        wait_available(scenario)
+    _check_counters(scenario, 3)
+    for replicas in (5, 1):
+        with report.phase(name, f"whole: workers to {replicas}, with a crash"):
+            scenario.scale_workers(replicas)
+            crash(site, within=1.0)
+            scenario.wait_running(3 + replicas)
+    with report.phase(name, "whole: control plane 3 to 1, with a crash"):
+        _scale_control_plane(scenario, 1)
+        crash(site, within=2.0)
+        scenario.wait_running(2, timeout=WHOLE_SECONDS)
+    with report.phase(name, "whole: control plane 1 to 3, with a crash"):
+        _scale_control_plane(scenario, 3)
+        crash(site, within=2.0)
+        scenario.wait_running(4, timeout=WHOLE_SECONDS)
+    _check_counters(scenario, 3)
+    with report.phase(name, "whole: upgrade of the control plane, with a crash"):
+        _upgrade_control_plane(scenario, whole)
+    with report.phase(name, "whole: pause, delete a member, unpause"):
+        _pause_protects(scenario)
+    with report.phase(name, "whole: delete, with a crash"):
+        scenario.client.delete(scenario.cluster())
+        crash(site, within=3.0)
+        delete_and_check(scenario)
+
+
+def test_unhealthy(scenario: Scenario) -> None:
+    """A Machine that is marked unhealthy is replaced, member or worker.
+
+    Proves: CP-31.
+    """
+    report, name = scenario.stack.report, scenario.stack.name
+    scenario.create(scenario.render(control_planes=3, workers=1))
+    scenario.wait_running(4, timeout=WHOLE_SECONDS)
+    scenario.client.apply(_health_check(scenario))
+    for what, machine in (("member", members(scenario)[0]), ("worker", workers(scenario)[0])):
+        with report.phase(name, f"whole: an unhealthy {what} is replaced"):
+            annotations = {"annotations": {_REMEDIATE: ""}}
+            scenario.client.patch(machine, {"metadata": annotations})
+            _wait_replaced(scenario, machine)
+            scenario.wait_running(4, timeout=WHOLE_SECONDS)
+    assert len(members(scenario)) == 3
+    delete_and_check(scenario)
+
+
+def test_whole_topology(scenario: Scenario, whole: WholeStack) -> None:
+    """A class with a variable and a patch; the control plane is upgraded before the workers.
+
+    Proves: CP-08, CP-09, CP-10, CP-11, CP-12, CP-13, CP-28, CP-29, TP-09, TP-10, BC-07.
+    """
+    report, name = scenario.stack.report, scenario.stack.name
+    flavor = scenario.stack.provider.topology_flavor
+    documents = scenario.render(control_planes=3, workers=2, flavor=flavor)
+    with report.phase(name, "whole: topology of 3 and 2"):
+        scenario.create(documents)
+        machines = scenario.wait_running(5, timeout=WHOLE_SECONDS)
+        wait_reconciled(scenario)
+    _check_rest(scenario)
+    _check_variable_arrived(scenario, documents, machines)
+    with report.phase(name, "whole: Kubernetes upgrade of the topology, with a crash"):
+        topology = {"topology": {"version": KUBERNETES_NEXT}}
+        scenario.client.patch(scenario.cluster(), {"spec": topology})
+        _control_plane_first(scenario, whole)
+        machines = scenario.wait_running(5, timeout=WHOLE_SECONDS)
+        wait_reconciled(scenario)
+    with report.phase(name, "whole: a template change rolls all machines"):
+        change_templates(scenario, documents)
+        wait_rolled(scenario, machines, timeout=WHOLE_SECONDS)
+    with report.phase(name, "whole: delete a topology"):
+        delete_and_check(scenario)
+
+
+def test_move_there_and_back(scenario: Scenario, whole: WholeStack) -> None:
+    """Proves: BC-05, MV-02, MV-06, MV-08, SEC-05, ST-11."""
+    stack, report = whole.stack, whole.stack.report
+    target = stack.add_site("second")
+    scenario.create(scenario.render(control_planes=3, workers=2))
+    scenario.wait_running(5, timeout=WHOLE_SECONDS)
+    journal, secrets = scenario.journal(), _secrets(scenario)
+    home, away = scenario.management, target.management
+    for label, source, goal in (("there", home, away), ("back", away, home)):
+        with report.phase(stack.name, f"whole: clusterctl move {label}"):
+            stack.clusterctl.move(source.kubeconfig, goal.kubeconfig, scenario.namespace)
+        assert provider_objects(scenario.client, stack.provider.namespaced_crds) == []
+        scenario.management = goal
+        with report.phase(stack.name, f"whole: running again, {label}"):
+            scenario.wait_running(5, timeout=WHOLE_SECONDS)
+            wait_available(scenario)
+        steadily(lambda: _untouched(scenario, journal), seconds=_QUIET_SECONDS)
+        assert _secrets(scenario) == secrets
+    scenario.scale_workers(3)
+    scenario.wait_running(6)
+    delete_and_check(scenario)
+
+
+def _check_counters(scenario: Scenario, replicas: int) -> None:
+    v1beta2 = ("replicas", "readyReplicas", "availableReplicas", "upToDateReplicas")
+    v1beta1 = ("replicas", "readyReplicas", "updatedReplicas")
+    counters = v1beta2 if scenario.stack.provider.contract == "v1beta2" else v1beta1
+
+    def counted() -> bool:
+        status = control_plane(scenario).get("status", {})
+        found = {counter: status.get(counter) for counter in counters}
+        if set(found.values()) != {replicas}:
+            raise NotYet(f"wanted {replicas} everywhere: {found}")
+        return True
+
+    eventually(counted, timeout=30, what="counters of the control plane")
+
+
+def _scale_control_plane(scenario: Scenario, replicas: int) -> None:
+    """By the scale subresource, as `kubectl scale` does."""
+    scenario.client.patch(control_plane(scenario), {"spec": {"replicas": replicas}}, "scale")
+
+
+def _upgrade_control_plane(scenario: Scenario, whole: WholeStack) -> None:
+    old = {each["metadata"]["uid"] for each in members(scenario)}
+    scenario.client.patch(control_plane(scenario), {"spec": {"version": KUBERNETES_NEXT}})
+    crash(whole.site, within=3.0)
+
+    def rolled() -> bool:
+        found = members(scenario)
+        left = [each["metadata"]["name"] for each in found if each["metadata"]["uid"] in old]
+        if left or len(found) != 3:
+            raise NotYet(f"old: {left}, all: {len(found)}")
+        return True
+
+    def enough(inside: list[JSON], _: list[JSON]) -> None:
+        living = [each for each in inside if "deletionTimestamp" not in each["metadata"]]
+        if not 3 <= len(living) <= 4:
+            pytest.fail(f"{len(living)} members during a rollout of 3 with one more at most")
+
+    Watch(scenario, enough).until(rolled, timeout=WHOLE_SECONDS, what="all members replaced")
+    scenario.wait_running(4, timeout=WHOLE_SECONDS)
+    assert {each["spec"]["version"] for each in members(scenario)} == {KUBERNETES_NEXT}
+    _check_counters(scenario, 3)
+    assert control_plane(scenario)["status"]["version"] == KUBERNETES_NEXT
+
+
+def _control_plane_first(scenario: Scenario, whole: WholeStack) -> None:
+    crash(whole.site, within=3.0)
+
+    def upgraded() -> bool:
+        versions = [each["spec"]["version"] for each in scenario.machines()]
+        if set(versions) != {KUBERNETES_NEXT} or len(versions) != 5:
+            raise NotYet(f"versions: {versions}")
+        return True
+
+    def ordered(inside: list[JSON], outside: list[JSON]) -> None:
+        behind = any(each["spec"]["version"] != KUBERNETES_NEXT for each in inside)
+        ahead = [each for each in outside if each["spec"]["version"] == KUBERNETES_NEXT]
+        if behind and ahead:
+            pytest.fail(f"workers before the control plane: {len(ahead)}")
+
+    Watch(scenario, ordered).until(upgraded, timeout=WHOLE_SECONDS, what="all machines upgraded")
+
+
+def _check_rest(scenario: Scenario) -> None:
+    """Core's server-side apply and the providers' own writes come to rest."""
+
+    def generations() -> dict[str, int]:
+        objects = [scenario.infrastructure_of(machine) for machine in scenario.machines()]
+        objects += [control_plane(scenario), scenario.cluster(), *scenario.machines()]
+        return {
+            f"{each['kind']} {each['metadata']['name']}": each["metadata"]["generation"]
+            for each in objects
+        }
+
+    settled(generations, seconds=_QUIET_SECONDS, timeout=20, what="generations")
+
+
+def _check_variable_arrived(
+    scenario: Scenario, documents: list[JSON], machines: list[JSON]
+) -> None:
+    (cluster,) = (each for each in documents if each["kind"] == "Cluster")
+    values = {each["name"]: each["value"] for each in cluster["spec"]["topology"]["variables"]}
+    for machine in machines:
+        spec = scenario.infrastructure_of(machine)["spec"]
+        shared = {name: spec[name] for name in values if name in spec}
+        assert shared
+        assert shared == {name: values[name] for name in shared}
+
+
+def _pause_protects(scenario: Scenario) -> None:
+    member = members(scenario)[0]
+    scenario.pause(True)
+    before = scenario.journal()
+    scenario.client.delete(member)
+    steadily(lambda: _untouched(scenario, before), seconds=_QUIET_SECONDS)
+    scenario.pause(False)
+    _wait_replaced(scenario, member)
+    scenario.wait_running(4, timeout=WHOLE_SECONDS)
+
+
+def _untouched(scenario: Scenario, before: list[Event]) -> None:
+    assert scenario.journal() == before
+
+
+def _wait_replaced(scenario: Scenario, machine: JSON) -> None:
+    def replaced() -> bool:
+        names = [each["metadata"]["name"] for each in scenario.machines()]
+        if machine["metadata"]["name"] in names:
+            raise NotYet(f"machines: {names}")
+        return True
+
+    eventually(replaced, timeout=WHOLE_SECONDS, what="the machine replaced")
+
+
+def _health_check(scenario: Scenario) -> JSON:
+    """Remediation is asked for by an annotation, but only a health check hands it on."""
+    unhealthy = {"type": "Ready", "status": "False"}
+    checks: JSON = (
+        {"checks": {"unhealthyNodeConditions": [{**unhealthy, "timeoutSeconds": 300}]}}
+        if scenario.core.endswith("v1beta2")
+        else {"unhealthyConditions": [{**unhealthy, "timeout": "300s"}], "maxUnhealthy": "100%"}
+    )
+    labels = {"cluster.x-k8s.io/cluster-name": scenario.name}
+    return {
+        "apiVersion": scenario.core,
+        "kind": "MachineHealthCheck",
+        "metadata": {"name": scenario.name, "namespace": scenario.namespace},
+        "spec": {"clusterName": scenario.name, "selector": {"matchLabels": labels}, **checks},
+    }
+
+
+def _secrets(scenario: Scenario) -> dict[str, JSON]:
+    """Certificates and bootstrap data by name: what moves is kept, not made anew."""
+    found = scenario.client.list("v1", "Secret", scenario.namespace)
+    named = {each["metadata"]["name"]: each["data"] for each in found}
+    return {name: data for name, data in named.items() if name.startswith(scenario.name)}

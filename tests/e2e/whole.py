@@ -1,0 +1,133 @@
+"""Clusters whose every provider comes from one generated repository."""
+
+from __future__ import annotations
+
+import itertools
+import random
+import time
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+
+from tests.e2e.fakes.booting import BootingCluster
+from tests.e2e.harness.kube import JSON
+from tests.e2e.harness.management import Base
+from tests.e2e.harness.process import free_port
+from tests.e2e.harness.report import Report
+from tests.e2e.harness.wait import NotYet, eventually
+from tests.e2e.provider import build_provider
+from tests.e2e.scenario import Scenario, condition, one_scenario, wait_nothing_left
+from tests.e2e.stack import Combination, Site, Stack
+
+CONTROL_PLANE = "cluster.x-k8s.io/control-plane"
+WHOLE_SECONDS = 120.0
+"""Members of a control plane come and go one after another."""
+
+WHOLE = (
+    Combination("v1.13", "v1beta2", "complete", "whole-v1.13-v1beta2"),
+    Combination("v1.10", "v1beta1", "complete", "whole-v1.10-v1beta1"),
+)
+
+
+class WholeStack:
+    """A stack without helper providers: each cluster boots its own API server at one address."""
+
+    def __init__(self, base: Base, combination: Combination, report: Report) -> None:
+        self._base = base
+        self._port = free_port()
+        folder = base.folder / str(combination)
+        with report.phase(str(combination), "build the provider"):
+            provider = build_provider(combination.example, combination.contract, folder)
+        endpoint = {"CAPSMITH_SIMULATED_ENDPOINT": f"127.0.0.1:{self._port}"}
+        self.stack = Stack(base, None, combination, provider, report, endpoint)
+        self.site = self.stack.start()
+
+    @contextmanager
+    def scenario(self, test: str) -> Iterator[Scenario]:
+        """A cluster that boots by itself; what the test leaves is removed."""
+        with one_scenario(self.stack, self.site, test) as made:
+            booting = BootingCluster(
+                self._base, self.stack.cloud, self._port, made.namespace, made.name
+            )
+            made.booting = booting
+            booting.start(lambda: made.client)
+            try:
+                yield made
+            finally:
+                booting.stop()
+
+    def stop(self) -> None:
+        """End all processes."""
+        self.stack.stop()
+
+
+def crash(site: Site, within: float) -> None:
+    """Kill all managers at a moment of chance, and start them again."""
+    delay = random.uniform(0, within)
+    print(f"all managers are killed after {delay:.3f} s")
+    time.sleep(delay)
+    for manager in site.managers.values():
+        manager.kill()
+    for manager in site.managers.values():
+        manager.start()
+
+
+def wait_available(scenario: Scenario) -> None:
+    """The Cluster as a whole is well."""
+    wanted = "Available" if scenario.core.endswith("v1beta2") else "Ready"
+
+    def available() -> bool:
+        found = condition(scenario.cluster(), wanted)
+        if found is None or found["status"] != "True":
+            raise NotYet(f"{wanted}: {found}")
+        return True
+
+    eventually(available, timeout=60, what=f"the cluster {wanted}")
+
+
+def control_plane(scenario: Scenario) -> JSON:
+    """The object of the control plane."""
+    reference = scenario.cluster()["spec"]["controlPlaneRef"]
+    version, kind, name = scenario.stack.dialect.resolve(scenario.client, reference)
+    return scenario.client.get(version, kind, name, scenario.namespace)
+
+
+def members(scenario: Scenario) -> list[JSON]:
+    """The Machines of the control plane."""
+    return [each for each in scenario.machines() if CONTROL_PLANE in each["metadata"]["labels"]]
+
+
+def workers(scenario: Scenario) -> list[JSON]:
+    """The other Machines."""
+    return [each for each in scenario.machines() if each not in members(scenario)]
+
+
+class Watch:
+    """Looks at the machines of a cluster while something else waits."""
+
+    def __init__(self, scenario: Scenario, check: Callable[[list[JSON], list[JSON]], None]) -> None:
+        self._scenario = scenario
+        self._check = check
+        self.looks = itertools.count()
+
+    def until(self, probe: Callable[[], bool], timeout: float, what: str) -> None:
+        """Wait for `probe`, and check the members and the workers at each look."""
+
+        def look() -> bool:
+            machines = self._scenario.machines()
+            inside = [each for each in machines if CONTROL_PLANE in each["metadata"]["labels"]]
+            self._check(inside, [each for each in machines if each not in inside])
+            next(self.looks)
+            return probe()
+
+        eventually(look, timeout=timeout, what=what)
+
+
+def delete_and_check(scenario: Scenario) -> None:
+    """Delete the Cluster: nothing is left in the API and in the cloud, no lock, no Secret."""
+    scenario.delete(timeout=WHOLE_SECONDS)
+    for found in scenario.client.list(scenario.core, "ClusterClass", scenario.namespace):
+        scenario.client.delete(found)
+    wait_nothing_left(scenario)
+    maps = scenario.client.list("v1", "ConfigMap", scenario.namespace)
+    left = [each["metadata"]["name"] for each in maps]
+    assert [name for name in left if name.startswith(scenario.name)] == []
