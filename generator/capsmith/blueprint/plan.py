@@ -108,6 +108,12 @@ CONDITIONS: Mapping[str, _Condition] = {
         resource.role in (Role.INFRA_MACHINE_POOL, Role.BOOTSTRAP_CONFIG)
         for resource in provider.resources
     ),
+    "whole_pools": lambda provider, context: any(
+        resource.role is Role.INFRA_MACHINE_POOL and resource.machine_kind is None
+        for resource in provider.resources
+    ),
+    "pool_machines": lambda provider, context: context["resource"].machine_kind is not None,
+    "pool_whole": lambda provider, context: context["resource"].machine_kind is None,
     "managed_control_plane": _feature(Role.CONTROL_PLANE, _MANAGED),
     "machine_control_plane": lambda provider, context: any(
         resource.role is Role.CONTROL_PLANE and _MANAGED not in resource.features

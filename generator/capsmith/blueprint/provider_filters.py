@@ -8,6 +8,7 @@ from typing import Any
 from capsmith.provider.crd import contract_labels, custom_resource_definition
 from capsmith.provider.extension import author_classes, author_names
 from capsmith.provider.model import Component, Provider
+from capsmith.provider.pools import pool_machine, shared_fields
 from capsmith.provider.python_types import python_module
 from capsmith.provider.rbac import (
     aggregate_permissions,
@@ -65,4 +66,6 @@ PROVIDER_FILTERS: Mapping[str, Callable[..., Any]] = {
     "sample_spec": sample_spec,
     "credentials_name": credentials_name,
     "topology": topology,
+    "pool_machine": pool_machine,
+    "shared_fields": shared_fields,
 }

@@ -97,6 +97,14 @@ class ApiVersion:
 
 
 @dataclass(frozen=True, slots=True)
+class GroupKind:
+    """A kind, maybe of another provider; which version of it, the CRD's label says (GEN-01)."""
+
+    group: DnsSubdomain
+    kind: KindName
+
+
+@dataclass(frozen=True, slots=True)
 class Resource:
     """One custom resource: a kind with everything that follows from it."""
 
@@ -122,6 +130,10 @@ class Resource:
     features: frozenset[str]
     """Optional parts of the contract that are in: names as in schemas/contracts types."""
     versions: tuple[ApiVersion, ...]
+    bootstrap: GroupKind | None = None
+    """Of a control plane of Machines: the kind of their bootstrap configurations (CP-19)."""
+    machine_kind: KindName | None = None
+    """Of a pool with Machines: the kind of its machines (MP-07); None for everything else."""
 
     @property
     def crd_name(self) -> DnsSubdomain:
@@ -168,18 +180,6 @@ class Release:
 
 
 @dataclass(frozen=True, slots=True)
-class Component:
-    """What clusterctl installs as one provider: one components file, one namespace, one manager.
-
-    A repository with infrastructure and bootstrap has two.
-    """
-
-    type: DnsLabel
-    """``infrastructure``."""
-    label: DnsLabel
-    """Manifest label (CC-51): ``infrastructure-acme``."""
-    components_file: RelativePath
-@dataclass(frozen=True, slots=True)
 class Hook:
     """One hook of Cluster API's runtime SDK, and how the extension answers it (RX-04, RX-05)."""
 
@@ -204,6 +204,18 @@ class Hook:
     statement: str
 
 
+@dataclass(frozen=True, slots=True)
+class Component:
+    """What clusterctl installs as one provider: one components file, one namespace, one manager.
+
+    A repository with infrastructure and bootstrap has two.
+    """
+
+    type: DnsLabel
+    """``infrastructure``."""
+    label: DnsLabel
+    """Manifest label (CC-51): ``infrastructure-acme``."""
+    components_file: RelativePath
     """``infrastructure-components.yaml`` (CC-20)."""
     namespace: DnsLabel
     """``acme-system``; cluster-scoped names are prefixed with it (CC-31)."""

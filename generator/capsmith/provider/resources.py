@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 from capsmith.provider import derive
@@ -15,6 +16,7 @@ from capsmith.provider.model import (
     Schema,
 )
 from capsmith.provider.naming import attribute, pluralise
+from capsmith.provider.pools import pool_machine_kind
 from capsmith.safetext import DnsLabel, DnsSubdomain, KindName
 from capsmith.spec.plain import is_required, plain, plain_rule
 from capsmith.spec.rules import is_transition
@@ -71,6 +73,9 @@ def resources_of(
         spec_validations=rules,
         printer_columns=_columns(described),
     )
+    machines = pool_machine_kind(described, spec) if "machines" in features else None
+    if role is Role.INFRA_MACHINE_POOL and machines is not None:
+        own = replace(own, machine_kind=KindName(machines))
     if not derive.has_template(role):
         return (own,)
     template = _resource(

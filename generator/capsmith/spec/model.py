@@ -99,6 +99,11 @@ class InfrastructureKindSpec(KindSpec):
     implements: Literal["InfraCluster", "InfraMachine", "InfraMachinePool"] = Field(
         description=_IMPLEMENTS
     )
+    machine_kind: forms.Kind | None = Field(
+        None,
+        description="Kind of the machines of a pool with the feature machines; "
+        "needed where there are several.",
+    )
 
 
 class BootstrapKindSpec(KindSpec):
@@ -107,10 +112,29 @@ class BootstrapKindSpec(KindSpec):
     implements: Literal["BootstrapConfig"] = Field(description=_IMPLEMENTS)
 
 
+class ForeignKindSpec(Part):
+    """A kind of another provider."""
+
+    group: forms.Group = Field(description="API group of the kind.")
+    kind: forms.Kind = Field(description="The kind.")
+
+
+BootstrapLike = Annotated[
+    Annotated[forms.Kind, Tag(TEXT)] | Annotated[ForeignKindSpec, Tag(MAPPING)],
+    one_of_two(text_or_mapping, "a kind such as AcmeConfig or a mapping {group: …, kind: …}"),
+]
+
+
 class ControlPlaneKindSpec(KindSpec):
     """One kind of a control plane provider."""
 
     implements: Literal["ControlPlane"] = Field(description=_IMPLEMENTS)
+    bootstrap: BootstrapLike | None = Field(
+        None,
+        description="Kind of the bootstrap configurations of its Machines: one of the section "
+        "bootstrap, which needs no naming where there is one only, or {group: …, kind: …} of "
+        "another provider.",
+    )
 
 
 class PoolKindSpec(KindSpec):
@@ -123,6 +147,27 @@ class AddonKindSpec(KindSpec):
     """One kind of add-on for workload clusters."""
 
     implements: Literal["Addon"] = Field(description=_IMPLEMENTS)
+
+
+class HookSpec(Part):
+    """One hook that a runtime extension answers, otherwise than by default."""
+
+    hook: Hook = Field(description="The hook of Cluster API's runtime SDK.")
+    name: forms.Label | None = Field(
+        None, description="What ClusterClasses call it; generate-patches for GeneratePatches."
+    )
+    timeout_seconds: Annotated[int, Field(ge=1, le=30)] | None = Field(
+        None, description="How long core waits for the answer; 10 unless given."
+    )
+    failure_policy: Literal["Fail", "Ignore"] | None = Field(
+        None, description="What core does when it gets no answer; Fail unless given."
+    )
+
+
+HookLike = Annotated[
+    Annotated[Hook, Tag(TEXT)] | Annotated[HookSpec, Tag(MAPPING)],
+    one_of_two(text_or_mapping, "a hook such as GeneratePatches or a mapping {hook: …, name: …}"),
+]
 
 
 class RuntimeExtensionSpec(Part):
@@ -149,27 +194,6 @@ class CredentialsSpec(Part):
     kind: forms.Kind = Field(description="Such as AcmeIdentity.")
     keys: Annotated[Many[forms.SecretKey], Field(min_length=1)] | None = Field(
         None, description="Keys that the Secret must hold; [token] unless given."
-class HookSpec(Part):
-    """One hook that a runtime extension answers, otherwise than by default."""
-
-    hook: Hook = Field(description="The hook of Cluster API's runtime SDK.")
-    name: forms.Label | None = Field(
-        None, description="What ClusterClasses call it; generate-patches for GeneratePatches."
-    )
-    timeout_seconds: Annotated[int, Field(ge=1, le=30)] | None = Field(
-        None, description="How long core waits for the answer; 10 unless given."
-    )
-    failure_policy: Literal["Fail", "Ignore"] | None = Field(
-        None, description="What core does when it gets no answer; Fail unless given."
-    )
-
-
-HookLike = Annotated[
-    Annotated[Hook, Tag(TEXT)] | Annotated[HookSpec, Tag(MAPPING)],
-    one_of_two(text_or_mapping, "a hook such as GeneratePatches or a mapping {hook: …, name: …}"),
-]
-
-
     )
 
 

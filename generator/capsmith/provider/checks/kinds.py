@@ -10,6 +10,7 @@ from capsmith.contract.model import Contract
 from capsmith.provider import derive
 from capsmith.provider.checks.columns import check_columns
 from capsmith.provider.checks.fields import check_fields
+from capsmith.provider.checks.pools import check_pools
 from capsmith.provider.checks.sections import check_sections
 from capsmith.provider.naming import attribute, pluralise
 from capsmith.safetext import DnsLabel, DnsSubdomain, KindName
@@ -45,6 +46,7 @@ def check_kinds(spec: ProviderSpec, contracts: Mapping[str, Contract], top: Plac
         _features(described, known, here)
         check_fields(spec, described, known, here)
         check_columns(described, known, here)
+    check_pools(spec, contracts, top)
 
 
 def named_kinds(spec: ProviderSpec) -> Iterator[tuple[str, Path]]:

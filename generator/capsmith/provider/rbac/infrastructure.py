@@ -19,6 +19,7 @@ def manager_permissions(provider: Provider, component: Component) -> tuple[Permi
             ("get",),
             "Bootstrap data stand in a Secret beside the Machine, and are read by name (RB-07).",
         ),
+        *_pools(component),
         *_namespaces(provider),
         common.EVENTS,
     )
@@ -61,6 +62,48 @@ def _capacity(component: Component) -> tuple[Permission, ...]:
         Permission(groups(templates), plurals(templates), READ, reason),
         Permission(groups(templates), plurals(templates, "/status"), STATUS, reason),
     )
+
+
+def _pools(component: Component) -> tuple[Permission, ...]:
+    pools = component.role(Role.INFRA_MACHINE_POOL)
+    if not pools:
+        return ()
+    permissions = [
+        Permission(
+            ("cluster.x-k8s.io",),
+            ("machinepools",),
+            (*READ, "patch"),
+            "A MachinePool follows the infrastructure where that decides on the number (MP-17).",
+        )
+    ]
+    if any(pool.machine_kind is None for pool in pools):
+        permissions.append(
+            Permission(
+                ("",),
+                ("secrets",),
+                ("list", "watch"),
+                "Bootstrap data of pools change over time, and later machines need new ones"
+                " (MP-19).",
+            )
+        )
+    kinds = {pool.machine_kind for pool in pools}
+    machines = [each for each in component.role(Role.INFRA_MACHINE) if each.kind in kinds]
+    if machines:
+        permissions += [
+            Permission(
+                ("cluster.x-k8s.io",),
+                ("machines",),
+                ("delete",),
+                "Pools become smaller by the deletion of Machines (MP-12, RB-11).",
+            ),
+            Permission(
+                groups(machines),
+                plurals(machines),
+                ("create", "delete"),
+                "Pools are made of these (MP-07).",
+            ),
+        ]
+    return tuple(permissions)
 
 
 def _namespaces(provider: Provider) -> tuple[Permission, ...]:
