@@ -10,10 +10,11 @@ from functools import cache
 from pathlib import Path
 
 from capsmith import pipeline
+from capsmith.blueprint.plan import PlannedFile, plan
 from capsmith.contract.model import Rule
 from capsmith.provider.model import Provider
-from capsmith.tree import FileTree
 from tests.golden.cases import Case, cases
+from tests.traceability.carriers import PROJECT, blueprints
 from tests.traceability.catalogue import ROOT, RULE_ID
 from tests.traceability.claims import Claim
 
@@ -121,21 +122,24 @@ def _provider(case: Case) -> Provider:
 
 
 @cache
-def _tree(case: Case) -> FileTree:
-    return pipeline.build(_provider(case))
+def _planned(case: Case) -> tuple[PlannedFile, ...]:
+    return plan(blueprints(), _provider(case))
 
 
 @cache
 def _manifests(case: Case) -> str:
-    return "".join(file.text for file in _tree(case) if file.path.endswith(".yaml"))
+    """The blueprints of all manifests in the repository of a case, one after the other."""
+    sources = sorted({f.entry.source for f in _planned(case) if f.path.endswith(".yaml")})
+    return "".join((ROOT / PROJECT / name).read_text(encoding="utf-8") for name in sources)
 
 
 @cache
 def _subjects(case: Case) -> frozenset[str]:
     """Roles and artefacts in the repository of a case."""
-    provider = _provider(case)
-    paths = list(_tree(case).files)
     artefacts = {
-        name for name, begin in _ARTEFACTS.items() if any(path.startswith(begin) for path in paths)
+        name
+        for name, begin in _ARTEFACTS.items()
+        if any(file.path.startswith(begin) for file in _planned(case))
     }
-    return _EVERYWHERE | artefacts | {resource.role.value for resource in provider.resources}
+    roles = {resource.role.value for resource in _provider(case).resources}
+    return _EVERYWHERE | artefacts | roles
