@@ -54,6 +54,11 @@ def _hooks_of(module: str) -> _Condition:
     )
 
 
+def _is_pool(resource: Resource, *, ranges: bool) -> bool:
+    return resource.role in _POOLS and ("ranges" in resource.features) is ranges
+
+
+_POOLS = (Role.IP_POOL, Role.GLOBAL_IP_POOL)
 _MANAGED = "externalManagedControlPlane"
 
 CONDITIONS: Mapping[str, _Condition] = {
@@ -97,6 +102,16 @@ CONDITIONS: Mapping[str, _Condition] = {
     "bootstrap_config": _role(Role.BOOTSTRAP_CONFIG),
     "control_plane": _role(Role.CONTROL_PLANE),
     "ip_pool": _role(Role.IP_POOL, Role.GLOBAL_IP_POOL),
+    "range_pool": lambda provider, context: _is_pool(context["resource"], ranges=True),
+    "external_pool": lambda provider, context: _is_pool(context["resource"], ranges=False),
+    "external_pools": lambda provider, context: any(
+        _is_pool(resource, ranges=False) for resource in provider.resources
+    ),
+    "ipam_views": lambda provider, context: any(
+        resource.role in _POOLS or "addressesFromPools" in resource.features
+        for resource in provider.resources
+    ),
+    "machine_addresses": _feature(Role.INFRA_MACHINE, "addressesFromPools"),
     "addon": _role(Role.ADDON),
     "managed": lambda provider, context: _MANAGED in context["resource"].features,
     "machine_based": lambda provider, context: _MANAGED not in context["resource"].features,
