@@ -7,6 +7,7 @@ from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 from capsmith.provider import derive
+from capsmith.provider.control_planes import bootstrap_field, bootstrap_of, is_machine_based
 from capsmith.provider.model import (
     ApiVersion,
     Field,
@@ -18,7 +19,7 @@ from capsmith.provider.model import (
 from capsmith.provider.naming import attribute, pluralise
 from capsmith.provider.pools import pool_machine_kind
 from capsmith.safetext import DnsLabel, DnsSubdomain, KindName
-from capsmith.spec.plain import is_required, plain, plain_rule
+from capsmith.spec.plain import is_required, plain, plain_rule, without_transitions
 from capsmith.spec.rules import is_transition
 
 if TYPE_CHECKING:
@@ -53,7 +54,9 @@ def resources_of(
     templates, and the API server cannot tell those from real changes (IM-14).
     """
     role = Role(described.implements)
-    fields = _fields(described.spec)
+    bootstrap = bootstrap_of(described, spec) if is_machine_based(described) else None
+    embedded = (bootstrap_field(bootstrap, spec),) if bootstrap is not None else ()
+    fields = (*_fields(described.spec), *embedded)
     rules = tuple(plain_rule(rule) for rule in described.validations or ())
     features = _features(described, spec, versions)
     common: dict[str, Any] = {
@@ -76,6 +79,7 @@ def resources_of(
     machines = pool_machine_kind(described, spec) if "machines" in features else None
     if role is Role.INFRA_MACHINE_POOL and machines is not None:
         own = replace(own, machine_kind=KindName(machines))
+    own = replace(own, bootstrap=bootstrap)
     if not derive.has_template(role):
         return (own,)
     template = _resource(
@@ -144,22 +148,7 @@ def _fields(fields: Mapping[str, FieldLike] | None) -> tuple[Field, ...]:
 
 
 def _without_transitions(field: Field) -> Field:
-    return Field(field.name, field.attribute, _strip(field.schema), field.required)
-
-
-def _strip(schema: Schema) -> dict[str, Any]:
-    kept = dict(schema)
-    rules = [
-        rule for rule in kept.pop("x-kubernetes-validations", ()) if not is_transition(rule["rule"])
-    ]
-    if rules:
-        kept["x-kubernetes-validations"] = rules
-    if "properties" in kept:
-        kept["properties"] = {name: _strip(below) for name, below in kept["properties"].items()}
-    for part in ("items", "additionalProperties"):
-        if part in kept:
-            kept[part] = _strip(kept[part])
-    return kept
+    return Field(field.name, field.attribute, without_transitions(field.schema), field.required)
 
 
 def _features(described: KindSpec, spec: ProviderSpec, versions: Versions) -> frozenset[str]:

@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from typing import Any
 
 from capsmith.spec.fields import FieldLike, FieldSchema, Validation
+from capsmith.spec.rules import is_transition
 
 IMMUTABLE_RULE = "self == oldSelf"
 _FORMATS = {
@@ -65,6 +67,24 @@ def required_names(field: FieldSchema) -> list[str]:
 def plain_rule(rule: Validation) -> dict[str, Any]:
     """A validation rule with the keys that were given."""
     return rule.model_dump(by_alias=True, exclude_none=True)
+
+
+def without_transitions(schema: Mapping[str, Any]) -> dict[str, Any]:
+    """A schema without the rules that compare with the value before, at any depth."""
+    kept = dict(schema)
+    rules = [
+        rule for rule in kept.pop("x-kubernetes-validations", ()) if not is_transition(rule["rule"])
+    ]
+    if rules:
+        kept["x-kubernetes-validations"] = rules
+    if "properties" in kept:
+        kept["properties"] = {
+            name: without_transitions(below) for name, below in kept["properties"].items()
+        }
+    for part in ("items", "additionalProperties"):
+        if part in kept:
+            kept[part] = without_transitions(kept[part])
+    return kept
 
 
 def _shorthand(text: str) -> dict[str, Any]:

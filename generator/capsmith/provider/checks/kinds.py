@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING
 from capsmith.contract.model import Contract
 from capsmith.provider import derive
 from capsmith.provider.checks.columns import check_columns
+from capsmith.provider.checks.control_planes import check_control_planes
 from capsmith.provider.checks.fields import check_fields
 from capsmith.provider.checks.pools import check_pools
 from capsmith.provider.checks.sections import check_sections
@@ -47,6 +48,7 @@ def check_kinds(spec: ProviderSpec, contracts: Mapping[str, Contract], top: Plac
         check_fields(spec, described, known, here)
         check_columns(described, known, here)
     check_pools(spec, contracts, top)
+    check_control_planes(spec, top)
 
 
 def named_kinds(spec: ProviderSpec) -> Iterator[tuple[str, Path]]:

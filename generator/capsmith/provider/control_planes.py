@@ -1,0 +1,64 @@
+"""Which bootstrap configurations the Machines of a control plane get, and how its spec holds them.
+
+The spec of the configuration stands inside the control plane's own, as ``bootstrapConfigSpec``: a
+ClusterClass clones and patches nothing else of a control plane (CP-30), and what is embedded needs
+no owner to be moved with its cluster (MV-06), which a template beside it would.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+from capsmith.provider import derive
+from capsmith.provider.model import Field, GroupKind, Schema
+from capsmith.provider.naming import attribute
+from capsmith.safetext import DnsSubdomain, KindName
+from capsmith.spec.plain import is_required, plain, plain_rule, without_transitions
+
+if TYPE_CHECKING:
+    from capsmith.spec.model import KindSpec, ProviderSpec
+
+FIELD = "bootstrapConfigSpec"
+_FREE: Schema = {"type": "object", "x-kubernetes-preserve-unknown-fields": True}
+
+
+def is_machine_based(described: KindSpec) -> bool:
+    """Whether a kind is a control plane whose instances are Machines."""
+    switched = described.features or {}
+    return described.implements == "ControlPlane" and not switched.get(derive.MANAGED, False)
+
+
+def bootstrap_of(described: KindSpec, spec: ProviderSpec) -> GroupKind | None:
+    """The kind of bootstrap configurations; None where nothing says which."""
+    named = getattr(described, "bootstrap", None)  # kinds of control planes have it
+    if named is not None and not isinstance(named, str):
+        return GroupKind(DnsSubdomain(named.group), KindName(named.kind))
+    kinds = list(spec.section("bootstrap"))
+    kind = named if named is not None else (kinds[0] if len(kinds) == 1 else None)
+    if kind not in kinds:
+        return None
+    return GroupKind(DnsSubdomain(derive.group(spec, "bootstrap")), KindName(kind))
+
+
+def bootstrap_field(bootstrap: GroupKind, spec: ProviderSpec) -> Field:
+    """The field of a control plane's spec that holds the spec of the configurations.
+
+    Rules that compare with the value before are left out: changing it is a rollout (CP-20).
+    """
+    own = spec.section("bootstrap").get(bootstrap.kind)
+    told = f"Spec of the {bootstrap.kind} of each Machine; a change replaces the Machines."
+    if own is None or bootstrap.group != derive.group(spec, "bootstrap"):
+        return Field(FIELD, attribute(FIELD), {**_FREE, "description": told}, required=False)
+    fields = own.spec or {}
+    schema: dict[str, Any] = {
+        "description": told,
+        "type": "object",
+        "properties": {name: plain(field) for name, field in fields.items()},
+    }
+    required = [name for name, field in fields.items() if is_required(field)]
+    if required:
+        schema["required"] = required
+    rules = [plain_rule(rule) for rule in own.validations or ()]
+    if rules:
+        schema["x-kubernetes-validations"] = rules
+    return Field(FIELD, attribute(FIELD), without_transitions(schema), bool(required))
