@@ -43,8 +43,8 @@ def test_makes_a_repository(run: Run, tmp_path: Path) -> None:
 def test_what_followed_from_a_wrong_answer_follows_from_the_right_one(
     run: Run, tmp_path: Path
 ) -> None:
-    wrong = ["Bad Name", "someone", "", "", "MyMachine", *[""] * 5]
-    right = ["good", *[""] * 9]
+    wrong = ["Bad Name", "someone", "", "", "MyMachine", *[""] * 8]
+    right = ["good", *[""] * 12]
 
     result = run("made", input="\n".join([*wrong, *right]) + "\n")
 
@@ -57,10 +57,10 @@ def test_what_followed_from_a_wrong_answer_follows_from_the_right_one(
 
 
 def test_asks_again_until_the_answers_are_valid(run: Run, tmp_path: Path) -> None:
-    wrong = ["Bad Name", *[""] * 9]
+    wrong = ["Bad Name", *[""] * 12]
     right = ["good", "someone", "https://example.org/a/good", "GoodCluster", "GoodMachine"]
 
-    result = run("made", input="\n".join([*wrong, *right, *[""] * 5]) + "\n")
+    result = run("made", input="\n".join([*wrong, *right, *[""] * 8]) + "\n")
 
     assert result.exit_code == 0, result.output
     assert "CC-50" in result.output or "name" in result.output

@@ -93,7 +93,8 @@ def test_same_bytes_when_typed(
     monkeypatch: pytest.MonkeyPatch,
     capsys: pytest.CaptureFixture[str],
 ) -> None:
-    typed = ["home-lab", "", "", "", "RackMachine", "2", "", "n", "3", "{{ 6 * 7 }}: # 'x'"]
+    owner = "{{ 6 * 7 }}: # 'x'"
+    typed = ["home-lab", "", "", "", "RackMachine", "2", "", "n", "3", owner, "y", "", "y"]
     _typed(monkeypatch, typed)
     proposal = propose(Options(config_file=config))
     _typed(monkeypatch, ["1", *typed])  # cookiecutter asks for the type of provider first
@@ -102,7 +103,10 @@ def test_same_bytes_when_typed(
 
     assert made == proposal.text.encode()
     assert proposal.answers["cluster_kind"] == "HomeLabCluster"
-    assert yaml.safe_load(made)["owner"] == "{{ 6 * 7 }}: # 'x'"
+    spec = yaml.safe_load(made)
+    assert spec["owner"] == owner
+    assert spec["bootstrap"] == {"HomeLabConfig": {"implements": "BootstrapConfig"}}
+    assert "controlPlane" not in spec
     assert "Name of the provider" in capsys.readouterr().out
 
 
