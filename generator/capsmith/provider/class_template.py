@@ -9,27 +9,28 @@ from typing import Any
 from capsmith.contract.model import ContractField
 from capsmith.provider.model import Schema
 
-_OF_TOPOLOGY = frozenset({"controlPlaneEndpoint", "replicas", "rollout", "version"})
-_REFERENCE = "infrastructureRef"
+_OF_TOPOLOGY = frozenset({"controlPlaneEndpoint", "replicas", "version"})
+_BELOW = frozenset({"infrastructureRef", "after"})
+"""What topology fills in inside other fields: the machines' template, the time of a rollout."""
 
 
 def for_classes(fields: Iterable[ContractField]) -> list[ContractField]:
     """The fields of a control plane as its template has them, none of them required (CP-28)."""
     return [
-        replace(field, schema=_without_reference(field.schema), required=False)
+        replace(field, schema=_without_topology(field.schema), required=False)
         for field in fields
         if field.name not in _OF_TOPOLOGY
     ]
 
 
-def _without_reference(schema: Schema) -> dict[str, Any]:
-    """``schema`` without the reference to machines' infrastructure, at any depth of objects."""
+def _without_topology(schema: Schema) -> dict[str, Any]:
+    """``schema`` without what topology fills in, at any depth of objects."""
     result = dict(schema)
     if "properties" in result:
         result["properties"] = {
-            name: _without_reference(below)
+            name: _without_topology(below)
             for name, below in result["properties"].items()
-            if name != _REFERENCE
+            if name not in _BELOW
         }
     if "required" in result:
         there = result.get("properties", {})

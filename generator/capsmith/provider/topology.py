@@ -11,7 +11,9 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
+from capsmith.provider.control_plane_sample import control_plane_fields
 from capsmith.provider.derive import version_order
+from capsmith.provider.control_plane_example import example_control_plane
 from capsmith.provider.example import example, example_fields
 from capsmith.provider.model import Component, Field, Provider, Resource, Role
 from capsmith.safetext import DnsLabel, SafeText, VersionName
@@ -168,7 +170,11 @@ def sample_spec(resource: Resource, provider: Provider) -> dict[str, Any]:
     if resource.role is Role.IDENTITY:
         secret = {"secretRef": {"name": credentials_name(provider)}, "allowedNamespaces": {}}
         return {**secret, **example_fields(resource.spec_fields)}
-    fields = {**_pool_fields(resource), **example_fields(resource.spec_fields)}
+    fields = {
+        **_pool_fields(resource),
+        **example_control_plane(resource, provider),
+        **example_fields(resource.spec_fields),
+    }
     return {**fields, **_identity_reference(resource, provider)}
 
 
