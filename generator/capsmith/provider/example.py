@@ -35,9 +35,9 @@ _WORD = "example"
 def example(schema: Schema) -> Any:
     """A value that ``schema`` accepts, as plain data.
 
-    Order: example, default, first of the enumeration, then the smallest thing that type, format, pattern
-    and limits allow; of an object only what it requires.  CEL rules are not looked at, and where
-    a pattern is beyond :mod:`capsmith.provider.pattern` the value is the word ``example``.
+    Order: example, default, first of the enumeration, then the smallest thing that type, format,
+    pattern and limits allow; of an object only what it requires.  CEL rules are not looked at, and
+    where a pattern is beyond :mod:`capsmith.provider.pattern` the value is the word ``example``.
     """
     for key in ("example", "default"):
         if schema.get(key) is not None:
