@@ -119,16 +119,19 @@ CONDITIONS: Mapping[str, _Condition] = {
     "machine_pools": lambda provider, context: any(
         resource.role is Role.INFRA_MACHINE_POOL for resource in provider.resources
     ),
-    "pool_views": lambda provider, context: any(
-        resource.role in (Role.INFRA_MACHINE_POOL, Role.BOOTSTRAP_CONFIG)
-        for resource in provider.resources
-    ),
     "whole_pools": lambda provider, context: any(
         resource.role is Role.INFRA_MACHINE_POOL and resource.machine_kind is None
         for resource in provider.resources
     ),
+    "pools_of_machines": lambda provider, context: any(
+        resource.machine_kind is not None for resource in provider.resources
+    ),
     "pool_machines": lambda provider, context: context["resource"].machine_kind is not None,
     "pool_whole": lambda provider, context: context["resource"].machine_kind is None,
+    "pool_views": lambda provider, context: any(
+        resource.role in (Role.INFRA_MACHINE_POOL, Role.BOOTSTRAP_CONFIG)
+        for resource in provider.resources
+    ),
     "managed_control_plane": _feature(Role.CONTROL_PLANE, _MANAGED),
     "machine_control_plane": lambda provider, context: any(
         resource.role is Role.CONTROL_PLANE and _MANAGED not in resource.features
