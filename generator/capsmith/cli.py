@@ -119,6 +119,43 @@ def generate(
 
 
 @main.command()
+@click.argument("folder", metavar="[DIR]", type=_FOLDER, default=".")
+@click.option("--check", is_flag=True, help="Only say whether there is drift.")
+@click.option("--dry-run", is_flag=True, help="Only say what would happen.")
+@click.option("--diff", is_flag=True, help="Show what would change; change nothing.")
+@click.option("--continue", "resume", is_flag=True, help="The conflicts are resolved: conclude.")
+@click.option("--abort", is_flag=True, help="Bring back what was before an unfinished update.")
+@click.option(
+    "--conflict",
+    "style",
+    type=click.Choice(["merge", "diff3"]),
+    default="merge",
+    show_default=True,
+    help="What stands between conflict markers: both sides, or their origin too.",
+)
+@click.option("--force", is_flag=True, help="Replace generated files that were edited.")
+@click.option("--restore", metavar="PATH", multiple=True, help="Write a deleted file again.")
+@click.option("--allow-dirty", is_flag=True, help="Go on beside uncommitted changes.")
+@click.option("-v", "--verbose", is_flag=True, help="Name every file that changes.")
+@_format()
+@_command
+def update(folder: Path, verbose: bool, format_: str, **options: Any) -> int:
+    """Bring the repository in DIR (default: .) in line with its provider.yaml and this capsmith.
+
+    Exit codes: 0 clean, 1 drift, conflicts or refusals, 2 unusable.
+    """
+    from capsmith.console import Console
+    from capsmith.pipeline import updating
+
+    chosen = [name for name in ("check", "dry_run", "resume", "abort") if options[name]]
+    if len(chosen) > 1 or (options["diff"] and chosen[:1] in (["resume"], ["abort"])):
+        raise click.UsageError("--check, --dry-run, --continue and --abort exclude each other.")
+    report, done = updating.run(folder, "".join(chosen), **options)
+    Console(format_, verbose=verbose).report(report, done=f"{folder} {done}")
+    return report.exit_code
+
+
+@main.command()
 @click.argument("arguments", nargs=-1, metavar="[DIR] [KEY=ANSWER]...")
 @click.option("--no-input", is_flag=True, help="Ask nothing; take the defaults.")
 @click.option("--replay", is_flag=True, help="Ask nothing; take the answers of the last time.")

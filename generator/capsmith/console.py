@@ -16,7 +16,9 @@ from capsmith.formats import junit, sarif
 from capsmith.report import Outcome, Report
 
 _COLOURS = {Severity.ERROR: "red", Severity.WARNING: "yellow", Severity.INFO: "cyan"}
+_DIFF_COLOURS = {"+": "green", "-": "red", "@": "cyan"}
 _QUIET = {Outcome.UNCHANGED}
+_NAMED = {Outcome.REFUSED, Outcome.CONFLICTED, Outcome.MERGED, Outcome.REMOVED}
 
 
 class Console:
@@ -33,6 +35,7 @@ class Console:
             return
         self._findings(report.findings)
         self._outcomes(report)
+        self._diffs(report)
         if report.exit_code == 0:
             self._line(printable(done))
 
@@ -89,10 +92,14 @@ class Console:
             if not paths:
                 continue
             self._line(f"{outcome}: {len(paths)} {'file' if len(paths) == 1 else 'files'}")
-            named = outcome in (Outcome.REFUSED, Outcome.CONFLICTED, Outcome.REMOVED)
-            if named or (self._verbose and outcome not in _QUIET):
+            if outcome in _NAMED or (self._verbose and outcome not in _QUIET):
                 for path in paths:
                     self._line(f"  {path}")
+
+    def _diffs(self, report: Report) -> None:
+        for line in "".join(file.diff for file in report.outcomes).splitlines():
+            shown = printable(line.replace("\t", "    "))
+            self._line(click.style(shown, fg=_DIFF_COLOURS.get(line[:1])))
 
     def _line(self, text: str, format: str | None = None) -> None:
         # click drops the colours when the stream is no terminal.
@@ -134,7 +141,10 @@ def report_data(report: Report, exit_code: int) -> Mapping[str, Any]:
     return {
         "exitCode": exit_code,
         "findings": [finding_data(finding) for finding in report.findings],
-        "files": [{"path": f.path, "outcome": str(f.outcome)} for f in report.outcomes],
+        "files": [
+            {"path": f.path, "outcome": str(f.outcome), **({"diff": f.diff} if f.diff else {})}
+            for f in report.outcomes
+        ],
     }
 
 

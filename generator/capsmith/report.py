@@ -27,6 +27,8 @@ class FileOutcome:
 
     path: str
     outcome: Outcome
+    diff: str = ""
+    """A unified diff of what changes, if one was asked for."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -36,9 +36,10 @@ class GeneratedFile:
         return digest(self.text)
 
 
-def digest(text: str) -> str:
-    """``sha256:`` and the hexadecimal digest of the UTF-8 text."""
-    return "sha256:" + hashlib.sha256(text.encode()).hexdigest()
+def digest(content: str | bytes) -> str:
+    """``sha256:`` and the hexadecimal digest of bytes, or of the UTF-8 of text."""
+    data = content.encode() if isinstance(content, str) else content
+    return "sha256:" + hashlib.sha256(data).hexdigest()
 
 
 @dataclass(frozen=True, slots=True)

@@ -84,7 +84,7 @@ def test_files_of_a_kind_that_has_another_name_now_are_named() -> None:
     assert "left-over" not in run("generate").output
 
 
-def test_a_shared_file_that_both_sides_changed_is_named_and_can_be_brought_back() -> None:
+def test_a_shared_file_that_both_sides_changed_is_merged() -> None:
     spec = Path("provider.yaml")
     spec.write_text(ACME.read_text())
     run("generate")
@@ -94,14 +94,13 @@ def test_a_shared_file_that_both_sides_changed_is_named_and_can_be_brought_back(
     assert run("generate").exit_code == 0
     spec.write_text(spec.read_text() + "dependencies: [requests]\n")
     result = run("generate")
-    assert result.exit_code == 1
-    assert "pyproject.toml: error output-edited: this shared file" in result.output
-    project.unlink()
-    run("generate")
-    project.write_text(project.read_text() + edit)
-    assert run("generate").exit_code == 0
+    assert result.exit_code == 0
+    assert "merged: 1 file\n  pyproject.toml\n" in result.output
     assert "requests" in project.read_text()
     assert project.read_text().endswith(edit)
+    before = snapshot(Path())
+    assert run("generate").exit_code == 0
+    assert snapshot(Path()) == before
 
 
 def test_what_a_later_capsmith_generated_is_left_alone() -> None:

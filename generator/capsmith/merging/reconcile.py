@@ -4,61 +4,163 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass
+from enum import StrEnum
 
-from capsmith.merging.lock import Lock
+from capsmith.merging.lock import Lock, LockedFile
+from capsmith.merging.pristine import is_text_of, pristine
+from capsmith.merging.shared_file import Names, Style, has_crlf, merge_shared
 from capsmith.report import Outcome
-from capsmith.tree import FileTree, GeneratedFile, Owner, digest
+from capsmith.tree import FileTree, GeneratedFile, Owner
+
+
+class Reason(StrEnum):
+    """Why a file ended as it did, where the outcome alone does not say it."""
+
+    NONE = ""
+    EDITED = "edited"
+    """A generated file that was edited."""
+    TAKEN_BACK = "taken back"
+    """The same, and capsmith was told to replace it."""
+    FOREIGN = "foreign"
+    """capsmith did not write it."""
+    WAS_YOURS = "was yours"
+    """An edited file that used to be the author's, or shared, and is to be generated."""
+    NOW_SHARED = "now shared"
+    """A file of the author's that capsmith keeps up to date from now on."""
+    NOT_TEXT = "not text"
+    """A shared file that cannot be merged."""
+    LEFT_OVER = "left over"
+    """Nothing asks for it any more, and it is not capsmith's to remove."""
+    BEHIND = "behind"
+    """The author took it over, and capsmith has a new text."""
 
 
 @dataclass(frozen=True, slots=True)
 class Decision:
-    """The outcome for one path; ``file`` is what to write, None to write nothing."""
+    """The outcome for one path."""
 
     path: str
     outcome: Outcome
-    file: GeneratedFile | None = None
+    reason: Reason = Reason.NONE
+    content: bytes | None = None
+    """What to write; None to write nothing."""
+    executable: bool | None = None
+    """None leaves the permissions as they are."""
+    conflicts: tuple[int, ...] = ()
+    """The lines of ``content``, from 1, at which conflicts begin."""
+
+
+@dataclass(frozen=True, slots=True)
+class OnDisk:
+    """What there is: files by path, and below the lock's folder the base of each merged one."""
+
+    files: Mapping[str, bytes]
+    base: Mapping[str, bytes]
+
+
+@dataclass(frozen=True, slots=True)
+class Wishes:
+    """What the author asked for."""
+
+    names: Names
+    style: Style = Style.MERGE
+    force: bool = False
+    """Replace edited generated files."""
+    restore: frozenset[str] = frozenset()
+    """Deleted files to write again."""
 
 
 def reconcile(
-    incoming: FileTree, current: Mapping[str, str], lock: Lock | None
+    incoming: FileTree, disk: OnDisk, lock: Lock | None, wishes: Wishes
 ) -> tuple[Decision, ...]:
     """One decision a path, sorted by path.
 
-    ``current`` holds the text of those paths of ``incoming`` and ``lock`` that exist on disk.
-    A file of the author's is never replaced, a deleted scaffold stays deleted, and a generated
-    file is removed only if the lock lists it with the digest that it still has.
+    ``disk`` holds those paths of ``incoming`` and ``lock`` that exist.  A file of the author's is
+    never replaced, a scaffold or shared file that was deleted stays deleted, and a generated file
+    is removed only if the lock lists it with the digest that it still has.  Raises UnreadableInput
+    when the base of a merge is missing or altered.
     """
     locked = lock.files if lock is not None else {}
-    decisions = [_incoming(file, current.get(file.path), lock) for file in incoming]
+    decisions = [_incoming(file, disk, locked.get(file.path), wishes) for file in incoming]
     decisions += [
-        _orphan(path, current[path], lock)
-        for path in locked
-        if path in current and path not in incoming and lock is not None
+        _orphan(path, disk.files[path], known)
+        for path, known in locked.items()
+        if path in disk.files and path not in incoming
     ]
     return tuple(sorted(decisions, key=lambda decision: decision.path))
 
 
-def _incoming(file: GeneratedFile, text: str | None, lock: Lock | None) -> Decision:
-    known = lock.files.get(file.path) if lock is not None else None
-    if text is None:
-        if known is not None and file.owner is Owner.SCAFFOLD:
-            return Decision(file.path, Outcome.KEPT)
-        return Decision(file.path, Outcome.CREATED, file)
-    if text == file.text:
+def _incoming(
+    file: GeneratedFile, disk: OnDisk, known: LockedFile | None, wishes: Wishes
+) -> Decision:
+    if known is not None and known.mine:
+        told = Reason.BEHIND if file.digest != known.digest else Reason.NONE
+        return Decision(file.path, Outcome.KEPT, told)
+    content = disk.files.get(file.path)
+    if content is None:
+        return _absent(file, known, wishes)
+    if is_text_of(content, file.digest):
         return Decision(file.path, Outcome.UNCHANGED)
     if file.owner is Owner.SCAFFOLD:
         return Decision(file.path, Outcome.KEPT)
     if known is None:
-        return Decision(file.path, Outcome.REFUSED)
-    if digest(text) == known.digest:
-        return Decision(file.path, Outcome.UPDATED, file)
-    if file.owner is Owner.MERGED and file.digest == known.digest:
+        return Decision(file.path, Outcome.REFUSED, Reason.FOREIGN)
+    if is_text_of(content, known.digest):
+        return _written(file, Outcome.UPDATED, content)
+    return _edited(file, content, known, disk, wishes)
+
+
+def _absent(file: GeneratedFile, known: LockedFile | None, wishes: Wishes) -> Decision:
+    needed = known is None or Owner.GENERATED in (file.owner, known.owner)
+    if needed or file.path in wishes.restore:
+        return _written(file, Outcome.CREATED, b"")
+    return Decision(file.path, Outcome.KEPT)
+
+
+def _edited(
+    file: GeneratedFile, content: bytes, known: LockedFile, disk: OnDisk, wishes: Wishes
+) -> Decision:
+    match known.owner, file.owner:
+        case Owner.GENERATED, _:
+            if wishes.force:
+                return _written(file, Outcome.UPDATED, content, Reason.TAKEN_BACK)
+            return Decision(file.path, Outcome.REFUSED, Reason.EDITED)
+        case _, Owner.GENERATED:
+            return Decision(file.path, Outcome.REFUSED, Reason.WAS_YOURS)
+        case Owner.SCAFFOLD, _:
+            return Decision(file.path, Outcome.KEPT, Reason.NOW_SHARED)
+        case _:
+            if file.digest == known.digest:
+                return Decision(file.path, Outcome.KEPT)
+            return _merged(file, content, known, disk, wishes)
+
+
+def _merged(
+    file: GeneratedFile, content: bytes, known: LockedFile, disk: OnDisk, wishes: Wishes
+) -> Decision:
+    base = pristine(file.path, disk.base.get(file.path), known.digest)
+    merged = merge_shared(base, content, file.text.encode(), wishes.style, wishes.names)
+    if merged is None:
+        return Decision(file.path, Outcome.REFUSED, Reason.NOT_TEXT)
+    if merged.content == content:
         return Decision(file.path, Outcome.KEPT)
-    return Decision(file.path, Outcome.REFUSED)
+    outcome = Outcome.CONFLICTED if merged.conflicts else Outcome.MERGED
+    return Decision(file.path, outcome, content=merged.content, conflicts=merged.conflicts)
 
 
-def _orphan(path: str, text: str, lock: Lock) -> Decision:
-    known = lock.files[path]
-    if known.owner is Owner.SCAFFOLD or digest(text) != known.digest:
+def _written(
+    file: GeneratedFile, outcome: Outcome, former: bytes, reason: Reason = Reason.NONE
+) -> Decision:
+    """Write the text of ``file``, with the kind of line ends that stands there."""
+    text = file.text.encode()
+    content = text.replace(b"\n", b"\r\n") if has_crlf(former) else text
+    kept = outcome is Outcome.UPDATED and file.owner is Owner.MERGED
+    return Decision(file.path, outcome, reason, content, None if kept else file.executable)
+
+
+def _orphan(path: str, content: bytes, known: LockedFile) -> Decision:
+    if known.mine:
         return Decision(path, Outcome.KEPT)
+    if known.owner is Owner.SCAFFOLD or not is_text_of(content, known.digest):
+        return Decision(path, Outcome.KEPT, Reason.LEFT_OVER)
     return Decision(path, Outcome.REMOVED)

@@ -1,64 +1,129 @@
-"""What there is to say about decisions: refusals, and files that nobody generates any more."""
+"""What there is to say about decisions: refusals, conflicts, files that are left over."""
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Iterator
 
 from capsmith.findings import Finding, Location, Severity, ordered
-from capsmith.merging.lock import LockedFile
-from capsmith.merging.reconcile import Decision
+from capsmith.merging.reconcile import Decision, Reason
 from capsmith.report import Outcome
 from capsmith.tree import FileTree, Owner
 
+_SAID = {
+    Reason.EDITED: Finding(
+        "output-edited",
+        "this generated file was edited since it was generated",
+        Location(""),
+        hint="Move the edit to a file that is yours (AGENTS.md lists them) and delete this one: "
+        "it comes back.  --force does so without moving anything.",
+    ),
+    Reason.TAKEN_BACK: Finding(
+        "output-taken-back",
+        "this generated file was edited; the edit is gone, as --force said",
+        Location(""),
+        Severity.WARNING,
+    ),
+    Reason.FOREIGN: Finding(
+        "output-not-ours",
+        "this file has to be generated, but there is one that capsmith did not write",
+        Location(""),
+        hint="Move it away, generate, and bring back what you need of it.",
+    ),
+    Reason.WAS_YOURS: Finding(
+        "output-was-yours",
+        "this file was yours to edit and is capsmith's from now on",
+        Location(""),
+        hint="Move it away, run this again, and bring back what you need of it elsewhere.",
+    ),
+    Reason.NOW_SHARED: Finding(
+        "output-now-shared",
+        "this file of yours is kept; changes that capsmith has for it are merged from now on",
+        Location(""),
+        Severity.INFO,
+    ),
+    Reason.NOT_TEXT: Finding(
+        "output-not-text",
+        "this shared file is no text any more, and there is a new one to merge with it",
+        Location(""),
+        hint="Restore its text, or delete it: a shared file that you delete stays deleted.",
+    ),
+    Reason.LEFT_OVER: Finding(
+        "output-left-over",
+        "nothing in provider.yaml asks for this file any more; it is yours now",
+        Location(""),
+        Severity.WARNING,
+        hint="Take over what you still need from it, and delete it.",
+    ),
+    Reason.BEHIND: Finding(
+        "output-behind",
+        "you took this file over, and capsmith has a new text for it",
+        Location(""),
+        Severity.INFO,
+        hint="See capsmith update --diff.",
+    ),
+}
 
-def remarks(
-    decisions: Iterable[Decision], tree: FileTree, known: Mapping[str, LockedFile]
-) -> tuple[Finding, ...]:
-    """The findings on ``decisions`` about bringing a repository in line with ``tree``.
 
-    ``known`` are the files that capsmith has written before.
-    """
-    found = []
+def remarks(decisions: Iterable[Decision], tree: FileTree) -> tuple[Finding, ...]:
+    """The findings on ``decisions`` about bringing a repository in line with ``tree``."""
+    decisions = tuple(decisions)
+    found = [
+        _located(_SAID[decision.reason], decision.path) for decision in decisions if decision.reason
+    ]
+    heirs = [
+        decision.path
+        for decision in decisions
+        if decision.outcome is Outcome.CREATED and tree[decision.path].owner is Owner.SCAFFOLD
+    ]
+    found = [_with_heirs(f, heirs) if f.id == "output-left-over" else f for f in found]
     for decision in decisions:
-        if decision.outcome is Outcome.REFUSED:
-            path = decision.path
-            found.append(_edited(path, known[path]) if path in known else _foreign(path))
-        elif decision.outcome is Outcome.KEPT and decision.path not in tree:
-            found.append(_left_over(decision.path))
+        found += _conflicts(decision)
     return ordered(found)
 
 
-def _edited(path: str, known: LockedFile) -> Finding:
-    if known.owner is Owner.MERGED:
-        return Finding(
-            "output-edited",
-            "this shared file was edited, and there is a new text for it",
-            Location(path),
-            hint="Move yours away, generate, and bring your edits back: then they stay.",
+def not_restored(path: str) -> Finding:
+    """The finding on a file that was to be restored and was not."""
+    return Finding(
+        "restore-not-deleted",
+        "this is no file of capsmith's that was deleted, so there is nothing to restore",
+        Location(path),
+        hint="Name it as the lock does: its path in the repository, with slashes.",
+    )
+
+
+def refused(decisions: Iterable[Decision]) -> tuple[Decision, ...]:
+    """Those for whose sake nothing is done at all."""
+    return tuple(each for each in decisions if each.outcome is Outcome.REFUSED)
+
+
+def _conflicts(decision: Decision) -> Iterator[Finding]:
+    for line in decision.conflicts:
+        yield Finding(
+            "update-conflict",
+            "you and capsmith changed the same lines",
+            Location(decision.path, line, 1),
+            hint="Write what shall stand there in place of the marked lines, then run "
+            "capsmith update --continue; --abort brings back what was.",
         )
+
+
+def _with_heirs(finding: Finding, created: list[str]) -> Finding:
+    """Name the new scaffolds beside a file that is left over: one may be its new name."""
+    folder = finding.location.file.rpartition("/")[0]
+    near = [path for path in created if path.rpartition("/")[0] == folder]
+    if not near:
+        return finding
     return Finding(
-        "output-edited",
-        "this generated file was edited since it was generated",
-        Location(path),
-        hint="Move the edit to a file that is yours (AGENTS.md lists them) "
-        "and restore this one, or delete it.",
+        finding.id,
+        finding.message,
+        finding.location,
+        finding.severity,
+        hint=f"If its kind was renamed, it goes on in {' or '.join(near)}: "
+        "take over what you still need, and delete this one.",
     )
 
 
-def _foreign(path: str) -> Finding:
+def _located(finding: Finding, path: str) -> Finding:
     return Finding(
-        "output-not-ours",
-        "this file has to be generated, but there is one that capsmith did not write",
-        Location(path),
-        hint="Move it away, generate, and bring back what you need of it.",
-    )
-
-
-def _left_over(path: str) -> Finding:
-    return Finding(
-        "output-left-over",
-        "nothing in provider.yaml asks for this file any more; it is yours now",
-        Location(path),
-        Severity.WARNING,
-        hint="Take over what you still need from it, and delete it.",
+        finding.id, finding.message, Location(path), finding.severity, finding.hint, finding.link
     )

@@ -2,18 +2,17 @@
 
 from __future__ import annotations
 
+from collections.abc import Container
 from pathlib import Path
 
-from capsmith import __version__
 from capsmith.errors import Refused
-from capsmith.findings import has_errors, ordered
-from capsmith.merging.lock import BASE_FOLDER, LOCK_PATH, Lock
-from capsmith.merging.reconcile import Decision, reconcile
-from capsmith.merging.remarks import remarks
-from capsmith.pipeline.building import build, conformance
+from capsmith.findings import has_errors
+from capsmith.merging.lock import Lock
+from capsmith.pipeline import engine
+from capsmith.pipeline.finishing import carry_out
 from capsmith.pipeline.understanding import SPEC_NAME, Loaded, load, understand
-from capsmith.report import FileOutcome, Outcome, Report
-from capsmith.tree import FileTree, Owner, digest
+from capsmith.report import Report
+from capsmith.tree import digest
 from capsmith.workspace.repository import Change, Repository
 
 _NOT_FOREIGN = frozenset({".git", ".capsmith"})
@@ -57,60 +56,27 @@ def create(text: str, folder: Path, *, beside_others: bool = False) -> Report:
 
 
 def _bring_in_line(
-    repository: Repository, loaded: Loaded, welcome: set[str], *, add_spec: bool
+    repository: Repository, loaded: Loaded, welcome: Container[str], *, add_spec: bool
 ) -> Report:
     """Generate; ``welcome`` are the names in a folder without a lock that may be there."""
     if loaded.provider is None or has_errors(loaded.findings):
         return Report(findings=loaded.findings)
     repository.complete_pending()
-    lock = _lock(repository)
+    engine.refuse_unfinished(repository)
+    lock = engine.read_lock(repository)
     if lock is None:
         _refuse_foreign(repository, welcome)
-    tree = build(loaded.provider)
-    broken = conformance(tree, loaded.provider)
-    if has_errors(broken):
-        return Report(findings=ordered(loaded.findings + broken))
-    paths = {*tree.files, *(lock.files if lock is not None else ())}
-    decisions = reconcile(tree, repository.read_all(paths, _authors(tree, lock)), lock)
-    found = remarks(decisions, tree, lock.files if lock is not None else {})
-    if has_errors(found):  # nothing is done, so nothing else is told of files
-        decisions = tuple(d for d in decisions if d.outcome is Outcome.REFUSED)
-    outcomes = tuple(FileOutcome(d.path, d.outcome) for d in decisions)
-    report = Report(loaded.findings + found, outcomes)
-    if report.exit_code == 0:
-        contracts = tuple(contract.version for contract in loaded.provider.contracts)
-        new_lock = Lock.of(tree, __version__, contracts, digest(loaded.text))
-        change = _change(repository, decisions, tree, new_lock)
-        if add_spec:
-            _add_spec(repository, change, loaded.text, lock)
-        repository.apply(change)
-    return report
+    plan = engine.plan(repository, loaded, lock, engine.Asked())
+    if add_spec and plan.is_possible:
+        _add_spec(repository, plan.change, loaded.text, lock)
+    carry_out(repository, plan)
+    return plan.report
 
 
-def _lock(repository: Repository) -> Lock | None:
-    text = repository.read(LOCK_PATH)
-    if text is None:
-        return None
-    lock = Lock.load(text, str(repository.folder / LOCK_PATH))
-    if lock.is_newer_than(__version__):
-        raise Refused(
-            "lock-newer",
-            f"capsmith {lock.generator} generated this, and here is capsmith {__version__}",
-            file=str(repository.folder / LOCK_PATH),
-            hint=f"Install capsmith {lock.generator}: an older one would undo what it did.",
-        )
-    return lock
-
-
-def _authors(tree: FileTree, lock: Lock | None) -> set[str]:
-    locked = lock.files if lock is not None else {}
-    owners = [(path, file.owner) for path, file in locked.items()]
-    owners += [(str(file.path), file.owner) for file in tree]
-    return {path for path, owner in owners if owner is Owner.SCAFFOLD}
-
-
-def _refuse_foreign(repository: Repository, welcome: set[str]) -> None:
-    foreign = [name for name in repository.names() if name not in _NOT_FOREIGN | welcome]
+def _refuse_foreign(repository: Repository, welcome: Container[str]) -> None:
+    foreign = [
+        name for name in repository.names() if name not in _NOT_FOREIGN and name not in welcome
+    ]
     if foreign:
         named = foreign if len(foreign) <= 8 else [*foreign[:7], f"{len(foreign) - 7} more"]
         raise Refused(
@@ -119,27 +85,6 @@ def _refuse_foreign(repository: Repository, welcome: set[str]) -> None:
             file=str(repository.folder),
             hint="Generate into a new folder, or say --beside-others: nothing is replaced then.",
         )
-
-
-def _change(
-    repository: Repository, decisions: tuple[Decision, ...], tree: FileTree, lock: Lock
-) -> Change:
-    change = Change()
-    for decision in decisions:
-        if decision.file is not None:
-            change.write(decision.path, decision.file.text, decision.file.executable)
-        elif decision.outcome is Outcome.REMOVED:
-            change.remove(decision.path)
-    for file in tree:
-        if file.owner is Owner.MERGED:
-            _write_if_new(repository, change, f"{BASE_FOLDER}/{file.path}", file.text)
-    _write_if_new(repository, change, LOCK_PATH, lock.dump())
-    return change
-
-
-def _write_if_new(repository: Repository, change: Change, path: str, text: str) -> None:
-    if repository.read(path) != text:
-        change.write(path, text)
 
 
 def _add_spec(repository: Repository, change: Change, text: str, lock: Lock | None) -> None:

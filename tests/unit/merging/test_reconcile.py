@@ -6,11 +6,13 @@ import pytest
 
 from capsmith.errors import UnreadableInput
 from capsmith.merging.lock import Lock, LockedFile
-from capsmith.merging.reconcile import reconcile
+from capsmith.merging.reconcile import Decision, OnDisk, Reason, Wishes, reconcile
+from capsmith.merging.shared_file import Names
 from capsmith.report import Outcome
 from capsmith.safetext import RelativePath
 from capsmith.tree import FileTree, GeneratedFile, Owner, digest
 
+NAMES = Names("yours", "before", "capsmith")
 G, M, S = Owner.GENERATED, Owner.MERGED, Owner.SCAFFOLD
 
 
@@ -18,8 +20,26 @@ def tree(owner: Owner, text: str = "new\n") -> FileTree:
     return FileTree.of([GeneratedFile(RelativePath("a/file"), text, owner)])
 
 
-def lock(owner: Owner, text: str = "old\n") -> Lock:
-    return Lock("1", ("v1beta2",), "sha256:0", {"a/file": LockedFile(owner, digest(text))})
+def lock(owner: Owner, text: str = "old\n", mine: bool = False) -> Lock:
+    return Lock("1", ("v1beta2",), "sha256:0", {"a/file": LockedFile(owner, digest(text), mine)})
+
+
+def decided(
+    incoming: FileTree,
+    current: str | None,
+    known: Lock | None,
+    *,
+    base: str | None = "old\n",
+    force: bool = False,
+    restore: tuple[str, ...] = (),
+) -> Decision:
+    disk = OnDisk(
+        {} if current is None else {"a/file": current.encode()},
+        {} if base is None else {"a/file": base.encode()},
+    )
+    wishes = Wishes(NAMES, force=force, restore=frozenset(restore))
+    (decision,) = reconcile(incoming, disk, known, wishes)
+    return decision
 
 
 @pytest.mark.parametrize(
@@ -33,7 +53,12 @@ def lock(owner: Owner, text: str = "old\n") -> Lock:
         (G, None, "old\n", Outcome.CREATED, True),
         (M, "old\n", "old\n", Outcome.UPDATED, True),
         (M, "edited\n", "new\n", Outcome.KEPT, False),
-        (M, "edited\n", "old\n", Outcome.REFUSED, False),
+        (M, "edited\n", "old\n", Outcome.CONFLICTED, True),
+        (M, "mine\nold\n", "old\n", Outcome.CONFLICTED, True),
+        (M, "new\n", "old\n", Outcome.UNCHANGED, False),
+        (M, "b\0nary", "old\n", Outcome.REFUSED, False),
+        (M, None, "old\n", Outcome.KEPT, False),
+        (M, None, None, Outcome.CREATED, True),
         (M, "foreign\n", None, Outcome.REFUSED, False),
         (S, None, None, Outcome.CREATED, True),
         (S, "mine\n", None, Outcome.KEPT, False),
@@ -45,62 +70,96 @@ def lock(owner: Owner, text: str = "old\n") -> Lock:
 def test_outcome_of_a_file_that_is_generated(
     owner: Owner, current: str | None, locked: str | None, outcome: Outcome, writes: bool
 ) -> None:
-    on_disk = {} if current is None else {"a/file": current}
-    known = None if locked is None else lock(owner, locked)
-    (decision,) = reconcile(tree(owner), on_disk, known)
+    decision = decided(tree(owner), current, None if locked is None else lock(owner, locked))
     assert decision.outcome is outcome
-    assert (decision.file is not None) is writes
+    assert (decision.content is not None) is writes
+
+
+@pytest.mark.parametrize(
+    ("before", "now", "current", "outcome", "reason"),
+    [
+        (S, G, "old\n", Outcome.UPDATED, Reason.NONE),
+        (S, G, "mine\n", Outcome.REFUSED, Reason.WAS_YOURS),
+        (S, G, None, Outcome.CREATED, Reason.NONE),
+        (S, M, "old\n", Outcome.UPDATED, Reason.NONE),
+        (S, M, "mine\n", Outcome.KEPT, Reason.NOW_SHARED),
+        (S, M, None, Outcome.KEPT, Reason.NONE),
+        (M, G, "old\n", Outcome.UPDATED, Reason.NONE),
+        (M, G, "mine\n", Outcome.REFUSED, Reason.WAS_YOURS),
+        (M, S, "mine\n", Outcome.KEPT, Reason.NONE),
+        (G, M, "old\n", Outcome.UPDATED, Reason.NONE),
+        (G, M, "mine\n", Outcome.REFUSED, Reason.EDITED),
+        (G, M, None, Outcome.CREATED, Reason.NONE),
+        (G, S, "mine\n", Outcome.KEPT, Reason.NONE),
+    ],
+)
+def test_outcome_of_a_file_that_changes_hands(
+    before: Owner, now: Owner, current: str | None, outcome: Outcome, reason: Reason
+) -> None:
+    decision = decided(tree(now), current, lock(before))
+    assert (decision.outcome, decision.reason) == (outcome, reason)
+    # To force replaces what was capsmith's alone, and nothing else.
+    forced = decided(tree(now), current, lock(before), force=True)
+    assert (forced.outcome != outcome) is (reason is Reason.EDITED)
+
+
+def test_an_edited_generated_file_is_taken_back_when_that_is_asked_for() -> None:
+    decision = decided(tree(G), "mine\n", lock(G), force=True)
+    assert (decision.outcome, decision.reason) == (Outcome.UPDATED, Reason.TAKEN_BACK)
+    assert decision.content == b"new\n"
+
+
+@pytest.mark.parametrize("owner", [M, S])
+def test_a_deleted_file_comes_back_when_it_is_named(owner: Owner) -> None:
+    assert decided(tree(owner), None, lock(owner)).outcome is Outcome.KEPT
+    decision = decided(tree(owner), None, lock(owner), restore=("a/file",))
+    assert (decision.outcome, decision.content) == (Outcome.CREATED, b"new\n")
+
+
+@pytest.mark.parametrize("owner", [G, M, S])
+@pytest.mark.parametrize("current", ["mine\n", "old\n", None])
+def test_a_file_that_was_taken_over_is_left_alone(owner: Owner, current: str | None) -> None:
+    decision = decided(tree(owner), current, lock(owner, mine=True), force=True)
+    assert (decision.outcome, decision.reason) == (Outcome.KEPT, Reason.BEHIND)
+    decision = decided(tree(owner, "old\n"), current, lock(owner, mine=True))
+    assert (decision.outcome, decision.reason) == (Outcome.KEPT, Reason.NONE)
+
+
+@pytest.mark.parametrize("owner", [G, M])
+def test_line_ends_of_another_system_are_no_edit_and_stay(owner: Owner) -> None:
+    assert decided(tree(owner), "new\r\n", lock(owner)).outcome is Outcome.UNCHANGED
+    decision = decided(tree(owner), "old\r\n", lock(owner), base="old\r\n")
+    assert (decision.outcome, decision.content) == (Outcome.UPDATED, b"new\r\n")
+    assert reconcile(
+        FileTree(), OnDisk({"a/file": b"old\r\n"}, {}), lock(owner), Wishes(NAMES)
+    ) == (
+        Decision("a/file", Outcome.REMOVED),
+    )
+
+
+@pytest.mark.parametrize("base", [None, "another\n"])
+def test_a_base_that_is_missing_or_altered_is_never_guessed_at(base: str | None) -> None:
+    with pytest.raises(UnreadableInput) as caught:
+        decided(tree(M), "edited\n", lock(M), base=base)
+    assert caught.value.finding.location.file == ".capsmith/base/a/file"
+    # It is not needed for a file that nobody edited, nor for one that has nothing new.
+    assert decided(tree(M), "old\n", lock(M), base=base).outcome is Outcome.UPDATED
+    assert decided(tree(M, "old\n"), "edited\n", lock(M), base=base).outcome is Outcome.KEPT
 
 
 @pytest.mark.parametrize(
     ("owner", "current", "outcome"),
-    [(G, "old\n", Outcome.REMOVED), (G, "edited\n", Outcome.KEPT), (S, "old\n", Outcome.KEPT)],
+    [
+        (G, "old\n", Outcome.REMOVED),
+        (G, "edited\n", Outcome.KEPT),
+        (M, "old\n", Outcome.REMOVED),
+        (M, "edited\n", Outcome.KEPT),
+        (S, "old\n", Outcome.KEPT),
+    ],
 )
 def test_outcome_of_a_file_that_is_no_longer_generated(
     owner: Owner, current: str, outcome: Outcome
 ) -> None:
-    (decision,) = reconcile(FileTree(), {"a/file": current}, lock(owner))
+    decision = decided(FileTree(), current, lock(owner), force=True)
     assert decision.outcome is outcome
-    assert decision.file is None
-
-
-def test_a_lock_says_again_what_it_was_told() -> None:
-    told = Lock.of(tree(M), "0.1.0", ("v1beta2", "v1beta1"), "sha256:ab")
-    assert Lock.load(told.dump(), "lock.yaml") == told
-
-
-@pytest.mark.parametrize(
-    "text",
-    [
-        "",
-        "[]",
-        "capsmith: 1",
-        "files: {a: b}",
-        "capsmith: 1\ncontracts: []\nspec: x\nfiles: {../escape: {owner: generated, digest: x}}",
-        "capsmith: 1\ncontracts: []\nspec: x\nfiles: {a: {owner: nobody, digest: x}}",
-    ],
-)
-def test_anything_else_is_not_a_lock(text: str) -> None:
-    with pytest.raises(UnreadableInput) as caught:
-        Lock.load(text, "lock.yaml")
-    assert caught.value.finding.id == "lock-unreadable"
-
-
-@pytest.mark.parametrize("deep", ["a: " + "[" * 100_000, "{" * 100_000, "- " * 100_000 + "a"])
-def test_a_lock_that_is_nested_without_end_is_refused(deep: str) -> None:
-    with pytest.raises(UnreadableInput):
-        Lock.load(deep, "lock.yaml")
-
-
-@pytest.mark.parametrize(
-    ("lock", "here", "newer"),
-    [
-        ("0.2.0", "0.1.0", True),
-        ("0.10.0", "0.9.1", True),
-        ("0.1.0", "0.1.0", False),
-        ("0.1", "0.1.0.dev3", False),
-        ("junk", "0.1.0", False),
-    ],
-)
-def test_which_lock_is_newer(lock: str, here: str, newer: bool) -> None:
-    assert Lock(lock, (), "", {}).is_newer_than(here) is newer
+    assert decision.content is None

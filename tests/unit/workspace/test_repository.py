@@ -9,11 +9,16 @@ import pytest
 
 from capsmith.errors import Refused, UnreadableInput
 from capsmith.workspace.hold import held
+from capsmith.workspace.journal import Journal
 from capsmith.workspace.repository import Change, Repository
 
 
 class Died(Exception):
     """Stands for the process being killed: nothing after it is cleaned up by capsmith."""
+
+
+def dying(*arguments: object, **options: object) -> None:
+    raise Died
 
 
 def contents(folder: Path) -> dict[str, str]:
@@ -117,6 +122,17 @@ def test_paths_that_leave_the_folder_do_not_exist(path: str) -> None:
         Change().write(path, "x")
 
 
+def test_permissions_stay_unless_they_are_given(tmp_path: Path) -> None:
+    (tmp_path / "mine").write_text("old")
+    (tmp_path / "mine").chmod(0o750)
+    files = Change()
+    files.write("mine", "new", executable=None)
+    files.write("fresh", "new", executable=None)
+    Repository(tmp_path).apply(files)
+    assert (tmp_path / "mine").stat().st_mode & 0o777 == 0o750
+    assert (tmp_path / "fresh").stat().st_mode & 0o777 == 0o644
+
+
 def interrupted(folder: Path, monkeypatch: pytest.MonkeyPatch, change: Change) -> Repository:
     """A repository whose change is pending, and of which nothing was moved yet."""
     repository = Repository(folder)
@@ -154,7 +170,94 @@ def test_a_removal_is_completed_when_its_folder_has_gone_already(
     assert not (tmp_path / "a").exists()
 
 
-@pytest.mark.parametrize("text", ["", "[]", '{"writes": ["a"]}', '{"writes": {"../a": ""}}', "\0"])
+def test_an_interrupted_change_can_be_undone_instead(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    (tmp_path / "deep").mkdir()
+    for name in ("a", "deep/gone", "mine"):
+        (tmp_path / name).write_text("old")
+    (tmp_path / "a").chmod(0o600)
+    repository = interrupted(
+        tmp_path, monkeypatch, change("new", "a", "b/c", remove=("deep/gone",))
+    )
+    with monkeypatch.context() as patch:
+        patch.setattr(Path, "unlink", dying)
+        with pytest.raises(Died):
+            repository.complete_pending()
+    assert contents(tmp_path) == dict.fromkeys(("a", "b/c"), "new") | {
+        "deep/gone": "old",
+        "mine": "old",
+    }
+    assert repository.undo_pending()
+    assert contents(tmp_path) == dict.fromkeys(("a", "deep/gone", "mine"), "old")
+    assert (tmp_path / "a").stat().st_mode & 0o777 == 0o600
+    assert sorted(entry.name for entry in tmp_path.iterdir()) == ["a", "deep", "mine"]
+    assert not repository.undo_pending()
+
+
+def test_what_began_to_be_undone_is_not_completed(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    (tmp_path / "a").write_text("old")
+    repository = interrupted(tmp_path, monkeypatch, change("new", "a", "b"))
+    (tmp_path / "b").write_text("new")
+    with monkeypatch.context() as patch:
+        patch.setattr(Path, "unlink", dying)
+        with pytest.raises(Died):
+            repository.undo_pending()
+    assert repository.complete_pending()
+    assert contents(tmp_path) == {"a": "old"}
+
+
+@pytest.mark.parametrize("undo", [False, True])
+def test_an_edit_is_not_lost_to_an_undoing_either(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, undo: bool
+) -> None:
+    (tmp_path / "a").write_text("old")
+    repository = interrupted(tmp_path, monkeypatch, change("new", "a", "b"))
+    if undo:
+        with monkeypatch.context() as patch:
+            patch.setattr(Journal, "_conclude", dying)
+            with pytest.raises(Died):
+                repository.undo_pending()
+    (tmp_path / "b").write_text("mine")
+    with pytest.raises(Refused) as caught:
+        repository.undo_pending()
+    assert caught.value.finding.location.file == "b"
+    assert contents(tmp_path) == {"a": "old", "b": "mine"}
+
+
+@pytest.mark.parametrize("damage", ["emptied", "removed"])
+def test_a_damaged_stage_is_told(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, damage: str
+) -> None:
+    (tmp_path / "a").write_text("old")
+    repository = interrupted(tmp_path, monkeypatch, change("new", "a"))
+    staged = tmp_path / ".capsmith/stage/new/a"
+    if damage == "emptied":
+        staged.write_text("")
+    else:
+        staged.unlink()
+    with pytest.raises(UnreadableInput) as caught:
+        repository.complete_pending()
+    assert caught.value.finding.id == "pending-damaged"
+    assert contents(tmp_path) == {"a": "old"}
+    assert repository.undo_pending()
+    assert contents(tmp_path) == {"a": "old"}
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "",
+        "[]",
+        '{"before": ["a"]}',
+        '{"before": {"../a": ""}, "after": {"../a": ""}, "undo": false}',
+        '{"before": {"a": ""}, "after": {}, "undo": false}',
+        "[" * 100_000,
+        "\0",
+    ],
+)
 def test_a_strange_list_of_pending_changes_is_named(tmp_path: Path, text: str) -> None:
     (tmp_path / ".capsmith").mkdir()
     (tmp_path / ".capsmith/pending.json").write_text(text)
@@ -171,7 +274,7 @@ def test_an_empty_folder_stays_the_same_folder(tmp_path: Path) -> None:
     Repository(link).apply(change("new", "a"))
     assert contents(target) == {"a": "new"}
     assert target.stat().st_ino == inode
-    assert list((target / ".capsmith").iterdir()) == []
+    assert not (target / ".capsmith").exists()
 
 
 def test_a_file_in_the_place_of_a_folder_is_refused_before_anything_is_done(tmp_path: Path) -> None:
@@ -225,7 +328,10 @@ def test_the_authors_files_may_be_anything(tmp_path: Path) -> None:
     (tmp_path / "folder").mkdir()
     paths = ["link", "latin", "folder", "none"]
     repository = Repository(tmp_path)
-    assert repository.read_all(paths, theirs=paths) == {"link": "", "latin": "", "folder": ""}
-    for path in paths[:3]:
-        with pytest.raises((Refused, UnreadableInput)):
-            repository.read_all([path])
+    found = repository.contents(paths, theirs=paths)
+    assert found == {"link": b"", "latin": b"caf\xe9", "folder": b""}
+    for path in ("link", "folder"):
+        with pytest.raises(Refused):
+            repository.contents([path])
+    with pytest.raises(UnreadableInput):
+        repository.read("latin")

@@ -1,0 +1,111 @@
+"""A shared file, merged three ways: bytes in, bytes out.
+
+The author's form is kept: kind of line ends, byte order mark, a missing last line end, and any
+encoding in which ASCII is ASCII.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import dataclass
+from enum import StrEnum
+
+from capsmith.merging.three_way import Agreed, Conflict, Lines, common_ends, merge
+
+_MARK = "\ufeff".encode()
+_SIZE = 7
+
+
+class Style(StrEnum):
+    """What stands between conflict markers: both sides, or what they were made from too."""
+
+    MERGE = "merge"
+    DIFF3 = "diff3"
+
+
+@dataclass(frozen=True, slots=True)
+class Names:
+    """What the markers call the two sides, and what they were made from."""
+
+    ours: str
+    base: str
+    theirs: str
+
+
+@dataclass(frozen=True, slots=True)
+class Merged:
+    """A merged file, and the lines (from 1) at which its conflicts begin."""
+
+    content: bytes
+    conflicts: tuple[int, ...]
+
+
+def merge_shared(
+    base: bytes, ours: bytes, theirs: bytes, style: Style, names: Names
+) -> Merged | None:
+    """``ours`` with the changes from ``base`` to ``theirs``; None when ``ours`` is no text.
+
+    ``base`` and ``theirs`` are capsmith's: UTF-8 without a mark, lines ended by ``\\n`` alone.
+    """
+    if b"\0" in ours:
+        return None
+    mark = _MARK if ours.startswith(_MARK) else b""
+    text = ours.removeprefix(mark)
+    crlf = has_crlf(text)
+    if crlf:
+        text = text.replace(b"\r\n", b"\n")
+    chunks = merge(_lines(base), _lines(text), _lines(theirs))
+    lines, conflicts = _written(chunks, style, names)
+    in_conflict = bool(chunks) and isinstance(chunks[-1], Conflict)
+    ended = not text or text.endswith(b"\n") or in_conflict
+    content = b"\n".join(lines) + (b"\n" if lines and ended else b"")
+    return Merged(mark + (content.replace(b"\n", b"\r\n") if crlf else content), conflicts)
+
+
+def unresolved(content: bytes, names: Names, genuine: Iterable[bytes]) -> tuple[int, ...]:
+    """The lines (from 1) of ``content`` with a conflict marker.
+
+    A bare ``=======`` is none if one of ``genuine``, the texts that were merged, has such a line.
+    """
+    marks = {_marker("<", names.ours), _marker("|", names.base), _marker(">", names.theirs)}
+    middle = _marker("=")
+    if not any(middle in text.splitlines() for text in genuine):
+        marks.add(middle)
+    found = enumerate(content.removeprefix(_MARK).splitlines(), 1)
+    return tuple(number for number, line in found if line in marks)
+
+
+def has_crlf(content: bytes) -> bool:
+    """Whether all line ends are ``\\r\\n``, and there is one."""
+    count = content.count(b"\r\n")
+    return count > 0 and count == content.count(b"\n")
+
+
+def _lines(content: bytes) -> Lines:
+    return tuple(content.removesuffix(b"\n").split(b"\n")) if content else ()
+
+
+def _written(
+    chunks: Iterable[Agreed | Conflict], style: Style, names: Names
+) -> tuple[list[bytes], tuple[int, ...]]:
+    lines: list[bytes] = []
+    conflicts: list[int] = []
+    for chunk in chunks:
+        if isinstance(chunk, Agreed):
+            lines += chunk.lines
+            continue
+        head, tail = common_ends(chunk.ours, chunk.theirs) if style is Style.MERGE else (0, 0)
+        ours = chunk.ours[head : len(chunk.ours) - tail]
+        theirs = chunk.theirs[head : len(chunk.theirs) - tail]
+        lines += chunk.ours[:head]
+        conflicts.append(len(lines) + 1)
+        lines += [_marker("<", names.ours), *ours]
+        if style is Style.DIFF3:
+            lines += [_marker("|", names.base), *chunk.base]
+        lines += [_marker("="), *theirs, _marker(">", names.theirs)]
+        lines += chunk.ours[len(chunk.ours) - tail :]
+    return lines, tuple(conflicts)
+
+
+def _marker(sign: str, name: str = "") -> bytes:
+    return (sign * _SIZE + (f" {name}" if name else "")).encode()

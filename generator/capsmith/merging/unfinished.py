@@ -1,0 +1,78 @@
+"""An update that waits for the author: what it did, and what is in conflict."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping
+from dataclasses import asdict, dataclass
+
+from capsmith.errors import UnreadableInput
+from capsmith.merging.shared_file import Names
+from capsmith.safetext import RelativePath
+
+UNFINISHED_FOLDER = RelativePath(".capsmith/unfinished")
+STATE_PATH = RelativePath(f"{UNFINISHED_FOLDER}/state.json")
+
+
+@dataclass(frozen=True, slots=True)
+class Touched:
+    """A file that the update changed: digests before and after, empty where there was none."""
+
+    before: str
+    after: str
+    mode: int
+    """Its permissions before."""
+
+
+@dataclass(frozen=True, slots=True)
+class Unfinished:
+    """An update with conflicts."""
+
+    names: Names
+    conflicts: tuple[str, ...]
+    touched: Mapping[str, Touched]
+    records: Mapping[str, str]
+    """What is to be noted once the conflicts are resolved: the digest of the lock and of each
+    base by path, empty for a base to remove."""
+
+    @property
+    def kept(self) -> frozenset[str]:
+        """The digests of the texts that are kept meanwhile."""
+        digests = {*self.records.values(), *(file.before for file in self.touched.values())}
+        return frozenset(digests - {""})
+
+    def dump(self) -> str:
+        """The text of the state file."""
+        return json.dumps(asdict(self), indent=1, sort_keys=True) + "\n"
+
+    @classmethod
+    def load(cls, text: str, file: str) -> Unfinished:
+        """Read a state file.  Raises UnreadableInput for what capsmith did not write."""
+        try:
+            document = json.loads(text)
+            touched = {
+                _path(path): Touched(str(t["before"]), str(t["after"]), int(t["mode"]) & 0o777)
+                for path, t in document["touched"].items()
+            }
+            names = Names(*(str(document["names"][key]) for key in ("ours", "base", "theirs")))
+            conflicts = tuple(_path(path) for path in document["conflicts"])
+            records = {_path(path): str(kept) for path, kept in document["records"].items()}
+            found = cls(names, conflicts, touched, records)
+            _ = [kept_path(kept) for kept in found.kept]  # each of them is one
+            return found
+        except (ValueError, KeyError, TypeError, AttributeError, RecursionError) as error:
+            raise UnreadableInput(
+                "unfinished-unreadable",
+                "this is not what capsmith notes of an update with conflicts",
+                file=file,
+                hint=f"Remove {UNFINISHED_FOLDER}, and restore the folder from version control.",
+            ) from error
+
+
+def kept_path(digest: str) -> str:
+    """Where the text with ``digest`` is kept; raises ValueError for what is no digest."""
+    return RelativePath(f"{UNFINISHED_FOLDER}/{digest.removeprefix('sha256:')}")
+
+
+def _path(path: object) -> str:
+    return str(RelativePath(str(path)))

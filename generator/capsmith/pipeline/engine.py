@@ -1,0 +1,184 @@
+"""What `generate` and `update` share: a repository against what its provider.yaml asks for."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+
+from capsmith import __version__
+from capsmith.errors import Refused
+from capsmith.findings import Finding, has_errors, ordered
+from capsmith.merging.differing import difference
+from capsmith.merging.lock import BASE_FOLDER, LOCK_PATH, Lock
+from capsmith.merging.reconcile import Decision, OnDisk, Wishes, reconcile
+from capsmith.merging.remarks import not_restored, refused, remarks
+from capsmith.merging.shared_file import Names, Style
+from capsmith.merging.unfinished import STATE_PATH
+from capsmith.pipeline import building
+from capsmith.pipeline.understanding import Loaded
+from capsmith.provider.model import Provider
+from capsmith.report import FileOutcome, Outcome, Report
+from capsmith.tree import FileTree, Owner, digest
+from capsmith.workspace.repository import Change, Repository
+
+
+@dataclass(frozen=True, slots=True)
+class Asked:
+    """What the author asked for, besides provider.yaml."""
+
+    style: Style = Style.MERGE
+    force: bool = False
+    restore: frozenset[str] = frozenset()
+    diff: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class Plan:
+    """All that there is to do, before anything is done."""
+
+    report: Report
+    change: Change
+    """Of the files."""
+    records: Change
+    """Of the lock and of the bases of shared files."""
+    conflicts: tuple[str, ...]
+    names: Names
+
+    @property
+    def is_possible(self) -> bool:
+        """Whether it may be carried out; conflicts are no hindrance, they are written."""
+        files = self.report.outcomes
+        refusals = any(file.outcome is Outcome.REFUSED for file in files)
+        return not refusals and (self.report.exit_code == 0 or bool(self.conflicts))
+
+    @property
+    def is_nothing(self) -> bool:
+        """Whether all is as it should be."""
+        return self.report.exit_code == 0 and not self.change and not self.records
+
+
+def plan(repository: Repository, loaded: Loaded, lock: Lock | None, asked: Asked) -> Plan:
+    """What has to be done to bring ``repository`` in line.
+
+    Raises UnreadableInput, Refused or BlueprintError.
+    """
+    names = _names(lock)
+    if loaded.provider is None or has_errors(loaded.findings):
+        return Plan(Report(loaded.findings), Change(), Change(), (), names)
+    tree = building.build(loaded.provider)
+    broken = building.conformance(tree, loaded.provider)
+    if has_errors(broken):
+        return Plan(Report(ordered(loaded.findings + broken)), Change(), Change(), (), names)
+    disk = _on_disk(repository, tree, lock)
+    wishes = Wishes(names, asked.style, asked.force, asked.restore)
+    decisions = reconcile(tree, disk, lock, wishes)
+    found = remarks(decisions, tree) + _not_restored(decisions, asked.restore)
+    stopped = refused(decisions)
+    told = stopped or decisions  # if nothing is done, nothing else is told of files
+    outcomes = tuple(_outcome(decision, tree, disk, asked) for decision in told)
+    conflicts = tuple(each.path for each in decisions if each.outcome is Outcome.CONFLICTED)
+    report = Report(ordered(loaded.findings + found), outcomes)
+    new_lock = _next_lock(tree, loaded.provider, loaded.text, lock)
+    records = _records(repository, tree, lock, new_lock)
+    return Plan(report, _change(decisions), records, conflicts, names)
+
+
+def read_lock(repository: Repository) -> Lock | None:
+    """The lock of a repository, None when nothing was generated yet.
+
+    Raises UnreadableInput for anything else, Refused for one of a later capsmith.
+    """
+    text = repository.read(LOCK_PATH)
+    if text is None:
+        return None
+    lock = Lock.load(text, str(repository.folder / LOCK_PATH))
+    if lock.is_newer_than(__version__):
+        raise Refused(
+            "lock-newer",
+            f"capsmith {lock.generator} generated this, and here is capsmith {__version__}",
+            file=str(repository.folder / LOCK_PATH),
+            hint=f"Install capsmith {lock.generator}: an older one would undo what it did.",
+        )
+    return lock
+
+
+def refuse_unfinished(repository: Repository) -> None:
+    """Raises Refused when an update waits for its conflicts to be resolved."""
+    if repository.content(STATE_PATH) is not None:
+        raise Refused(
+            "update-unfinished",
+            "an update is not finished: its conflicts wait for you",
+            file=str(repository.folder),
+            hint="Resolve them and run capsmith update --continue; --abort brings back what was.",
+        )
+
+
+def _names(lock: Lock | None) -> Names:
+    former = lock.generator if lock is not None else __version__
+    return Names("yours", f"generated before (capsmith {former})", f"capsmith {__version__}")
+
+
+def _on_disk(repository: Repository, tree: FileTree, lock: Lock | None) -> OnDisk:
+    locked = lock.files if lock is not None else {}
+    owners = [(path, file.owner) for path, file in locked.items()]
+    owners += [(str(file.path), file.owner) for file in tree]
+    authors = {path for path, owner in owners if owner is Owner.SCAFFOLD}
+    if lock is not None:
+        authors |= lock.mine
+    files = repository.contents({*tree.files, *locked}, authors)
+    shared = [path for path, file in locked.items() if file.owner is Owner.MERGED]
+    bases = repository.contents(f"{BASE_FOLDER}/{path}" for path in shared)
+    return OnDisk(files, {path[len(BASE_FOLDER) + 1 :]: text for path, text in bases.items()})
+
+
+def _outcome(decision: Decision, tree: FileTree, disk: OnDisk, asked: Asked) -> FileOutcome:
+    outcome = FileOutcome(decision.path, decision.outcome)
+    if not asked.diff:
+        return outcome
+    before = disk.files.get(decision.path)
+    after = decision.content if decision.content is not None else before
+    if decision.outcome is Outcome.REMOVED:
+        after = None
+    elif decision.outcome is Outcome.REFUSED and decision.path in tree:
+        after = tree[decision.path].text.encode()
+    return replace(outcome, diff=difference(decision.path, before, after))
+
+
+def _not_restored(decisions: tuple[Decision, ...], restore: frozenset[str]) -> tuple[Finding, ...]:
+    created = {each.path for each in decisions if each.outcome is Outcome.CREATED}
+    return tuple(not_restored(path) for path in sorted(restore - created))
+
+
+def _next_lock(tree: FileTree, provider: Provider, spec: str, lock: Lock | None) -> Lock:
+    contracts = tuple(contract.version for contract in provider.contracts)
+    mine = lock.mine if lock is not None else frozenset[str]()
+    return Lock.of(tree, __version__, contracts, digest(spec), mine)
+
+
+def _change(decisions: tuple[Decision, ...]) -> Change:
+    change = Change()
+    for decision in decisions:
+        if decision.content is not None:
+            change.write(decision.path, decision.content, decision.executable)
+        elif decision.outcome is Outcome.REMOVED:
+            change.remove(decision.path)
+    return change
+
+
+def _records(repository: Repository, tree: FileTree, lock: Lock | None, new_lock: Lock) -> Change:
+    """The bases first and the lock last, each only if it is another one than before."""
+    records = Change()
+    shared = {str(file.path): file.text for file in tree if file.owner is Owner.MERGED}
+    for path, text in shared.items():
+        _write_if_new(repository, records, f"{BASE_FOLDER}/{path}", text)
+    for path, file in (lock.files if lock is not None else {}).items():
+        base = f"{BASE_FOLDER}/{path}"
+        if file.owner is Owner.MERGED and path not in shared and repository.content(base):
+            records.remove(base)
+    _write_if_new(repository, records, LOCK_PATH, new_lock.dump())
+    return records
+
+
+def _write_if_new(repository: Repository, change: Change, path: str, text: str) -> None:
+    there = repository.content(path)
+    if there is None or there.replace(b"\r\n", b"\n") != text.encode():
+        change.write(path, text)

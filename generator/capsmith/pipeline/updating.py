@@ -1,0 +1,132 @@
+"""update: a generated repository after a change of its provider.yaml, or of capsmith."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from pathlib import Path
+
+from capsmith import __version__
+from capsmith.errors import Refused, UnreadableInput
+from capsmith.findings import Finding, Location, ordered
+from capsmith.merging.lock import LOCK_PATH
+from capsmith.merging.shared_file import Style
+from capsmith.pipeline import engine, finishing
+from capsmith.pipeline.engine import Asked, Plan
+from capsmith.pipeline.understanding import SPEC_NAME, load
+from capsmith.report import Report
+from capsmith.workspace.git import uncommitted
+from capsmith.workspace.repository import Repository
+
+_MOST_NAMED = 8
+
+
+def run(
+    folder: Path, mode: str, *, style: str, restore: Iterable[str], **options: bool
+) -> tuple[Report, str]:
+    """What the command line asks for, and the closing words when the answer is yes.
+
+    ``mode`` is ``check``, ``dry_run``, ``resume``, ``abort``, or empty; the options are named as
+    those of the command.
+    """
+    asked = Asked(Style(style), options["force"], frozenset(restore), options["diff"])
+    match mode:
+        case "check":
+            return check(folder, asked), "is up to date."
+        case "resume":
+            return resume(folder), "is up to date."
+        case "abort":
+            return abort(folder, force=asked.force), "is as it was before the update."
+        case _ if mode == "dry_run" or asked.diff:
+            return preview(folder, asked), "is as it was: this only told what would happen."
+        case _:
+            return update(folder, asked, allow_dirty=options["allow_dirty"]), "is up to date."
+
+
+def update(folder: Path, asked: Asked, *, allow_dirty: bool = False) -> Report:
+    """Bring a generated repository in line with its provider.yaml and with this capsmith.
+
+    Raises what :func:`capsmith.pipeline.generate` raises, and Refused when git knows of
+    uncommitted changes in the folder, other than in provider.yaml, and there is something to do.
+    """
+    repository = Repository(folder)
+    with repository.held():
+        repository.complete_pending()
+        plan = _plan(repository, asked)
+        if plan.is_possible and not plan.is_nothing and not allow_dirty:
+            _refuse_dirty(folder)
+        finishing.carry_out(repository, plan)
+        return plan.report
+
+
+def preview(folder: Path, asked: Asked) -> Report:
+    """What :func:`update` would do; nothing is written.  Raises as it does, but for git."""
+    return _previewed(folder, asked).report
+
+
+def check(folder: Path, asked: Asked) -> Report:
+    """Whether :func:`update` has nothing to do; if it has, that is an error in the report."""
+    plan = _previewed(folder, asked)
+    if plan.is_nothing or plan.report.exit_code != 0:
+        return plan.report
+    behind = Finding(
+        "repository-behind",
+        f"this is not what provider.yaml and capsmith {__version__} give",
+        Location(str(folder / LOCK_PATH)),
+        hint="Run capsmith update, and commit what it changes.",
+    )
+    return Report(ordered((*plan.report.findings, behind)), plan.report.outcomes)
+
+
+def resume(folder: Path) -> Report:
+    """Conclude an update after its conflicts were resolved, or after an interruption."""
+    repository = Repository(folder)
+    with repository.held():
+        return finishing.finish(repository)
+
+
+def abort(folder: Path, *, force: bool = False) -> Report:
+    """Bring back what was before an unfinished update; see :func:`finishing.abort`."""
+    repository = Repository(folder)
+    with repository.held():
+        return finishing.abort(repository, force=force)
+
+
+def _previewed(folder: Path, asked: Asked) -> Plan:
+    repository = Repository(folder)
+    with repository.held():
+        if repository.is_interrupted:
+            raise Refused(
+                "update-interrupted",
+                "a run was interrupted before it was complete",
+                file=str(folder),
+                hint="Run capsmith update --continue to complete it, or --abort to undo it.",
+            )
+        return _plan(repository, asked)
+
+
+def _plan(repository: Repository, asked: Asked) -> Plan:
+    engine.refuse_unfinished(repository)
+    lock = engine.read_lock(repository)
+    if lock is None:
+        raise UnreadableInput(
+            "nothing-generated",
+            "capsmith has not generated anything here",
+            file=str(repository.folder),
+            hint="Name the folder of a provider, or begin one: capsmith generate.",
+        )
+    return engine.plan(repository, load(repository.folder / SPEC_NAME), lock, asked)
+
+
+def _refuse_dirty(folder: Path) -> None:
+    dirty = [path for path in uncommitted(folder) if path != SPEC_NAME]
+    if not dirty:
+        return
+    named = dirty if len(dirty) <= _MOST_NAMED else dirty[: _MOST_NAMED - 1]
+    rest = f" and {len(dirty) - len(named)} more" if len(dirty) > len(named) else ""
+    raise Refused(
+        "update-dirty",
+        f"there are uncommitted changes: {', '.join(named)}{rest}",
+        file=str(folder),
+        hint="Commit them first, so that git can show what the update changed, "
+        "or run this with --allow-dirty.",
+    )

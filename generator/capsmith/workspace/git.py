@@ -1,0 +1,60 @@
+"""What git says of a folder.  Nothing else of it is used, and nothing needs it."""
+
+from __future__ import annotations
+
+import os
+import subprocess
+from pathlib import Path
+
+from capsmith.errors import Refused
+
+_NO_REPOSITORY = 128
+_TIMEOUT = 120.0
+"""Seconds."""
+
+
+def uncommitted(folder: Path) -> tuple[str, ...]:
+    """The paths below ``folder`` that git has not recorded as they are, ignored ones left out.
+
+    Empty without git, and outside of a work tree.  Raises Refused when git cannot tell.
+    """
+    prefix = _git(folder, "rev-parse", "--show-prefix")
+    if prefix is None:
+        return ()
+    status = _git(folder, "status", "--porcelain=v1", "-z", "--no-renames", "--", ".") or b""
+    start = len(prefix.rstrip(b"\n"))
+    entries = status.split(b"\0")[:-1]
+    return tuple(os.fsdecode(entry[3 + start :]) for entry in entries)
+
+
+def _git(folder: Path, *arguments: str) -> bytes | None:
+    """The output of git; None when there is no git, or no work tree."""
+    # The folder decides, not what a hook that runs capsmith has in its environment; and looking
+    # must neither write nor start a program that the repository's configuration names.
+    environment = {
+        name: value for name, value in os.environ.items() if not name.startswith("GIT_")
+    } | {"LC_ALL": "C", "GIT_OPTIONAL_LOCKS": "0"}
+    command = ["git", "-c", "core.fsmonitor=false", *arguments]
+    try:
+        done = subprocess.run(
+            command, cwd=folder, env=environment, capture_output=True, timeout=_TIMEOUT
+        )
+    except FileNotFoundError:
+        return None
+    except (OSError, subprocess.SubprocessError) as error:
+        raise _silent(folder, str(error)) from error
+    if done.returncode == 0:
+        return done.stdout
+    said = done.stderr.decode(errors="replace").strip()
+    if done.returncode == _NO_REPOSITORY and "not a git repository" in said:
+        return None
+    raise _silent(folder, said)
+
+
+def _silent(folder: Path, said: str) -> Refused:
+    return Refused(
+        "git-unusable",
+        f"git does not tell whether this folder has uncommitted changes: {said}",
+        file=str(folder),
+        hint="Correct that, or run this with --allow-dirty.",
+    )

@@ -1,0 +1,206 @@
+"""Changes of a folder that take effect as one, however the run ends.
+
+What is to be written, and what stands there now, are staged beside each other; then a list of all
+of it is written; only then are files moved.  While the list is there, the change can be completed
+or undone, by this run or a later one, any number of times; without it nothing has happened.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import shutil
+from collections.abc import Iterable, Mapping
+from dataclasses import asdict, dataclass
+from pathlib import Path
+
+from capsmith.errors import Refused, UnreadableInput
+from capsmith.safetext import RelativePath
+from capsmith.workspace.change import Change
+from capsmith.workspace.place import (
+    contained,
+    mode,
+    reached,
+    remove_empty_parents,
+    replace,
+    state,
+    unfinished,
+    write,
+)
+
+STATE_FOLDER = ".capsmith"
+_STAGE = f"{STATE_FOLDER}/stage"
+_PENDING = f"{STATE_FOLDER}/pending.json"
+
+
+@dataclass(frozen=True, slots=True)
+class _Pending:
+    """Digests by path: of each file before and after the change, empty where there is none."""
+
+    before: Mapping[str, str]
+    after: Mapping[str, str]
+    undo: bool = False
+    """Whether undoing it has begun: then it cannot be completed any more."""
+
+
+class Journal:
+    """The change that is under way in a folder, if there is one."""
+
+    def __init__(self, folder: Path) -> None:
+        self._folder = folder
+
+    @property
+    def is_pending(self) -> bool:
+        """Whether a change was interrupted."""
+        return contained(self._folder, _PENDING).is_file()
+
+    def stage(self, change: Change) -> None:
+        """Prepare ``change``; nothing has happened when this fails."""
+        stage = self._folder / _STAGE
+        shutil.rmtree(stage, ignore_errors=True)
+        try:
+            for path, file in change.writes.items():
+                there = contained(self._folder, path)
+                kept = mode(there) if there.is_file() else 0o644
+                write(self._new(path), file.content, kept if file.mode is None else file.mode)
+            paths = sorted({*change.writes, *change.removals})
+            after = {path: state(self._new(path)) for path in paths}
+            before = {path: state(contained(self._folder, path)) for path in paths}
+            for path in _written(before):
+                there = contained(self._folder, path)
+                write(self._old(path), there.read_bytes(), mode(there))
+            self._note(_Pending(before, after))
+        except BaseException:
+            if not (self._folder / _PENDING).exists():
+                self.clear()
+            raise
+
+    def complete(self) -> None:
+        """Finish the pending change, or its undoing if that has begun.
+
+        Raises Refused, before anything is done, when a file was edited since; UnreadableInput
+        for a list that capsmith did not write, or a stage that is damaged.
+        """
+        pending = self._load()
+        if pending.undo:
+            self._undo(pending)
+            return
+        self._check_completable(pending)
+        for path in _written(pending.after):
+            staged = self._new(path)
+            if staged.is_file():  # else an earlier try has moved it
+                target = contained(self._folder, path)
+                target.parent.mkdir(parents=True, exist_ok=True)
+                os.replace(staged, target)
+        for path in _absent(pending.after):
+            self._remove(path)
+        self._conclude()
+
+    def undo(self) -> None:
+        """Bring back what was before the pending change.  Raises as :meth:`complete` does."""
+        pending = self._load()
+        if not pending.undo:
+            self._check_undoable(pending)
+            self._note(_Pending(pending.before, pending.after, undo=True))
+        self._undo(pending)
+
+    def clear(self) -> None:
+        """Remove what was staged and is not pending."""
+        stage = contained(self._folder, _STAGE)
+        shutil.rmtree(stage, ignore_errors=True)
+        contained(self._folder, unfinished(_PENDING)).unlink(missing_ok=True)
+        remove_empty_parents(self._folder, stage)
+
+    def _undo(self, pending: _Pending) -> None:
+        self._check_undoable(pending)
+        for path in _written(pending.before):
+            kept, target = self._old(path), contained(self._folder, path)
+            if state(target) != pending.before[path]:
+                target.parent.mkdir(parents=True, exist_ok=True)
+                os.replace(kept, target)
+        for path in _absent(pending.before):
+            self._remove(path)
+        self._conclude()
+
+    def _conclude(self) -> None:
+        (self._folder / _PENDING).unlink()
+        self.clear()
+
+    def _remove(self, path: str) -> None:
+        target = contained(self._folder, path)
+        target.unlink(missing_ok=True)
+        remove_empty_parents(self._folder, target)
+
+    def _check_completable(self, pending: _Pending) -> None:
+        for path, after in pending.after.items():
+            before = pending.before[path]
+            staged, there = state(self._new(path)), state(contained(self._folder, path))
+            if after and not staged and there != before:
+                continue  # an earlier try has moved it
+            if staged != after:
+                raise _damaged(path)
+            if there not in ("", before, after):
+                raise _edited(path)
+
+    def _check_undoable(self, pending: _Pending) -> None:
+        for path, before in pending.before.items():
+            there = state(contained(self._folder, path))
+            if there not in ("", before, pending.after[path]):
+                raise _edited(path)
+            if there != before and before != state(self._old(path)):
+                raise _damaged(path)
+
+    def _note(self, pending: _Pending) -> None:
+        replace(self._folder / _PENDING, json.dumps(asdict(pending)).encode())
+
+    def _load(self) -> _Pending:
+        file = contained(self._folder, _PENDING)
+        try:
+            document = json.loads(file.read_bytes())
+            before, after = (_states(document[key]) for key in ("before", "after"))
+            if before.keys() != after.keys():
+                raise ValueError("each file has a state before and one after")
+            return _Pending(before, after, document["undo"] is True)
+        except (ValueError, KeyError, TypeError, AttributeError, RecursionError) as error:
+            raise UnreadableInput(
+                "pending-unreadable",
+                "this is not a list of pending changes that capsmith wrote",
+                file=str(file),
+                hint="Remove the file, and restore the folder from version control.",
+            ) from error
+
+    def _new(self, path: str) -> Path:
+        return reached(self._folder, f"{_STAGE}/new/{RelativePath(path)}")
+
+    def _old(self, path: str) -> Path:
+        return reached(self._folder, f"{_STAGE}/old/{RelativePath(path)}")
+
+
+def _edited(path: str) -> Refused:
+    return Refused(
+        "output-edited",
+        "this file was edited since a run was interrupted that is to be completed or undone now",
+        file=path,
+        hint="Move it away, run this again, and bring your edit back.",
+    )
+
+
+def _damaged(path: str) -> UnreadableInput:
+    return UnreadableInput(
+        "pending-damaged",
+        "a run was interrupted, and what it has to go on from is not there any more",
+        file=path,
+        hint=f"Remove {_PENDING}, and restore the folder from version control.",
+    )
+
+
+def _states(states: Mapping[object, object]) -> dict[str, str]:
+    return {str(RelativePath(str(path))): str(digest) for path, digest in states.items()}
+
+
+def _written(states: Mapping[str, str]) -> Iterable[str]:
+    return (path for path, digest in states.items() if digest)
+
+
+def _absent(states: Mapping[str, str]) -> Iterable[str]:
+    return (path for path, digest in states.items() if not digest)

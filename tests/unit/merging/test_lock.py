@@ -1,0 +1,68 @@
+"""The lock says again what it was told, and nothing else is taken for a lock."""
+
+from __future__ import annotations
+
+import pytest
+
+from capsmith.errors import UnreadableInput
+from capsmith.merging.lock import Lock
+from capsmith.safetext import RelativePath
+from capsmith.tree import FileTree, GeneratedFile, Owner
+
+
+def test_a_lock_says_again_what_it_was_told() -> None:
+    tree = FileTree.of(
+        [GeneratedFile(RelativePath(path), "text", Owner.MERGED) for path in ("a/file", "mine")]
+    )
+    told = Lock.of(tree, "0.1.0", ("v1beta2", "v1beta1"), "sha256:ab", {"mine"})
+    assert told.mine == {"mine"}
+    assert Lock.load(told.dump(), "lock.yaml") == told
+
+
+FORGED = [
+    "provider.yaml",
+    ".capsmith/lock.yaml",
+    ".CAPSMITH/base/Makefile",
+    ".capsmith/stage/new/a",
+]
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "",
+        "[]",
+        "capsmith: 1",
+        "files: {a: b}",
+        "capsmith: 1\ncontracts: []\nspec: x\nfiles: {../escape: {owner: generated, digest: x}}",
+        "capsmith: 1\ncontracts: []\nspec: x\nfiles: {a: {owner: nobody, digest: x}}",
+        *(
+            f"capsmith: 1\ncontracts: []\nspec: x\nfiles: {{{path}: {{owner: merged, digest: x}}}}"
+            for path in FORGED
+        ),
+    ],
+)
+def test_anything_else_is_not_a_lock(text: str) -> None:
+    with pytest.raises(UnreadableInput) as caught:
+        Lock.load(text, "lock.yaml")
+    assert caught.value.finding.id == "lock-unreadable"
+
+
+@pytest.mark.parametrize("deep", ["a: " + "[" * 100_000, "{" * 100_000, "- " * 100_000 + "a"])
+def test_a_lock_that_is_nested_without_end_is_refused(deep: str) -> None:
+    with pytest.raises(UnreadableInput):
+        Lock.load(deep, "lock.yaml")
+
+
+@pytest.mark.parametrize(
+    ("lock", "here", "newer"),
+    [
+        ("0.2.0", "0.1.0", True),
+        ("0.10.0", "0.9.1", True),
+        ("0.1.0", "0.1.0", False),
+        ("0.1", "0.1.0.dev3", False),
+        ("junk", "0.1.0", False),
+    ],
+)
+def test_which_lock_is_newer(lock: str, here: str, newer: bool) -> None:
+    assert Lock(lock, (), "", {}).is_newer_than(here) is newer
