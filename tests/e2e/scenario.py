@@ -8,6 +8,7 @@ from typing import Any
 
 import pytest
 
+from tests.e2e.dump import objects_text
 from tests.e2e.fakes.booting import BootingCluster
 from tests.e2e.fakes.control_plane import kubeconfig_secret
 from tests.e2e.fakes.convert import without_kubeadm
@@ -219,8 +220,19 @@ def one_scenario(stack: Stack, site: Site, test: str) -> Iterator[Scenario]:
     name = test.removeprefix("test_").replace("_", "-")[:20].rstrip("-")
     made = Scenario(stack, site.management, name, f"{name}-ns")
     yield made
+    _keep_what_is_left(made)
     _clean_up(made)
     _check_invariants(stack, site)
+
+
+def _keep_what_is_left(scenario: Scenario) -> None:
+    """A test that ends before its cluster does has failed: people will want to see why."""
+    stack, client = scenario.stack, scenario.client
+    if client.find(scenario.core, "Cluster", scenario.name, scenario.namespace) is None:
+        return
+    crds = stack.provider.namespaced_crds
+    text = objects_text(client, scenario.core, crds, scenario.namespace)
+    (stack.folder / f"{scenario.name}-objects.yaml").write_text(text)
 
 
 def _check_invariants(stack: Stack, site: Site) -> None:

@@ -1,0 +1,29 @@
+"""What a failed test leaves for people to read."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+import yaml
+
+from tests.e2e.harness.kube import JSON, KubeClient
+
+_CORE_KINDS = ("Cluster", "Machine", "MachineSet", "MachineDeployment", "MachinePool")
+
+
+def objects_text(client: KubeClient, core: str, crds: list[JSON], namespace: str) -> str:
+    """The objects of core and of the provider in a namespace, as YAML."""
+    found = [*_objects(client, core, crds, namespace)]
+    for each in found:
+        each["metadata"].pop("managedFields", None)
+    return yaml.safe_dump_all(found, sort_keys=False)
+
+
+def _objects(client: KubeClient, core: str, crds: list[JSON], namespace: str) -> Iterator[JSON]:
+    for kind in _CORE_KINDS:
+        yield from client.list(core, kind, namespace)
+    for crd in crds:
+        spec = crd["spec"]
+        stored = next(version["name"] for version in spec["versions"] if version["storage"])
+        yield from client.list(f"{spec['group']}/{stored}", spec["names"]["kind"], namespace)
+    yield from client.list("events.k8s.io/v1", "Event", namespace)
