@@ -40,15 +40,15 @@ class Plan:
     """Of the files."""
     records: Change
     """Of the lock and of the bases of shared files."""
-    conflicts: tuple[str, ...]
     names: Names
+    is_possible: bool
+    """Whether it may be carried out; conflicts are no hindrance, they are written."""
 
     @property
-    def is_possible(self) -> bool:
-        """Whether it may be carried out; conflicts are no hindrance, they are written."""
+    def conflicts(self) -> tuple[str, ...]:
+        """The files that wait for the author when the plan is carried out."""
         files = self.report.outcomes
-        refusals = any(file.outcome is Outcome.REFUSED for file in files)
-        return not refusals and (self.report.exit_code == 0 or bool(self.conflicts))
+        return tuple(file.path for file in files if file.outcome is Outcome.CONFLICTED)
 
     @property
     def is_nothing(self) -> bool:
@@ -63,23 +63,30 @@ def plan(repository: Repository, loaded: Loaded, lock: Lock | None, asked: Asked
     """
     names = _names(lock)
     if loaded.provider is None or has_errors(loaded.findings):
-        return Plan(Report(loaded.findings), Change(), Change(), (), names)
+        return _impossible(loaded.findings, names)
     tree = building.build(loaded.provider)
     broken = building.conformance(tree, loaded.provider)
     if has_errors(broken):
-        return Plan(Report(ordered(loaded.findings + broken)), Change(), Change(), (), names)
+        return _impossible(loaded.findings + broken, names)
     disk = _on_disk(repository, tree, lock)
     wishes = Wishes(names, asked.style, asked.force, asked.restore)
     decisions = reconcile(tree, disk, lock, wishes)
-    found = remarks(decisions, tree) + _not_restored(decisions, asked.restore)
+    idle = _not_restored(decisions, asked.restore)
     stopped = refused(decisions)
     told = stopped or decisions  # if nothing is done, nothing else is told of files
-    outcomes = tuple(_outcome(decision, tree, disk, asked) for decision in told)
-    conflicts = tuple(each.path for each in decisions if each.outcome is Outcome.CONFLICTED)
-    report = Report(ordered(loaded.findings + found), outcomes)
-    new_lock = _next_lock(tree, loaded.provider, loaded.text, lock)
-    records = _records(repository, tree, lock, new_lock)
-    return Plan(report, _change(decisions), records, conflicts, names)
+    found = ordered((*loaded.findings, *remarks(told, tree), *idle))
+    report = Report(found, tuple(_outcome(each, tree, disk, asked) for each in told))
+    records = _records(repository, tree, lock, _next_lock(tree, loaded.provider, loaded.text, lock))
+    return Plan(report, _change(decisions), records, names, not stopped and not idle)
+
+
+def _impossible(findings: tuple[Finding, ...], names: Names) -> Plan:
+    return Plan(Report(ordered(findings)), Change(), Change(), names, False)
+
+
+def spec_digest(text: str) -> str:
+    """The digest of a provider.yaml, whatever line ends git gave it."""
+    return digest(text.replace("\r\n", "\n"))
 
 
 def read_lock(repository: Repository) -> Lock | None:
@@ -151,7 +158,7 @@ def _not_restored(decisions: tuple[Decision, ...], restore: frozenset[str]) -> t
 def _next_lock(tree: FileTree, provider: Provider, spec: str, lock: Lock | None) -> Lock:
     contracts = tuple(contract.version for contract in provider.contracts)
     mine = lock.mine if lock is not None else frozenset[str]()
-    return Lock.of(tree, __version__, contracts, digest(spec), mine)
+    return Lock.of(tree, __version__, contracts, spec_digest(spec), mine)
 
 
 def _change(decisions: tuple[Decision, ...]) -> Change:

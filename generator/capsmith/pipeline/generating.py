@@ -12,7 +12,6 @@ from capsmith.pipeline import engine
 from capsmith.pipeline.finishing import carry_out
 from capsmith.pipeline.understanding import SPEC_NAME, Loaded, load, understand
 from capsmith.report import Report
-from capsmith.tree import digest
 from capsmith.workspace.repository import Change, Repository
 
 _NOT_FOREIGN = frozenset({".git", ".capsmith"})
@@ -90,7 +89,9 @@ def _refuse_foreign(repository: Repository, welcome: Container[str]) -> None:
 def _add_spec(repository: Repository, change: Change, text: str, lock: Lock | None) -> None:
     """Keep the provider.yaml beside what was generated from it."""
     there = repository.read(SPEC_NAME)
-    if there not in (None, text) and (lock is None or digest(there or "") != lock.spec_digest):
+    if there not in (None, text) and (
+        lock is None or engine.spec_digest(there or "") != lock.spec_digest
+    ):
         raise Refused(
             "output-other-spec",
             "the folder has another provider.yaml, which differs from the one named",

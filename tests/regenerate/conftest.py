@@ -1,0 +1,125 @@
+"""A generated provider in a folder of its own, and capsmith run on it as people run it."""
+
+from __future__ import annotations
+
+import json
+import shutil
+from collections.abc import Callable
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import pytest
+from click.testing import CliRunner
+
+from capsmith import resources
+from capsmith.cli import main
+
+ROOT = Path(__file__).parents[2]
+ACME = ROOT / "examples/acme/provider.yaml"
+
+
+@dataclass(frozen=True)
+class Said:
+    """What a run said."""
+
+    code: int
+    text: str
+
+    @property
+    def report(self) -> dict[str, Any]:
+        data = json.loads(self.text)
+        assert data["exitCode"] == self.code
+        return dict(data)
+
+    @property
+    def findings(self) -> dict[str, str]:
+        """Id by file; the last one of each file."""
+        return {finding["file"]: finding["id"] for finding in self.report["findings"]}
+
+    @property
+    def ids(self) -> set[str]:
+        return {finding["id"] for finding in self.report["findings"]}
+
+    def files(self, outcome: str) -> set[str]:
+        return {file["path"] for file in self.report["files"] if file["outcome"] == outcome}
+
+
+@dataclass(frozen=True)
+class Provider:
+    folder: Path
+
+    def path(self, name: str) -> Path:
+        return self.folder / name
+
+    def edit(self, name: str, old: str, new: str) -> None:
+        text = self.path(name).read_bytes().decode()
+        assert old in text
+        self.path(name).write_bytes(text.replace(old, new).encode())
+
+    def append(self, name: str, text: str) -> None:
+        with self.path(name).open("ab") as file:
+            file.write(text.encode())
+
+    def update(self, *arguments: str) -> Said:
+        return run("update", *arguments, str(self.folder), "--format", "json")
+
+    def tree(self) -> dict[str, tuple[bytes, int]]:
+        return tree(self.folder)
+
+
+def run(*arguments: str) -> Said:
+    result = CliRunner().invoke(main, list(arguments))
+    assert result.exception is None or isinstance(result.exception, SystemExit)
+    assert "Traceback" not in result.output
+    return Said(result.exit_code, result.output)
+
+
+def tree(folder: Path) -> dict[str, tuple[bytes, int]]:
+    """Content and permissions of every file, links as they are; git's own left out."""
+    return {
+        path.relative_to(folder).as_posix(): (
+            (b"-> " + str(path.readlink()).encode(), 0)
+            if path.is_symlink()
+            else (path.read_bytes(), path.stat().st_mode & 0o777)
+        )
+        for path in sorted(folder.rglob("*"))
+        if (path.is_symlink() or path.is_file()) and ".git" not in path.relative_to(folder).parts
+    }
+
+
+@pytest.fixture(autouse=True)
+def _a_cache_of_its_own(
+    tmp_path_factory: pytest.TempPathFactory, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("CAPSMITH_CACHE", str(tmp_path_factory.getbasetemp() / "cache"))
+
+
+@pytest.fixture
+def provider(tmp_path: Path) -> Provider:
+    folder = tmp_path / "acme"
+    folder.mkdir()
+    (folder / "provider.yaml").write_bytes(ACME.read_bytes())
+    made = run("generate", str(folder / "provider.yaml"))
+    assert made.code == 0, made.text
+    return Provider(folder)
+
+
+Change = Callable[[str, str, str], None]
+
+
+@pytest.fixture
+def change_blueprint(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Change:
+    """Another capsmith: later, and with other blueprints."""
+    blueprints = tmp_path / "blueprints"
+    shutil.copytree(Path(str(resources.blueprints())), blueprints)
+    for module in ("engine", "building", "updating"):
+        monkeypatch.setattr(f"capsmith.pipeline.{module}.__version__", "9.9.9")
+    monkeypatch.setattr(resources, "blueprints", lambda: blueprints)
+
+    def change(name: str, old: str, new: str) -> None:
+        text = (blueprints / name).read_text()
+        assert old in text
+        (blueprints / name).write_text(text.replace(old, new))
+
+    return change
