@@ -2,15 +2,21 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from pathlib import Path
 
 import pytest
 
+from tests.contract_code.assembled import importable
 from tests.e2e.harness.components import ApiServer, Etcd
 from tests.e2e.harness.kube import KubeClient
 from tests.e2e.harness.pki import Pki
 from tests.e2e.tools.required import required_toolbox
+
+# Test modules import generated code at their top, so it has to be there before they are read.
+importable()
+
+NewServer = Callable[[str, Pki], ApiServer]
 
 
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
@@ -21,17 +27,32 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
 
 
 @pytest.fixture(scope="session")
-def api(tmp_path_factory: pytest.TempPathFactory) -> Iterator[KubeClient]:
-    """A client of the API server."""
+def new_server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[NewServer]:
+    """Makes API servers on one etcd; whoever makes one starts and stops it."""
     tools = required_toolbox("the tests on a real API server", ["k8s"])
     folder = tmp_path_factory.mktemp("realapi")
-    pki = Pki(folder / "pki")
     etcd = Etcd(tools, folder)
-    server = ApiServer(tools, pki, etcd, folder, "realapi")
     etcd.start()
     try:
+        yield lambda name, pki: ApiServer(tools, pki, etcd, folder / name, name)
+    finally:
+        etcd.stop()
+
+
+@pytest.fixture(scope="session")
+def api_server(
+    new_server: NewServer, tmp_path_factory: pytest.TempPathFactory
+) -> Iterator[ApiServer]:
+    """The one of the session."""
+    server = new_server("realapi", Pki(tmp_path_factory.mktemp("pki")))
+    try:
         server.start()
-        yield server.client
+        yield server
     finally:
         server.stop()
-        etcd.stop()
+
+
+@pytest.fixture(scope="session")
+def api(api_server: ApiServer) -> KubeClient:
+    """A client of the API server."""
+    return api_server.client
