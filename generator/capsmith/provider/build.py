@@ -21,8 +21,10 @@ from capsmith.provider.model import (
     Resource,
     Role,
 )
+from capsmith.provider.pools import pool_flavors
 from capsmith.provider.resources import identity, resources_of
 from capsmith.provider.sections import SectionType
+from capsmith.provider.topology import TOPOLOGY_FLAVOR
 from capsmith.safetext import (
     DnsLabel,
     DnsSubdomain,
@@ -72,7 +74,7 @@ def build_provider(spec: ProviderSpec, known: Mapping[str, Contract]) -> Provide
         releases=_releases(spec),
         components=tuple(_component(spec, section, contracts) for section in derive.sections(spec)),
         credentials=_credentials(spec),
-        flavors=_labels(spec.flavors, "topology"),
+        flavors=_labels(spec.flavors, TOPOLOGY_FLAVOR, *pool_flavors(spec)),
         cluster_classes=_labels(spec.cluster_classes, spec.name),
         rbac=_rbac(spec),
         dependencies=spec.dependencies or (),
@@ -146,5 +148,5 @@ def _rbac(spec: ProviderSpec) -> tuple[PolicyRule, ...]:
     )
 
 
-def _labels(given: tuple[str, ...] | None, default: str) -> tuple[DnsLabel, ...]:
-    return tuple(DnsLabel(name) for name in ((default,) if given is None else given))
+def _labels(given: tuple[str, ...] | None, *default: str) -> tuple[DnsLabel, ...]:
+    return tuple(DnsLabel(name) for name in (default if given is None else given))

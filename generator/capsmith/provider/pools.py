@@ -9,6 +9,8 @@ from capsmith.provider.model import Component, Resource, Role
 if TYPE_CHECKING:
     from capsmith.spec.model import KindSpec, ProviderSpec
 
+POOL_FLAVOR = "machinepool"
+"""The flavor whose workers are a pool; followed by ``-<kind>`` it is a pool of that kind."""
 MACHINES = "machines"
 """The feature of a pool that has a Machine for each of its machines (MP-07)."""
 
@@ -25,6 +27,13 @@ def pool_machine_kind(pool: KindSpec, spec: ProviderSpec) -> str | None:
 def machine_kinds(spec: ProviderSpec) -> list[str]:
     """The kinds of the description that implement InfraMachine."""
     return [kind for _, kind, found in spec.kinds() if found.implements == "InfraMachine"]
+
+
+def pool_flavors(spec: ProviderSpec) -> tuple[str, ...]:
+    """The flavors of a provider with pools, unless the author names others: one for each kind."""
+    pools = [kind for _, kind, found in spec.kinds() if found.implements == "InfraMachinePool"]
+    further = (f"{POOL_FLAVOR}-{kind.lower()}" for kind in pools[1:])
+    return (*(POOL_FLAVOR for _ in pools[:1]), *further)
 
 
 def pool_machine(pool: Resource, component: Component) -> Resource:

@@ -11,11 +11,11 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
-from capsmith.provider.control_plane_sample import control_plane_fields
-from capsmith.provider.derive import version_order
 from capsmith.provider.control_plane_example import example_control_plane
+from capsmith.provider.derive import version_order
 from capsmith.provider.example import example, example_fields
 from capsmith.provider.model import Component, Field, Provider, Resource, Role
+from capsmith.provider.pools import POOL_FLAVOR
 from capsmith.safetext import DnsLabel, SafeText, VersionName
 
 _CLASS_SCHEMA = (
@@ -51,10 +51,15 @@ class ClassVariable:
     path: str
     """JSON pointer in the template."""
 
+    @property
+    def field(self) -> str:
+        """The field of the author's."""
+        return self.path.rpartition("/")[2]
+
 
 @dataclass(frozen=True, slots=True)
 class Own:
-    """A kind of the provider's own where kubeadm's would stand otherwise, and its template."""
+    """A kind of the provider's own that not every provider has, and its template."""
 
     object: Resource
     template: Resource
@@ -87,6 +92,19 @@ class Topology:
     """The provider's own control plane; kubeadm's where there is none."""
     bootstrap: Own | None
     """The provider's own bootstrap configurations; kubeadm's where there are none."""
+    pool: Own | None
+    """The pool that the flavor has in the place of a MachineDeployment."""
+    pools: tuple[Own, ...]
+    """All kinds of pools: each is a class of workers, named like the kind."""
+
+    def pool_variables(self, pool: Own) -> tuple[ClassVariable, ...]:
+        """The variables that mean the same for a pool as for machines."""
+        schemas = {field.name: field.schema.get("type") for field in pool.object.spec_fields}
+        return tuple(
+            variable
+            for variable in self.machine_variables
+            if schemas.get(variable.field, "") == variable.schema.get("type")
+        )
 
     @property
     def control_plane_machines(self) -> bool:
@@ -137,23 +155,39 @@ def topology(
         endpoint=any("controlPlaneEndpoint" in supplier.features for supplier in suppliers),
         control_plane=control_plane,
         bootstrap=_own(provider, Role.BOOTSTRAP_CONFIG),
+        pool=_flavored(provider, flavor),
+        pools=_all_own(provider, Role.INFRA_MACHINE_POOL),
     )
 
 
 def _own(provider: Provider, role: Role) -> Own | None:
+    return next(iter(_all_own(provider, role)), None)
+
+
+def _all_own(provider: Provider, role: Role) -> tuple[Own, ...]:
     kinds = [resource for resource in provider.resources if resource.role is role]
     templates = [resource for resource in provider.resources if resource.role is role.template]
-    if not kinds:
-        return None
-    spec = example_fields(kinds[0].spec_fields)
-    return Own(kinds[0], templates[0], _spec(kinds[0], provider), escaped(spec))
+    return tuple(
+        Own(kind, template, _spec(kind, provider), escaped(example_fields(kind.spec_fields)))
+        for kind, template in zip(kinds, templates, strict=True)
+    )
+
+
+def _flavored(provider: Provider, flavor: str) -> Own | None:
+    pools = _all_own(provider, Role.INFRA_MACHINE_POOL)
+    names = [POOL_FLAVOR, *(f"{POOL_FLAVOR}-{pool.object.singular}" for pool in pools)]
+    return (*pools[:1], *pools)[names.index(flavor)] if pools and flavor in names else None
 
 
 def _place(provider: Provider, flavor: str, cluster_class: str) -> int:
     if cluster_class:
         return list(provider.cluster_classes).index(DnsLabel(cluster_class))
-    plain = ["", *(each for each in provider.flavors if each != TOPOLOGY_FLAVOR)]
+    plain = ["", *(each for each in provider.flavors if not _is_special(each, provider))]
     return plain.index(flavor) if flavor in plain else 0
+
+
+def _is_special(flavor: str, provider: Provider) -> bool:
+    return flavor == TOPOLOGY_FLAVOR or _flavored(provider, flavor) is not None
 
 
 def preferred_version(resource: Resource) -> VersionName:
@@ -171,22 +205,22 @@ def sample_spec(resource: Resource, provider: Provider) -> dict[str, Any]:
         secret = {"secretRef": {"name": credentials_name(provider)}, "allowedNamespaces": {}}
         return {**secret, **example_fields(resource.spec_fields)}
     fields = {
-        **_pool_fields(resource),
+        **_example_fields(resource),
         **example_control_plane(resource, provider),
         **example_fields(resource.spec_fields),
     }
     return {**fields, **_identity_reference(resource, provider)}
 
 
-def _pool_fields(resource: Resource) -> dict[str, Any]:
-    """What a pool needs to hand out addresses, and the router that they belong to."""
-    if resource.role not in (Role.IP_POOL, Role.GLOBAL_IP_POOL):
+def _example_fields(resource: Resource) -> dict[str, Any]:
+    """What a pool needs to hand out addresses, or an add-on to select clusters."""
+    if resource.role not in (Role.IP_POOL, Role.GLOBAL_IP_POOL, Role.ADDON):
         return {}
     fields = resource.storage_version.contract.types[resource.role.value].spec.values()
     return {
         field.name: example(field.schema)
         for field in fields
-        if field.feature in resource.features and "example" in field.schema
+        if "example" in field.schema and (not field.feature or field.feature in resource.features)
     }
 
 

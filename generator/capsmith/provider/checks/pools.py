@@ -69,9 +69,7 @@ def _fields(pool: KindSpec, name: str, machine: KindSpec, place: Place) -> None:
             continue
         if is_required(described) and not is_required(here) and "default" not in plain(here):
             message = f"{shown(name)} requires {shown(field)}, and the pool does not"
-            place.error_at_key(
-                "pool-field-missing", message, "require it here too", "spec", field
-            )
+            place.error_at_key("pool-field-missing", message, "require it here too", "spec", field)
         if _meaning(plain(here)) != _meaning(plain(described)):
             message = f"{shown(field)} has another schema in {shown(name)}"
             hint = "machines get the value as it is: write the same schema, or use another name"
