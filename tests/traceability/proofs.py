@@ -14,6 +14,7 @@ from capsmith.blueprint.plan import PlannedFile, plan
 from capsmith.contract.model import Rule
 from capsmith.provider.model import Provider
 from tests.golden.cases import Case, cases
+from tests.rules.cases import left_out
 from tests.traceability.carriers import PROJECT, blueprints
 from tests.traceability.catalogue import ROOT, RULE_ID
 from tests.traceability.claims import Claim
@@ -103,6 +104,7 @@ def _repositories(rule: Rule) -> tuple[str, ...]:
         if _provider(case).contracts[0].version in rule.contracts
         and _subjects(case) & set(rule.applies_to)
         and _sought(rule) in _manifests(case)
+        and any(rule.id not in left_out(each.type) for each in _provider(case).components)
     )
 
 
