@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import re
+
 import pytest
 
 from capsmith.contract.model import Level
@@ -27,6 +29,12 @@ def test_the_document_is_up_to_date(made: Table) -> None:
     assert (ROOT / PATH).read_text(encoding="utf-8") == render(
         made
     ), "run `python -m tests.traceability`, read the diff, and commit it"
+
+
+def test_links_lead_somewhere(made: Table) -> None:
+    links = set(re.findall(r"\]\(\.\./([^)#]+)", render(made)))
+    assert links
+    assert [link for link in sorted(links) if not (ROOT / link).exists()] == []
 
 
 def test_a_checked_rule_in_full(made: Table) -> None:

@@ -167,6 +167,4 @@ def test_a_claim_of_what_is_no_rule_is_told(tmp_path: Path) -> None:
     )
     made = table(tmp_path)
     assert "tests/test_a.py:2: test_a says to prove IC-99, which is no rule" in made.mistakes
-    assert any(
-        "has neither a proof nor a reason" in mistake for mistake in made.mistakes
-    )
+    assert any("has neither a proof nor a reason" in mistake for mistake in made.mistakes)
