@@ -82,13 +82,15 @@ def _modules(root: Path) -> Iterator[tuple[str, str]]:
 def _printed(module: str, root: Path, targets: dict[str, list[str]]) -> tuple[str, ...]:
     """The files that are printed from a module's data: blueprints with a filter out of it.
 
-    A package whose functions are filters speaks for its modules.
+    A function of a package speaks for those of its modules that have one called like it.
     """
     dotted = module.removeprefix(_GENERATOR).removesuffix(".py").replace("/", ".")
+    text = (root / module).read_text(encoding="utf-8")
     names = "|".join(
         re.escape(name)
         for name, function in PROVIDER_FILTERS.items()
-        if f"{dotted}.".startswith(f"{function.__module__}.")
+        if dotted == function.__module__
+        or (dotted.startswith(f"{function.__module__}.") and f"def {function.__name__}(" in text)
     )
     if not names:
         return ()
