@@ -21,6 +21,7 @@ _STRING = {"type": "string"}
 _MOVE_LABELS = {
     Role.IDENTITY: "move-hierarchy",
     Role.IP_POOL: "move-hierarchy",
+    Role.ADDON: "move-hierarchy",
     # What a cluster-scoped owner takes along stays at the source too, and addresses must not.
     Role.GLOBAL_IP_POOL: "move",
 }
