@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 import shutil
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -88,21 +88,26 @@ def tree(folder: Path) -> dict[str, tuple[bytes, int]]:
     }
 
 
-@pytest.fixture(autouse=True)
-def _a_cache_of_its_own(
-    tmp_path_factory: pytest.TempPathFactory, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setenv("CAPSMITH_CACHE", str(tmp_path_factory.getbasetemp() / "cache"))
+@pytest.fixture(scope="session", autouse=True)
+def _a_cache_of_its_own(tmp_path_factory: pytest.TempPathFactory) -> Iterator[None]:
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setenv("CAPSMITH_CACHE", str(tmp_path_factory.mktemp("cache")))
+        yield
 
 
-@pytest.fixture
-def provider(tmp_path: Path) -> Provider:
-    folder = tmp_path / "acme"
+@pytest.fixture(scope="session")
+def generated(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    folder = tmp_path_factory.mktemp("generated") / "acme"
     folder.mkdir()
     (folder / "provider.yaml").write_bytes(ACME.read_bytes())
     made = run("generate", str(folder / "provider.yaml"))
     assert made.code == 0, made.text
-    return Provider(folder)
+    return folder
+
+
+@pytest.fixture
+def provider(generated: Path, tmp_path: Path) -> Provider:
+    return Provider(Path(shutil.copytree(generated, tmp_path / "acme")))
 
 
 Change = Callable[[str, str, str], None]

@@ -1,0 +1,194 @@
+"""An update that leaves conflicts: what stands in the files, how to go on, how to go back."""
+
+from __future__ import annotations
+
+import shutil
+
+import pytest
+
+from tests.regenerate.conftest import Change, Provider, run
+
+MINE = 'description = "Mine"'
+SHARED = "pyproject.toml"
+MODEL = "src/cluster_api_provider_acme/_generated/api/acme_machine.py"
+UNFINISHED = ".capsmith/unfinished"
+
+
+@pytest.fixture
+def conflicting(provider: Provider) -> Provider:
+    """Both sides have another description; capsmith also has a new field, and one kind less."""
+    line = next(
+        line for line in provider.path(SHARED).read_text().splitlines() if "description" in line
+    )
+    provider.edit(SHARED, line, MINE)
+    provider.edit("provider.yaml", "name: acme\n", "name: acme\ndescription: Theirs\n")
+    provider.edit("provider.yaml", "size: string!", "size: string!\n      rack: string")
+    provider.edit("provider.yaml", "credentials: AcmeIdentity\n", "")
+    return provider
+
+
+def resolve(provider: Provider, path: str = SHARED) -> None:
+    """Take one's own side of every conflict."""
+    lines, ours = [], True
+    for line in provider.path(path).read_text().splitlines(keepends=True):
+        if line.startswith(("<<<<<<< ", "||||||| ", "=======", ">>>>>>> ")):
+            ours = line.startswith(("<<<<<<< ", ">>>>>>> "))
+        elif ours:
+            lines.append(line)
+    provider.path(path).write_text("".join(lines))
+
+
+def test_a_conflict_is_told_with_its_line_and_the_rest_is_done(conflicting: Provider) -> None:
+    said = conflicting.update()
+    assert said.code == 1
+    assert said.files("conflicted") == {SHARED}
+    assert MODEL in said.files("updated")
+    (finding,) = (f for f in said.report["findings"] if f["severity"] == "error")
+    assert (finding["id"], finding["file"]) == ("update-conflict", SHARED)
+    lines = conflicting.path(SHARED).read_text().splitlines()
+    assert lines[finding["line"] - 1 : finding["line"] + 4] == [
+        "<<<<<<< yours",
+        MINE,
+        "=======",
+        'description = "Theirs"',
+        ">>>>>>> capsmith 0.1.0",
+    ]
+    assert "rack" in conflicting.path(MODEL).read_text()
+
+
+def test_the_origin_is_shown_when_that_is_asked_for(conflicting: Provider) -> None:
+    assert conflicting.update("--conflict", "diff3").code == 1
+    text = conflicting.path(SHARED).read_text()
+    assert "\n||||||| generated before (capsmith 0.1.0)\ndescription = " in text
+    assert conflicting.update("--continue").code == 1
+    resolve(conflicting)
+    assert conflicting.update("--continue").code == 0
+
+
+def test_looking_at_a_conflict_beforehand_changes_nothing(conflicting: Provider) -> None:
+    before = conflicting.tree()
+    for argument in ("--dry-run", "--diff", "--check"):
+        said = conflicting.update(argument)
+        assert (said.code, said.files("conflicted")) == (1, {SHARED})
+    assert conflicting.tree() == before
+
+
+def test_until_it_is_resolved_nothing_else_goes_on(conflicting: Provider) -> None:
+    conflicting.update()
+    before = conflicting.tree()
+    for arguments in ([], ["--check"], ["--dry-run"], ["--force"]):
+        said = conflicting.update(*arguments)
+        assert (said.code, said.ids) == (1, {"update-unfinished"})
+    assert "update-unfinished" in run("generate", str(conflicting.path("provider.yaml"))).text
+    assert conflicting.tree() == before
+
+
+@pytest.mark.parametrize("left", ["<<<<<<< yours", "=======", ">>>>>>> capsmith 0.1.0"])
+def test_a_marker_that_is_left_is_named_and_the_update_stays_unfinished(
+    conflicting: Provider, left: str
+) -> None:
+    conflicting.update()
+    resolve(conflicting)
+    conflicting.append(SHARED, f"{left}\n")
+    before = conflicting.tree()
+    said = conflicting.update("--continue")
+    assert (said.code, said.findings) == (1, {SHARED: "update-conflict"})
+    assert conflicting.tree() == before
+
+
+@pytest.mark.parametrize("way", ["mine", "deleted", "rewritten"])
+def test_when_it_is_resolved_the_update_is_concluded(conflicting: Provider, way: str) -> None:
+    conflicting.update()
+    if way == "mine":
+        resolve(conflicting)
+    elif way == "deleted":
+        conflicting.path(SHARED).unlink()
+    else:
+        conflicting.path(SHARED).write_bytes(b"\xff entirely mine")
+    files = {path: state for path, state in conflicting.tree().items() if path[0] != "."}
+    said = conflicting.update("--continue")
+    assert (said.code, said.files("merged")) == (0, {SHARED})
+    assert {p: state for p, state in conflicting.tree().items() if p[0] != "."} == files
+    assert not conflicting.path(UNFINISHED).exists()
+    assert conflicting.update("--check").code == 0
+    again = conflicting.update("--continue")
+    assert (again.code, again.ids) == (1, {"nothing-to-continue"})
+
+
+def test_what_was_resolved_once_is_not_asked_again(
+    conflicting: Provider, change_blueprint: Change
+) -> None:
+    conflicting.update()
+    resolve(conflicting)
+    conflicting.update("--continue")
+    change_blueprint("project/pyproject.toml.jinja", "[project]\n", "[project]\n# new\n")
+    assert conflicting.update().files("merged") == {SHARED}
+    assert MINE in conflicting.path(SHARED).read_text()
+
+
+def test_going_back_brings_everything_back(conflicting: Provider) -> None:
+    conflicting.path(SHARED).chmod(0o640)
+    before = conflicting.tree()
+    said = conflicting.update()
+    assert said.files("removed")
+    conflicting.append(SHARED, "work on the conflict\n")
+    conflicting.path("notes.txt").write_text("mine\n")
+    back = conflicting.update("--abort")
+    assert back.code == 0
+    assert conflicting.tree() == before | {"notes.txt": (b"mine\n", 0o644)}
+    again = conflicting.update("--abort")
+    assert (again.code, again.ids) == (1, {"nothing-to-abort"})
+
+
+def test_going_back_does_not_lose_other_edits(conflicting: Provider) -> None:
+    before = conflicting.tree()
+    conflicting.update()
+    conflicting.append(MODEL, "# mine\n")
+    during = conflicting.tree()
+    said = conflicting.update("--abort")
+    assert (said.code, said.findings) == (1, {MODEL: "abort-edited"})
+    assert conflicting.tree() == during
+    assert conflicting.update("--abort", "--force").code == 0
+    assert conflicting.tree() == before
+
+
+def test_going_back_after_git_did(conflicting: Provider) -> None:
+    """Somebody restored the files by other means; the notes of the update are left."""
+    before = conflicting.tree()
+    copy = conflicting.folder.parent / "copy"
+    shutil.copytree(conflicting.folder, copy)
+    conflicting.update()
+    shutil.copytree(copy, conflicting.folder, dirs_exist_ok=True)
+    assert conflicting.update("--abort").code == 0
+    assert conflicting.tree() == before
+
+
+@pytest.mark.parametrize("option", ["--continue", "--abort"])
+def test_lost_notes_of_an_update_are_told(conflicting: Provider, option: str) -> None:
+    conflicting.update()
+    for path in conflicting.path(UNFINISHED).iterdir():
+        if path.name != "state.json":
+            path.write_text("altered")
+    before = conflicting.tree()
+    said = conflicting.update(option)
+    assert (said.code, said.ids) == (2, {"unfinished-damaged"})
+    assert conflicting.tree() == before
+
+
+def test_a_shared_file_that_is_no_text_is_refused(
+    provider: Provider, change_blueprint: Change
+) -> None:
+    change_blueprint("project/Makefile.jinja", "PYTHON ?= python3\n", "PYTHON ?= python4\n")
+    provider.path("Makefile").write_bytes(b"\0binary")
+    before = provider.tree()
+    said = provider.update()
+    assert (said.code, said.findings) == (1, {"Makefile": "output-not-text"})
+    assert provider.tree() == before
+
+
+def test_generate_merges_as_update_does(conflicting: Provider) -> None:
+    said = run("generate", str(conflicting.path("provider.yaml")), "--format", "json")
+    assert (said.code, said.files("conflicted")) == (1, {SHARED})
+    resolve(conflicting)
+    assert conflicting.update("--continue").code == 0
+    assert run("generate", str(conflicting.path("provider.yaml"))).code == 0

@@ -1,0 +1,184 @@
+"""With git, without it, and in repositories that hold more than the provider."""
+
+from __future__ import annotations
+
+import os
+import shutil
+import subprocess
+from pathlib import Path
+
+import pytest
+
+from tests.regenerate.conftest import Provider, run
+
+IDENTITY = {
+    "GIT_AUTHOR_NAME": "a",
+    "GIT_AUTHOR_EMAIL": "a@example.com",
+    "GIT_COMMITTER_NAME": "a",
+    "GIT_COMMITTER_EMAIL": "a@example.com",
+    "GIT_CONFIG_GLOBAL": os.devnull,
+    "GIT_CONFIG_NOSYSTEM": "1",
+}
+MODEL = "src/cluster_api_provider_acme/_generated/api/acme_machine.py"
+
+
+def git(folder: Path, *arguments: str) -> str:
+    done = subprocess.run(
+        ["git", *arguments],
+        cwd=folder,
+        env={**os.environ, **IDENTITY},
+        capture_output=True,
+        text=True,
+        check=True,
+    )
+    return done.stdout
+
+
+def commit(folder: Path) -> None:
+    git(folder, "add", "--all")
+    git(folder, "commit", "--quiet", "--message", "all")
+
+
+@pytest.fixture
+def changed(provider: Provider) -> Provider:
+    """There is something to update."""
+    provider.edit("provider.yaml", "size: string!", "size: string!\n      rack: string")
+    return provider
+
+
+@pytest.fixture
+def committed(provider: Provider) -> Provider:
+    """A repository of its own, in which only provider.yaml differs from what is committed."""
+    git(provider.folder, "init", "--quiet")
+    commit(provider.folder)
+    provider.edit("provider.yaml", "size: string!", "size: string!\n      rack: string")
+    return provider
+
+
+def refused(provider: Provider, *named: str) -> None:
+    before = provider.tree()
+    said = provider.update()
+    assert (said.code, said.ids) == (1, {"update-dirty"})
+    (finding,) = said.report["findings"]
+    assert all(path in finding["message"] for path in named)
+    assert provider.tree() == before
+
+
+def test_a_changed_description_is_no_obstacle(committed: Provider) -> None:
+    assert committed.update().code == 0
+    assert MODEL in git(committed.folder, "status", "--porcelain")
+
+
+def test_uncommitted_changes_are_refused_by_name(committed: Provider) -> None:
+    committed.append("Makefile", "mine:\n")
+    committed.path("new file.txt").write_text("mine")
+    committed.path("src/é").write_text("mine")
+    git(committed.folder, "add", "src/é")
+    refused(committed, "Makefile", "new file.txt", "src/é")
+    assert committed.update("--check").ids == {"repository-behind"}
+    assert committed.update("--dry-run").code == 0
+    assert committed.update("--allow-dirty").code == 0
+    assert committed.path("Makefile").read_text().endswith("mine:\n")
+
+
+def test_many_uncommitted_changes_are_counted(committed: Provider) -> None:
+    for number in range(20):
+        committed.path(f"note-{number:02}").write_text("mine")
+    refused(committed, "note-00", " and 13 more")
+
+
+def test_uncommitted_changes_matter_only_when_there_is_something_to_do(
+    committed: Provider,
+) -> None:
+    git(committed.folder, "checkout", "--quiet", "provider.yaml")
+    committed.append("Makefile", "mine:\n")
+    assert committed.update().code == 0
+
+
+def test_ignored_files_are_no_changes(committed: Provider) -> None:
+    committed.path("out").mkdir()
+    committed.path("out/manifest.yaml").write_text("made")
+    assert committed.update().code == 0
+
+
+def test_a_repository_of_many_projects(changed: Provider) -> None:
+    whole = changed.folder.parent
+    git(whole, "init", "--quiet")
+    commit(whole)
+    (whole / "beside.txt").write_text("dirty")
+    (whole / "acme2").mkdir()
+    (whole / "acme2/provider.yaml").write_text("dirty")
+    assert changed.update().code == 0
+    assert git(whole, "diff", "--name-only").count("acme/") > 3
+    changed.edit("provider.yaml", "rack: string", "rack: string!")
+    refused(changed, MODEL)  # its path in the provider's folder
+    commit(whole)
+    changed.edit("provider.yaml", "rack: string!", "rack: integer")
+    assert changed.update().code == 0
+
+
+def test_a_description_of_somebody_else_below_is_a_change(committed: Provider) -> None:
+    committed.path("examples").mkdir()
+    committed.path("examples/provider.yaml").write_text("mine")
+    refused(committed, "examples/")
+
+
+def test_without_git(changed: Provider, monkeypatch: pytest.MonkeyPatch) -> None:
+    git(changed.folder, "init", "--quiet")
+    changed.append("Makefile", "mine:\n")
+    monkeypatch.setenv("PATH", str(changed.folder))
+    assert shutil.which("git") is None
+    assert changed.update().code == 0
+
+
+def test_in_a_hook_of_another_repository(
+    committed: Provider, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    other = tmp_path / "other"
+    other.mkdir()
+    git(other, "init", "--quiet")
+    monkeypatch.setenv("GIT_DIR", str(other / ".git"))
+    monkeypatch.setenv("GIT_INDEX_FILE", str(other / ".git/index"))
+    assert committed.update().code == 0
+
+
+def test_looking_starts_no_program_and_writes_nothing(committed: Provider, tmp_path: Path) -> None:
+    program = tmp_path / "program"
+    program.write_text(f"#!/bin/sh\ntouch {tmp_path}/started\n")
+    program.chmod(0o755)
+    git(committed.folder, "config", "core.fsmonitor", str(program))
+    (tmp_path / "started").unlink(missing_ok=True)
+    index = committed.path(".git/index").read_bytes()
+    committed.path("Makefile").touch()
+    assert committed.update().code == 0
+    assert not (tmp_path / "started").exists()
+    assert committed.path(".git/index").read_bytes() == index
+
+
+def test_a_git_that_does_not_tell_is_named(committed: Provider) -> None:
+    committed.path(".git/index").write_bytes(b"junk")
+    before = committed.tree()
+    said = committed.update()
+    assert (said.code, said.ids) == (1, {"git-unusable"})
+    assert committed.tree() == before
+    assert committed.update("--allow-dirty").code == 0
+
+
+def test_conflicts_are_resolved_in_a_dirty_tree(committed: Provider) -> None:
+    committed.append("Makefile", "mine:\n")
+    commit(committed.folder)
+    line = "description = "
+    text = committed.path("pyproject.toml").read_text()
+    (old,) = (each for each in text.splitlines() if each.startswith(line))
+    committed.edit("pyproject.toml", old, f'{line}"Mine"')
+    committed.edit("provider.yaml", "name: acme\n", "name: acme\ndescription: Theirs\n")
+    commit(committed.folder)
+    assert committed.update().files("conflicted") == {"pyproject.toml"}
+    committed.path("pyproject.toml").write_text(text)
+    assert committed.update("--continue").code == 0
+    assert committed.update().code == 0
+
+
+def test_generate_does_not_ask_git(committed: Provider) -> None:
+    committed.append("Makefile", "mine:\n")
+    assert run("generate", str(committed.path("provider.yaml"))).code == 0
