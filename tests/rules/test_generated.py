@@ -15,7 +15,7 @@ def test_what_is_generated_breaks_no_rule(case: Case) -> None:
     provider = pipeline.load(case.spec).provider
     assert provider is not None
     found = pipeline.conformance(pipeline.build(provider), provider)
-    components = {component.config: component.type for component in provider.components}
+    components = {str(component.config): component.type for component in provider.components}
     unexpected = [
         finding
         for finding in found

@@ -82,16 +82,18 @@ def _modules(root: Path) -> Iterator[tuple[str, str]]:
 def _printed(module: str, root: Path, targets: dict[str, list[str]]) -> tuple[str, ...]:
     """The files that are printed from a module's data: blueprints with a filter out of it.
 
-    A function of a package speaks for those of its modules that have one called like it.
+    A function of a package speaks for those of its modules that have one called like it, and for
+    modules that have none such and help the others.
     """
     dotted = module.removeprefix(_GENERATOR).removesuffix(".py").replace("/", ".")
     text = (root / module).read_text(encoding="utf-8")
-    names = "|".join(
-        re.escape(name)
+    near = {
+        name: function
         for name, function in PROVIDER_FILTERS.items()
-        if dotted == function.__module__
-        or (dotted.startswith(f"{function.__module__}.") and f"def {function.__name__}(" in text)
-    )
+        if f"{dotted}.".startswith(f"{function.__module__}.")
+    }
+    own = [name for name, function in near.items() if f"def {function.__name__}(" in text]
+    names = "|".join(re.escape(name) for name in own or near)
     if not names:
         return ()
     used = re.compile(rf"\|\s*(?:{names})\b")
