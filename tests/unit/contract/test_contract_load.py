@@ -14,7 +14,7 @@ from capsmith.errors import UnreadableInput
 
 CLONED = ("InfraCluster", "InfraMachine", "InfraMachinePool", "BootstrapConfig", "ControlPlane")
 CLUSTER_SCOPED = {"Identity", "GlobalIPPool"}
-ROLES = {*CLONED, *(f"{role}Template" for role in CLONED), *CLUSTER_SCOPED, "IPPool"}
+ROLES = {*CLONED, *(f"{role}Template" for role in CLONED), *CLUSTER_SCOPED, "IPPool", "Addon"}
 
 
 @pytest.fixture
