@@ -8,6 +8,7 @@ from pathlib import Path
 
 import pytest
 
+from tests.e2e.extended import EXTENDED, extended_stack
 from tests.e2e.harness.components import ApiServer, Etcd
 from tests.e2e.harness.management import Base
 from tests.e2e.harness.pki import Pki
@@ -99,4 +100,25 @@ def site(stack: Stack) -> Site:
 def scenario(request: pytest.FixtureRequest, stack: Stack, site: Site) -> Iterator[Scenario]:
     """A cluster name and namespace of the test's own; what a failed test leaves is removed."""
     with one_scenario(stack, site, request.node.originalname) as made:
+        yield made
+
+
+@pytest.fixture(scope="session", params=EXTENDED, ids=str)
+def extended(
+    request: pytest.FixtureRequest, base: Base, workload: ApiServer, report: Report
+) -> Iterator[tuple[Stack, Site]]:
+    """Infrastructure, a runtime extension and an add-on, in their first management cluster."""
+    stack = extended_stack(base, workload, request.param, report)
+    try:
+        yield stack, stack.start()
+    finally:
+        stack.stop()
+
+
+@pytest.fixture
+def extended_scenario(
+    request: pytest.FixtureRequest, extended: tuple[Stack, Site]
+) -> Iterator[Scenario]:
+    """As `scenario`, with a runtime extension and an add-on."""
+    with one_scenario(*extended, request.node.originalname) as made:
         yield made

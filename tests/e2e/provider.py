@@ -8,6 +8,8 @@ import subprocess
 import sys
 from pathlib import Path
 
+import yaml
+
 from tests.e2e.harness.contract import ContractVersion
 from tests.e2e.harness.kube import JSON
 from tests.e2e.harness.provider import ProviderUnderTest
@@ -25,7 +27,10 @@ _CHANGES: dict[str, JSON] = {
     "homelab-v1beta1": {"image": "debian-14"},
     "everything": {"rootDiskGiB": 24},
     "complete": {"bootDiskGiB": 24},
+    "pools": {"diskGiB": 40},
 }
+
+_SECTIONS = ("infrastructure", "bootstrap", "controlPlane", "ipam", "runtimeExtension", "addon")
 
 # The newest release of each example, for its metadata.yaml must know the series.
 _VERSIONS = {"everything": "v0.3.0"}
@@ -39,25 +44,58 @@ _FLAGS = (
 )
 
 
-def build_provider(example: str, contract: ContractVersion, folder: Path) -> ProviderUnderTest:
-    """Generate the provider of an example for one contract and make its release artefacts."""
+def build_provider(
+    example: str, contract: ContractVersion, folder: Path, sections: tuple[str, ...] = ()
+) -> ProviderUnderTest:
+    """Generate the provider of an example for one contract and make its release artefacts.
+
+    Of the example's types of provider only those in ``sections`` are taken, if any are named.
+    """
     prebuilt = os.environ.get(PREBUILT)
-    if prebuilt:
+    if prebuilt and not sections:
         return _described(example, contract, Path(prebuilt) / example)
     repository = folder / "provider"
-    _generate(example, contract, repository)
+    _generate(example, contract, repository, sections)
     _run(["make", "release-manifests", f"VERSION={_version(example)}"], repository)
     return _described(example, contract, repository)
 
 
-def _generate(example: str, contract: ContractVersion, repository: Path) -> None:
+def build_with(
+    example: str, contract: ContractVersion, folder: Path, added: str
+) -> ProviderUnderTest:
+    """The provider of an example, and in the same repository those of another one."""
+    both = [yaml.safe_load(_text(name, contract)) for name in (example, added)]
+    sections = {key: value for key, value in both[1].items() if key in _SECTIONS}
+    spec, repository = folder / "provider.yaml", folder / "provider"
+    folder.mkdir(parents=True, exist_ok=True)
+    spec.write_text(yaml.safe_dump(both[0] | sections, sort_keys=False))
+    _run([sys.executable, "-m", "capsmith", "generate", str(spec), "-o", str(repository)], _ROOT)
+    _run(["make", "release-manifests", f"VERSION={_version(example)}"], repository)
+    return _described(example, contract, repository)
+
+
+def _generate(
+    example: str, contract: ContractVersion, repository: Path, sections: tuple[str, ...]
+) -> None:
     """An example may be taken to another contract: nothing but the contract is exchanged."""
     spec = repository.parent / "provider.yaml"
     spec.parent.mkdir(parents=True, exist_ok=True)
+    spec.write_text(_only(sections, _text(example, contract)))
+    _run([sys.executable, "-m", "capsmith", "generate", str(spec), "-o", str(repository)], _ROOT)
+
+
+def _text(example: str, contract: ContractVersion) -> str:
     text = (_ROOT / "examples" / example / "provider.yaml").read_text()
     native = f"contracts: [{contract}]" in text
-    spec.write_text(text if native else re.sub(r"v1beta[12]", contract, text))
-    _run([sys.executable, "-m", "capsmith", "generate", str(spec), "-o", str(repository)], _ROOT)
+    return text if native else re.sub(r"v1beta[12]", contract, text)
+
+
+def _only(sections: tuple[str, ...], text: str) -> str:
+    described = yaml.safe_load(text)
+    for section in _SECTIONS if sections else ():
+        if section not in sections:
+            described.pop(section, None)
+    return yaml.safe_dump(described, sort_keys=False) if sections else text
 
 
 def _described(example: str, contract: ContractVersion, repository: Path) -> ProviderUnderTest:

@@ -14,6 +14,7 @@ from .cloud import VARIABLE, SimulatedCloud
 from .component import ComponentUnderTest, component_types
 from .contract import ContractVersion
 from .deployment import Launch, installed
+from .hooks import HookServing
 from .kube import JSON
 from .kubeconfig import service_account_token, token_kubeconfig
 from .management import ManagementCluster
@@ -109,6 +110,16 @@ class ProviderUnderTest:
         return [crd for part in self.parts for crd in part.crds]
 
     @property
+    def bootstrap_kind(self) -> tuple[str, str] | None:
+        """API version and kind of its bootstrap configurations; None without any."""
+        for crd in self.part("bootstrap").crds if self.has("bootstrap") else []:
+            spec = crd["spec"]
+            if not spec["names"]["kind"].endswith("Template"):
+                stored = next(each["name"] for each in spec["versions"] if each["storage"])
+                return f"{spec['group']}/{stored}", spec["names"]["kind"]
+        return None
+
+    @property
     def components(self) -> list[JSON]:
         """Everything that clusterctl installs for the first part."""
         return self.parts[0].components
@@ -156,6 +167,10 @@ class Controllers:
         self._cloud = cloud
         self._extra = dict(environment or {})
         self._name = f"{part.type}-{management.name}"
+        self.hooks: HookServing | None = None
+        if part.type == "runtime-extension":
+            self.hooks = HookServing(management.folder / "hooks-certificate")
+            self.hooks.renew()
         self.process = self._process([], {})
 
     def start(self) -> None:
@@ -186,7 +201,8 @@ class Controllers:
     def _arguments(self, launch: Launch, port: int) -> list[str]:
         address = [each for each in launch.args if each.startswith(_DIAGNOSTICS)]
         assert address == [f"{_DIAGNOSTICS}=:{launch.port}"], f"probes find nothing at {address}"
-        return [*launch.args, f"{_DIAGNOSTICS}=127.0.0.1:{port}", *self._provider.flags]
+        hooks = self.hooks.flags if self.hooks else []
+        return [*launch.args, f"{_DIAGNOSTICS}=127.0.0.1:{port}", *self._provider.flags, *hooks]
 
     def _environment(self, launch: Launch) -> dict[str, str]:
         """Nothing of the tests' own environment but the search path gets through."""

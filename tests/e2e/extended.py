@@ -1,0 +1,54 @@
+"""A provider of infrastructure with a runtime extension and an add-on beside it."""
+
+from __future__ import annotations
+
+from tests.e2e.harness.components import ApiServer
+from tests.e2e.harness.kube import JSON
+from tests.e2e.harness.management import Base
+from tests.e2e.harness.report import Report
+from tests.e2e.provider import build_with
+from tests.e2e.scenario import Scenario
+from tests.e2e.stack import Combination, Stack
+
+EXTENDED = (
+    Combination(
+        "v1.13",
+        "v1beta2",
+        "homelab",
+        "v1.13-extended",
+        gates="RuntimeSDK=true,InPlaceUpdates=true",
+    ),
+    Combination("v1.10", "v1beta1", "homelab-v1beta1", "v1.10-extended", gates="RuntimeSDK=true"),
+)
+"""With the gates on by which core calls extensions."""
+ADDED = "extension"
+ADDON_GROUP = "addons.cluster.x-k8s.io"
+
+
+def extended_stack(
+    base: Base, workload: ApiServer, combination: Combination, report: Report
+) -> Stack:
+    """One combination, not yet started."""
+    folder = base.folder / str(combination)
+    with report.phase(str(combination), "build the provider"):
+        provider = build_with(combination.example, combination.contract, folder, ADDED)
+    return Stack(base, workload, combination, provider, report)
+
+
+def addon_kind(scenario: Scenario) -> tuple[str, str]:
+    """API version and kind of the add-on."""
+    (crd,) = scenario.stack.provider.part("addon").crds
+    spec = crd["spec"]
+    stored = next(version["name"] for version in spec["versions"] if version["storage"])
+    return f"{spec['group']}/{stored}", spec["names"]["kind"]
+
+
+def addon(scenario: Scenario, name: str, selector: JSON, message: str = "hello") -> JSON:
+    """An add-on of the example's kind."""
+    api_version, kind = addon_kind(scenario)
+    return {
+        "apiVersion": api_version,
+        "kind": kind,
+        "metadata": {"name": name, "namespace": scenario.namespace},
+        "spec": {"message": message, "clusterSelector": selector},
+    }

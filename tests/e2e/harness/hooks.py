@@ -1,0 +1,39 @@
+"""Where a runtime extension listens as a process: a port and a certificate of its own."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import trustme
+
+from .process import free_port
+
+_HOST = "127.0.0.1"
+
+
+class HookServing:
+    """In the place of Service, cert-manager and the mounted Secret."""
+
+    def __init__(self, folder: Path) -> None:
+        self.folder = folder
+        self.port = free_port()
+
+    @property
+    def flags(self) -> list[str]:
+        """What tells the extension so."""
+        return [
+            f"--webhook-host={_HOST}",
+            f"--webhook-port={self.port}",
+            f"--webhook-cert-dir={self.folder}",
+            f"--webhook-url=https://{_HOST}:{self.port}",
+        ]
+
+    def renew(self) -> bytes:
+        """Another certificate of another authority; returns that, as PEM."""
+        self.folder.mkdir(parents=True, exist_ok=True)
+        authority = trustme.CA()
+        issued = authority.issue_cert(_HOST)
+        issued.private_key_pem.write_to_path(self.folder / "tls.key")
+        issued.cert_chain_pems[0].write_to_path(self.folder / "tls.crt")
+        authority.cert_pem.write_to_path(self.folder / "ca.crt")
+        return authority.cert_pem.bytes()
