@@ -8,6 +8,7 @@ from pathlib import Path
 
 from tests.e2e.fakes.bootstrap import BootstrapProvider
 from tests.e2e.fakes.control_plane import ControlPlaneProvider
+from tests.e2e.fakes.control_plane_machines import HELPER_CONFIG
 from tests.e2e.fakes.convert import without_kubeadm
 from tests.e2e.fakes.dialect import Dialect
 from tests.e2e.fakes.kubelet import Kubelet
@@ -31,6 +32,8 @@ class Combination:
     contract: ContractVersion
     example: str
     name: str = ""
+    sections: tuple[str, ...] = ()
+    """What is taken of the example's types of provider; all unless given."""
     gates: str = ""
     """Feature gates of core beyond the usual: `RuntimeSDK=true`."""
 
@@ -153,8 +156,14 @@ class Stack:
         bootstrap = BootstrapProvider(client, self.dialect, log)
         needed = [] if self.provider.has("bootstrap") else [bootstrap.tick]
         if not self.provider.has("control-plane"):
-            kubeconfig = self.workload.kubeconfig_text
-            needed.append(ControlPlaneProvider(client, self.dialect, kubeconfig, log).tick)
+            helper = ControlPlaneProvider(
+                client,
+                self.dialect,
+                self.workload.kubeconfig_text,
+                log,
+                self.provider.bootstrap_kind or HELPER_CONFIG,
+            )
+            needed.append(helper.tick)
         managers = {
             part.type: Controllers(self.provider, part, management, self.cloud, self._environment)
             for part in self.provider.parts

@@ -7,7 +7,14 @@ from pathlib import Path
 
 from tests.e2e.harness.kube import JSON, KubeClient
 
-from .control_plane_machines import MachineFactory, is_outdated, name_of_new, spread
+from .control_plane_machines import (
+    HELPER_CONFIG,
+    ConfigKind,
+    MachineFactory,
+    is_outdated,
+    name_of_new,
+    spread,
+)
 from .control_plane_status import status_of, up_to_date_condition
 from .dialect import CLUSTER_NAME, Dialect, is_paused, key, owner, owner_reference
 from .loop import each
@@ -32,15 +39,42 @@ def kubeconfig_secret(cluster: str, namespace: str, kubeconfig: str) -> JSON:
     }
 
 
+def ca_key(cluster: str) -> str:
+    """The private key of a cluster's CA: a text that tests look for."""
+    return f"private key of {cluster}"
+
+
+def ca_secret(cluster: str, namespace: str) -> JSON:
+    """The Secret in which bootstrap providers look for a cluster's CA."""
+    return {
+        "apiVersion": "v1",
+        "kind": "Secret",
+        "type": "cluster.x-k8s.io/secret",
+        "metadata": {
+            "name": f"{cluster}-ca",
+            "namespace": namespace,
+            "labels": {CLUSTER_NAME: cluster},
+        },
+        "stringData": {"tls.crt": f"certificate of {cluster}", "tls.key": ca_key(cluster)},
+    }
+
+
 class ControlPlaneProvider:
     """Level-triggered over all FakeControlPlanes of a management cluster."""
 
-    def __init__(self, client: KubeClient, dialect: Dialect, kubeconfig: str, log: Path) -> None:
+    def __init__(
+        self,
+        client: KubeClient,
+        dialect: Dialect,
+        kubeconfig: str,
+        log: Path,
+        config: ConfigKind = HELPER_CONFIG,
+    ) -> None:
         self._client = client
         self._dialect = dialect
         self._kubeconfig = kubeconfig
         self._log = log
-        self._factory = MachineFactory(client, dialect)
+        self._factory = MachineFactory(client, dialect, config)
 
     def tick(self) -> None:
         control_planes = self._client.list(CONTROL_PLANE_API, "FakeControlPlane")
@@ -81,9 +115,13 @@ class ControlPlaneProvider:
             self._set_finalizers(control_plane, finalizers | {_FINALIZER})
         self._adopt_template(control_plane, cluster)
         name, namespace = cluster["metadata"]["name"], cluster["metadata"]["namespace"]
-        secret = self._client.find("v1", "Secret", f"{name}-kubeconfig", namespace)
+        self._own(control_plane, kubeconfig_secret(name, namespace, self._kubeconfig))
+        self._own(control_plane, ca_secret(name, namespace))
+
+    def _own(self, control_plane: JSON, wanted: JSON) -> None:
+        name, namespace = wanted["metadata"]["name"], wanted["metadata"]["namespace"]
+        secret = self._client.find("v1", "Secret", name, namespace)
         if secret is None or not secret["metadata"].get("ownerReferences"):
-            wanted = kubeconfig_secret(name, namespace, self._kubeconfig)
             reference = owner_reference(control_plane, controller=True)
             wanted["metadata"]["ownerReferences"] = [reference]
             self._client.apply(wanted, _MANAGER)

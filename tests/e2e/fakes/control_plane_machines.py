@@ -10,6 +10,10 @@ from tests.e2e.harness.kube import JSON, ApiError, KubeClient
 from .dialect import CLUSTER_NAME, CONTROL_PLANE, Dialect, owner_reference
 from .manifests import BOOTSTRAP_API, CONTROL_PLANE_GROUP
 
+ConfigKind = tuple[str, str]
+"""API version and kind of bootstrap configurations."""
+HELPER_CONFIG: ConfigKind = (BOOTSTRAP_API, "FakeConfig")
+
 _TEMPLATE = f"{CONTROL_PLANE_GROUP}/template"
 _REVISION_CHARS = 5
 
@@ -44,9 +48,12 @@ def spread(zones: list[str], machines: list[JSON], count: int) -> list[str | Non
 class MachineFactory:
     """Creates what one control plane machine consists of; what exists already is kept."""
 
-    def __init__(self, client: KubeClient, dialect: Dialect) -> None:
+    def __init__(
+        self, client: KubeClient, dialect: Dialect, config: ConfigKind = HELPER_CONFIG
+    ) -> None:
         self._client = client
         self._dialect = dialect
+        self._config = config
 
     def create(
         self, name: str, control_plane: JSON, cluster: JSON, reference: JSON, zone: str | None
@@ -56,8 +63,9 @@ class MachineFactory:
         template = self._client.get(version, kind, template_name, namespace)
         metadata = self._metadata(name, control_plane, cluster)
         infrastructure = self._ensure(_clone(template, metadata))
+        api_version, config = self._config
         bootstrap = self._ensure(
-            {"apiVersion": BOOTSTRAP_API, "kind": "FakeConfig", "metadata": metadata, "spec": {}}
+            {"apiVersion": api_version, "kind": config, "metadata": metadata, "spec": {}}
         )
         self._ensure(
             {
