@@ -28,6 +28,7 @@ _CHANGES: dict[str, JSON] = {
     "everything": {"rootDiskGiB": 24},
     "complete": {"bootDiskGiB": 24},
     "pools": {"diskGiB": 40},
+    "pools": {"diskGiB": 40},
 }
 
 _SECTIONS = ("infrastructure", "bootstrap", "controlPlane", "ipam", "runtimeExtension", "addon")

@@ -12,7 +12,7 @@ from .manifests import BOOTSTRAP_API
 
 
 def bootstrap_data(cluster: str, machine: str) -> str:
-    """What a machine gets as user data; tests look for it in the simulated cloud."""
+    """What a machine, or each of a pool, gets as user data; tests look for it in the cloud."""
     return f"#fake-config\ncluster: {cluster}\nmachine: {machine}\n"
 
 
@@ -36,7 +36,7 @@ class BootstrapProvider:
         metadata = config["metadata"]
         name = metadata.get("labels", {}).get(CLUSTER_NAME, "")
         cluster = clusters.get((metadata["namespace"], name))
-        machine = owner(config, "Machine")
+        machine = owner(config, "Machine") or owner(config, "MachinePool")
         if cluster is None or machine is None or "deletionTimestamp" in metadata:
             return
         if is_paused(cluster, config) or not self._may_join(config, cluster):

@@ -1,0 +1,150 @@
+"""Steps that tests take with one MachinePool of a workload cluster, and what they wait for."""
+
+from __future__ import annotations
+
+import fcntl
+import json
+
+from tests.e2e.harness.cloud import Server
+from tests.e2e.harness.kube import JSON
+from tests.e2e.harness.wait import NotYet, eventually
+from tests.e2e.scenario import Scenario
+
+SCALE_SECONDS = 120.0
+ELSEWHERE = "cluster.x-k8s.io/replicas-managed-by"
+_CLUSTER_NAME = "cluster.x-k8s.io/cluster-name"
+_POOL_NAME = "cluster.x-k8s.io/pool-name"
+
+
+class Pool:
+    """The only MachinePool of a cluster, or the one of that name."""
+
+    def __init__(self, scenario: Scenario, name: str = "") -> None:
+        self.scenario = scenario
+        self.name = name or f"{scenario.name}-mp-0"
+
+    def machine_pool(self) -> JSON:
+        scenario = self.scenario
+        return scenario.client.get(scenario.core, "MachinePool", self.name, scenario.namespace)
+
+    def infrastructure(self) -> JSON:
+        """The provider's object behind the MachinePool."""
+        scenario = self.scenario
+        reference = self.machine_pool()["spec"]["template"]["spec"]["infrastructureRef"]
+        version, kind, name = scenario.stack.dialect.resolve(scenario.client, reference)
+        return scenario.client.get(version, kind, name, scenario.namespace)
+
+    def machines(self) -> list[JSON]:
+        """The Machines of the pool; none where the infrastructure keeps it whole."""
+        labels = {_CLUSTER_NAME: self.scenario.name, _POOL_NAME: self.name}
+        return self.scenario.client.list(
+            self.scenario.core, "Machine", self.scenario.namespace, labels
+        )
+
+    def servers(self) -> list[Server]:
+        name = self.infrastructure()["metadata"]["name"]
+        return [each for each in self.scenario.servers() if each.name.startswith(f"{name}-")]
+
+    def change(self, spec: JSON) -> None:
+        """Change the spec of the MachinePool."""
+        self.scenario.client.patch(self.machine_pool(), {"spec": spec})
+
+    def scale(self, replicas: int) -> None:
+        self.change({"replicas": replicas})
+
+    def note(self, annotations: JSON) -> None:
+        self.scenario.client.patch(self.machine_pool(), {"metadata": {"annotations": annotations}})
+
+    def change_infrastructure(self, spec: JSON) -> None:
+        """Change the spec of the provider's object."""
+        self.scenario.client.patch(self.infrastructure(), {"spec": spec})
+
+    def wait(self, replicas: int, timeout: float = SCALE_SECONDS) -> JSON:
+        """Core, the Nodes and the cloud agree on so many machines; answers the MachinePool."""
+
+        def agreed() -> JSON:
+            pool = self.machine_pool()
+            self._check_core(pool, replicas)
+            ids = set(pool["spec"].get("providerIDList", []))
+            servers = {server.provider_id for server in self.servers()}
+            if ids != servers:
+                raise NotYet(f"{len(ids)} ids, {len(servers)} servers, {len(ids & servers)} both")
+            nodes = {node["spec"]["providerID"] for node in self.nodes()}
+            if nodes != ids:
+                raise NotYet(f"{len(nodes)} Nodes, {len(nodes & ids)} of them of the pool")
+            return pool
+
+        return eventually(agreed, timeout=timeout, what=f"{self.name} has {replicas} machines")
+
+    def wait_machines(self, replicas: int, timeout: float = SCALE_SECONDS) -> list[JSON]:
+        """So many Machines are Running, each with the Node of its server."""
+
+        def running() -> list[JSON]:
+            found = self.machines()
+            phases = [machine.get("status", {}).get("phase") for machine in found]
+            if len(found) != replicas or any(phase != "Running" for phase in phases):
+                counted = {phase: phases.count(phase) for phase in phases}
+                raise NotYet(f"wanted {replicas} running Machines, found {counted}")
+            return found or [{}]
+
+        found = eventually(running, timeout=timeout, what=f"{self.name}: {replicas} Machines")
+        return [machine for machine in found if machine]
+
+    def nodes(self) -> list[JSON]:
+        """The Nodes of the pool's servers, by the names that these have or had."""
+        name = self.infrastructure()["metadata"]["name"]
+        found = self.scenario.workload.client.list("v1", "Node")
+        return [node for node in found if node["metadata"]["name"].startswith(f"{name}-")]
+
+    def created(self) -> list[str]:
+        """Every server of the pool that was ever made, each time that it was."""
+        name = self.infrastructure()["metadata"]["name"]
+        return [
+            event.id
+            for event in self.scenario.journal()
+            if event.action == "create" and event.what == "server" and _of(event.id, name)
+        ]
+
+    def resize_group(self, size: int) -> None:
+        """What an autoscaler of the cloud's own does to the group of a pool that is kept whole."""
+        folder = self.scenario.stack.cloud.folder / "groups"
+        name = self.infrastructure()["metadata"]["name"]
+        (path,) = folder.glob(f"{name}.*.json")
+        with (folder / ".lock").open("w") as lock:
+            fcntl.flock(lock, fcntl.LOCK_EX)
+            path.write_text(json.dumps({**json.loads(path.read_text()), "size": size}))
+
+    def delete(self, timeout: float = SCALE_SECONDS) -> None:
+        """Delete the MachinePool, and wait until it is gone."""
+        scenario = self.scenario
+        scenario.client.delete(self.machine_pool())
+        eventually(
+            lambda: scenario.client.find(
+                scenario.core, "MachinePool", self.name, scenario.namespace
+            )
+            is None,
+            timeout=timeout,
+            what=f"{self.name} gone",
+        )
+
+    def _check_core(self, pool: JSON, replicas: int) -> None:
+        status = pool.get("status", {})
+        provisioned = status.get("initialization", status)
+        key = "infrastructureProvisioned" if "initialization" in status else "infrastructureReady"
+        seen = {
+            "spec.replicas": pool["spec"].get("replicas"),
+            "replicas": status.get("replicas", 0),
+            "ids": len(pool["spec"].get("providerIDList", [])),
+            "nodeRefs": len(status.get("nodeRefs", [])),
+            "provisioned": provisioned.get(key),
+        }
+        wanted = {**dict.fromkeys(seen, replicas), "provisioned": True}
+        if seen != wanted:
+            raise NotYet(f"wanted {wanted}, found {seen}; phase {status.get('phase')}")
+        for part in (pool["spec"].get("providerIDList", []),):
+            assert part == sorted(set(part)), "ids in no order, or twice"
+
+
+def _of(server: str, name: str) -> bool:
+    """Whether a server's mark is that of a pool's: `name.uid-number`, or `name-number.uid`."""
+    return server.startswith((f"{name}.", f"{name}-"))
