@@ -13,7 +13,7 @@ if TYPE_CHECKING:
 
 
 def check_control_planes(spec: ProviderSpec, top: Place) -> None:
-    """Ids ``bootstrap-missing``, ``bootstrap-unknown``, ``bootstrap-unused``, ``field-reserved``."""
+    """Ids ``bootstrap-missing``, ``-unknown``, ``-unused`` and ``field-reserved``."""
     for kind, described in spec.section("controlPlane").items():
         place = top.at("controlPlane", kind)
         if is_machine_based(described):
