@@ -161,6 +161,12 @@ def test_documents_that_no_secret_can_hold_are_refused(make: Any) -> None:
         make()
 
 
+def test_text_is_no_data() -> None:
+    """It may be compressed, and text has no encoding of its own."""
+    with pytest.raises(TypeError, match="bytes"):
+        BootstrapDocument("#cloud-config\n")  # type: ignore[arg-type]
+
+
 def test_what_a_document_holds_is_not_in_its_text() -> None:
     """Logs and conditions show answers."""
     document = BootstrapDocument(b"a token", certificates_expiry=datetime(2030, 1, 1, tzinfo=UTC))

@@ -1,0 +1,58 @@
+"""The conformance kit of a bootstrap provider fails when its author breaks the contract."""
+
+from __future__ import annotations
+
+import os
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from tests.golden.cases import EXAMPLES, Case, generated
+
+CONFIG = "controllers/kindle_config.py"
+
+BROKEN = {
+    "hands the key of the CA to workers": ("if config.is_control_plane:", "if files:"),
+    "answers nothing": ("return BootstrapDocument(document,", "return None and BootstrapDocument("),
+    "knows no pools": ("_token(config.name,", "_token(config.machine.name,"),
+    "wants certificates that nobody makes": ('.certificate("ca")', '.certificate("front")'),
+}
+
+
+@pytest.fixture(scope="module")
+def repository(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    folder = tmp_path_factory.mktemp("kit") / "repository"
+    generated(Case("bootstrap", EXAMPLES / "bootstrap" / "provider.yaml"), folder)
+    return folder
+
+
+@pytest.mark.parametrize("mistake", BROKEN)
+def test_the_kit_sees_that_the_author(repository: Path, mistake: str) -> None:
+    right, wrong = BROKEN[mistake]
+    (file,) = repository.glob(f"src/*/{CONFIG}")
+    text = file.read_text()
+    assert right in text
+    file.write_text(text.replace(right, wrong))
+    try:
+        done = subprocess.run(
+            [
+                *(sys.executable, "-m", "pytest", "-x", "-q", "-p", "no:cacheprovider"),
+                "tests/generated",
+            ],
+            cwd=repository,
+            env={
+                "PATH": os.environ.get("PATH", os.defpath),
+                "PYTHONPATH": "src",
+                "PYTHONDONTWRITEBYTECODE": "1",
+            },
+            capture_output=True,
+            text=True,
+            timeout=300,
+        )
+    finally:
+        file.write_text(text)
+
+    assert done.returncode == 1, done.stdout
+    assert "FAILED tests/generated/test_bootstrap" in done.stdout
