@@ -4,16 +4,32 @@ from __future__ import annotations
 
 import fcntl
 import json
+from dataclasses import dataclass
 
 from tests.e2e.harness.cloud import Server
 from tests.e2e.harness.kube import JSON
-from tests.e2e.harness.wait import NotYet, eventually
+from tests.e2e.harness.wait import NotYet, eventually, settled
 from tests.e2e.scenario import Scenario
 
 SCALE_SECONDS = 120.0
 ELSEWHERE = "cluster.x-k8s.io/replicas-managed-by"
 _CLUSTER_NAME = "cluster.x-k8s.io/cluster-name"
 _POOL_NAME = "cluster.x-k8s.io/pool-name"
+_TOPOLOGY_POOL = "topology.cluster.x-k8s.io/pool-name"
+
+
+@dataclass(frozen=True)
+class Sort:
+    """One of the two sorts of pools: the flavor of the cluster template that has it."""
+
+    word: str
+    kind: str
+    flavor: str
+    machines: bool
+
+
+WHOLE = Sort("whole", "TidalMachinePool", "machinepool", machines=False)
+MACHINES = Sort("machines", "TidalNodePool", "machinepool-tidalnodepool", machines=True)
 
 
 class Pool:
@@ -22,6 +38,17 @@ class Pool:
     def __init__(self, scenario: Scenario, name: str = "") -> None:
         self.scenario = scenario
         self.name = name or f"{scenario.name}-mp-0"
+
+    @classmethod
+    def of_class(cls, scenario: Scenario, name: str) -> Pool:
+        """The pool that a topology names so, when it is there."""
+        labels = {_CLUSTER_NAME: scenario.name, _TOPOLOGY_POOL: name}
+
+        def found() -> list[JSON]:
+            return scenario.client.list(scenario.core, "MachinePool", scenario.namespace, labels)
+
+        (pool,) = eventually(found, timeout=60, what=f"the pool {name}")
+        return cls(scenario, pool["metadata"]["name"])
 
     def machine_pool(self) -> JSON:
         scenario = self.scenario
@@ -36,10 +63,11 @@ class Pool:
 
     def machines(self) -> list[JSON]:
         """The Machines of the pool; none where the infrastructure keeps it whole."""
-        labels = {_CLUSTER_NAME: self.scenario.name, _POOL_NAME: self.name}
-        return self.scenario.client.list(
+        labels = {_CLUSTER_NAME: self.scenario.name}
+        found = self.scenario.client.list(
             self.scenario.core, "Machine", self.scenario.namespace, labels
         )
+        return [machine for machine in found if _owner(machine) == self.name]
 
     def servers(self) -> list[Server]:
         name = self.infrastructure()["metadata"]["name"]
@@ -127,6 +155,49 @@ class Pool:
             what=f"{self.name} gone",
         )
 
+    def scale_and_wait(self, sort: Sort, replicas: int) -> None:
+        self.scale(replicas)
+        self.wait_all(sort, replicas)
+
+    def wait_all(self, sort: Sort, replicas: int) -> None:
+        """So many machines, and as many Machines where the pool has such."""
+        self.wait(replicas)
+        self.wait_machines(replicas if sort.machines else 0)
+
+    def wait_replaced(self, before: set[str], replicas: int) -> None:
+        """All Machines are other ones; meanwhile no more than one was missing."""
+
+        def others() -> bool:
+            found = self.machines()
+            ready = [machine for machine in found if machine.get("status", {}).get("nodeRef")]
+            staying = [each for each in ready if "deletionTimestamp" not in each["metadata"]]
+            if len(staying) < replicas - 1:
+                raise RuntimeError(f"{len(staying)} of {replicas} machines have Nodes")
+            if left := self.names() & before:
+                raise NotYet(f"still there: {left}")
+            return True
+
+        eventually(others, timeout=120, what="all machines replaced", interval=0.02)
+        self.wait_all(MACHINES, replicas)
+
+    def wait_quiet(self, seconds: float = 3.0) -> None:
+        """The provider's objects of the pool are not written any more."""
+
+        def versions() -> dict[str, str]:
+            objects = [self.infrastructure()]
+            objects += [self.scenario.infrastructure_of(machine) for machine in self.machines()]
+            return {
+                each["metadata"]["name"]: each["metadata"]["resourceVersion"] for each in objects
+            }
+
+        settled(versions, seconds=seconds, timeout=30, what="the pool's objects")
+
+    def ids(self) -> list[str]:
+        return list(self.machine_pool()["spec"].get("providerIDList", []))
+
+    def names(self) -> set[str]:
+        return {machine["metadata"]["name"] for machine in self.machines()}
+
     def _check_core(self, pool: JSON, replicas: int) -> None:
         status = pool.get("status", {})
         provisioned = status.get("initialization", status)
@@ -141,10 +212,45 @@ class Pool:
         wanted = {**dict.fromkeys(seen, replicas), "provisioned": True}
         if seen != wanted:
             raise NotYet(f"wanted {wanted}, found {seen}; phase {status.get('phase')}")
-        for part in (pool["spec"].get("providerIDList", []),):
-            assert part == sorted(set(part)), "ids in no order, or twice"
+        ids = pool["spec"].get("providerIDList", [])
+        assert ids == sorted(set(ids)), "ids in no order, or twice"
 
 
 def _of(server: str, name: str) -> bool:
     """Whether a server's mark is that of a pool's: `name.uid-number`, or `name-number.uid`."""
     return server.startswith((f"{name}.", f"{name}-"))
+
+
+def _owner(machine: JSON) -> str:
+    """The MachinePool that owns a Machine; its label may be a hash."""
+    owners = machine["metadata"].get("ownerReferences", [])
+    names = [str(owner["name"]) for owner in owners if owner["kind"] == "MachinePool"]
+    assert not names or _POOL_NAME in machine["metadata"]["labels"]
+    return next(iter(names), "")
+
+
+def health_check(scenario: Scenario) -> JSON:
+    """One that acts only where it is told to."""
+    labels = {"cluster.x-k8s.io/cluster-name": scenario.name}
+    unhealthy = {"type": "Nobody", "status": "True"}
+    new: JSON = {"checks": {"unhealthyNodeConditions": [{**unhealthy, "timeoutSeconds": 3600}]}}
+    old: JSON = {"unhealthyConditions": [{**unhealthy, "timeout": "1h"}]}
+    return {
+        "apiVersion": scenario.core,
+        "kind": "MachineHealthCheck",
+        "metadata": {"name": scenario.name, "namespace": scenario.namespace},
+        "spec": {
+            "clusterName": scenario.name,
+            "selector": {"matchLabels": labels},
+            **(new if scenario.core.endswith("v1beta2") else old),
+        },
+    }
+
+
+def add_pools(documents: list[JSON], replicas: dict[str, int]) -> None:
+    """Give a rendered Cluster pools of these classes."""
+    (cluster,) = (each for each in documents if each["kind"] == "Cluster")
+    workers = cluster["spec"]["topology"]["workers"]
+    workers["machinePools"] = [
+        {"class": name, "name": name, "replicas": count} for name, count in replicas.items()
+    ]

@@ -5,20 +5,28 @@ from __future__ import annotations
 import random
 import time
 from collections.abc import Iterator
-from dataclasses import dataclass
 
 import pytest
 
-from tests.e2e.fakes.bootstrap import bootstrap_data
+from tests.e2e.fakes.bootstrap import pool_data
+from tests.e2e.harness.cloud import Event
 from tests.e2e.harness.components import ApiServer
 from tests.e2e.harness.kube import JSON
 from tests.e2e.harness.management import Base
 from tests.e2e.harness.report import Report
-from tests.e2e.harness.wait import NotYet, eventually, settled, steadily
-from tests.e2e.pool import ELSEWHERE, Pool
+from tests.e2e.harness.wait import eventually, steadily
+from tests.e2e.pool import ELSEWHERE, MACHINES, WHOLE, Pool, Sort, add_pools, health_check
 from tests.e2e.provider import build_provider
-from tests.e2e.scenario import KUBERNETES_NEXT, Scenario, one_scenario, wait_nothing_left
+from tests.e2e.scenario import (
+    KUBERNETES,
+    KUBERNETES_NEXT,
+    Scenario,
+    denied,
+    one_scenario,
+    wait_nothing_left,
+)
 from tests.e2e.stack import Combination, Site, Stack
+from tests.e2e.topology import wait_reconciled
 
 COMBINATIONS = (
     Combination("v1.13", "v1beta2", "pools", "v1.13-pools"),
@@ -28,17 +36,6 @@ MANY, FEW = 50, 5
 _QUIET_SECONDS = 3.0
 
 
-@dataclass(frozen=True)
-class Sort:
-    """One of the two sorts of pools: the flavor of the cluster template that has it."""
-
-    word: str
-    flavor: str
-    machines: bool
-
-
-WHOLE = Sort("whole", "machinepool", machines=False)
-MACHINES = Sort("machines", "machinepool-tidalnodepool", machines=True)
 SORTS = pytest.mark.parametrize("sort", [WHOLE, MACHINES], ids=lambda sort: sort.word)
 
 
@@ -70,12 +67,12 @@ def test_scale(pool_scenario: Scenario, pools: tuple[Stack, Site], sort: Sort) -
     scenario, (stack, site) = pool_scenario, pools
     pool, word = _created(scenario, sort), sort.word
     with stack.report.phase(stack.name, f"{word}: scale 0 -> {MANY}"):
-        _scale(pool, sort, MANY)
+        pool.scale_and_wait(sort, MANY)
     assert len(set(pool.created())) == len(pool.created()) == MANY
     _check_bootstrap_data(pool, sort)
-    _check_quiet(pool)
+    pool.wait_quiet()
     with stack.report.phase(stack.name, f"{word}: scale {MANY} -> {FEW}"):
-        _scale(pool, sort, FEW)
+        pool.scale_and_wait(sort, FEW)
     with stack.report.phase(stack.name, f"{word}: scale {FEW} -> {MANY // 2}, killed meanwhile"):
         pool.scale(MANY // 2)
         delay = random.uniform(0, 1.0)
@@ -83,7 +80,7 @@ def test_scale(pool_scenario: Scenario, pools: tuple[Stack, Site], sort: Sort) -
         time.sleep(delay)
         site.controllers.kill()
         site.controllers.start()
-        _wait(pool, sort, MANY // 2)
+        pool.wait_all(sort, MANY // 2)
     made = pool.created()
     assert len(made) == len(set(made)) == MANY + 1 + MANY // 2 - FEW, "something was made twice"
     with stack.report.phase(stack.name, f"{word}: delete the pool"):
@@ -100,40 +97,42 @@ def test_autoscaled_group(pool_scenario: Scenario) -> None:
     """Proves: MP-17."""
     scenario, pool = pool_scenario, _created(pool_scenario, WHOLE)
     report, stack = scenario.stack.report, scenario.stack.name
-    _scale(pool, WHOLE, 3)
+    pool.scale_and_wait(WHOLE, 3)
     pool.note({ELSEWHERE: "an-autoscaler"})
     with report.phase(stack, "whole: an autoscaler elsewhere, 3 -> 6"):
         pool.resize_group(6)
         pool.wait(6)
     pool.note({ELSEWHERE: None})
-    _scale(pool, WHOLE, 2)
+    pool.scale_and_wait(WHOLE, 2)
 
 
 def test_autoscaled_machines(pool_scenario: Scenario) -> None:
     """Proves: MP-17."""
     pool = _created(pool_scenario, MACHINES)
-    _scale(pool, MACHINES, 3)
+    pool.scale_and_wait(MACHINES, 3)
     pool.note({ELSEWHERE: "an-autoscaler"})
-    _settle(pool)
+    pool.wait_quiet(1.0)
     pool_scenario.client.delete(pool.machines()[0])
-    _wait(pool, MACHINES, 2)
+    pool.wait_all(MACHINES, 2)
     pool.note({ELSEWHERE: "false"})
-    _scale(pool, MACHINES, 4)
+    pool.scale_and_wait(MACHINES, 4)
 
 
 def test_replacement(pool_scenario: Scenario) -> None:
     """Proves: MP-10, MP-11, IM-21."""
     scenario, pool = pool_scenario, _created(pool_scenario, MACHINES)
     report, stack = scenario.stack.report, scenario.stack.name
-    _scale(pool, MACHINES, FEW)
+    pool.scale_and_wait(MACHINES, FEW)
     with report.phase(stack, f"machines: a new spec replaces {FEW} machines"):
+        before = pool.names()
         pool.change_infrastructure({"diskGiB": 40})
-        _replaced(pool, FEW)
+        pool.wait_replaced(before, FEW)
     for machine in pool.machines():
         assert scenario.infrastructure_of(machine)["spec"]["diskGiB"] == 40
     with report.phase(stack, f"machines: a new version replaces {FEW} machines"):
+        before = pool.names()
         pool.change({"template": {"spec": {"version": KUBERNETES_NEXT}}})
-        _replaced(pool, FEW)
+        pool.wait_replaced(before, FEW)
     made = pool.created()
     assert len(made) == len(set(made)) == 3 * FEW
 
@@ -141,19 +140,19 @@ def test_replacement(pool_scenario: Scenario) -> None:
 def test_marked_machine_goes_first(pool_scenario: Scenario) -> None:
     """Proves: MP-10."""
     pool = _created(pool_scenario, MACHINES)
-    _scale(pool, MACHINES, 4)
+    pool.scale_and_wait(MACHINES, 4)
     marked = min(pool.machines(), key=lambda machine: str(machine["metadata"]["name"]))
     mark = {"annotations": {"cluster.x-k8s.io/delete-machine": ""}}
     pool_scenario.client.patch(marked, {"metadata": mark})
-    _settle(pool)
-    _scale(pool, MACHINES, 3)
-    assert marked["metadata"]["name"] not in _names(pool)
+    pool.wait_quiet(1.0)
+    pool.scale_and_wait(MACHINES, 3)
+    assert marked["metadata"]["name"] not in pool.names()
 
 
 def test_pause(pool_scenario: Scenario) -> None:
     """Proves: MP-20, SM-01."""
     pool = _created(pool_scenario, MACHINES)
-    _scale(pool, MACHINES, 2)
+    pool.scale_and_wait(MACHINES, 2)
     pool_scenario.pause(True)
     before = pool_scenario.journal()
     pool.scale(4)
@@ -168,99 +167,128 @@ def test_move(pool_scenario: Scenario, pools: tuple[Stack, Site], sort: Sort) ->
     """Proves: MP-20, MV-02, MV-06, MV-08, SM-09."""
     scenario, (stack, _) = pool_scenario, pools
     pool = _created(scenario, sort)
-    _scale(pool, sort, 3)
-    before, journal = _ids(pool), scenario.journal()
+    pool.scale_and_wait(sort, 3)
+    before, journal = pool.ids(), scenario.journal()
     target = stack.add_site(f"second-{sort.word}")
     stack.clusterctl.move(
         scenario.management.kubeconfig, target.management.kubeconfig, scenario.namespace
     )
     moved = Scenario(stack, target.management, scenario.name, scenario.namespace)
     there = Pool(moved)
-    _wait(there, sort, 3)
-    assert _ids(there) == before
+    there.wait_all(sort, 3)
+    assert there.ids() == before
     steadily(lambda: _untouched(moved, journal), seconds=_QUIET_SECONDS)
-    _scale(there, sort, 1)
+    there.scale_and_wait(sort, 1)
     moved.delete()
     wait_nothing_left(moved)
 
 
-def _created(scenario: Scenario, sort: Sort) -> Pool:
+def testhealth_check(pool_scenario: Scenario) -> None:
+    """What a MachineHealthCheck gives up is replaced; with a name that is no label (MP-08).
+
+    Proves: MP-08, MP-10.
+    """
+    scenario = pool_scenario
+    pool = _created(scenario, MACHINES, name="a-long-name-" * 6 + "of-a-machine-pool")
+    pool.scale_and_wait(MACHINES, 3)
+    scenario.client.apply(health_check(scenario))
+    victim = pool.machines()[0]
+    mark = {"annotations": {"cluster.x-k8s.io/remediate-machine": ""}}
+    scenario.client.patch(victim, {"metadata": mark})
+    eventually(lambda: victim["metadata"]["name"] not in pool.names(), timeout=60, what="it goes")
+    pool.wait_all(MACHINES, 3)
+
+
+def test_topology(pool_scenario: Scenario) -> None:
+    """Pools of both sorts from a class; a change of the class arrives in the pools.
+
+    Proves: MP-18, IM-13, IM-14, IM-16, TP-01, TP-10.
+    """
+    scenario, report = pool_scenario, pool_scenario.stack.report
+    documents = scenario.render(1, 0, flavor=scenario.stack.provider.topology_flavor)
+    add_pools(documents, {"tidalmachinepool": 2, "tidalnodepool": 2})
+    with report.phase(scenario.stack.name, "topology with pools: create"):
+        scenario.create(documents)
+        whole, machines = (Pool.of_class(scenario, sort.kind.lower()) for sort in (WHOLE, MACHINES))
+        whole.wait_all(WHOLE, 2)
+        machines.wait_all(MACHINES, 2)
+        wait_reconciled(scenario)
+    _check_templates(scenario)
+    before = machines.names()
+    with report.phase(scenario.stack.name, "topology with pools: a variable replaces machines"):
+        _set_variable(scenario, "image", "another")
+        machines.wait_replaced(before, 2)
+        wait_reconciled(scenario)
+    assert {pool.infrastructure()["spec"]["image"] for pool in (whole, machines)} == {"another"}
+    whole.wait_all(WHOLE, 2)
+    scenario.delete()
+    for found in scenario.client.list(scenario.core, "ClusterClass", scenario.namespace):
+        scenario.client.delete(found)
+    wait_nothing_left(scenario)
+
+
+def _created(scenario: Scenario, sort: Sort, name: str = "") -> Pool:
     """A cluster with one control plane machine and an empty pool."""
-    scenario.create(scenario.render(control_planes=1, workers=0, flavor=sort.flavor))
+    documents = scenario.render(control_planes=1, workers=0, flavor=sort.flavor)
+    for document in documents:
+        if name and document["kind"] == "MachinePool":
+            document["metadata"]["name"] = name
+    scenario.create(documents)
     scenario.wait_running(1)
-    pool = Pool(scenario)
+    pool = Pool(scenario, name)
     pool.wait(0)
     return pool
-
-
-def _scale(pool: Pool, sort: Sort, replicas: int) -> None:
-    pool.scale(replicas)
-    _wait(pool, sort, replicas)
-
-
-def _wait(pool: Pool, sort: Sort, replicas: int) -> None:
-    pool.wait(replicas)
-    pool.wait_machines(replicas if sort.machines else 0)
-
-
-def _replaced(pool: Pool, replicas: int) -> None:
-    """All machines are other ones; meanwhile no more than one was missing."""
-    before = _names(pool)
-
-    def others() -> bool:
-        found = pool.machines()
-        ready = [machine for machine in found if machine.get("status", {}).get("nodeRef")]
-        staying = [each for each in ready if "deletionTimestamp" not in each["metadata"]]
-        if len(staying) < replicas - 1:
-            raise RuntimeError(f"{len(staying)} of {replicas} machines have Nodes")
-        if left := _names(pool) & before:
-            raise NotYet(f"still there: {left}")
-        return True
-
-    eventually(others, timeout=120, what="all machines replaced", interval=0.02)
-    _wait(pool, MACHINES, replicas)
 
 
 def _check_bootstrap_data(pool: Pool, sort: Sort) -> None:
     """Each server has the pool's data; later ones those of their day (MP-19, IM-21)."""
     scenario = pool.scenario
-    data = bootstrap_data(scenario.name, pool.name)
+    data = pool_data(scenario.name, pool.name, KUBERNETES)
     assert {server.user_data for server in pool.servers()} == {data}
     template = pool.machine_pool()["spec"]["template"]["spec"]
     name = template["bootstrap"]["dataSecretName"]
     secret = scenario.client.get("v1", "Secret", name, scenario.namespace)
     scenario.client.patch(secret, {"stringData": {"value": "refreshed"}})
-    _scale(pool, sort, MANY + 1)
+    pool.scale_and_wait(sort, MANY + 1)
     assert [server.user_data for server in pool.servers()].count("refreshed") == 1
     scenario.client.patch(secret, {"stringData": {"value": data}})
-    _scale(pool, sort, MANY)
+    pool.scale_and_wait(sort, MANY)
 
 
-def _check_quiet(pool: Pool) -> None:
-    def versions() -> dict[str, str]:
-        objects = [pool.infrastructure()]
-        objects += [pool.scenario.infrastructure_of(machine) for machine in pool.machines()]
-        return {each["metadata"]["name"]: each["metadata"]["resourceVersion"] for each in objects}
-
-    settled(versions, seconds=_QUIET_SECONDS, timeout=30, what="the pool's objects")
-
-
-def _settle(pool: Pool) -> None:
-    """Let what was annotated be seen by all."""
-    settled(lambda: pool.machine_pool()["metadata"], seconds=1.0, timeout=15, what="the pool")
-
-
-def _untouched(scenario: Scenario, before: list[object]) -> None:
+def _untouched(scenario: Scenario, before: list[Event]) -> None:
     assert scenario.journal() == before
-
-
-def _ids(pool: Pool) -> list[str]:
-    return list(pool.machine_pool()["spec"]["providerIDList"])
-
-
-def _names(pool: Pool) -> set[str]:
-    return {machine["metadata"]["name"] for machine in pool.machines()}
 
 
 def _is_pooled(machine: JSON) -> bool:
     return "cluster.x-k8s.io/pool-name" in machine["metadata"]["labels"]
+
+
+def _set_variable(scenario: Scenario, name: str, value: str) -> None:
+    cluster = scenario.cluster()
+    variables = cluster["spec"]["topology"]["variables"]
+    changed = [{**each, "value": value} if each["name"] == name else each for each in variables]
+    scenario.client.patch(cluster, {"spec": {"topology": {"variables": changed}}})
+
+
+def _check_templates(scenario: Scenario) -> None:
+    """Templates of pools cannot change; those of machines tell what a machine offers."""
+    version = "infrastructure.cluster.x-k8s.io/v1alpha1"
+    for kind in (WHOLE.kind, MACHINES.kind):
+        for template in scenario.client.list(version, f"{kind}Template", scenario.namespace):
+            change = {"spec": {"template": {"spec": {"image": "changed"}}}}
+            assert "cannot be changed" in denied(scenario.client, template, change)
+    for template in scenario.client.list(version, "TidalMachineTemplate", scenario.namespace):
+        status = _status(scenario, template)
+        assert status["capacity"] == {"cpu": "2", "memory": "4Gi"}
+        assert status["nodeInfo"] == {"architecture": "amd64"}
+
+
+def _status(scenario: Scenario, template: JSON) -> JSON:
+    version, kind = template["apiVersion"], template["kind"]
+    name, namespace = template["metadata"]["name"], scenario.namespace
+
+    def written() -> JSON:
+        found: JSON = scenario.client.get(version, kind, name, namespace).get("status", {})
+        return found
+
+    return eventually(written, timeout=10, what=f"the status of {name}")

@@ -12,8 +12,13 @@ from .manifests import BOOTSTRAP_API
 
 
 def bootstrap_data(cluster: str, machine: str) -> str:
-    """What a machine, or each of a pool, gets as user data; tests look for it in the cloud."""
+    """What a machine gets as user data; tests look for it in the simulated cloud."""
     return f"#fake-config\ncluster: {cluster}\nmachine: {machine}\n"
+
+
+def pool_data(cluster: str, pool: str, version: str) -> str:
+    """What each machine of a pool gets; the kubelet helper finds its version there."""
+    return f"{bootstrap_data(cluster, pool)}version: {version}\n"
 
 
 class BootstrapProvider:
@@ -23,9 +28,12 @@ class BootstrapProvider:
         self._client = client
         self._dialect = dialect
         self._log = log
+        self._versions: dict[str, str] = {}
+        """By uid of a pool's configuration: what its data say."""
 
     def tick(self) -> None:
         configs = self._client.list(BOOTSTRAP_API, "FakeConfig")
+        self._refresh([config for config in configs if owner(config, "MachinePool")])
         waiting = [config for config in configs if not _created(config)]
         if not waiting:
             return
@@ -41,7 +49,7 @@ class BootstrapProvider:
             return
         if is_paused(cluster, config) or not self._may_join(config, cluster):
             return
-        self._ensure_secret(config, name, machine["name"])
+        self._ensure_secret(config, self._data(config, name, machine))
         created = (
             {"initialization": {"dataSecretCreated": True}}
             if self._dialect.contract == "v1beta2"
@@ -56,8 +64,36 @@ class BootstrapProvider:
         first = CONTROL_PLANE in config["metadata"].get("labels", {})
         return first or self._dialect.control_plane_initialized(cluster)
 
-    def _ensure_secret(self, config: JSON, cluster: str, machine: str) -> None:
+    def _data(self, config: JSON, cluster: str, machine: JSON) -> str:
+        if machine["kind"] != "MachinePool":
+            return bootstrap_data(cluster, machine["name"])
+        namespace = config["metadata"]["namespace"]
+        pool = self._client.get(self._dialect.core, "MachinePool", machine["name"], namespace)
+        version = pool["spec"]["template"]["spec"]["version"]
+        self._versions[config["metadata"]["uid"]] = version
+        return pool_data(cluster, machine["name"], version)
+
+    def _refresh(self, configs: list[JSON]) -> None:
+        """The data of pools follow the version that is wanted (MP-19)."""
+        for config in configs:
+            metadata, reference = config["metadata"], owner(config, "MachinePool")
+            known = self._versions.get(metadata["uid"])
+            pool = self._client.find(
+                self._dialect.core,
+                "MachinePool",
+                reference["name"] if reference else "",
+                metadata["namespace"],
+            )
+            if known is None or pool is None or reference is None or not _created(config):
+                continue
+            if pool["spec"]["template"]["spec"]["version"] != known:
+                data = self._data(config, metadata["labels"][CLUSTER_NAME], reference)
+                secret = self._client.get("v1", "Secret", metadata["name"], metadata["namespace"])
+                self._client.patch(secret, {"stringData": {"value": data}})
+
+    def _ensure_secret(self, config: JSON, data: str) -> None:
         metadata = config["metadata"]
+        cluster = metadata["labels"][CLUSTER_NAME]
         secret = {
             "apiVersion": "v1",
             "kind": "Secret",
@@ -69,7 +105,7 @@ class BootstrapProvider:
                 "labels": {CLUSTER_NAME: cluster},
                 "ownerReferences": [owner_reference(config, controller=True)],
             },
-            "stringData": {"value": bootstrap_data(cluster, machine), "format": "cloud-config"},
+            "stringData": {"value": data, "format": "cloud-config"},
         }
         try:
             self._client.create(secret)

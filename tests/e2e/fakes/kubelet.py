@@ -6,6 +6,7 @@ of them can share one workload API server.
 
 from __future__ import annotations
 
+import re
 import time
 from dataclasses import dataclass
 from pathlib import Path
@@ -17,6 +18,18 @@ from .loop import each
 
 _CLOUD = "fakes.example.com/cloud"
 _FIRST_HEARTBEAT_SECONDS = 0.5
+_NODE_INFO = (
+    "architecture",
+    "bootID",
+    "containerRuntimeVersion",
+    "kernelVersion",
+    "machineID",
+    "operatingSystem",
+    "osImage",
+    "systemUUID",
+)
+_VERSION = re.compile(r"(?m)^version: (\S+)$")
+"""In the bootstrap data of pools: core asks their Nodes which version they run."""
 
 
 @dataclass
@@ -84,7 +97,8 @@ class Kubelet:
                 each(self._log, [registered.node], self._report_status)
 
     def _report_status(self, node: JSON) -> None:
-        self._client.patch(node, {"status": {"conditions": _conditions()}}, "status")
+        status = {"conditions": _conditions(), **node["status"]}
+        self._client.patch(node, {"status": status}, "status")
 
 
 def _node(server: Server, cloud: str) -> JSON:
@@ -93,7 +107,17 @@ def _node(server: Server, cloud: str) -> JSON:
         "kind": "Node",
         "metadata": {"name": server.name, "labels": {_CLOUD: cloud}},
         "spec": {"providerID": server.provider_id},
+        "status": _node_info(server),
     }
+
+
+def _node_info(server: Server) -> JSON:
+    """The version that the bootstrap data name, if they do."""
+    found = _VERSION.search(server.user_data or "")
+    if found is None:
+        return {}
+    others = dict.fromkeys(_NODE_INFO, "simulated")
+    return {"nodeInfo": {**others, "kubeletVersion": found[1], "kubeProxyVersion": found[1]}}
 
 
 def _conditions() -> list[JSON]:
