@@ -60,6 +60,7 @@ def _is_pool(resource: Resource, *, ranges: bool) -> bool:
 
 _POOLS = (Role.IP_POOL, Role.GLOBAL_IP_POOL)
 _MANAGED = "externalManagedControlPlane"
+_hosts = _feature(Role.CONTROL_PLANE, _MANAGED)
 
 CONDITIONS: Mapping[str, _Condition] = {
     "credentials": lambda provider, context: provider.credentials is not None,
@@ -85,7 +86,9 @@ CONDITIONS: Mapping[str, _Condition] = {
         namespace_permissions(provider, context["component"])
     ),
     "has_aggregate": lambda provider, context: bool(aggregate_permissions(context["component"])),
-    "has_cloud": _has("infrastructure", "control-plane"),
+    "has_cloud": lambda provider, context: (
+        provider.component("infrastructure") is not None or _hosts(provider, context)
+    ),
     "has_infrastructure": _has("infrastructure"),
     "has_bootstrap": _has("bootstrap"),
     "has_control_plane": _has("control-plane"),
@@ -133,7 +136,7 @@ CONDITIONS: Mapping[str, _Condition] = {
         resource.role in (Role.INFRA_MACHINE_POOL, Role.BOOTSTRAP_CONFIG)
         for resource in provider.resources
     ),
-    "managed_control_plane": _feature(Role.CONTROL_PLANE, _MANAGED),
+    "managed_control_plane": _hosts,
     "machine_control_plane": lambda provider, context: any(
         resource.role is Role.CONTROL_PLANE and _MANAGED not in resource.features
         for resource in provider.resources

@@ -115,6 +115,8 @@ class Need:
     verbs: tuple[str, ...]
     roles: tuple[str, ...] = ()
     """Needed only along with a kind of one of these roles; empty: always."""
+    unless_declared: str = ""
+    """Not needed where all kinds of the rule declare this path."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -132,8 +134,7 @@ def manager_access(context: Context, params: Needs) -> Iterator[Problem]:
     """RB-07, RB-10, MP-12, IP-14: the manager may use what is not its own."""
     if not context.concerned() or not _declared(context, params.when_declared):
         return
-    roles = {crd.role for crd in context.bundle.crds}
-    needs = [need for need in params.needs if not need.roles or roles & set(need.roles)]
+    needs = [need for need in params.needs if _is_due(context, need)]
     for deployment in manager_deployments(context.bundle):
         given = arguments(deployment)
         if params.when_argument and not any(a.startswith(params.when_argument) for a in given):
@@ -144,6 +145,13 @@ def manager_access(context: Context, params: Needs) -> Iterator[Problem]:
             if lacking:
                 name = f"{need.resource}.{need.group}" if need.group else need.resource
                 yield Problem(deployment, f"the manager may not {', '.join(lacking)} {name}")
+
+
+def _is_due(context: Context, need: Need) -> bool:
+    if need.roles and not {crd.role for crd in context.bundle.crds} & set(need.roles):
+        return False
+    path = need.unless_declared
+    return not path or not all(find(version.schema, path) for _, version in context.versions())
 
 
 def _declared(context: Context, path: str) -> bool:
