@@ -21,7 +21,7 @@ from capsmith_generated.controllers.world import Scope, World
 from capsmith_generated.extension import in_place, lifecycle
 from capsmith_generated.extension.answers import Proceed
 from capsmith_generated.flags import Options
-from capsmith_generated.runtime.client import JSON, Forbidden, ResourceType
+from capsmith_generated.runtime.client import JSON, Forbidden, Key, NotFound, ResourceType
 from capsmith_generated.runtime.metrics import Metrics
 from capsmith_generated.webhook_flags import WEBHOOK, WebhookOptions
 
@@ -58,10 +58,17 @@ class Api:
         self.served = served
         self.applied: list[tuple[ResourceType, JSON]] = []
         self.refuses = False
+        self.has_role = True
 
     async def served_versions(self, group: str) -> tuple[str, ...]:
         assert group == "runtime.cluster.x-k8s.io"
         return self.served
+
+    async def get(self, resource: ResourceType, key: Key) -> JSON:
+        assert (resource.kind, key) == ("ClusterRole", Key("", "acme-system-manager-role"))
+        if not self.has_role:
+            raise NotFound(404, "NotFound", "no such role")
+        return {"metadata": {"uid": "uid-of-the-role"}}
 
     async def apply(self, resource: ResourceType, obj: JSON, *, force: bool = False) -> JSON:
         assert force
@@ -77,7 +84,12 @@ Story = Callable[[Serving, Api], Awaitable[None]]
 def play(
     folder: Path, story: Story, api: Api, *, scope: Scope | None = None, url: str = ""
 ) -> None:
-    registration = Registration(name="acme", label="runtime-extension-acme", service="acme-webhook")
+    registration = Registration(
+        name="acme",
+        label="runtime-extension-acme",
+        service="acme-webhook",
+        role="acme-system-manager-role",
+    )
     kind = RuntimeExtensionPart(extension=Author, handlers=HANDLERS, registration=registration)
     webhook = WebhookOptions(host="127.0.0.1", port=0, certificates=folder, url=url)
     scope = scope or Scope(own_namespace="acme-system")
@@ -132,11 +144,16 @@ def test_it_is_registered_when_it_serves(tmp_path: Path) -> None:
             "kind": "ExtensionConfig",
             "metadata": {
                 "name": "acme",
-                # clusterctl removes what bears them, and with it what core would look for in vain.
-                "labels": {
-                    "clusterctl.cluster.x-k8s.io": "",
-                    "cluster.x-k8s.io/provider": "runtime-extension-acme",
-                },
+                "labels": {"cluster.x-k8s.io/provider": "runtime-extension-acme"},
+                # Core would look in vain for an extension that is gone, and not start.
+                "ownerReferences": [
+                    {
+                        "apiVersion": "rbac.authorization.k8s.io/v1",
+                        "kind": "ClusterRole",
+                        "name": "acme-system-manager-role",
+                        "uid": "uid-of-the-role",
+                    }
+                ],
             },
             "spec": {
                 "clientConfig": {
@@ -161,6 +178,18 @@ def test_it_waits_for_core_and_for_its_certificate(tmp_path: Path) -> None:
         await until(lambda: serving.ready and api.applied)
 
     play(tmp_path, story, Api())
+
+
+def test_what_nobody_installed_owns_itself(tmp_path: Path) -> None:
+    write_certificate(tmp_path, trustme.CA())
+    api = Api("v1beta2")
+    api.has_role = False
+
+    async def story(serving: Serving, api: Api) -> None:
+        await until(lambda: api.applied)
+        assert "ownerReferences" not in api.applied[0][1]["metadata"]
+
+    play(tmp_path, story, api)
 
 
 def test_it_tries_again_until_core_takes_it(tmp_path: Path) -> None:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from tests.e2e.harness.components import ApiServer
-from tests.e2e.harness.kube import JSON
+from tests.e2e.harness.kube import JSON, ApiError
 from tests.e2e.harness.management import Base
 from tests.e2e.harness.report import Report
 from tests.e2e.provider import build_with
@@ -52,3 +52,22 @@ def addon(scenario: Scenario, name: str, selector: JSON, message: str = "hello")
         "metadata": {"name": name, "namespace": scenario.namespace},
         "spec": {"message": message, "clusterSelector": selector},
     }
+
+
+def images(scenario: Scenario) -> dict[str, str]:
+    """What the infrastructure of each Machine is made from; those on their way are left out."""
+    found = {}
+    for machine in scenario.machines():
+        infrastructure = _find_infrastructure(scenario, machine)
+        if infrastructure is not None:
+            found[machine["metadata"]["name"]] = infrastructure["spec"]["image"]
+    return found
+
+
+def _find_infrastructure(scenario: Scenario, machine: JSON) -> JSON | None:
+    try:
+        return scenario.infrastructure_of(machine)
+    except ApiError as error:
+        if error.status == 404:
+            return None
+        raise

@@ -7,15 +7,17 @@ from typing import Any
 
 import pytest
 
+from tests.e2e.extended import images
 from tests.e2e.harness.kube import JSON, ApiError
 from tests.e2e.harness.provider import Controllers
 from tests.e2e.harness.wait import NotYet, eventually, steadily
 from tests.e2e.scenario import Scenario, condition, provider_objects, wait_nothing_left
-from tests.e2e.stack import Site, Stack
+from tests.e2e.stack import Site, Stack, install_variables
 from tests.e2e.topology import wait_reconciled
 
 VARIABLE = "workerMachine"
 CONTROL_PLANE = "cluster.x-k8s.io/control-plane"
+_TYPE = "runtime-extension"
 _QUIET_SECONDS = 3.0
 _IMAGE = "debian-14"
 _NEXT_IMAGE = "debian-15"
@@ -78,6 +80,31 @@ def test_topology_is_shaped_by_the_extension(
     wait_nothing_left(scenario)
 
 
+def test_uninstalled_extension_leaves_core_alone(
+    extended: Extended, extended_scenario: Scenario
+) -> None:
+    """Core does not start while it cannot reach an extension that is registered.
+
+    Proves: CC-31, CC-52, RX-08, RX-09.
+    """
+    scenario, (stack, site) = extended_scenario, extended
+    extension, management = _part(extended), scenario.management
+    name = stack.provider.name
+    _wait_discovered(scenario)
+    extension.stop()
+    with stack.report.phase(stack.name, "extension: clusterctl delete"):
+        stack.clusterctl.delete_provider(management.kubeconfig, name, _TYPE)
+        eventually(lambda: _find_config(scenario) is None, timeout=30, what="no registration")
+    management.core.stop()
+    management.core.start()
+    with stack.report.phase(stack.name, "extension: clusterctl init again"):
+        variables = install_variables(stack.provider)
+        stack.clusterctl.init_more(management.kubeconfig, name, variables, _TYPE)
+        extension.start()
+        _wait_discovered(scenario)
+    assert site.managers[_TYPE].complaints() == []
+
+
 def _check_refusals(scenario: Scenario, machines: list[JSON]) -> None:
     """What the schema does not allow core refuses; the rest is the extension's to refuse."""
     with pytest.raises(ApiError) as refused:
@@ -120,14 +147,22 @@ def _wait_discovered(scenario: Scenario) -> JSON:
         found = condition(config, "Discovered")
         if found is None or found["status"] != "True":
             raise NotYet(f"Discovered: {found}")
-        return config
+        # Core writes conditions and handlers one after the other.
+        return config if "handlers" in config["status"] else {}
 
     return eventually(discovered, timeout=30, what="the extension discovered")
 
 
 def _config(scenario: Scenario) -> JSON:
-    client, name = scenario.client, scenario.stack.provider.name
-    return client.get(client.preferred_version("runtime.cluster.x-k8s.io"), "ExtensionConfig", name)
+    found = _find_config(scenario)
+    if found is None:
+        raise NotYet("there is no ExtensionConfig")
+    return found
+
+
+def _find_config(scenario: Scenario) -> JSON | None:
+    version = scenario.client.preferred_version("runtime.cluster.x-k8s.io")
+    return scenario.client.find(version, "ExtensionConfig", scenario.stack.provider.name)
 
 
 def _documents(scenario: Scenario, value: Any) -> list[JSON]:
@@ -213,12 +248,11 @@ def _set_variable(scenario: Scenario, value: Any) -> None:
 def _wait_images(scenario: Scenario, image: str) -> list[JSON]:
     """Until all workers are of that image, and all is at rest."""
 
-    def rolled() -> list[JSON]:
-        machines = scenario.machines()
-        found = sorted(_images(scenario, machines).values())
+    def rolled() -> bool:
+        found = sorted(images(scenario).values())
         if found != ["debian-13", image, image]:
             raise NotYet(f"images: {found}")
-        return machines
+        return True
 
     eventually(rolled, timeout=60, what=f"workers of {image}")
     machines = scenario.wait_running(3)
@@ -234,25 +268,6 @@ def _check_images(scenario: Scenario, machines: list[JSON], image: str) -> None:
         assert scenario.infrastructure_of(machine)["spec"]["image"] == wanted
 
 
-def _images(scenario: Scenario, machines: list[JSON]) -> dict[str, str]:
-    found = {}
-    for machine in machines:
-        infrastructure = _find_infrastructure(scenario, machine)
-        if infrastructure is not None:
-            found[machine["metadata"]["name"]] = infrastructure["spec"]["image"]
-    return found
-
-
-def _find_infrastructure(scenario: Scenario, machine: JSON) -> JSON | None:
-    """None while a Machine is on its way."""
-    try:
-        return scenario.infrastructure_of(machine)
-    except ApiError as error:
-        if error.status == 404:
-            return None
-        raise
-
-
 def _same_machines(scenario: Scenario, before: set[str]) -> None:
     assert {machine["metadata"]["uid"] for machine in scenario.machines()} == before
 
@@ -264,4 +279,4 @@ def _still_running(scenario: Scenario) -> None:
 
 
 def _part(extended: Extended) -> Controllers:
-    return extended[1].managers["runtime-extension"]
+    return extended[1].managers[_TYPE]

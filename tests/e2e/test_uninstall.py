@@ -28,7 +28,7 @@ def test_uninstall_and_install_again(scenario: Scenario, stack: Stack, site: Sit
         _wait_removed(scenario)
     assert provider_objects(scenario.client, provider.crds) == objects
     with report.phase(stack.name, "clusterctl init again"):
-        stack.clusterctl.init_infrastructure(
+        stack.clusterctl.init_more(
             scenario.management.kubeconfig, provider.name, install_variables(provider)
         )
         scenario.management.wait_core_permitted()

@@ -35,11 +35,15 @@ class Clusterctl:
         flags = [f"--{type}={name}" for type, name in providers.items()]
         self._run(["init", "--core=cluster-api", *flags], kubeconfig, variables)
 
-    def init_infrastructure(
-        self, kubeconfig: Path, infrastructure: str, variables: Mapping[str, str]
+    def init_more(
+        self,
+        kubeconfig: Path,
+        name: str,
+        variables: Mapping[str, str],
+        type: str = "infrastructure",
     ) -> None:
-        """Install an infrastructure provider where core and the helpers are already."""
-        self._run(["init", f"--infrastructure={infrastructure}"], kubeconfig, variables)
+        """Install a provider where core and the helpers are already."""
+        self._run(["init", f"--{type}={name}"], kubeconfig, variables)
 
     def generate(
         self,
@@ -56,9 +60,9 @@ class Clusterctl:
     def move(self, kubeconfig: Path, target: Path, namespace: str) -> None:
         self._run(["move", f"--to-kubeconfig={target}", f"--namespace={namespace}"], kubeconfig)
 
-    def delete_provider(self, kubeconfig: Path, infrastructure: str) -> None:
-        """Remove an infrastructure provider, keeping its CRDs and namespace."""
-        self._run(["delete", f"--infrastructure={infrastructure}"], kubeconfig)
+    def delete_provider(self, kubeconfig: Path, name: str, type: str = "infrastructure") -> None:
+        """Remove a provider, keeping its CRDs and namespace."""
+        self._run(["delete", f"--{type}={name}"], kubeconfig)
 
     def _run(
         self, argv: list[str], kubeconfig: Path, variables: Mapping[str, str] | None = None

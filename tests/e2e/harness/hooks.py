@@ -1,4 +1,4 @@
-"""Where a runtime extension listens as a process: a port and a certificate of its own."""
+"""Where a runtime extension listens as a process, and with which certificate."""
 
 from __future__ import annotations
 
@@ -16,16 +16,15 @@ class HookServing:
 
     def __init__(self, folder: Path) -> None:
         self.folder = folder
-        self.port = free_port()
 
-    @property
     def flags(self) -> list[str]:
-        """What tells the extension so."""
+        """What tells the extension so: a port that is free now, as a new Pod has a new address."""
+        port = free_port()
         return [
             f"--webhook-host={_HOST}",
-            f"--webhook-port={self.port}",
+            f"--webhook-port={port}",
             f"--webhook-cert-dir={self.folder}",
-            f"--webhook-url=https://{_HOST}:{self.port}",
+            f"--webhook-url=https://{_HOST}:{port}",
         ]
 
     def renew(self) -> bytes:

@@ -201,7 +201,7 @@ class Controllers:
     def _arguments(self, launch: Launch, port: int) -> list[str]:
         address = [each for each in launch.args if each.startswith(_DIAGNOSTICS)]
         assert address == [f"{_DIAGNOSTICS}=:{launch.port}"], f"probes find nothing at {address}"
-        hooks = self.hooks.flags if self.hooks else []
+        hooks = self.hooks.flags() if self.hooks else []
         return [*launch.args, f"{_DIAGNOSTICS}=127.0.0.1:{port}", *self._provider.flags, *hooks]
 
     def _environment(self, launch: Launch) -> dict[str, str]:

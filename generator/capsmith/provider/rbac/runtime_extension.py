@@ -13,9 +13,17 @@ def manager_permissions(provider: Provider, component: Component) -> tuple[Permi
             ("runtime.cluster.x-k8s.io",),
             ("extensionconfigs",),
             # Server-side apply is a patch, which creates what is not there.
-            ("create", "patch"),
-            "The extension registers itself when it serves (RX-09).",
+            ("create", "delete", "patch"),
+            "The extension registers itself when it serves (RX-09); with"
+            " OwnerReferencesPermissionEnforcement, changing owners needs delete (RB-04).",
             (str(provider.name),),
+        ),
+        Permission(
+            ("rbac.authorization.k8s.io",),
+            ("clusterroles",),
+            ("get",),
+            "This very role owns the registration, which so goes when clusterctl removes the role.",
+            (f"{component.namespace}-manager-role",),
         ),
     )
 

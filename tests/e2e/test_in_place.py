@@ -1,0 +1,149 @@
+"""Updates in place: what the author's code covers is changed without replacing machines."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from tests.e2e.extended import ADDED, EXTENDED, images
+from tests.e2e.harness.components import ApiServer
+from tests.e2e.harness.kube import JSON
+from tests.e2e.harness.management import Base
+from tests.e2e.harness.report import Report
+from tests.e2e.harness.wait import NotYet, eventually
+from tests.e2e.provider import build_with
+from tests.e2e.scenario import Scenario, one_scenario, wait_nothing_left
+from tests.e2e.stack import Combination, Site, Stack
+from tests.e2e.topology import change_templates, wait_reconciled, wait_rolled
+
+_RECORD = "HOOK_RECORD"
+_FILE = "hooks.jsonl"
+_CONTROL_PLANE = "cluster.x-k8s.io/control-plane"
+_IN_PROGRESS = "in-place-updates.internal.cluster.x-k8s.io/update-in-progress"
+# In the place of the scaffold's methods; all else of the scaffold stays.
+_AUTHOR = """
+
+import json
+import os
+
+_Scaffold = Extension
+
+
+class Extension(_Scaffold):  # type: ignore[no-redef]
+    def can_update_machine_set(self, request: CanUpdateMachineSetRequest) -> InPlace:
+        return InPlace(infrastructure=["/spec/template/spec/image"])
+
+    def update_machine(self, request: UpdateMachineRequest) -> Proceed | RetryAfter:
+        name = request.desired.machine["metadata"]["name"]
+        image = request.desired.infrastructure["spec"]["image"]
+        with open(os.environ["HOOK_RECORD"], "r+") as record:
+            before = record.read().count(name)
+            record.write(json.dumps({"machine": name, "image": image}) + "\\n")
+        return RetryAfter(1, "the image is being written") if before < 2 else Proceed()
+"""
+
+
+@pytest.fixture(scope="module")
+def updatable(base: Base, workload: ApiServer, report: Report) -> Iterator[tuple[Stack, Site]]:
+    newest = EXTENDED[0]
+    combination = Combination(
+        newest.series, newest.contract, newest.example, "v1.13-in-place", gates=newest.gates
+    )
+    folder: Path = base.folder / str(combination)
+    provider = build_with(combination.example, combination.contract, folder, ADDED)
+    author = provider.repository / "src" / provider.package / "extension.py"
+    author.write_text(author.read_text() + _AUTHOR)
+    record = folder / _FILE
+    record.touch()
+    stack = Stack(base, workload, combination, provider, report, {_RECORD: str(record)})
+    try:
+        yield stack, stack.start()
+    finally:
+        stack.stop()
+
+
+@pytest.fixture
+def updatable_scenario(
+    request: pytest.FixtureRequest, updatable: tuple[Stack, Site]
+) -> Iterator[Scenario]:
+    with one_scenario(*updatable, request.node.originalname) as made:
+        yield made
+
+
+def test_updates_in_place(updatable_scenario: Scenario) -> None:
+    """Proves: RX-05, RX-06, IM-24."""
+    scenario = updatable_scenario
+    report, stack = scenario.stack.report, scenario.stack.name
+    documents = scenario.render(1, 2, flavor=scenario.stack.provider.topology_flavor)
+    _without_surge(documents)
+    scenario.create(documents)
+    scenario.wait_running(3)
+    wait_reconciled(scenario)
+    before = _workers(scenario)
+    with report.phase(stack, "in place: another image for the workers"):
+        change_templates(scenario, documents)
+        eventually(lambda: _all_updated(scenario), timeout=60, what="all machines updated")
+        machines = scenario.wait_running(3)
+        wait_reconciled(scenario)
+    assert _workers(scenario) == before, "machines or servers were replaced"
+    calls = _calls(scenario)
+    assert set(calls) == set(before)
+    for called_with in calls.values():
+        assert called_with == ["debian-14"] * 3, "core asks until it is done, and no more"
+    with report.phase(stack, "in place: what nobody covers replaces machines"):
+        _set_variable(scenario, "memoryMiB", 1024)
+        wait_rolled(scenario, machines)
+    assert _calls(scenario) == calls
+    scenario.delete()
+    for found in scenario.client.list(scenario.core, "ClusterClass", scenario.namespace):
+        scenario.client.delete(found)
+    wait_nothing_left(scenario)
+
+
+def _without_surge(documents: list[JSON]) -> None:
+    """Otherwise core begins a rollout with one machine more, and that is a new one."""
+    (cluster,) = (each for each in documents if each["kind"] == "Cluster")
+    (workers,) = cluster["spec"]["topology"]["workers"]["machineDeployments"]
+    one_by_one = {"maxSurge": 0, "maxUnavailable": 1}
+    strategy = {"type": "RollingUpdate", "rollingUpdate": one_by_one}
+    workers["rollout"] = {"strategy": strategy}
+
+
+def _workers(scenario: Scenario) -> dict[str, tuple[str, str]]:
+    """Uid and provider id of the workers, by name."""
+    return {
+        machine["metadata"]["name"]: (machine["metadata"]["uid"], machine["spec"]["providerID"])
+        for machine in scenario.machines()
+        if _CONTROL_PLANE not in machine["metadata"]["labels"]
+    }
+
+
+def _all_updated(scenario: Scenario) -> bool:
+    for machine in scenario.machines():
+        if _IN_PROGRESS in machine["metadata"].get("annotations", {}):
+            raise NotYet(f"in progress: {machine['metadata']['name']}")
+    found = images(scenario)
+    if list(found.values()) != ["debian-14"] * 3:
+        raise NotYet(f"images: {found}")
+    return True
+
+
+def _calls(scenario: Scenario) -> dict[str, list[str]]:
+    """Images with which UpdateMachine was called, by machine."""
+    found: dict[str, list[str]] = {}
+    record = scenario.stack.folder / _FILE
+    for line in record.read_text().splitlines():
+        call: JSON = json.loads(line)
+        found.setdefault(call["machine"], []).append(call["image"])
+    return found
+
+
+def _set_variable(scenario: Scenario, name: str, value: int) -> None:
+    cluster = scenario.cluster()
+    variables = cluster["spec"]["topology"]["variables"]
+    others = [each for each in variables if each["name"] != name]
+    changed = [*others, {"name": name, "value": value}]
+    scenario.client.patch(cluster, {"spec": {"topology": {"variables": changed}}})
