@@ -1,0 +1,89 @@
+"""The kit of pools fails when the author of a pool breaks the contract."""
+
+from __future__ import annotations
+
+import os
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from tests.golden.cases import EXAMPLES, Case, generated
+
+POOL = "controllers/tidal_machine_pool.py"
+GROUPS = "server_groups.py"
+
+BROKEN = {
+    "never gives a server back": (
+        GROUPS,
+        "for server in servers[size:]:",
+        "for server in servers[:0]:",
+    ),
+    "makes another group at each call": (
+        POOL,
+        "pool.external_id, pool.name,",
+        "f'{pool.external_id}{id(pool)}', pool.name,",
+    ),
+    "makes everything anew when the size changes": (
+        GROUPS,
+        "servers = self.servers(external_id)\n            # Who",
+        "servers = self.servers(external_id)\n"
+        "            if len(servers) != size:\n"
+        "                for old in servers:\n"
+        "                    self._cloud.delete_server(old.id)\n"
+        "                servers = []\n            # Who",
+    ),
+    "does not look at the size": (POOL, "size = pool.replicas\n", "size = 1\n"),
+    "names one id for all": (
+        POOL,
+        "provider_id=server.provider_id",
+        "provider_id='tidal://one'",
+    ),
+    "forgets to delete the group": (POOL, "self._groups.delete(pool.external_id)", "pass"),
+    "identifies the group by a name that comes again": (
+        POOL,
+        "self._groups.find(pool.external_id) is not None",
+        "pool.machine_pool is not None",
+    ),
+    "answers nothing": (POOL, "return InfraMachinePoolState(", "return None and str("),
+}
+
+
+@pytest.fixture(scope="module")
+def repository(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    folder = tmp_path_factory.mktemp("kit") / "repository"
+    generated(Case("pools", EXAMPLES / "pools" / "provider.yaml"), folder)
+    return folder
+
+
+def _kit(repository: Path) -> subprocess.CompletedProcess[str]:
+    argv = [sys.executable, "-m", "pytest", "-x", "-q", "-p", "no:cacheprovider"]
+    return subprocess.run(
+        [*argv, "tests/generated/test_machine_pool.py"],
+        cwd=repository,
+        capture_output=True,
+        text=True,
+        env={**os.environ, "PYTHONDONTWRITEBYTECODE": "1"},
+    )
+
+
+@pytest.mark.slow
+def test_the_scaffold_passes(repository: Path) -> None:
+    done = _kit(repository)
+    assert done.returncode == 0, done.stdout
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("mistake", BROKEN)
+def test_a_mistake_is_found(repository: Path, mistake: str) -> None:
+    name, right, wrong = BROKEN[mistake]
+    (path,) = repository.glob(f"src/*/{name}")
+    text = path.read_text(encoding="utf-8")
+    assert right in text
+    path.write_text(text.replace(right, wrong), encoding="utf-8")
+    try:
+        done = _kit(repository)
+    finally:
+        path.write_text(text, encoding="utf-8")
+    assert done.returncode == 1, done.stdout
