@@ -27,7 +27,7 @@ _CHANGES: dict[str, JSON] = {
     "homelab-v1beta1": {"image": "debian-14"},
     "everything": {"rootDiskGiB": 24},
     "complete": {"bootDiskGiB": 24},
-    "pools": {"diskGiB": 40},
+    "managed": {"diskGiB": 40},
     "pools": {"diskGiB": 40},
 }
 

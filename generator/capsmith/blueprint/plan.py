@@ -62,6 +62,15 @@ _POOLS = (Role.IP_POOL, Role.GLOBAL_IP_POOL)
 _MANAGED = "externalManagedControlPlane"
 _hosts = _feature(Role.CONTROL_PLANE, _MANAGED)
 
+
+def _has_members(provider: Provider, context: Mapping[str, Any]) -> bool:
+    """Whether control planes of the provider consist of Machines."""
+    return any(
+        resource.role is Role.CONTROL_PLANE and _MANAGED not in resource.features
+        for resource in provider.resources
+    )
+
+
 CONDITIONS: Mapping[str, _Condition] = {
     "credentials": lambda provider, context: provider.credentials is not None,
     "cluster_classes": lambda provider, context: bool(provider.cluster_classes),
@@ -104,6 +113,13 @@ CONDITIONS: Mapping[str, _Condition] = {
     "infra_machine": _role(Role.INFRA_MACHINE),
     "infra_machine_pool": _role(Role.INFRA_MACHINE_POOL),
     "bootstrap_config": _role(Role.BOOTSTRAP_CONFIG),
+    # Machines that join what somebody else runs, and those that may be its members.
+    "only_joins": lambda provider, context: (
+        _hosts(provider, context) and not _has_members(provider, context)
+    ),
+    "may_initialise": lambda provider, context: (
+        _has_members(provider, context) or not _hosts(provider, context)
+    ),
     "control_plane": _role(Role.CONTROL_PLANE),
     "ip_pool": _role(Role.IP_POOL, Role.GLOBAL_IP_POOL),
     "range_pool": lambda provider, context: _is_pool(context["resource"], ranges=True),
@@ -137,10 +153,7 @@ CONDITIONS: Mapping[str, _Condition] = {
         for resource in provider.resources
     ),
     "managed_control_plane": _hosts,
-    "machine_control_plane": lambda provider, context: any(
-        resource.role is Role.CONTROL_PLANE and _MANAGED not in resource.features
-        for resource in provider.resources
-    ),
+    "machine_control_plane": _has_members,
 }
 """Conditions that a row may name under ``when``.
 

@@ -1,0 +1,223 @@
+"""Clusters whose control plane somebody else runs: no Machines, an endpoint, a kubeconfig."""
+
+from __future__ import annotations
+
+import base64
+from collections.abc import Iterator
+
+import pytest
+import yaml
+
+from tests.e2e.harness.components import ApiServer
+from tests.e2e.harness.kube import JSON, KubeClient
+from tests.e2e.harness.management import Base
+from tests.e2e.harness.report import Report
+from tests.e2e.harness.wait import NotYet, eventually, steadily
+from tests.e2e.provider import build_provider
+from tests.e2e.scenario import KUBERNETES, KUBERNETES_NEXT, Scenario, one_scenario
+from tests.e2e.stack import Combination, Site, Stack
+from tests.e2e.topology import wait_reconciled
+from tests.e2e.whole import Watch, control_plane, crash, delete_and_check, wait_available
+
+MANAGED = (
+    Combination("v1.13", "v1beta2", "managed", "managed-v1.13-v1beta2"),
+    Combination("v1.10", "v1beta1", "managed", "managed-v1.10-v1beta1"),
+)
+_QUIET_SECONDS = 2.0
+_ROLL_SECONDS = 120.0
+_ACCOUNT: JSON = {
+    "apiVersion": "v1",
+    "kind": "ServiceAccount",
+    "metadata": {"name": "default", "namespace": "default"},
+}
+
+
+@pytest.fixture(scope="module", params=MANAGED, ids=str)
+def managed(
+    request: pytest.FixtureRequest, base: Base, workload: ApiServer, report: Report
+) -> Iterator[tuple[Stack, Site]]:
+    """The service runs all control planes at one address."""
+    combination: Combination = request.param
+    folder = base.folder / str(combination)
+    with report.phase(str(combination), "build the provider"):
+        provider = build_provider(combination.example, combination.contract, folder)
+    environment = {
+        "CAPSMITH_SIMULATED_ENDPOINT": workload.url.removeprefix("https://"),
+        "CAPSMITH_SIMULATED_KUBECONFIG": str(workload.kubeconfig),
+    }
+    stack = Stack(base, workload, combination, provider, report, environment)
+    try:
+        yield stack, stack.start()
+    finally:
+        stack.stop()
+
+
+@pytest.fixture
+def scenario(request: pytest.FixtureRequest, managed: tuple[Stack, Site]) -> Iterator[Scenario]:
+    with one_scenario(*managed, request.node.originalname) as made:
+        yield made
+
+
+def test_managed_life(scenario: Scenario, managed: tuple[Stack, Site]) -> None:
+    """Proves: CP-01, CP-02, CP-03, CP-08, CP-10, CP-22, CP-25, CP-26, CP-34, SEC-01, SM-09."""
+    (stack, site), report, name = managed, scenario.stack.report, scenario.stack.name
+    with report.phase(name, "managed: create with 2 workers, with a crash"):
+        scenario.create(scenario.render(control_planes=1, workers=2))
+        crash(site, within=4.0)
+        scenario.wait_running(2)
+        wait_available(scenario)
+    _check_endpoint(scenario)
+    _check_kubeconfig(scenario)
+    with report.phase(name, "managed: workers 2 -> 1, drained"):
+        _scale_down_with_drain(scenario)
+    with report.phase(name, "managed: upgrade of the control plane, with a crash"):
+        version = {"version": KUBERNETES_NEXT.removeprefix("v")}
+        scenario.client.patch(control_plane(scenario), {"spec": version})
+        crash(site, within=2.0)
+        eventually(lambda: _runs(scenario, KUBERNETES_NEXT), timeout=30, what="the version")
+    with report.phase(name, "managed: delete"):
+        delete_and_check(scenario)
+    assert _hosted(stack) == []
+
+
+def test_managed_topology(scenario: Scenario) -> None:
+    """The control plane is upgraded first; workers follow when it runs the version.
+
+    Proves: CP-08, CP-09, CP-10, CP-28, TP-09, TP-10.
+    """
+    report, name = scenario.stack.report, scenario.stack.name
+    flavor = scenario.stack.provider.topology_flavor
+    with report.phase(name, "managed: topology with 2 workers"):
+        scenario.create(scenario.render(control_planes=1, workers=2, flavor=flavor))
+        scenario.wait_running(2)
+        wait_reconciled(scenario)
+    with report.phase(name, "managed: Kubernetes upgrade of the topology"):
+        topology = {"topology": {"version": KUBERNETES_NEXT}}
+        scenario.client.patch(scenario.cluster(), {"spec": topology})
+        _control_plane_first(scenario)
+        scenario.wait_running(2)
+        wait_reconciled(scenario)
+    delete_and_check(scenario)
+    assert _hosted(scenario.stack) == []
+
+
+def test_managed_move(scenario: Scenario, managed: tuple[Stack, Site]) -> None:
+    """Proves: MV-02, MV-06, MV-08, SEC-05, ST-11."""
+    stack, report = scenario.stack, scenario.stack.report
+    target = stack.add_site("second")
+    scenario.create(scenario.render(control_planes=1, workers=2))
+    scenario.wait_running(2)
+    wait_available(scenario)
+    journal, kubeconfig = scenario.journal(), _kubeconfig(scenario)["data"]
+    with report.phase(stack.name, "managed: clusterctl move"):
+        stack.clusterctl.move(
+            scenario.management.kubeconfig, target.management.kubeconfig, scenario.namespace
+        )
+    scenario.management = target.management
+    with report.phase(stack.name, "managed: running again"):
+        scenario.wait_running(2)
+        wait_available(scenario)
+
+    def untouched() -> None:
+        assert scenario.journal() == journal
+
+    steadily(untouched, seconds=_QUIET_SECONDS)
+    _check_kubeconfig(scenario)
+    assert _kubeconfig(scenario)["data"] == kubeconfig
+    scenario.scale_workers(3)
+    scenario.wait_running(3)
+    delete_and_check(scenario)
+    assert _hosted(stack) == []
+
+
+def _check_endpoint(scenario: Scenario) -> None:
+    host, _, port = scenario.workload.url.removeprefix("https://").rpartition(":")
+    wanted = {"host": host, "port": int(port)}
+    found = control_plane(scenario)
+    assert found["spec"]["controlPlaneEndpoint"] == wanted
+    assert scenario.cluster()["spec"]["controlPlaneEndpoint"] == wanted
+    assert found["status"]["externalManagedControlPlane"] is True
+    assert found["status"]["version"] == KUBERNETES
+
+
+def _check_kubeconfig(scenario: Scenario) -> None:
+    """As `clusterctl get kubeconfig` and every cluster cache find it."""
+    secret, owner = _kubeconfig(scenario), control_plane(scenario)
+    assert secret["type"] == "cluster.x-k8s.io/secret"
+    assert secret["metadata"]["labels"]["cluster.x-k8s.io/cluster-name"] == scenario.name
+    assert [each["uid"] for each in secret["metadata"]["ownerReferences"]] == [
+        owner["metadata"]["uid"]
+    ]
+    content = yaml.safe_load(base64.b64decode(secret["data"]["value"]))
+    assert content["clusters"][0]["cluster"]["server"] == scenario.workload.url
+
+
+def _kubeconfig(scenario: Scenario) -> JSON:
+    return scenario.client.get("v1", "Secret", f"{scenario.name}-kubeconfig", scenario.namespace)
+
+
+def _scale_down_with_drain(scenario: Scenario) -> None:
+    """Core drains and deletes Nodes only where it is told that no control plane has any."""
+    nodes = scenario.workload.client
+    if nodes.find("v1", "ServiceAccount", "default", "default") is None:
+        nodes.create(_ACCOUNT)
+    pods = {}
+    for machine in scenario.machines():
+        node = machine["status"]["nodeRef"]["name"]
+        pods[node] = nodes.create(_pod(node))
+    scenario.scale_workers(1)
+    (kept,) = scenario.wait_running(1, timeout=_ROLL_SECONDS)
+    for node, pod in pods.items():
+        stays = node == kept["status"]["nodeRef"]["name"]
+        assert _exists(nodes, pod) == stays, f"pod on {node}"
+        found = nodes.find("v1", "Node", node)
+        assert (found is not None) == stays, node
+        if stays:
+            nodes.delete(pod)
+
+
+def _pod(node: str) -> JSON:
+    """Nobody runs it; without grace it is gone as soon as it is evicted."""
+    return {
+        "apiVersion": "v1",
+        "kind": "Pod",
+        "metadata": {"name": f"on-{node}", "namespace": "default"},
+        "spec": {
+            "nodeName": node,
+            "terminationGracePeriodSeconds": 0,
+            "automountServiceAccountToken": False,
+            "containers": [{"name": "main", "image": "none.invalid/none"}],
+        },
+    }
+
+
+def _exists(client: KubeClient, obj: JSON) -> bool:
+    return client.find("v1", obj["kind"], obj["metadata"]["name"], "default") is not None
+
+
+def _runs(scenario: Scenario, version: str) -> bool:
+    found = control_plane(scenario).get("status", {}).get("version")
+    if found != version:
+        raise NotYet(f"the control plane runs {found}")
+    return True
+
+
+def _control_plane_first(scenario: Scenario) -> None:
+    def upgraded() -> bool:
+        versions = [each["spec"]["version"] for each in scenario.machines()]
+        if set(versions) != {KUBERNETES_NEXT} or len(versions) != 2:
+            raise NotYet(f"versions: {versions}")
+        return True
+
+    def ordered(_: list[JSON], workers: list[JSON]) -> None:
+        running = control_plane(scenario)["status"]["version"]
+        ahead = [each for each in workers if each["spec"]["version"] == KUBERNETES_NEXT]
+        if ahead and running != KUBERNETES_NEXT:
+            pytest.fail(f"{len(ahead)} workers before the control plane")
+
+    Watch(scenario, ordered).until(upgraded, timeout=_ROLL_SECONDS, what="workers upgraded")
+
+
+def _hosted(stack: Stack) -> list[str]:
+    """The control planes that the simulated service runs."""
+    return [path.stem for path in (stack.cloud.folder / "control-planes").glob("*.json")]
