@@ -10,7 +10,7 @@ import contextlib
 import os
 import shutil
 import stat
-from collections.abc import Container, Iterable, Iterator, Mapping
+from collections.abc import Callable, Container, Iterable, Iterator, Mapping
 from pathlib import Path
 
 from capsmith.errors import Refused, UnreadableInput
@@ -133,24 +133,26 @@ class Repository:
         """Finish a change whose run was interrupted; whether there was one.
 
         Raises Refused, before anything is done, when a file was edited since; UnreadableInput
-        for a list that capsmith did not write.
+        for a list that capsmith did not write, or for what it can no longer be finished from.
         """
-        if self.is_interrupted:
-            self._journal.complete()
-            return True
-        if not self._new:
-            self._journal.clear()
-        return False
+        return self._settle(self._journal.complete)
 
     def undo_pending(self) -> bool:
         """Bring back what was before a change that was interrupted; whether there was one.
 
         Raises as :meth:`complete_pending` does.
         """
-        if not self.is_interrupted:
+        return self._settle(self._journal.undo)
+
+    def _settle(self, how: Callable[[], None]) -> bool:
+        if self._new:
             return False
-        self._journal.undo()
-        return True
+        pending = self._journal.is_pending
+        if pending:
+            how()
+        else:
+            self._journal.clear()  # what a run left that was interrupted while it prepared
+        return pending
 
     def _build(self, writes: Mapping[str, Write]) -> None:
         parent, prefix = self.folder.parent, f".{self.folder.name}.capsmith-"

@@ -1,0 +1,314 @@
+"""Runs that die: one process that prepares, and for each moment to die at a fork of it.
+
+The interpreter announces what is written, renamed, removed and so on (audit events).  A fork
+counts those, and at one of them it is killed, killed with the file half written, or told by the
+disk that it cannot.  So every moment is tried, and of capsmith only the rendering is replaced: it
+is done once.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import errno
+import itertools
+import json
+import os
+import random
+import shutil
+import signal
+import sys
+import tempfile
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from capsmith.errors import CapsmithError
+from capsmith.pipeline import Asked, building, generating, understanding, updating
+from capsmith.provider.model import Provider
+from capsmith.tree import FileTree
+from tests.regenerate.conftest import ACME, tree
+
+Tree = Mapping[str, tuple[bytes, int]]
+Action = Callable[[Path], object]
+When = Callable[[int, str, str], bool]
+
+OLD = ACME.read_text()
+NEW = (
+    OLD.replace("size: string!", "size: string!\n      rack: string")
+    .replace("credentials: AcmeIdentity", "description: Theirs")
+    .replace("AcmeCluster", "AcmeSite")
+)
+FEW = ("pyproject", "Makefile", ".gitignore", "controllers/acme", "api/acme", "crd/")
+"""Of the files of a provider, those whose path has one of these."""
+TRANSIENT = (".capsmith/stage/", ".capsmith/pending.json")
+MUTATIONS = {"os.rename", "os.remove", "os.mkdir", "os.rmdir", "os.chmod", "os.link"}
+GROWING = {"open", "os.mkdir", "os.rename"}
+
+
+def update(folder: Path) -> object:
+    return updating.update(folder, Asked())
+
+
+def first(folder: Path) -> object:
+    return generating.generate(folder.parent / "provider.yaml", folder)
+
+
+@dataclass(frozen=True)
+class Scenario:
+    """What is interrupted, and in which states of the folder it may end after each way on."""
+
+    before: str
+    action: Action
+    after: str
+    resumed: frozenset[str]
+    aborted: frozenset[str]
+
+    @property
+    def ways(self) -> tuple[tuple[Action, frozenset[str]], ...]:
+        again = frozenset({self.after})
+        return (self.action, again), (updating.resume, self.resumed), (updating.abort, self.aborted)
+
+
+def _scenario(before: str, action: Action, after: str, resumed: str, aborted: str) -> Scenario:
+    return Scenario(before, action, after, frozenset(resumed.split()), frozenset(aborted.split()))
+
+
+SCENARIOS = {
+    "fresh": _scenario("absent", first, "generated", "absent generated", "absent generated"),
+    "first": _scenario("empty", first, "generated", "empty generated", "empty generated"),
+    "update": _scenario("edited", update, "updated", "edited updated", "edited updated"),
+    "conflict": _scenario("clash", update, "marked", "clash marked", "clash"),
+    "continue": _scenario("resolved", updating.resume, "concluded", "concluded", "clash concluded"),
+    "abort": _scenario("resolved", updating.abort, "clash", "clash concluded", "clash"),
+    "complete": _scenario("pending", update, "updated", "updated", "edited updated"),
+    "undo": _scenario("pending", updating.abort, "edited", "edited updated", "edited"),
+}
+
+
+def render_once() -> None:
+    """Resolve and render the two descriptions; of each, take a few files of every owner."""
+    loaded = {text: understanding.understand(text, "provider.yaml") for text in (OLD, NEW)}
+    trees = [
+        (each.provider, _few(building.build(each.provider)))
+        for each in loaded.values()
+        if each.provider is not None
+    ]
+    assert len(trees) == len(loaded) == 2
+
+    def build(provider: Provider) -> FileTree:
+        return next(tree for known, tree in trees if known is provider)
+
+    with_patches = pytest.MonkeyPatch()
+    with_patches.setattr(understanding, "understand", lambda text, file: loaded[text])
+    with_patches.setattr(building, "build", build)
+    with_patches.setattr(building, "conformance", lambda tree, provider: ())
+
+
+def _few(tree: FileTree) -> FileTree:
+    return FileTree.of([file for file in tree if any(part in file.path for part in FEW)])
+
+
+def make(state: str, folder: Path) -> None:
+    """Bring ``folder``, which is not there, into a state."""
+    (folder.parent / "provider.yaml").write_text(OLD)
+    match state:
+        case "absent":
+            return
+        case "empty":
+            folder.mkdir()
+        case "generated":
+            first(folder)
+        case "edited" | "clash":
+            make("generated", folder)
+            _edit(folder, clash=state == "clash")
+        case "updated":
+            make("edited", folder)
+            update(folder)
+        case "marked":
+            make("clash", folder)
+            update(folder)
+        case "resolved":
+            make("marked", folder)
+            _resolve(folder)
+        case "concluded":
+            make("resolved", folder)
+            updating.resume(folder)
+        case "pending":
+            make("edited", folder)
+            assert dies(lambda: update(folder), _in_the_middle(), "kill")
+
+
+def _edit(folder: Path, *, clash: bool) -> None:
+    (folder / "notes").mkdir()
+    (folder / "notes/mine.txt").write_text("mine\n")
+    with (folder / "Makefile").open("a") as file:
+        file.write("mine:\n")
+    (folder / "provider.yaml").write_text(NEW)
+    if clash:
+        project = folder / "pyproject.toml"
+        lines = project.read_text().splitlines(keepends=True)
+        mine = ['description = "Mine"\n' if "description" in each else each for each in lines]
+        project.write_text("".join(mine))
+
+
+def _resolve(folder: Path) -> None:
+    project = folder / "pyproject.toml"
+    lines = project.read_text().splitlines(keepends=True)
+    marks = ("<<<<<<<", "=======", ">>>>>>>")
+    project.write_text("".join(line for line in lines if not line.startswith(marks)))
+
+
+def _in_the_middle() -> When:
+    moves = itertools.count()
+
+    def when(number: int, event: str, path: str) -> bool:
+        return event == "os.rename" and "/stage/new/" in path and next(moves) == 4
+
+    return when
+
+
+def dies(action: Callable[[], object], when: When, fault: str) -> bool:
+    """Run ``action`` in a fork that meets ``fault`` at one event; whether it came to that."""
+    child = os.fork()
+    if not child:
+        os._exit(_run(action, when, fault))
+    _, status = os.waitpid(child, 0)
+    if os.WIFSIGNALED(status):
+        assert os.WTERMSIG(status) == signal.SIGKILL
+        return True
+    code = os.WEXITSTATUS(status)
+    assert code in (0, errno.ENOSPC, errno.EACCES), f"it ended with {code}"
+    return code != 0
+
+
+def _run(action: Callable[[], object], when: When, fault: str) -> int:
+    met = busy = False
+    count = 0
+
+    def hook(event: str, arguments: tuple[Any, ...]) -> None:
+        nonlocal met, busy, count
+        if busy or not _changes_the_disk(event, arguments):
+            return
+        count += 1
+        busy = True
+        hit = when(count, event, str(arguments[0]))
+        if hit and fault == "torn" and event == "open":
+            Path(arguments[0]).write_bytes(b"ha")
+        busy = False
+        if hit and fault in ("kill", "torn"):
+            os.kill(os.getpid(), signal.SIGKILL)
+        met = met or hit
+        if hit and fault == "denied":
+            raise PermissionError(errno.EACCES, "injected", str(arguments[0]))
+        if met and fault == "full" and event in GROWING:
+            raise OSError(errno.ENOSPC, "injected", str(arguments[0]))
+
+    sys.addaudithook(hook)
+    try:
+        action()
+    except CapsmithError:
+        pass
+    except BaseException as error:
+        print(f"{type(error).__name__}: {error}", flush=True)
+        return 1
+    return (errno.ENOSPC if fault == "full" else errno.EACCES) if met else 0
+
+
+def _changes_the_disk(event: str, arguments: tuple[Any, ...]) -> bool:
+    if event != "open":
+        return event in MUTATIONS
+    mode, flags = arguments[1], arguments[2]
+    return any(letter in mode for letter in "wax+") if mode else bool(flags & os.O_ACCMODE)
+
+
+class Trial:
+    """A scenario, tried at one event after the other."""
+
+    def __init__(self, scenario: Scenario, work: Path) -> None:
+        self._scenario = scenario
+        self._work = work
+        self._trees: dict[str, Tree] = {}
+        for state in {scenario.before, scenario.after} | scenario.resumed | scenario.aborted:
+            make(state, self._at(state))
+            self._trees[state] = contents(self._at(state))
+        assert self._trees[scenario.before] != self._trees[scenario.after]
+
+    def at(self, number: int, fault: str) -> bool:
+        """Whether there was an event ``number`` for ``fault`` to meet."""
+        folder = self._at(f"try-{number}-{fault}")
+        if self._at(self._scenario.before).exists():
+            shutil.copytree(self._at(self._scenario.before), folder)
+        (folder.parent / "provider.yaml").write_text(OLD)
+        met = dies(lambda: self._scenario.action(folder), lambda count, *_: count == number, fault)
+        self._judge(folder, f"{fault} at {number}")
+        if not met:
+            assert contents(folder) == self._trees[self._scenario.after]
+        chance = random.Random(number)
+        way, ends = self._scenario.ways[number % 3]
+        if chance.random() < 0.3:  # it dies again on the way
+            second = chance.randrange(1, 40)
+            dies(lambda: _tried(way, folder), lambda count, *_: count == second, "kill")
+            self._judge(folder, f"{fault} at {number}, killed at {second}")
+        with contextlib.suppress(CapsmithError):
+            way(folder)
+        left = contents(folder)
+        assert any(left == self._trees[end] for end in ends), (
+            f"{fault} at {number}, then {getattr(way, '__name__', way)}: "
+            f"{ {state: differing(left, known) for state, known in self._trees.items()} }"
+        )
+        if left == self._trees[self._scenario.after]:
+            assert {path.name for path in folder.parent.iterdir()} == {"acme", "provider.yaml"}
+        shutil.rmtree(folder.parent)
+        return met
+
+    def _judge(self, folder: Path, what: str) -> None:
+        """It is one of the states, or there is a list from which the rest can be done."""
+        now = contents(folder)
+        settled = {path: state for path, state in now.items() if not path.startswith(TRANSIENT)}
+        known = [
+            {path: state for path, state in each.items() if not path.startswith(TRANSIENT)}
+            for each in self._trees.values()
+        ]
+        if ".capsmith/pending.json" in now:
+            parts = {path for each in known for path in each}
+            for path in {*settled, *parts}:
+                allowed = [each.get(path) for each in known]
+                assert settled.get(path) in allowed, f"{what}: {path} is neither old nor new"
+        else:
+            assert settled in known, f"{what}: neither old nor new, and nothing is pending"
+
+    def _at(self, name: str) -> Path:
+        parent = self._work / name
+        parent.mkdir(exist_ok=True)
+        return parent / "acme"
+
+
+def _tried(way: Action, folder: Path) -> None:
+    with contextlib.suppress(CapsmithError):
+        way(folder)
+
+
+def contents(folder: Path) -> Tree:
+    return tree(folder) if folder.is_dir() else {"absent": (b"", 0)}
+
+
+def differing(one: Tree, other: Tree) -> list[str]:
+    return sorted(path for path in {*one, *other} if one.get(path) != other.get(path))[:6]
+
+
+def main(name: str, fault: str, step: str) -> None:
+    render_once()
+    memory = Path("/dev/shm")  # where there is one: it is about the order of events, not the disk
+    with tempfile.TemporaryDirectory(dir=memory if memory.is_dir() else None) as work:
+        trial = Trial(SCENARIOS[name], Path(work))
+        points = 0
+        while trial.at(points * int(step) + 1, fault):
+            points += 1
+    print(json.dumps({"points": points}))
+
+
+if __name__ == "__main__":
+    main(*sys.argv[1:])

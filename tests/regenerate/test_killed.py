@@ -1,0 +1,152 @@
+"""Interrupted at any moment: the tree is the old one or the new one, or can be made either.
+
+What dies and how, and what has to hold afterwards, is in :mod:`tests.regenerate.dying`.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import random
+import shutil
+import subprocess
+import sys
+import time
+from pathlib import Path
+
+import pytest
+
+from capsmith.workspace.hold import held
+from tests.conftest import without_privileges
+from tests.regenerate.conftest import ROOT, Provider, run
+from tests.regenerate.dying import SCENARIOS
+
+MODEL = "src/cluster_api_provider_acme/_generated/api/acme_machine.py"
+
+
+@pytest.fixture
+def changed(provider: Provider) -> Provider:
+    """There is something to update."""
+    provider.edit("provider.yaml", "AcmeMachine", "AcmeServer")
+    provider.append("provider.yaml", "dependencies: [requests]\n")
+    return provider
+
+
+@pytest.fixture
+def here(changed: Provider, monkeypatch: pytest.MonkeyPatch) -> Provider:
+    """The same, for nobody, who can reach nothing else and import little."""
+    cache = shutil.copytree(os.environ["CAPSMITH_CACHE"], changed.path(".cache"))
+    monkeypatch.chdir(changed.folder)
+    monkeypatch.setenv("CAPSMITH_CACHE", ".cache")
+    assert changed.update("--dry-run").code == 0
+    for path in cache.iterdir():
+        path.chmod(0o644)
+    cache.chmod(0o755)
+    return Provider(Path())
+
+
+def tried(scenario: str, fault: str, step: int) -> int:
+    """How many moments were tried."""
+    command = [sys.executable, "-m", "tests.regenerate.dying", scenario, fault, str(step)]
+    done = subprocess.run(command, cwd=ROOT, capture_output=True, text=True, timeout=900)
+    assert done.returncode == 0, done.stdout + done.stderr
+    return int(json.loads(done.stdout.splitlines()[-1])["points"])
+
+
+@pytest.mark.parametrize("scenario", SCENARIOS)
+def test_killed_at_every_moment(scenario: str) -> None:
+    assert tried(scenario, "kill", 1) > 50
+
+
+@pytest.mark.parametrize("fault", ["torn", "full", "denied"])
+@pytest.mark.parametrize("scenario", SCENARIOS)
+def test_other_faults(scenario: str, fault: str) -> None:
+    """A file half written, a disk that is full from then on, a file that is refused."""
+    assert tried(scenario, fault, 7) > 5
+
+
+def test_whole_processes_killed_at_random(changed: Provider) -> None:
+    command = [sys.executable, "-m", "capsmith", "update", str(changed.folder)]
+    began = time.monotonic()
+    subprocess.run([*command, "--dry-run"], check=True, stdout=subprocess.DEVNULL)
+    usual = time.monotonic() - began
+    old = changed.tree()
+    kept = shutil.copytree(changed.folder, changed.folder.parent / "kept")
+    chance = random.Random(5)
+    for _ in range(12):
+        process = subprocess.Popen(command, stdout=subprocess.DEVNULL)
+        time.sleep(usual * chance.uniform(0.5, 1.3))
+        process.kill()
+        process.wait()
+        said = changed.update("--abort")
+        if said.code == 0 or changed.tree() == old:
+            assert changed.tree() == old
+            continue
+        assert said.ids == {"nothing-to-abort"}  # since it came to its end
+        assert changed.update("--check").code == 0
+        shutil.rmtree(changed.folder)
+        shutil.copytree(kept, changed.folder)
+    assert changed.update().code == 0
+    assert changed.update("--check").code == 0
+
+
+def test_a_second_update_at_the_same_time_is_refused(changed: Provider) -> None:
+    before = changed.tree()
+    with held(changed.folder):
+        for argument in ("--check", "--continue", "--abort", "--dry-run", "--verbose"):
+            said = changed.update(argument)
+            assert (said.code, said.ids) == (1, {"output-busy"})
+    assert changed.tree() == before
+    assert changed.update().code == 0
+
+
+@pytest.mark.parametrize("way", ["--continue", "--abort", "--verbose"])
+def test_a_folder_that_cannot_be_written_holds_it_up_and_no_more(here: Provider, way: str) -> None:
+    for path in (here.folder, *here.folder.rglob("*")):
+        path.chmod(0o777 if path.is_dir() else 0o666)
+    before = here.tree()
+    shut = here.path(MODEL).parent
+    shut.chmod(0o555)
+    with without_privileges():
+        said = here.update("--allow-dirty")
+        assert (said.code, said.ids) == (2, {"output-unwritable"})
+        assert here.update("--check").ids == {"update-interrupted"}
+        said = here.update(way, "--allow-dirty")
+    if way == "--abort":  # which has nothing to do there
+        assert (said.code, said.ids) == (0, {"update-concluded"})
+        assert here.tree() == before
+    else:
+        assert (said.code, said.ids) == (2, {"output-unwritable"})
+        shut.chmod(0o777)
+        assert here.update(way, "--allow-dirty").code == 0
+        assert here.update("--check").code == 0
+    assert not here.path(".capsmith/pending.json").exists()
+
+
+def test_read_only_files_are_replaced_and_stay_read_only(changed: Provider) -> None:
+    changed.append("pyproject.toml", "\n[tool.mine]\n")
+    for path in changed.folder.rglob("*"):
+        if path.is_file():
+            path.chmod(0o444)
+    assert changed.update().files("merged") == {"pyproject.toml"}
+    assert changed.path("pyproject.toml").stat().st_mode & 0o777 == 0o444
+
+
+def test_looking_at_a_folder_that_cannot_be_written(here: Provider) -> None:
+    for path in (here.folder, *here.folder.rglob("*")):
+        path.chmod(0o555 if path.is_dir() else 0o444)
+    with without_privileges():
+        assert here.update("--check").ids >= {"repository-behind"}
+        assert here.update("--diff").code == 0
+
+
+def test_what_a_killed_run_left_is_cleared_away(changed: Provider) -> None:
+    stage = changed.path(".capsmith/stage/new")
+    stage.mkdir(parents=True)
+    (stage / "junk").write_text("")
+    for option in ("--abort", "--continue"):
+        assert run("update", option, str(changed.folder)).code == 1
+        assert not changed.path(".capsmith/stage").exists()
+        stage.mkdir(parents=True)
+    assert changed.update().code == 0
+    assert not changed.path(".capsmith/stage").exists()
