@@ -25,7 +25,6 @@ from capsmith.provider.topology import (
     sample_spec,
     topology,
 )
-
 from capsmith.safetext import SafeText
 
 
