@@ -7,6 +7,7 @@ import re
 import shutil
 import subprocess
 import sys
+from collections.abc import Iterator
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -20,7 +21,16 @@ from capsmith.conformance.manifests import parse_manifests
 from capsmith.contract.load import load_contract
 from capsmith.findings import Severity
 from tests.functional.conftest import Repository
+from tests.golden.cases import cases, generated
 
+TYPES = {
+    "infrastructure": "infrastructure",
+    "bootstrap": "bootstrap",
+    "controlPlane": "control-plane",
+    "ipam": "ipam",
+    "runtimeExtension": "runtime-extension",
+    "addon": "addon",
+}
 VARIABLE = re.compile(r"(?<!\$)\$\{([A-Z_]+):=([^}]*)\}")
 
 
@@ -31,16 +41,30 @@ def newest(repository: Repository) -> tuple[str, str]:
     return f"v{series['major']}.{series['minor']}.3", series["contract"]
 
 
-@pytest.fixture
-def released(repository: Repository, tmp_path: Path) -> Path:
+@pytest.fixture(scope="session")
+def released(repository: Repository, tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """The files of a release; no test writes to them."""
     version, _ = newest(repository)
-    repository.run("make", "release-manifests", f"VERSION={version}", f"OUT={tmp_path}")
-    return tmp_path
+    out = tmp_path_factory.mktemp("released")
+    repository.run("make", "release-manifests", f"VERSION={version}", f"OUT={out}")
+    return out
 
 
-def components(released: Path) -> list[dict[str, Any]]:
-    text = (released / "infrastructure-components.yaml").read_text(encoding="utf-8")
-    return list(yaml.safe_load_all(VARIABLE.sub(r"\2", text)))
+def components(released: Path) -> Iterator[tuple[str, list[dict[str, Any]]]]:
+    """The type of each component and its objects."""
+    for path in sorted(released.glob("*-components.yaml")):
+        text = VARIABLE.sub(r"\2", path.read_text(encoding="utf-8"))
+        yield path.name.removesuffix("-components.yaml"), list(yaml.safe_load_all(text))
+
+
+def deployments(released: Path) -> list[tuple[str, dict[str, Any]]]:
+    """The one Deployment of each component."""
+    found = []
+    for type, objects in components(released):
+        (deployment,) = of_kind(objects, "Deployment")
+        found.append((type, deployment))
+    assert found
+    return found
 
 
 def of_kind(objects: list[dict[str, Any]], kind: str) -> list[dict[str, Any]]:
@@ -49,14 +73,13 @@ def of_kind(objects: list[dict[str, Any]], kind: str) -> list[dict[str, Any]]:
 
 def test_a_release_holds_what_clusterctl_asks_for(repository: Repository, released: Path) -> None:
     """Proves: CC-53."""
-    templates = {path.name for path in (repository.folder / "templates").iterdir()}
+    templates = {path.name for path in repository.folder.glob("templates/*")}
+    described = yaml.safe_load((repository.folder / "provider.yaml").read_text(encoding="utf-8"))
+    parts = {f"{TYPES[key]}-components.yaml" for key in described if key in TYPES}
 
-    assert {path.name for path in released.iterdir()} == {
-        "infrastructure-components.yaml",
-        "metadata.yaml",
-        *templates,
-    }
-    assert "cluster-template.yaml" in templates
+    assert parts
+    assert {path.name for path in released.iterdir()} == {*parts, "metadata.yaml", *templates}
+    assert ("cluster-template.yaml" in templates) == ("infrastructure" in described)
 
 
 def test_every_series_of_the_description_is_in_the_metadata(
@@ -72,61 +95,66 @@ def test_every_series_of_the_description_is_in_the_metadata(
 
 def test_the_image_is_that_of_the_release(repository: Repository, released: Path) -> None:
     """Proves: CC-28."""
-    (deployment,) = of_kind(components(released), "Deployment")
-    (container,) = deployment["spec"]["template"]["spec"]["containers"]
+    for _, deployment in deployments(released):
+        (container,) = deployment["spec"]["template"]["spec"]["containers"]
 
-    assert container["name"] == "manager"
-    assert container["image"].endswith(f":{newest(repository)[0]}")
+        assert container["name"] == "manager"
+        assert container["image"].endswith(f":{newest(repository)[0]}")
 
 
 def test_cluster_scoped_names_begin_with_the_namespace(released: Path) -> None:
     """Proves: CC-31."""
-    objects = components(released)
-    (namespace,) = (each["metadata"]["name"] for each in of_kind(objects, "Namespace"))
     kinds = {
         "ClusterRole",
         "ClusterRoleBinding",
         "ValidatingAdmissionPolicy",
         "ValidatingAdmissionPolicyBinding",
     }
-    names = [each["metadata"]["name"] for each in objects if each["kind"] in kinds]
+    for _, objects in components(released):
+        (namespace,) = (each["metadata"]["name"] for each in of_kind(objects, "Namespace"))
+        names = [each["metadata"]["name"] for each in objects if each["kind"] in kinds]
 
-    assert len(names) >= len(kinds)
-    assert all(name.startswith(f"{namespace}-") for name in names)
+        assert len(names) >= 2
+        assert all(name.startswith(f"{namespace}-") for name in names)
 
 
 def test_references_follow_the_names(released: Path) -> None:
-    objects = components(released)
-    there = {(each["kind"], each["metadata"]["name"]) for each in objects}
-    bindings = of_kind(objects, "RoleBinding") + of_kind(objects, "ClusterRoleBinding")
+    for _, objects in components(released):
+        there = {(each["kind"], each["metadata"]["name"]) for each in objects}
+        bindings = of_kind(objects, "RoleBinding") + of_kind(objects, "ClusterRoleBinding")
 
-    for binding in bindings:
-        assert (binding["roleRef"]["kind"], binding["roleRef"]["name"]) in there
-        assert ("ServiceAccount", binding["subjects"][0]["name"]) in there
-    for binding in of_kind(objects, "ValidatingAdmissionPolicyBinding"):
-        assert ("ValidatingAdmissionPolicy", binding["spec"]["policyName"]) in there
-    (deployment,) = of_kind(objects, "Deployment")
-    account = deployment["spec"]["template"]["spec"]["serviceAccountName"]
-    assert ("ServiceAccount", account) in there
+        for binding in bindings:
+            assert (binding["roleRef"]["kind"], binding["roleRef"]["name"]) in there
+            assert ("ServiceAccount", binding["subjects"][0]["name"]) in there
+        for binding in of_kind(objects, "ValidatingAdmissionPolicyBinding"):
+            assert ("ValidatingAdmissionPolicy", binding["spec"]["policyName"]) in there
+        (deployment,) = of_kind(objects, "Deployment")
+        account = deployment["spec"]["template"]["spec"]["serviceAccountName"]
+        assert ("ServiceAccount", account) in there
 
 
 def test_selectors_carry_the_provider_label(released: Path) -> None:
     """Proves: CC-26."""
-    (deployment,) = of_kind(components(released), "Deployment")
-    label = deployment["metadata"]["labels"]["cluster.x-k8s.io/provider"]
+    for _, deployment in deployments(released):
+        label = deployment["metadata"]["labels"]["cluster.x-k8s.io/provider"]
 
-    assert deployment["spec"]["selector"]["matchLabels"]["cluster.x-k8s.io/provider"] == label
+        assert deployment["spec"]["selector"]["matchLabels"]["cluster.x-k8s.io/provider"] == label
 
 
 def test_the_arguments_are_flags_of_the_manager(repository: Repository, released: Path) -> None:
-    (deployment,) = of_kind(components(released), "Deployment")
-    arguments = deployment["spec"]["template"]["spec"]["containers"][0]["args"]
-    flags = f"from {repository.package}._generated.flags import parse; import sys"
-    call = "print(parse(sys.argv[1:], ['infrastructure']))"
+    everything = deployments(released)
+    types = [type for type, _ in everything]
+    code = (
+        f"from {repository.package}._generated.flags import parse; import sys;"
+        f"print(parse(sys.argv[1:], {types}))"
+    )
+    for type, deployment in everything:
+        arguments = deployment["spec"]["template"]["spec"]["containers"][0]["args"]
 
-    output = repository.python("-c", f"{flags}; {call}", *arguments)
+        output = repository.python("-c", code, *arguments)
 
-    assert "leader_elect=True" in output
+        assert f"component='{type}'" in output
+        assert ("leader_elect=True" in output) == ("--leader-elect" in arguments)
 
 
 def test_a_class_file_knows_no_variables(released: Path) -> None:
@@ -171,14 +199,25 @@ def test_a_release_candidate_passes(repository: Repository) -> None:
     repository.python("hack/release.py", "check", f"{version}-rc.1")
 
 
+@pytest.fixture(scope="module", params=["acme", "complete"])
+def original(
+    request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory, scratch: Path
+) -> Repository:
+    """A repository of one component, and one of several."""
+    (case,) = (each for each in cases() if each.name == request.param)
+    folder = tmp_path_factory.mktemp(request.param) / "original"
+    generated(case, folder)
+    return Repository(folder, scratch)
+
+
 class TestTampered:
     """A copy whose files were changed afterwards."""
 
     @pytest.fixture
-    def copy(self, repository: Repository, tmp_path: Path) -> Repository:
+    def copy(self, original: Repository, tmp_path: Path) -> Repository:
         folder = tmp_path / "copy"
-        shutil.copytree(repository.folder, folder)
-        return replace(repository, folder=folder)
+        shutil.copytree(original.folder, folder)
+        return replace(original, folder=folder)
 
     def build(self, copy: Repository) -> None:
         version, _ = newest(copy)
