@@ -102,7 +102,7 @@ def test_managed_topology(scenario: Scenario) -> None:
 
 
 def test_managed_move(scenario: Scenario, managed: tuple[Stack, Site]) -> None:
-    """Proves: MV-02, MV-06, MV-08, SEC-05, ST-11."""
+    """Proves: MV-02, MV-06, MV-08, MV-10, SEC-05, ST-11."""
     stack, report = scenario.stack, scenario.stack.report
     target = stack.add_site("second")
     scenario.create(scenario.render(control_planes=1, workers=2))
