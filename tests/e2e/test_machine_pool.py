@@ -183,7 +183,7 @@ def test_move(pool_scenario: Scenario, pools: tuple[Stack, Site], sort: Sort) ->
     wait_nothing_left(moved)
 
 
-def testhealth_check(pool_scenario: Scenario) -> None:
+def test_health_check(pool_scenario: Scenario) -> None:
     """What a MachineHealthCheck gives up is replaced; with a name that is no label (MP-08).
 
     Proves: MP-08, MP-10.
