@@ -46,7 +46,7 @@ def scenario(request: pytest.FixtureRequest, whole: WholeStack) -> Iterator[Scen
 def test_whole_life(scenario: Scenario, whole: WholeStack) -> None:
     """Each phase has its crash: all managers die at a moment of chance and come again.
 
-    Proves: BC-06, BC-12, CP-02, CP-03, CP-04, CP-19, CP-21, CP-22, CP-34, SEC-01, SEC-03, SM-09.
+    Proves: BC-06, BC-12, CP-02, CP-03, CP-04, CP-06, CP-19, CP-21, CP-22, CP-34, SEC-01, SM-09.
     """
     report, name, site = scenario.stack.report, scenario.stack.name, whole.site
     with report.phase(name, "whole: create 3 control planes, 2 workers, with a crash"):
@@ -126,7 +126,7 @@ def test_whole_topology(scenario: Scenario, whole: WholeStack) -> None:
 
 
 def test_move_there_and_back(scenario: Scenario, whole: WholeStack) -> None:
-    """Proves: BC-05, MV-02, MV-06, MV-08, SEC-05, ST-11."""
+    """Proves: BC-05, MV-02, MV-06, MV-08, MV-10, SEC-05, ST-11."""
     stack, report = whole.stack, whole.stack.report
     target = stack.add_site("second")
     scenario.create(scenario.render(control_planes=3, workers=2))
