@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import json
 import time
+from contextlib import aclosing
 from pathlib import Path
 from typing import Any
 
@@ -18,6 +19,7 @@ from capsmith_runtime.client import (
     Key,
     NotFound,
     ResourceType,
+    Selection,
     ServerError,
     TooManyRequests,
     Unreachable,
@@ -62,6 +64,32 @@ async def test_every_verb(api: Api, kubeconfig: Path, namespace: str) -> None:
         await client.delete(CONFIG_MAP, key, uid=created["metadata"]["uid"])
         with pytest.raises(NotFound):
             await client.get(CONFIG_MAP, key)
+
+
+async def test_metadata_may_come_alone(kubeconfig: Path, namespace: str) -> None:
+    """What is not asked for is neither sent nor kept."""
+    config_map = {
+        "apiVersion": "v1",
+        "kind": "ConfigMap",
+        "metadata": {"namespace": namespace, "name": "a", "labels": {"l": "1"}},
+        "data": {"large": "x"},
+    }
+    selection = Selection(namespace=namespace, labels="l", metadata_only=True)
+    async with connected(kubeconfig) as client:
+        await client.create(CONFIG_MAP, config_map)
+        page = await client.list_page(CONFIG_MAP, selection)
+        body = {"data": {"large": "y"}}
+        changed = await client.patch(CONFIG_MAP, Key(namespace, "a"), body)
+        watch = client.watch(CONFIG_MAP, selection, resource_version=page.resource_version)
+        async with aclosing(watch) as events:
+            event = await anext(events)
+    (listed,) = page.items
+    for found in (listed, event.object):
+        assert found["metadata"]["name"] == "a"
+        assert found["metadata"]["labels"] == {"l": "1"}
+        assert "data" not in found
+    version = changed["metadata"]["resourceVersion"]
+    assert event.object["metadata"]["resourceVersion"] == version
 
 
 async def test_versions_of_a_group(api: Api, kubeconfig: Path) -> None:
