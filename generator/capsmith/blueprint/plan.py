@@ -8,6 +8,12 @@ from typing import Any
 
 from capsmith.blueprint.manifest import Entry, Scope
 from capsmith.errors import BlueprintError
+from capsmith.provider.conversion import (
+    converted_resources,
+    has_conversion,
+    has_webhooks,
+    serves_webhooks,
+)
 from capsmith.provider.model import Component, Provider, Resource, Role
 from capsmith.provider.rbac import aggregate_permissions, namespace_permissions
 from capsmith.provider.topology import TOPOLOGY_FLAVOR
@@ -38,8 +44,9 @@ def _has(*types: str) -> _Condition:
     return lambda provider, context: any(each.type in types for each in provider.components)
 
 
-def _serves(contract: str) -> _Condition:
-    return lambda provider, context: any(c.version == contract for c in provider.contracts)
+def _follows(contract: str) -> _Condition:
+    """Controllers and templates keep to the newest contract; what is older is converted."""
+    return lambda provider, context: provider.contracts[0].version == contract
 
 
 def _feature(role: Role, feature: str) -> _Condition:
@@ -78,8 +85,8 @@ CONDITIONS: Mapping[str, _Condition] = {
     "licence_other": lambda provider, context: provider.licence != "Apache-2.0",
     "flavor_topology": lambda provider, context: context["flavor"] == TOPOLOGY_FLAVOR,
     "flavor_other": lambda provider, context: context["flavor"] != TOPOLOGY_FLAVOR,
-    "contract_v1beta1": _serves("v1beta1"),
-    "contract_v1beta2": _serves("v1beta2"),
+    "contract_v1beta1": _follows("v1beta1"),
+    "contract_v1beta2": _follows("v1beta2"),
     "component_infrastructure": _component("infrastructure"),
     "component_beside": lambda provider, context: context["component"].type != "infrastructure",
     "component_bootstrap": _component("bootstrap"),
@@ -105,6 +112,13 @@ CONDITIONS: Mapping[str, _Condition] = {
     "has_runtime_extension": _has("runtime-extension"),
     "has_addon": _has("addon"),
     "certificates": _has("control-plane"),
+    "durations": lambda provider, context: (
+        _has("control-plane")(provider, context) or has_conversion(provider)
+    ),
+    "has_conversion": lambda provider, context: has_conversion(provider),
+    "converts": lambda provider, context: bool(converted_resources(context["component"])),
+    "serves_webhooks": lambda provider, context: serves_webhooks(context["component"]),
+    "has_webhooks": lambda provider, context: has_webhooks(provider),
     "workload_clusters": _has("control-plane", "addon"),
     "topology_hooks": _hooks_of("topology"),
     "lifecycle_hooks": _hooks_of("lifecycle"),

@@ -5,6 +5,13 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Mapping
 from typing import Any
 
+from capsmith.provider.conversion import (
+    converted_resources,
+    has_webhooks,
+    serves_webhooks,
+    shape_changes,
+    version_of_contract,
+)
 from capsmith.provider.crd import contract_labels, custom_resource_definition
 from capsmith.provider.extension import author_classes, author_names
 from capsmith.provider.model import Component, Provider
@@ -48,6 +55,11 @@ def kind_of(provider: Provider, role: str, otherwise: str) -> SafeText:
 
 PROVIDER_FILTERS: Mapping[str, Callable[..., Any]] = {
     "crd": custom_resource_definition,
+    "has_webhooks": has_webhooks,
+    "converted_resources": converted_resources,
+    "serves_webhooks": serves_webhooks,
+    "shape_changes": shape_changes,
+    "version_of_contract": version_of_contract,
     "contract_labels": component_contract_labels,
     "manager_permissions": manager_permissions,
     "namespace_permissions": namespace_permissions,

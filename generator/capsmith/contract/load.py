@@ -14,6 +14,7 @@ from capsmith.contract.hooks import load_hooks
 from capsmith.contract.model import Contract, ContractField, Rule, TypeShape
 from capsmith.contract.reading import Entry, broken, parse
 from capsmith.contract.rules import read_rules
+from capsmith.contract.upgrade import Upgrade, load_upgrade
 
 VERSIONS = ("v1beta1", "v1beta2")
 COMMON = "common"
@@ -49,6 +50,7 @@ def load_contract(version: str, reader: Traversable) -> Contract:
         conditions=entry.take("conditions", dict),
         sources=entry.texts("sources"),
         hooks=Lazy(lambda: load_hooks(reader)),
+        upgrades=Lazy(lambda: _upgrades(reader, version)),
     )
     entry.close()
     return contract
@@ -70,6 +72,11 @@ def load_rules(reader: Traversable, version: str = "") -> dict[str, Rule]:
                 rules[rule.id] = rule
     chosen = (rule for rule in rules.values() if not version or version in rule.contracts)
     return {rule.id: rule for rule in sorted(chosen, key=lambda rule: order(rule.id))}
+
+
+def _upgrades(reader: Traversable, version: str) -> dict[str, Upgrade]:
+    older = VERSIONS[max(VERSIONS.index(version) - 1, 0) : VERSIONS.index(version)]
+    return {old: load_upgrade(reader, old, version) for old in older}
 
 
 def order(rule_id: str) -> tuple[str, int]:

@@ -11,6 +11,7 @@ from enum import StrEnum
 from typing import Any
 
 from capsmith.contract.hooks import Hook
+from capsmith.contract.upgrade import Upgrade
 
 Data = Mapping[str, Any]
 """Plain data out of a YAML file."""
@@ -133,3 +134,5 @@ class Contract:
     sources: tuple[str, ...] = field(compare=False)
     hooks: Mapping[str, Hook] = field(compare=False, repr=False)
     """Of the runtime SDK by name, the same for all versions; read when first asked for."""
+    upgrades: Mapping[str, Upgrade] = field(compare=False, repr=False)
+    """What has changed since an older version, by that; read when first asked for."""

@@ -33,7 +33,8 @@ def conformance(tree: FileTree, provider: Provider) -> tuple[Finding, ...]:
     files = [file for file in tree if file.path.endswith(".yaml") and file.path[0] != "."]
     cache = FolderCache.of_user()
     said = "".join(file.path + file.digest for file in files)
-    key = f"conforms-{__version__}-{provider.contracts[0].version}-{_rules_digest()}-{digest(said)}"
+    contracts = "-".join(contract.version for contract in provider.contracts)
+    key = f"conforms-{__version__}-{contracts}-{_rules_digest()}-{digest(said)}"
     if cache is not None and cache.get(key) is not None:
         return ()
     findings = _evaluated(files, provider)
@@ -51,7 +52,12 @@ def _evaluated(files: list[GeneratedFile], provider: Provider) -> tuple[Finding,
     manifests = [manifest for found, _ in parsed for manifest in found]
     roles = {str(resource.crd_name): resource.role.value for resource in provider.resources}
     syntax = [finding for _, found in parsed for finding in found]
-    return ordered([*syntax, *evaluate_manifests(manifests, provider.contracts[0], roles)])
+    broken = {
+        finding: None
+        for contract in provider.contracts
+        for finding in evaluate_manifests(manifests, contract, roles)
+    }
+    return ordered([*syntax, *broken])
 
 
 def _rules_digest() -> str:

@@ -72,7 +72,7 @@ def build_provider(spec: ProviderSpec, known: Mapping[str, Contract]) -> Provide
         owner=spec.owner or f"The {spec.name} provider authors",
         contracts=contracts,
         releases=_releases(spec),
-        components=tuple(_component(spec, section, contracts) for section in derive.sections(spec)),
+        components=tuple(_component(spec, section, known) for section in derive.sections(spec)),
         credentials=_credentials(spec),
         flavors=_labels(spec.flavors, TOPOLOGY_FLAVOR, *pool_flavors(spec)),
         cluster_classes=_labels(spec.cluster_classes, spec.name),
@@ -90,7 +90,7 @@ def _description(spec: ProviderSpec, title: str) -> str:
 
 
 def _component(
-    spec: ProviderSpec, section: SectionType, contracts: tuple[Contract, ...]
+    spec: ProviderSpec, section: SectionType, known: Mapping[str, Contract]
 ) -> Component:
     return Component(
         type=DnsLabel(section.type),
@@ -98,23 +98,25 @@ def _component(
         components_file=RelativePath(f"{section.type}-components.yaml"),
         namespace=DnsLabel(derive.namespace(spec, section.section)),
         config=RelativePath(section.config),
-        resources=tuple(_resources(spec, section, contracts)),
+        resources=tuple(_resources(spec, section, known)),
         words=section.words,
         kind=KindName(section.kind),
-        hooks=hooks(spec, contracts[0]) if section.section == "runtimeExtension" else (),
+        hooks=(
+            hooks(spec, known[max(spec.contracts)]) if section.section == "runtimeExtension" else ()
+        ),
     )
 
 
 def _resources(
-    spec: ProviderSpec, section: SectionType, contracts: tuple[Contract, ...]
+    spec: ProviderSpec, section: SectionType, known: Mapping[str, Contract]
 ) -> Iterator[Resource]:
     """The kinds in the order of their roles, each before its template; the identity is last."""
     if not section.group:
         return
     group = DnsSubdomain(derive.group(spec, section.section))
     versions = tuple(
-        ApiVersion(VersionName(name), served, storage, contracts[0])
-        for name, served, storage in derive.api_versions(spec)
+        ApiVersion(VersionName(each.name), each.served, each.storage, known[each.contract])
+        for each in derive.api_versions(spec)
     )
     for role in _ORDER:
         for where, kind, described in spec.kinds():

@@ -17,6 +17,8 @@ _SCHEMA_MAPS = ("properties",)
 _SCHEMAS = ("items", "additionalProperties")
 _AGE = ".metadata.creationTimestamp"
 _WANTED = "What is wanted."
+CONVERT_PATH = "/convert"
+"""Where managers convert objects."""
 _STRING = {"type": "string"}
 _MOVE_LABELS = {
     Role.IDENTITY: "move-hierarchy",
@@ -32,21 +34,33 @@ def custom_resource_definition(resource: Resource, component: Component) -> dict
     """The CustomResourceDefinition of ``resource``.
 
     It carries the contract labels (GEN-01), the provider label (CC-26), and on identities and
-    pools the label that makes clusterctl move them (MV-03, IP-11).  Versions of one kind have one
-    shape, so nothing has to convert them.
+    pools the label that makes clusterctl move them (MV-03, IP-11).  Where versions differ in
+    shape the manager converts (CRD-15), and cert-manager says whom to trust (CC-30).
     """
+    metadata: dict[str, Any] = {"name": str(resource.crd_name)}
+    if is_converted(resource):
+        certificate = f"{component.namespace}/{component.namespace}-serving-cert"
+        metadata["annotations"] = {"cert-manager.io/inject-ca-from": certificate}
     return {
         "apiVersion": "apiextensions.k8s.io/v1",
         "kind": "CustomResourceDefinition",
-        "metadata": {"name": str(resource.crd_name), "labels": _labels(resource, component)},
+        "metadata": {**metadata, "labels": _labels(resource, component)},
         "spec": {
             "group": str(resource.group),
             "names": _names(resource),
             "scope": "Namespaced" if resource.namespaced else "Cluster",
-            "conversion": {"strategy": "None"},
+            "conversion": _conversion(resource, component),
             "versions": [_version(resource, version) for version in resource.versions],
         },
     }
+
+
+def is_converted(resource: Resource) -> bool:
+    """Whether versions of the kind differ in shape, so that somebody has to convert objects."""
+    if len({version.contract.version for version in resource.versions}) < 2:
+        return False
+    schemas = [_undescribed(version_schema(resource, version)) for version in resource.versions]
+    return any(schema != schemas[0] for schema in schemas[1:])
 
 
 def contract_labels(resource: Resource) -> dict[str, str]:
@@ -92,6 +106,18 @@ def status_schema(resource: Resource, version: ApiVersion) -> dict[str, Any] | N
     return _object(properties, required, "What was observed; written by the manager.")
 
 
+def _conversion(resource: Resource, component: Component) -> dict[str, Any]:
+    if not is_converted(resource):
+        return {"strategy": "None"}
+    service = {
+        "name": f"{component.namespace}-webhook",
+        "namespace": str(component.namespace),
+        "path": CONVERT_PATH,
+    }
+    webhook = {"clientConfig": {"service": service}, "conversionReviewVersions": ["v1"]}
+    return {"strategy": "Webhook", "webhook": webhook}
+
+
 def _labels(resource: Resource, component: Component) -> dict[str, str]:
     labels = {"cluster.x-k8s.io/provider": str(component.label), **contract_labels(resource)}
     if resource.role in _MOVE_LABELS:
@@ -114,7 +140,7 @@ def _names(resource: Resource) -> dict[str, Any]:
 
 
 def _version(resource: Resource, version: ApiVersion) -> dict[str, Any]:
-    schema = _root(resource, version)
+    schema = version_schema(resource, version)
     entry: dict[str, Any] = {
         "name": str(version.name),
         "served": version.served,
@@ -137,7 +163,8 @@ def _subresources(shape: TypeShape, schema: Schema) -> dict[str, Any]:
     return found
 
 
-def _root(resource: Resource, version: ApiVersion) -> dict[str, Any]:
+def version_schema(resource: Resource, version: ApiVersion) -> dict[str, Any]:
+    """The schema of whole objects in one version."""
     spec = spec_schema(resource, version)
     if resource.role.is_template:
         spec = _template(_shape(resource, version), spec)
@@ -246,3 +273,13 @@ def _mapped(schema: Schema, change: Any) -> dict[str, Any]:
         if isinstance(result.get(key), Mapping):
             result[key] = change(result[key])
     return result
+
+
+def _undescribed(schema: Any) -> Any:
+    if isinstance(schema, Mapping):
+        return {
+            key: _undescribed(value)
+            for key, value in schema.items()
+            if not (key == "description" and isinstance(value, str))
+        }
+    return [_undescribed(item) for item in schema] if isinstance(schema, list) else schema

@@ -7,6 +7,7 @@
 from __future__ import annotations
 
 import re
+from dataclasses import dataclass
 from typing import TYPE_CHECKING
 from urllib.parse import urlsplit
 
@@ -148,16 +149,36 @@ def known_features(role: str, contracts: list[Contract]) -> set[str]:
     return {field.feature for field in fields} - {"", DERIVED_FEATURE}
 
 
-def api_versions(spec: ProviderSpec) -> list[tuple[str, bool, bool]]:
-    """Name, served, storage of each API version, in the author's order."""
+@dataclass(frozen=True, slots=True)
+class Versioned:
+    """One API version, as far as the author's words decide it."""
+
+    name: str
+    served: bool
+    storage: bool
+    contract: str
+    """Empty where the author has to say it, and has not."""
+
+
+def api_versions(spec: ProviderSpec) -> list[Versioned]:
+    """The API versions, in the author's order."""
+    only = spec.contracts[0] if len(set(spec.contracts)) == 1 else ""
     given = spec.api_versions or (DEFAULT_API_VERSION,)
     plain = [
-        (v, True, None) if isinstance(v, str) else (v.name, v.served, v.storage) for v in given
+        (
+            (v, True, None, only)
+            if isinstance(v, str)
+            else (v.name, v.served is not False, v.storage, v.contract or only)
+        )
+        for v in given
     ]
-    if not any(storage is not None for _, _, storage in plain):
-        newest = max((name for name, _, _ in plain), key=version_order)
-        return [(name, served is not False, name == newest) for name, served, _ in plain]
-    return [(name, served is not False, bool(storage)) for name, served, storage in plain]
+    newest = ""
+    if not any(storage is not None for _, _, storage, _ in plain):
+        newest = max((name for name, _, _, _ in plain), key=version_order)
+    return [
+        Versioned(name, served, bool(storage) or name == newest, contract)
+        for name, served, storage, contract in plain
+    ]
 
 
 def version_order(name: str) -> tuple[int, int, int]:

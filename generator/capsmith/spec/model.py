@@ -186,6 +186,10 @@ class ApiVersionSpec(Part):
     storage: bool | None = Field(
         None, description="Whether etcd holds it; one version does, the newest unless said."
     )
+    contract: ContractVersion | None = Field(
+        None,
+        description="The contract that its shape follows; needed where `contracts` names two.",
+    )
 
 
 class CredentialsSpec(Part):

@@ -17,7 +17,7 @@ if TYPE_CHECKING:
 
 
 def check_versions(spec: ProviderSpec, contracts: Mapping[str, Contract], top: Place) -> None:
-    """Ids GEN-09, GEN-02, ``contracts-need-conversion``, ``api-version-*``, ``release-order``."""
+    """Ids GEN-09, GEN-08, GEN-02, ``api-version-*``, ``release-order``."""
     _contracts(spec, contracts, top.at("contracts"))
     _api_versions(spec, top.at("apiVersions"))
     _releases(spec, top.at("releases"))
@@ -29,26 +29,46 @@ def _contracts(spec: ProviderSpec, contracts: Mapping[str, Contract], place: Pla
         if version not in contracts:
             message = f"nothing is known of the contract {shown(version)}"
             place.error("contract-unknown", message, f"known: {listed(contracts)}", index)
-    if len(set(spec.contracts)) > 1:
-        place.error(
-            "contracts-need-conversion",
-            "two contracts at once need API versions of two shapes, and conversion between them",
-            f"serve one, the newest that your users' core speaks: [{max(spec.contracts)}]",
-        )
 
 
 def _api_versions(spec: ProviderSpec, place: Place) -> None:
     versions = derive.api_versions(spec)
-    repeats([name for name, _, _ in versions], place)
-    storing = [index for index, (_, _, storage) in enumerate(versions) if storage]
+    repeats([each.name for each in versions], place)
+    storing = [index for index, each in enumerate(versions) if each.storage]
     if len(storing) != 1:
         message = f"exactly one API version is stored, not {len(storing)}"
         place.error("api-version-storage", message, "write `storage: true` at one of them")
     for index in storing:
-        name, served, _ = versions[index]
-        if not served:
-            message = f"{shown(name)} is stored and in the contract's label, so it has to be served"
+        if not versions[index].served:
+            name = shown(versions[index].name)
+            message = f"{name} is stored and in the contract's label, so it has to be served"
             place.error("GEN-02", message, "leave `served: false` out, or store another", index)
+    _shapes(spec, versions, place)
+
+
+def _shapes(spec: ProviderSpec, versions: list[derive.Versioned], place: Place) -> None:
+    """Each version follows one of the contracts (GEN-06), and each contract has one (GEN-08)."""
+    for index, each in enumerate(versions):
+        if not each.contract:
+            message = f"which contract {shown(each.name)} follows is not said, and there are two"
+            place.error("api-version-contract", message, "write `contract: …` at it", index)
+        elif each.served and each.contract not in spec.contracts:
+            message = f"{shown(each.name)} follows {each.contract}, which `contracts` does not name"
+            place.error("api-version-contract", message, f"served: {listed(spec.contracts)}", index)
+    if not all(each.contract for each in versions):
+        return
+    for contract in sorted(set(spec.contracts)):
+        one = len(set(spec.contracts)) == 1
+        if not one and not any(each.served and each.contract == contract for each in versions):
+            message = f"no served API version follows the contract {contract}"
+            hint = "add a version with this contract, or take the contract away"
+            place.error("GEN-08", message, hint)
+    newest = max(spec.contracts)
+    for index, each in enumerate(versions):
+        if each.storage and each.contract != newest:
+            message = f"{shown(each.name)} is stored, and follows another contract than {newest}"
+            hint = f"store a version that follows {newest}: controllers work on that"
+            place.error("api-version-storage", message, hint, index)
 
 
 def _releases(spec: ProviderSpec, place: Place) -> None:

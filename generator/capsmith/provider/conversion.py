@@ -1,0 +1,102 @@
+"""Kinds whose API versions follow different contracts, and what differs between their shapes."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+from capsmith.contract.upgrade import ChangeKind, Conversion, FieldChange, Where
+from capsmith.provider.crd import is_converted, version_schema
+from capsmith.provider.derive import version_order
+from capsmith.provider.model import Component, Provider, Resource, Schema
+
+Path = tuple[str, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class ShapeChange:
+    """One difference between the two shapes of a kind, as it is converted (CRD-15)."""
+
+    old: Path
+    """Keys from the top of the object; empty for what is not in the older shape."""
+    new: Path
+    conversion: str
+    stays: bool
+    """Whether the old field stands beside the new one."""
+
+
+def converted_resources(component: Component) -> tuple[Resource, ...]:
+    """The kinds of a component that its manager converts."""
+    return tuple(resource for resource in component.resources if is_converted(resource))
+
+
+def serves_webhooks(component: Component) -> bool:
+    """Whether the API server or core calls the component's manager."""
+    return component.type == "runtime-extension" or bool(converted_resources(component))
+
+
+def has_webhooks(provider: Provider) -> bool:
+    """Whether the API server or core calls some manager."""
+    return any(serves_webhooks(component) for component in provider.components)
+
+
+def has_conversion(provider: Provider) -> bool:
+    """Whether some manager converts objects."""
+    return any(converted_resources(component) for component in provider.components)
+
+
+def version_of_contract(resource: Resource, contract: str) -> str:
+    """The greatest served version of a kind that follows a contract (GEN-03); empty if none."""
+    served = (v.name for v in resource.versions if v.served and v.contract.version == contract)
+    return max(served, key=version_order, default="")
+
+
+def shape_changes(resource: Resource) -> tuple[ShapeChange, ...]:
+    """What there is to convert in objects of a kind, in the order of the contracts' data.
+
+    Raises KeyError when nothing is on record of the way between the contracts of its versions.
+    """
+    by_contract = {version.contract.version: version for version in resource.versions}
+    (_, old), *_, (_, new) = sorted(by_contract.items())
+    schemas = [version_schema(resource, version) for version in (old, new)]
+    role = resource.role.value.removesuffix("Template")
+    changes = (
+        _change(change, resource.role.is_template, *schemas)
+        for change in new.contract.upgrades[old.contract.version].of(role)
+        if change.where is Where.OBJECT
+    )
+    return tuple(change for change in changes if change is not None)
+
+
+def _change(
+    change: FieldChange, is_template: bool, old_schema: Schema, new_schema: Schema
+) -> ShapeChange | None:
+    """The change as far as the kind has its fields: authors leave parts out, and habits differ."""
+    old = _there(_path(change.old, is_template), old_schema)
+    new = _there(_path(change.new, is_template), new_schema)
+    if not (old or new) or (old == new and change.conversion is Conversion.AS_IS):
+        return None
+    if (change.old and change.new) and not (old and new):
+        # The shapes share a place where only one of them has this field.
+        if _there(old, new_schema) or _there(new, old_schema):
+            return None
+        return ShapeChange(old, new, Conversion.NONE.value, False)
+    stays = change.kind is ChangeKind.COPIED
+    return ShapeChange(old, new, change.conversion.value, stays)
+
+
+def _path(dotted: str, is_template: bool) -> Path:
+    keys = tuple(dotted.split(".")) if dotted else ()
+    if is_template and keys:
+        return ("spec", "template", *keys)
+    return keys
+
+
+def _there(path: Path, schema: Schema) -> Path:
+    """The path, or nothing where the schema has no such field."""
+    found: Any = schema
+    for key in path:
+        found = found.get("properties", {}).get(key)
+        if found is None:
+            return ()
+    return path
