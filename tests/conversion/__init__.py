@@ -1,0 +1,1 @@
+"""Objects of one API version in the shape of another."""

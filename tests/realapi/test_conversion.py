@@ -1,0 +1,206 @@
+"""A CRD with versions of two contracts: the API server has generated code convert its objects."""
+
+from __future__ import annotations
+
+import asyncio
+import base64
+import importlib
+import sys
+import threading
+import uuid
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+import trustme
+import yaml
+
+from tests.contract_code.hook_serving import write_certificate
+from tests.e2e.harness.kube import JSON, ApiError, KubeClient
+from tests.e2e.harness.wait import eventually
+from tests.golden.cases import EXAMPLES, Case, generated
+
+PACKAGE = "cluster_api_provider_harbour"
+GROUP = "infrastructure.cluster.x-k8s.io"
+OLD, NEW = f"{GROUP}/v1alpha1", f"{GROUP}/v1beta1"
+DATA = "cluster.x-k8s.io/conversion-data"
+SINCE = "2025-05-01T10:00:00Z"
+
+
+class Webhook:
+    """The generated part of the manager, alone, in a thread of its own."""
+
+    def __init__(self, certificates: Path) -> None:
+        part = importlib.import_module(f"{PACKAGE}._generated.controllers.conversion.part")
+        flags = importlib.import_module(f"{PACKAGE}._generated.webhook_flags")
+        kinds = importlib.import_module(f"{PACKAGE}._generated.conversion.infrastructure")
+        options = flags.WebhookOptions(host="127.0.0.1", port=0, certificates=certificates)
+        # No kind here refers to one of a stranger, so nobody is asked about versions.
+        self.part = part.Converting(kinds.KINDS, None, options)
+        self._loop: asyncio.AbstractEventLoop | None = None
+        self._stop = asyncio.Event()
+        self._thread = threading.Thread(target=lambda: asyncio.run(self._run()))
+
+    def start(self) -> None:
+        self._thread.start()
+        eventually(lambda: self.part.ready, timeout=20)
+
+    def stop(self) -> None:
+        assert self._loop is not None
+        self._loop.call_soon_threadsafe(self._stop.set)
+        self._thread.join()
+
+    async def _run(self) -> None:
+        self._loop = asyncio.get_running_loop()
+        (service,) = self.part.services
+        serving = asyncio.create_task(service())
+        await self._stop.wait()
+        serving.cancel()
+        await asyncio.gather(serving, return_exceptions=True)
+        # The API server takes leave of kept connections as well.
+        await asyncio.sleep(1)
+
+
+@pytest.fixture(scope="module")
+def repository(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Path]:
+    folder = tmp_path_factory.mktemp("conversion") / "repository"
+    generated(Case("two-contracts", EXAMPLES / "two-contracts" / "provider.yaml"), folder)
+    sys.path.insert(0, str(folder / "src"))
+    yield folder
+    sys.path.remove(str(folder / "src"))
+
+
+@pytest.fixture(scope="module")
+def served(repository: Path, api: KubeClient, tmp_path_factory: pytest.TempPathFactory) -> Any:
+    """The CRDs of the infrastructure, with the address and the authority of the webhook."""
+    certificates, authority = tmp_path_factory.mktemp("certificates"), trustme.CA()
+    write_certificate(certificates, authority)
+    webhook = Webhook(certificates)
+    webhook.start()
+    crds = [
+        crd
+        for path in sorted((repository / "config/crd/bases").glob("*.yaml"))
+        for crd in yaml.safe_load_all(path.read_text())
+    ]
+    for crd in crds:
+        client = crd["spec"]["conversion"].get("webhook", {}).get("clientConfig")
+        if client is not None:
+            path = client.pop("service")["path"]
+            client["url"] = f"https://127.0.0.1:{webhook.part.port}{path}"
+            client["caBundle"] = base64.b64encode(authority.cert_pem.bytes()).decode()
+        api.create(crd)
+    yield crds
+    for crd in crds:
+        api.delete(crd)
+    webhook.stop()
+
+
+def test_written_old_read_new(api: KubeClient, served: list[JSON]) -> None:
+    """Proves: CRD-15, IC-05, IC-08."""
+    name = created(api, OLD, "HarbourCluster", {"region": "north"})
+    wanted: JSON = {
+        "ready": True,
+        "failureDomains": {"b": {"controlPlane": True}, "a": {"attributes": {"rack": "1"}}},
+        "failureReason": "Slow",
+        "conditions": [
+            {"type": "Ready", "status": "False", "severity": "Error", "lastTransitionTime": SINCE}
+        ],
+    }
+    obj = api.get(OLD, "HarbourCluster", name, "default")
+    api.patch(obj, {"status": wanted}, subresource="status")
+
+    new = api.get(NEW, "HarbourCluster", name, "default")
+    assert new["spec"] == {"region": "north"}
+    assert new["status"]["initialization"] == {"provisioned": True}
+    assert new["status"]["failureDomains"] == [
+        {"name": "a", "attributes": {"rack": "1"}},
+        {"name": "b", "controlPlane": True},
+    ]
+    (condition,) = new["status"]["conditions"]
+    assert (condition["reason"], condition["message"]) == ("NoReasonReported", "")
+    assert DATA in new["metadata"]["annotations"]
+
+    old = api.get(OLD, "HarbourCluster", name, "default")
+    assert old["status"] == wanted
+    assert DATA not in old["metadata"].get("annotations", {})
+    assert old["metadata"]["uid"] == new["metadata"]["uid"]
+
+
+def test_a_controller_on_the_new_version(api: KubeClient, served: list[JSON]) -> None:
+    """What a controller writes into the new shape, an old core reads in the old one."""
+    name = created(api, NEW, "HarbourMachine", {"size": "s", "image": "i"})
+    obj = api.get(NEW, "HarbourMachine", name, "default")
+    obj = api.patch(obj, {"spec": {"providerID": "harbour://one"}})
+    status: JSON = {
+        "initialization": {"provisioned": True},
+        "failureDomain": "a",
+        "interruptible": True,
+        "addresses": [{"type": "InternalIP", "address": "10.0.0.7"}],
+        "conditions": [
+            {
+                **{"type": "Ready", "status": "True", "reason": "Ready", "message": ""},
+                **{"lastTransitionTime": SINCE, "observedGeneration": 2},
+            }
+        ],
+    }
+    api.patch(obj, {"status": status}, subresource="status")
+
+    old = api.get(OLD, "HarbourMachine", name, "default")
+    assert old["spec"]["failureDomain"] == "a"
+    assert old["spec"]["providerID"] == "harbour://one"
+    assert old["status"]["ready"] is True
+    assert old["status"]["conditions"] == [
+        {"type": "Ready", "status": "True", "reason": "Ready", "lastTransitionTime": SINCE}
+    ]
+
+    # An owner that only knows the old shape labels it, and what it cannot see survives that.
+    api.patch(old, {"metadata": {"labels": {"by": "old"}}})
+    new = api.get(NEW, "HarbourMachine", name, "default")
+    assert new["status"] == status
+    assert new["metadata"]["labels"] == {"by": "old"}
+
+
+def test_lists_and_watched_objects(api: KubeClient, served: list[JSON]) -> None:
+    names = {created(api, OLD, "HarbourCluster", {"region": "south"}) for _ in range(20)}
+
+    found = api.list(NEW, "HarbourCluster", "default")
+
+    assert names <= {obj["metadata"]["name"] for obj in found}
+    crd = api.get("apiextensions.k8s.io/v1", "CustomResourceDefinition", f"harbourclusters.{GROUP}")
+    assert crd["status"]["storedVersions"] == ["v1beta1"]
+
+
+def test_templates(api: KubeClient, served: list[JSON]) -> None:
+    spec = {"size": "s", "image": "i", "failureDomain": "a", "providerID": ""}
+    name = created(api, OLD, "HarbourMachineTemplate", {"template": {"spec": spec}})
+
+    new = api.get(NEW, "HarbourMachineTemplate", name, "default")
+    assert new["spec"]["template"]["spec"] == {"size": "s", "image": "i"}
+    old = api.get(OLD, "HarbourMachineTemplate", name, "default")
+    assert old["spec"]["template"]["spec"] == spec
+
+
+def created(api: KubeClient, api_version: str, kind: str, spec: JSON) -> str:
+    """The name of a new object; versions are served a moment after their CRD is there."""
+    name = f"one-{uuid.uuid4().hex[:8]}"
+    obj = {
+        "apiVersion": api_version,
+        "kind": kind,
+        "metadata": {"name": name, "namespace": "default"},
+        "spec": spec,
+    }
+    eventually(lambda: _taken(api, obj), timeout=30)
+    return name
+
+
+def _taken(api: KubeClient, obj: JSON) -> bool:
+    try:
+        api.create(obj)
+    except LookupError:
+        return False
+    except ApiError as error:
+        if error.status != 404:
+            raise
+        return False
+    return True
