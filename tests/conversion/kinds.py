@@ -6,16 +6,13 @@ from functools import cache
 from pathlib import Path
 from typing import Any
 
+from capsmith_generated.conversion.objects import ConvertedKind, Converter
+from capsmith_generated.conversion.shape import Change
+
 from capsmith import pipeline
 from capsmith.provider.conversion import converted_resources, shape_changes
 from capsmith.provider.crd import version_schema
 from capsmith.provider.model import Provider, Resource
-from tests.contract_code.assembled import importable
-
-importable()
-
-from capsmith_generated.conversion.objects import ConvertedKind, Converter  # noqa: E402
-from capsmith_generated.conversion.shape import Change  # noqa: E402
 
 EXAMPLE = Path(__file__).parents[2] / "examples/two-contracts/provider.yaml"
 OLD, NEW = "v1alpha1", "v1beta1"

@@ -1,0 +1,102 @@
+"""What the API server asks, what stands in the annotation, and what is not understood."""
+
+from __future__ import annotations
+
+import json
+from typing import Any
+
+import pytest
+from capsmith_generated.conversion.objects import ConversionError
+from capsmith_generated.conversion.review import UnreadableReviewError, answered
+
+from tests.conversion.kinds import NEW, OLD, converted, converter, named
+
+DATA = "cluster.x-k8s.io/conversion-data"
+GROUP = "infrastructure.cluster.x-k8s.io"
+
+
+def review(*objects: Any, wanted: str = f"{GROUP}/{NEW}") -> dict[str, Any]:
+    request = {"uid": "7", "desiredAPIVersion": wanted, "objects": list(objects)}
+    return {"apiVersion": "apiextensions.k8s.io/v1", "kind": "ConversionReview", "request": request}
+
+
+def test_objects_come_back_in_their_order() -> None:
+    objects = [
+        named("HarbourCluster", OLD, status={"ready": True}),
+        named("HarbourMachine", NEW, spec={"size": "s"}),
+    ]
+
+    response = answered(review(*objects), converter())["response"]
+
+    assert (response["uid"], response["result"]) == ("7", {"status": "Success"})
+    cluster, machine = response["convertedObjects"]
+    assert cluster["status"] == {"initialization": {"provisioned": True}}
+    assert machine == objects[1]
+
+
+@pytest.mark.parametrize(
+    ("obj", "wanted"),
+    [
+        (named("HarbourCluster", OLD), f"{GROUP}/v9"),
+        (named("HarbourCluster", "v9"), f"{GROUP}/{NEW}"),
+        (named("HarbourCluster", OLD), f"example.com/{NEW}"),
+        ({**named("HarbourCluster", OLD), "kind": "Other"}, f"{GROUP}/{NEW}"),
+        ("text", f"{GROUP}/{NEW}"),
+    ],
+)
+def test_what_is_not_served_fails_as_a_whole(obj: Any, wanted: str) -> None:
+    good = named("HarbourCluster", OLD)
+
+    response = answered(review(good, obj, wanted=wanted), converter())["response"]
+
+    assert response["result"]["status"] == "Failure"
+    assert response["result"]["message"]
+    assert "convertedObjects" not in response
+
+
+@pytest.mark.parametrize("asked", [None, [], {}, {"request": {}}, {**review(), "apiVersion": "v2"}])
+def test_what_is_no_review(asked: Any) -> None:
+    with pytest.raises(UnreadableReviewError):
+        answered(asked, converter())
+
+
+def test_only_what_would_be_lost_waits_in_the_annotation() -> None:
+    """Proves: CRD-15."""
+    domains = {"a": {"controlPlane": True}}
+    status = {"ready": True, "failureDomains": domains, "failureReason": "Slow"}
+
+    new = converted(named("HarbourCluster", OLD, spec={"region": "north"}, status=status), NEW)
+
+    assert json.loads(new["metadata"]["annotations"][DATA]) == {
+        "apiVersion": f"{GROUP}/{OLD}",
+        "status": {"failureReason": "Slow"},
+    }
+
+
+@pytest.mark.parametrize("text", ["", "no JSON", "[]", '{"apiVersion":"example.com/v1"}', "null"])
+def test_an_annotation_of_somebody_else_passes(text: str) -> None:
+    obj = named("HarbourCluster", OLD, spec={"region": "north"}, status={"ready": True})
+    obj["metadata"]["annotations"] = {DATA: text}
+
+    new = converted(obj, NEW)
+
+    assert new["metadata"]["annotations"] == {DATA: text}
+    assert converted(new, OLD) == obj
+
+
+def test_a_severity_survives_a_change_of_another_condition() -> None:
+    times = {"lastTransitionTime": "2025-05-01T10:00:00Z"}
+    first = {"type": "A", "status": "False", "severity": "Error", "reason": "Bad", **times}
+    second = {"type": "B", "status": "True", **times}
+    obj = named("HarbourCluster", OLD, status={"conditions": [first, second]})
+
+    new = converted(obj, NEW)
+    new["status"]["conditions"][1]["status"] = "Unknown"
+    old = converted(new, OLD)
+
+    assert old["status"]["conditions"] == [first, {**second, "status": "Unknown"}]
+
+
+def test_kinds_of_strangers_are_not_converted() -> None:
+    with pytest.raises(ConversionError):
+        converter().convert({"apiVersion": "v1", "kind": "Secret"}, "v2")
