@@ -81,7 +81,7 @@ def test_a_machine_says_what_its_pool_has_to_know() -> None:
     )
     assert (view.marked, view.unhealthy, view.joined, view.deleting) == (True, True, True, False)
     bare = read_pool_machine({"metadata": {"name": "m"}})
-    assert not (bare.marked or bare.unhealthy or bare.joined or bare.deleting)
+    assert not any((bare.marked, bare.unhealthy, bare.joined, bare.deleting))
 
 
 def test_the_owner_is_core_s_machine_pool_only() -> None:
