@@ -5,6 +5,7 @@ from __future__ import annotations
 import ssl
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
+from typing import Any
 
 import pytest
 import trustme
@@ -55,7 +56,8 @@ def subject_that_a_server_sees(folder: Path, trusted: bytes, pair: KeyPair) -> d
             continue
     found = b.getpeercert()
     assert found is not None
-    return {name: value for part in found["subject"] for name, value in part}
+    subject: Any = found["subject"]
+    return {name: value for part in subject for name, value in part}
 
 
 def test_a_server_knows_the_client_by_its_certificate(tmp_path: Path) -> None:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import base64
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Mapping
 from contextlib import asynccontextmanager
 from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime, timedelta
@@ -92,9 +92,11 @@ class Keeping:
         """What the kubeconfig says."""
         return kubeconfig.read(self.data("kubeconfig", "value"))
 
-    def bring(self, suffix: str, secret_type: str, label: bool = True, **data: bytes) -> JSON:
-        """Create one of its Secrets as its user; in keys, _ stands for a dot."""
-        encoded = {k.replace("_", "."): base64.b64encode(v).decode() for k, v in data.items()}
+    def bring(
+        self, suffix: str, secret_type: str, data: Mapping[str, bytes], *, label: bool = True
+    ) -> JSON:
+        """Create one of its Secrets as its user."""
+        encoded = {name: base64.b64encode(value).decode() for name, value in data.items()}
         return self.api.create(
             {
                 "apiVersion": "v1",

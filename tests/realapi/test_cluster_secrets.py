@@ -11,6 +11,7 @@ import trustme
 from capsmith_generated.contract.model import Endpoint
 from capsmith_generated.workload import kubeconfig
 from capsmith_generated.workload.certificates import (
+    KeyPair,
     is_signed_by,
     new_authority,
     sign_client,
@@ -32,6 +33,11 @@ TLS = "kubernetes.io/tls"
 OURS = "cluster.x-k8s.io/secret"
 NUMBERS = itertools.count(1)
 Run = Callable[[Callable[[Keeping], Awaitable[None]]], None]
+
+
+def tls(pair: KeyPair) -> dict[str, bytes]:
+    """The data of a Secret with certificate and key."""
+    return {"tls.crt": pair.certificate, "tls.key": pair.key}
 
 
 @pytest.fixture
@@ -186,7 +192,7 @@ def test_a_new_authority_makes_a_new_kubeconfig(run: Run) -> None:
         other = new_authority("kubernetes", NOW)
         kept.woken.clear()
         kept.api.delete(kept.get("ca"))
-        kept.bring("ca", TLS, tls_crt=other.certificate, tls_key=other.key)
+        kept.bring("ca", TLS, tls(other))
         await kept.watched("ca")
         assert kept.woken
 
@@ -257,7 +263,8 @@ def test_authorities_of_users_are_used_and_left_alone(run: Run) -> None:
     async def test(kept: Keeping) -> None:
         authority = trustme.CA()
         certificate = authority.cert_pem.bytes()
-        kept.bring("ca", TLS, tls_crt=certificate, tls_key=authority.private_key_pem.bytes())
+        pair = KeyPair(certificate, authority.private_key_pem.bytes())
+        kept.bring("ca", TLS, tls(pair))
         before = kept.get("ca")
 
         assert (await kept.ensure()).waiting is None
@@ -274,12 +281,12 @@ def test_authorities_of_users_are_used_and_left_alone(run: Run) -> None:
 @pytest.mark.parametrize(
     ("data", "message"),
     [
-        ({"tls_crt": new_authority("a", NOW).certificate}, "it has no tls.key"),
+        ({"tls.crt": new_authority("a", NOW).certificate}, "it has no tls.key"),
         ({}, "there is no certificate as PEM"),
         (
             {
-                "tls_crt": new_authority("a", NOW).certificate,
-                "tls_key": new_authority("b", NOW).key,
+                "tls.crt": new_authority("a", NOW).certificate,
+                "tls.key": new_authority("b", NOW).key,
             },
             "the key is not that of the certificate",
         ),
@@ -292,7 +299,7 @@ def test_what_users_bring_incomplete_is_told(
     """Proves: SEC-03."""
 
     async def test(kept: Keeping) -> None:
-        kept.bring("ca", "Opaque", **data)
+        kept.bring("ca", "Opaque", data)
         await kept.watched("ca")
         before = kept.get("ca")
 
@@ -311,7 +318,7 @@ def test_secrets_without_the_label_are_told(run: Run) -> None:
 
     async def test(kept: Keeping) -> None:
         pair = new_authority("own", NOW)
-        kept.bring("ca", TLS, label=False, tls_crt=pair.certificate, tls_key=pair.key)
+        kept.bring("ca", TLS, tls(pair), label=False)
 
         waiting = (await kept.ensure()).waiting
 
@@ -327,12 +334,12 @@ def test_who_keeps_etcd_elsewhere_need_not_bring_its_key(run: Run) -> None:
 
     async def test(kept: Keeping) -> None:
         pair = new_authority("etcd", NOW)
-        kept.bring("etcd", "Opaque", tls_crt=pair.certificate)
+        kept.bring("etcd", "Opaque", {"tls.crt": pair.certificate})
         await kept.watched("etcd")
         assert (await kept.ensure()).waiting is not None
 
         client = sign_client(pair, "apiserver", [], NOW)
-        kept.bring("apiserver-etcd-client", TLS, tls_crt=client.certificate, tls_key=client.key)
+        kept.bring("apiserver-etcd-client", TLS, tls(client))
         assert (await kept.ensure()).waiting is None
 
     run(test)
@@ -350,7 +357,7 @@ def test_a_kubeconfig_of_users_is_never_written(run: Run) -> None:
             certificate=client.certificate,
             key=client.key,
         )
-        kept.bring("kubeconfig", "Opaque", value=kubeconfig.written("c", access))
+        kept.bring("kubeconfig", "Opaque", {"value": kubeconfig.written("c", access)})
         before = kept.get("kubeconfig")
 
         report = await kept.ensure()

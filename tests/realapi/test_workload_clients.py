@@ -317,7 +317,7 @@ def test_watches_go_through(
             watch = client.watch(
                 SERVICES, Selection(namespace=NAMESPACE), resource_version=page.resource_version
             )
-            service = {
+            service: JSON = {
                 "apiVersion": "v1",
                 "kind": "Service",
                 "metadata": {"name": "watched", "namespace": NAMESPACE},
