@@ -93,6 +93,9 @@ def served(repository: Path, api: KubeClient, tmp_path_factory: pytest.TempPathF
     yield crds
     for crd in crds:
         api.delete(crd)
+    # They go after their objects, which have to be read for that.
+    names = [(crd["apiVersion"], crd["kind"], crd["metadata"]["name"]) for crd in crds]
+    eventually(lambda: not any(api.find(*name) for name in names), timeout=60)
     webhook.stop()
 
 
