@@ -243,6 +243,11 @@ class Component:
             if resource.role.is_template and resource.role is not Role.BOOTSTRAP_CONFIG_TEMPLATE
         )
 
+    @property
+    def features(self) -> frozenset[str]:
+        """The features that any of its kinds has."""
+        return frozenset[str]().union(*(resource.features for resource in self.resources))
+
     def role(self, role: Role) -> tuple[Resource, ...]:
         """The resources that play ``role``."""
         return tuple(resource for resource in self.resources if resource.role is role)

@@ -20,6 +20,7 @@ def manager_permissions(provider: Provider, component: Component) -> tuple[Permi
             "Bootstrap data stand in a Secret beside the Machine, and are read by name (RB-07).",
         ),
         *_pools(component),
+        *_addresses(component),
         *_namespaces(provider),
         common.EVENTS,
     )
@@ -46,6 +47,16 @@ def aggregate_permissions(component: Component) -> tuple[Permission, ...]:
         for resource in component.resources
         if resource.role is not Role.IDENTITY
         for permission in _aggregate(resource)
+    )
+
+
+def _addresses(component: Component) -> tuple[Permission, ...]:
+    if "addressesFromPools" not in component.features:
+        return ()
+    group, made = ("ipam.cluster.x-k8s.io",), ("create", *READ)
+    return (
+        Permission(group, ("ipaddressclaims",), made, "Machines claim addresses (IP-12)."),
+        Permission(group, ("ipaddresses",), READ, "What they got is read (IP-12)."),
     )
 
 

@@ -1,0 +1,276 @@
+"""No address is given twice, whatever the order in which requests of several managers arrive.
+
+The managers do not elect a leader: each thinks that it leads, as two do while one of them is cut
+off or suspended.  Some look at the claims of one namespace only, all at the same pool.  Requests
+arrive late, are answered late, or get lost; managers die with requests in flight; caches lag.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+from collections.abc import Coroutine
+from typing import Any, cast
+
+import pytest
+from capsmith_generated.contract.core_v1beta2 import CoreV1Beta2
+from capsmith_generated.contract.status_v1beta2 import V1Beta2Status
+from capsmith_generated.controllers.base import Tools
+from capsmith_generated.controllers.credentials import CredentialsResolver
+from capsmith_generated.controllers.ipam import orphans
+from capsmith_generated.controllers.ipam.part import AddressPools
+from capsmith_generated.controllers.ipam.served import PoolKind
+from capsmith_generated.controllers.kinds import Registry
+from capsmith_generated.controllers.world import Scope, World
+from capsmith_generated.ipam_api import Pool, PoolState, RangePoolReconciler
+from capsmith_generated.runtime.client import JSON, Key, KubeClient, NotFound, ResourceType
+from capsmith_generated.runtime.controller import Controller
+from capsmith_generated.runtime.events import EventRecorder
+from capsmith_generated.runtime.hooks import HookRunner
+from capsmith_generated.runtime.metrics import Metrics
+from capsmith_generated.runtime.queue import WorkQueue
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
+
+from tests.contract_code.scheduled_api import Client, Request, Server, VirtualLoop
+
+GROUP = "ipam.example.com"
+POOL = ResourceType(GROUP, "v1", "FooPool", "foopools", namespaced=False)
+CLAIM, ADDRESS = "IPAddressClaim", "IPAddress"
+KINDS = (POOL.kind, CLAIM, ADDRESS)
+NAMESPACES = ("a", "b", "")
+"""At whose claims the managers look; the last one at all of them."""
+KEYS = [Key(namespace, f"claim-{n}") for namespace in NAMESPACES[:2] for n in range(4)]
+ADDRESSES = 4
+MOVES = ["claim", "free", "work", "work", "work", "arrive", "answer", "lose", "hear", "die", "wait"]
+DRAIN_ROUNDS = 2000
+SETTLE_SECONDS = 0.001
+"""Of virtual time: less than any delay of the managers."""
+
+
+class Ranges(RangePoolReconciler[object]):
+    """Asynchronous, because threads know nothing of virtual time."""
+
+    async def reconcile_normal(self, pool: Pool[object]) -> PoolState:  # type: ignore[override]
+        return PoolState(ranges=pool.ranges())
+
+
+KIND = PoolKind(
+    resource=POOL,
+    finalizer="foopool.example.com",
+    features=frozenset({"ranges"}),
+    spec=dict,
+    reconciler=Ranges,
+)
+
+
+class Manager:
+    """The part that serves pools, with everything that it needs, and no leader election."""
+
+    def __init__(self, server: Server, namespace: str) -> None:
+        self.namespace = namespace
+        self.client = Client(server)
+        client, metrics = cast(KubeClient, self.client), Metrics()
+        registry = Registry(label="ipam-foo", namespace="foo", watches_machines=False)
+        self._world = World(client, metrics, registry, CoreV1Beta2(), Scope(namespace=namespace))
+        tools = Tools(
+            client=client,
+            hooks=HookRunner(metrics),
+            events=EventRecorder(client, "foo", "foo", metrics),
+            writer=V1Beta2Status(),
+            credentials=CredentialsResolver(self._world, "foo"),
+            sync_seconds=0,
+        )
+        self._part = AddressPools((KIND,))(self._world, tools)
+        self._controllers = [
+            Controller(kind, WorkQueue[Key](kind, metrics), reconcile, metrics, concurrency=3)
+            for kind, reconcile in self._part.reconciles()
+        ]
+        self._part.connect({c.name: c.queue for c in self._controllers})
+        self._task = asyncio.get_running_loop().create_task(self._run())
+
+    async def die(self) -> None:
+        self._task.cancel()
+        await asyncio.gather(self._task, return_exceptions=True)
+
+    async def _run(self) -> None:
+        informers = (*self._part.informers, self._world.clusters)
+        async with asyncio.TaskGroup() as group:
+            for informer in informers:
+                group.create_task(informer.run())
+            for informer in informers:
+                await informer.synced.wait()
+            for controller in self._controllers:
+                group.create_task(controller.run())
+
+
+class Story:
+    """Three managers, a pool, and somebody who wants addresses and gives them back."""
+
+    def __init__(self, data: st.DataObject) -> None:
+        self.server = Server()
+        self.data = data
+        self.managers: list[Manager] = []
+
+    async def play(self, steps: int) -> None:
+        self.server.create(_pool())
+        self.managers = [Manager(self.server, namespace) for namespace in NAMESPACES]
+        await self._drain()
+        for _ in range(steps):
+            await self._step()
+            await self._settle()
+            self._check()
+        await self._end()
+
+    async def _step(self) -> None:
+        match self.data.draw(st.sampled_from(MOVES)):
+            case "claim":
+                for key in self.data.draw(st.lists(st.sampled_from(KEYS), max_size=3)):
+                    self._claim(key)
+            case "free":
+                self._free(self.data.draw(st.sampled_from(KEYS)))
+            case "work":
+                await self._work(self._manager(), self.data.draw(st.integers(1, 20)))
+            case "arrive":
+                waiting = [request for request in self.server.requests if not request.done]
+                if waiting:
+                    self.data.draw(st.sampled_from(waiting)).arrive()
+            case "answer":
+                done = [request for request in self.server.requests if request.done]
+                if done:
+                    self._answer(self.data.draw(st.sampled_from(done)))
+            case "lose":
+                if self.server.requests:
+                    self.data.draw(st.sampled_from(self.server.requests)).get_lost()
+            case "hear":
+                kind = self.data.draw(st.sampled_from(KINDS))
+                self._manager().client.hears(kind, self.data.draw(st.integers(1, 9)))
+            case "die":
+                manager = self._manager()
+                self.managers.remove(manager)
+                await manager.die()
+                self.managers.append(Manager(self.server, manager.namespace))
+            case "wait":
+                await asyncio.sleep(self.data.draw(st.sampled_from([0.2, 1.0, 30.0])))
+
+    async def _work(self, manager: Manager, requests: int) -> None:
+        """A manager works undisturbed for a while, with caches that hear of everything or not."""
+        hears = self.data.draw(st.booleans())
+        for _ in range(requests):
+            if hears:
+                self._hears_all(manager)
+                await self._settle()
+            mine = [r for r in self.server.requests if r.client is manager.client]
+            if not mine:
+                return
+            if not mine[0].done:
+                mine[0].arrive()
+            self._answer(mine[0])
+            await self._settle()
+            self._check()
+
+    def _answer(self, request: Request) -> None:
+        self.server.requests.remove(request)
+        request.get_through()
+
+    def _hears_all(self, manager: Manager) -> None:
+        for kind in KINDS:
+            manager.client.hears(kind, len(self.server.log))
+
+    async def _drain(self) -> None:
+        """Everything arrives, and everybody hears of everything."""
+        for _ in range(DRAIN_ROUNDS):
+            for manager in self.managers:
+                self._hears_all(manager)
+            await self._settle()
+            self._check()
+            if not self.server.requests:
+                return
+            for request in self.server.requests[:]:
+                if not request.done:
+                    request.arrive()
+                self._answer(request)
+        raise AssertionError(f"never quiet: {[r.words for r in self.server.requests]}")
+
+    async def _end(self) -> None:
+        """From now on everything arrives: whoever can be served is served."""
+        for _ in range(100):
+            await self._drain()
+            if self._is_served():
+                break
+            await asyncio.sleep(1.0)
+        claims = self.server.all(CLAIM)
+        told = [claim for claim in claims if _told(claim)]
+        assert len(told) == min(len(claims), ADDRESSES), [self.server.all(kind) for kind in KINDS]
+        for manager in self.managers:
+            await manager.die()
+
+    def _is_served(self) -> bool:
+        claims = self.server.all(CLAIM)
+        if any("deletionTimestamp" in claim["metadata"] for claim in claims):
+            return False
+        told = sum(1 for claim in claims if _told(claim))
+        return told == len(self.server.all(ADDRESS)) == min(len(claims), ADDRESSES)
+
+    def _check(self) -> None:
+        """All addresses that belong to a claim that is there are different."""
+        uids = {claim["metadata"]["uid"] for claim in self.server.all(CLAIM)}
+        owned = [
+            (address["spec"]["address"], address["metadata"]["name"])
+            for address in self.server.all(ADDRESS)
+            if address["metadata"]["ownerReferences"][0]["uid"] in uids
+        ]
+        given = [text for text, _ in owned]
+        assert len(set(given)) == len(given), owned
+
+    def _manager(self) -> Manager:
+        return self.data.draw(st.sampled_from(self.managers))
+
+    def _claim(self, key: Key) -> None:
+        if (CLAIM, key) not in self.server.objects:
+            self.server.create(_new_claim(key))
+
+    def _free(self, key: Key) -> None:
+        with contextlib.suppress(NotFound):
+            self.server.delete(CLAIM, key)
+
+    @staticmethod
+    async def _settle() -> None:
+        await asyncio.sleep(SETTLE_SECONDS)
+
+
+def _told(claim: JSON) -> bool:
+    return "addressRef" in claim.get("status", {})
+
+
+def _pool() -> JSON:
+    return {
+        "apiVersion": POOL.api_version,
+        "kind": POOL.kind,
+        "metadata": {"name": "pool"},
+        "spec": {"addresses": [f"10.0.0.1-10.0.0.{ADDRESSES}"], "prefix": 24},
+    }
+
+
+def _new_claim(key: Key) -> JSON:
+    reference = {"apiGroup": GROUP, "kind": POOL.kind, "name": "pool"}
+    return {
+        "apiVersion": "ipam.cluster.x-k8s.io/v1beta2",
+        "kind": CLAIM,
+        "metadata": {"namespace": key.namespace, "name": key.name},
+        "spec": {"poolRef": reference},
+    }
+
+
+def _run(story: Coroutine[Any, Any, None]) -> None:
+    # The grace of addresses without claims is measured by the clock on the wall.
+    with pytest.MonkeyPatch.context() as patch, asyncio.Runner(loop_factory=VirtualLoop) as runner:
+        patch.setattr(orphans, "GRACE_SECONDS", 0.0)
+        runner.run(story)
+
+
+@given(data=st.data(), steps=st.integers(5, 60))
+@settings(max_examples=100, deadline=None, suppress_health_check=list(HealthCheck))
+def test_no_address_is_given_twice(data: st.DataObject, steps: int) -> None:
+    """Proves: IP-08, IP-09, IP-10, SM-09."""
+    _run(Story(data).play(steps))
