@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from typing import Any
 
@@ -33,6 +33,8 @@ class Variables:
     """Names of variables."""
 
     variables: tuple[str, ...]
+    of_machines: tuple[str, ...] = ()
+    """Those that only a control plane of Machines has a use for."""
 
 
 @check("flavor-variables", Variables)
@@ -40,6 +42,8 @@ def flavor_variables(context: Context, params: Variables) -> Iterator[Problem]:
     """CC-72: the variables that ``clusterctl generate cluster`` has options for."""
     for found in _by_file(context, Artefact.CLUSTER_TEMPLATE).values():
         used = {variable.name for variable in scan(found[0].text)}
+        if _is_managed(context, found):
+            used.update(params.of_machines)
         missing = [name for name in params.variables if name not in used]
         if missing:
             yield Problem(found[0], f"common variables are not used: {', '.join(missing)}")
@@ -86,6 +90,28 @@ def _namespaced_refs(data: Any, path: str) -> Iterator[str]:
         yield path
     for key, value in entry.items():
         yield from _namespaced_refs(value, f"{path}.{key}")
+
+
+def _is_managed(context: Context, template: list[Manifest]) -> bool:
+    """Whether the control plane of a cluster template is seen to have no Machines (CP-25)."""
+    cluster = next((each for each in template if each.kind == "Cluster"), None)
+    if cluster is None:
+        return False
+    topology = cluster.mapping("spec", "topology")
+    if topology:
+        name = text_of(topology, "classRef", "name") or text_of(topology, "class")
+        classes = context.bundle.files(Artefact.CLUSTER_CLASS)
+        found = [each for each in classes if (each.kind, each.name) == ("ClusterClass", name)]
+        return any("machineInfrastructure" not in _of_class(each) for each in found)
+    kind = text_of(cluster.document, "spec", "controlPlaneRef", "kind")
+    return any(
+        each.kind == kind and not {"machineTemplate", "replicas"} & set(each.mapping("spec"))
+        for each in template
+    )
+
+
+def _of_class(cluster_class: Manifest) -> Mapping[str, Any]:
+    return cluster_class.mapping("spec", "controlPlane")
 
 
 def _by_file(context: Context, wanted: Artefact) -> dict[str, list[Manifest]]:
