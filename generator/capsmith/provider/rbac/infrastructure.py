@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 from capsmith.provider.model import Component, Provider, Resource, Role
 from capsmith.provider.rbac import common
 from capsmith.provider.rbac.model import READ, STATUS, Permission, groups, plurals
@@ -79,42 +81,41 @@ def _pools(component: Component) -> tuple[Permission, ...]:
     pools = component.role(Role.INFRA_MACHINE_POOL)
     if not pools:
         return ()
-    permissions = [
-        Permission(
-            ("cluster.x-k8s.io",),
-            ("machinepools",),
-            (*READ, "patch"),
-            "A MachinePool follows the infrastructure where that decides on the number (MP-17).",
-        )
-    ]
-    if any(pool.machine_kind is None for pool in pools):
-        permissions.append(
-            Permission(
-                ("",),
-                ("secrets",),
-                ("list", "watch"),
-                "Bootstrap data of pools change over time, and later machines need new ones"
-                " (MP-19).",
-            )
-        )
+    follows = Permission(
+        ("cluster.x-k8s.io",),
+        ("machinepools",),
+        (*READ, "patch"),
+        "A MachinePool follows the infrastructure where that decides on the number (MP-17).",
+    )
+    data = Permission(
+        ("",),
+        ("secrets",),
+        ("list", "watch"),
+        "Bootstrap data of pools change over time, and later machines need new ones (MP-19).",
+    )
+    whole = any(pool.machine_kind is None for pool in pools)
+    return (follows, *((data,) if whole else ()), *_pooled_machines(component, pools))
+
+
+def _pooled_machines(component: Component, pools: Sequence[Resource]) -> tuple[Permission, ...]:
     kinds = {pool.machine_kind for pool in pools}
     machines = [each for each in component.role(Role.INFRA_MACHINE) if each.kind in kinds]
-    if machines:
-        permissions += [
-            Permission(
-                ("cluster.x-k8s.io",),
-                ("machines",),
-                ("delete",),
-                "Pools become smaller by the deletion of Machines (MP-12, RB-11).",
-            ),
-            Permission(
-                groups(machines),
-                plurals(machines),
-                ("create", "delete"),
-                "Pools are made of these (MP-07).",
-            ),
-        ]
-    return tuple(permissions)
+    if not machines:
+        return ()
+    return (
+        Permission(
+            ("cluster.x-k8s.io",),
+            ("machines",),
+            ("delete",),
+            "Pools become smaller by the deletion of Machines (MP-12, RB-11).",
+        ),
+        Permission(
+            groups(machines),
+            plurals(machines),
+            ("create", "delete"),
+            "Pools are made of these (MP-07).",
+        ),
+    )
 
 
 def _namespaces(provider: Provider) -> tuple[Permission, ...]:
