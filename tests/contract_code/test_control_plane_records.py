@@ -29,7 +29,7 @@ from capsmith_generated.controllers.control_plane.rollout import (
 from capsmith_generated.results import NotAvailableError
 from capsmith_generated.runtime.client import KubeClient, ResourceType
 from capsmith_generated.runtime.metrics import Metrics
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 NOW = datetime(2030, 1, 1, tzinfo=UTC)
@@ -138,6 +138,7 @@ LABELS = st.dictionaries(st.sampled_from("abc"), st.sampled_from("xyz"))
 METADATA = st.fixed_dictionaries({"labels": LABELS, "annotations": LABELS})
 
 
+@settings(deadline=None)
 @given(METADATA, METADATA, METADATA)
 def test_metadata_follow_the_template_and_leave_the_rest(
     foreign: Any, first: Any, second: Any

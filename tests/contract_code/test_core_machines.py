@@ -15,7 +15,7 @@ from capsmith_generated.contract.control_plane_machine import (
 )
 from capsmith_generated.contract.core_machines import CORE_MACHINES
 from capsmith_generated.contract.model import Condition, ObjectRef
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 VERSIONS = pytest.mark.parametrize("version", ["v1beta1", "v1beta2"])
@@ -190,6 +190,7 @@ def test_what_core_waits_for_in_the_end(version: str) -> None:
     assert not waits_for_pre_terminate(core.read({}))
 
 
+@settings(deadline=None)
 @given(st.integers(0, 10**7))
 def test_durations_come_back(seconds: int) -> None:
     assert durations.seconds(durations.text(seconds)) == seconds
