@@ -7,6 +7,12 @@ import ctypes
 import os
 from collections.abc import Iterator
 
+from hypothesis import settings
+
+# How fast a machine is, is no property of what is tested.
+settings.register_profile("capsmith", deadline=None)
+settings.load_profile("capsmith")
+
 _NOBODY = 65534
 
 

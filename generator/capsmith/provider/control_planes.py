@@ -16,7 +16,8 @@ from capsmith.safetext import DnsSubdomain, KindName
 from capsmith.spec.plain import is_required, plain, plain_rule, without_transitions
 
 if TYPE_CHECKING:
-    from capsmith.spec.model import KindSpec, ProviderSpec
+    from capsmith.spec.model import ProviderSpec
+    from capsmith.spec.sections import KindSpec
 
 FIELD = "bootstrapConfigSpec"
 _FREE: Schema = {"type": "object", "x-kubernetes-preserve-unknown-fields": True}

@@ -16,7 +16,8 @@ from capsmith.provider.sections import SECTION_TYPES, SectionType
 
 if TYPE_CHECKING:
     from capsmith.contract.model import Contract
-    from capsmith.spec.model import KindSpec, ProviderSpec
+    from capsmith.spec.model import ProviderSpec
+    from capsmith.spec.sections import KindSpec
 
 DEFAULT_API_VERSION = "v1alpha1"
 DEFAULT_KEYS = ("token",)

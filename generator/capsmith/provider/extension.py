@@ -12,7 +12,8 @@ from capsmith.provider.naming import kebab, snake
 from capsmith.safetext import DnsLabel, Identifier, SafeText
 
 if TYPE_CHECKING:
-    from capsmith.spec.model import HookSpec, ProviderSpec
+    from capsmith.spec.model import ProviderSpec
+    from capsmith.spec.sections import HookSpec
 
 SERVICE = "webhook"
 """Name of the Service in front of an extension, before the namespace is put before it (CC-31)."""

@@ -7,7 +7,8 @@ from typing import TYPE_CHECKING
 from capsmith.provider.model import Component, Resource, Role
 
 if TYPE_CHECKING:
-    from capsmith.spec.model import KindSpec, ProviderSpec
+    from capsmith.spec.model import ProviderSpec
+    from capsmith.spec.sections import KindSpec
 
 POOL_FLAVOR = "machinepool"
 """The flavor whose workers are a pool; followed by ``-<kind>`` it is a pool of that kind."""

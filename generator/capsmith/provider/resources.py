@@ -24,7 +24,8 @@ from capsmith.spec.rules import is_transition
 
 if TYPE_CHECKING:
     from capsmith.spec.fields import FieldLike
-    from capsmith.spec.model import KindSpec, ProviderSpec
+    from capsmith.spec.model import ProviderSpec
+    from capsmith.spec.sections import KindSpec
 
 Versions = tuple[ApiVersion, ...]
 _WORDS = {

@@ -8,7 +8,7 @@ from typing import Any
 from pydantic_core import ErrorDetails
 
 from capsmith.findings import Finding, Location
-from capsmith.spec import model
+from capsmith.spec import model, sections
 from capsmith.spec.compose import Path
 from capsmith.spec.document import Document
 from capsmith.spec.fields import FLAG, LIST, MAPPING, TEXT, FieldSchema, Part, Validation
@@ -156,11 +156,11 @@ def _part(path: Path) -> type[Part]:
         case ():
             return model.ProviderSpec
         case (section, _) if section in model.SECTIONS:
-            return model.KindSpec
+            return sections.KindSpec
         case (section, _, "printerColumns", _) if section in model.SECTIONS:
-            return model.PrinterColumnSpec
+            return sections.PrinterColumnSpec
         case ("runtimeExtension",):
-            return model.RuntimeExtensionSpec
+            return sections.RuntimeExtensionSpec
         case ("rbac", _):
             return model.PolicyRuleSpec
         case ("credentials",):

@@ -12,7 +12,7 @@ from capsmith import resources
 from capsmith.contract.hooks import Hook, HookFamily, load_hooks
 from capsmith.contract.load import known_versions, load_contract
 from capsmith.errors import UnreadableInput
-from capsmith.spec.model import Hook as HookName
+from capsmith.spec.sections import Hook as HookName
 
 REAL = Path(str(resources.schemas()))
 TEXT = """\

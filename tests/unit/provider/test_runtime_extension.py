@@ -16,7 +16,7 @@ from capsmith.provider.rbac import (
     manager_permissions,
     namespace_permissions,
 )
-from capsmith.spec.model import Hook as HookName
+from capsmith.spec.sections import Hook as HookName
 
 BASE = {
     "capsmith": 1,

@@ -10,7 +10,7 @@ from capsmith.spec.place import Place
 from capsmith.spec.quote import did_you_mean, shown
 
 if TYPE_CHECKING:
-    from capsmith.spec.model import KindSpec
+    from capsmith.spec.sections import KindSpec
 
 _NAME = r"(?:[A-Za-z0-9_-]|\\.)+"
 _QUOTED = r"'(?:[^'\\\n]|\\.)+'|\"(?:[^\"\\\n]|\\.)+\""

@@ -9,7 +9,8 @@ from capsmith.spec.place import Place
 from capsmith.spec.quote import listed, shown
 
 if TYPE_CHECKING:
-    from capsmith.spec.model import KindSpec, ProviderSpec
+    from capsmith.spec.model import ProviderSpec
+    from capsmith.spec.sections import KindSpec
 
 
 def check_control_planes(spec: ProviderSpec, top: Place) -> None:

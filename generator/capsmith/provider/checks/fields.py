@@ -13,7 +13,8 @@ from capsmith.spec.plain import plain
 from capsmith.spec.quote import shown
 
 if TYPE_CHECKING:
-    from capsmith.spec.model import KindSpec, ProviderSpec
+    from capsmith.spec.model import ProviderSpec
+    from capsmith.spec.sections import KindSpec
 
 _STATUS_OF_CONTROLLERS = {
     "observedGeneration": "CRD-14",

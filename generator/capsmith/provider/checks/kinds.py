@@ -20,7 +20,8 @@ from capsmith.spec.place import Place
 from capsmith.spec.quote import did_you_mean, shown
 
 if TYPE_CHECKING:
-    from capsmith.spec.model import KindSpec, ProviderSpec
+    from capsmith.spec.model import ProviderSpec
+    from capsmith.spec.sections import KindSpec
 
 _RESERVED = """
     Cluster ClusterClass Machine MachinePool InfraCluster InfraMachine InfraMachinePool

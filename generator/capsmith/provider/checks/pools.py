@@ -14,7 +14,8 @@ from capsmith.spec.quote import did_you_mean, listed, shown
 from capsmith.spec.rules import is_transition
 
 if TYPE_CHECKING:
-    from capsmith.spec.model import KindSpec, ProviderSpec
+    from capsmith.spec.model import ProviderSpec
+    from capsmith.spec.sections import KindSpec
 
 _FOR_PEOPLE = ("title", "description", "example")
 
