@@ -71,15 +71,15 @@ def test_whole_life(scenario: Scenario, whole: WholeStack) -> None:
     _check_counters(scenario, 3)
     with report.phase(name, "whole: upgrade of the control plane, with a crash"):
         _upgrade_control_plane(scenario, whole)
-    with report.phase(name, "whole: pause, delete a member, unpause"):
-        _pause_protects(scenario)
+    with report.phase(name, "whole: pause, delete a member, crash, unpause"):
+        _pause_protects(scenario, whole)
     with report.phase(name, "whole: delete, with a crash"):
         scenario.client.delete(scenario.cluster())
         crash(site, within=3.0)
         delete_and_check(scenario)
 
 
-def test_unhealthy(scenario: Scenario) -> None:
+def test_unhealthy(scenario: Scenario, whole: WholeStack) -> None:
     """A Machine that is marked unhealthy is replaced, member or worker.
 
     Proves: CP-31.
@@ -89,9 +89,10 @@ def test_unhealthy(scenario: Scenario) -> None:
     scenario.wait_running(4, timeout=WHOLE_SECONDS)
     scenario.client.apply(_health_check(scenario))
     for what, machine in (("member", members(scenario)[0]), ("worker", workers(scenario)[0])):
-        with report.phase(name, f"whole: an unhealthy {what} is replaced"):
+        with report.phase(name, f"whole: an unhealthy {what} is replaced, with a crash"):
             annotations = {"annotations": {_REMEDIATE: ""}}
             scenario.client.patch(machine, {"metadata": annotations})
+            crash(whole.site, within=2.0)
             _wait_replaced(scenario, machine)
             scenario.wait_running(4, timeout=WHOLE_SECONDS)
     assert len(members(scenario)) == 3
@@ -106,8 +107,9 @@ def test_whole_topology(scenario: Scenario, whole: WholeStack) -> None:
     report, name = scenario.stack.report, scenario.stack.name
     flavor = scenario.stack.provider.topology_flavor
     documents = scenario.render(control_planes=3, workers=2, flavor=flavor)
-    with report.phase(name, "whole: topology of 3 and 2"):
+    with report.phase(name, "whole: topology of 3 and 2, with a crash"):
         scenario.create(documents)
+        crash(whole.site, within=8.0)
         machines = scenario.wait_running(5, timeout=WHOLE_SECONDS)
         wait_reconciled(scenario)
     _check_rest(scenario)
@@ -118,8 +120,9 @@ def test_whole_topology(scenario: Scenario, whole: WholeStack) -> None:
         _control_plane_first(scenario, whole)
         machines = scenario.wait_running(5, timeout=WHOLE_SECONDS)
         wait_reconciled(scenario)
-    with report.phase(name, "whole: a template change rolls all machines"):
+    with report.phase(name, "whole: a template change rolls all machines, with a crash"):
         change_templates(scenario, documents)
+        crash(whole.site, within=4.0)
         wait_rolled(scenario, machines, timeout=WHOLE_SECONDS)
     with report.phase(name, "whole: delete a topology"):
         delete_and_check(scenario)
@@ -133,11 +136,13 @@ def test_move_there_and_back(scenario: Scenario, whole: WholeStack) -> None:
     scenario.wait_running(5, timeout=WHOLE_SECONDS)
     journal, secrets = scenario.journal(), _secrets(scenario)
     home, away = scenario.management, target.management
+    sites = {home.name: whole.site, away.name: target}
     for label, source, goal in (("there", home, away), ("back", away, home)):
         with report.phase(stack.name, f"whole: clusterctl move {label}"):
             stack.clusterctl.move(source.kubeconfig, goal.kubeconfig, scenario.namespace)
         assert provider_objects(scenario.client, stack.provider.namespaced_crds) == []
         scenario.management = goal
+        crash(sites[goal.name], within=2.0)
         with report.phase(stack.name, f"whole: running again, {label}"):
             scenario.wait_running(5, timeout=WHOLE_SECONDS)
             wait_available(scenario)
@@ -236,11 +241,12 @@ def _check_variable_arrived(
         assert shared == {name: values[name] for name in shared}
 
 
-def _pause_protects(scenario: Scenario) -> None:
+def _pause_protects(scenario: Scenario, whole: WholeStack) -> None:
     member = members(scenario)[0]
     scenario.pause(True)
     before = scenario.journal()
     scenario.client.delete(member)
+    crash(whole.site, within=1.0)
     steadily(lambda: _untouched(scenario, before), seconds=_QUIET_SECONDS)
     scenario.pause(False)
     _wait_replaced(scenario, member)
