@@ -16,7 +16,7 @@ from pathlib import Path
 
 from benchmarks.extension import CONTEXTS
 from benchmarks.peers import Tree, make_tree, write_cookiecutter, write_copier
-from benchmarks.timing import Command, Times, by_turns, table
+from benchmarks.timing import Command, Times, by_turns, steps, table
 from capsmith import pipeline
 
 ROOT = Path(__file__).parent.parent
@@ -31,7 +31,7 @@ KIND_SPREAD = 1.5
 """The cost of one kind more, dearest against cheapest step."""
 
 
-def _environment(scratch: Path) -> dict[str, str]:
+def environment(scratch: Path) -> dict[str, str]:
     tools = str(Path(sys.executable).parent)
     return {
         "PATH": os.pathsep.join([tools, os.environ.get("PATH", os.defpath)]),
@@ -49,7 +49,7 @@ def _into_new(name: str, folder: Path, arguments: Sequence[str], scratch: Path) 
     return Command(
         name=name,
         arguments=[sys.executable, "-m", name.partition(" ")[0], *arguments],
-        environment=_environment(scratch),
+        environment=environment(scratch),
         cwd=scratch,
         prepare=lambda: shutil.rmtree(folder, ignore_errors=True),
     )
@@ -105,11 +105,11 @@ def _same_files(tree: Tree, folders: dict[str, Path]) -> None:
 
 def start_up(scratch: Path, rounds: int) -> bool:
     """What ``--help`` costs beyond Python and click."""
-    environment = _environment(scratch)
+    around = environment(scratch)
     python = sys.executable
     commands = [
-        Command("import click", [python, "-c", "import click"], environment, scratch),
-        Command("capsmith --help", [python, "-m", "capsmith", "--help"], environment, scratch),
+        Command("import click", [python, "-c", "import click"], around, scratch),
+        Command("capsmith --help", [python, "-m", "capsmith", "--help"], around, scratch),
     ]
     times = by_turns(commands, rounds)
     ratio = times["capsmith --help"].median / times["import click"].median
@@ -122,27 +122,24 @@ def kinds(scratch: Path, rounds: int) -> bool:
     times: list[Times] = []
     for count in KINDS:
         spec, folder = scratch / f"kinds-{count}.yaml", scratch / "out" / f"kinds-{count}"
-        spec.write_text(_spec_with(count), encoding="utf-8")
+        spec.write_text(spec_with(count), encoding="utf-8")
         name, arguments = f"capsmith {count}", ["generate", str(spec), "-o", str(folder)]
         times.append(by_turns([_into_new(name, folder, arguments, scratch)], rounds)[name])
     medians = [time.median_processor for time in times]
-    steps = [
-        (after - before) / (more - few)
-        for before, after, few, more in zip(medians, medians[1:], KINDS, KINDS[1:], strict=False)
-    ]
+    spread = steps(KINDS, medians)
     rows = [["kinds", "processor time against 2 kinds", "one kind more, against the first step"]]
     rows.append([str(KINDS[0]), "1.00", ""])
     rows += [
-        [str(count), f"{median / medians[0]:.2f}", f"{step / steps[0]:.2f}"]
-        for count, median, step in zip(KINDS[1:], medians[1:], steps, strict=True)
+        [str(count), f"{median / medians[0]:.2f}", f"{step / spread[0]:.2f}"]
+        for count, median, step in zip(KINDS[1:], medians[1:], spread, strict=True)
     ]
     table(rows)
     correlation = statistics.correlation(KINDS, medians)
     sys.stdout.write(f"linear fit: R^2 = {correlation**2:.4f}\n\n")
-    return max(steps) <= KIND_SPREAD * min(steps)
+    return max(spread) <= KIND_SPREAD * min(spread)
 
 
-def _spec_with(count: int) -> str:
+def spec_with(count: int) -> str:
     """The example with ``count`` kinds: one cluster, the others machines."""
     head, _, machine = SPEC.read_text(encoding="utf-8").partition("  AcmeMachine:\n")
     body, _, tail = machine.partition("credentials:")

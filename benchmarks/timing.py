@@ -74,6 +74,14 @@ def by_turns(commands: Sequence[Command], rounds: int) -> dict[str, Times]:
     return times
 
 
+def steps(sizes: Sequence[int], costs: Sequence[float]) -> list[float]:
+    """What one more costs, between each size and the next."""
+    return [
+        (after - before) / (more - few)
+        for before, after, few, more in zip(costs, costs[1:], sizes, sizes[1:], strict=False)
+    ]
+
+
 def table(rows: Sequence[Sequence[str]]) -> None:
     """Print aligned columns as a Markdown table; the first row is the head."""
     widths = [max(len(row[i]) for row in rows) for i in range(len(rows[0]))]

@@ -145,12 +145,12 @@ def update(folder: Path, verbose: bool, format_: str, **options: Any) -> int:
     Exit codes: 0 clean, 1 drift, conflicts or refusals, 2 unusable.
     """
     from capsmith.console import Console
-    from capsmith.pipeline import updating
+    from capsmith.pipeline.choosing import run_update
 
     chosen = [name for name in ("check", "dry_run", "resume", "abort") if options[name]]
     if len(chosen) > 1 or (options["diff"] and chosen[:1] in (["resume"], ["abort"])):
         raise click.UsageError("--check, --dry-run, --continue and --abort exclude each other.")
-    report, done = updating.run(folder, "".join(chosen), **options)
+    report, done = run_update(folder, "".join(chosen), **options)
     Console(format_, verbose=verbose).report(report, done=f"{folder} {done}")
     return report.exit_code
 

@@ -18,7 +18,8 @@ from capsmith.findings import Severity
 from capsmith.merging.lock import LOCK_PATH, Lock
 from capsmith.merging.pristine import is_text_of
 from capsmith.merging.shared_file import Style
-from capsmith.pipeline import Asked, building, generating, understanding, updating
+from capsmith.pipeline import building, generating, understanding, updating
+from capsmith.pipeline.engine import Asked
 from capsmith.pipeline.understanding import Loaded
 from capsmith.provider.model import Provider
 from capsmith.report import Outcome, Report

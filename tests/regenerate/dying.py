@@ -26,7 +26,8 @@ from typing import Any
 import pytest
 
 from capsmith.errors import CapsmithError
-from capsmith.pipeline import Asked, building, generating, understanding, updating
+from capsmith.pipeline import building, generating, understanding, updating
+from capsmith.pipeline.engine import Asked
 from capsmith.provider.model import Provider
 from capsmith.tree import FileTree
 from tests.regenerate.conftest import ACME, tree

@@ -13,6 +13,7 @@ from capsmith.errors import UnreadableInput
 from capsmith.safetext import RelativePath
 from capsmith.tree import FileTree, Owner
 
+SPEC_NAME = RelativePath("provider.yaml")
 LOCK_PATH = RelativePath(".capsmith/lock.yaml")
 BASE_FOLDER = RelativePath(".capsmith/base")
 """Pristine text of the merged files, as the last run rendered it."""

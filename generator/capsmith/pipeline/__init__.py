@@ -1,18 +1,23 @@
-"""validate, generate, update, explain, rules: pure steps composed, I/O at both ends."""
+"""validate, generate, update, explain, rules: pure steps composed, I/O at both ends.
+
+What is asked for is imported when it is asked for: a command that needs little stays quick.
+"""
 
 from __future__ import annotations
 
-from capsmith.pipeline.building import SCHEMA_PATH, build, conformance, schema_text
-from capsmith.pipeline.engine import Asked
-from capsmith.pipeline.generating import create, generate
-from capsmith.pipeline.rules import explain, rules
-from capsmith.pipeline.understanding import SPEC_NAME, Loaded, load, understand, validate
-from capsmith.pipeline.updating import abort, check, preview, resume, update
+from importlib import import_module
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from capsmith.pipeline.building import SCHEMA_PATH, build, conformance, schema_text
+    from capsmith.pipeline.contract_rules import explain, rules
+    from capsmith.pipeline.generating import create, generate
+    from capsmith.pipeline.understanding import SPEC_NAME, Loaded, load, understand, validate
+    from capsmith.pipeline.updating import abort, check, preview, resume, update
 
 __all__ = [
     "SCHEMA_PATH",
     "SPEC_NAME",
-    "Asked",
     "Loaded",
     "abort",
     "build",
@@ -30,3 +35,17 @@ __all__ = [
     "update",
     "validate",
 ]
+_MODULES = {
+    "building": ("SCHEMA_PATH", "build", "conformance", "schema_text"),
+    "generating": ("create", "generate"),
+    "contract_rules": ("explain", "rules"),
+    "understanding": ("SPEC_NAME", "Loaded", "load", "understand", "validate"),
+    "updating": ("abort", "check", "preview", "resume", "update"),
+}
+
+
+def __getattr__(name: str) -> Any:
+    for module, names in _MODULES.items():
+        if name in names:
+            return getattr(import_module(f"{__name__}.{module}"), name)
+    raise AttributeError(name)

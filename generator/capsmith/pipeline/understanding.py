@@ -10,14 +10,14 @@ from typing import Any
 from capsmith import resources
 from capsmith.contract.load import known_versions, load_contract
 from capsmith.findings import Finding, ordered
+from capsmith.merging.lock import SPEC_NAME
 from capsmith.provider.model import Provider
 from capsmith.provider.resolve import explain_resolution, link_rules, resolve
 from capsmith.report import Report
-from capsmith.safetext import RelativePath
 from capsmith.spec.parse import parse
 from capsmith.workspace.reading import read_document
 
-SPEC_NAME = RelativePath("provider.yaml")
+__all__ = ["SPEC_NAME", "Loaded", "load", "understand", "validate"]
 
 
 @dataclass(frozen=True, slots=True)

@@ -2,15 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
 from pathlib import Path
 
 from capsmith import __version__
 from capsmith.errors import Refused, UnreadableInput
 from capsmith.findings import Finding, Location, ordered
 from capsmith.merging.lock import LOCK_PATH
-from capsmith.merging.shared_file import Style
-from capsmith.pipeline import engine, finishing
+from capsmith.pipeline import engine, finishing, memory
 from capsmith.pipeline.engine import Asked, Plan
 from capsmith.pipeline.understanding import SPEC_NAME, load
 from capsmith.report import Report
@@ -18,28 +16,6 @@ from capsmith.workspace.git import uncommitted
 from capsmith.workspace.repository import Repository
 
 _MOST_NAMED = 8
-
-
-def run(
-    folder: Path, mode: str, *, style: str, restore: Iterable[str], **options: bool
-) -> tuple[Report, str]:
-    """What the command line asks for, and the closing words when the answer is yes.
-
-    ``mode`` is ``check``, ``dry_run``, ``resume``, ``abort``, or empty; the options are named as
-    those of the command.
-    """
-    asked = Asked(Style(style), options["force"], frozenset(restore), options["diff"])
-    match mode:
-        case "check":
-            return check(folder, asked), "is up to date."
-        case "resume":
-            return resume(folder), "is up to date."
-        case "abort":
-            return abort(folder, force=asked.force), "is as it was before the update."
-        case _ if mode == "dry_run" or asked.diff:
-            return preview(folder, asked), "is as it was: this only told what would happen."
-        case _:
-            return update(folder, asked, allow_dirty=options["allow_dirty"]), "is up to date."
 
 
 def update(folder: Path, asked: Asked, *, allow_dirty: bool = False) -> Report:
@@ -60,12 +36,19 @@ def update(folder: Path, asked: Asked, *, allow_dirty: bool = False) -> Report:
 
 def preview(folder: Path, asked: Asked) -> Report:
     """What :func:`update` would do; nothing is written.  Raises as it does, but for git."""
-    return _previewed(folder, asked).report
+    repository = Repository(folder)
+    with repository.held():
+        return _previewed(repository, asked).report
 
 
 def check(folder: Path, asked: Asked) -> Report:
     """Whether :func:`update` has nothing to do; if it has, that is an error in the report."""
-    plan = _previewed(folder, asked)
+    repository = Repository(folder)
+    with repository.held():
+        known = memory.key(repository)
+        plan = _previewed(repository, asked)
+        if plan.is_nothing and plan.report == Report(outcomes=plan.report.outcomes):
+            memory.remember(repository, known)
     if plan.is_nothing or plan.report.exit_code != 0:
         return plan.report
     behind = Finding(
@@ -91,17 +74,15 @@ def abort(folder: Path, *, force: bool = False) -> Report:
         return finishing.abort(repository, force=force)
 
 
-def _previewed(folder: Path, asked: Asked) -> Plan:
-    repository = Repository(folder)
-    with repository.held():
-        if repository.is_interrupted:
-            raise Refused(
-                "update-interrupted",
-                "a run was interrupted before it was complete",
-                file=str(folder),
-                hint="Run capsmith update --continue to complete it, or --abort to undo it.",
-            )
-        return _plan(repository, asked)
+def _previewed(repository: Repository, asked: Asked) -> Plan:
+    if repository.is_interrupted:
+        raise Refused(
+            "update-interrupted",
+            "a run was interrupted before it was complete",
+            file=str(repository.folder),
+            hint="Run capsmith update --continue to complete it, or --abort to undo it.",
+        )
+    return _plan(repository, asked)
 
 
 def _plan(repository: Repository, asked: Asked) -> Plan:
