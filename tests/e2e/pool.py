@@ -6,6 +6,7 @@ import fcntl
 import json
 from dataclasses import dataclass
 
+from tests.e2e.fakes.kubelet import CLOUD
 from tests.e2e.harness.cloud import Server
 from tests.e2e.harness.kube import JSON
 from tests.e2e.harness.wait import NotYet, eventually, settled
@@ -121,7 +122,8 @@ class Pool:
     def nodes(self) -> list[JSON]:
         """The Nodes of the pool's servers, by the names that these have or had."""
         name = self.infrastructure()["metadata"]["name"]
-        found = self.scenario.workload.client.list("v1", "Node")
+        labels = {CLOUD: self.scenario.stack.name}
+        found = self.scenario.workload.client.list("v1", "Node", labels=labels)
         return [node for node in found if node["metadata"]["name"].startswith(f"{name}-")]
 
     def created(self) -> list[str]:
@@ -254,3 +256,24 @@ def add_pools(documents: list[JSON], replicas: dict[str, int]) -> None:
     workers["machinePools"] = [
         {"class": name, "name": name, "replicas": count} for name, count in replicas.items()
     ]
+
+
+def set_variable(scenario: Scenario, name: str, value: str) -> None:
+    """Change a variable of the topology."""
+    cluster = scenario.cluster()
+    variables = cluster["spec"]["topology"]["variables"]
+    changed = [{**each, "value": value} if each["name"] == name else each for each in variables]
+    scenario.client.patch(cluster, {"spec": {"topology": {"variables": changed}}})
+
+
+def create_pool(scenario: Scenario, sort: Sort, name: str = "") -> Pool:
+    """A cluster with one control plane machine and an empty pool."""
+    documents = scenario.render(control_planes=1, workers=0, flavor=sort.flavor)
+    for document in documents:
+        if name and document["kind"] == "MachinePool":
+            document["metadata"]["name"] = name
+    scenario.create(documents)
+    scenario.wait_running(1)
+    pool = Pool(scenario, name)
+    pool.wait(0)
+    return pool

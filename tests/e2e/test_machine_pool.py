@@ -5,6 +5,7 @@ from __future__ import annotations
 import random
 import time
 from collections.abc import Iterator
+from dataclasses import replace
 
 import pytest
 
@@ -15,7 +16,17 @@ from tests.e2e.harness.kube import JSON
 from tests.e2e.harness.management import Base
 from tests.e2e.harness.report import Report
 from tests.e2e.harness.wait import eventually, steadily
-from tests.e2e.pool import ELSEWHERE, MACHINES, WHOLE, Pool, Sort, add_pools, health_check
+from tests.e2e.pool import (
+    ELSEWHERE,
+    MACHINES,
+    WHOLE,
+    Pool,
+    Sort,
+    add_pools,
+    create_pool,
+    health_check,
+    set_variable,
+)
 from tests.e2e.provider import build_provider
 from tests.e2e.scenario import (
     KUBERNETES,
@@ -33,6 +44,12 @@ COMBINATIONS = (
     Combination("v1.10", "v1beta1", "pools", "v1.10-pools"),
 )
 MANY, FEW = 50, 5
+# Fifty machines at a time keep a small computer busy: a lease renewed late is not to be a crash.
+_FLAGS = (
+    "--leader-elect-lease-duration=15s",
+    "--leader-elect-renew-deadline=14s",
+    "--leader-elect-retry-period=500ms",
+)
 _QUIET_SECONDS = 3.0
 
 
@@ -46,6 +63,7 @@ def pools(
     combination: Combination = request.param
     folder = base.folder / str(combination)
     provider = build_provider(combination.example, combination.contract, folder)
+    provider = replace(provider, flags=_FLAGS)
     stack = Stack(base, workload, combination, provider, report)
     try:
         yield stack, stack.start()
@@ -65,7 +83,7 @@ def pool_scenario(request: pytest.FixtureRequest, pools: tuple[Stack, Site]) -> 
 def test_scale(pool_scenario: Scenario, pools: tuple[Stack, Site], sort: Sort) -> None:
     """Proves: MP-01, MP-03, MP-04, MP-07, MP-08, MP-09, MP-10, MP-12, MP-15, MP-19, SM-09."""
     scenario, (stack, site) = pool_scenario, pools
-    pool, word = _created(scenario, sort), sort.word
+    pool, word = create_pool(scenario, sort), sort.word
     with stack.report.phase(stack.name, f"{word}: scale 0 -> {MANY}"):
         pool.scale_and_wait(sort, MANY)
     assert len(set(pool.created())) == len(pool.created()) == MANY
@@ -95,7 +113,7 @@ def test_scale(pool_scenario: Scenario, pools: tuple[Stack, Site], sort: Sort) -
 
 def test_autoscaled_group(pool_scenario: Scenario) -> None:
     """Proves: MP-17."""
-    scenario, pool = pool_scenario, _created(pool_scenario, WHOLE)
+    scenario, pool = pool_scenario, create_pool(pool_scenario, WHOLE)
     report, stack = scenario.stack.report, scenario.stack.name
     pool.scale_and_wait(WHOLE, 3)
     pool.note({ELSEWHERE: "an-autoscaler"})
@@ -108,7 +126,7 @@ def test_autoscaled_group(pool_scenario: Scenario) -> None:
 
 def test_autoscaled_machines(pool_scenario: Scenario) -> None:
     """Proves: MP-17."""
-    pool = _created(pool_scenario, MACHINES)
+    pool = create_pool(pool_scenario, MACHINES)
     pool.scale_and_wait(MACHINES, 3)
     pool.note({ELSEWHERE: "an-autoscaler"})
     pool.wait_quiet(1.0)
@@ -120,7 +138,7 @@ def test_autoscaled_machines(pool_scenario: Scenario) -> None:
 
 def test_replacement(pool_scenario: Scenario) -> None:
     """Proves: MP-10, MP-11, IM-21."""
-    scenario, pool = pool_scenario, _created(pool_scenario, MACHINES)
+    scenario, pool = pool_scenario, create_pool(pool_scenario, MACHINES)
     report, stack = scenario.stack.report, scenario.stack.name
     pool.scale_and_wait(MACHINES, FEW)
     with report.phase(stack, f"machines: a new spec replaces {FEW} machines"):
@@ -139,7 +157,7 @@ def test_replacement(pool_scenario: Scenario) -> None:
 
 def test_marked_machine_goes_first(pool_scenario: Scenario) -> None:
     """Proves: MP-10."""
-    pool = _created(pool_scenario, MACHINES)
+    pool = create_pool(pool_scenario, MACHINES)
     pool.scale_and_wait(MACHINES, 4)
     marked = min(pool.machines(), key=lambda machine: str(machine["metadata"]["name"]))
     mark = {"annotations": {"cluster.x-k8s.io/delete-machine": ""}}
@@ -151,7 +169,7 @@ def test_marked_machine_goes_first(pool_scenario: Scenario) -> None:
 
 def test_pause(pool_scenario: Scenario) -> None:
     """Proves: MP-20, SM-01."""
-    pool = _created(pool_scenario, MACHINES)
+    pool = create_pool(pool_scenario, MACHINES)
     pool.scale_and_wait(MACHINES, 2)
     pool_scenario.pause(True)
     before = pool_scenario.journal()
@@ -166,7 +184,7 @@ def test_pause(pool_scenario: Scenario) -> None:
 def test_move(pool_scenario: Scenario, pools: tuple[Stack, Site], sort: Sort) -> None:
     """Proves: MP-20, MV-02, MV-06, MV-08, SM-09."""
     scenario, (stack, _) = pool_scenario, pools
-    pool = _created(scenario, sort)
+    pool = create_pool(scenario, sort)
     pool.scale_and_wait(sort, 3)
     before, journal = pool.ids(), scenario.journal()
     target = stack.add_site(f"second-{sort.word}")
@@ -189,7 +207,7 @@ def test_health_check(pool_scenario: Scenario) -> None:
     Proves: MP-08, MP-10.
     """
     scenario = pool_scenario
-    pool = _created(scenario, MACHINES, name="a-long-name-" * 6 + "of-a-machine-pool")
+    pool = create_pool(scenario, MACHINES, name="a-long-name-" * 6 + "of-a-machine-pool")
     pool.scale_and_wait(MACHINES, 3)
     scenario.client.apply(health_check(scenario))
     victim = pool.machines()[0]
@@ -216,7 +234,7 @@ def test_topology(pool_scenario: Scenario) -> None:
     _check_templates(scenario)
     before = machines.names()
     with report.phase(scenario.stack.name, "topology with pools: a variable replaces machines"):
-        _set_variable(scenario, "image", "another")
+        set_variable(scenario, "image", "another")
         machines.wait_replaced(before, 2)
         wait_reconciled(scenario)
     assert {pool.infrastructure()["spec"]["image"] for pool in (whole, machines)} == {"another"}
@@ -225,19 +243,6 @@ def test_topology(pool_scenario: Scenario) -> None:
     for found in scenario.client.list(scenario.core, "ClusterClass", scenario.namespace):
         scenario.client.delete(found)
     wait_nothing_left(scenario)
-
-
-def _created(scenario: Scenario, sort: Sort, name: str = "") -> Pool:
-    """A cluster with one control plane machine and an empty pool."""
-    documents = scenario.render(control_planes=1, workers=0, flavor=sort.flavor)
-    for document in documents:
-        if name and document["kind"] == "MachinePool":
-            document["metadata"]["name"] = name
-    scenario.create(documents)
-    scenario.wait_running(1)
-    pool = Pool(scenario, name)
-    pool.wait(0)
-    return pool
 
 
 def _check_bootstrap_data(pool: Pool, sort: Sort) -> None:
@@ -261,13 +266,6 @@ def _untouched(scenario: Scenario, before: list[Event]) -> None:
 
 def _is_pooled(machine: JSON) -> bool:
     return "cluster.x-k8s.io/pool-name" in machine["metadata"]["labels"]
-
-
-def _set_variable(scenario: Scenario, name: str, value: str) -> None:
-    cluster = scenario.cluster()
-    variables = cluster["spec"]["topology"]["variables"]
-    changed = [{**each, "value": value} if each["name"] == name else each for each in variables]
-    scenario.client.patch(cluster, {"spec": {"topology": {"variables": changed}}})
 
 
 def _check_templates(scenario: Scenario) -> None:

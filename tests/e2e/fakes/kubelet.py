@@ -16,7 +16,8 @@ from tests.e2e.harness.kube import JSON, ApiError, KubeClient
 
 from .loop import each
 
-_CLOUD = "fakes.example.com/cloud"
+CLOUD = "fakes.example.com/cloud"
+"""Label of a Node: whose cloud its server is in."""
 _FIRST_HEARTBEAT_SECONDS = 0.5
 _NODE_INFO = (
     "architecture",
@@ -105,7 +106,7 @@ def _node(server: Server, cloud: str) -> JSON:
     return {
         "apiVersion": "v1",
         "kind": "Node",
-        "metadata": {"name": server.name, "labels": {_CLOUD: cloud}},
+        "metadata": {"name": server.name, "labels": {CLOUD: cloud}},
         "spec": {"providerID": server.provider_id},
         "status": _node_info(server),
     }
