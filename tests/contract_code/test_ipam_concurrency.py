@@ -42,6 +42,7 @@ NAMESPACES = ("a", "b", "")
 """At whose claims the managers look; the last one at all of them."""
 KEYS = [Key(namespace, f"claim-{n}") for namespace in NAMESPACES[:2] for n in range(4)]
 ADDRESSES = 4
+HEARD = [(), (CLAIM,), (CLAIM, POOL.kind), (CLAIM, ADDRESS), KINDS]
 MOVES = ["claim", "free", "work", "work", "work", "arrive", "answer", "lose", "hear", "die", "wait"]
 DRAIN_ROUNDS = 2000
 SETTLE_SECONDS = 0.001
@@ -154,12 +155,12 @@ class Story:
                 await asyncio.sleep(self.data.draw(st.sampled_from([0.2, 1.0, 30.0])))
 
     async def _work(self, manager: Manager, requests: int) -> None:
-        """A manager works undisturbed for a while, with caches that hear of everything or not."""
-        hears = self.data.draw(st.booleans())
+        """A manager works undisturbed for a while, and hears of objects of some kinds only."""
+        heard = self.data.draw(st.sampled_from(HEARD))
         for _ in range(requests):
-            if hears:
-                self._hears_all(manager)
-                await self._settle()
+            for kind in heard:
+                manager.client.hears(kind, len(self.server.log))
+            await self._settle()
             mine = [r for r in self.server.requests if r.client is manager.client]
             if not mine:
                 return

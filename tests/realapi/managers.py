@@ -1,0 +1,138 @@
+"""Managers of a generated repository as processes, under the permissions that are shipped."""
+
+from __future__ import annotations
+
+import os
+import re
+import subprocess
+import sys
+import urllib.request
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+
+import yaml
+
+from tests.e2e.harness.components import ApiServer
+from tests.e2e.harness.kube import JSON, KubeClient
+from tests.e2e.harness.kubeconfig import service_account_token, token_kubeconfig
+from tests.e2e.harness.pki import Pki
+from tests.e2e.harness.process import Process, free_port, http_ok
+from tests.e2e.harness.wait import eventually
+from tests.e2e.tools.build import Toolbox, kubectl
+
+_NOT_HERE = {"Deployment", "ValidatingAdmissionPolicy", "ValidatingAdmissionPolicyBinding"}
+_SAMPLE = re.compile(r"^(\w+)(?:\{(.*)\})? ([0-9.e+-]+)$", re.MULTILINE)
+_LEASE = (
+    "--leader-elect-lease-duration=3s",
+    "--leader-elect-renew-deadline=2s",
+    "--leader-elect-retry-period=250ms",
+)
+
+
+class Manager:
+    """One process; several of them share a lease."""
+
+    def __init__(self, argv: list[str], env: dict[str, str], log: Path, name: str) -> None:
+        self._url = f"http://127.0.0.1:{free_port()}"
+        address = self._url.removeprefix("http://")
+        self.process = Process(name, [*argv, f"--diagnostics-address={address}"], log, env)
+
+    def start(self) -> None:
+        self.process.start()
+        self.process.wait_ready(http_ok(f"{self._url}/readyz"))
+
+    @property
+    def leads(self) -> bool:
+        return self.metrics().get("leader", 0.0) == 1.0
+
+    def requests(self) -> dict[str, int]:
+        """How many requests it has sent, by verb."""
+        found: dict[str, int] = {}
+        for labels, number in self._samples("kube_requests_total"):
+            verb = re.search('verb="([^"]*)"', labels)
+            assert verb is not None
+            found[verb[1]] = found.get(verb[1], 0) + int(number)
+        return found
+
+    def metrics(self) -> dict[str, float]:
+        """Metrics without labels."""
+        return {name: float(number) for name, labels, number in self._all() if not labels}
+
+    def complaints(self) -> list[str]:
+        """Lines that a manager in order never writes: refusals and bugs."""
+        lines = self.process.log.read_text(errors="replace").splitlines()
+        return [line for line in lines if re.search(r"\b(403|422) [A-Z]|Traceback", line)]
+
+    def _samples(self, name: str) -> list[tuple[str, float]]:
+        return [(labels, float(n)) for found, labels, n in self._all() if found == name]
+
+    def _all(self) -> list[tuple[str, str, str]]:
+        with urllib.request.urlopen(f"{self._url}/metrics", timeout=10) as answer:
+            return _SAMPLE.findall(answer.read().decode())
+
+
+class Installation:
+    """A component of a repository, installed on an API server."""
+
+    def __init__(self, server: ApiServer, pki: Pki, repository: Path, config: str) -> None:
+        self.client = server.client
+        self._folder = repository.parent
+        (main,) = (repository / "src").glob("*/__main__.py")
+        self._argv = [sys.executable, "-m", main.parent.name, "--leader-elect=true", *_LEASE]
+        documents = _kustomized(repository / config / "default")
+        for document in documents:
+            if document["kind"] not in _NOT_HERE:
+                self.client.apply(document)
+        (account,) = (each for each in documents if each["kind"] == "ServiceAccount")
+        namespace, name = account["metadata"]["namespace"], account["metadata"]["name"]
+        token = service_account_token(self.client, namespace, name)
+        kubeconfig = self._folder / f"{name}.kubeconfig"
+        kubeconfig.write_text(token_kubeconfig(server.url, pki.ca, token))
+        self._env = {
+            "PATH": os.environ["PATH"],
+            "PYTHONPATH": str(repository / "src"),
+            "KUBECONFIG": str(kubeconfig),
+            "POD_NAMESPACE": namespace,
+        }
+
+    @contextmanager
+    def managers(self, count: int) -> Iterator[list[Manager]]:
+        """That many, of which the first one leads."""
+        made = [
+            Manager(self._argv, self._env, self._folder / f"manager-{number}.log", f"m{number}")
+            for number in range(count)
+        ]
+        try:
+            for manager in made:
+                manager.start()
+                eventually(lambda: made[0].leads, timeout=30, what="the first manager leads")
+            yield made
+        finally:
+            for manager in made:
+                manager.process.stop()
+
+
+def install_core_crds(client: KubeClient, tools: Toolbox, series: str, *names: str) -> None:
+    """CRDs of a release of core, as they are but for conversion, which needs its webhook."""
+    text = tools.path(f"capi-{series}", "core-components.yaml").read_text()
+    for document in yaml.load_all(text, Loader=yaml.CSafeLoader):
+        if document["kind"] != "CustomResourceDefinition":
+            continue
+        if document["metadata"]["name"] in names:
+            document["spec"]["conversion"] = {"strategy": "None"}
+            client.apply(document)
+    for name in names:
+        eventually(lambda at=name: _established(client, at), timeout=30, what=f"{name} is served")
+
+
+def _established(client: KubeClient, name: str) -> bool:
+    crd = client.get("apiextensions.k8s.io/v1", "CustomResourceDefinition", name)
+    conditions = crd.get("status", {}).get("conditions") or []
+    return any(each["type"] == "Established" and each["status"] == "True" for each in conditions)
+
+
+def _kustomized(folder: Path) -> list[JSON]:
+    done = subprocess.run([kubectl(), "kustomize", str(folder)], capture_output=True, text=True)
+    assert done.returncode == 0, done.stderr
+    return [document for document in yaml.safe_load_all(done.stdout) if document]

@@ -1,0 +1,210 @@
+"""Addresses on a real API server, with core's CRDs: thousands of claims, a leader that dies."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Iterator
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass
+from ipaddress import IPv4Address
+
+import pytest
+
+from capsmith import pipeline
+from tests.e2e.harness.kube import JSON, KubeClient
+from tests.e2e.harness.pki import Pki
+from tests.e2e.harness.wait import eventually
+from tests.e2e.tools.required import required_toolbox
+from tests.realapi.conftest import NewServer
+from tests.realapi.managers import Installation, install_core_crds
+
+GROUP = "ipam.cluster.x-k8s.io"
+POOL = f"{GROUP}/v1alpha1", "PlanIPPool"
+FIRST = IPv4Address("10.64.0.1")
+NAMESPACE = "default"
+REQUESTS_AN_ADDRESS = 3.5
+"""Finalizer, IPAddress, status, and a share of the writes of the pool."""
+DESCRIPTION = """
+capsmith: 1
+name: plan
+repository: https://github.com/example/cluster-api-provider-plan
+contracts: [{contract}]
+releases: {{v0.1: {contract}}}
+ipam:
+  PlanIPPool: {{implements: IPPool}}
+"""
+
+
+@dataclass(frozen=True)
+class Core:
+    """A release series of core, and how many claims are made on it."""
+
+    series: str
+    contract: str
+    claims: int
+
+    def __str__(self) -> str:
+        return f"core-{self.series}"
+
+
+CORES = (Core("v1.13", "v1beta2", 2000), Core("v1.10", "v1beta1", 200))
+
+
+@dataclass(frozen=True)
+class Place:
+    """An API server with core's CRDs and the provider installed."""
+
+    client: KubeClient
+    installation: Installation
+    core: Core
+
+    @property
+    def version(self) -> str:
+        return f"{GROUP}/{self.core.contract}"
+
+    def add_pool(self, name: str, size: int) -> None:
+        spec = {"addresses": [f"{FIRST}-{FIRST + size - 1}"], "prefix": 16}
+        self.client.create(_object(*POOL, name, spec))
+
+    def add_claims(self, pool: str, count: int) -> list[str]:
+        names = [f"{pool}-{number}" for number in range(count)]
+        with ThreadPoolExecutor(8) as threads:
+            list(threads.map(lambda name: self.add_claim(pool, name), names))
+        return names
+
+    def add_claim(self, pool: str, name: str) -> None:
+        reference = {"apiGroup": GROUP, "kind": POOL[1], "name": pool}
+        claim = _object(self.version, "IPAddressClaim", name, {"poolRef": reference})
+        self.client.create(claim)
+
+    def claim(self, name: str) -> JSON:
+        return self.client.get(self.version, "IPAddressClaim", name, NAMESPACE)
+
+    def remove_claim(self, name: str) -> None:
+        self.client.delete(self.claim(name))
+
+    def told(self, pool: str) -> dict[str, str]:
+        """The claims on a pool that were told an address -> the name of the IPAddress."""
+        claims = self.client.list(self.version, "IPAddressClaim", NAMESPACE)
+        return {
+            claim["metadata"]["name"]: claim["status"]["addressRef"]["name"]
+            for claim in claims
+            if claim["spec"]["poolRef"]["name"] == pool and "addressRef" in claim.get("status", {})
+        }
+
+    def given(self, pool: str) -> dict[str, str]:
+        """IPAddresses of a pool -> their addresses."""
+        found = self.client.list(self.version, "IPAddress", NAMESPACE)
+        return {
+            each["metadata"]["name"]: each["spec"]["address"]
+            for each in found
+            if each["spec"]["poolRef"]["name"] == pool
+        }
+
+    def pool(self, name: str) -> JSON:
+        return self.client.get(*POOL, name, NAMESPACE)
+
+
+@pytest.fixture(scope="module", params=CORES, ids=str)
+def place(
+    request: pytest.FixtureRequest, new_server: NewServer, tmp_path_factory: pytest.TempPathFactory
+) -> Iterator[Place]:
+    core: Core = request.param
+    tools = required_toolbox("the tests with core's CRDs", ["k8s", f"capi-{core.series}"])
+    folder = tmp_path_factory.mktemp(f"ipam-{core.series}")
+    repository, pki = folder / "repository", Pki(folder / "pki")
+    description = folder / "provider.yaml"
+    description.write_text(DESCRIPTION.format(contract=core.contract))
+    assert pipeline.generate(description, repository).exit_code == 0
+    server = new_server(f"ipam-{core.series}", pki)
+    server.start()
+    try:
+        names = [f"{kind}.{GROUP}" for kind in ("ipaddressclaims", "ipaddresses")]
+        install_core_crds(server.client, tools, core.series, "clusters.cluster.x-k8s.io", *names)
+        yield Place(server.client, Installation(server, pki, repository, "ipam/config"), core)
+    finally:
+        server.stop()
+
+
+def test_a_leader_dies_in_the_middle(place: Place) -> None:
+    """As many claims as addresses, two managers; the one that leads is killed.
+
+    Proves: IP-05, IP-06, IP-07, IP-08, IP-09, IP-10, IP-14, SM-09, RB-04, MG-02.
+    """
+    count = place.core.claims
+    with place.installation.managers(2) as (leader, other):
+        place.add_pool("full", count)
+        began = time.monotonic()
+        names = place.add_claims("full", count)
+        eventually(lambda: len(place.told("full")) > count // 3, timeout=120, interval=0.2)
+        leader.process.kill()
+        before = len(place.told("full"))
+        eventually(lambda: len(place.told("full")) == count, timeout=240, interval=0.5)
+        print(f"{count} claims, {before} of them before the leader died: {_since(began)}")
+        assert before < count, "the leader was killed too late to prove anything"
+        assert other.leads
+
+        given = place.given("full")
+        assert place.told("full") == {name: name for name in names}
+        assert given.keys() == set(names)
+        assert set(given.values()) == {str(FIRST + number) for number in range(count)}
+
+        _check_the_end(place, given)
+        assert other.complaints() == []
+
+
+def test_addresses_cost_few_requests(place: Place) -> None:
+    """Proves: IP-14."""
+    count = place.core.claims
+    with place.installation.managers(1) as (manager,):
+        place.add_pool("cheap", count)
+        eventually(lambda: "status" in place.pool("cheap"), timeout=30)
+        sent, used = manager.requests(), manager.process.usage().cpu_seconds
+        began = time.monotonic()
+        names = place.add_claims("cheap", count)
+        eventually(lambda: len(place.told("cheap")) == count, timeout=240, interval=0.5)
+        took, seconds = _since(began), time.monotonic() - began
+        eventually(lambda: place.pool("cheap")["status"]["addresses"]["used"] == count, timeout=30)
+        requests = {verb: n - sent.get(verb, 0) for verb, n in manager.requests().items()}
+        writes = sum(number for verb, number in requests.items() if verb not in ("watch", "list"))
+        cpu = 1000 * (manager.process.usage().cpu_seconds - used) / count
+        print(f"{count} claims: {took}; each {writes / count:.3f} requests, {cpu:.1f} ms CPU")
+        # Its own lease is no part of it: one write each quarter of a second.
+        assert (writes - 4 * (seconds + 2)) / count <= REQUESTS_AN_ADDRESS, requests
+        assert len(set(place.given("cheap").values())) == len(names)
+
+        began = time.monotonic()
+        with ThreadPoolExecutor(8) as threads:
+            list(threads.map(place.remove_claim, names))
+        eventually(lambda: not place.given("cheap"), timeout=240, interval=0.5)
+        print(f"{count} addresses back: {_since(began)}")
+        eventually(lambda: place.pool("cheap")["status"]["addresses"]["used"] == 0, timeout=30)
+        assert manager.complaints() == []
+
+
+def _check_the_end(place: Place, given: dict[str, str]) -> None:
+    """Nothing is left; the one claim more is told so, and gets what comes back."""
+    place.add_claim("full", "late")
+    eventually(lambda: _ready(place.claim("late")) == ("False", "PoolExhausted"), timeout=30)
+    eventually(lambda: _ready(place.pool("full")) == ("False", "PoolExhausted"), timeout=30)
+    counts = {"total": len(given), "used": len(given), "free": 0}
+    eventually(lambda: place.pool("full")["status"]["addresses"] == counts, timeout=30)
+    place.remove_claim("full-7")
+    eventually(lambda: "late" in place.told("full"), timeout=30)
+    assert place.given("full")["late"] == given["full-7"]
+
+
+def _since(began: float) -> str:
+    return f"{time.monotonic() - began:.1f} s"
+
+
+def _ready(obj: JSON) -> tuple[str, str]:
+    for entry in (obj.get("status") or {}).get("conditions") or ():
+        if entry["type"] == "Ready":
+            return entry["status"], entry.get("reason", "")
+    return "", ""
+
+
+def _object(api_version: str, kind: str, name: str, spec: JSON) -> JSON:
+    metadata = {"namespace": NAMESPACE, "name": name}
+    return {"apiVersion": api_version, "kind": kind, "metadata": metadata, "spec": spec}
