@@ -135,6 +135,8 @@ def generate(
 )
 @click.option("--force", is_flag=True, help="Replace generated files that were edited.")
 @click.option("--restore", metavar="PATH", multiple=True, help="Write a deleted file again.")
+@click.option("--mine", metavar="PATH", multiple=True, help="Take a file over from capsmith.")
+@click.option("--not-mine", metavar="PATH", multiple=True, help="Give it back.")
 @click.option("--allow-dirty", is_flag=True, help="Go on beside uncommitted changes.")
 @click.option("-v", "--verbose", is_flag=True, help="Name every file that changes.")
 @_format()

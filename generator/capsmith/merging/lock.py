@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Container, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import yaml
@@ -52,16 +52,25 @@ class Lock:
         generator: str,
         contracts: tuple[str, ...],
         spec: str,
-        mine: Container[str] = (),
+        former: Lock | None = None,
     ) -> Lock:
         """The lock of a tree that has just been rendered from the spec with digest ``spec``.
 
-        ``mine`` are the paths that the author has taken over.
+        What the author has taken over stands as in the ``former`` lock: it says what was
+        generated when that happened, from where a merge can go on if it is given back.
         """
-        files = {
-            str(file.path): LockedFile(file.owner, file.digest, file.path in mine) for file in tree
-        }
+        files = {str(file.path): LockedFile(file.owner, file.digest) for file in tree}
+        if former is not None:
+            files |= {path: former.files[path] for path in former.mine if path in files}
         return cls(generator, contracts, spec, files)
+
+    def handed_over(self, taken: Container[str], given_back: Container[str]) -> Lock:
+        """The same lock after the author took files over, or gave some back."""
+        files = {
+            path: replace(file, mine=path in taken or (file.mine and path not in given_back))
+            for path, file in self.files.items()
+        }
+        return replace(self, files=files)
 
     @property
     def mine(self) -> frozenset[str]:

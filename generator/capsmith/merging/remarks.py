@@ -15,7 +15,7 @@ _SAID = {
         "this generated file was edited since it was generated",
         Location(""),
         hint="Move the edit to a file that is yours (AGENTS.md lists them) and delete this one: "
-        "it comes back.  --force does so without moving anything.",
+        "it comes back.  Or take it over: capsmith update --mine PATH.",
     ),
     Reason.TAKEN_BACK: Finding(
         "output-taken-back",
@@ -56,10 +56,10 @@ _SAID = {
     ),
     Reason.BEHIND: Finding(
         "output-behind",
-        "you took this file over, and capsmith has a new text for it",
+        "you took this file over, and what capsmith has for it has changed since",
         Location(""),
         Severity.INFO,
-        hint="See capsmith update --diff.",
+        hint="See capsmith update --diff; --not-mine gives it back.",
     ),
 }
 
@@ -88,6 +88,26 @@ def not_restored(path: str) -> Finding:
         "this is no file of capsmith's that was deleted, so there is nothing to restore",
         Location(path),
         hint="Name it as the lock does: its path in the repository, with slashes.",
+    )
+
+
+def not_takeable(path: str) -> Finding:
+    """The finding on a file that was to be taken over and is not capsmith's."""
+    return Finding(
+        "mine-already",
+        "this is no file of capsmith's, so there is nothing to take over",
+        Location(path),
+        hint="Name it as the lock does: its path in the repository, with slashes.",
+    )
+
+
+def not_returnable(path: str) -> Finding:
+    """The finding on a file that was to be given back and was never taken over."""
+    return Finding(
+        "mine-not",
+        "this is no file that you took over, so there is nothing to give back",
+        Location(path),
+        hint="The lock says `mine: true` of those: .capsmith/lock.yaml.",
     )
 
 

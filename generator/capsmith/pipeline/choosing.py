@@ -10,15 +10,25 @@ from capsmith.report import Report
 
 
 def run_update(
-    folder: Path, mode: str, *, style: str, restore: Iterable[str], **options: bool
+    folder: Path,
+    mode: str,
+    *,
+    style: str,
+    restore: Iterable[str],
+    mine: Iterable[str],
+    not_mine: Iterable[str],
+    **options: bool,
 ) -> tuple[Report, str]:
     """The report, and the closing words when the answer is yes.
 
     ``mode`` is ``check``, ``dry_run``, ``resume``, ``abort``, or empty; the options are named as
     those of the command.  Raises what :mod:`capsmith.pipeline.updating` raises.
     """
-    wishes = frozenset(restore)
-    if mode == "check" and not wishes and not options["diff"]:
+    files = {
+        name: frozenset(paths)
+        for name, paths in (("restore", restore), ("mine", mine), ("not_mine", not_mine))
+    }
+    if mode == "check" and not any(files.values()) and not options["diff"]:
         report = still_up_to_date(folder)
         if report is not None:
             return report, "is up to date."
@@ -27,7 +37,7 @@ def run_update(
     from capsmith.pipeline import updating
     from capsmith.pipeline.engine import Asked
 
-    asked = Asked(Style(style), options["force"], wishes, options["diff"])
+    asked = Asked(Style(style), options["force"], diff=options["diff"], **files)
     match mode:
         case "check":
             return updating.check(folder, asked), "is up to date."

@@ -9,8 +9,14 @@ from capsmith.errors import Refused
 from capsmith.findings import Finding, has_errors, ordered
 from capsmith.merging.differing import difference
 from capsmith.merging.lock import BASE_FOLDER, LOCK_PATH, Lock
-from capsmith.merging.reconcile import Decision, OnDisk, Wishes, reconcile
-from capsmith.merging.remarks import not_restored, refused, remarks
+from capsmith.merging.reconcile import Decision, OnDisk, Reason, Wishes, reconcile
+from capsmith.merging.remarks import (
+    not_restored,
+    not_returnable,
+    not_takeable,
+    refused,
+    remarks,
+)
 from capsmith.merging.shared_file import Names, Style
 from capsmith.merging.unfinished import STATE_PATH
 from capsmith.pipeline import building
@@ -28,6 +34,10 @@ class Asked:
     style: Style = Style.MERGE
     force: bool = False
     restore: frozenset[str] = frozenset()
+    mine: frozenset[str] = frozenset()
+    """Files of capsmith's that the author takes over."""
+    not_mine: frozenset[str] = frozenset()
+    """Those of them that are given back."""
     diff: bool = False
 
 
@@ -62,6 +72,9 @@ def plan(repository: Repository, loaded: Loaded, lock: Lock | None, asked: Asked
     Raises UnreadableInput, Refused or BlueprintError.
     """
     names = _names(lock)
+    strange = _not_handed_over(lock, asked)
+    if lock is not None:
+        lock = lock.handed_over(asked.mine, asked.not_mine)
     if loaded.provider is None or has_errors(loaded.findings):
         return _impossible(loaded.findings, names)
     tree = building.build(loaded.provider)
@@ -71,13 +84,13 @@ def plan(repository: Repository, loaded: Loaded, lock: Lock | None, asked: Asked
     disk = _on_disk(repository, tree, lock)
     wishes = Wishes(names, asked.style, asked.force, asked.restore)
     decisions = reconcile(tree, disk, lock, wishes)
-    idle = _not_restored(decisions, asked.restore)
+    strange += _not_restored(decisions, asked.restore)
     stopped = refused(decisions)
     told = stopped or decisions  # if nothing is done, nothing else is told of files
-    found = ordered((*loaded.findings, *remarks(told, tree), *idle))
+    found = ordered((*loaded.findings, *remarks(told, tree), *strange))
     report = Report(found, tuple(_outcome(each, tree, disk, asked) for each in told))
     records = _records(repository, tree, lock, _next_lock(tree, loaded.provider, loaded.text, lock))
-    return Plan(report, _change(decisions), records, names, not stopped and not idle)
+    return Plan(report, _change(decisions), records, names, not stopped and not strange)
 
 
 def _impossible(findings: tuple[Finding, ...], names: Names) -> Plan:
@@ -145,7 +158,9 @@ def _outcome(decision: Decision, tree: FileTree, disk: OnDisk, asked: Asked) -> 
     after = decision.content if decision.content is not None else before
     if decision.outcome is Outcome.REMOVED:
         after = None
-    elif decision.outcome is Outcome.REFUSED and decision.path in tree:
+    elif decision.path in tree and (
+        decision.outcome is Outcome.REFUSED or decision.reason is Reason.BEHIND
+    ):  # what would be there, if it were capsmith's
         after = tree[decision.path].text.encode()
     return replace(outcome, diff=difference(decision.path, before, after))
 
@@ -155,10 +170,17 @@ def _not_restored(decisions: tuple[Decision, ...], restore: frozenset[str]) -> t
     return tuple(not_restored(path) for path in sorted(restore - created))
 
 
+def _not_handed_over(lock: Lock | None, asked: Asked) -> tuple[Finding, ...]:
+    files = lock.files if lock is not None else {}
+    takeable = {path for path, file in files.items() if file.owner is not Owner.SCAFFOLD}
+    returnable = {path for path, file in files.items() if file.mine}
+    found = [not_takeable(path) for path in sorted(asked.mine - takeable)]
+    return (*found, *(not_returnable(path) for path in sorted(asked.not_mine - returnable)))
+
+
 def _next_lock(tree: FileTree, provider: Provider, spec: str, lock: Lock | None) -> Lock:
     contracts = tuple(contract.version for contract in provider.contracts)
-    mine = lock.mine if lock is not None else frozenset[str]()
-    return Lock.of(tree, __version__, contracts, spec_digest(spec), mine)
+    return Lock.of(tree, __version__, contracts, spec_digest(spec), lock)
 
 
 def _change(decisions: tuple[Decision, ...]) -> Change:
@@ -174,9 +196,9 @@ def _change(decisions: tuple[Decision, ...]) -> Change:
 def _records(repository: Repository, tree: FileTree, lock: Lock | None, new_lock: Lock) -> Change:
     """The bases first and the lock last, each only if it is another one than before."""
     records = Change()
-    shared = {str(file.path): file.text for file in tree if file.owner is Owner.MERGED}
-    for path, text in shared.items():
-        _write_if_new(repository, records, f"{BASE_FOLDER}/{path}", text)
+    shared = {path for path, file in new_lock.files.items() if file.owner is Owner.MERGED}
+    for path in sorted(shared - new_lock.mine):
+        _write_if_new(repository, records, f"{BASE_FOLDER}/{path}", tree[path].text)
     for path, file in (lock.files if lock is not None else {}).items():
         base = f"{BASE_FOLDER}/{path}"
         if file.owner is Owner.MERGED and path not in shared and repository.content(base):

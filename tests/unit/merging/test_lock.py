@@ -14,9 +14,23 @@ def test_a_lock_says_again_what_it_was_told() -> None:
     tree = FileTree.of(
         [GeneratedFile(RelativePath(path), "text", Owner.MERGED) for path in ("a/file", "mine")]
     )
-    told = Lock.of(tree, "0.1.0", ("v1beta2", "v1beta1"), "sha256:ab", {"mine"})
+    told = Lock.of(tree, "0.1.0", ("v1beta2", "v1beta1"), "sha256:ab").handed_over({"mine"}, ())
     assert told.mine == {"mine"}
     assert Lock.load(told.dump(), "lock.yaml") == told
+
+
+def test_what_was_taken_over_stands_as_it_was_then() -> None:
+    def tree(text: str, *paths: str) -> FileTree:
+        return FileTree.of([GeneratedFile(RelativePath(p), text, Owner.MERGED) for p in paths])
+
+    first = Lock.of(tree("old", "a", "b", "c"), "1", (), "x").handed_over({"a", "c"}, ())
+    later = Lock.of(tree("new", "a", "b"), "2", (), "y", first)
+    assert later.mine == {"a"}
+    assert later.files["a"] == first.files["a"]
+    assert later.files["b"] != first.files["b"]
+    back = later.handed_over((), {"a"})
+    assert back.mine == frozenset()
+    assert back.files["a"].digest == first.files["a"].digest
 
 
 FORGED = [
