@@ -93,7 +93,7 @@ def test_scale(pool_scenario: Scenario, pools: tuple[Stack, Site], sort: Sort) -
         pool.scale_and_wait(sort, FEW)
     with stack.report.phase(stack.name, f"{word}: scale {FEW} -> {MANY // 2}, killed meanwhile"):
         pool.scale(MANY // 2)
-        delay = random.uniform(0, 1.0)
+        delay = random.uniform(0, 1.0 if sort.machines else 0.2)
         print(f"the controllers are killed after {delay:.3f} s")
         time.sleep(delay)
         site.controllers.kill()
