@@ -98,7 +98,7 @@ def members(scenario: Scenario) -> list[JSON]:
 
 def workers(scenario: Scenario) -> list[JSON]:
     """The other Machines."""
-    return [each for each in scenario.machines() if each not in members(scenario)]
+    return [each for each in scenario.machines() if CONTROL_PLANE not in each["metadata"]["labels"]]
 
 
 class Watch:
