@@ -193,6 +193,41 @@ def new(arguments: tuple[str, ...], beside_others: bool, format_: str, **answeri
 
 
 @main.command()
+@click.argument("folder", metavar="[DIR]", type=_FOLDER, default=".")
+@_format()
+@_command
+def doctor(folder: Path, format_: str) -> int:
+    """Tell what the provider in DIR (default: .) is on, and what an update would do."""
+    from capsmith.console import Console
+    from capsmith.pipeline import examining
+
+    report, facts = examining.examine(folder)
+    console = Console(format_)
+    if format_ != "json":
+        console.text("\n".join(examining.told(facts)))
+    console.report(report, done="", facts=facts)
+    return report.exit_code
+
+
+@main.command()
+@click.argument("folder", metavar="[DIR]", type=_FOLDER, default=".")
+@click.option("--dry-run", is_flag=True, help="Only say what would happen.")
+@click.option("--allow-dirty", is_flag=True, help="Go on beside uncommitted changes.")
+@click.option("-v", "--verbose", is_flag=True, help="Name every file that changes.")
+@_format()
+@_command
+def eject(folder: Path, verbose: bool, format_: str, **options: bool) -> int:
+    """Leave capsmith: every file of the repository in DIR (default: .) becomes yours."""
+    from capsmith.console import Console
+    from capsmith.pipeline import ejecting
+
+    report = ejecting.eject(folder, **options)
+    done = f"{folder} would be yours." if options["dry_run"] else f"{folder} is yours."
+    Console(format_, verbose=verbose).report(report, done=done)
+    return report.exit_code
+
+
+@main.command()
 @_command
 def schema() -> int:
     """Print the JSON Schema of provider.yaml, for editors."""

@@ -29,14 +29,20 @@ class Console:
         self._out = out if out is not None else sys.stdout
         self._verbose = verbose
 
-    def report(self, report: Report, done: str) -> None:
-        """Findings and file outcomes; ``done`` is the closing line when the answer is yes."""
+    def report(self, report: Report, done: str, facts: Mapping[str, Any] | None = None) -> None:
+        """Findings and file outcomes; ``done`` is the closing line when the answer is yes.
+
+        ``facts`` are for machines only, beside the rest.
+        """
+        if self._format == "json" and facts is not None:
+            self.data({**report_data(report, report.exit_code), "facts": facts})
+            return
         if self._machine(report, report.exit_code):
             return
         self._findings(report.findings)
         self._outcomes(report)
         self._diffs(report)
-        if report.exit_code == 0:
+        if report.exit_code == 0 and done:
             self._line(printable(done))
 
     def failure(self, error: CapsmithError) -> None:

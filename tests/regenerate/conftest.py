@@ -118,7 +118,7 @@ def change_blueprint(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Change:
     """Another capsmith: later, and with other blueprints."""
     blueprints = tmp_path / "blueprints"
     shutil.copytree(Path(str(resources.blueprints())), blueprints)
-    for module in ("engine", "building", "updating"):
+    for module in ("engine", "building", "updating", "memory", "examining"):
         monkeypatch.setattr(f"capsmith.pipeline.{module}.__version__", "9.9.9")
     monkeypatch.setattr(resources, "blueprints", lambda: blueprints)
 

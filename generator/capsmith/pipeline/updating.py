@@ -7,10 +7,10 @@ from pathlib import Path
 from capsmith import __version__
 from capsmith.errors import Refused, UnreadableInput
 from capsmith.findings import Finding, Location, ordered
-from capsmith.merging.lock import LOCK_PATH
+from capsmith.merging.lock import LOCK_PATH, SPEC_NAME, Lock
 from capsmith.pipeline import engine, finishing, memory
 from capsmith.pipeline.engine import Asked, Plan
-from capsmith.pipeline.understanding import SPEC_NAME, load
+from capsmith.pipeline.understanding import load
 from capsmith.report import Report
 from capsmith.workspace.git import uncommitted
 from capsmith.workspace.repository import Repository
@@ -29,7 +29,7 @@ def update(folder: Path, asked: Asked, *, allow_dirty: bool = False) -> Report:
         repository.complete_pending()
         plan = _plan(repository, asked)
         if plan.is_possible and not plan.is_nothing and not allow_dirty:
-            _refuse_dirty(folder)
+            refuse_dirty(folder)
         finishing.carry_out(repository, plan)
         return plan.report
 
@@ -87,6 +87,15 @@ def _previewed(repository: Repository, asked: Asked) -> Plan:
 
 def _plan(repository: Repository, asked: Asked) -> Plan:
     engine.refuse_unfinished(repository)
+    lock = lock_of(repository)
+    return engine.plan(repository, load(repository.folder / SPEC_NAME), lock, asked)
+
+
+def lock_of(repository: Repository) -> Lock:
+    """The lock of a generated repository.
+
+    Raises UnreadableInput where there is none, and what :func:`engine.read_lock` raises.
+    """
     lock = engine.read_lock(repository)
     if lock is None:
         raise UnreadableInput(
@@ -95,10 +104,11 @@ def _plan(repository: Repository, asked: Asked) -> Plan:
             file=str(repository.folder),
             hint="Name the folder of a provider, or begin one: capsmith generate.",
         )
-    return engine.plan(repository, load(repository.folder / SPEC_NAME), lock, asked)
+    return lock
 
 
-def _refuse_dirty(folder: Path) -> None:
+def refuse_dirty(folder: Path) -> None:
+    """Raises Refused when git knows of uncommitted changes in ``folder``, its spec left out."""
     dirty = [path for path in uncommitted(folder) if path != SPEC_NAME]
     if not dirty:
         return
