@@ -6,7 +6,7 @@ from __future__ import annotations
 import sys
 
 from ._generated.manager import main
-from ._generated.registry import REGISTRY
+from ._generated.registries import COMPONENTS, load
 
 if __name__ == "__main__":
-    sys.exit(main(REGISTRY))
+    sys.exit(main(COMPONENTS, load))

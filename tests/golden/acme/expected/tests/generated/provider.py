@@ -11,7 +11,7 @@ from cluster_api_provider_acme._generated.controllers.kinds import (
 )
 from cluster_api_provider_acme._generated.flags import Options
 from cluster_api_provider_acme._generated.manager import Manager
-from cluster_api_provider_acme._generated.registry import REGISTRY
+from cluster_api_provider_acme._generated.registries.infrastructure import REGISTRY
 from cluster_api_provider_acme._generated.runtime.client import (
     JSON,
     AlreadyExists,

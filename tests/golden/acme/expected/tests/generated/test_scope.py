@@ -12,6 +12,8 @@ FILTER = "cluster.x-k8s.io/watch-filter"
 
 
 def test_only_objects_with_the_label_are_worked_on(play: Play) -> None:
+    """Proves: CC-33, MG-01."""
+
     async def story(stage: Stage) -> None:
         await stage.stop()
         theirs = stage.core.add_cluster("theirs")
@@ -34,6 +36,8 @@ def test_only_objects_with_the_label_are_worked_on(play: Play) -> None:
 
 
 def test_only_objects_of_the_namespace_are_worked_on(play: Play) -> None:
+    """Proves: CC-33, MG-01."""
+
     async def story(stage: Stage) -> None:
         await stage.stop()
         key = stage.core.add_cluster()

@@ -47,9 +47,9 @@ class SimulatedCloud:
     def __init__(self, folder: Path | None = None) -> None:
         chosen = os.environ.get("CAPSMITH_SIMULATED_CLOUD_DIR")
         default = Path(tempfile.gettempdir()) / f"{SCHEME}-simulated-cloud"
-        self._folder = folder or (Path(chosen) if chosen else default)
+        self.folder = folder or (Path(chosen) if chosen else default)
         for part in ("servers", "clusters"):
-            (self._folder / part).mkdir(parents=True, exist_ok=True)
+            (self.folder / part).mkdir(parents=True, exist_ok=True)
 
     def endpoint(self) -> tuple[str, int]:
         """Where control planes are reached."""
@@ -101,12 +101,12 @@ class SimulatedCloud:
 
     def _read(self, part: str, external_id: str) -> str | None:
         try:
-            return (self._folder / part / f"{external_id}.json").read_text()
+            return (self.folder / part / f"{external_id}.json").read_text()
         except FileNotFoundError:
             return None
 
     def _create(self, what: str, external_id: str, text: str) -> None:
-        folder = self._folder / f"{what}s"
+        folder = self.folder / f"{what}s"
         handle, draft = tempfile.mkstemp(dir=folder, prefix=".")
         try:
             with os.fdopen(handle, "w") as file:
@@ -121,11 +121,11 @@ class SimulatedCloud:
 
     def _delete(self, what: str, external_id: str) -> None:
         try:
-            (self._folder / f"{what}s" / f"{external_id}.json").unlink()
+            (self.folder / f"{what}s" / f"{external_id}.json").unlink()
         except FileNotFoundError:
             return
         self._note(f"delete {what} {external_id}")
 
     def _note(self, line: str) -> None:
-        with (self._folder / "journal.log").open("a") as journal:
+        with (self.folder / "journal.log").open("a") as journal:
             journal.write(line + "\n")

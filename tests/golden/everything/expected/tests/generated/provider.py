@@ -11,7 +11,7 @@ from capn._generated.controllers.kinds import (
 )
 from capn._generated.flags import Options
 from capn._generated.manager import Manager
-from capn._generated.registry import REGISTRY
+from capn._generated.registries.infrastructure import REGISTRY
 from capn._generated.runtime.client import (
     JSON,
     AlreadyExists,

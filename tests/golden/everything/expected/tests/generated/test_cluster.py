@@ -3,11 +3,13 @@
 
 from __future__ import annotations
 
+import asyncio
+
 import pytest
 
 from .conftest import Play
 from .fake_core import condition, provisioned
-from .provider import annotation
+from .provider import JSON, ServerError, annotation
 from .stage import Stage
 
 PAUSED = "cluster.x-k8s.io/paused"
@@ -15,6 +17,8 @@ MANAGED_BY = "cluster.x-k8s.io/managed-by"
 
 
 def test_a_cluster_comes_up_and_goes_away(play: Play) -> None:
+    """Proves: IC-10, IC-11, IC-19, IC-20."""
+
     async def story(stage: Stage) -> None:
         key = await stage.running_cluster()
         await stage.quiet()
@@ -31,6 +35,8 @@ def test_a_cluster_comes_up_and_goes_away(play: Play) -> None:
 
 
 def test_an_endpoint_reaches_core_and_a_given_one_stays(play: Play) -> None:
+    """Proves: IC-02, IC-03."""
+
     async def story(stage: Stage) -> None:
         if "controlPlaneEndpoint" not in stage.cluster_kind.features:
             pytest.skip("this kind supplies no endpoint")
@@ -50,10 +56,25 @@ def test_an_endpoint_reaches_core_and_a_given_one_stays(play: Play) -> None:
 
 
 def test_the_finalizer_comes_before_the_first_side_effect(play: Play) -> None:
+    """Proves: IC-19, SM-08."""
+
     async def story(stage: Stage) -> None:
-        key = await stage.running_cluster()
         kind = stage.cluster_kind.resource
-        assert stage.api.written(kind.kind, key)[0] == "patch"
+        tried = asyncio.Event()
+
+        def refuse(verb: str, written: str, body: JSON) -> None:
+            if written == kind.kind and "finalizers" in body.get("metadata", {}):
+                tried.set()
+                raise ServerError(500, "InternalError", "no finalizer for now")
+
+        stage.api.fault = refuse
+        key = stage.core.add_cluster()
+        await asyncio.wait_for(tried.wait(), 10)
+        await stage.quiet()
+        assert stage.infrastructure.clusters() == []
+
+        stage.api.fault = None
+        await stage.eventually("it is there", lambda: provisioned(stage.core.infra_cluster(key)))
         metadata = stage.core.infra_cluster(key)["metadata"]
         assert metadata["annotations"][annotation(kind.group)].startswith(f"{key.name}.")
 
@@ -61,6 +82,8 @@ def test_the_finalizer_comes_before_the_first_side_effect(play: Play) -> None:
 
 
 def test_an_externally_managed_cluster_is_left_alone(play: Play) -> None:
+    """Proves: IC-15, IC-19."""
+
     async def story(stage: Stage) -> None:
         await stage.stop()
         key = stage.core.add_cluster()
@@ -76,6 +99,8 @@ def test_an_externally_managed_cluster_is_left_alone(play: Play) -> None:
 
 
 def test_a_cluster_without_owner_is_left_alone(play: Play) -> None:
+    """Proves: IC-19."""
+
     async def story(stage: Stage) -> None:
         await stage.stop()
         key = stage.core.add_cluster()
@@ -90,6 +115,8 @@ def test_a_cluster_without_owner_is_left_alone(play: Play) -> None:
 
 
 def test_a_cluster_goes_away_after_its_owner(play: Play) -> None:
+    """Proves: IC-20, SM-08."""
+
     async def story(stage: Stage) -> None:
         key = await stage.running_cluster()
         stage.api.remove("Cluster", key)
@@ -101,6 +128,8 @@ def test_a_cluster_goes_away_after_its_owner(play: Play) -> None:
 
 
 def test_a_paused_object_is_left_alone(play: Play) -> None:
+    """Proves: IC-19, SM-01, ST-08."""
+
     async def story(stage: Stage) -> None:
         await stage.stop()
         key = stage.core.add_cluster()

@@ -5,7 +5,7 @@ from __future__ import annotations
 
 import pytest
 
-from .manifests import contract, crd, documents, schema
+from .manifests import contract, crd, crds, documents, schema
 from .provider import REGISTRY, InfraClusterKind, InfraMachineKind
 from .schema_check import complaints
 
@@ -33,14 +33,9 @@ def test_the_schema_has_what_the_contract_asks(kind: InfraClusterKind | InfraMac
 
 
 def test_samples_are_valid() -> None:
-    served = {document["spec"]["names"]["kind"] for document in _crds()}
-    for document in documents("config/samples"):
+    served = {document["spec"]["names"]["kind"] for document in crds()}
+    for document in documents("samples"):
         if document["kind"] in served:
             version = document["apiVersion"].rpartition("/")[2]
             rules = schema(document["kind"], version)["properties"]["spec"]
             assert list(complaints(rules, document.get("spec") or {}, document["kind"])) == []
-
-
-def _crds() -> list[dict[str, dict[str, dict[str, str]]]]:
-    found = documents("config/crd")
-    return [document for document in found if document["kind"] == "CustomResourceDefinition"]

@@ -13,6 +13,8 @@ from .stage import Stage
 
 
 def test_a_template_tells_its_capacity(play: Play) -> None:
+    """Proves: IM-16."""
+
     async def story(stage: Stage) -> None:
         kind = stage.machine_kind
         if kind.template is None:

@@ -17,6 +17,8 @@ DELETE_FOR_MOVE = "clusterctl.cluster.x-k8s.io/delete-for-move"
 
 
 def test_nothing_is_deleted_while_paused(play: Play) -> None:
+    """Proves: IC-23, SM-01, SM-02, ST-08."""
+
     async def story(stage: Stage) -> None:
         cluster = await stage.running_cluster()
         key = await stage.running_machine(cluster)
@@ -36,6 +38,8 @@ def test_nothing_is_deleted_while_paused(play: Play) -> None:
 
 
 def test_a_move_keeps_what_exists(play: Play) -> None:
+    """Proves: MV-08, SM-01, SM-09, ST-11."""
+
     async def story(stage: Stage) -> None:
         cluster = await stage.running_cluster()
         key = await stage.running_machine(cluster)
@@ -71,8 +75,34 @@ def test_a_move_keeps_what_exists(play: Play) -> None:
     play(story)
 
 
+def test_what_a_move_removes_lives_on(play: Play) -> None:
+    """The mark alone keeps hands off, should the pause not have been seen.
+
+    Proves: MV-08.
+    """
+
+    async def story(stage: Stage) -> None:
+        cluster = await stage.running_cluster()
+        key = await stage.running_machine(cluster)
+        before = stage.infrastructure.servers(), stage.infrastructure.clusters()
+        for kind, name in (
+            (stage.machine_kind.resource.kind, key),
+            (stage.cluster_kind.resource.kind, cluster),
+        ):
+            stage.api.change(kind, name, {"metadata": {"annotations": {DELETE_FOR_MOVE: ""}}})
+            stage.api.remove(kind, name)
+        await stage.quiet()
+        assert (stage.infrastructure.servers(), stage.infrastructure.clusters()) == before
+        assert stage.core.infra_machine(key)["metadata"]["finalizers"]
+        assert stage.core.infra_cluster(cluster)["metadata"]["finalizers"]
+
+    play(story)
+
+
 @pytest.mark.parametrize("lost", ["patch", "patch_status"])
 def test_a_crash_before_a_write_doubles_nothing(play: Play, lost: str) -> None:
+    """Proves: SM-09."""
+
     async def story(stage: Stage) -> None:
         cluster = await stage.running_cluster()
         reached = asyncio.Event()
@@ -118,6 +148,8 @@ def test_other_writers_are_no_trouble(play: Play) -> None:
 
 
 def test_many_looks_at_once_double_nothing(play: Play) -> None:
+    """Proves: SM-09."""
+
     async def story(stage: Stage) -> None:
         cluster = await stage.running_cluster()
         key = stage.core.add_machine(cluster)

@@ -6,13 +6,14 @@ from __future__ import annotations
 import asyncio
 import copy
 import itertools
+from collections import Counter
 from collections.abc import AsyncGenerator, Callable, Iterable
+from datetime import UTC, datetime
 from typing import Any
 
-from .manifests import schema
+from .manifests import crds, schema
 from .provider import (
     JSON,
-    REGISTRY,
     AlreadyExists,
     Conflict,
     Invalid,
@@ -28,12 +29,7 @@ from .schema_check import complaints, with_defaults
 Fault = Callable[[str, str, JSON], None]
 """Gets verb, kind and body of each write of the provider; may raise in place of it."""
 
-OWN_KINDS = {
-    *(kind.resource.kind for kind in REGISTRY.infra_clusters),
-    *(kind.resource.kind for kind in REGISTRY.infra_machines),
-    *(kind.template.kind for kind in REGISTRY.infra_machines if kind.template),
-    *({REGISTRY.identity.resource.kind} if REGISTRY.identity else ()),
-}
+OWN_KINDS = {document["spec"]["names"]["kind"] for document in crds()}
 
 
 class FakeApi:
@@ -43,6 +39,8 @@ class FakeApi:
         self.core_version = core_version
         self.requests: list[tuple[str, str, Key]] = []
         """Verb, kind and key of each request of the provider, watches and lists apart."""
+        self.lists: Counter[str] = Counter()
+        """How often each kind was listed."""
         self.fault: Fault | None = None
         self._objects: dict[tuple[str, Key], JSON] = {}
         self._log: list[tuple[int, str, WatchEvent]] = []
@@ -56,6 +54,7 @@ class FakeApi:
         self, resource: ResourceType, selection: Selection, *, limit: int = 0, token: str = ""
     ) -> Page:
         """Everything on one page."""
+        self.lists[resource.kind] += 1
         found = [obj for obj in self.all(resource.kind) if _selected(obj, selection)]
         return Page(found, str(self._version), "")
 
@@ -81,7 +80,7 @@ class FakeApi:
     async def create(self, resource: ResourceType, obj: JSON) -> JSON:
         """Create an object."""
         key = Key(obj["metadata"].get("namespace", ""), obj["metadata"]["name"])
-        self.requests.append(("create", resource.kind, key))
+        self._count("create", resource.kind, key, obj)
         return self.add(obj)
 
     async def patch(
@@ -107,7 +106,9 @@ class FakeApi:
 
     async def delete(self, resource: ResourceType, key: Key, *, uid: str = "") -> None:
         """Ask for deletion."""
-        self.requests.append(("delete", resource.kind, key))
+        self._count("delete", resource.kind, key, {})
+        if uid and self._found(resource.kind, key)["metadata"]["uid"] != uid:
+            raise Conflict(409, "Conflict", f"{resource.kind} {key} is another one")
         self.remove(resource.kind, key)
 
     async def served_versions(self, group: str) -> tuple[str, ...]:
@@ -123,6 +124,10 @@ class FakeApi:
         """All objects of a kind."""
         return [copy.deepcopy(obj) for (of, _), obj in self._objects.items() if of == kind]
 
+    def everything(self) -> list[JSON]:
+        """All objects."""
+        return [copy.deepcopy(obj) for obj in self._objects.values()]
+
     def find(self, kind: str, key: Key) -> JSON | None:
         """One object, if it is there."""
         return copy.deepcopy(self._objects.get((kind, key)))
@@ -134,7 +139,7 @@ class FakeApi:
         key = Key(metadata.get("namespace", ""), metadata["name"])
         if (new["kind"], key) in self._objects:
             raise AlreadyExists(409, "AlreadyExists", str(key))
-        metadata |= {"uid": f"uid-{next(self._uids)}", "generation": 1}
+        metadata |= {"uid": f"uid-{next(self._uids)}", "generation": 1, "creationTimestamp": _now()}
         return self._store({}, new)
 
     def change(self, kind: str, key: Key, body: JSON) -> JSON:
@@ -200,6 +205,10 @@ class FakeApi:
         self._news = asyncio.Event()
 
 
+def _now() -> str:
+    return datetime.now(UTC).strftime("%Y-%m-%dT%H:%M:%SZ")
+
+
 def merged(value: Any, patch: Any) -> Any:
     """A JSON merge patch applied (RFC 7386)."""
     if not isinstance(patch, dict):
@@ -234,4 +243,7 @@ def _selected(obj: JSON, selection: Selection) -> bool:
         return False
     labels = metadata.get("labels") or {}
     wanted: Iterable[str] = filter(None, selection.labels.split(","))
-    return all(labels.get(key) == value for key, _, value in (w.partition("=") for w in wanted))
+    return all(
+        labels.get(key) == value if sign else key in labels
+        for key, sign, value in (each.partition("=") for each in wanted)
+    )

@@ -11,7 +11,7 @@ from cluster_api_provider_homelab._generated.controllers.kinds import (
 )
 from cluster_api_provider_homelab._generated.flags import Options
 from cluster_api_provider_homelab._generated.manager import Manager
-from cluster_api_provider_homelab._generated.registry import REGISTRY
+from cluster_api_provider_homelab._generated.registries.infrastructure import REGISTRY
 from cluster_api_provider_homelab._generated.runtime.client import (
     JSON,
     AlreadyExists,

@@ -12,6 +12,8 @@ HAPPY_REQUESTS = 3
 
 
 def test_a_machine_comes_up_and_goes_away(play: Play) -> None:
+    """Proves: IM-10, IM-25."""
+
     async def story(stage: Stage) -> None:
         cluster = await stage.running_cluster()
         key = await stage.running_machine(cluster)
@@ -38,6 +40,8 @@ def test_a_machine_costs_few_requests(play: Play) -> None:
 
 
 def test_machines_have_different_provider_ids(play: Play) -> None:
+    """Proves: IM-01, IM-02."""
+
     async def story(stage: Stage) -> None:
         cluster = await stage.running_cluster()
         keys = [await stage.running_machine(cluster, name) for name in ("m1", "m2", "m3")]
@@ -49,6 +53,8 @@ def test_machines_have_different_provider_ids(play: Play) -> None:
 
 
 def test_a_machine_waits_for_the_cluster(play: Play) -> None:
+    """Proves: IM-19, IM-20."""
+
     async def story(stage: Stage) -> None:
         cluster = stage.core.add_cluster()
         key = stage.core.add_machine(cluster)
@@ -65,6 +71,8 @@ def test_a_machine_waits_for_the_cluster(play: Play) -> None:
 
 
 def test_a_machine_waits_for_bootstrap_data(play: Play) -> None:
+    """Proves: IM-19, IM-20."""
+
     async def story(stage: Stage) -> None:
         cluster = await stage.running_cluster()
         key = stage.core.add_machine(cluster, bootstrap=False)
@@ -81,6 +89,8 @@ def test_a_machine_waits_for_bootstrap_data(play: Play) -> None:
 
 
 def test_a_machine_that_never_was_goes_away(play: Play) -> None:
+    """Proves: IM-19, IM-25."""
+
     async def story(stage: Stage) -> None:
         cluster = stage.core.add_cluster()
         key = stage.core.add_machine(cluster, bootstrap=False)
@@ -96,6 +106,8 @@ def test_a_machine_that_never_was_goes_away(play: Play) -> None:
 
 
 def test_a_machine_goes_away_after_its_owners(play: Play) -> None:
+    """Proves: IM-25, SM-08."""
+
     async def story(stage: Stage) -> None:
         cluster = await stage.running_cluster()
         key = await stage.running_machine(cluster)
@@ -109,6 +121,8 @@ def test_a_machine_goes_away_after_its_owners(play: Play) -> None:
 
 
 def test_looking_again_changes_nothing(play: Play) -> None:
+    """Proves: SM-09, ST-06."""
+
     async def story(stage: Stage) -> None:
         cluster = await stage.running_cluster()
         key = await stage.running_machine(cluster)
@@ -122,6 +136,8 @@ def test_looking_again_changes_nothing(play: Play) -> None:
 
 
 def test_conditions_of_others_stay(play: Play) -> None:
+    """Proves: ST-10."""
+
     async def story(stage: Stage) -> None:
         cluster = stage.core.add_cluster()
         key = stage.core.add_machine(cluster)

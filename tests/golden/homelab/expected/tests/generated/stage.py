@@ -3,31 +3,14 @@
 
 from __future__ import annotations
 
-import asyncio
-import time
-from collections.abc import Callable
-from typing import Any
-
 from ..infrastructure import Infrastructure
-from .fake_api import FakeApi
 from .fake_core import FakeCore, provisioned
-from .provider import (
-    REGISTRY,
-    InfraClusterKind,
-    InfraMachineKind,
-    Key,
-    Manager,
-    Metrics,
-    Options,
-)
-
-PATIENCE_SECONDS = 0.15
-WAIT_SECONDS = 10.0
-QUIET_SECONDS = 0.25
+from .manager_stage import ManagerStage
+from .provider import REGISTRY, InfraClusterKind, InfraMachineKind, Key
 
 
-class Stage:
-    """One management cluster.  Use as an asynchronous context; ``restart`` forgets all caches."""
+class Stage(ManagerStage):
+    """One management cluster, with infrastructure kinds to play with."""
 
     def __init__(
         self,
@@ -36,70 +19,11 @@ class Stage:
         cluster_kind: InfraClusterKind,
         machine_kind: InfraMachineKind,
     ) -> None:
+        super().__init__(REGISTRY, core_version)
         self.infrastructure = infrastructure
-        self.api = FakeApi(core_version)
         self.core = FakeCore(self.api, cluster_kind, machine_kind)
         self.machine_kind, self.cluster_kind = machine_kind, cluster_kind
-        self._stop = asyncio.Event()
-        self._running: asyncio.Task[None] | None = None
         self.core.add_credentials()
-
-    async def __aenter__(self) -> Stage:
-        self.start()
-        return self
-
-    async def __aexit__(self, *exc: object) -> None:
-        await self.stop()
-
-    def start(self, *, namespace: str = "", watch_filter: str = "") -> None:
-        """Start the provider's manager."""
-        options = Options(
-            namespace=namespace,
-            watch_filter=watch_filter,
-            own_namespace=REGISTRY.namespace,
-            diagnostics_address="127.0.0.1:0",
-            patience=PATIENCE_SECONDS,
-        )
-        self._stop = asyncio.Event()
-        manager = Manager(REGISTRY, options, self.api, Metrics())
-        self._running = asyncio.create_task(manager.run(self._stop))
-
-    async def stop(self) -> None:
-        """Stop the provider's manager."""
-        if self._running is not None:
-            self._stop.set()
-            await self._running
-            self._running = None
-
-    async def kill(self) -> None:
-        """End the manager without any farewell."""
-        if self._running is not None:
-            self._running.cancel()
-            await asyncio.gather(self._running, return_exceptions=True)
-            self._running = None
-
-    async def restart(self) -> None:
-        """A new process: nothing is remembered."""
-        await self.kill()
-        self.start()
-
-    async def eventually(self, what: str, holds: Callable[[], Any]) -> None:
-        """Wait until something holds."""
-        end = time.monotonic() + WAIT_SECONDS
-        while not holds():
-            assert self._running is None or not self._running.done(), "the manager has ended"
-            assert time.monotonic() < end, f"not within {WAIT_SECONDS:g} s: {what}\n{self._state()}"
-            await asyncio.sleep(0.01)
-
-    async def quiet(self) -> None:
-        """Wait until the provider sends no more requests."""
-        count, since = -1, time.monotonic()
-        end = since + WAIT_SECONDS
-        while time.monotonic() - since < QUIET_SECONDS:
-            if len(self.api.requests) != count:
-                count, since = len(self.api.requests), time.monotonic()
-            assert time.monotonic() < end, f"never quiet: {self.api.requests[-10:]}"
-            await asyncio.sleep(0.01)
 
     async def running_cluster(self) -> Key:
         """A cluster whose infrastructure is there, as core knows."""
@@ -122,8 +46,3 @@ class Stage:
     def is_gone(self, kind: InfraClusterKind | InfraMachineKind, key: Key) -> bool:
         """Whether an object of the provider's is gone."""
         return self.api.find(kind.resource.kind, key) is None
-
-    def _state(self) -> str:
-        kinds = (self.cluster_kind.resource.kind, self.machine_kind.resource.kind)
-        objects = [obj for kind in kinds for obj in self.api.all(kind)]
-        return "\n".join(f"{obj['kind']}: {obj.get('status')}" for obj in objects)

@@ -4,28 +4,22 @@
 from __future__ import annotations
 
 import socket
-from collections.abc import Awaitable, Callable, Iterator
 
 from .contract.core import CoreReader
 from .contract.status import WRITER
 from .controllers.base import Tools
 from .controllers.credentials import CredentialsResolver
-from .controllers.identity import IdentityController
-from .controllers.infra_cluster import InfraClusterController
-from .controllers.infra_machine import InfraMachineController
 from .controllers.kinds import Registry
-from .controllers.machine_template import MachineTemplateController
-from .controllers.wakeups import Wakeups
+from .controllers.parts import Reconcile
 from .controllers.world import Scope, World
 from .flags import Options
 from .runtime.client import Key, KubeClient
-from .runtime.controller import Controller, Result
+from .runtime.controller import Controller
 from .runtime.events import EventRecorder
 from .runtime.hooks import HookRunner
+from .runtime.informer import Informer
 from .runtime.metrics import Metrics
 from .runtime.queue import WorkQueue
-
-Reconcile = Callable[[Key], Awaitable[Result]]
 
 
 class Wiring:
@@ -52,31 +46,24 @@ class Wiring:
             credentials=CredentialsResolver(self.world, scope.own_namespace),
             sync_seconds=options.sync_period,
             patience_seconds=options.patience,
+            options=options,
         )
+        self.parts = [make(self.world, tools) for make in registry.parts]
         self.controllers = [
-            self._controller(kind, reconcile) for kind, reconcile in _reconciles(self.world, tools)
+            self._controller(kind, reconcile)
+            for part in self.parts
+            for kind, reconcile in part.reconciles()
         ]
-        Wakeups(self.world, {c.name: c.queue for c in self.controllers}).connect()
+        queues = {controller.name: controller.queue for controller in self.controllers}
+        for part in self.parts:
+            part.connect(queues)
+
+    @property
+    def informers(self) -> tuple[Informer, ...]:
+        """All caches, to be run."""
+        own = (informer for part in self.parts for informer in part.informers)
+        return (*self.world.informers, *own)
 
     def _controller(self, kind: str, reconcile: Reconcile) -> Controller[Key]:
         queue = WorkQueue[Key](kind, self._metrics)
         return Controller(kind, queue, reconcile, self._metrics, concurrency=self._concurrency)
-
-
-def _reconciles(world: World, tools: Tools) -> Iterator[tuple[str, Reconcile]]:
-    """What has to be done for each kind."""
-    for cluster in world.registry.infra_clusters:
-        name = cluster.resource.kind
-        informer = world.infra_clusters[name]
-        yield name, InfraClusterController(cluster, informer, world, tools).reconcile
-    for machine in world.registry.infra_machines:
-        name = machine.resource.kind
-        informer = world.infra_machines[name]
-        yield name, InfraMachineController(machine, informer, world, tools).reconcile
-        if machine.template is not None:
-            name = machine.template.kind
-            template = MachineTemplateController(machine, world.templates[name], tools)
-            yield name, template.reconcile
-    if world.identities and world.secrets:
-        identity = IdentityController(world.identities, world.secrets, world.scope, tools)
-        yield world.identities.resource.kind, identity.reconcile

@@ -16,6 +16,7 @@ from .results import (
 )
 from .subjects import (
     BootstrapData,
+    ClaimedAddress,
     InfraCluster,
     InfraClusterDeletion,
     InfraClusterView,
@@ -26,6 +27,7 @@ from .subjects import (
 __all__ = [
     "Address",
     "BootstrapData",
+    "ClaimedAddress",
     "Cluster",
     "Condition",
     "Endpoint",

@@ -46,7 +46,7 @@ class InfraClusterState:
     def __post_init__(self) -> None:
         if self.reason:
             check_reason(self.reason)
-        _check_conditions(self.conditions)
+        check_conditions(self.conditions)
         names = [domain.name for domain in self.failure_domains]
         if len(names) > MAX_FAILURE_DOMAINS or len(set(names)) < len(names):
             raise ValueError(
@@ -83,7 +83,7 @@ class InfraMachineState:
     def __post_init__(self) -> None:
         if self.reason:
             check_reason(self.reason)
-        _check_conditions(self.conditions)
+        check_conditions(self.conditions)
         if not 1 <= len(self.provider_id) <= MAX_PROVIDER_ID:
             raise ValueError(f"provider_id must have 1 to {MAX_PROVIDER_ID} characters")
         if len(self.addresses) > MAX_ADDRESSES:
@@ -134,7 +134,11 @@ class NotAvailableError(Exception):
         self.waiting = waiting
 
 
-def _check_conditions(conditions: Sequence[Condition]) -> None:
+def check_conditions(conditions: Sequence[Condition]) -> None:
+    """Refuse conditions of the author's that could not be written.
+
+    Raises ValueError.
+    """
     types = [condition.type for condition in conditions]
     if len(types) > MAX_CONDITIONS or len(set(types)) < len(types):
         raise ValueError(f"conditions must be at most {MAX_CONDITIONS}, each type once")

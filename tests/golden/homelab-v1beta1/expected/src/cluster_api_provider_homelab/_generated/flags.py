@@ -6,9 +6,9 @@ from __future__ import annotations
 import argparse
 import os
 import re
-from collections.abc import Sequence
-from dataclasses import dataclass, field
-from typing import Final
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from typing import Final, Protocol
 
 from .runtime.diagnostics import parse_address
 from .runtime.leader import LeaseTimings
@@ -21,6 +21,8 @@ _PART: Final = re.compile(r"(\d+(?:\.\d+)?)(ms|s|m|h)")
 class Options:
     """How the manager is to run; times in seconds."""
 
+    component: str = ""
+    """Which of the repository's providers to be."""
     namespace: str = ""
     watch_filter: str = ""
     own_namespace: str = ""
@@ -37,13 +39,46 @@ class Options:
     verbosity: int = 2
     logging_format: str = "text"
     kubeconfig: str = ""
+    extra: Mapping[str, object] = field(default_factory=dict)
+    """What further flags have said, by their name."""
+
+    def at_home(self, namespace: str) -> Options:
+        """With a namespace of its own, where neither the environment nor a flag has said one."""
+        own = self.own_namespace or namespace
+        return replace(self, own_namespace=own, lease_namespace=self.lease_namespace or own)
 
 
-def parse(arguments: Sequence[str] | None, default_namespace: str) -> Options:
-    """The options of a command line; ends the process with a usage message if it is wrong."""
-    parser = _parser()
+class ExtraFlags(Protocol):
+    """Flags that only some providers have."""
+
+    @property
+    def name(self) -> str:
+        """Key in :attr:`Options.extra`."""
+        ...
+
+    def add(self, parser: argparse.ArgumentParser) -> None:
+        """Let the parser know them."""
+        ...
+
+    def read(self, found: argparse.Namespace) -> object:
+        """What they say."""
+        ...
+
+
+def parse(
+    arguments: Sequence[str] | None,
+    components: Sequence[str],
+    extras: Sequence[ExtraFlags] = (),
+) -> Options:
+    """The options of a command line; ends the process with a usage message if it is wrong.
+
+    Whoever can be only one component need not say which.
+    """
+    parser = _parser(components)
+    for extra in extras:
+        extra.add(parser)
     found = parser.parse_args(arguments)
-    own = os.environ.get("POD_NAMESPACE") or default_namespace
+    own = os.environ.get("POD_NAMESPACE", "")
     try:
         timings = LeaseTimings(
             found.leader_elect_lease_duration,
@@ -53,6 +88,7 @@ def parse(arguments: Sequence[str] | None, default_namespace: str) -> Options:
     except ValueError as error:
         parser.error(str(error))
     return Options(
+        component=found.component,
         namespace=found.namespace,
         watch_filter=found.watch_filter,
         own_namespace=own,
@@ -67,6 +103,7 @@ def parse(arguments: Sequence[str] | None, default_namespace: str) -> Options:
         verbosity=found.v,
         logging_format=found.logging_format,
         kubeconfig=found.kubeconfig,
+        extra={each.name: each.read(found) for each in extras},
     )
 
 
@@ -80,9 +117,11 @@ def duration(text: str) -> float:
     return sum(float(number) * _UNITS[unit] for number, unit in _PART.findall(text))
 
 
-def _parser() -> argparse.ArgumentParser:
+def _parser(components: Sequence[str]) -> argparse.ArgumentParser:
     parser = argparse.ArgumentParser(prog="manager", description="Cluster API provider.")
     add = parser.add_argument
+    only, several = (components[0], False) if len(components) == 1 else (None, True)
+    add("--component", choices=components, default=only, required=several, help="what to be")
     add("--namespace", default="", help="watch only this namespace; all when empty")
     add("--watch-filter", default="", help="value that the watch-filter label must have")
     _add_leader_flags(parser)

@@ -8,7 +8,7 @@ import os
 import signal
 import socket
 import uuid
-from collections.abc import Coroutine, Sequence
+from collections.abc import Callable, Coroutine, Sequence
 from typing import Any, Final
 
 from .contract.constants import CORE_GROUP
@@ -16,7 +16,7 @@ from .contract.core import CoreReader
 from .contract.core_versions import CoreNotServedError, choose
 from .controllers.kinds import Registry
 from .controllers.world import Scope
-from .flags import Options, parse
+from .flags import ExtraFlags, Options, parse
 from .runtime import log
 from .runtime.client import ApiError, Key, KubeClient
 from .runtime.diagnostics import DiagnosticsServer
@@ -37,9 +37,16 @@ class CoreVersionChangedError(Exception):
     """Core was upgraded: only a new start reads the new version."""
 
 
-def main(registry: Registry, arguments: Sequence[str] | None = None) -> int:
-    """Run until a signal; returns the exit code."""
-    options = parse(arguments, registry.namespace)
+def main(
+    components: Sequence[str],
+    load: Callable[[str], Registry],
+    arguments: Sequence[str] | None = None,
+    extras: Sequence[ExtraFlags] = (),
+) -> int:
+    """Run one of the components until a signal; returns the exit code."""
+    options = parse(arguments, components, extras)
+    registry = load(options.component)
+    options = options.at_home(registry.namespace)
     log.setup(options.verbosity, options.logging_format)
     if options.kubeconfig:
         os.environ["KUBECONFIG"] = options.kubeconfig
@@ -77,9 +84,8 @@ class Manager:
 
     async def run(self, stop: asyncio.Event) -> None:
         """Work until ``stop`` is set; raises what made it impossible to go on."""
-        server = DiagnosticsServer(
-            self._options.diagnostics_address, self._metrics, {"caches": self._is_synced}
-        )
+        checks = {"caches": self._is_synced, "parts": self._is_ready}
+        server = DiagnosticsServer(self._options.diagnostics_address, self._metrics, checks)
         await server.start()
         ended = False
         tasks = [_start(stop.wait(), "stop"), _start(self._work(), "work")]
@@ -108,12 +114,15 @@ class Manager:
         wiring = Wiring(self._registry, self._options, self._client, self._metrics, reader, scope)
         self._wiring = wiring
         async with asyncio.TaskGroup() as group:
-            for informer in wiring.world.informers:
+            for informer in wiring.informers:
                 group.create_task(informer.run())
             group.create_task(wiring.events.run())
+            for part in wiring.parts:
+                for service in part.services:
+                    group.create_task(service())
             group.create_task(self._watch_core(reader))
             # A manager in waiting keeps its caches warm: it takes over without reading anew.
-            for informer in wiring.world.informers:
+            for informer in wiring.informers:
                 await informer.synced.wait()
             _log.info("caches are synced", core=reader.version)
             if self._elector is not None:
@@ -154,7 +163,11 @@ class Manager:
 
     def _is_synced(self) -> bool:
         wiring = self._wiring
-        return wiring is not None and all(i.synced.is_set() for i in wiring.world.informers)
+        return wiring is not None and all(i.synced.is_set() for i in wiring.informers)
+
+    def _is_ready(self) -> bool:
+        wiring = self._wiring
+        return wiring is not None and all(part.ready for part in wiring.parts)
 
     def _new_elector(self) -> LeaderElector:
         key = Key(self._options.lease_namespace, f"{self._registry.label}-leader-election")

@@ -13,6 +13,7 @@ from .contract.model import Endpoint
 from .runtime.log import get_logger
 from .subjects import (
     BootstrapData,
+    ClaimedAddress,
     InfraCluster,
     InfraClusterDeletion,
     InfraClusterView,
@@ -116,6 +117,7 @@ def infra_machine(
     is_control_plane: bool = False,
     credentials: Mapping[str, str] | None = None,
     infra_cluster: InfraClusterView | None = None,
+    ip_addresses: tuple[ClaimedAddress, ...] = (),
 ) -> InfraMachine[Spec]:
     """What ``reconcile_normal`` of a machine is given."""
 
@@ -135,6 +137,7 @@ def infra_machine(
         failure_domain=failure_domain,
         is_control_plane=is_control_plane,
         credentials=credentials or {},
+        ip_addresses=ip_addresses,
         _bootstrap=read_bootstrap,
     )
 

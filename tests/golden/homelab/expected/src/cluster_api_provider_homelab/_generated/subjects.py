@@ -32,6 +32,17 @@ class BootstrapData:
         return self.value.decode()
 
 
+@dataclass(frozen=True, slots=True)
+class ClaimedAddress:
+    """An address that a machine got from a pool (IP-12)."""
+
+    address: str
+    prefix: int
+    gateway: str | None
+    pool: str
+    """Name of the pool."""
+
+
 BootstrapReader = Callable[[], Awaitable[BootstrapData]]
 
 
@@ -51,7 +62,9 @@ class InfraClusterView:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class _Subject:
+class Subject:
+    """What every subject has."""
+
     name: str
     namespace: str
     external_id: str
@@ -64,7 +77,7 @@ class _Subject:
 
 # Without slots: Python 3.11 cannot make an object by Class[T](...) with them.
 @dataclass(frozen=True, kw_only=True)
-class InfraCluster(_Subject, Generic[Spec]):
+class InfraCluster(Subject, Generic[Spec]):
     """An infrastructure cluster that is wanted."""
 
     spec: Spec
@@ -76,7 +89,7 @@ class InfraCluster(_Subject, Generic[Spec]):
 
 # Without slots: Python 3.11 cannot make an object by Class[T](...) with them.
 @dataclass(frozen=True, kw_only=True)
-class InfraMachine(_Subject, Generic[Spec]):
+class InfraMachine(Subject, Generic[Spec]):
     """A machine that is wanted."""
 
     spec: Spec
@@ -90,6 +103,8 @@ class InfraMachine(_Subject, Generic[Spec]):
     """Where it has to be placed, if that was decided."""
     is_control_plane: bool
     credentials: Mapping[str, str]
+    ip_addresses: tuple[ClaimedAddress, ...] = ()
+    """One for each pool in ``spec.addressesFromPools``, in their order."""
     _bootstrap: BootstrapReader = field(repr=False)
     _loop: asyncio.AbstractEventLoop | None = field(default=None, repr=False)
 
@@ -107,7 +122,9 @@ class InfraMachine(_Subject, Generic[Spec]):
 
 # Without slots: Python 3.11 cannot make an object by Class[T](...) with them.
 @dataclass(frozen=True, kw_only=True)
-class _Deletion(_Subject, Generic[Spec]):
+class Deletion(Subject, Generic[Spec]):
+    """What has to go, although its spec or its credentials may be past reading."""
+
     _spec: Spec | DecodingError
     _credentials: Mapping[str, str] | Waiting = field(repr=False)
 
@@ -127,7 +144,7 @@ class _Deletion(_Subject, Generic[Spec]):
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class InfraClusterDeletion(_Deletion[Spec]):
+class InfraClusterDeletion(Deletion[Spec]):
     """An infrastructure cluster that has to go.  Its Cluster may be gone already."""
 
     cluster: Cluster | None
@@ -135,7 +152,7 @@ class InfraClusterDeletion(_Deletion[Spec]):
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class InfraMachineDeletion(_Deletion[Spec]):
+class InfraMachineDeletion(Deletion[Spec]):
     """A machine that has to go.  Its Machine and its Cluster may be gone already."""
 
     cluster: Cluster | None

@@ -3,7 +3,7 @@
 
 from __future__ import annotations
 
-from . import metadata
+from . import conditions, metadata
 from .constants import CONTROL_PLANE_LABEL, CORE_GROUP, MACHINE_POOL_KIND
 from .core import (
     Cluster,
@@ -32,7 +32,7 @@ class CoreV1Beta1:
             deleting=metadata.deleting(obj),
             paused=metadata.lookup(obj, "spec", "paused") is True,
             infrastructure_provisioned=_true(obj, "status", "infrastructureReady"),
-            control_plane_initialized=_true(obj, "status", "controlPlaneReady"),
+            control_plane_initialized=_has_condition(obj, "ControlPlaneInitialized"),
             control_plane_endpoint=read_endpoint(obj),
             infrastructure=_reference(obj),
             pod_cidrs=read_cidrs(obj, "pods"),
@@ -61,6 +61,12 @@ class CoreV1Beta1:
 
 def _true(obj: Object, *path: str) -> bool:
     return metadata.lookup(obj, *path) is True
+
+
+def _has_condition(obj: Object, name: str) -> bool:
+    """``status.controlPlaneReady`` comes and goes; that there is a control plane does not."""
+    entry = conditions.find(metadata.items(obj, "status", "conditions"), name)
+    return entry is not None and entry.get("status") == "True"
 
 
 def _reference(obj: Object) -> ObjectRef | None:

@@ -25,6 +25,12 @@ class Metrics:
         self.requests = Counter(
             "kube_requests", "Requests to the API server.", ["verb", "code"], registry=registry
         )
+        self.workload_requests = Counter(
+            "workload_kube_requests",
+            "Requests to API servers of workload clusters.",
+            ["verb", "code"],
+            registry=registry,
+        )
         self.queue_depth = Gauge(
             "workqueue_depth", "Keys that wait for a worker.", ["name"], registry=registry
         )

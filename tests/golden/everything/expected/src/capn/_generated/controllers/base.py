@@ -7,15 +7,16 @@ import asyncio
 import random
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
-from typing import Any, Generic, TypeVar
+from dataclasses import dataclass, field
+from typing import Any, Generic, Protocol, TypeVar
 
 from ..api.decoding import DecodingError, decode
 from ..contract import constants, guards, metadata
 from ..contract.core import Cluster
 from ..contract.model import Condition
 from ..contract.status_writer import StatusWriter
-from ..results import InfraClusterState, InfraMachineState, NotAvailableError, Waiting
+from ..flags import Options
+from ..results import NotAvailableError, Waiting
 from ..runtime.client import JSON, ApiError, Invalid, Key, KubeClient
 from ..runtime.controller import Result
 from ..runtime.events import EventRecorder
@@ -31,10 +32,37 @@ from .world import World
 R = TypeVar("R")
 T = TypeVar("T")
 
-State = InfraClusterState | InfraMachineState
-
 _MESSAGE_CHARACTERS = 4096
 """A condition holds 32,768 (ST-01); people read less."""
+
+
+class State(Protocol):
+    """What all answers say about a thing that is there."""
+
+    @property
+    def ready(self) -> bool:
+        """Whether it is in order at the moment."""
+        ...
+
+    @property
+    def reason(self) -> str:
+        """Why, in one word; empty for the usual one."""
+        ...
+
+    @property
+    def message(self) -> str:
+        """Why, for people."""
+        ...
+
+    @property
+    def conditions(self) -> Sequence[Condition]:
+        """Further conditions."""
+        ...
+
+    @property
+    def requeue_after(self) -> float | None:
+        """Seconds until the next look."""
+        ...
 
 
 class ContractError(Exception):
@@ -58,14 +86,24 @@ class Tools:
     """How often an object is looked at without any event, with jitter; 0 is never."""
     patience_seconds: float = 2.0
     """How long a wait lasts before it is written into the status."""
+    options: Options = field(default_factory=Options)
+    """How the manager was told to run."""
 
 
 class BaseController(ABC, Generic[R]):
     """One kind: its cache, its reconciler, and the steps that do not depend on the kind."""
 
-    def __init__(self, kind: Kind[R], informer: Informer, world: World, tools: Tools) -> None:
+    def __init__(
+        self,
+        kind: Kind[R],
+        informer: Informer,
+        world: World,
+        tools: Tools,
+        author: R | None = None,
+    ) -> None:
         self.kind = kind
-        self.author = kind.reconciler()
+        # Several controllers may share one reconciler.
+        self.author = author if author is not None else kind.reconciler()
         self._informer = informer
         self._world = world
         self._tools = tools

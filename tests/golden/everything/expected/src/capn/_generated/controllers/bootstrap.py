@@ -4,9 +4,9 @@
 from __future__ import annotations
 
 import base64
+from typing import Protocol
 
 from ..contract import constants, metadata
-from ..contract.core import Machine
 from ..results import NotAvailableError, Waiting
 from ..runtime.client import Key, KubeClient, NotFound
 from ..subjects import BootstrapData, BootstrapReader
@@ -15,16 +15,35 @@ from .kinds import SECRET
 DEFAULT_FORMAT = "cloud-config"
 
 
-def bootstrap_reader(client: KubeClient, machine: Machine) -> BootstrapReader:
-    """What reads the bootstrap data of a Machine when the author's code asks for them."""
+class Owner(Protocol):
+    """What bootstrap data are for."""
+
+    @property
+    def name(self) -> str:
+        """Its name."""
+        ...
+
+    @property
+    def namespace(self) -> str:
+        """Its namespace, and that of the Secret."""
+        ...
+
+    @property
+    def data_secret_name(self) -> str | None:
+        """The Secret with the data."""
+        ...
+
+
+def bootstrap_reader(client: KubeClient, owner: Owner) -> BootstrapReader:
+    """What reads the bootstrap data of a Machine or MachinePool when the author's code asks."""
 
     async def read() -> BootstrapData:
-        name = machine.data_secret_name
+        name = owner.data_secret_name
         if not name:
-            # Machines of a machine pool name no Secret: their data are the pool's (IM-21).
-            raise _missing(f"Machine {machine.name} names no bootstrap Secret of its own")
+            # A Machine of a MachinePool that is gone: the pool's were its data (IM-21).
+            raise _missing(f"{owner.name} names no bootstrap Secret")
         try:
-            secret = await client.get(SECRET, Key(machine.namespace, name))
+            secret = await client.get(SECRET, Key(owner.namespace, name))
         except NotFound:
             raise _missing(f"Secret {name} does not exist") from None
         data = metadata.mapping(secret, "data")

@@ -3,9 +3,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, Protocol
 
 from ..contract import metadata
 from ..contract.constants import (
@@ -13,19 +13,36 @@ from ..contract.constants import (
     CLUSTER_NAME_LABEL,
     CORE_GROUP,
     MACHINE_KIND,
+    MACHINE_POOL_KIND,
     WATCH_FILTER_LABEL,
 )
 from ..contract.core import Cluster, CoreReader, Machine
 from ..contract.model import ObjectRef
+from ..results import Waiting
 from ..runtime.client import JSON, Key, KubeClient, NotFound, ResourceType, Selection
 from ..runtime.informer import Informer
 from ..runtime.metrics import Metrics
+from ..subjects import ClaimedAddress
 from .kinds import NAMESPACE, SECRET, InfraClusterKind, Registry, core_type
 
 BY_CLUSTER = "cluster"
 BY_IDENTITY = "identity"
 BY_SECRET = "secret"
 BY_OWNER = "owner"
+BY_POOL = "pool"
+
+Completion = Callable[[JSON, Machine], Machine]
+"""Adds to the Machine of an infrastructure machine what it does not say itself."""
+
+
+class AddressSource(Protocol):
+    """Asks pools for the addresses of machines (IP-12)."""
+
+    async def of_machine(
+        self, machine: JSON, cluster: Cluster
+    ) -> tuple[ClaimedAddress, ...] | Waiting:
+        """One address for each pool that the machine names, or what it waits for."""
+        ...
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -64,46 +81,55 @@ class World:
         self.registry = registry
         self.reader = reader
         self.scope = scope
-        self._client = client
-        self._metrics = metrics
+        self.client = client
+        self.metrics = metrics
         core, own = Selection(namespace=scope.namespace), scope.own_objects
         self._cluster_type = core_type(reader.version, CLUSTER_KIND, "clusters")
-        self.clusters = self._informer(self._cluster_type, core)
-        self.machines = self._informer(
-            core_type(reader.version, MACHINE_KIND, "machines"), core, {BY_CLUSTER: _spec_cluster}
+        self.clusters = self.informer(self._cluster_type, core)
+        self.machines = self.informer(
+            core_type(reader.version, MACHINE_KIND, "machines"),
+            core,
+            {BY_CLUSTER: spec_cluster, BY_POOL: _pool},
         )
         self.infra_clusters = {
-            kind.resource.kind: self._informer(
-                kind.resource, own, {BY_CLUSTER: _cluster, BY_IDENTITY: _identity}
+            kind.resource.kind: self.informer(
+                kind.resource, own, {BY_CLUSTER: cluster_of, BY_IDENTITY: _identity}
             )
             for kind in registry.infra_clusters
         }
         self.infra_machines = {
-            kind.resource.kind: self._informer(kind.resource, own, {BY_CLUSTER: _cluster})
+            kind.resource.kind: self.informer(
+                kind.resource, own, {BY_CLUSTER: cluster_of, BY_OWNER: _owners}
+            )
             for kind in registry.infra_machines
         }
         self.templates = {
-            kind.template.kind: self._informer(kind.template, own)
+            kind.template.kind: self.informer(kind.template, own)
             for kind in registry.infra_machines
             if kind.template is not None
         }
+        self.pools: dict[str, Informer] = {}
+        """Pools of machines by kind; the part that keeps them also has their caches run."""
+        self.completions: list[Completion] = []
+        self.addresses: AddressSource | None = None
+        """Where machines get addresses from; the part that asks for them sets it."""
         self.identities: Informer | None = None
         self.secrets: Informer | None = None
         self.namespaces: Informer | None = None
         if registry.identity is not None:
             # Whoever refers to an identity is in scope, and that is what counts.
             kind, here = registry.identity.resource, Selection(namespace=scope.own_namespace)
-            self.identities = self._informer(kind, Selection(), {BY_SECRET: _secret})
-            self.secrets = self._informer(SECRET, here, {BY_OWNER: _owners})
-            self.namespaces = self._informer(NAMESPACE, Selection())
+            self.identities = self.informer(kind, Selection(), {BY_SECRET: _secret})
+            self.secrets = self.informer(SECRET, here, {BY_OWNER: _owners})
+            self.namespaces = self.informer(NAMESPACE, Selection())
 
     @property
     def informers(self) -> tuple[Informer, ...]:
         """All of them, to be run."""
         credentials = (self.identities, self.secrets, self.namespaces)
         return (
-            self.clusters,
-            self.machines,
+            *((self.clusters,) if self.registry.watches_clusters else ()),
+            *((self.machines,) if self.registry.watches_machines else ()),
             *self.infra_clusters.values(),
             *self.infra_machines.values(),
             *self.templates.values(),
@@ -124,7 +150,7 @@ class World:
             return None
         try:
             return self.reader.cluster(
-                await self._client.get(self._cluster_type, Key(namespace, name))
+                await self.client.get(self._cluster_type, Key(namespace, name))
             )
         except NotFound:
             return None
@@ -133,7 +159,18 @@ class World:
         """The Machine that owns an infrastructure machine."""
         name = metadata.owner_name(obj, MACHINE_KIND, CORE_GROUP)
         owner = self.machines.get(Key(metadata.namespace(obj), name)) if name else None
-        return self.reader.machine(owner) if owner is not None else None
+        if owner is None:
+            return None
+        machine = self.reader.machine(owner)
+        for complete in self.completions:
+            machine = complete(obj, machine)
+        return machine
+
+    async def addresses_of(
+        self, machine: JSON, cluster: Cluster
+    ) -> tuple[ClaimedAddress, ...] | Waiting:
+        """The addresses that an infrastructure machine has asked pools for."""
+        return await self.addresses.of_machine(machine, cluster) if self.addresses else ()
 
     def infra_cluster_kind(self, reference: ObjectRef | None) -> InfraClusterKind | None:
         """The kind of ours that a Cluster refers to."""
@@ -156,14 +193,15 @@ class World:
                 return found
         return None
 
-    def _informer(
+    def informer(
         self,
         resource: ResourceType,
         selection: Selection,
         indexes: Mapping[str, Any] | None = None,
     ) -> Informer:
+        """A cache of one kind; whoever makes it also has it run."""
         return Informer(
-            self._client, resource, self._metrics, selection=selection, indexes=indexes or {}
+            self.client, resource, self.metrics, selection=selection, indexes=indexes or {}
         )
 
 
@@ -181,12 +219,20 @@ def _is(reference: ObjectRef, resource: ResourceType) -> bool:
     return (reference.group, reference.kind) == (resource.group, resource.kind)
 
 
-def _spec_cluster(obj: JSON) -> Iterable[str]:
+def spec_cluster(obj: JSON) -> Iterable[str]:
+    """Index: the Cluster that an object of core names in its spec."""
     yield f"{metadata.namespace(obj)}/{metadata.text(obj, 'spec', 'clusterName')}"
 
 
-def _cluster(obj: JSON) -> Iterable[str]:
+def cluster_of(obj: JSON) -> Iterable[str]:
+    """Index: the Cluster that an object of ours belongs to."""
     name = cluster_name_of(obj)
+    if name:
+        yield f"{metadata.namespace(obj)}/{name}"
+
+
+def _pool(obj: JSON) -> Iterable[str]:
+    name = metadata.owner_name(obj, MACHINE_POOL_KIND, CORE_GROUP)
     if name:
         yield f"{metadata.namespace(obj)}/{name}"
 

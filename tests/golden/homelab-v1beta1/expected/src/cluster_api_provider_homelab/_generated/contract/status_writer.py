@@ -32,7 +32,17 @@ class MachineFacts:
     """The kind's own status fields."""
 
 
-class StatusWriter(Protocol):
+class ConditionWriter(Protocol):
+    """Gives conditions the shape of one version of an API."""
+
+    def conditions(
+        self, obj: Object, status: Object, wanted: Sequence[Condition], now: str
+    ) -> dict[str, Any]:
+        """``status`` with the wanted conditions; ``now`` is RFC 3339."""
+        ...
+
+
+class StatusWriter(ConditionWriter, Protocol):
     """Gives facts and conditions the shape of one contract version.
 
     The methods return the whole new ``spec`` or ``status``, never a patch: everything that is not
@@ -66,12 +76,6 @@ class StatusWriter(Protocol):
         self, obj: Object, facts: MachineFacts, features: Set[str]
     ) -> dict[str, Any]:
         """The status of a provisioned machine."""
-        ...
-
-    def conditions(
-        self, obj: Object, status: Object, wanted: Sequence[Condition], now: str
-    ) -> dict[str, Any]:
-        """``status`` with the wanted conditions; ``now`` is RFC 3339."""
         ...
 
 

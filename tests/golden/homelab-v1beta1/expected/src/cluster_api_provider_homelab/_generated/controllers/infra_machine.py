@@ -7,20 +7,22 @@ id, status.
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import Any
 
 from ..api.encoding import status_fields
 from ..contract import constants, guards, metadata
-from ..contract.core import Cluster, Machine, read_endpoint
+from ..contract.core import Cluster, Machine
 from ..contract.status_writer import MachineFacts
 from ..reconcilers import InfraMachineReconciler
 from ..results import Gone, InfraMachineState, Waiting
 from ..runtime.client import JSON, Key
 from ..runtime.controller import Result
-from ..subjects import InfraClusterView, InfraMachine, InfraMachineDeletion
+from ..subjects import InfraMachine, InfraMachineDeletion
 from .base import BaseController, ContractError
 from .bootstrap import bootstrap_reader
 from .editing import Edit
+from .surroundings import Surroundings
 from .world import cluster_name_of
 
 
@@ -49,33 +51,45 @@ class InfraMachineController(BaseController[InfraMachineReconciler[Any]]):
         spec = await self._decoded_spec(edit)
         if spec is None:
             return Result()
-        infra_cluster = self._world.infra_cluster_of(cluster)
-        kind = self._world.infra_cluster_kind(cluster.infrastructure)
-        if infra_cluster is None and kind is not None:
-            return await self._wait(edit, _no_infra_cluster(cluster, kind.resource.kind))
-        credentials = self._credentials(cluster, infra_cluster)
-        if isinstance(credentials, Waiting):
-            return await self._wait(edit, credentials)
-        subject = InfraMachine(
-            name=key.name,
-            namespace=key.namespace,
-            external_id=self.kind.external_id(edit.obj),
-            logger=self._logger(key),
-            spec=spec,
-            cluster=cluster,
-            machine=machine,
-            infra_cluster=self._view(infra_cluster),
-            provider_id=_provider_id(edit.obj),
-            failure_domain=machine.failure_domain,
-            is_control_plane=machine.is_control_plane,
-            credentials=credentials,
-            _bootstrap=bootstrap_reader(self._tools.client, machine),
-            _loop=self._loop(),
+        around = Surroundings.of(self._world, self._tools.credentials, key.namespace, cluster)
+        if around.blocker is not None:
+            return await self._wait(edit, around.blocker)
+        if isinstance(around.credentials, Waiting):
+            return await self._wait(edit, around.credentials)
+        addresses = await self._world.addresses_of(edit.obj, cluster)
+        if isinstance(addresses, Waiting):
+            return await self._wait(edit, addresses)
+        subject = self._subject(edit.obj, key, spec, cluster, machine)
+        subject = replace(
+            subject,
+            infra_cluster=around.infra_cluster,
+            credentials=around.credentials,
+            ip_addresses=addresses,
         )
         state = await self._call(edit, self.author.reconcile_normal, subject, InfraMachineState)
         if isinstance(state, Waiting):
             return await self._wait(edit, state)
         return await self._write(edit, state)
+
+    def _subject(
+        self, obj: JSON, key: Key, spec: Any, cluster: Cluster, machine: Machine
+    ) -> InfraMachine[Any]:
+        return InfraMachine(
+            name=key.name,
+            namespace=key.namespace,
+            external_id=self.kind.external_id(obj),
+            logger=self._logger(key),
+            spec=spec,
+            cluster=cluster,
+            machine=machine,
+            infra_cluster=None,
+            provider_id=_provider_id(obj),
+            failure_domain=machine.failure_domain,
+            is_control_plane=machine.is_control_plane,
+            credentials={},
+            _bootstrap=bootstrap_reader(self._tools.client, machine),
+            _loop=self._loop(),
+        )
 
     async def _write(self, edit: Edit, state: InfraMachineState) -> Result:
         before = _provider_id(edit.obj)
@@ -105,21 +119,17 @@ class InfraMachineController(BaseController[InfraMachineReconciler[Any]]):
         cluster = await self._world.live_cluster(key.namespace, name)
         if await self._is_paused(edit, cluster):
             return Result()
-        infra_cluster = (
-            self._world.infra_cluster_of(cluster)
-            if cluster is not None
-            else self._world.orphaned_infra_cluster(key.namespace, name)
-        )
+        around = Surroundings.of(self._world, self._tools.credentials, key.namespace, cluster, name)
         subject = InfraMachineDeletion(
             name=key.name,
             namespace=key.namespace,
             external_id=self.kind.external_id(edit.obj),
             logger=self._logger(key),
             _spec=self._spec_or_error(edit.obj),
-            _credentials=self._credentials(cluster, infra_cluster),
+            _credentials=around.credentials,
             cluster=cluster,
             machine=machine,
-            infra_cluster=self._view(infra_cluster),
+            infra_cluster=around.infra_cluster,
             provider_id=_provider_id(edit.obj),
             is_control_plane=_is_control_plane(edit.obj, machine),
         )
@@ -127,23 +137,6 @@ class InfraMachineController(BaseController[InfraMachineReconciler[Any]]):
         if isinstance(answer, Waiting):
             return await self._wait(edit, answer)
         return await self._release(edit)
-
-    def _credentials(self, cluster: Cluster | None, infra_cluster: JSON | None) -> Any:
-        if cluster is not None and self._world.infra_cluster_kind(cluster.infrastructure) is None:
-            return {}  # what another provider keeps for the cluster names no identity of ours
-        return self._tools.credentials.of_cluster(infra_cluster)
-
-    def _view(self, obj: JSON | None) -> InfraClusterView | None:
-        if obj is None:
-            return None
-        (kind,) = (k for k in self._world.registry.infra_clusters if k.resource.kind == obj["kind"])
-        return InfraClusterView(
-            name=metadata.name(obj),
-            namespace=metadata.namespace(obj),
-            external_id=kind.external_id(obj),
-            control_plane_endpoint=read_endpoint(obj),
-            raw_spec=metadata.mapping(obj, "spec"),
-        )
 
 
 def _blocker(cluster: Cluster, machine: Machine) -> Waiting | None:
@@ -155,11 +148,6 @@ def _blocker(cluster: Cluster, machine: Machine) -> Waiting | None:
         message = f"bootstrap data of Machine {machine.name} are not available yet"
         return Waiting(constants.REASON_WAITING_FOR_BOOTSTRAP, message, None)
     return None
-
-
-def _no_infra_cluster(cluster: Cluster, kind: str) -> Waiting:
-    message = f"the {kind} of Cluster {cluster.name} does not exist, or is not watched here"
-    return Waiting(constants.REASON_WAITING_FOR_INFRASTRUCTURE, message, None)
 
 
 def _is_control_plane(obj: JSON, machine: Machine | None) -> bool:

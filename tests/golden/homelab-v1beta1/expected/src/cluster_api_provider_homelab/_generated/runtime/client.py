@@ -54,6 +54,8 @@ class Selection:
     namespace: str = ""
     labels: str = ""
     fields: str = ""
+    metadata_only: bool = False
+    """Leave out everything but the metadata, where the rest is large or better not kept."""
 
 
 EVERYTHING = Selection()

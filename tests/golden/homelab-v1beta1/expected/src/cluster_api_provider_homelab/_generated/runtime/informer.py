@@ -65,6 +65,11 @@ class Informer:
         """
         self._handlers.append((handler, own_writes))
 
+    @property
+    def seen(self) -> int:
+        """The resource version up to which the API server has told everything."""
+        return self._cache.seen
+
     def get(self, key: Key) -> JSON | None:
         """The cached object, shared: copy it before changing anything."""
         return self._cache.get(key)

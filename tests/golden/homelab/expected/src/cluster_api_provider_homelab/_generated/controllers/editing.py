@@ -3,13 +3,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from datetime import UTC, datetime
 from typing import Any
 
 from ..contract import conditions, constants, external_id, metadata
 from ..contract.model import Condition, Object, Severity
-from ..contract.status_writer import StatusWriter
+from ..contract.status_writer import ConditionWriter
 from ..runtime.client import JSON, KubeClient, NotFound
 from ..runtime.informer import Informer
 from ..runtime.patch import write
@@ -32,7 +32,7 @@ class Edit:
         self,
         client: KubeClient,
         informer: Informer,
-        writer: StatusWriter,
+        writer: ConditionWriter,
         obj: JSON,
         now: Callable[[], str] = utc_now,
     ) -> None:
@@ -42,9 +42,11 @@ class Edit:
         self._writer = writer
         self._now = now
 
-    async def claim(self, kind: Kind[Any]) -> None:
+    async def claim(self, kind: Kind[Any], labels: Mapping[str, str] | None = None) -> None:
         """Finalizer and external id, in one patch, before the first side effect (SM-08, SM-09)."""
         changed = dict(self.obj["metadata"])
+        if labels:
+            changed["labels"] = {**metadata.labels(self.obj), **labels}
         finalizers = metadata.finalizers(self.obj)
         if kind.finalizer not in finalizers:
             changed["finalizers"] = [*finalizers, kind.finalizer]
@@ -54,6 +56,11 @@ class Edit:
                 external_id.annotation(kind.resource.group): external_id.fresh(self.obj),
             }
         await self._write(metadata=changed)
+
+    async def annotate(self, name: str, value: str) -> None:
+        """Write an annotation of the object."""
+        annotations = {**metadata.annotations(self.obj), name: value}
+        await self._write(metadata={**self.obj["metadata"], "annotations": annotations})
 
     async def release(self, finalizer: str) -> None:
         """Take the finalizer away: the infrastructure is confirmed to be gone (SM-08)."""

@@ -4,12 +4,15 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Any, Final, Generic, TypeVar
+from typing import TYPE_CHECKING, Any, Final, Generic, TypeVar
 
 from ..contract import constants, external_id
 from ..contract.model import Object
 from ..reconcilers import InfraClusterReconciler, InfraMachineReconciler
 from ..runtime.client import ResourceType
+
+if TYPE_CHECKING:
+    from .parts import PartFactory
 
 R = TypeVar("R")
 
@@ -63,6 +66,12 @@ class Registry:
     """The provider's manifest label: ``infrastructure-acme``."""
     namespace: str
     """Where it is installed unless the environment says otherwise."""
-    infra_clusters: tuple[InfraClusterKind, ...]
-    infra_machines: tuple[InfraMachineKind, ...]
-    identity: IdentityKind | None
+    parts: tuple[PartFactory, ...] = ()
+    """What the manager does."""
+    infra_clusters: tuple[InfraClusterKind, ...] = ()
+    infra_machines: tuple[InfraMachineKind, ...] = ()
+    identity: IdentityKind | None = None
+    watches_machines: bool = True
+    """Whether Machines matter at all."""
+    watches_clusters: bool = True
+    """Whether Clusters matter at all."""

@@ -1,0 +1,76 @@
+"""Your tests of the runtime extension: neither core nor an API server is needed."""
+
+from __future__ import annotations
+
+import base64
+import json
+
+from cluster_api_provider_beacon import Proceed, RetryAfter
+from cluster_api_provider_beacon._generated.extension import testing
+from cluster_api_provider_beacon._generated.extension.topology import DiscoverVariablesRequest
+from cluster_api_provider_beacon.extension import HOLD, Extension
+
+
+def test_workers_get_what_the_variable_says() -> None:
+    values = {"size": "large"}
+    template = testing.worker_template(
+        "AnyMachineTemplate", {"size": "small"}, workerMachine=values
+    )
+    (item,) = Extension().generate_patches(testing.generate_patches(template)).items()
+
+    assert item["uid"] == template.uid
+    assert json.loads(base64.b64decode(item["patch"])) == [
+        {"op": "replace", "path": "/spec/template/spec/size", "value": "large"}
+    ]
+
+
+def test_without_the_variable_nothing_changes() -> None:
+    template = testing.worker_template("AnyMachineTemplate", {"size": "small"})
+
+    assert Extension().generate_patches(testing.generate_patches(template)).items() == []
+
+
+def test_what_only_the_infrastructure_knows_is_refused() -> None:
+    def problems(**values: str) -> list[str]:
+        template = testing.worker_template("AnyMachineTemplate", {}, workerMachine=values)
+        return list(Extension().validate_topology(testing.validate_topology(template)))
+
+    assert problems(size="large") == []
+    assert "providerID" in problems(providerID="any://1")[0]
+
+
+def test_variables_have_names_of_their_own() -> None:
+    found = Extension().discover_variables(DiscoverVariablesRequest(settings={}))
+
+    assert len({variable.name for variable in found}) == len(found)
+
+
+def test_a_cluster_can_be_held_up_at_before_cluster_create() -> None:
+    held = testing.topology_cluster(annotations={f"{HOLD}/before-cluster-create": ""})
+    free = testing.topology_cluster()
+
+    answer = Extension().before_cluster_create(testing.cluster_request(held))
+    assert isinstance(answer, RetryAfter)
+    assert Extension().before_cluster_create(testing.cluster_request(free)) == Proceed()
+
+
+def test_a_cluster_can_be_held_up_at_before_cluster_delete() -> None:
+    held = testing.topology_cluster(annotations={f"{HOLD}/last-words": ""})
+    free = testing.topology_cluster()
+
+    answer = Extension().before_cluster_delete(testing.cluster_request(held))
+    assert isinstance(answer, RetryAfter)
+    assert Extension().before_cluster_delete(testing.cluster_request(free)) == Proceed()
+
+
+def test_minor_versions_are_not_skipped() -> None:
+    request = testing.upgrade_plan("v1.31.4", "v1.34.1")
+
+    plan = Extension().generate_upgrade_plan(request)
+    assert plan.control_plane == ["v1.32.0", "v1.33.0", "v1.34.1"]
+
+
+def test_machines_are_replaced_unless_you_say_otherwise() -> None:
+    request = testing.can_update_machine({"version": "v1.33.0"}, {"version": "v1.34.0"})
+
+    assert Extension().can_update_machine(request).machine == ()

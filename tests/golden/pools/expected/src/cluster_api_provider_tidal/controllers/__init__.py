@@ -1,0 +1,1 @@
+"""Your code: what the infrastructure looks like, one module a kind."""

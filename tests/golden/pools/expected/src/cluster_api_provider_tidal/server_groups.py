@@ -1,0 +1,100 @@
+"""Groups of servers in the simulated cloud, as scaling groups are in a real one.
+
+A group has a size, and numbers the servers that it makes; no number comes twice.
+"""
+
+from __future__ import annotations
+
+import fcntl
+import json
+import os
+import tempfile
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import asdict, dataclass
+from pathlib import Path
+
+from .cloud import Server, SimulatedCloud
+
+
+@dataclass(frozen=True, slots=True)
+class ServerGroup:
+    """A simulated group."""
+
+    id: str
+    name: str
+    size: int
+    """How many servers it shall have; an autoscaler of the cloud's would change this."""
+    made: int
+    """How many servers it has had in its life."""
+
+
+class ServerGroups:
+    """All groups; safe for many threads and processes at a time."""
+
+    def __init__(self, cloud: SimulatedCloud) -> None:
+        self._cloud = cloud
+        self._folder = cloud.folder / "groups"
+        self._folder.mkdir(parents=True, exist_ok=True)
+
+    def find(self, external_id: str) -> ServerGroup | None:
+        """The group with that mark."""
+        try:
+            return ServerGroup(**json.loads(self._path(external_id).read_text()))
+        except FileNotFoundError:
+            return None
+
+    def servers(self, external_id: str) -> list[Server]:
+        """The servers of a group, the oldest first."""
+        found = (
+            self._cloud.find_server(path.stem)
+            for path in (self._cloud.folder / "servers").glob(f"{external_id}-*.json")
+        )
+        return sorted((server for server in found if server), key=_number)
+
+    def scale(
+        self, external_id: str, name: str, cluster: str, size: int, user_data: str | None
+    ) -> list[Server]:
+        """Make the group be there with that many servers; the youngest go first."""
+        with self._locked():
+            group = self.find(external_id) or ServerGroup(external_id, name, size, 0)
+            servers = self.servers(external_id)
+            # Whoever made servers may have died before it could write down how many.
+            made = max([group.made, *(_number(server) + 1 for server in servers)])
+            for number in range(made, made + size - len(servers)):
+                made = number + 1
+                servers.append(
+                    self._cloud.create_server(
+                        f"{external_id}-{number}", f"{name}-{number}", cluster, user_data
+                    )
+                )
+            for server in servers[size:]:
+                self._cloud.delete_server(server.id)
+            self._write(ServerGroup(external_id, name, size, made))
+        return servers[:size]
+
+    def delete(self, external_id: str) -> None:
+        """Remove a group with all its servers; one that is gone already is no error."""
+        with self._locked():
+            for server in self.servers(external_id):
+                self._cloud.delete_server(server.id)
+            self._path(external_id).unlink(missing_ok=True)
+
+    def _path(self, external_id: str) -> Path:
+        return self._folder / f"{external_id}.json"
+
+    def _write(self, group: ServerGroup) -> None:
+        handle, draft = tempfile.mkstemp(dir=self._folder, prefix=".")
+        with os.fdopen(handle, "w") as file:
+            file.write(json.dumps(asdict(group)))
+        Path(draft).replace(self._path(group.id))
+
+    @contextmanager
+    def _locked(self) -> Iterator[None]:
+        with (self._folder / ".lock").open("w") as lock:
+            fcntl.flock(lock, fcntl.LOCK_EX)
+            yield
+
+
+def _number(server: Server) -> int:
+    return int(server.id.rpartition("-")[2])

@@ -1,0 +1,41 @@
+"""Your tests of HarbourControlPlane: no API server is needed."""
+
+from __future__ import annotations
+
+from cluster_api_provider_harbour._generated import control_plane_testing as testing
+from cluster_api_provider_harbour._generated.api.harbour_control_plane import (
+    HarbourControlPlaneSpec,
+)
+from cluster_api_provider_harbour.controllers.harbour_control_plane import (
+    HarbourControlPlaneReconciler,
+)
+
+SPEC = testing.spec_from(
+    HarbourControlPlaneSpec,
+    {
+        "version": "v1.34.0",
+        "machineTemplate": {
+            "spec": {
+                "infrastructureRef": {
+                    "apiGroup": "infrastructure.cluster.x-k8s.io",
+                    "kind": "HarbourMachineTemplate",
+                    "name": "harbourmachinetemplate",
+                }
+            }
+        },
+    },
+)
+
+
+def test_members_are_well_until_you_say_otherwise() -> None:
+    health = HarbourControlPlaneReconciler().health(testing.control_plane(SPEC, machines=3))
+
+    assert health == testing.ALL_WELL
+
+
+def test_a_member_comes_and_goes() -> None:
+    member = testing.control_plane_member(SPEC, machines=3)
+    reconciler = HarbourControlPlaneReconciler()
+
+    assert reconciler.after_add(member) is None
+    assert reconciler.before_remove(member) is None
