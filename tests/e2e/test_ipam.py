@@ -1,0 +1,207 @@
+"""Machines with addresses from pools: they get them, keep them in a move, and give them back."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from ipaddress import ip_address, ip_network
+
+import pytest
+
+from tests.e2e.harness.components import ApiServer
+from tests.e2e.harness.kube import JSON
+from tests.e2e.harness.management import Base
+from tests.e2e.harness.report import Report
+from tests.e2e.harness.wait import NotYet, eventually
+from tests.e2e.provider import build_provider
+from tests.e2e.scenario import Scenario, one_scenario, wait_nothing_left
+from tests.e2e.stack import Combination, Site, Stack
+
+SECTIONS = ("infrastructure", "ipam")
+COMBINATIONS = (
+    Combination("v1.13", "v1beta2", "complete", "v1.13-ipam", SECTIONS),
+    Combination("v1.10", "v1beta1", "complete", "v1.10-ipam", SECTIONS),
+)
+GROUP = "ipam.cluster.x-k8s.io"
+POOLS = f"{GROUP}/v1alpha1"
+FOUR, SIX = "SkiffIPPool", "GlobalSkiffIPPool"
+NETWORKS = {FOUR: "10.20.0.0/24", SIX: "2001:db8:20::/64"}
+MOVE_SECONDS = 60.0
+
+
+@pytest.fixture(scope="module", params=COMBINATIONS, ids=str)
+def place(
+    request: pytest.FixtureRequest, base: Base, workload: ApiServer, report: Report
+) -> Iterator[tuple[Stack, Site]]:
+    combination: Combination = request.param
+    folder = base.folder / str(combination)
+    provider = build_provider(
+        combination.example, combination.contract, folder, combination.sections
+    )
+    stack = Stack(base, workload, combination, provider, report)
+    try:
+        yield stack, stack.start()
+    finally:
+        stack.stop()
+
+
+@pytest.fixture
+def scenario(request: pytest.FixtureRequest, place: tuple[Stack, Site]) -> Iterator[Scenario]:
+    with one_scenario(*place, request.node.originalname) as made:
+        yield made
+
+
+def test_machines_have_addresses(scenario: Scenario, place: tuple[Stack, Site]) -> None:
+    """One of each pool for each machine; the manager of the pools is killed in the middle.
+
+    Proves: IP-08, IP-09, IP-10, IP-12, IP-13, IP-14, RB-04, SM-08, SM-09.
+    """
+    stack, site = place
+    report, name = stack.report, stack.name
+    _add_pools(scenario)
+    scenario.create(_with_addresses(scenario, control_planes=1, workers=2))
+    eventually(lambda: _addresses(scenario), timeout=60, what="a first address")
+    site.managers["ipam"].kill()
+    site.managers["ipam"].start()
+    with report.phase(name, "ipam: 3 machines with 2 addresses each, with a crash"):
+        machines = scenario.wait_running(3)
+    given = _check_given(scenario, machines)
+    _wait_used(scenario, 3)
+    with report.phase(name, "ipam: scale workers 2 -> 4 -> 1"):
+        scenario.scale_workers(4)
+        _check_given(scenario, scenario.wait_running(5))
+        scenario.scale_workers(1)
+        machines = scenario.wait_running(2)
+        _wait_used(scenario, 2)
+    left = _check_given(scenario, machines)
+    kept = left.keys() & given.keys()
+    assert {claim: left[claim] for claim in kept} == {claim: given[claim] for claim in kept}
+    with report.phase(name, "ipam: delete, the pools at the same time"):
+        for pool in _pools(scenario):
+            scenario.client.delete(pool)
+        assert len(_pools(scenario)) == 2, "a pool in use went away"
+        scenario.delete()
+        wait_nothing_left(scenario)
+    eventually(lambda: not _pools(scenario), timeout=30, what="the pools are gone")
+
+
+def test_addresses_move(scenario: Scenario, place: tuple[Stack, Site]) -> None:
+    """There and back: machines keep their addresses, and new ones get others.
+
+    Proves: IP-11, MV-02, MV-04, MV-06, MV-07, MV-08, MV-10, ST-11.
+    """
+    stack, _ = place
+    report, name = stack.report, stack.name
+    target = stack.add_site("second")
+    _add_pools(scenario)
+    scenario.create(_with_addresses(scenario, control_planes=1, workers=2))
+    given = _check_given(scenario, scenario.wait_running(3))
+    home, away = scenario.management, target.management
+    for label, source, goal in (("there", home, away), ("back", away, home)):
+        with report.phase(name, f"ipam: clusterctl move {label}"):
+            stack.clusterctl.move(source.kubeconfig, goal.kubeconfig, scenario.namespace)
+        assert _addresses(scenario) == {}, "left at the source"
+        scenario.management = goal
+        with report.phase(name, f"ipam: running again, {label}"):
+            assert _check_given(scenario, scenario.wait_running(3)) == given
+        eventually(lambda: _all_told(scenario), timeout=MOVE_SECONDS, what="claims are told")
+        _wait_used(scenario, 3)
+        _check_owners(scenario)
+    scenario.scale_workers(3)
+    more = _check_given(scenario, scenario.wait_running(4))
+    assert given.items() <= more.items()
+    for pool in _pools(scenario):
+        scenario.client.delete(pool)
+    scenario.delete()
+    wait_nothing_left(scenario)
+    # The target keeps a copy of the pool that has no namespace (MV-04).
+    away.client.delete(away.client.get(POOLS, SIX, "six"))
+
+
+def _add_pools(scenario: Scenario) -> None:
+    for kind, name in ((FOUR, "four"), (SIX, "six")):
+        metadata = {"name": name}
+        if kind == FOUR:
+            metadata["namespace"] = scenario.namespace
+        prefix = ip_network(NETWORKS[kind]).prefixlen
+        spec = {"addresses": [NETWORKS[kind]], "prefix": prefix}
+        scenario.client.apply(
+            {"apiVersion": POOLS, "kind": kind, "metadata": metadata, "spec": spec}
+        )
+
+
+def _pools(scenario: Scenario) -> list[JSON]:
+    inside = scenario.client.list(POOLS, FOUR, scenario.namespace)
+    return [*inside, *scenario.client.list(POOLS, SIX)]
+
+
+def _with_addresses(scenario: Scenario, control_planes: int, workers: int) -> list[JSON]:
+    """A rendered cluster whose machines ask for an address of each pool."""
+    documents = scenario.render(control_planes, workers)
+    pools = [
+        {"apiGroup": GROUP, "kind": kind, "name": name}
+        for kind, name in ((FOUR, "four"), (SIX, "six"))
+    ]
+    for document in documents:
+        if document["kind"] == "SkiffMachineTemplate":
+            document["spec"]["template"]["spec"]["addressesFromPools"] = pools
+    return documents
+
+
+def _ipam(scenario: Scenario) -> str:
+    return f"{GROUP}/{scenario.core.rpartition('/')[2]}"
+
+
+def _addresses(scenario: Scenario) -> dict[str, str]:
+    """Addresses by the name of their claim."""
+    found = scenario.client.list(_ipam(scenario), "IPAddress", scenario.namespace)
+    return {each["metadata"]["name"]: each["spec"]["address"] for each in found}
+
+
+def _check_given(scenario: Scenario, machines: list[JSON]) -> dict[str, str]:
+    """Each machine has one address of each pool, says so, and nobody else has it."""
+
+    def given() -> dict[str, str]:
+        found = _addresses(scenario)
+        if len(found) != 2 * len(machines):
+            raise NotYet(f"{len(found)} addresses for {len(machines)} machines")
+        return found
+
+    found = eventually(given, timeout=60, what="as many addresses as claims")
+    assert len(set(found.values())) == len(found)
+    for machine in machines:
+        infrastructure = scenario.infrastructure_of(machine)
+        name = infrastructure["metadata"]["name"]
+        own = [found[f"{name}-{index}"] for index in range(2)]
+        for text, network in zip(own, NETWORKS.values(), strict=True):
+            assert ip_address(text) in ip_network(network)
+        shown = [each["address"] for each in infrastructure["status"]["addresses"]]
+        assert shown[-2:] == own
+    return found
+
+
+def _wait_used(scenario: Scenario, count: int) -> None:
+    def used() -> bool:
+        found = [pool["status"]["addresses"]["used"] for pool in _pools(scenario)]
+        if found != [count] * 2:
+            raise NotYet(f"used: {found}, wanted {count} each")
+        return True
+
+    eventually(used, timeout=60, what="counts of the pools")
+
+
+def _all_told(scenario: Scenario) -> bool:
+    claims = scenario.client.list(_ipam(scenario), "IPAddressClaim", scenario.namespace)
+    return bool(claims) and all("addressRef" in claim.get("status", {}) for claim in claims)
+
+
+def _check_owners(scenario: Scenario) -> None:
+    """Claim and pool own each address, by the uids that they have here."""
+    client, version = scenario.client, _ipam(scenario)
+    uids = {pool["kind"]: pool["metadata"]["uid"] for pool in _pools(scenario)}
+    for address in client.list(version, "IPAddress", scenario.namespace):
+        claim = client.get(
+            version, "IPAddressClaim", address["metadata"]["name"], scenario.namespace
+        )
+        owners = {o["kind"]: o["uid"] for o in address["metadata"]["ownerReferences"]}
+        kind = address["spec"]["poolRef"]["kind"]
+        assert owners == {"IPAddressClaim": claim["metadata"]["uid"], kind: uids[kind]}
