@@ -38,7 +38,10 @@ class SkiffMachineReconciler(InfraMachineReconciler[SkiffMachineSpec]):
             machine.logger.info("created", server=server.id)
         return InfraMachineState(
             provider_id=server.provider_id,
-            addresses=[Address("Hostname", server.name), Address("InternalIP", "127.0.0.1")],
+            addresses=[
+                Address("Hostname", server.name),
+                *(Address("InternalIP", ip.address) for ip in machine.ip_addresses),
+            ],
             failure_domain=machine.failure_domain,
         )
 

@@ -11,12 +11,16 @@ from ..api.skiff_cluster import SkiffClusterSpec
 from ..api.skiff_machine import SkiffMachineSpec
 from ..controllers.infrastructure import Infrastructure
 from ..controllers.kinds import InfraClusterKind, InfraMachineKind, Registry
+from ..controllers.machine_addresses import MachineAddresses
 from ..runtime.client import ResourceType
 
 REGISTRY: Final = Registry(
     label="infrastructure-skiff",
     namespace="skiff-system",
-    parts=(Infrastructure,),
+    parts=(
+        Infrastructure,
+        MachineAddresses,
+    ),
     infra_clusters=(
         InfraClusterKind(
             resource=ResourceType(
@@ -40,7 +44,7 @@ REGISTRY: Final = Registry(
                 plural="skiffmachines",
             ),
             finalizer="skiffmachine.infrastructure.cluster.x-k8s.io",
-            features=frozenset({"addresses", "failureDomain"}),
+            features=frozenset({"addresses", "addressesFromPools", "failureDomain"}),
             spec=SkiffMachineSpec,
             reconciler=SkiffMachineReconciler,
         ),
