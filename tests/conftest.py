@@ -6,14 +6,63 @@ import contextlib
 import ctypes
 import os
 from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
 
+import pytest
 from hypothesis import settings
+
+from tests.distribution import group_of
+from tests.e2e.harness.report import Report
 
 # How fast a machine is, is no property of what is tested.
 settings.register_profile("capsmith", deadline=None)
 settings.load_profile("capsmith")
 
 _NOBODY = 65534
+_REPORT_FILE = "CAPSMITH_E2E_REPORT"
+REPORT = pytest.StashKey[Report]()
+
+
+def pytest_configure(config: pytest.Config) -> None:
+    config.stash[REPORT] = Report()
+    # The long ones come first: they wait much, and nothing else is left to do at the end.
+    config.option.loadscopereorder = False
+
+
+@pytest.hookimpl(tryfirst=True)
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    for item in items:
+        item.add_marker(pytest.mark.xdist_group(group_of(item)))
+
+
+def pytest_sessionfinish(session: pytest.Session) -> None:
+    """A worker hands its measurements over."""
+    output = getattr(session.config, "workeroutput", None)
+    if output is not None:
+        output["report"] = session.config.stash[REPORT].data()
+
+
+@pytest.hookimpl(optionalhook=True)
+def pytest_testnodedown(node: Any) -> None:
+    """The one that workers work for collects them."""
+    output = getattr(node, "workeroutput", {})
+    node.config.stash[REPORT].add(output.get("report", {}))
+
+
+def pytest_terminal_summary(
+    terminalreporter: pytest.TerminalReporter, config: pytest.Config
+) -> None:
+    report = config.stash[REPORT]
+    lines = report.lines()
+    if not lines:
+        return
+    terminalreporter.section("end-to-end timings")
+    for line in lines:
+        terminalreporter.write_line(line)
+    target = os.environ.get(_REPORT_FILE)
+    if target:
+        report.write(Path(target))
 
 
 @contextlib.contextmanager

@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-import os
 from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
 
+from tests.conftest import REPORT
 from tests.e2e.extended import EXTENDED, extended_stack
 from tests.e2e.harness.components import ApiServer, Etcd
 from tests.e2e.harness.management import Base
@@ -19,9 +19,6 @@ from tests.e2e.stack import COMBINATIONS, Combination, Site, Stack
 from tests.e2e.tools import Toolbox
 from tests.e2e.tools.required import required_toolbox
 
-_REPORT = pytest.StashKey[Report]()
-_REPORT_FILE = "CAPSMITH_E2E_REPORT"
-
 
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
     here = Path(__file__).parent
@@ -30,28 +27,9 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
             item.add_marker(pytest.mark.e2e)
 
 
-def pytest_configure(config: pytest.Config) -> None:
-    config.stash[_REPORT] = Report()
-
-
-def pytest_terminal_summary(
-    terminalreporter: pytest.TerminalReporter, config: pytest.Config
-) -> None:
-    report = config.stash[_REPORT]
-    lines = report.lines()
-    if not lines:
-        return
-    terminalreporter.section("end-to-end timings")
-    for line in lines:
-        terminalreporter.write_line(line)
-    target = os.environ.get(_REPORT_FILE)
-    if target:
-        report.write(Path(target))
-
-
 @pytest.fixture(scope="session")
 def report(request: pytest.FixtureRequest) -> Report:
-    return request.config.stash[_REPORT]
+    return request.config.stash[REPORT]
 
 
 @pytest.fixture(scope="session")

@@ -29,6 +29,19 @@ _LAUNCHER = (
     "os.getppid() == int(sys.argv[1]) or sys.exit('the parent is gone')\n"
     "os.execvp(sys.argv[2], sys.argv[2:])\n"
 )
+# What a Deployment does for its manager: one that ends by itself is started anew. A polite end
+# reaches the component directly, the signal goes to the whole group, and is waited for.
+_KEEPER = (
+    "import os, signal, subprocess, sys, time\n"
+    "asked = []\n"
+    "signal.signal(signal.SIGTERM, lambda *_: asked.append(True))\n"
+    "me, launcher = str(os.getpid()), sys.argv[1]\n"
+    "while True:\n"
+    "    code = subprocess.call([sys.executable, '-ISc', launcher, me, *sys.argv[2:]])\n"
+    "    if asked or code == 0:\n"
+    "        sys.exit(code)\n"
+    "    time.sleep(0.5)\n"
+)
 _LOG_TAIL_LINES = 40
 _TERM_SECONDS = 10.0
 
@@ -49,16 +62,33 @@ class Process:
     """One long-running component and its log file."""
 
     def __init__(
-        self, name: str, argv: Sequence[str | Path], log: Path, env: Mapping[str, str] | None = None
+        self,
+        name: str,
+        argv: Sequence[str | Path],
+        log: Path,
+        env: Mapping[str, str] | None = None,
+        *,
+        kept: bool = False,
     ) -> None:
+        """One that is `kept` is started again whenever it fails by itself."""
         self.name = name
         self.log = log
+        self._kept = kept
         self._argv = [str(part) for part in argv]
         self._env = dict(os.environ if env is None else env)
         self._child: subprocess.Popen[bytes] | None = None
 
     @property
     def pid(self) -> int:
+        """Of the component, or of its keeper while there is none."""
+        keeper = self._group
+        if not self._kept:
+            return keeper
+        children = Path(f"/proc/{keeper}/task/{keeper}/children").read_text().split()
+        return int(children[0]) if children else keeper
+
+    @property
+    def _group(self) -> int:
         if self._child is None:
             raise ProcessError(f"{self.name} was not started")
         return self._child.pid
@@ -70,9 +100,11 @@ class Process:
     def start(self) -> None:
         """Start the process; the log is appended to, so that restarts keep their history."""
         self.log.parent.mkdir(parents=True, exist_ok=True)
+        keeper = [sys.executable, "-ISc", _KEEPER, _LAUNCHER] if self._kept else []
+        launcher = [sys.executable, "-ISc", _LAUNCHER, str(os.getpid())]
         with self.log.open("ab") as stream:
             self._child = subprocess.Popen(
-                [sys.executable, "-ISc", _LAUNCHER, str(os.getpid()), *self._argv],
+                [*launcher, *keeper, *self._argv],
                 env=self._env,
                 stdin=subprocess.DEVNULL,
                 stdout=stream,
@@ -134,7 +166,7 @@ class Process:
 
     def _signal(self, number: signal.Signals) -> None:
         if self.running:
-            os.killpg(self.pid, number)
+            os.killpg(self._group, number)
 
 
 def free_port() -> int:

@@ -18,12 +18,16 @@ from .hooks import HookServing
 from .kube import JSON
 from .kubeconfig import service_account_token, token_kubeconfig
 from .management import ManagementCluster
-from .process import Process, free_port, http_ok
+from .process import Process, ProcessError, free_port, http_ok
 from .repository import Repository, dump, load
 
 _DIAGNOSTICS = "--diagnostics-address"
 
 _COMPLAINTS = re.compile(r"\b(403|422) [A-Z]|[Ff]orbidden|Traceback")
+
+_END = "the manager ends"
+# A lease is lost on a machine that is too busy to renew it; another core asks for a new start.
+_GOOD_REASON = re.compile(r"LeadershipLost|CoreVersionChangedError")
 
 Rewrite = Callable[[list[JSON]], list[JSON]]
 
@@ -192,11 +196,19 @@ class Controllers:
         self.process.kill()
 
     def stop(self) -> None:
+        """Raises ProcessError if the manager has ever ended for a reason of its own making."""
         self.process.stop()
+        if not self.process.log.exists():
+            return
+        lines = self.process.log.read_text(errors="replace").splitlines()
+        broken = [each for each in lines if _END in each and not _GOOD_REASON.search(each)]
+        if broken:
+            raise ProcessError(f"{self._name} ended by itself:\n" + "\n".join(broken))
 
     def _process(self, arguments: list[str], env: dict[str, str]) -> Process:
         argv = [sys.executable, "-m", self._provider.package, *arguments]
-        return Process(self._name, argv, self._management.folder / f"{self._name}.log", env)
+        log = self._management.folder / f"{self._name}.log"
+        return Process(self._name, argv, log, env, kept=True)
 
     def _arguments(self, launch: Launch, port: int) -> list[str]:
         address = [each for each in launch.args if each.startswith(_DIAGNOSTICS)]

@@ -45,9 +45,17 @@ class Report:
             }
         )
 
+    def data(self) -> dict[str, Any]:
+        """All measurements, as they can be sent from process to process."""
+        return {"phases": self._phases, "processes": self._processes}
+
+    def add(self, data: dict[str, Any]) -> None:
+        """Take over what another one has measured."""
+        self._phases += data.get("phases", [])
+        self._processes += data.get("processes", [])
+
     def write(self, path: Path) -> None:
-        content = {"phases": self._phases, "processes": self._processes}
-        path.write_text(json.dumps(content, indent=2) + "\n")
+        path.write_text(json.dumps(self.data(), indent=2) + "\n")
 
     def lines(self) -> list[str]:
         """The report as text."""
