@@ -15,7 +15,7 @@ from capsmith.contract.model import Rule
 from capsmith.provider.model import Provider
 from tests.golden.cases import Case, cases
 from tests.rules.cases import left_out
-from tests.traceability.carriers import PROJECT, blueprints
+from tests.traceability.carriers import blueprints
 from tests.traceability.catalogue import ROOT, RULE_ID
 from tests.traceability.claims import Claim
 
@@ -130,9 +130,9 @@ def _planned(case: Case) -> tuple[PlannedFile, ...]:
 
 @cache
 def _manifests(case: Case) -> str:
-    """The blueprints of all manifests in the repository of a case, one after the other."""
-    sources = sorted({f.entry.source for f in _planned(case) if f.path.endswith(".yaml")})
-    return "".join((ROOT / PROJECT / name).read_text(encoding="utf-8") for name in sources)
+    """All manifests in the repository of a case, one after the other."""
+    files = sorted(case.expected.rglob("*.yaml"))
+    return "".join(file.read_text(encoding="utf-8") for file in files)
 
 
 @cache
