@@ -1,0 +1,1 @@
+"""Certificates and kubeconfigs of clusters, on a real API server."""
