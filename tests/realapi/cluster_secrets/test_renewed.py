@@ -14,6 +14,7 @@ from tests.realapi.cluster_secrets.conftest import Run
 from tests.realapi.secret_keeping import (
     NAMESPACE,
     NOW,
+    SUFFIXES,
     Keeping,
     days,
 )
@@ -119,6 +120,8 @@ def test_a_kubeconfig_that_is_deleted_comes_back(run: Run) -> None:
     async def test(kept: Keeping) -> None:
         await kept.ensure()
         authority = kept.data("ca", "tls.crt")
+        for suffix in SUFFIXES:
+            await kept.watched(suffix)
         kept.woken.clear()
 
         kept.api.delete(kept.get("kubeconfig"))
