@@ -2,11 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from pathlib import Path
+from typing import TYPE_CHECKING, Any
 
 from capsmith.pipeline.memory import still_up_to_date
 from capsmith.report import Report
+
+if TYPE_CHECKING:
+    from capsmith.pipeline.engine import Asked
 
 
 def run_update(
@@ -24,20 +28,14 @@ def run_update(
     ``mode`` is ``check``, ``dry_run``, ``resume``, ``abort``, or empty; the options are named as
     those of the command.  Raises what :mod:`capsmith.pipeline.updating` raises.
     """
-    files = {
-        name: frozenset(paths)
-        for name, paths in (("restore", restore), ("mine", mine), ("not_mine", not_mine))
-    }
-    if mode == "check" and not any(files.values()) and not options["diff"]:
+    if mode == "check" and not (restore or mine or not_mine or options["diff"]):
         report = still_up_to_date(folder)
         if report is not None:
             return report, "is up to date."
 
-    from capsmith.merging.shared_file import Style
     from capsmith.pipeline import updating
-    from capsmith.pipeline.engine import Asked
 
-    asked = Asked(Style(style), options["force"], diff=options["diff"], **files)
+    asked = _asked(style, restore, mine, not_mine, options)
     match mode:
         case "check":
             return updating.check(folder, asked), "is up to date."
@@ -52,3 +50,58 @@ def run_update(
         case _:
             report = updating.update(folder, asked, allow_dirty=options["allow_dirty"])
             return report, "is up to date."
+
+
+def run_upgrade(
+    folder: Path,
+    mode: str,
+    said: Mapping[str, Any],
+    *,
+    style: str,
+    restore: Iterable[str],
+    mine: Iterable[str],
+    not_mine: Iterable[str],
+    **options: bool,
+) -> tuple[Report, str]:
+    """As :func:`run_update`, after provider.yaml was changed as ``said`` in options.
+
+    ``mode`` is ``dry_run`` or empty.  Raises what :mod:`capsmith.pipeline.upgrading` raises.
+    """
+    from capsmith.pipeline import upgrading
+    from capsmith.provider.upgrade.wish import Wish
+
+    names = (name.strip() for name in (said["contract"] or "").split(","))
+    wish = Wish(
+        contracts=tuple(dict.fromkeys(name for name in names if name)),
+        api_version=said["api_version"] or "",
+        keep_api_version=said["keep_api_version"],
+        drop=said["drop_api_version"] or "",
+        release=said["release"] or "",
+    )
+    asked = _asked(style, restore, mine, not_mine, options)
+    only_tell = mode == "dry_run" or asked.diff
+    report = upgrading.upgrade(
+        folder, wish, asked, allow_dirty=options["allow_dirty"], only_tell=only_tell
+    )
+    told = "is as it was: this only told what would happen."
+    return report, told if only_tell else "is up to date."
+
+
+def _asked(
+    style: str,
+    restore: Iterable[str],
+    mine: Iterable[str],
+    not_mine: Iterable[str],
+    options: Mapping[str, bool],
+) -> Asked:
+    from capsmith.merging.shared_file import Style
+    from capsmith.pipeline.engine import Asked
+
+    return Asked(
+        Style(style),
+        options["force"],
+        frozenset(restore),
+        frozenset(mine),
+        frozenset(not_mine),
+        options["diff"],
+    )

@@ -75,6 +75,12 @@ def abort(folder: Path, *, force: bool = False) -> Report:
 
 
 def _previewed(repository: Repository, asked: Asked) -> Plan:
+    refuse_interrupted(repository)
+    return _plan(repository, asked)
+
+
+def refuse_interrupted(repository: Repository) -> None:
+    """Raises Refused when a run is not complete: then nothing can be told of what is there."""
     if repository.is_interrupted:
         raise Refused(
             "update-interrupted",
@@ -82,7 +88,6 @@ def _previewed(repository: Repository, asked: Asked) -> Plan:
             file=str(repository.folder),
             hint="Run capsmith update --continue to complete it, or --abort to undo it.",
         )
-    return _plan(repository, asked)
 
 
 def _plan(repository: Repository, asked: Asked) -> Plan:

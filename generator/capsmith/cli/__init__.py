@@ -6,10 +6,6 @@ click itself.
 
 from __future__ import annotations
 
-import errno
-import functools
-import gc
-import sys
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -17,45 +13,8 @@ from typing import Any
 import click
 
 from capsmith import __version__
-
-_FOLDER = click.Path(file_okay=True, dir_okay=True, path_type=Path)
-
-
-def _format(*formats: str) -> Callable[..., Any]:
-    return click.option(
-        "--format",
-        "format_",
-        type=click.Choice(["text", "json", *formats]),
-        default="text",
-        show_default=True,
-        help="How to report.",
-    )
-
-
-def _command(function: Callable[..., int]) -> Callable[..., None]:
-    """Turn the exit code that a command returns, and errors that stop it, into an exit."""
-
-    @functools.wraps(function)
-    def run(*args: Any, **options: Any) -> None:
-        from capsmith.console import Console
-        from capsmith.errors import CapsmithError
-
-        gc.disable()  # a run is short and keeps what it makes: collecting is a tenth of its time
-        try:
-            code = function(*args, **options)
-        except CapsmithError as error:
-            Console(options.get("format_", "text")).failure(error)
-            code = error.exit_code
-        except OSError as error:
-            if error.errno == errno.EPIPE:
-                raise  # click's to end quietly
-            click.echo(f"the report cannot be written: {error.strerror or error}", err=True)
-            code = 2
-        finally:
-            gc.enable()
-        sys.exit(code)
-
-    return run
+from capsmith.cli.options import FOLDER, command, format_option
+from capsmith.cli.update import update
 
 
 @click.group(context_settings={"help_option_names": ["-h", "--help"], "max_content_width": 100})
@@ -68,10 +27,10 @@ def main() -> None:
 
 
 @main.command()
-@click.argument("spec", type=_FOLDER, default="provider.yaml")
+@click.argument("spec", type=FOLDER, default="provider.yaml")
 @click.option("--explain", is_flag=True, help="Show everything that follows from the file.")
-@_format("sarif", "junit")
-@_command
+@format_option("sarif", "junit")
+@command
 def validate(spec: Path, explain: bool, format_: str) -> int:
     """Check SPEC (default: provider.yaml) against the contract."""
     from capsmith import pipeline
@@ -93,18 +52,18 @@ def _beside_others(function: Callable[..., Any]) -> Callable[..., Any]:
 
 
 @main.command()
-@click.argument("spec", type=_FOLDER, default="provider.yaml")
+@click.argument("spec", type=FOLDER, default="provider.yaml")
 @click.option(
     "-o",
     "--output",
     metavar="DIR",
-    type=_FOLDER,
+    type=FOLDER,
     help="The provider repository [default: the folder of SPEC].",
 )
 @_beside_others
 @click.option("-v", "--verbose", is_flag=True, help="Name every file that changes.")
-@_format()
-@_command
+@format_option()
+@command
 def generate(
     spec: Path, output: Path | None, beside_others: bool, verbose: bool, format_: str
 ) -> int:
@@ -118,55 +77,19 @@ def generate(
     return report.exit_code
 
 
-@main.command()
-@click.argument("folder", metavar="[DIR]", type=_FOLDER, default=".")
-@click.option("--check", is_flag=True, help="Only say whether there is drift.")
-@click.option("--dry-run", is_flag=True, help="Only say what would happen.")
-@click.option("--diff", is_flag=True, help="Show what would change; change nothing.")
-@click.option("--continue", "resume", is_flag=True, help="The conflicts are resolved: conclude.")
-@click.option("--abort", is_flag=True, help="Bring back what was before an unfinished update.")
-@click.option(
-    "--conflict",
-    "style",
-    type=click.Choice(["merge", "diff3"]),
-    default="merge",
-    show_default=True,
-    help="What stands between conflict markers: both sides, or their origin too.",
-)
-@click.option("--force", is_flag=True, help="Replace generated files that were edited.")
-@click.option("--restore", metavar="PATH", multiple=True, help="Write a deleted file again.")
-@click.option("--mine", metavar="PATH", multiple=True, help="Take a file over from capsmith.")
-@click.option("--not-mine", metavar="PATH", multiple=True, help="Give it back.")
-@click.option("--allow-dirty", is_flag=True, help="Go on beside uncommitted changes.")
-@click.option("-v", "--verbose", is_flag=True, help="Name every file that changes.")
-@_format()
-@_command
-def update(folder: Path, verbose: bool, format_: str, **options: Any) -> int:
-    """Bring the repository in DIR (default: .) in line with its provider.yaml and this capsmith.
-
-    Exit codes: 0 clean, 1 drift, conflicts or refusals, 2 unusable.
-    """
-    from capsmith.console import Console
-    from capsmith.pipeline.choosing import run_update
-
-    chosen = [name for name in ("check", "dry_run", "resume", "abort") if options[name]]
-    if len(chosen) > 1 or (options["diff"] and chosen[:1] in (["resume"], ["abort"])):
-        raise click.UsageError("--check, --dry-run, --continue and --abort exclude each other.")
-    report, done = run_update(folder, "".join(chosen), **options)
-    Console(format_, verbose=verbose).report(report, done=f"{folder} {done}")
-    return report.exit_code
+main.add_command(update)
 
 
 @main.command()
 @click.argument("arguments", nargs=-1, metavar="[DIR] [KEY=ANSWER]...")
 @click.option("--no-input", is_flag=True, help="Ask nothing; take the defaults.")
 @click.option("--replay", is_flag=True, help="Ask nothing; take the answers of the last time.")
-@click.option("--replay-file", type=_FOLDER, help="Ask nothing; take the answers of this file.")
-@click.option("--config-file", type=_FOLDER, help="Cookiecutter's user configuration.")
+@click.option("--replay-file", type=FOLDER, help="Ask nothing; take the answers of this file.")
+@click.option("--config-file", type=FOLDER, help="Cookiecutter's user configuration.")
 @click.option("--default-config", is_flag=True, help="Do without a user configuration.")
 @_beside_others
-@_format()
-@_command
+@format_option()
+@command
 def new(arguments: tuple[str, ...], beside_others: bool, format_: str, **answering: Any) -> int:
     """Ask the essentials, and generate a first provider repository in DIR.
 
@@ -193,9 +116,9 @@ def new(arguments: tuple[str, ...], beside_others: bool, format_: str, **answeri
 
 
 @main.command()
-@click.argument("folder", metavar="[DIR]", type=_FOLDER, default=".")
-@_format()
-@_command
+@click.argument("folder", metavar="[DIR]", type=FOLDER, default=".")
+@format_option()
+@command
 def doctor(folder: Path, format_: str) -> int:
     """Tell what the provider in DIR (default: .) is on, and what an update would do."""
     from capsmith.console import Console
@@ -210,12 +133,12 @@ def doctor(folder: Path, format_: str) -> int:
 
 
 @main.command()
-@click.argument("folder", metavar="[DIR]", type=_FOLDER, default=".")
+@click.argument("folder", metavar="[DIR]", type=FOLDER, default=".")
 @click.option("--dry-run", is_flag=True, help="Only say what would happen.")
 @click.option("--allow-dirty", is_flag=True, help="Go on beside uncommitted changes.")
 @click.option("-v", "--verbose", is_flag=True, help="Name every file that changes.")
-@_format()
-@_command
+@format_option()
+@command
 def eject(folder: Path, verbose: bool, format_: str, **options: bool) -> int:
     """Leave capsmith: every file of the repository in DIR (default: .) becomes yours."""
     from capsmith.console import Console
@@ -228,7 +151,7 @@ def eject(folder: Path, verbose: bool, format_: str, **options: bool) -> int:
 
 
 @main.command()
-@_command
+@command
 def schema() -> int:
     """Print the JSON Schema of provider.yaml, for editors."""
     from capsmith import pipeline
@@ -240,8 +163,8 @@ def schema() -> int:
 
 @main.command()
 @click.argument("rule")
-@_format()
-@_command
+@format_option()
+@command
 def explain(rule: str, format_: str) -> int:
     """Explain the contract rule RULE, for example IC-05."""
     from capsmith import pipeline
@@ -261,8 +184,8 @@ def explain(rule: str, format_: str) -> int:
 @click.option("--page", help="Only the rules of one page, for example infra-machine.")
 @click.option("--contract", help="Only the rules of one contract version.")
 @click.option("--level", type=click.Choice(["MUST", "SHOULD", "MAY", "INFO"]))
-@_format()
-@_command
+@format_option()
+@command
 def rules(page: str | None, contract: str | None, level: str | None, format_: str) -> int:
     """List the contract rules that capsmith knows."""
     from capsmith import pipeline
@@ -275,7 +198,3 @@ def rules(page: str | None, contract: str | None, level: str | None, format_: st
     else:
         console.table([[r["id"], r["level"], ",".join(r["contracts"]), r["title"]] for r in rows])
     return 0
-
-
-if __name__ == "__main__":
-    main()

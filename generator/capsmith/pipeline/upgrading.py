@@ -1,0 +1,91 @@
+"""update --contract and --drop-api-version: provider.yaml and the repository changed as one."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from pathlib import Path
+
+from capsmith import resources
+from capsmith.contract.load import known_versions, load_contract
+from capsmith.findings import Finding, has_errors
+from capsmith.merging.differing import difference
+from capsmith.merging.lock import SPEC_NAME
+from capsmith.pipeline import engine, finishing
+from capsmith.pipeline.engine import Asked, Plan
+from capsmith.pipeline.understanding import Loaded, load, understand
+from capsmith.pipeline.updating import lock_of, refuse_dirty, refuse_interrupted
+from capsmith.provider.resolve import link_rules
+from capsmith.provider.upgrade.rewriting import rewritten
+from capsmith.provider.upgrade.wish import Wish, nonsense
+from capsmith.report import FileOutcome, Outcome, Report
+from capsmith.spec.editing import edited
+from capsmith.spec.parse import parse
+from capsmith.workspace.repository import Repository
+
+_BYTE_ORDER_MARK = b"\xef\xbb\xbf"
+
+
+def upgrade(
+    folder: Path, wish: Wish, asked: Asked, *, allow_dirty: bool = False, only_tell: bool = False
+) -> Report:
+    """Grant ``wish`` in provider.yaml, and bring the repository in line with that, as one change.
+
+    Nothing is written when the wish is nonsense, when the new description or what is generated
+    from it has errors, or with ``only_tell``.  A wish that is fulfilled already leaves the
+    ordinary update.  Raises what :func:`capsmith.pipeline.updating.update` raises.
+    """
+    repository = Repository(folder)
+    with repository.held():
+        if only_tell:
+            refuse_interrupted(repository)
+        else:
+            repository.complete_pending()
+        engine.refuse_unfinished(repository)
+        lock = lock_of(repository)
+        loaded = granted(load(folder / SPEC_NAME), wish, str(folder / SPEC_NAME))
+        plan = _with_spec(repository, loaded, engine.plan(repository, loaded, lock, asked), asked)
+        if plan.is_possible and not only_tell:
+            if not plan.is_nothing and not allow_dirty:
+                refuse_dirty(folder)
+            finishing.carry_out(repository, plan)
+        return plan.report
+
+
+def granted(loaded: Loaded, wish: Wish, file: str) -> Loaded:
+    """The description after ``wish``; with errors and without a provider when that cannot be.
+
+    ``file`` is only named in the findings.
+    """
+    if loaded.provider is None or has_errors(loaded.findings):
+        return loaded
+    parsed = parse(loaded.text, file)
+    assert parsed.spec is not None
+    assert parsed.document is not None
+    wrong = nonsense(wish, parsed.spec, parsed.document)
+    if wrong:
+        return _refused(loaded.text, *wrong)
+    values = rewritten(wish, parsed.spec, parsed.document)
+    result = edited(loaded.text, parsed.document, values, after="contracts")
+    if result.finding is not None:
+        return _refused(loaded.text, result.finding)
+    return understand(result.text, file) if values else loaded
+
+
+def _refused(text: str, *findings: Finding) -> Loaded:
+    schemas = resources.schemas()
+    contracts = {version: load_contract(version, schemas) for version in known_versions()}
+    return Loaded(text, None, link_rules(findings, contracts))
+
+
+def _with_spec(repository: Repository, loaded: Loaded, plan: Plan, asked: Asked) -> Plan:
+    """``plan`` with the change of provider.yaml, if it is possible and there is one."""
+    there = repository.content(SPEC_NAME) or b""
+    mark = _BYTE_ORDER_MARK if there.startswith(_BYTE_ORDER_MARK) else b""
+    content = mark + loaded.text.encode()
+    if not plan.is_possible or content == there:
+        return plan
+    plan.change.write(SPEC_NAME, content, executable=None)
+    diff = difference(SPEC_NAME, there, content) if asked.diff else ""
+    outcomes = [*plan.report.outcomes, FileOutcome(SPEC_NAME, Outcome.UPDATED, diff)]
+    report = replace(plan.report, outcomes=tuple(sorted(outcomes, key=lambda file: file.path)))
+    return replace(plan, report=report)
