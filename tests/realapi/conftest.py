@@ -27,16 +27,23 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
 
 
 @pytest.fixture(scope="session")
-def new_server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[NewServer]:
+def etcd(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Etcd]:
+    """The one of the session, where each API server has a prefix of its own: its name."""
+    tools = required_toolbox("the tests on a real API server", ["k8s"])
+    made = Etcd(tools, tmp_path_factory.mktemp("etcd"))
+    made.start()
+    try:
+        yield made
+    finally:
+        made.stop()
+
+
+@pytest.fixture(scope="session")
+def new_server(etcd: Etcd, tmp_path_factory: pytest.TempPathFactory) -> NewServer:
     """Makes API servers on one etcd; whoever makes one starts and stops it."""
     tools = required_toolbox("the tests on a real API server", ["k8s"])
     folder = tmp_path_factory.mktemp("realapi")
-    etcd = Etcd(tools, folder)
-    etcd.start()
-    try:
-        yield lambda name, pki: ApiServer(tools, pki, etcd, folder / name, name)
-    finally:
-        etcd.stop()
+    return lambda name, pki: ApiServer(tools, pki, etcd, folder / name, name)
 
 
 @pytest.fixture(scope="session")

@@ -7,7 +7,7 @@ import re
 import subprocess
 import sys
 import urllib.request
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
@@ -21,7 +21,8 @@ from tests.e2e.harness.process import Process, free_port, http_ok
 from tests.e2e.harness.wait import eventually
 from tests.e2e.tools.build import Toolbox, kubectl
 
-_NOT_HERE = {"Deployment", "ValidatingAdmissionPolicy", "ValidatingAdmissionPolicyBinding"}
+_NOT_HERE = {"Deployment", "Certificate", "Issuer"}
+_POLICIES = {"ValidatingAdmissionPolicy", "ValidatingAdmissionPolicyBinding"}
 _SAMPLE = re.compile(r"^(\w+)(?:\{(.*)\})? ([0-9.e+-]+)$", re.MULTILINE)
 _LEASE = (
     "--leader-elect-lease-duration=3s",
@@ -59,6 +60,10 @@ class Manager:
         """Metrics without labels."""
         return {name: float(number) for name, labels, number in self._all() if not labels}
 
+    def total(self, metric: str) -> int:
+        """The sum of a metric over all its labels."""
+        return int(sum(float(number) for _, number in self._samples(metric)))
+
     def complaints(self) -> list[str]:
         """Lines that a manager in order never writes: refusals and bugs."""
         lines = self.process.log.read_text(errors="replace").splitlines()
@@ -75,14 +80,26 @@ class Manager:
 class Installation:
     """A component of a repository, installed on an API server."""
 
-    def __init__(self, server: ApiServer, pki: Pki, repository: Path, config: str) -> None:
+    def __init__(
+        self,
+        server: ApiServer,
+        pki: Pki,
+        repository: Path,
+        config: str,
+        *,
+        revise: Callable[[JSON], None] = lambda document: None,
+        policies: bool = False,
+    ) -> None:
+        """``revise`` changes a manifest in place before it is applied."""
         self.client = server.client
         self._folder = repository.parent
         (main,) = (repository / "src").glob("*/__main__.py")
         self._argv = [sys.executable, "-m", main.parent.name, "--leader-elect=true", *_LEASE]
         documents = _kustomized(repository / config / "default")
+        left_out = _NOT_HERE if policies else _NOT_HERE | _POLICIES
         for document in documents:
-            if document["kind"] not in _NOT_HERE:
+            if document["kind"] not in left_out:
+                revise(document)
                 self.client.apply(document)
         (account,) = (each for each in documents if each["kind"] == "ServiceAccount")
         namespace, name = account["metadata"]["namespace"], account["metadata"]["name"]
@@ -96,13 +113,15 @@ class Installation:
             "POD_NAMESPACE": namespace,
         }
 
+    def manager(self, number: int, *arguments: str) -> Manager:
+        """One that has not been started, with further arguments."""
+        log = self._folder / f"manager-{number}.log"
+        return Manager([*self._argv, *arguments], self._env, log, f"m{number}")
+
     @contextmanager
     def managers(self, count: int) -> Iterator[list[Manager]]:
         """That many, of which the first one leads."""
-        made = [
-            Manager(self._argv, self._env, self._folder / f"manager-{number}.log", f"m{number}")
-            for number in range(count)
-        ]
+        made = [self.manager(number) for number in range(count)]
         try:
             for manager in made:
                 manager.start()

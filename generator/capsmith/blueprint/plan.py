@@ -14,6 +14,7 @@ from capsmith.provider.conversion import (
     has_webhooks,
     serves_webhooks,
 )
+from capsmith.provider.migration import has_migration
 from capsmith.provider.model import Component, Provider, Resource, Role
 from capsmith.provider.rbac import aggregate_permissions, namespace_permissions
 from capsmith.provider.topology import TOPOLOGY_FLAVOR
@@ -116,6 +117,7 @@ CONDITIONS: Mapping[str, _Condition] = {
         _has("control-plane")(provider, context) or has_conversion(provider)
     ),
     "has_conversion": lambda provider, context: has_conversion(provider),
+    "has_migration": lambda provider, context: has_migration(provider),
     "converts": lambda provider, context: bool(converted_resources(context["component"])),
     "serves_webhooks": lambda provider, context: serves_webhooks(context["component"]),
     "has_webhooks": lambda provider, context: has_webhooks(provider),

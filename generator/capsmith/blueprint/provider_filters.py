@@ -14,6 +14,7 @@ from capsmith.provider.conversion import (
 )
 from capsmith.provider.crd import contract_labels, custom_resource_definition
 from capsmith.provider.extension import author_classes, author_names
+from capsmith.provider.migration import has_migration, migrated_resources
 from capsmith.provider.model import Component, Provider
 from capsmith.provider.pools import pool_machine, shared_fields
 from capsmith.provider.python_types import python_module
@@ -57,6 +58,8 @@ PROVIDER_FILTERS: Mapping[str, Callable[..., Any]] = {
     "crd": custom_resource_definition,
     "has_webhooks": has_webhooks,
     "converted_resources": converted_resources,
+    "has_migration": has_migration,
+    "migrated_resources": migrated_resources,
     "serves_webhooks": serves_webhooks,
     "shape_changes": shape_changes,
     "version_of_contract": version_of_contract,

@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import base64
+import json
+import urllib.request
 from pathlib import Path
 
 from tests.e2e.tools import Toolbox
@@ -42,6 +45,17 @@ class Etcd:
     def start(self) -> None:
         self.process.start()
         self.process.wait_ready(http_ok(f"{self.url}/health"))
+
+    def read(self, prefix: str) -> list[bytes]:
+        """The values of all keys that begin with ``prefix``, as they are stored."""
+        first = prefix.encode()
+        end = first[:-1] + bytes([first[-1] + 1])
+        keys = {"key": first, "range_end": end}
+        body = {name: base64.b64encode(key).decode() for name, key in keys.items()}
+        request = urllib.request.Request(f"{self.url}/v3/kv/range", json.dumps(body).encode())
+        with urllib.request.urlopen(request, timeout=30) as answer:
+            found = json.load(answer).get("kvs", [])
+        return [base64.b64decode(each["value"]) for each in found]
 
     def stop(self) -> None:
         self.process.stop()

@@ -46,7 +46,14 @@ def manager_permissions(provider: Provider, component: Component) -> tuple[Permi
     found: tuple[Permission, ...] = _BY_TYPE[component.type].manager_permissions(
         provider, component
     )
-    return (*found, *common.authors(provider))
+    # Control planes read CRDs for their own reasons.
+    reads = any("customresourcedefinitions" in permission.resources for permission in found)
+    return (
+        *found,
+        *(() if reads else common.definitions(component)),
+        *common.migration(component),
+        *common.authors(provider),
+    )
 
 
 def namespace_permissions(provider: Provider, component: Component) -> tuple[Permission, ...]:

@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
+from capsmith.provider.migration import migrated_resources
 from capsmith.provider.model import Component, PolicyRule, Provider, Resource
 from capsmith.provider.rbac.model import ALL, CHANGE, READ, STATUS, Permission, groups, plurals
 
@@ -14,6 +17,8 @@ LEASE = Permission(
     ("create", "get", "patch", "update"),
     "One manager at a time leads, by a Lease (RB-10).",
 )
+
+DEFINITIONS = ("apiextensions.k8s.io",)
 
 
 def own_kinds(component: Component) -> tuple[Permission, ...]:
@@ -36,6 +41,38 @@ def own_kinds(component: Component) -> tuple[Permission, ...]:
             "They own other objects: owner references that block deletion need this (RB-04).",
         ),
     )
+
+
+def migration(component: Component) -> tuple[Permission, ...]:
+    """What a manager needs to rewrite stored objects, besides what it has on its own kinds.
+
+    Nothing where objects cannot be stored in two versions.
+    """
+    migrated = migrated_resources(component)
+    if not migrated:
+        return ()
+    names = tuple(sorted(str(resource.crd_name) for resource in migrated))
+    told = "When all objects are rewritten, only the storage version is stored (CRD-16)."
+    return (
+        Permission(DEFINITIONS, ("customresourcedefinitions/status",), ("patch",), told, names),
+        *_templates([resource for resource in migrated if resource.role.is_template]),
+    )
+
+
+def _templates(migrated: Sequence[Resource]) -> tuple[Permission, ...]:
+    if not migrated:
+        return ()
+    reason = "Stored templates are rewritten as well, unchanged (CRD-16)."
+    verbs = ("get", "list", "patch")
+    return (Permission(groups(migrated), plurals(migrated), verbs, reason),)
+
+
+def definitions(component: Component) -> tuple[Permission, ...]:
+    """Reading CRDs, as the migration of stored objects needs it."""
+    if not migrated_resources(component):
+        return ()
+    reason = "Which versions are stored and served is read, and watched (CRD-16)."
+    return (Permission(DEFINITIONS, ("customresourcedefinitions",), READ, reason),)
 
 
 def authors(provider: Provider) -> tuple[Permission, ...]:
