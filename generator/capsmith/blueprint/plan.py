@@ -18,6 +18,7 @@ from capsmith.provider.migration import has_migration
 from capsmith.provider.model import Component, Provider, Resource, Role
 from capsmith.provider.rbac import aggregate_permissions, namespace_permissions
 from capsmith.provider.topology import TOPOLOGY_FLAVOR
+from capsmith.provider.upgrade.changes import steps
 from capsmith.safetext import RelativePath, SafeText
 
 
@@ -88,6 +89,7 @@ CONDITIONS: Mapping[str, _Condition] = {
     "flavor_other": lambda provider, context: context["flavor"] != TOPOLOGY_FLAVOR,
     "contract_v1beta1": _follows("v1beta1"),
     "contract_v1beta2": _follows("v1beta2"),
+    "contract_upgraded": lambda provider, context: bool(steps(provider)),
     "component_infrastructure": _component("infrastructure"),
     "component_beside": lambda provider, context: context["component"].type != "infrastructure",
     "component_bootstrap": _component("bootstrap"),

@@ -7,6 +7,7 @@ from typing import Any
 
 from capsmith.provider.conversion import (
     converted_resources,
+    has_conversion,
     has_webhooks,
     serves_webhooks,
     shape_changes,
@@ -33,6 +34,7 @@ from capsmith.provider.topology import (
     sample_spec,
     topology,
 )
+from capsmith.provider.upgrade.changes import kind_changes, steps
 from capsmith.safetext import SafeText
 
 
@@ -56,6 +58,7 @@ def kind_of(provider: Provider, role: str, otherwise: str) -> SafeText:
 
 PROVIDER_FILTERS: Mapping[str, Callable[..., Any]] = {
     "crd": custom_resource_definition,
+    "has_conversion": has_conversion,
     "has_webhooks": has_webhooks,
     "converted_resources": converted_resources,
     "has_migration": has_migration,
@@ -80,6 +83,8 @@ PROVIDER_FILTERS: Mapping[str, Callable[..., Any]] = {
     "sample_spec": sample_spec,
     "credentials_name": credentials_name,
     "topology": topology,
+    "upgrade_steps": steps,
+    "kind_changes": kind_changes,
     "pool_machine": pool_machine,
     "shared_fields": shared_fields,
 }

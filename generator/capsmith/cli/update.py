@@ -18,7 +18,10 @@ def _upgrade_options(function: Callable[..., Any]) -> Callable[..., Any]:
     for option in (
         click.option("--release", metavar="SERIES", help="Its release series [default: the next]."),
         click.option(
-            "--drop-api-version", metavar="NAME", help="Take an API version away for good."
+            "--drop-api-version",
+            metavar="NAME",
+            multiple=True,
+            help="Take an API version away for good.",
         ),
         click.option(
             "--keep-api-version", is_flag=True, help="Change the shape of API versions in place."
@@ -76,8 +79,13 @@ def update(folder: Path, verbose: bool, format_: str, **options: Any) -> int:
         Console(format_, verbose=verbose).report(report, done=f"{folder} {done}")
         return report.exit_code
     _check_upgrade(said, chosen)
-    report, done = choosing.run_upgrade(folder, "".join(chosen), said, **options)
-    Console(format_, verbose=verbose).report(report, done=f"{folder} {done}")
+    report, done, plan = choosing.run_upgrade(folder, "".join(chosen), said, **options)
+    console = Console(format_, verbose=verbose)
+    console.report(report, done=f"{folder} {done}", facts={"upgrade": plan})
+    if plan is not None and format_ != "json":
+        from capsmith.provider.upgrade.facts import told
+
+        console.text("\n".join(told(plan)))
     return report.exit_code
 
 

@@ -62,8 +62,8 @@ def run_upgrade(
     mine: Iterable[str],
     not_mine: Iterable[str],
     **options: bool,
-) -> tuple[Report, str]:
-    """As :func:`run_update`, after provider.yaml was changed as ``said`` in options.
+) -> tuple[Report, str, dict[str, Any] | None]:
+    """As :func:`run_update`, after provider.yaml was changed as ``said`` in options; and the plan.
 
     ``mode`` is ``dry_run`` or empty.  Raises what :mod:`capsmith.pipeline.upgrading` raises.
     """
@@ -75,16 +75,16 @@ def run_upgrade(
         contracts=tuple(dict.fromkeys(name for name in names if name)),
         api_version=said["api_version"] or "",
         keep_api_version=said["keep_api_version"],
-        drop=said["drop_api_version"] or "",
+        drop=tuple(said["drop_api_version"]),
         release=said["release"] or "",
     )
     asked = _asked(style, restore, mine, not_mine, options)
     only_tell = mode == "dry_run" or asked.diff
-    report = upgrading.upgrade(
+    report, facts = upgrading.upgrade(
         folder, wish, asked, allow_dirty=options["allow_dirty"], only_tell=only_tell
     )
     told = "is as it was: this only told what would happen."
-    return report, told if only_tell else "is up to date."
+    return report, told if only_tell else "is up to date.", facts
 
 
 def _asked(

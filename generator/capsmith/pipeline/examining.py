@@ -16,6 +16,8 @@ from capsmith.merging.lock import SPEC_NAME, Lock
 from capsmith.pipeline import engine
 from capsmith.pipeline.understanding import Loaded, load
 from capsmith.pipeline.updating import lock_of, preview
+from capsmith.provider.upgrade.facts import step_facts
+from capsmith.provider.upgrade.stages import next_step
 from capsmith.report import Outcome, Report
 from capsmith.tree import Owner
 from capsmith.workspace.repository import Repository
@@ -41,6 +43,7 @@ def examine(folder: Path) -> tuple[Report, Data]:
         "apiVersions": _api_versions(loaded),
         "files": _files(lock),
         "update": _update(planned),
+        "upgrade": _upgrade(loaded),
     }
     found = (*_ends(loaded, str(folder / SPEC_NAME)), *planned.findings)
     return Report(ordered(found)), facts
@@ -63,6 +66,11 @@ def told(facts: Data) -> Iterator[str]:
     yield f"files: {counts}"
     for path in facts["files"]["takenOver"]:
         yield f"taken over: {path}"
+    way = facts["upgrade"]
+    if way is not None and way["next"]:
+        yield f"contract {way['from']} -> {way['to']}, next stage: {way['next']}"
+        if way["simpler"]:
+            yield f"or in place, which costs more (--dry-run tells): {way['simpler']['command']}"
     todo = facts["update"]
     if todo is None:
         yield "next update: cannot be told"
@@ -128,6 +136,13 @@ def _update(planned: Report) -> Data | None:
     return {str(each): counts[each] for each in Outcome if each not in _AT_REST and counts[each]}
 
 
+def _upgrade(loaded: Loaded) -> Data | None:
+    if loaded.provider is None:
+        return None
+    step = next_step(loaded.provider, _contracts())
+    return step_facts(loaded.provider, step) if step is not None else None
+
+
 def _ends(loaded: Loaded, file: str) -> Iterator[Finding]:
     contracts = loaded.provider.contracts if loaded.provider is not None else ()
     if any(not contract.support_end for contract in contracts):
@@ -138,6 +153,6 @@ def _ends(loaded: Loaded, file: str) -> Iterator[Finding]:
             f"core stops speaking contract {contract.version}: {contract.support_end}",
             Location(file),
             Severity.WARNING,
-            hint="Follow a later contract, at first beside this one: `contracts`.",
+            hint="Follow a later contract, at first beside this one: capsmith doctor says how.",
             link=contract.sources[-1] if contract.sources else "",
         )

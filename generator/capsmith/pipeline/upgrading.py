@@ -4,22 +4,28 @@ from __future__ import annotations
 
 from dataclasses import replace
 from pathlib import Path
+from typing import Any
 
 from capsmith import resources
 from capsmith.contract.load import known_versions, load_contract
+from capsmith.contract.model import Contract
 from capsmith.findings import Finding, has_errors
 from capsmith.merging.differing import difference
-from capsmith.merging.lock import SPEC_NAME
+from capsmith.merging.lock import SPEC_NAME, Lock
 from capsmith.pipeline import engine, finishing
 from capsmith.pipeline.engine import Asked, Plan
 from capsmith.pipeline.understanding import Loaded, load, understand
 from capsmith.pipeline.updating import lock_of, refuse_dirty, refuse_interrupted
 from capsmith.provider.resolve import link_rules
+from capsmith.provider.upgrade.by_hand import by_hand
+from capsmith.provider.upgrade.facts import upgrade_facts
 from capsmith.provider.upgrade.rewriting import rewritten
+from capsmith.provider.upgrade.stages import next_step
 from capsmith.provider.upgrade.wish import Wish, nonsense
 from capsmith.report import FileOutcome, Outcome, Report
 from capsmith.spec.editing import edited
 from capsmith.spec.parse import parse
+from capsmith.tree import Owner
 from capsmith.workspace.repository import Repository
 
 _BYTE_ORDER_MARK = b"\xef\xbb\xbf"
@@ -27,8 +33,11 @@ _BYTE_ORDER_MARK = b"\xef\xbb\xbf"
 
 def upgrade(
     folder: Path, wish: Wish, asked: Asked, *, allow_dirty: bool = False, only_tell: bool = False
-) -> Report:
+) -> tuple[Report, dict[str, Any] | None]:
     """Grant ``wish`` in provider.yaml, and bring the repository in line with that, as one change.
+
+    The second result is the plan (:mod:`capsmith.provider.upgrade.facts`), None where there is
+    none.
 
     Nothing is written when the wish is nonsense, when the new description or what is generated
     from it has errors, or with ``only_tell``.  A wish that is fulfilled already leaves the
@@ -48,7 +57,8 @@ def upgrade(
             if not plan.is_nothing and not allow_dirty:
                 refuse_dirty(folder)
             finishing.carry_out(repository, plan)
-        return plan.report
+        facts = _facts(repository, loaded, lock, wish) if plan.is_possible else None
+        return plan.report, facts
 
 
 def granted(loaded: Loaded, wish: Wish, file: str) -> Loaded:
@@ -71,9 +81,40 @@ def granted(loaded: Loaded, wish: Wish, file: str) -> Loaded:
     return understand(result.text, file) if values else loaded
 
 
-def _refused(text: str, *findings: Finding) -> Loaded:
+def _facts(repository: Repository, loaded: Loaded, lock: Lock, wish: Wish) -> dict[str, Any] | None:
+    assert loaded.provider is not None  # or nothing would be possible
+    step = next_step(loaded.provider, all_contracts())
+    if step is None:
+        return None
+    paths, manifests = _authors_files(repository, lock)
+    hands = by_hand(loaded.provider, step, paths, manifests)
+    return upgrade_facts(loaded.provider, step, hands, in_place=wish.keep_api_version)
+
+
+def _authors_files(repository: Repository, lock: Lock) -> tuple[frozenset[str], dict[str, str]]:
+    """The author's files: scaffolds that are there, and the texts of manifests, also added ones."""
+    scaffolds = {path for path, file in lock.files.items() if file.owner is Owner.SCAFFOLD}
+    paths = frozenset(repository.contents(scaffolds | lock.mine, scaffolds | lock.mine))
+    beside = {
+        other
+        for path in scaffolds
+        if path.endswith(".yaml")
+        for other in repository.files_beside(path)
+        if other.endswith((".yaml", ".yml")) and other not in lock.files
+    }
+    candidates = beside | {path for path in paths if path.endswith(".yaml")}
+    contents = repository.contents(candidates, candidates)
+    return paths, {path: text.decode(errors="replace") for path, text in contents.items()}
+
+
+def all_contracts() -> tuple[Contract, ...]:
+    """Every contract that is known, the oldest first."""
     schemas = resources.schemas()
-    contracts = {version: load_contract(version, schemas) for version in known_versions()}
+    return tuple(load_contract(version, schemas) for version in known_versions())
+
+
+def _refused(text: str, *findings: Finding) -> Loaded:
+    contracts = {contract.version: contract for contract in all_contracts()}
     return Loaded(text, None, link_rules(findings, contracts))
 
 

@@ -72,6 +72,11 @@ def build_provider(spec: ProviderSpec, known: Mapping[str, Contract]) -> Provide
         owner=spec.owner or f"The {spec.name} provider authors",
         contracts=contracts,
         releases=_releases(spec),
+        former_contracts=tuple(
+            known[version]
+            for version in sorted(set(spec.releases.values()), reverse=True)
+            if version not in spec.contracts
+        ),
         components=tuple(_component(spec, section, known) for section in derive.sections(spec)),
         credentials=_credentials(spec),
         flavors=_labels(spec.flavors, TOPOLOGY_FLAVOR, *pool_flavors(spec)),

@@ -72,13 +72,13 @@ def _change(
     change: FieldChange, is_template: bool, old_schema: Schema, new_schema: Schema
 ) -> ShapeChange | None:
     """The change as far as the kind has its fields: authors leave parts out, and habits differ."""
-    old = _there(_path(change.old, is_template), old_schema)
-    new = _there(_path(change.new, is_template), new_schema)
+    old = there(_path(change.old, is_template), old_schema)
+    new = there(_path(change.new, is_template), new_schema)
     if not (old or new) or (old == new and change.conversion is Conversion.AS_IS):
         return None
     if (change.old and change.new) and not (old and new):
         # The shapes share a place where only one of them has this field.
-        if _there(old, new_schema) or _there(new, old_schema):
+        if there(old, new_schema) or there(new, old_schema):
             return None
         return ShapeChange(old, new, Conversion.NONE.value, False)
     stays = change.kind is ChangeKind.COPIED
@@ -92,7 +92,7 @@ def _path(dotted: str, is_template: bool) -> Path:
     return keys
 
 
-def _there(path: Path, schema: Schema) -> Path:
+def there(path: Path, schema: Schema) -> Path:
     """The path, or nothing where the schema has no such field."""
     found: Any = schema
     for key in path:

@@ -275,6 +275,8 @@ class Provider:
     """Those that are served, the newest first."""
     releases: tuple[Release, ...]
     """Newest first."""
+    former_contracts: tuple[Contract, ...]
+    """Those of older releases that are followed no more, the newest first."""
     components: tuple[Component, ...]
     credentials: Credentials | None
     flavors: tuple[DnsLabel, ...]

@@ -56,6 +56,15 @@ class Repository:
             )
         return tuple(sorted(entry.name for entry in self.folder.iterdir()))
 
+    def files_beside(self, path: str) -> tuple[str, ...]:
+        """The paths of the regular files in the folder of ``path``, sorted; links are left out."""
+        place = contained(self.folder, path).parent
+        if self._new or not place.is_dir():
+            return ()
+        prefix = path[: path.rfind("/") + 1]
+        entries = (entry for entry in place.iterdir() if stat.S_ISREG(entry.lstat().st_mode))
+        return tuple(sorted(prefix + entry.name for entry in entries))
+
     def read(self, path: str) -> str | None:
         """The text of a file, None when it is not there.
 

@@ -120,6 +120,7 @@ def provider(
         owner="The acme provider authors",
         contracts=(machine.storage_version.contract,),
         releases=(Release(SeriesName("v0.1"), 0, 1, contract),),
+        former_contracts=(),
         components=(component,),
         credentials=Credentials(KindName("AcmeIdentity"), ("token",)) if credentials else None,
         flavors=(DnsLabel("topology"),),

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from typing import TYPE_CHECKING, Any
 
 from capsmith.provider import derive
@@ -29,7 +29,7 @@ def rewritten(wish: Wish, spec: ProviderSpec, document: Document) -> Mapping[str
     items: Items = list(document.data.get("apiVersions") or [derive.DEFAULT_API_VERSION])
     versions = derive.api_versions(spec)
     if wish.drop:
-        items = [item for item in items if _name(item) != wish.drop]
+        items = [item for item in items if _name(item) not in wish.drop]
     elif not adds_contract(wish, spec):
         items = [
             _with(item, served=False) if each.served and each.contract not in wanted else item
@@ -39,7 +39,7 @@ def rewritten(wish: Wish, spec: ProviderSpec, document: Document) -> Mapping[str
         items = [_reshaped(item, max(wanted)) for item in items]
     else:
         items = [_older(item, each) for item, each in zip(items, versions, strict=True)]
-        name = wish.api_version or next_version(spec)
+        name = wish.api_version or next_version(each.name for each in versions)
         items.append({"name": name, "contract": max(wanted), "storage": True})
     values = {
         "contracts": _contracts(wanted, spec),
@@ -51,15 +51,14 @@ def rewritten(wish: Wish, spec: ProviderSpec, document: Document) -> Mapping[str
     return {key: value for key, value in values.items() if document.data.get(key) != value}
 
 
-def next_version(spec: ProviderSpec) -> str:
+def next_version(names: Iterable[str]) -> str:
     """The one after the greatest, at its level: ``v1alpha1`` -> ``v1alpha2``, ``v1`` -> ``v2``."""
-    greatest = max((each.name for each in derive.api_versions(spec)), key=derive.version_order)
-    return _counted_on(greatest)
+    return _counted_on(max(names, key=derive.version_order))
 
 
-def next_series(spec_releases: Mapping[str, str]) -> str:
+def next_series(names: Iterable[str]) -> str:
     """The minor after the greatest series: ``v0.1`` -> ``v0.2``."""
-    return _counted_on(max(spec_releases, key=derive.series_order))
+    return _counted_on(max(names, key=derive.series_order))
 
 
 def _counted_on(name: str) -> str:

@@ -27,8 +27,8 @@ class Wish:
     """Name of the API version that a new contract brings."""
     keep_api_version: bool = False
     """Whether API versions keep their names and change their shape."""
-    drop: str = ""
-    """Name of the API version that goes."""
+    drop: tuple[str, ...] = ()
+    """Names of the API versions that go."""
     release: str = ""
     """The release series of the change; the next minor unless said."""
 
@@ -48,8 +48,8 @@ def nonsense(wish: Wish, spec: ProviderSpec, document: Document) -> tuple[Findin
         _contracts(wish, spec, top.at("contracts"))
     if not findings and wish.api_version:
         _api_version(wish, spec, top.at("apiVersions"))
-    if wish.drop:
-        _drop(wish.drop, spec, top.at("apiVersions"))
+    for name in wish.drop:
+        _drop(name, spec, top.at("apiVersions"))
     if wish.release:
         _release(wish, spec, top.at("releases"))
     return tuple(findings)

@@ -1,0 +1,113 @@
+"""What no generator can do in an upgrade, and where an author has to look for it."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Collection, Iterator, Mapping
+from dataclasses import dataclass
+
+from capsmith.contract.upgrade import Actor
+from capsmith.provider.model import Provider, Resource
+from capsmith.provider.upgrade.changes import Step, is_lost, kind_changes, path_of
+
+_API_VERSION = re.compile(
+    r"^[ \t-]*[\"']?apiVersion[\"']?:[ \t]*[\"']?([a-z0-9.-]+/[a-z0-9]+)", re.M
+)
+
+_CORE = "cluster.x-k8s.io"
+
+
+@dataclass(frozen=True, slots=True)
+class ByHand:
+    """One thing that somebody has to look after."""
+
+    who: str
+    """``author`` or ``user``."""
+    what: str
+    kinds: tuple[str, ...]
+    places: tuple[str, ...]
+    """Files of the repository, some with a line: ``templates/cluster-template.yaml:12``."""
+
+
+def by_hand(
+    provider: Provider, step: Step, paths: Collection[str], manifests: Mapping[str, str]
+) -> tuple[ByHand, ...]:
+    """What is left to people.
+
+    ``paths`` are the author's files of the repository, ``manifests`` the texts of those that hold
+    objects.
+    """
+    stored = {f"{each.group}/{each.storage_version.name}" for each in provider.resources}
+    groups = {str(resource.group) for resource in provider.resources}
+    older = (
+        "These files name an API version that is stored no more. Write the new one and its "
+        "fields, or delete them and have them written anew: capsmith update --restore PATH"
+    )
+    core = f"{_CORE}/{step.old.version}"
+    end = step.old.support_end or "not announced"
+    found = (
+        *_meanings(provider, step, paths),
+        _files(older, manifests, lambda name: _group(name) in groups and name not in stored),
+        _reshaped(provider, step, manifests),
+        _files(f"These files name {core}. It ends: {end}", manifests, lambda name: name == core),
+        ByHand(
+            Actor.USER.value,
+            "Manifests and ClusterClasses change as docs/upgrading.md says",
+            tuple(str(each.resource.kind) for each in kind_changes(provider, step) if each.wanted),
+            ("docs/upgrading.md",),
+        ),
+    )
+    return tuple(each for each in found if each.places or each.kinds)
+
+
+def _meanings(provider: Provider, step: Step, paths: Collection[str]) -> Iterator[ByHand]:
+    """Fields whose meaning changes: the author's code decides what they say."""
+    for each in kind_changes(provider, step):
+        fields = [path_of(change) for change in each.changes if Actor.AUTHOR in change.who]
+        if fields:
+            yield ByHand(
+                Actor.AUTHOR.value,
+                f"What these fields mean changes: {', '.join(fields)}",
+                (str(each.resource.kind),),
+                tuple(_code(each.resource, paths)),
+            )
+
+
+def _code(resource: Resource, paths: Collection[str]) -> Iterator[str]:
+    """The author's code of a kind."""
+    return (path for path in sorted(paths) if path.endswith(f"/{resource.module}.py"))
+
+
+def _files(what: str, manifests: Mapping[str, str], concerned: Callable[[str], bool]) -> ByHand:
+    """The author's manifests that name an API version, each with the first line that does."""
+    places = []
+    for path, text in sorted(manifests.items()):
+        named = (each for each in _API_VERSION.finditer(text) if concerned(each[1]))
+        first = next(named, None)
+        if first is not None:
+            places.append(f"{path}:{_line(text, first.start(1))}")
+    return ByHand(Actor.AUTHOR.value, what, (), tuple(places))
+
+
+def _reshaped(provider: Provider, step: Step, manifests: Mapping[str, str]) -> ByHand:
+    """The author's manifests that have a field which the stored version has not."""
+    kinds, places = {}, set()
+    for each in kind_changes(provider, step):
+        fields = [change.old.rpartition(".")[2] for change in each.wanted if is_lost(change)]
+        names = [str(each.resource.kind), *([str(each.template.kind)] if each.template else [])]
+        for path, text in manifests.items():
+            kind = re.search(rf"^[ \t-]*kind:[ \t]*({'|'.join(names)})[ \t]*$", text, re.M)
+            field = re.search(rf"^[ \t-]*({'|'.join(fields)}):", text, re.M) if fields else None
+            if kind is not None and field is not None:
+                places.add(f"{path}:{_line(text, field.start(1))}")
+                kinds[str(each.resource.kind)] = True
+    what = "These files may have fields that are elsewhere now"
+    return ByHand(Actor.AUTHOR.value, what, tuple(kinds), tuple(sorted(places)))
+
+
+def _group(api_version: str) -> str:
+    return api_version.partition("/")[0]
+
+
+def _line(text: str, place: int) -> int:
+    return text.count("\n", 0, place) + 1

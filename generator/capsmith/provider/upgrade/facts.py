@@ -1,0 +1,124 @@
+"""The whole plan of an upgrade: as plain data for machines, and in lines for people."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator
+from dataclasses import asdict
+from typing import Any
+
+from capsmith.contract.upgrade import FieldChange
+from capsmith.provider.model import Provider
+from capsmith.provider.upgrade.by_hand import ByHand
+from capsmith.provider.upgrade.changes import KindChanges, Step, kind_changes
+from capsmith.provider.upgrade.stages import Stage, costs, simpler_way, stages
+
+Data = dict[str, Any]
+
+
+def step_facts(provider: Provider, step: Step) -> Data:
+    """Where a provider is on its way, and what comes next."""
+    way = simpler_way(provider, step)
+    all_stages = stages(provider, step)
+    return {
+        "from": step.old.version,
+        "to": step.new.version,
+        "stages": [_stage(stage) for stage in all_stages],
+        "next": next((stage.command for stage in all_stages if not stage.done), ""),
+        "simpler": {"command": way.command, "costs": list(way.costs)} if way is not None else None,
+    }
+
+
+def upgrade_facts(
+    provider: Provider, step: Step, hands: Iterable[ByHand], *, in_place: bool
+) -> Data:
+    """Everything that there is to know of an upgrade; ``in_place`` is the simpler way."""
+    facts = step_facts(provider, step)
+    if in_place:  # there are no stages then
+        facts |= {"stages": [], "next": "", "simpler": None}
+    return facts | {
+        "costs": list(costs(provider, step)) if in_place else [],
+        "kinds": [_kind(each) for each in kind_changes(provider, step)],
+        "byHand": [_hand(each) for each in hands],
+    }
+
+
+def told(facts: Data) -> Iterator[str]:
+    """The plan, for people."""
+    yield f"contract {facts['from']} -> {facts['to']}"
+    yield from _told_stages(facts["stages"])
+    for cost in facts["costs"]:
+        yield f"  - {cost}"
+    yield "fields that are elsewhere, or gone (docs/upgrading.md has all changes):"
+    for kind in facts["kinds"]:
+        yield from _told_kind(kind)
+    yield "left to people:"
+    for hand in facts["byHand"]:
+        of = f"{', '.join(hand['kinds'])}: " if hand["kinds"] else ""
+        yield f"  {hand['who']}: {of}{hand['what']}"
+        for place in hand["places"]:
+            yield f"    {place}"
+    if facts["next"]:
+        yield f"next, once that is released: {facts['next']}"
+
+
+def _told_stages(stages: list[Data]) -> Iterator[str]:
+    latest = max((place for place, stage in enumerate(stages) if stage["done"]), default=0)
+    for place, stage in enumerate(stages):
+        mark = "x" if stage["done"] else " "
+        series = f"{stage['release']}: " if stage["release"] else ""
+        command = f" ({stage['command']})" if not stage["done"] else ""
+        yield f"  [{mark}] {series}{stage['title']}{command}"
+        if place >= latest:
+            yield from (f"      - {asked}" for asked in stage["asks"])
+
+
+def _told_kind(kind: Data) -> Iterator[str]:
+    paths = [_told_change(change) for change in kind["changes"] if _is_elsewhere(change)]
+    if paths:
+        yield f"  {kind['kind']}: {', '.join(paths)}"
+
+
+def _is_elsewhere(change: Data) -> bool:
+    return bool(change["old"] != change["new"])
+
+
+def _told_change(change: Data) -> str:
+    if change["old"] and change["new"]:
+        return f"{change['old']} -> {change['new']}"
+    return f"{change['old'] or change['new']} {change['change']}"
+
+
+def _stage(stage: Stage) -> Data:
+    return {
+        "title": stage.title,
+        "command": stage.command,
+        "release": stage.series,
+        "contracts": list(stage.contracts),
+        "asks": list(stage.asks),
+        "done": stage.done,
+    }
+
+
+def _kind(changes: KindChanges) -> Data:
+    return {
+        "kind": str(changes.resource.kind),
+        "template": str(changes.template.kind) if changes.template is not None else "",
+        "changes": [_change(change) for change in changes.changes],
+    }
+
+
+def _change(change: FieldChange) -> Data:
+    return {
+        "change": change.kind.value,
+        "old": change.old,
+        "new": change.new,
+        "conversion": change.conversion.value,
+        "lossless": change.lossless,
+        "who": [actor.value for actor in change.who],
+        "rules": list(change.rules),
+        "note": change.note,
+    }
+
+
+def _hand(hand: ByHand) -> Data:
+    return {key: list(v) if isinstance(v, tuple) else v for key, v in asdict(hand).items()}

@@ -1,0 +1,207 @@
+"""The stages between two contracts: what each releases and asks for, and which one comes next.
+
+Knows no disk.  Each stage is a release series of its own, so that people can stop at each.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from capsmith.contract.model import Contract
+from capsmith.provider.conversion import has_conversion
+from capsmith.provider.model import ApiVersion, Provider
+from capsmith.provider.upgrade.changes import KindChanges, Step, is_lost, kind_changes
+from capsmith.provider.upgrade.rewriting import next_series, next_version
+
+_UPDATE = "capsmith update"
+
+
+@dataclass(frozen=True, slots=True)
+class Stage:
+    """One stage, done by one command."""
+
+    title: str
+    command: str
+    series: str
+    """The release series of the stage; empty where provider.yaml does not tell it any more."""
+    contracts: tuple[str, ...]
+    asks: tuple[str, ...]
+    """What it asks of management clusters, and of those who write manifests."""
+    done: bool
+
+
+@dataclass(frozen=True, slots=True)
+class Way:
+    """The simpler way: API versions keep their names, and change their shape."""
+
+    command: str
+    costs: tuple[str, ...]
+
+
+def next_step(provider: Provider, known: tuple[Contract, ...]) -> Step | None:
+    """The step that a provider is on, or that comes next; None where nothing newer is known.
+
+    ``known`` are all contracts, the oldest first.
+    """
+    followed = [*provider.former_contracts, *provider.contracts]
+    names = sorted({contract.version for contract in followed})
+    if len(names) > 1:
+        by_name = {contract.version: contract for contract in followed}
+        return Step(by_name[names[-2]], by_name[names[-1]])
+    newer = [contract for contract in known if contract.version > names[0]]
+    return Step(followed[0], newer[0]) if newer else None
+
+
+def stages(provider: Provider, step: Step) -> tuple[Stage, ...]:
+    """The stages of ``step``, with those that provider.yaml is past marked as done."""
+    at = _position(provider, step)
+    both = tuple(sorted((step.old.version, step.new.version)))
+    series = _series(provider, at)
+    names = _old_names(provider, step)
+    drops = "".join(f" --drop-api-version {name}" for name in names)
+    found = (
+        Stage(
+            "both contracts",
+            f"{_UPDATE} --contract {','.join(both)}",
+            series[0],
+            both,
+            _asks_of_both(provider, step),
+            at >= 1,
+        ),
+        Stage(
+            f"{step.new.version} only",
+            f"{_UPDATE} --contract {step.new.version}",
+            series[1],
+            (step.new.version,),
+            _asks_of_one(provider, step),
+            at >= 2,
+        ),
+        Stage(
+            "older API versions gone",
+            f"{_UPDATE}{drops}" if drops else "",
+            series[2],
+            (step.new.version,),
+            _asks_of_drop(provider, step),
+            at >= 3,
+        ),
+    )
+    return found if _versions(provider) else found[:2]
+
+
+def simpler_way(provider: Provider, step: Step) -> Way | None:
+    """The way without new API versions; None once there is a new one."""
+    if _position(provider, step) > 0:
+        return None
+    command = f"{_UPDATE} --contract {step.new.version} --keep-api-version"
+    return Way(command, costs(provider, step))
+
+
+def costs(provider: Provider, step: Step) -> tuple[str, ...]:
+    """What the simpler way costs those who run the provider."""
+    kinds = kind_changes(provider, step)
+    newest, former = _releases(provider, step)
+    wanted = [
+        f"{each.resource.kind} {change.old}"
+        for each in kinds
+        for change in each.wanted
+        if is_lost(change)
+    ]
+    return (
+        f"{newest} works with core {step.new.core} only; older management clusters stay on "
+        f"{former or 'older releases'}.",
+        "Whoever writes these fields has to edit manifests in the moment of the upgrade: "
+        f"{', '.join(wanted) or 'none of your kinds has any'}.",
+        "The API server shows nothing of the old shape any more, and drops it when an object is "
+        f"next written: {_lost(kinds)}.",
+        f"There is no way back to {former or 'older releases'}: what is lost then is not kept.",
+        "Patches of ClusterClasses that name such fields have to change in the same moment.",
+    )
+
+
+def _lost(kinds: tuple[KindChanges, ...]) -> str:
+    paths = dict.fromkeys(path for each in kinds for path in each.lost)
+    return ", ".join(paths) or "none"
+
+
+def _releases(provider: Provider, step: Step) -> tuple[str, str]:
+    """The series that the simpler way begins or began, and the last one before it."""
+    of_new = [str(each.series) for each in provider.releases if each.contract == step.new.version]
+    of_old = [str(each.series) for each in provider.releases if each.contract == step.old.version]
+    former = of_old[0] if of_old else ""
+    return (of_new[-1] if of_new else next_series(of_old)), former
+
+
+def _position(provider: Provider, step: Step) -> int:
+    """How many stages provider.yaml is past."""
+    followed = {contract.version for contract in provider.contracts}
+    if step.new.version not in followed:
+        return 0
+    if step.old.version in followed:
+        return 1
+    return 2 if _old_names(provider, step, unserved=True) else 3
+
+
+def _versions(provider: Provider) -> tuple[ApiVersion, ...]:
+    """The API versions: all kinds have the same."""
+    return next((resource.versions for resource in provider.resources), ())
+
+
+def _old_names(provider: Provider, step: Step, *, unserved: bool = False) -> tuple[str, ...]:
+    return tuple(
+        str(version.name)
+        for version in _versions(provider)
+        if version.contract == step.old and not (unserved and version.served)
+    )
+
+
+def _new_name(provider: Provider, step: Step) -> str:
+    versions = _versions(provider)
+    new = [str(version.name) for version in versions if version.contract == step.new]
+    if new:
+        return new[-1]
+    return next_version(str(version.name) for version in versions) if versions else ""
+
+
+def _series(provider: Provider, at: int) -> tuple[str, str, str]:
+    """The newest series is of the stage that was done last; each further stage adds the next."""
+    names = [str(release.series) for release in provider.releases]
+    found = ["", "", ""]
+    if at > 0:
+        found[at - 1] = names[0]
+    for place in range(at, 3):
+        names.insert(0, next_series(names))
+        found[place] = names[0]
+    return found[0], found[1], found[2]
+
+
+def _asks_of_both(provider: Provider, step: Step) -> tuple[str, ...]:
+    new, old = _new_name(provider, step), ", ".join(_old_names(provider, step))
+    asks = [
+        f"Core {step.new.core}, upgraded before or by the same clusterctl upgrade apply: the "
+        f"clusterctl of older ones takes no release of contract {step.new.version}."
+    ]
+    if new and (has_conversion(provider) or _position(provider, step) == 0):
+        asks.append("cert-manager for the conversion webhook; clusterctl installs it.")
+    if new:
+        asks.append(
+            f"Manifests may go on saying {old}; the manager rewrites what is stored in {new}."
+        )
+    return tuple(asks)
+
+
+def _asks_of_one(provider: Provider, step: Step) -> tuple[str, ...]:
+    old, new = ", ".join(_old_names(provider, step)), _new_name(provider, step)
+    if not new:
+        return (f"Core {step.new.core}.",)
+    return (
+        f"Manifests, ClusterClasses and their patches say {new} instead of {old or 'older ones'} "
+        "before it is installed: the API server refuses what is served no more.",
+    )
+
+
+def _asks_of_drop(provider: Provider, step: Step) -> tuple[str, ...]:
+    old = ", ".join(_old_names(provider, step)) or "an older version"
+    return (
+        "A release of an earlier stage has run until status.storedVersions of no CRD names "
+        f"{old}: otherwise the API server refuses the new CRDs.",
+    )
