@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Iterator
+import json
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 from enum import StrEnum
 
@@ -40,6 +41,11 @@ def digest(content: str | bytes) -> str:
     """``sha256:`` and the hexadecimal digest of bytes, or of the UTF-8 of text."""
     data = content.encode() if isinstance(content, str) else content
     return "sha256:" + hashlib.sha256(data).hexdigest()
+
+
+def digest_of_texts(texts: Mapping[str, str]) -> str:
+    """The digest of texts and the paths that they have, in whatever order."""
+    return digest(json.dumps(sorted(texts.items())))
 
 
 @dataclass(frozen=True, slots=True)

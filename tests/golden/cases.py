@@ -13,6 +13,8 @@ from capsmith import pipeline
 HERE = Path(__file__).parent
 EXAMPLES = HERE.parent.parent / "examples"
 BASE = ".capsmith/base/"
+OVERLAY = "blueprints/"
+"""The folder of the author's blueprints, in those cases that have some."""
 
 
 @dataclass(frozen=True)
@@ -48,7 +50,7 @@ def generated(case: Case, folder: Path) -> dict[str, File]:
 def kept(files: Mapping[str, File]) -> dict[str, File]:
     """What is kept as expected: all but the copies of texts that stand somewhere else here."""
     copies = {str(pipeline.SPEC_NAME), str(pipeline.SCHEMA_PATH)}
-    return {p: f for p, f in files.items() if p not in copies and not p.startswith(BASE)}
+    return {p: f for p, f in files.items() if p not in copies and not p.startswith((BASE, OVERLAY))}
 
 
 def read(folder: Path) -> dict[str, File]:

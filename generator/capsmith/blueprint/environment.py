@@ -5,10 +5,10 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from typing import Any, Protocol
 
-from jinja2 import BytecodeCache, Environment, FunctionLoader, StrictUndefined, Undefined, nodes
+from jinja2 import BytecodeCache, Environment, FunctionLoader, StrictUndefined, Undefined
 from jinja2.bccache import Bucket
-from jinja2.compiler import CodeGenerator, Frame
 
+from capsmith.blueprint.compiling import LiteralsAreSafe
 from capsmith.blueprint.filters import FILTERS
 from capsmith.blueprint.provider_filters import PROVIDER_FILTERS
 from capsmith.safetext import SafeText
@@ -40,24 +40,6 @@ def refuse_unsafe(value: Any) -> Any:
     raise UnsafeText(f"{value!r} ({type(value).__name__}) is printed without a literal filter")
 
 
-class _LiteralsAreSafe(CodeGenerator):
-    """String constants that stand in a blueprint are the blueprint's own, so they are safe."""
-
-    def visit_Const(self, node: nodes.Const, frame: Frame) -> None:
-        if isinstance(node.value, str):
-            self.write(f"environment.safe_literal({node.value!r})")
-        else:
-            super().visit_Const(node, frame)
-
-    def _output_child_to_const(self, node: nodes.Expr, frame: Frame, finalize: Any) -> str:
-        if isinstance(node, nodes.Const) and isinstance(node.value, str):
-            return node.value
-        if isinstance(node, nodes.TemplateData):
-            return super()._output_child_to_const(node, frame, finalize)
-        # Folding anything else would lose the mark of its safety.
-        raise nodes.Impossible
-
-
 class _KeptBytecode(BytecodeCache):
     def __init__(self, cache: Cache, key: str) -> None:
         self._cache = cache
@@ -72,10 +54,22 @@ class _KeptBytecode(BytecodeCache):
         self._cache.put(f"bytecode-{self._key}-{bucket.key}", bucket.bytecode_to_string())
 
 
+RULES: Mapping[str, Any] = {
+    "undefined": StrictUndefined,
+    "finalize": refuse_unsafe,
+    "trim_blocks": True,
+    "lstrip_blocks": True,
+    "keep_trailing_newline": True,
+    "autoescape": False,
+    "auto_reload": False,
+}
+"""How blueprints are read, capsmith's and those of overlays."""
+
+
 class BlueprintEnvironment(Environment):
     """Jinja with the rules of this project."""
 
-    code_generator_class = _LiteralsAreSafe
+    code_generator_class = LiteralsAreSafe
     safe_literal: Callable[[str], SafeText] = SafeText
 
 
@@ -86,14 +80,8 @@ def make_environment(sources: Mapping[str, str], cache: Cache | None, key: str) 
     """
     environment = BlueprintEnvironment(
         loader=FunctionLoader(lambda name: sources.get(name)),
-        undefined=StrictUndefined,
-        finalize=refuse_unsafe,
-        trim_blocks=True,
-        lstrip_blocks=True,
-        keep_trailing_newline=True,
-        autoescape=False,
-        auto_reload=False,
         bytecode_cache=_KeptBytecode(cache, key) if cache is not None else None,
+        **RULES,
     )
     environment.filters.update(FILTERS)
     environment.filters.update(PROVIDER_FILTERS)

@@ -120,7 +120,11 @@ def one_line(text: str) -> str:
 
 
 def comment(text: str, prefix: str = "# ", width: int = 96) -> SafeText:
-    """``text`` as comment lines behind ``prefix``; clusterctl reads ``${`` in comments too."""
+    """``text`` as comment lines behind ``prefix``; clusterctl reads ``${`` in comments too.
+
+    Raises TypeError for a prefix that is not a blueprint's own.
+    """
+    _own(prefix, "# ")
     lines = textwrap.wrap(one_line(text).replace("$", "$ ").strip(), width) or [""]
     return SafeText("\n".join((prefix + line).rstrip() for line in lines))
 
@@ -165,10 +169,16 @@ def join(values: Iterable[Any], separator: str = "") -> SafeText:
     Raises TypeError for text that no literal filter made safe.
     """
     items = list(values)
+    _own(separator, "")
     for item in items:
         if not isinstance(item, SafeText | int):
             raise TypeError(f"join of unsafe text {item!r}")
     return SafeText(separator.join(str(item) for item in items))
+
+
+def _own(text: str, default: str) -> None:
+    if text != default and not isinstance(text, SafeText):
+        raise TypeError(f"unsafe text {text!r}")
 
 
 def lower(text: SafeText) -> SafeText:

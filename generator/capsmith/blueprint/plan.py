@@ -184,10 +184,11 @@ def plan(entries: tuple[Entry, ...], provider: Provider) -> tuple[PlannedFile, .
 
     Raises BlueprintError for an unknown condition or a target that leaves the repository.
     """
-    return tuple(file for entry in entries for file in _files(entry, provider))
+    return tuple(file for entry in entries for file in planned(entry, provider))
 
 
-def _files(entry: Entry, provider: Provider) -> Iterator[PlannedFile]:
+def planned(entry: Entry, provider: Provider) -> Iterator[PlannedFile]:
+    """The files of one row.  Raises as :func:`plan` does."""
     for context in _contexts(entry.for_each, provider):
         if all(_holds(name, provider, context, entry) for name in entry.when):
             yield PlannedFile(entry, _target(entry, provider, context), context)
@@ -196,7 +197,11 @@ def _files(entry: Entry, provider: Provider) -> Iterator[PlannedFile]:
 def _holds(name: str, provider: Provider, context: Mapping[str, Any], entry: Entry) -> bool:
     if name not in CONDITIONS:
         raise _broken(entry, f"unknown condition {name}")
-    return CONDITIONS[name](provider, context)
+    try:
+        return CONDITIONS[name](provider, context)
+    except KeyError as error:
+        said = f"the condition {name} asks for a {error.args[0]}, which `for_each` does not give"
+        raise _broken(entry, said) from error
 
 
 def _contexts(scope: Scope, provider: Provider) -> Iterator[dict[str, Any]]:

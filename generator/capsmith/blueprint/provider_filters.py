@@ -51,9 +51,14 @@ def listed(values: Iterable[str]) -> str:
 
 
 def kind_of(provider: Provider, role: str, otherwise: str) -> SafeText:
-    """The first kind of a role, or the words of a blueprint where there is none."""
+    """The first kind of a role, or the words of a blueprint where there is none.
+
+    Raises TypeError for words that are not a blueprint's own.
+    """
+    if not isinstance(otherwise, SafeText):
+        raise TypeError(f"unsafe text {otherwise!r}")
     found = (resource.kind for resource in provider.resources if resource.role == role)
-    return next(found, SafeText(otherwise))
+    return next(found, otherwise)
 
 
 PROVIDER_FILTERS: Mapping[str, Callable[..., Any]] = {

@@ -65,6 +65,11 @@ def _rendered(file: PlannedFile, name: str, environment: Environment) -> str:
             line=_line(error, name),
             hint="Correct the blueprint; text of the user's has to pass a literal filter.",
         ) from error
+    return tidy(text)
+
+
+def tidy(text: str) -> str:
+    """``text`` with one line end behind it; nothing for blanks only."""
     return text.rstrip("\n") + "\n" if text.strip() else ""
 
 

@@ -13,7 +13,13 @@ from typing import Any
 import click
 
 from capsmith import __version__
-from capsmith.cli.options import FOLDER, command, format_option
+from capsmith.cli.options import (
+    FOLDER,
+    blueprints_option,
+    command,
+    format_option,
+    no_blueprints_option,
+)
 from capsmith.cli.update import update
 
 
@@ -28,15 +34,16 @@ def main() -> None:
 
 @main.command()
 @click.argument("spec", type=FOLDER, default="provider.yaml")
+@blueprints_option
 @click.option("--explain", is_flag=True, help="Show everything that follows from the file.")
 @format_option("sarif", "junit")
 @command
-def validate(spec: Path, explain: bool, format_: str) -> int:
+def validate(spec: Path, blueprints: Path | None, explain: bool, format_: str) -> int:
     """Check SPEC (default: provider.yaml) against the contract."""
     from capsmith import pipeline
     from capsmith.console import Console
 
-    report, resolution = pipeline.validate(spec)
+    report, resolution = pipeline.validate(spec, blueprints)
     console = Console(format_)
     if explain and resolution is not None:
         console.data(resolution)
@@ -61,18 +68,27 @@ def _beside_others(function: Callable[..., Any]) -> Callable[..., Any]:
     help="The provider repository [default: the folder of SPEC].",
 )
 @_beside_others
+@blueprints_option
+@no_blueprints_option
 @click.option("-v", "--verbose", is_flag=True, help="Name every file that changes.")
 @format_option()
 @command
 def generate(
-    spec: Path, output: Path | None, beside_others: bool, verbose: bool, format_: str
+    spec: Path,
+    output: Path | None,
+    beside_others: bool,
+    verbose: bool,
+    format_: str,
+    **overlay: Any,
 ) -> int:
     """Generate a provider repository from SPEC (default: provider.yaml)."""
     from capsmith import pipeline
     from capsmith.console import Console
+    from capsmith.pipeline.engine import Asked
 
     folder = output if output is not None else spec.parent
-    report = pipeline.generate(spec, folder, beside_others=beside_others)
+    asked = Asked(**overlay)
+    report = pipeline.generate(spec, folder, beside_others=beside_others, asked=asked)
     Console(format_, verbose=verbose).report(report, done=f"{folder} is up to date with {spec}.")
     return report.exit_code
 

@@ -14,6 +14,16 @@ import click
 
 FOLDER = click.Path(file_okay=True, dir_okay=True, path_type=Path)
 
+blueprints_option = click.option(
+    "--blueprints",
+    metavar="DIR",
+    type=FOLDER,
+    help="Lay these blueprints over capsmith's; provider.yaml may name them instead.",
+)
+no_blueprints_option = click.option(
+    "--no-blueprints", is_flag=True, help="Go on without those that were named the last time."
+)
+
 
 def format_option(*formats: str) -> Callable[..., Any]:
     """The option --format: text, json, and ``formats``."""

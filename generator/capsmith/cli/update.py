@@ -8,7 +8,13 @@ from typing import Any
 
 import click
 
-from capsmith.cli.options import FOLDER, command, format_option
+from capsmith.cli.options import (
+    FOLDER,
+    blueprints_option,
+    command,
+    format_option,
+    no_blueprints_option,
+)
 
 _UPGRADE = ("contract", "api_version", "keep_api_version", "drop_api_version", "release")
 
@@ -55,6 +61,8 @@ def _upgrade_options(function: Callable[..., Any]) -> Callable[..., Any]:
 @click.option("--mine", metavar="PATH", multiple=True, help="Take a file over from capsmith.")
 @click.option("--not-mine", metavar="PATH", multiple=True, help="Give it back.")
 @_upgrade_options
+@blueprints_option
+@no_blueprints_option
 @click.option("--allow-dirty", is_flag=True, help="Go on beside uncommitted changes.")
 @click.option("-v", "--verbose", is_flag=True, help="Name every file that changes.")
 @format_option()

@@ -37,6 +37,15 @@ class LockedFile:
 
 
 @dataclass(frozen=True, slots=True)
+class LockedBlueprints:
+    """The blueprints of the author's that were laid over capsmith's.  No place on a machine."""
+
+    digest: str
+    folder: str = ""
+    """What provider.yaml calls the folder; empty if it was named on the command line."""
+
+
+@dataclass(frozen=True, slots=True)
 class Lock:
     """The provenance of a generated repository."""
 
@@ -44,6 +53,7 @@ class Lock:
     contracts: tuple[str, ...]
     spec_digest: str
     files: Mapping[str, LockedFile]
+    blueprints: LockedBlueprints | None = None
 
     @classmethod
     def of(
@@ -53,6 +63,7 @@ class Lock:
         contracts: tuple[str, ...],
         spec: str,
         former: Lock | None = None,
+        blueprints: LockedBlueprints | None = None,
     ) -> Lock:
         """The lock of a tree that has just been rendered from the spec with digest ``spec``.
 
@@ -62,7 +73,7 @@ class Lock:
         files = {str(file.path): LockedFile(file.owner, file.digest) for file in tree}
         if former is not None:
             files |= {path: former.files[path] for path in former.mine if path in files}
-        return cls(generator, contracts, spec, files)
+        return cls(generator, contracts, spec, files, blueprints)
 
     def handed_over(self, taken: Container[str], given_back: Container[str]) -> Lock:
         """The same lock after the author took files over, or gave some back."""
@@ -83,10 +94,12 @@ class Lock:
 
     def dump(self) -> str:
         """The text of the lock file; the same for the same lock."""
+        over = self.blueprints
         document = {
             "capsmith": self.generator,
             "contracts": list(self.contracts),
             "spec": self.spec_digest,
+            **({"blueprints": _blueprints_dumped(over)} if over is not None else {}),
             "files": {
                 str(path): {
                     "owner": str(file.owner),
@@ -110,7 +123,9 @@ class Lock:
             document = yaml.load(text, Loader=_LOADER)
             files = dict(_entry(path, entry) for path, entry in document["files"].items())
             contracts = tuple(str(name) for name in document["contracts"])
-            return cls(str(document["capsmith"]), contracts, str(document["spec"]), files)
+            over = _blueprints(document["blueprints"]) if "blueprints" in document else None
+            spec = str(document["spec"])
+            return cls(str(document["capsmith"]), contracts, spec, files, over)
         except (yaml.YAMLError, KeyError, TypeError, ValueError, AttributeError) as error:
             raise UnreadableInput(
                 "lock-unreadable",
@@ -125,6 +140,15 @@ def _entry(path: str, entry: Mapping[str, Any]) -> tuple[str, LockedFile]:
         raise ValueError(f"{path} is not generated")
     mine = entry.get("mine", False) is True
     return str(RelativePath(path)), LockedFile(Owner(entry["owner"]), str(entry["digest"]), mine)
+
+
+def _blueprints(entry: Mapping[str, Any]) -> LockedBlueprints:
+    folder = str(RelativePath(entry["folder"])) if "folder" in entry else ""
+    return LockedBlueprints(str(entry["digest"]), folder)
+
+
+def _blueprints_dumped(over: LockedBlueprints) -> dict[str, str]:
+    return {**({"folder": over.folder} if over.folder else {}), "digest": over.digest}
 
 
 def _release(version: str) -> tuple[int, ...]:

@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 from capsmith import __version__, resources
+from capsmith.blueprint.format import Formatter
 from capsmith.blueprint.manifest import load_manifest
+from capsmith.blueprint.overlay import PROJECT, Overlay
 from capsmith.blueprint.plan import plan
 from capsmith.blueprint.render import render
 from capsmith.findings import Finding, ordered
@@ -26,6 +28,33 @@ def build(provider: Provider) -> FileTree:
     tree = render(plan(entries, provider), sources, FolderCache.of_user(), __version__)
     schema = GeneratedFile(SCHEMA_PATH, schema_text(), Owner.GENERATED)
     return FileTree.of([*tree, schema])
+
+
+def build_overlaid(
+    provider: Provider, overlay: Overlay
+) -> tuple[FileTree | None, tuple[Finding, ...]]:
+    """The same with an overlay on top, or what is wrong with its blueprints.
+
+    Raises BlueprintError for a broken blueprint of capsmith's own.
+    """
+    # Imported when there is an overlay: the sandbox is of no use otherwise.
+    from capsmith.blueprint.overlaid import Press, plan_rows
+
+    sources = read_texts(resources.blueprints())
+    cache = FolderCache.of_user()
+    entries = load_manifest(sources["manifest.yaml"], "blueprints/manifest.yaml")
+    planned = plan(entries, provider)
+    added, found = plan_rows(overlay, provider, planned)
+    theirs = {file.path for file in planned if PROJECT + file.entry.source in overlay.sources}
+    press = Press(overlay, sources, Formatter(cache))
+    press.check()
+    made = press.render([*(file for file in planned if file.path in theirs), *added])
+    found += press.findings
+    if found:
+        return None, ordered(found)
+    rest = [file for file in planned if file.path not in theirs]
+    schema = GeneratedFile(SCHEMA_PATH, schema_text(), Owner.GENERATED)
+    return FileTree.of([*render(rest, sources, cache, __version__), *made, schema]), ()
 
 
 def conformance(tree: FileTree, provider: Provider) -> tuple[Finding, ...]:

@@ -21,15 +21,16 @@ def run_update(
     restore: Iterable[str],
     mine: Iterable[str],
     not_mine: Iterable[str],
-    **options: bool,
+    **options: Any,
 ) -> tuple[Report, str]:
     """The report, and the closing words when the answer is yes.
 
     ``mode`` is ``check``, ``dry_run``, ``resume``, ``abort``, or empty; the options are named as
     those of the command.  Raises what :mod:`capsmith.pipeline.updating` raises.
     """
-    if mode == "check" and not (restore or mine or not_mine or options["diff"]):
-        report = still_up_to_date(folder)
+    changed = (restore, mine, not_mine, options["diff"], options["no_blueprints"])
+    if mode == "check" and not any(changed):
+        report = still_up_to_date(folder, options["blueprints"])
         if report is not None:
             return report, "is up to date."
 
@@ -61,7 +62,7 @@ def run_upgrade(
     restore: Iterable[str],
     mine: Iterable[str],
     not_mine: Iterable[str],
-    **options: bool,
+    **options: Any,
 ) -> tuple[Report, str, dict[str, Any] | None]:
     """As :func:`run_update`, after provider.yaml was changed as ``said`` in options; and the plan.
 
@@ -92,7 +93,7 @@ def _asked(
     restore: Iterable[str],
     mine: Iterable[str],
     not_mine: Iterable[str],
-    options: Mapping[str, bool],
+    options: Mapping[str, Any],
 ) -> Asked:
     from capsmith.merging.shared_file import Style
     from capsmith.pipeline.engine import Asked
@@ -104,4 +105,6 @@ def _asked(
         frozenset(mine),
         frozenset(not_mine),
         options["diff"],
+        options["blueprints"],
+        options["no_blueprints"],
     )

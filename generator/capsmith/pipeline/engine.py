@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
+from pathlib import Path
 
 from capsmith import __version__
 from capsmith.errors import Refused
@@ -19,9 +20,8 @@ from capsmith.merging.remarks import (
 )
 from capsmith.merging.shared_file import Names, Style
 from capsmith.merging.unfinished import STATE_PATH
-from capsmith.pipeline import building
+from capsmith.pipeline import overlaying
 from capsmith.pipeline.understanding import Loaded
-from capsmith.provider.model import Provider
 from capsmith.report import FileOutcome, Outcome, Report
 from capsmith.tree import FileTree, Owner, digest
 from capsmith.workspace.repository import Change, Repository
@@ -39,6 +39,10 @@ class Asked:
     not_mine: frozenset[str] = frozenset()
     """Those of them that are given back."""
     diff: bool = False
+    blueprints: Path | None = None
+    """The folder of an overlay that provider.yaml does not name."""
+    no_blueprints: bool = False
+    """Whether to go on without one that was named on the command line before."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -53,6 +57,8 @@ class Plan:
     names: Names
     is_possible: bool
     """Whether it may be carried out; conflicts are no hindrance, they are written."""
+    overlay: str = ""
+    """The folder of the repository in which the author's blueprints are, if any."""
 
     @property
     def conflicts(self) -> tuple[str, ...]:
@@ -75,11 +81,11 @@ def plan(repository: Repository, loaded: Loaded, lock: Lock | None, asked: Asked
     strange = _not_handed_over(lock, asked)
     if lock is not None:
         lock = lock.handed_over(asked.mine, asked.not_mine)
-    if loaded.provider is None or has_errors(loaded.findings):
-        return _impossible(loaded.findings, names)
-    tree = building.build(loaded.provider)
-    broken = building.conformance(tree, loaded.provider)
-    if has_errors(broken):
+    missed = overlaying.missed(loaded, lock, without=asked.no_blueprints)
+    if loaded.provider is None or has_errors(loaded.findings) or missed:
+        return _impossible(loaded.findings + missed, names)
+    tree, broken = overlaying.tree_of(loaded)
+    if tree is None or has_errors(broken):
         return _impossible(loaded.findings + broken, names)
     disk = _on_disk(repository, tree, lock)
     wishes = Wishes(names, asked.style, asked.force, asked.restore)
@@ -89,8 +95,9 @@ def plan(repository: Repository, loaded: Loaded, lock: Lock | None, asked: Asked
     told = stopped or decisions  # if nothing is done, nothing else is told of files
     found = ordered((*loaded.findings, *remarks(told, tree), *strange))
     report = Report(found, tuple(_outcome(each, tree, disk, asked) for each in told))
-    records = _records(repository, tree, lock, _next_lock(tree, loaded.provider, loaded.text, lock))
-    return Plan(report, _change(decisions), records, names, not stopped and not strange)
+    records = _records(repository, tree, lock, _next_lock(tree, loaded, lock))
+    possible = not stopped and not strange
+    return Plan(report, _change(decisions), records, names, possible, loaded.blueprints)
 
 
 def _impossible(findings: tuple[Finding, ...], names: Names) -> Plan:
@@ -178,9 +185,11 @@ def _not_handed_over(lock: Lock | None, asked: Asked) -> tuple[Finding, ...]:
     return (*found, *(not_returnable(path) for path in sorted(asked.not_mine - returnable)))
 
 
-def _next_lock(tree: FileTree, provider: Provider, spec: str, lock: Lock | None) -> Lock:
-    contracts = tuple(contract.version for contract in provider.contracts)
-    return Lock.of(tree, __version__, contracts, spec_digest(spec), lock)
+def _next_lock(tree: FileTree, loaded: Loaded, lock: Lock | None) -> Lock:
+    contracts = loaded.provider.contracts if loaded.provider is not None else ()
+    versions = tuple(contract.version for contract in contracts)
+    over = overlaying.locked(loaded.overlay)
+    return Lock.of(tree, __version__, versions, spec_digest(loaded.text), lock, over)
 
 
 def _change(decisions: tuple[Decision, ...]) -> Change:

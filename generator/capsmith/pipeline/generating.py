@@ -9,7 +9,9 @@ from capsmith.errors import Refused
 from capsmith.findings import has_errors
 from capsmith.merging.lock import Lock
 from capsmith.pipeline import engine
+from capsmith.pipeline.engine import Asked
 from capsmith.pipeline.finishing import carry_out
+from capsmith.pipeline.overlaying import add_overlay
 from capsmith.pipeline.understanding import SPEC_NAME, Loaded, load, understand
 from capsmith.report import Report
 from capsmith.workspace.repository import Change, Repository
@@ -17,20 +19,27 @@ from capsmith.workspace.repository import Change, Repository
 _NOT_FOREIGN = frozenset({".git", ".capsmith"})
 
 
-def generate(path: Path, folder: Path, *, beside_others: bool = False) -> Report:
+def generate(
+    path: Path, folder: Path, *, beside_others: bool = False, asked: Asked | None = None
+) -> Report:
     """Bring the repository in ``folder`` in line with the provider.yaml at ``path``.
 
     Everything is rendered before one byte is written; nothing is written when there is an error.
     ``beside_others`` allows a first run in a folder that holds other files; none is replaced.
-    Raises UnreadableInput, Refused, DiskError or BlueprintError.
+    ``asked`` may name an overlay.  Raises UnreadableInput, Refused, DiskError or BlueprintError.
     """
-    loaded = load(path)
+    asked = asked or Asked()
+    loaded = load(path, asked.blueprints)
     repository = Repository(folder)
     with repository.held():
-        own = {path.name} if path.parent.resolve() == folder.resolve() else set()
+        own = (
+            {path.name, *loaded.blueprints.split("/")[:1]}
+            if path.parent.resolve() == folder.resolve()
+            else set()
+        )
         welcome = set(repository.names()) if beside_others else own
         in_place = path.resolve() == (folder / SPEC_NAME).resolve()
-        return _bring_in_line(repository, loaded, welcome, add_spec=not in_place)
+        return _bring_in_line(repository, loaded, welcome, asked, add_spec=not in_place)
 
 
 def create(text: str, folder: Path, *, beside_others: bool = False) -> Report:
@@ -51,11 +60,16 @@ def create(text: str, folder: Path, *, beside_others: bool = False) -> Report:
             )
         loaded = understand(text, str(folder / SPEC_NAME))
         welcome = set(names) if beside_others else set()
-        return _bring_in_line(repository, loaded, welcome, add_spec=True)
+        return _bring_in_line(repository, loaded, welcome, Asked(), add_spec=True)
 
 
 def _bring_in_line(
-    repository: Repository, loaded: Loaded, welcome: Container[str], *, add_spec: bool
+    repository: Repository,
+    loaded: Loaded,
+    welcome: Container[str],
+    asked: Asked,
+    *,
+    add_spec: bool,
 ) -> Report:
     """Generate; ``welcome`` are the names in a folder without a lock that may be there."""
     if loaded.provider is None or has_errors(loaded.findings):
@@ -65,9 +79,11 @@ def _bring_in_line(
     lock = engine.read_lock(repository)
     if lock is None:
         _refuse_foreign(repository, welcome)
-    plan = engine.plan(repository, loaded, lock, engine.Asked())
+    plan = engine.plan(repository, loaded, lock, asked)
     if add_spec and plan.is_possible:
         _add_spec(repository, plan.change, loaded.text, lock)
+        if loaded.overlay is not None and loaded.overlay.named:
+            add_overlay(repository, plan.change, loaded.overlay, lock)
     carry_out(repository, plan)
     return plan.report
 

@@ -15,8 +15,9 @@ from capsmith.merging.lock import BASE_FOLDER, LOCK_PATH, SPEC_NAME, Lock, Locke
 from capsmith.merging.pristine import is_text_of
 from capsmith.merging.unfinished import STATE_PATH
 from capsmith.report import FileOutcome, Outcome, Report
-from capsmith.tree import Owner, digest
+from capsmith.tree import Owner, digest, digest_of_texts
 from capsmith.workspace.cache import FolderCache
+from capsmith.workspace.overlay import own_overlay, read_overlay
 from capsmith.workspace.repository import Repository
 
 
@@ -39,8 +40,11 @@ def remember(repository: Repository, known: str | None) -> None:
         cache.put(known, b"")
 
 
-def still_up_to_date(folder: Path) -> Report | None:
-    """The report on a repository that is up to date; None when that is not known to be so."""
+def still_up_to_date(folder: Path, blueprints: Path | None = None) -> Report | None:
+    """The report on a repository that is up to date; None when that is not known to be so.
+
+    ``blueprints`` is the folder of an overlay that provider.yaml does not name.
+    """
     repository, cache = Repository(folder), FolderCache.of_user()
     if cache is None:
         return None
@@ -52,9 +56,23 @@ def still_up_to_date(folder: Path) -> Report | None:
             if repository.content(STATE_PATH) is not None:
                 return None
             lock = Lock.load(repository.read(LOCK_PATH) or "", LOCK_PATH)
+            if not _has_overlay(lock, folder, blueprints):
+                return None
             return _compared(repository, lock)
     except CapsmithError:
         return None
+
+
+def _has_overlay(lock: Lock, folder: Path, given: Path | None) -> bool:
+    """Whether the overlay is the one of the lock; not to be told when there is none to look at."""
+    over = lock.blueprints
+    if over is None or (over.folder and given is not None):
+        return over is None and given is None
+    where = own_overlay(folder, over.folder) if over.folder else given
+    if where is None:
+        return False
+    texts, unread = read_overlay(where)
+    return not unread and digest_of_texts(texts) == over.digest
 
 
 def _compared(repository: Repository, lock: Lock) -> Report | None:

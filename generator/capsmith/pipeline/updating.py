@@ -29,7 +29,7 @@ def update(folder: Path, asked: Asked, *, allow_dirty: bool = False) -> Report:
         repository.complete_pending()
         plan = _plan(repository, asked)
         if plan.is_possible and not plan.is_nothing and not allow_dirty:
-            refuse_dirty(folder)
+            refuse_dirty(folder, plan.overlay)
         finishing.carry_out(repository, plan)
         return plan.report
 
@@ -93,7 +93,8 @@ def refuse_interrupted(repository: Repository) -> None:
 def _plan(repository: Repository, asked: Asked) -> Plan:
     engine.refuse_unfinished(repository)
     lock = lock_of(repository)
-    return engine.plan(repository, load(repository.folder / SPEC_NAME), lock, asked)
+    loaded = load(repository.folder / SPEC_NAME, asked.blueprints)
+    return engine.plan(repository, loaded, lock, asked)
 
 
 def lock_of(repository: Repository) -> Lock:
@@ -112,9 +113,14 @@ def lock_of(repository: Repository) -> Lock:
     return lock
 
 
-def refuse_dirty(folder: Path) -> None:
-    """Raises Refused when git knows of uncommitted changes in ``folder``, its spec left out."""
+def refuse_dirty(folder: Path, overlay: str = "") -> None:
+    """Raises Refused when git knows of uncommitted changes in ``folder``.
+
+    The description may be changed: provider.yaml, and the folder ``overlay`` if it names one.
+    """
     dirty = [path for path in uncommitted(folder) if path != SPEC_NAME]
+    if overlay:
+        dirty = [path for path in dirty if not f"{path}/".startswith(f"{overlay}/")]
     if not dirty:
         return
     named = dirty if len(dirty) <= _MOST_NAMED else dirty[: _MOST_NAMED - 1]

@@ -51,11 +51,11 @@ def upgrade(
             repository.complete_pending()
         engine.refuse_unfinished(repository)
         lock = lock_of(repository)
-        loaded = granted(load(folder / SPEC_NAME), wish, str(folder / SPEC_NAME))
+        loaded = granted(load(folder / SPEC_NAME, asked.blueprints), wish, str(folder / SPEC_NAME))
         plan = _with_spec(repository, loaded, engine.plan(repository, loaded, lock, asked), asked)
         if plan.is_possible and not only_tell:
             if not plan.is_nothing and not allow_dirty:
-                refuse_dirty(folder)
+                refuse_dirty(folder, plan.overlay)
             finishing.carry_out(repository, plan)
         facts = _facts(repository, loaded, lock, wish) if plan.is_possible else None
         return plan.report, facts
@@ -78,7 +78,9 @@ def granted(loaded: Loaded, wish: Wish, file: str) -> Loaded:
     result = edited(loaded.text, parsed.document, values, after="contracts")
     if result.finding is not None:
         return _refused(loaded.text, result.finding)
-    return understand(result.text, file) if values else loaded
+    if not values:
+        return loaded
+    return replace(understand(result.text, file), overlay=loaded.overlay)
 
 
 def _facts(repository: Repository, loaded: Loaded, lock: Lock, wish: Wish) -> dict[str, Any] | None:

@@ -105,6 +105,16 @@ Image = Annotated[
         "such as ghcr.io/acme/cluster-api-acme-controller; the release adds the tag",
     ),
 ]
+Folder = Annotated[
+    str,
+    Form(
+        "spec-not-a-folder",
+        "a folder beside this file",
+        f"(?!\\.){safetext.RelativePath.form.pattern}",
+        100,
+        "a path with slashes from here on downwards, such as blueprints; hidden ones are not read",
+    ),
+]
 Licence = Annotated[
     str,
     _safe(

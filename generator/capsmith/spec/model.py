@@ -143,6 +143,9 @@ class ProviderSpec(Part):
     dependencies: Many[forms.Requirement] | None = Field(
         None, description="Python requirements of your code."
     )
+    blueprints: forms.Folder | None = Field(
+        None, description="Folder of blueprints that replace or join capsmith's."
+    )
     flavors: Many[forms.Label] | None = Field(
         None, description="Flavors of the cluster template; [topology] unless given."
     )

@@ -1,0 +1,105 @@
+"""An overlay: blueprints of the author's that replace capsmith's, or stand beside them.
+
+Texts by path -> :class:`Overlay`, or what is wrong with them.  Nothing is read from disk here, and
+nothing is rendered.
+"""
+
+from __future__ import annotations
+
+import difflib
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+
+from capsmith.blueprint.overlay_manifest import Row, read_rows
+from capsmith.findings import Finding, Location, ordered
+from capsmith.tree import digest_of_texts
+
+MANIFEST = "manifest.yaml"
+PROJECT = "project/"
+MACROS = "macros/"
+
+
+@dataclass(frozen=True, slots=True)
+class Overlay:
+    """The blueprints of one folder."""
+
+    where: str
+    """The folder, as findings name it."""
+    named: str
+    """The same, as provider.yaml names it below its own folder; empty if it does not."""
+    texts: Mapping[str, str]
+    """All its files by path, ``\\n`` at the ends of lines."""
+    rows: tuple[Row, ...]
+    """Files beyond capsmith's."""
+
+    @property
+    def sources(self) -> Mapping[str, str]:
+        """Its blueprints and macros, by path."""
+        return {path: text for path, text in self.texts.items() if path != MANIFEST}
+
+    @property
+    def digest(self) -> str:
+        """Digest of paths and texts: the same for the same blueprints, wherever they lie."""
+        return digest_of_texts(self.texts)
+
+
+def overlay_of(
+    texts: Mapping[str, str], own: Mapping[str, str], where: str, named: str
+) -> tuple[Overlay | None, tuple[Finding, ...]]:
+    """The overlay in ``where`` that consists of ``texts``; None when a finding says why not.
+
+    ``own`` are capsmith's blueprints, by path.  Ids: ``overlay-empty``, ``overlay-unknown``,
+    ``overlay-unused``, ``overlay-macro`` and those of :mod:`capsmith.blueprint.overlay_manifest`.
+    """
+    findings: list[Finding] = []
+    rows: tuple[Row, ...] = ()
+    if MANIFEST in texts:
+        projects = {p.removeprefix(PROJECT) for p in texts if p.startswith(PROJECT)}
+        rows, found = read_rows(texts[MANIFEST], f"{where}/{MANIFEST}", projects)
+        findings += found
+    named_sources = {PROJECT + row.entry.source for row in rows}
+    if not findings:  # else a row that cannot be read might name them
+        findings += _unused(texts, own, named_sources, where)
+    findings += _misplaced(texts, own, where)
+    if not texts:
+        hint = "see the README of capsmith: a file below project/ replaces the one of its path"
+        findings.append(Finding("overlay-empty", "no blueprints here", Location(where), hint=hint))
+    if findings:
+        return None, ordered(findings)
+    return Overlay(where, named, texts, rows), ()
+
+
+def _unused(
+    texts: Mapping[str, str], own: Mapping[str, str], named: set[str], where: str
+) -> Iterator[Finding]:
+    for path in texts:
+        if not path.startswith(PROJECT) or path in own or path in named:
+            continue
+        near = difflib.get_close_matches(path, [p for p in own if p.startswith(PROJECT)], n=1)
+        yield Finding(
+            "overlay-unused",
+            "this replaces no blueprint of capsmith's, and no row of manifest.yaml names it",
+            Location(f"{where}/{path}"),
+            hint=f"did you mean `{near[0]}`?" if near else "add a row to manifest.yaml",
+        )
+
+
+def _misplaced(texts: Mapping[str, str], own: Mapping[str, str], where: str) -> Iterator[Finding]:
+    for path in texts:
+        location = Location(f"{where}/{path}")
+        if path.startswith(MACROS) and path in own:
+            yield Finding(
+                "overlay-macro",
+                "capsmith's own blueprints include this, so it cannot be replaced",
+                location,
+                hint="give it another name, and replace the blueprints that shall include it",
+            )
+        elif path != MANIFEST and not path.startswith((PROJECT, MACROS)):
+            names = [MANIFEST, PROJECT.rstrip("/"), MACROS.rstrip("/")]
+            near = difflib.get_close_matches(path.split("/")[0], names, n=1)
+            yield Finding(
+                "overlay-unknown",
+                "an overlay holds project/, macros/ and manifest.yaml, and not this",
+                location,
+                hint=f"did you mean `{near[0]}`?" if near else "move it away",
+            )

@@ -1,0 +1,148 @@
+"""``manifest.yaml`` of an overlay: the files that it adds."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Collection, Mapping
+from dataclasses import dataclass
+from typing import Any
+
+from capsmith.blueprint.manifest import Entry, Scope
+from capsmith.blueprint.plan import CONDITIONS
+from capsmith.findings import Finding, Location
+from capsmith.spec.document import parse_document
+from capsmith.spec.place import Place
+from capsmith.spec.quote import did_you_mean, shown
+from capsmith.tree import Owner
+
+MOST_ROWS = 500
+_KEYS = ("source", "target", "for_each", "when", "owner", "executable")
+_TARGET = re.compile(r"(\{[a-z_]+\}|[A-Za-z0-9._@+/-])+")
+_NAME = re.compile(r"\{([a-z_]+)\}")
+_OF_PROVIDERS = ("package", "provider")
+_OF_COMPONENTS = (*_OF_PROVIDERS, "config", "component", "type")
+_OF_RESOURCES = (*_OF_COMPONENTS, "module", "crd_name", "group", "plural", "singular")
+NAMES: Mapping[Scope, Collection[str]] = {
+    Scope.PROVIDER: _OF_PROVIDERS,
+    Scope.COMPONENT: _OF_COMPONENTS,
+    Scope.RESOURCE: _OF_RESOURCES,
+    Scope.RECONCILED_RESOURCE: _OF_RESOURCES,
+    Scope.IDENTITY_RESOURCE: _OF_RESOURCES,
+    Scope.FLAVOR: (*_OF_COMPONENTS, "flavor"),
+    Scope.CLUSTER_CLASS: (*_OF_COMPONENTS, "cluster_class"),
+}
+"""What a target may name between braces, by what the row is for."""
+
+
+@dataclass(frozen=True, slots=True)
+class Row:
+    """A row and where it stands."""
+
+    entry: Entry
+    location: Location
+
+
+def read_rows(
+    text: str, file: str, sources: Collection[str]
+) -> tuple[tuple[Row, ...], list[Finding]]:
+    """The rows below ``files``, and what is wrong with them, all at once.
+
+    ``sources`` are the blueprints that the overlay has below project/.  Ids: those of
+    :func:`capsmith.spec.document.parse_document`, ``overlay-manifest``, ``overlay-unknown-key``,
+    ``overlay-source``, ``overlay-target``, ``overlay-not-one-of``.
+    """
+    document, found = parse_document(text, file)
+    if document is None:
+        return (), list(found)
+    findings: list[Finding] = []
+    top = Place(document, (), findings)
+    _known(top, document.data, ("files",))
+    listed = document.data.get("files")
+    if not isinstance(listed, list) or len(listed) > MOST_ROWS:
+        message = f"`files` has to be a list of at most {MOST_ROWS} rows"
+        top.error("overlay-manifest", message, "files: [{source: …, target: …}]", "files")
+        return (), findings
+    rows = []
+    for number, row in enumerate(listed):
+        read = _row(row, top.at("files", number), sources)
+        if read is not None:
+            rows.append(Row(read, document.value(("files", number))))
+    return tuple(rows), findings
+
+
+def _row(row: Any, place: Place, sources: Collection[str]) -> Entry | None:
+    if not isinstance(row, dict):
+        place.error("overlay-manifest", "a row is a mapping", "{source: …, target: …}")
+        return None
+    before = len(place.findings)
+    _known(place, row, _KEYS)
+    source = _text(row, place, "source", "")
+    if source not in sources and not place.findings[before:]:
+        message = f"there is no blueprint {shown('project/' + source)} in this overlay"
+        below = ("source",) if "source" in row else ()
+        place.error("overlay-source", message, did_you_mean(source, sources), *below)
+    if not source.endswith(".jinja"):
+        place.error("overlay-source", "a blueprint ends in .jinja", "rename it")
+    scope = _text(row, place, "for_each", Scope.PROVIDER, tuple(Scope))
+    owner = _text(row, place, "owner", Owner.GENERATED, tuple(Owner))
+    when = _conditions(row, place)
+    target = _text(row, place, "target", source.removesuffix(".jinja"))
+    executable = row.get("executable", False)
+    if not isinstance(executable, bool):
+        place.error("overlay-manifest", "`executable` is true or false", "", "executable")
+    if place.findings[before:]:
+        return None
+    _target(target, Scope(scope), place)
+    if place.findings[before:]:
+        return None
+    return Entry(source, target, Scope(scope), when, Owner(owner), executable)
+
+
+def _known(place: Place, mapping: Mapping[str, Any], keys: Collection[str]) -> None:
+    for key in mapping:
+        if key not in keys:
+            hint = did_you_mean(key, keys)
+            place.error_at_key("overlay-unknown-key", f"unknown key {shown(key)}", hint, key)
+
+
+def _text(
+    row: Mapping[str, Any], place: Place, key: str, default: str, known: Collection[str] = ()
+) -> str:
+    value = row.get(key, default)
+    if not isinstance(value, str):
+        place.error("overlay-manifest", f"`{key}` has to be a text", "", key)
+    elif known and value not in known:
+        _not_one_of(place, value, known, key)
+    else:
+        return str(value)
+    return str(default)
+
+
+def _conditions(row: Mapping[str, Any], place: Place) -> tuple[str, ...]:
+    when = row.get("when", [])
+    names = [when] if isinstance(when, str) else when
+    if not isinstance(names, list) or not all(isinstance(name, str) for name in names):
+        place.error("overlay-manifest", "`when` has to be a name, or a list of them", "", "when")
+        return ()
+    for name in names:
+        if name not in CONDITIONS:
+            _not_one_of(place, name, CONDITIONS, "when")
+    return tuple(names)
+
+
+def _not_one_of(place: Place, value: str, known: Collection[str], key: str) -> None:
+    hint = did_you_mean(value, known)
+    place.error("overlay-not-one-of", f"`{key}` cannot be {shown(value)}", hint, key)
+
+
+def _target(target: str, scope: Scope, place: Place) -> None:
+    below = ("target",) if (*place.path, "target") in place.document.marks else ()
+    if not _TARGET.fullmatch(target):
+        message = f"{shown(target)} is no path of letters, digits and names in braces"
+        place.error("overlay-target", message, "such as docs/{module}.md", *below)
+        return
+    names = NAMES[scope]
+    for name in _NAME.findall(target):
+        if name not in names:
+            message = f"{shown('{' + name + '}')} has no meaning in a row for each `{scope}`"
+            place.error("overlay-target", message, did_you_mean(name, names), *below)

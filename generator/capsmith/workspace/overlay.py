@@ -1,0 +1,99 @@
+"""Reading the folder of an overlay: somebody else's files, not yet trusted."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterator
+from itertools import islice
+from pathlib import Path
+
+from capsmith.errors import Refused, UnreadableInput
+from capsmith.findings import Finding, Location
+from capsmith.safetext import RelativePath
+from capsmith.workspace.place import contained
+from capsmith.workspace.reading import read_document
+
+MOST_FILES = 500
+MOST_BYTES = 256 * 1024
+"""Of one file."""
+_DEEPEST = 20
+_IGNORED = ("README", "LICENSE", "LICENCE", "COPYING", "NOTICE", "CHANGELOG")
+
+
+def read_overlay(folder: Path) -> tuple[dict[str, str], tuple[Finding, ...]]:
+    """The texts of an overlay by POSIX path, sorted, with ``\\n`` ends; what cannot be read.
+
+    In the folder itself, hidden files and documents such as README.md are no part of it.  Raises
+    UnreadableInput when there is no such folder.  Ids of findings: ``overlay-path``,
+    ``overlay-too-large`` and those of :func:`capsmith.workspace.reading.read_document`.
+    """
+    if folder.is_symlink() or not folder.is_dir():
+        what = "a symbolic link" if folder.is_symlink() else "no folder"
+        if not os.path.lexists(folder):
+            what = "nothing"
+        raise UnreadableInput(
+            "overlay-not-a-folder",
+            f"blueprints shall be here, and there is {what}",
+            file=str(folder),
+            hint="name the folder that holds project/, macros/ or manifest.yaml",
+        )
+    texts: dict[str, str] = {}
+    findings: list[Finding] = []
+    try:
+        paths = list(islice(_paths(folder, "", 0), MOST_FILES + 1))
+    except OSError as error:
+        raise UnreadableInput(
+            "input-unreadable",
+            f"cannot be read: {error.strerror or error}",
+            file=str(error.filename or folder),
+            hint="check its permissions",
+        ) from error
+    if len(paths) > MOST_FILES:
+        hint = "an overlay replaces the few files that shall be different"
+        message = f"more than {MOST_FILES} files"
+        return {}, (Finding("overlay-too-large", message, Location(str(folder)), hint=hint),)
+    for path in paths:
+        where = str(folder / path)
+        try:
+            text = read_document(folder / path, MOST_BYTES)
+            texts[str(RelativePath(path))] = text.replace("\r\n", "\n")
+        except UnreadableInput as error:
+            found = error.finding
+            findings.append(Finding(found.id, found.message, found.location, hint=_HINT))
+        except ValueError:
+            message = "a path of an overlay has letters, digits and ._@+- only, and is not long"
+            findings.append(Finding("overlay-path", message, Location(where), hint="rename it"))
+    return dict(sorted(texts.items())), tuple(findings)
+
+
+def own_overlay(repository: Path, named: str) -> Path:
+    """The folder that provider.yaml calls ``named``, in ``repository`` and reached without links.
+
+    Raises UnreadableInput for anything else.
+    """
+    try:
+        return contained(repository, named)
+    except (Refused, ValueError) as error:
+        message = error.finding.message if isinstance(error, Refused) else "no path in here"
+        raise UnreadableInput(
+            "overlay-not-a-folder",
+            message,
+            file=str(repository / named),
+            hint="`blueprints` names a folder beside provider.yaml, which holds the files",
+        ) from error
+
+
+_HINT = "an overlay holds text files of its own, none of them a link or large"
+
+
+def _paths(folder: Path, prefix: str, depth: int) -> Iterator[str]:
+    with os.scandir(folder) as entries:
+        found = sorted(entries, key=lambda entry: entry.name)
+    for entry in found:
+        if not prefix and entry.name.startswith((".", *_IGNORED)):
+            continue
+        path = prefix + entry.name
+        if entry.is_dir(follow_symlinks=False) and depth < _DEEPEST:
+            yield from _paths(folder / entry.name, path + "/", depth + 1)
+        else:
+            yield path
