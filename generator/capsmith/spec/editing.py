@@ -8,12 +8,11 @@ what was asked for, nothing is changed.
 from __future__ import annotations
 
 import json
-import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from capsmith.findings import Finding, Location
+from capsmith.findings import Finding
 from capsmith.spec.document import Document, parse_document
 from capsmith.spec.layout import Node, layout
 from capsmith.spec.splice import Splices, Unsafe, words
@@ -37,24 +36,23 @@ def edited(text: str, document: Document, values: Values, after: str) -> Edited:
     cannot be changed without disturbing what it stands in.
     """
     changed = {key: value for key, value in values.items() if document.data.get(key) != value}
-    key, where = "", (0, 0)
+    key = next(iter(changed), after)
     try:
         splices = Splices(text)
         root = layout(text)
         for key, value in changed.items():
             entry = root.get(key)
-            where = (entry[1].line, entry[1].column + 1) if entry is not None else (0, 0)
             if entry is not None:
                 _change(splices, entry[1], document.data[key], value)
             else:
                 splices.add_entry(root, key, value, root.get(after))
         result = splices.done()
     except Unsafe:
-        return Edited(text, _not_editable(document, changed, where))
+        return Edited(text, _not_editable(document, changed, key))
     again, _ = parse_document(result, document.file)
     meant = {**document.data, **changed}
     if again is None or not _same(again.data, meant):
-        return Edited(text, _not_editable(document, changed, (0, 0)))
+        return Edited(text, _not_editable(document, changed, next(iter(changed))))
     return Edited(result)
 
 
@@ -111,11 +109,11 @@ def _same(one: Any, other: Any) -> bool:
     return json.dumps(one, sort_keys=True) == json.dumps(other, sort_keys=True)
 
 
-def _not_editable(document: Document, values: Values, where: tuple[int, int]) -> Finding:
+def _not_editable(document: Document, values: Values, key: str) -> Finding:
     wanted = ", ".join(f"`{key}: {words(value)}`" for key, value in values.items())
     return Finding(
         "spec-not-editable",
         "this cannot be changed without disturbing what stands around it",
-        Location(document.file, *where),
-        hint=re.sub(r"\s+", " ", f"write it yourself, then run capsmith update: {wanted}"),
+        document.value((key,)),
+        hint=f"write it yourself, then run capsmith update: {wanted}",
     )

@@ -22,8 +22,6 @@ class Node:
 
     start: int
     end: int
-    line: int
-    """From 1."""
     column: int
     """From 0, as indentation counts."""
     style: str
@@ -92,4 +90,4 @@ def _placed(
     first: Any, last: Any, style: str, value: str = "", children: Iterable[Node] = ()
 ) -> Node:
     mark, end = first.start_mark, last.end_mark.index
-    return Node(mark.index, end, mark.line + 1, mark.column, style, value, tuple(children))
+    return Node(mark.index, end, mark.column, style, value, tuple(children))

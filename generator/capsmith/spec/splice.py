@@ -117,8 +117,9 @@ class Splices:
 
     def _break(self, place: int) -> str:
         """The line break that is used around ``place``."""
-        found = _BREAK.search(self._text, place) or _BREAK.search(self._text)
-        return found[0] if found is not None else "\n"
+        before = _BREAK.findall(self._text, 0, place)
+        after = _BREAK.search(self._text, place)
+        return after[0] if after is not None else before[-1] if before else "\n"
 
     def _column(self, place: int) -> int:
         breaks = [match.end() for match in _BREAK.finditer(self._text, 0, place)]
@@ -138,7 +139,8 @@ class Splices:
         comments = self._comments(item)
         if comments or self._line_end(item.end) != item.end:
             gap = self._break(item.end) + self._text[start:dash]
-            self._put(dash, item.end, gap.join(comments))
+            blanks = 0 if comments else self._blanks(item.end)
+            self._put(dash, item.end + blanks, gap.join(comments))
             return
         found = _BREAK.match(self._text, item.end)
         if found is None:  # the last line has no end: then the one before it loses its
@@ -153,8 +155,7 @@ class Splices:
         comma = _TO_COMMA.match(self._text, item.end)
         if comma is not None:
             self._put(item.start, item.end, comments)
-            blanks = len(self._text[comma.end() :]) - len(self._text[comma.end() :].lstrip(" \t"))
-            self._put(comma.start(1), comma.end() + blanks, "")
+            self._put(comma.start(1), comma.end() + self._blanks(comma.end()), "")
             return
         before = _TO_COMMA.match(self._text, node.children[index - 1].end)
         if before is None:
@@ -163,6 +164,11 @@ class Splices:
         self._put(before.start(1), before.end(), "")
         start = item.start if between.strip() else before.end()
         self._put(start, item.end, comments)
+
+    def _blanks(self, place: int) -> int:
+        """How many blanks stand at ``place``."""
+        rest = self._text[place:]
+        return len(rest) - len(rest.lstrip(" \t"))
 
     def _comments(self, item: Node) -> list[str]:
         """The comments inside of an item: what stands between its words and begins with ``#``."""

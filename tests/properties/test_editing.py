@@ -1,0 +1,109 @@
+"""A contract upgrade of provider.yaml in any layout: it means what was meant, the rest stays."""
+
+from __future__ import annotations
+
+import re
+from typing import Any
+
+import yaml
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from capsmith.provider.upgrade.rewriting import rewritten
+from capsmith.provider.upgrade.wish import Wish, nonsense
+from capsmith.spec.editing import edited
+from capsmith.spec.parse import parse
+from tests.properties.layouts import Pen
+
+OLD, NEW = "v1beta1", "v1beta2"
+STATES: tuple[dict[str, Any], ...] = (
+    {"contracts": [OLD], "releases": {"v0.1": OLD}},
+    {"contracts": [OLD], "releases": {"v0.2": OLD, "v0.1": OLD}, "apiVersions": ["v1alpha1"]},
+    {
+        "contracts": [OLD],
+        "releases": {"v1.9": OLD},
+        "apiVersions": ["v1alpha1", {"name": "v1", "storage": True}, {"name": "v1beta1"}],
+    },
+    {
+        "contracts": [OLD],
+        "releases": {"v0.9": OLD},
+        "apiVersions": [{"name": "v1beta1", "contract": OLD, "served": True}],
+    },
+    {
+        "contracts": [NEW, OLD],
+        "releases": {"v0.1": OLD, "v0.2": NEW},
+        "apiVersions": [
+            {"name": "v1alpha1", "contract": OLD, "served": False},
+            {"name": "v1alpha2", "contract": OLD},
+            {"name": "v1alpha3", "contract": NEW, "storage": True},
+        ],
+    },
+    {
+        "contracts": [NEW],
+        "releases": {"v0.3": NEW, "v0.2": NEW, "v0.1": OLD},
+        "apiVersions": [
+            {"served": False, "name": "v1alpha1", "contract": OLD},
+            {"name": "v1alpha2", "storage": True, "contract": NEW},
+        ],
+    },
+)
+WISHES = (
+    Wish((OLD, NEW)),
+    Wish((NEW, OLD), api_version="v2", release="v3.0"),
+    Wish((NEW,), keep_api_version=True),
+    Wish((NEW,)),
+    Wish(drop=("v1alpha1",)),
+)
+
+
+@settings(max_examples=600)
+@given(st.data())
+def test_it_means_what_was_meant_and_the_rest_stays(data: st.DataObject) -> None:
+    """Proves: CC-08, CC-09."""
+    state = data.draw(st.sampled_from(STATES))
+    pen = Pen(data.draw)
+    text, kept = pen.text(state)
+    if not data.draw(st.booleans()):
+        text = text.rstrip("\n")
+    if data.draw(st.booleans()):
+        text, kept = text.replace("\n", "\r\n"), [part.replace("\n", "\r\n") for part in kept]
+    parsed = parse(text, "provider.yaml")
+    assert parsed.spec is not None
+    assert parsed.document is not None
+    possible = [w for w in WISHES if not nonsense(w, parsed.spec, parsed.document)]
+    values = rewritten(data.draw(st.sampled_from(possible)), parsed.spec, parsed.document)
+    result = edited(text, parsed.document, values, after="contracts")
+    assert result.finding is None, text
+    before, after = yaml.safe_load(text), yaml.safe_load(result.text)
+    assert after == {**before, **values}
+    assert [after["releases"].get(series) for series in state["releases"]] == list(
+        state["releases"].values()
+    )
+    check_layout(text, result.text, kept, pen.comments)
+
+
+def check_layout(text: str, result: str, kept: list[str], comments: list[str]) -> None:
+    """Untouched keys byte for byte, every comment once and in order, line ends as they were."""
+    for part in kept:
+        bare = part.rstrip("\r\n")
+        assert bare in result
+        assert result.count(bare) == text.count(bare)
+    assert re.findall(r"c\d+-", result) == comments
+    assert ("\r" in result) == ("\r" in text)
+    assert len(re.findall(r"(?<!\r)\n", result)) == 0 or "\r" not in text
+    assert result.endswith("\n") == text.endswith("\n")
+
+
+def test_every_wish_is_possible_somewhere() -> None:
+    reached = set()
+    for state in STATES:
+        head = {"capsmith": 1, "name": "acme", "repository": "https://a.example/b/c"}
+        text = yaml.safe_dump(head | state)
+        parsed = parse(text, "provider.yaml")
+        assert parsed.spec is not None
+        assert parsed.document is not None
+        for wish in WISHES:
+            senseless = nonsense(wish, parsed.spec, parsed.document)
+            if not senseless and rewritten(wish, parsed.spec, parsed.document):
+                reached.add(wish)
+    assert reached == set(WISHES)
