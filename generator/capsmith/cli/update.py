@@ -82,7 +82,7 @@ def update(folder: Path, verbose: bool, format_: str, **options: Any) -> int:
     chosen = [name for name in ("check", "dry_run", "resume", "abort") if options[name]]
     if len(chosen) > 1 or (options["diff"] and chosen[:1] in (["resume"], ["abort"])):
         raise click.UsageError("--check, --dry-run, --continue and --abort exclude each other.")
-    if not any(said.values()):
+    if all(value in (None, False, ()) for value in said.values()):
         report, done = choosing.run_update(folder, "".join(chosen), **options)
         Console(format_, verbose=verbose).report(report, done=f"{folder} {done}")
         return report.exit_code
@@ -101,6 +101,8 @@ def _check_upgrade(said: dict[str, Any], chosen: list[str]) -> None:
     """Raises UsageError for options that do not go together."""
     if set(chosen) - {"dry_run"}:
         raise click.UsageError("--check, --continue and --abort change no contract.")
+    if said["contract"] is not None and not said["contract"].strip(", "):
+        raise click.UsageError("--contract names contracts, such as v1beta1,v1beta2.")
     if bool(said["contract"]) == bool(said["drop_api_version"]):
         raise click.UsageError("One of --contract and --drop-api-version, please.")
     if said["api_version"] and said["keep_api_version"]:

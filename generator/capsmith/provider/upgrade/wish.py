@@ -44,12 +44,13 @@ def nonsense(wish: Wish, spec: ProviderSpec, document: Document) -> tuple[Findin
     """
     findings: list[Finding] = []
     top = Place(document, (), findings)
+    versions = top.at("apiVersions" if "apiVersions" in document.data else "contracts")
     if wish.contracts:
         _contracts(wish, spec, top.at("contracts"))
     if not findings and wish.api_version:
-        _api_version(wish, spec, top.at("apiVersions"))
+        _api_version(wish, spec, versions)
     for name in wish.drop:
-        _drop(name, spec, top.at("apiVersions"))
+        _drop(name, spec, versions)
     if wish.release:
         _release(wish, spec, top.at("releases"))
     return tuple(findings)
