@@ -28,9 +28,9 @@ from capsmith.safetext import SafeText
 
 ORIGINAL = "capsmith:"
 """What stands before the name of capsmith's own blueprint: ``capsmith:project/Makefile.jinja``."""
-MOST_STEPS = 2_000_000
+MOST_STEPS = 500_000
 """For one file."""
-MOST_STEPS_IN_ALL = 30_000_000
+MOST_STEPS_IN_ALL = 5_000_000
 MOST_TEXT = 1024 * 1024
 """Characters of one text."""
 MOST_ITEMS = 100_000

@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
+from dataclasses import replace
+
 from capsmith import __version__, resources
 from capsmith.blueprint.format import Formatter
 from capsmith.blueprint.manifest import load_manifest
@@ -33,7 +36,9 @@ def build(provider: Provider) -> FileTree:
 def build_overlaid(
     provider: Provider, overlay: Overlay
 ) -> tuple[FileTree | None, tuple[Finding, ...]]:
-    """The same with an overlay on top, or what is wrong with its blueprints.
+    """The same with an overlay on top, and what is wrong with its blueprints or what they make.
+
+    There is no tree when a blueprint is broken.
 
     Raises BlueprintError for a broken blueprint of capsmith's own.
     """
@@ -48,13 +53,24 @@ def build_overlaid(
     theirs = {file.path for file in planned if PROJECT + file.entry.source in overlay.sources}
     press = Press(overlay, sources, Formatter(cache))
     press.check()
-    made = press.render([*(file for file in planned if file.path in theirs), *added])
+    over = [*(file for file in planned if file.path in theirs), *added]
+    made = press.render(over)
     found += press.findings
     if found:
         return None, ordered(found)
     rest = [file for file in planned if file.path not in theirs]
     schema = GeneratedFile(SCHEMA_PATH, schema_text(), Owner.GENERATED)
-    return FileTree.of([*render(rest, sources, cache, __version__), *made, schema]), ()
+    tree = FileTree.of([*render(rest, sources, cache, __version__), *made, schema])
+    origins = {str(file.path): f"{overlay.where}/{PROJECT}{file.entry.source}" for file in over}
+    return tree, tuple(_blamed(each, origins) for each in conformance(tree, provider))
+
+
+def _blamed(finding: Finding, origins: Mapping[str, str]) -> Finding:
+    """``finding``, with the blueprint of the author's that it comes from."""
+    origin = origins.get(finding.location.file)
+    if origin is None:
+        return finding
+    return replace(finding, hint=f"{finding.hint}  Its blueprint is {origin}.".strip())
 
 
 def conformance(tree: FileTree, provider: Provider) -> tuple[Finding, ...]:

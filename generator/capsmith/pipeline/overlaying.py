@@ -49,10 +49,7 @@ def tree_of(loaded: Loaded) -> tuple[FileTree | None, tuple[Finding, ...]]:
     if loaded.overlay is None:
         tree = building.build(loaded.provider)
         return tree, building.conformance(tree, loaded.provider)
-    made, found = building.build_overlaid(loaded.provider, loaded.overlay)
-    if made is None:
-        return None, found
-    return made, building.conformance(made, loaded.provider)
+    return building.build_overlaid(loaded.provider, loaded.overlay)
 
 
 def missed(loaded: Loaded, lock: Lock | None, *, without: bool) -> tuple[Finding, ...]:

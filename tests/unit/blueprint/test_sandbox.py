@@ -1,0 +1,265 @@
+"""Blueprints of an overlay are somebody else's: they reach no Python, and do not go on for ever."""
+
+from __future__ import annotations
+
+import pytest
+
+from capsmith.blueprint import sandbox
+from capsmith.blueprint.format import Formatter
+from capsmith.blueprint.manifest import Entry, Scope
+from capsmith.blueprint.overlaid import Press
+from capsmith.blueprint.overlay import Overlay
+from capsmith.blueprint.plan import PlannedFile
+from capsmith.findings import Finding
+from capsmith.provider.model import Provider
+from capsmith.safetext import RelativePath
+from capsmith.tree import Owner
+
+OWN = {
+    "project/Makefile.jinja": "{% block a %}a\n{% endblock %}{% block b %}b\n{% endblock %}",
+    "project/words.jinja": "{% block w %}{{ provider.title | plain }}{% endblock %}",
+}
+
+
+def pressed(
+    text: str, provider: Provider, *, target: str = "out.txt", **more: str
+) -> tuple[str | None, list[Finding]]:
+    """What a blueprint of an overlay gives, and what is said about it."""
+    texts = {"project/mine.jinja": text, **{f"macros/{name}": more[name] for name in more}}
+    press = Press(Overlay("over", "", texts, ()), OWN, Formatter(None))
+    press.check()
+    entry = Entry("mine.jinja", target, Scope.PROVIDER, (), Owner.GENERATED, False)
+    made = press.render([PlannedFile(entry, RelativePath(target), {"provider": provider})])
+    return (made[0].text if made else None), press.findings
+
+
+def refused(text: str, provider: Provider, **more: str) -> Finding:
+    made, findings = pressed(text, provider, **more)
+    assert made is None
+    (finding,) = findings
+    assert finding.location.file == "over/project/mine.jinja"
+    assert finding.location.line == 1 or finding.id == "overlay-limit"
+    assert finding.hint
+    assert "\n" not in finding.message
+    return finding
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "{{ ''.__class__.__mro__[1].__subclasses__() }}",
+        "{{ provider.__class__ }}",
+        "{{ provider['__class__'] }}",
+        "{{ provider.name.__class__('x') }}",
+        "{{ (provider | attr('__class__')) }}",
+        "{{ [provider] | map(attribute='__class__') | list }}",
+        "{{ [provider] | map(attribute='name.__class__') | list | first }}",
+        "{{ [provider] | sort(attribute='__class__') | first }}",
+        "{{ [provider] | selectattr('__class__') | list }}",
+        "{{ cycler.__init__.__globals__ }}",
+        "{{ lipsum.__globals__.os.popen('id') }}",
+        "{{ joiner('x') }}",
+        "{{ range.__init__ }}",
+        "{{ dict.fromkeys([1]) }}",
+        "{{ dict.mro() }}",
+        "{{ self.__init__.__globals__ }}",
+        "{{ self._TemplateReference__context }}",
+        "{{ namespace.__init__.__globals__ }}",
+        "{% macro m() %}{% endmacro %}{{ m._func.__globals__ }}",
+        "{% for x in [1] %}{{ loop._iterator }}{% endfor %}",
+        "{{ '{0.__class__}'.format(provider) }}",
+        "{{ '{p.__class__}'.format_map({'p': provider}) }}",
+        "{{ provider.title.format }}",
+        "{{ provider.name.encode() }}",
+        "{{ provider.title.upper() }}",
+        "{{ provider.resources.__getitem__(0) }}",
+        "{{ provider.dependencies.count('x') }}",
+        "{{ provider.contracts[0].rules.clear() }}",
+        "{{ provider.rbac.__add__ }}",
+        "{{ [1].append(2) }}",
+        "{{ {}.update({'a': 1}) }}",
+        "{{ provider() }}",
+        "{{ 'x' | attr('upper') }}",
+        "{{ [1, 2] | random }}",
+        "{{ ('a' * 3) }}",
+        "{{ '%s' % provider.title }}",
+        "{{ 9 ** 9 }}",
+        "{% import 'os' as os %}{{ os.getcwd() }}",
+        "{% include '../../../../etc/passwd' %}",
+        "{% extends '/etc/passwd' %}",
+    ],
+)
+def test_no_way_out(text: str, provider: Provider) -> None:
+    finding = refused(text, provider)
+    assert finding.id in {
+        "overlay-forbidden",
+        "overlay-undefined",
+        "overlay-syntax",
+        "overlay-not-found",
+        "overlay-unsafe-text",
+        "overlay-render",
+    }
+    assert "root:" not in finding.message
+    assert " object at 0x" not in finding.message
+
+
+def test_the_attribute_itself_is_what_is_refused(provider: Provider) -> None:
+    """So that the tests above fail for the reason that they name."""
+    for text in ("{{ provider.__class__ }}", "{{ provider['__class__'] }}"):
+        assert "unsafe" in refused(text, provider).message
+    assert refused("{{ provider.title.upper() }}", provider).id == "overlay-forbidden"
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "{% for a in range(10 ** 9) %}x{% endfor %}".replace("10 ** 9", "1000000000"),
+        "{% for a in range(99999) %}{% for b in range(99999) %}{% endfor %}{% endfor %}",
+        "{% for a in range(99999) if false %}{% endfor %}" * 60,
+        "{% for a in range(99999) %}{% for b in range(99999) if false %}{% endfor %}{% endfor %}",
+        "{% for a in [1] recursive %}{{ loop([1, 1]) }}{% endfor %}",
+        "{% macro m() %}{{ m() }}{{ m() }}{% endmacro %}{{ m() }}",
+        "{% include 'project/mine.jinja' %}{% include 'project/mine.jinja' %}",
+        "{% extends 'project/mine.jinja' %}",
+        "{% set n = namespace(t='xxxxxxxx') %}"
+        "{% for a in range(60) %}{% set n.t = n.t ~ n.t %}{% endfor %}",
+        "{% set n = namespace(t='xxxxxxxx') %}"
+        "{% for a in range(60) %}{% set n.t = n.t + n.t %}{% endfor %}",
+        "{% set n = namespace(t=[1]) %}"
+        "{% for a in range(60) %}{% set n.t = n.t + n.t %}{% endfor %}",
+        "{% set n = namespace(t=[1]) %}"
+        "{% for a in range(60) %}{% set n.t = [n.t, n.t] %}{% endfor %}{{ n.t | py_literal }}",
+        "{% set n = namespace(t=[1]) %}"
+        "{% for a in range(60) %}{% set n.t = {'a': n.t, 'b': n.t} %}{% endfor %}",
+        "{% set n = namespace(t=1) %}{% for a in range(99) %}{% set n.t = n.t * 9 %}{% endfor %}",
+        "{% for a in range(99999) %}" + "x" * 99 + "{% endfor %}",
+        "{% set t %}{% for a in range(99999) %}" + "x" * 99 + "{% endfor %}{% endset %}",
+        "{{ {'a': [1]} | to_yaml(100000000) }}",
+        "{{ {'a': [1]} | json_literal(indent=100000000) }}",
+        "{{ [1] | map('to_yaml', 100000000) | list }}",
+        "{{ " + "(" * 5000 + "1" + ")" * 5000 + " }}",
+        "{{ provider" + ".a" * 50_000 + " }}",
+    ],
+)
+def test_it_ends(text: str, provider: Provider) -> None:
+    finding = refused(text, provider)
+    assert finding.id in {"overlay-limit", "overlay-render", "overlay-syntax"}
+
+
+def test_all_files_together_have_a_budget(
+    provider: Provider, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(sandbox, "MOST_STEPS_IN_ALL", 50)
+    environment = sandbox.OverlayEnvironment(lambda name: ("{{ 1 }}", name, None))
+
+    def another() -> None:
+        environment.begin()
+        environment.get_template("any").render()
+
+    another()
+    with pytest.raises(sandbox.OverBudget):
+        [another() for _ in range(60)]
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "{{ provider.title }}",
+        "{{ provider.title ~ '' }}",
+        "{{ provider.title | trim }}",
+        "{{ [provider.title] | first }}",
+        "{{ ['a', 'b'] | join(provider.title) }}",
+        "{{ 'a' | comment(provider.title) }}",
+        "{{ provider | kind_of('nothing', provider.title) }}",
+        "{% macro m(x) %}{{ x }}{% endmacro %}{{ m(provider.title) }}",
+        "{% set x %}{{ provider.title }}{% endset %}{{ x }}",
+        "{% filter trim %}{{ provider.name }}{% endfilter %}",
+        "{% call dict(x=provider.title) %}{% endcall %}",
+        "{% autoescape true %}{{ provider.title }}{% endautoescape %}",
+        "{{ {provider.title: 1} }}",
+    ],
+)
+def test_text_of_the_description_needs_a_literal_filter(text: str, provider: Provider) -> None:
+    finding = refused(text, provider)
+    assert finding.id in {"overlay-unsafe-text", "overlay-syntax", "overlay-render"}
+
+
+@pytest.mark.parametrize(
+    ("text", "expected"),
+    [
+        ("{{ provider.name }}", "acme\n"),
+        ("{{ provider.title | py_literal }}", "'Acme'\n"),
+        ("{% for c in provider.components %}{{ c.type }} {{ loop.index }}{% endfor %}", None),
+        ("{% macro m(x) %}<{{ x }}>{% endmacro %}{{ m('a') }}{{ m(3) }}", "<a><3>\n"),
+        ("{% set x %}{{ provider.name }}!{% endset %}{{ x }}", "acme!\n"),
+        ("{{ 2 + 3 * 4 - 1 }}", "13\n"),
+        ("{% if provider.component('infrastructure') %}yes{% endif %}", "yes\n"),
+        ("{{ provider.image.split('/')[0] | plain }}", None),
+        ("{% extends 'capsmith:project/words.jinja' %}{% block w %}[{{ super() }}]{% endblock %}",
+         "[Acme]\n"),
+        ("{% extends 'capsmith:project/Makefile.jinja' %}{% block b %}c\n{% endblock %}", "a\nc\n"),
+        ("{% import 'macros/helpers' as h %}{{ h.greet(provider.name) }}", "hello acme\n"),
+        ("static\n", "static\n"),
+    ],
+)  # fmt: skip
+def test_what_blueprints_are_for(text: str, expected: str | None, provider: Provider) -> None:
+    helpers = "{% macro greet(x) %}hello {{ x }}{% endmacro %}"
+    made, findings = pressed(text, provider, helpers=helpers)
+    assert findings == []
+    assert made
+    assert expected in (None, made)
+
+
+def test_errors_are_told_by_line_and_all_at_once(provider: Provider) -> None:
+    texts = {
+        "project/a.jinja": "one\n{{ nobody }}\n",
+        "project/b.jinja": "one\ntwo\n{% if %}\n",
+        "project/c.jinja": "{% import 'macros/m' as m %}\n{{ m.f() }}\n",
+        "macros/m": "{% macro f() %}\n\n{{ provider.title }}{% endmacro %}\n",
+    }
+    press = Press(Overlay("over", "", texts, ()), OWN, Formatter(None))
+    press.check()
+    names = ("a.jinja", "b.jinja", "c.jinja")
+    entries = [Entry(n, n, Scope.PROVIDER, (), Owner.GENERATED, False) for n in names]
+    context = {"provider": provider}
+    files = [PlannedFile(each, RelativePath(each.target), context) for each in entries]
+    assert press.render([*files, *files]) == []
+    assert {(str(f.location), f.id) for f in press.findings} == {
+        ("over/project/a.jinja:2:1", "overlay-undefined"),
+        ("over/project/b.jinja:3:1", "overlay-syntax"),
+        ("over/macros/m:3:1", "overlay-undefined"),
+    }
+
+
+def test_python_that_is_none_and_control_characters(provider: Provider) -> None:
+    made, (finding,) = pressed("x = (\n", provider, target="out.py")
+    assert (made, finding.id) == (None, "overlay-python")
+    made, findings = pressed("x = {  'a':1 }", provider, target="out.py")
+    assert (made, findings) == ('x = {"a": 1}\n', [])
+    for text in ("a\x07", "{{ '\\u0000' }}", "{{ '\\ud800' }}", "{{ 'a\\r' }}"):
+        made, (finding,) = pressed(text, provider)
+        assert (made, finding.id) == (None, "overlay-render")
+        assert "U+" in finding.message
+
+
+@pytest.mark.parametrize(
+    ("text", "said"),
+    [
+        ("{% block aa %}x{% endblock %}", "did you mean `a`?"),
+        ("{% block nothing_like_it %}x{% endblock %}", "known: a, b"),
+        ("lost\n", "move it into a block"),
+        ("{{ provider.name }}", "move it into a block"),
+    ],
+)
+def test_what_jinja_would_drop_is_told(text: str, said: str, provider: Provider) -> None:
+    _, (finding,) = pressed("{% extends 'capsmith:project/Makefile.jinja' %}\n" + text, provider)
+    assert (finding.id, finding.location.line) == ("overlay-block", 2)
+    assert finding.hint == said
+
+
+def test_a_block_inside_a_block_may_be_new(provider: Provider) -> None:
+    text = (
+        "{% extends 'capsmith:project/Makefile.jinja' %}\n"
+        "{% block a %}{% block inner %}x\n{% endblock %}{% endblock %}\n{# said #}\n"
+    )
+    assert pressed(text, provider) == ("x\nb\n", [])
