@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable
 from dataclasses import replace
 
+from capsmith.provider.crd import version_schema
 from capsmith.provider.model import PolicyRule
 from capsmith.provider.rbac import (
     Permission,
@@ -15,7 +16,8 @@ from capsmith.provider.rbac import (
     policy_rule,
     viewer_permissions,
 )
-from tests.unit.provider.build import FEATURES, provider
+from capsmith.safetext import VersionName
+from tests.unit.provider.build import FEATURES, provider, version
 
 GROUP = "infrastructure.cluster.x-k8s.io"
 
@@ -64,6 +66,34 @@ def test_templates_are_the_managers_business_only_for_their_capacity() -> None:
     assert verbs(found, GROUP, "acmemachinetemplates") == {"get", "list", "watch"}
     assert verbs(found, GROUP, "acmemachinetemplates/status") == {"get", "patch", "update"}
     assert verbs(found, GROUP, "acmeclustertemplates/status") == set()
+
+
+def test_kinds_in_several_versions_are_rewritten_whatever_they_are() -> None:
+    """Proves: CRD-16, RB-06."""
+    made = provider(credentials=True)
+    (component,) = made.components
+    both = (replace(version(), name=VersionName("v1alpha1"), storage=False), version())
+    several = replace(
+        component, resources=tuple(replace(each, versions=both) for each in component.resources)
+    )
+    found = manager_permissions(made, several)
+    definitions = "apiextensions.k8s.io"
+
+    assert verbs(found, definitions, "customresourcedefinitions") == {"get", "list", "watch"}
+    (told,) = (each for each in found if "customresourcedefinitions/status" in each.resources)
+    assert told.verbs == ("patch",)
+    assert set(told.names) == {str(each.crd_name) for each in component.resources}
+    for resource in several.resources:
+        assert verbs(found, GROUP, resource.plural) >= {"get", "list", "patch"}
+        # The status is where objects are rewritten that have one.
+        schema = version_schema(resource, resource.storage_version)
+        if "status" in schema["properties"]:
+            assert "patch" in verbs(found, GROUP, f"{resource.plural}/status")
+    # Whoever may patch a CRD decides who converts, and so reads and changes, all objects.
+    assert verbs(found, definitions, "customresourcedefinitions") & {"patch", "update"} == set()
+
+    single = manager_permissions(made, component)
+    assert not any(definitions in each.groups for each in single)
 
 
 def test_credentials_bring_namespaces_and_the_ownership_of_secrets() -> None:

@@ -50,8 +50,8 @@ def manager_permissions(provider: Provider, component: Component) -> tuple[Permi
     reads = any("customresourcedefinitions" in permission.resources for permission in found)
     return (
         *found,
-        *(() if reads else common.definitions(component)),
-        *common.migration(component),
+        *(() if reads else common.definitions(provider, component)),
+        *common.migration(provider, component),
         *common.authors(provider),
     )
 

@@ -43,12 +43,12 @@ def own_kinds(component: Component) -> tuple[Permission, ...]:
     )
 
 
-def migration(component: Component) -> tuple[Permission, ...]:
+def migration(provider: Provider, component: Component) -> tuple[Permission, ...]:
     """What a manager needs to rewrite stored objects, besides what it has on its own kinds.
 
     Nothing where objects cannot be stored in two versions.
     """
-    migrated = migrated_resources(component)
+    migrated = migrated_resources(component, provider)
     if not migrated:
         return ()
     names = tuple(sorted(str(resource.crd_name) for resource in migrated))
@@ -67,9 +67,9 @@ def _templates(migrated: Sequence[Resource]) -> tuple[Permission, ...]:
     return (Permission(groups(migrated), plurals(migrated), verbs, reason),)
 
 
-def definitions(component: Component) -> tuple[Permission, ...]:
+def definitions(provider: Provider, component: Component) -> tuple[Permission, ...]:
     """Reading CRDs, as the migration of stored objects needs it."""
-    if not migrated_resources(component):
+    if not migrated_resources(component, provider):
         return ()
     reason = "Which versions are stored and served is read, and watched (CRD-16)."
     return (Permission(DEFINITIONS, ("customresourcedefinitions",), READ, reason),)

@@ -1,0 +1,153 @@
+"""Stored objects follow the storage version: real etcd, API server and webhook, shipped role."""
+
+from __future__ import annotations
+
+import time
+from collections import Counter
+from collections.abc import Iterator
+from contextlib import ExitStack, contextmanager
+from pathlib import Path
+
+import pytest
+
+from tests.e2e.harness.components import Etcd
+from tests.e2e.harness.kube import JSON, ApiError
+from tests.e2e.harness.pki import Pki
+from tests.e2e.harness.wait import eventually, steadily
+from tests.e2e.tools.required import required_toolbox
+from tests.golden.cases import EXAMPLES, Case, generated
+from tests.realapi.conftest import NewServer
+from tests.realapi.managers import Manager, install_core_crds
+from tests.realapi.migrating import NEW, OLD, Releases, named
+from tests.realapi.unrest import Unrest
+
+MACHINES = 600
+TROUBLED_MACHINES = 300
+REWRITTEN = "stored_objects_rewritten_total"
+REQUESTS_AN_OBJECT = 1.1
+"""One to rewrite it, and a share of the pages of the list."""
+_ALONE = "--leader-elect=false"
+_CONVERTING = (_ALONE, "--skip-crd-migration-phases=StorageVersionMigration,CleanupManagedFields")
+
+
+@pytest.fixture
+def releases(
+    request: pytest.FixtureRequest, new_server: NewServer, etcd: Etcd, tmp_path: Path
+) -> Iterator[Releases]:
+    """A release with one API version is installed, on an API server of its own."""
+    tools = required_toolbox("the tests on a real API server", ["k8s", "capi-v1.13"])
+    pki = Pki(tmp_path / "pki")
+    server = new_server(request.node.originalname.replace("_", "-"), pki)
+    repository = tmp_path / "repository"
+    generated(Case("two-contracts", EXAMPLES / "two-contracts" / "provider.yaml"), repository)
+    try:
+        server.start()
+        core = [f"{kind}.cluster.x-k8s.io" for kind in ("clusters", "machines", "machinepools")]
+        install_core_crds(server.client, tools, "v1.13", *core)
+        made = Releases(server, etcd, pki, repository)
+        made.install_old()
+        yield made
+    finally:
+        server.stop()
+
+
+def test_a_version_comes_and_another_goes(releases: Releases) -> None:
+    """Proves: CRD-16, RB-06."""
+    releases.create_all_kinds(MACHINES)
+    _applied(releases, "HarbourMachine", "m0", OLD)
+    _applied(releases, "HarbourCluster", "c0", OLD)
+    before = releases.contents(OLD)
+    assert releases.versions_in_etcd() == Counter({OLD: len(before)})
+
+    releases.install_new()
+    assert releases.stored_versions() == {OLD, NEW}
+    manager = releases.manager(0, _ALONE)
+    with _running(manager):
+        eventually(lambda: releases.stored_versions() == {NEW}, timeout=180)
+        assert releases.versions_in_etcd() == Counter({NEW: len(before)})
+        assert releases.contents(OLD) == before
+        assert manager.total(REWRITTEN) == len(before)
+        _nothing_is_asked(manager)
+        requests = manager.requests()
+        assert requests["patch_status"] + requests["patch"] < len(before) * REQUESTS_AN_OBJECT
+
+        before = releases.contents(NEW)
+        releases.serve_no_more("HarbourCluster")
+        eventually(lambda: releases.owned_versions("HarbourMachine") == {NEW}, timeout=180)
+        assert releases.contents(NEW) == before
+        _nothing_is_asked(manager)
+        assert manager.total(REWRITTEN) == len(before)
+
+    releases.drop()
+    assert releases.contents(NEW) == before
+    # Whose managed fields have been cleaned goes on applying, who has left out a release cannot
+    # any more, until the manager has seen that the version is gone.
+    _applied(releases, "HarbourMachine", "m0", NEW)
+    with pytest.raises(ApiError, match="v1alpha1"):
+        _applied(releases, "HarbourCluster", "c0", NEW)
+    with _running(manager):
+        eventually(lambda: releases.owned_versions("HarbourCluster") == {NEW}, timeout=60)
+        _applied(releases, "HarbourCluster", "c0", NEW)
+    assert not manager.complaints()
+
+
+def test_killed_and_not_alone(releases: Releases) -> None:
+    """Of two leaders one dies, so does the webhook, and others change and delete objects.
+
+    Proves: CRD-16.
+    """
+    releases.create_all_kinds(TROUBLED_MACHINES)
+    releases.install_new()
+    converter = releases.manager(0, *_CONVERTING)
+    leader, standby = releases.manager(1), releases.manager(2)
+    stranger = releases.manager(3, _ALONE)
+    with ExitStack() as stack:
+        for manager in (converter, leader):
+            stack.enter_context(_running(manager))
+        eventually(lambda: leader.leads, timeout=30)
+        for manager in (standby, stranger):
+            stack.enter_context(_running(manager))
+        unrest = stack.enter_context(Unrest(releases, TROUBLED_MACHINES))
+        eventually(lambda: leader.total(REWRITTEN) > 30, timeout=90)
+        assert standby.total(REWRITTEN) == 0
+        assert releases.versions_in_etcd()[OLD] > 0
+        leader.process.kill()
+        converter.process.kill()
+        time.sleep(2)
+        assert OLD in releases.stored_versions()
+        converter.start()
+
+        eventually(lambda: releases.stored_versions() == {NEW}, timeout=180)
+        assert set(releases.versions_in_etcd()) == {NEW}
+        unrest.stop()
+        unrest.check()
+        eventually(lambda: standby.leads, timeout=30)
+        assert converter.total(REWRITTEN) == 0
+
+
+def _nothing_is_asked(manager: Manager) -> None:
+    """Watches go on; nothing else happens by itself."""
+    time.sleep(1)
+    before = manager.requests()
+
+    def probe() -> None:
+        now = manager.requests()
+        assert {**now, "watch": 0} == {**before, "watch": 0}
+
+    steadily(probe, seconds=4)
+
+
+@contextmanager
+def _running(manager: Manager) -> Iterator[Manager]:
+    manager.start()
+    try:
+        yield manager
+    finally:
+        manager.process.stop()
+
+
+def _applied(releases: Releases, kind: str, name: str, version: str) -> JSON:
+    """By somebody who only says something about labels."""
+    obj = named(kind, name, version)
+    obj["metadata"]["labels"] = {"by": version}
+    return releases.client.apply(obj, manager="somebody")
