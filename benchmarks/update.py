@@ -13,11 +13,14 @@ import tempfile
 from collections.abc import Sequence
 from pathlib import Path
 
-from benchmarks.generate import KIND_SPREAD, KINDS, SPEC, environment, spec_with
+from benchmarks.generate import SPEC, environment, spec_with
 from benchmarks.peers import Tree, make_tree, write_cookiecutter, write_copier
-from benchmarks.timing import Command, by_turns, steps, table
+from benchmarks.timing import Command, by_turns, table
 from capsmith import pipeline
 
+KINDS = (2, 8, 32, 64, 128)
+KIND_GROWTH = 1.5
+"""What one kind more may cost between the last two rows, against the first and the middle one."""
 _ANSWERS = "{{ _copier_conf.answers_file }}.jinja"
 _GIT = ("-c", "user.name=benchmark", "-c", "user.email=benchmark@example.com")
 
@@ -50,7 +53,7 @@ def peers(scratch: Path, rounds: int) -> bool:
 
 
 def kinds(scratch: Path, rounds: int) -> bool:
-    """Whether one kind more costs the same from few kinds to many, looked at the whole way."""
+    """Whether one kind more costs no more among many than among few, looked at the whole way."""
     around = environment(scratch)
     whole, remembered = [], []
     for count in KINDS:
@@ -63,16 +66,21 @@ def kinds(scratch: Path, rounds: int) -> bool:
             for option in ("--dry-run", "--check")
         ]
         times = by_turns(commands, rounds)
-        whole.append(times["capsmith update --dry-run"].median_processor)
-        remembered.append(times["capsmith update --check"].median_processor)
-    spread = steps(KINDS, whole)
+        whole.append(times["capsmith update --dry-run"].least_processor)
+        remembered.append(times["capsmith update --check"].least_processor)
     rows = [["kinds", "--dry-run against 2 kinds", "one kind more", "--check against --dry-run"]]
     for place, count in enumerate(KINDS):
-        step = f"{spread[place - 1] / spread[0]:.2f}" if place else ""
+        step = f"{_one_more(whole, 0, place) / whole[0]:.4f}" if place else ""
         share = f"{remembered[place] / whole[place]:.2f}"
         rows.append([str(count), f"{whole[place] / whole[0]:.2f}", step, share])
     table(rows)
-    return max(spread) <= KIND_SPREAD * min(spread)
+    middle = len(KINDS) // 2
+    return _one_more(whole, -2, -1) <= KIND_GROWTH * _one_more(whole, 0, middle)
+
+
+def _one_more(costs: Sequence[float], first: int, last: int) -> float:
+    """What one kind more costs between two rows."""
+    return (costs[last] - costs[first]) / (KINDS[last] - KINDS[first])
 
 
 def _capsmith(scratch: Path, around: dict[str, str]) -> Path:

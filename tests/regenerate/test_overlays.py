@@ -287,3 +287,11 @@ def test_the_next_contract_comes_with_the_same_overlay(tmp_path: Path) -> None:
     assert "audit:" in provider.path("Makefile").read_text()
     assert lock(provider)["blueprints"] == before
     assert provider.update("--check").code == 0
+
+
+def test_an_overlay_that_nothing_reads_any_more_is_named(overlaid: Provider) -> None:
+    said = run("eject", str(overlaid.folder), "--format", "json")
+    assert said.code == 0
+    assert said.findings["company"] == "eject-unread"
+    assert overlaid.path("company/manifest.yaml").read_text() == MANIFEST
+    assert overlaid.path("NOTICE").read_text() == "Acme, by Acme\n"

@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Iterator
 from pathlib import Path
 
 from capsmith.findings import Finding, Location, Severity, ordered
-from capsmith.merging.lock import BASE_FOLDER, LOCK_PATH, Lock
+from capsmith.merging.lock import BASE_FOLDER, LOCK_PATH, SPEC_NAME, Lock
 from capsmith.pipeline.building import SCHEMA_PATH
 from capsmith.pipeline.engine import refuse_unfinished
 from capsmith.pipeline.updating import lock_of, refuse_dirty
@@ -39,7 +40,8 @@ def eject(folder: Path, *, dry_run: bool = False, allow_dirty: bool = False) -> 
             repository.apply(change)
     outcomes = [FileOutcome(path, Outcome.UPDATED) for path in change.writes]
     outcomes += [FileOutcome(path, Outcome.REMOVED) for path in sorted(change.removals)]
-    found = tuple(_speaks(path) for path in speaking)
+    found = [_speaks(path) for path in speaking]
+    found += [_unread(path) for path in _descriptions(repository, lock)]
     return Report(ordered(found), tuple(sorted(outcomes, key=lambda file: file.path)))
 
 
@@ -60,6 +62,24 @@ def _change(repository: Repository, lock: Lock) -> tuple[Change, list[str]]:
         if repository.content(path) is not None:
             change.remove(path)
     return change, speaking
+
+
+def _descriptions(repository: Repository, lock: Lock) -> Iterator[str]:
+    """What only capsmith reads, and the author wrote."""
+    if repository.content(SPEC_NAME) is not None:
+        yield SPEC_NAME
+    if lock.blueprints is not None and lock.blueprints.folder:
+        yield lock.blueprints.folder
+
+
+def _unread(path: str) -> Finding:
+    return Finding(
+        "eject-unread",
+        "nothing reads this any more",
+        Location(path),
+        Severity.INFO,
+        hint="Keep it as a note, or delete it.",
+    )
 
 
 def _theirs(lock: Lock) -> frozenset[str]:
