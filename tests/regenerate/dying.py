@@ -26,9 +26,10 @@ from typing import Any
 import pytest
 
 from capsmith.errors import CapsmithError
-from capsmith.pipeline import building, generating, understanding, updating
+from capsmith.pipeline import building, generating, understanding, updating, upgrading
 from capsmith.pipeline.engine import Asked
 from capsmith.provider.model import Provider
+from capsmith.provider.upgrade.wish import Wish
 from capsmith.tree import FileTree
 from tests.regenerate.conftest import ACME, tree
 
@@ -42,6 +43,8 @@ NEW = (
     .replace("credentials: AcmeIdentity", "description: Theirs")
     .replace("AcmeCluster", "AcmeSite")
 )
+PAST = OLD.replace("v1beta2", "v1beta1")
+BOTH = Wish(("v1beta1", "v1beta2"))
 FEW = ("pyproject", "Makefile", ".gitignore", "controllers/acme", "api/acme", "crd/")
 """Of the files of a provider, those whose path has one of these."""
 TRANSIENT = (".capsmith/stage/", ".capsmith/pending.json")
@@ -51,6 +54,10 @@ GROWING = {"open", "os.mkdir", "os.rename"}
 
 def update(folder: Path) -> object:
     return updating.update(folder, Asked())
+
+
+def upgrade(folder: Path) -> object:
+    return upgrading.upgrade(folder, BOTH, Asked())
 
 
 def first(folder: Path) -> object:
@@ -82,6 +89,8 @@ SCENARIOS = {
     "first": _scenario("empty", first, "generated", "empty generated", "empty generated"),
     "update": _scenario("edited", update, "updated", "edited updated", "edited updated"),
     "conflict": _scenario("clash", update, "marked", "clash marked", "clash"),
+    "upgrade": _scenario("past", upgrade, "raised", "past raised", "past raised"),
+    "stuck": _scenario("past-clash", upgrade, "stuck", "past-clash stuck", "past-clash"),
     "continue": _scenario("resolved", updating.resume, "concluded", "concluded", "clash concluded"),
     "abort": _scenario("resolved", updating.abort, "clash", "clash concluded", "clash"),
     "complete": _scenario("pending", update, "updated", "updated", "edited updated"),
@@ -90,20 +99,23 @@ SCENARIOS = {
 
 
 def render_once() -> None:
-    """Resolve and render the two descriptions; of each, take a few files of every owner."""
-    loaded = {text: understanding.understand(text, "provider.yaml") for text in (OLD, NEW)}
+    """Resolve and render the descriptions; of each, take a few files of every owner."""
+    loaded = {text: understanding.understand(text, "provider.yaml") for text in (OLD, NEW, PAST)}
+    raised = upgrading.granted(loaded[PAST], BOTH, "provider.yaml")
+    loaded[raised.text] = raised
     trees = [
         (each.provider, _few(building.build(each.provider)))
         for each in loaded.values()
         if each.provider is not None
     ]
-    assert len(trees) == len(loaded) == 2
+    assert len(trees) == len(loaded) == 4
 
     def build(provider: Provider) -> FileTree:
         return next(tree for known, tree in trees if known is provider)
 
     with_patches = pytest.MonkeyPatch()
-    with_patches.setattr(understanding, "understand", lambda text, file: loaded[text])
+    for module in (understanding, upgrading):
+        with_patches.setattr(module, "understand", lambda text, file: loaded[text])
     with_patches.setattr(building, "build", build)
     with_patches.setattr(building, "conformance", lambda tree, provider: ())
 
@@ -122,9 +134,16 @@ def make(state: str, folder: Path) -> None:
             folder.mkdir()
         case "generated":
             first(folder)
+        case "past" | "past-clash":
+            (folder.parent / "provider.yaml").write_text(PAST)
+            first(folder)
+            _edit(folder, PAST, "prometheus" if state == "past-clash" else "")
+        case "raised" | "stuck":
+            make("past" if state == "raised" else "past-clash", folder)
+            upgrade(folder)
         case "edited" | "clash":
             make("generated", folder)
-            _edit(folder, clash=state == "clash")
+            _edit(folder, NEW, "description" if state == "clash" else "")
         case "updated":
             make("edited", folder)
             update(folder)
@@ -142,16 +161,17 @@ def make(state: str, folder: Path) -> None:
             assert dies(lambda: update(folder), _in_the_middle(), "kill")
 
 
-def _edit(folder: Path, *, clash: bool) -> None:
+def _edit(folder: Path, spec: str, clash: str) -> None:
+    """Work of an author's; ``clash`` are words of a line that an update changes too."""
     (folder / "notes").mkdir()
     (folder / "notes/mine.txt").write_text("mine\n")
     with (folder / "Makefile").open("a") as file:
         file.write("mine:\n")
-    (folder / "provider.yaml").write_text(NEW)
+    (folder / "provider.yaml").write_text(spec)
     if clash:
         project = folder / "pyproject.toml"
         lines = project.read_text().splitlines(keepends=True)
-        mine = ['description = "Mine"\n' if "description" in each else each for each in lines]
+        mine = [f"# mine: {each}" if clash in each else each for each in lines]
         project.write_text("".join(mine))
 
 

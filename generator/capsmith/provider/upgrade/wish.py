@@ -32,9 +32,6 @@ class Wish:
     release: str = ""
     """The release series of the change; the next minor unless said."""
 
-    def __bool__(self) -> bool:
-        return bool(self.contracts or self.drop)
-
 
 def nonsense(wish: Wish, spec: ProviderSpec, document: Document) -> tuple[Finding, ...]:
     """What is wrong with a wish about a description that is valid itself.
