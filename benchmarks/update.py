@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import argparse
 import json
+import shutil
 import subprocess
 import sys
 import tempfile
@@ -42,7 +43,20 @@ def peers(scratch: Path, rounds: int) -> bool:
         _command("cruft check", folders["cruft"], around),
         _command("cruft diff", folders["cruft"], around),
     ]
-    times = by_turns(commands, rounds)
+    fresh = {**around, "CAPSMITH_CACHE": str(scratch / "fresh")}
+    whole = (
+        Command(
+            "capsmith update --dry-run", _capsmith_run("--dry-run"), around, folders["capsmith"]
+        ),
+        Command(
+            "capsmith update --check, empty cache",
+            _capsmith_run("--check"),
+            fresh,
+            folders["capsmith"],
+            lambda: shutil.rmtree(scratch / "fresh", ignore_errors=True),
+        ),
+    )
+    times = by_turns([*commands, *whole], rounds)
     own = times["capsmith update --check"]
     rows = [["nothing to do", "time against capsmith", "processor time against capsmith"]]
     for name, time in times.items():
@@ -68,7 +82,14 @@ def kinds(scratch: Path, rounds: int) -> bool:
         times = by_turns(commands, rounds)
         whole.append(times["capsmith update --dry-run"].least_processor)
         remembered.append(times["capsmith update --check"].least_processor)
-    rows = [["kinds", "--dry-run against 2 kinds", "one kind more", "--check against --dry-run"]]
+    rows = [
+        [
+            "kinds",
+            "--dry-run against 2 kinds",
+            "one kind more, since 2",
+            "--check against --dry-run",
+        ]
+    ]
     for place, count in enumerate(KINDS):
         step = f"{_one_more(whole, 0, place) / whole[0]:.4f}" if place else ""
         share = f"{remembered[place] / whole[place]:.2f}"
@@ -125,6 +146,10 @@ def _committed(folder: Path, around: dict[str, str], tag: str = "") -> None:
 def _command(name: str, folder: Path, around: dict[str, str], *options: str) -> Command:
     module, *arguments = name.split()
     return Command(name, [sys.executable, "-m", module, *arguments, *options], around, folder)
+
+
+def _capsmith_run(option: str) -> list[str]:
+    return [sys.executable, "-m", "capsmith", "update", option]
 
 
 def _run(command: Sequence[str], folder: Path, around: dict[str, str]) -> None:
