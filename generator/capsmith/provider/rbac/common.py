@@ -63,7 +63,7 @@ def _templates(migrated: Sequence[Resource]) -> tuple[Permission, ...]:
     if not migrated:
         return ()
     reason = "Stored templates are rewritten as well, unchanged (CRD-16)."
-    verbs = ("get", "list", "patch")
+    verbs = ("list", "patch")
     return (Permission(groups(migrated), plurals(migrated), verbs, reason),)
 
 
