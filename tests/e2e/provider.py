@@ -38,7 +38,7 @@ _VERSIONS = {"everything": "v0.3.0"}
 _FIRST_VERSION = "v0.1.0"
 
 # A crashed leader is to be followed soon, or the crash test is all waiting.
-_FLAGS = (
+FAST_LEASE = (
     "--leader-elect-lease-duration=5s",
     "--leader-elect-renew-deadline=4s",
     "--leader-elect-retry-period=500ms",
@@ -107,7 +107,7 @@ def _described(example: str, contract: ContractVersion, repository: Path) -> Pro
         package=main.parent.name,
         version=_version(example),
         machine_change=_CHANGES[example],
-        flags=_FLAGS,
+        flags=FAST_LEASE,
     )
 
 

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass
-from pathlib import Path
 
 from tests.e2e.fakes.bootstrap import BootstrapProvider
 from tests.e2e.fakes.control_plane import ControlPlaneProvider
@@ -22,6 +21,7 @@ from tests.e2e.harness.management import Base, ManagementCluster
 from tests.e2e.harness.provider import Controllers, ProviderUnderTest
 from tests.e2e.harness.report import Report
 from tests.e2e.harness.repository import Repository
+from tests.e2e.tools import CORE_RELEASES
 
 
 @dataclass(frozen=True)
@@ -40,10 +40,15 @@ class Combination:
     @property
     def core_contract(self) -> ContractVersion:
         """What the core speaks natively; newer cores translate for older providers."""
-        return "v1beta1" if self.series == "v1.10" else "v1beta2"
+        return core_contract(self.series)
 
     def __str__(self) -> str:
         return self.name or f"{self.series}-{self.contract}"
+
+
+def core_contract(series: str) -> ContractVersion:
+    """What core of a series speaks natively."""
+    return "v1beta1" if series == "v1.10" else "v1beta2"
 
 
 COMBINATIONS = (
@@ -75,10 +80,37 @@ class Site:
         return next(iter(self.managers.values()))
 
     def start(self, provider: ProviderUnderTest) -> None:
-        self.management.start(installed_providers(provider), install_variables(provider))
-        for manager in self.managers.values():
-            manager.start()
+        self.management.start(installed_providers(provider), self._variables(provider))
+        self._start_managers()
         self.helpers.start()
+
+    def upgrade(
+        self,
+        provider: ProviderUnderTest,
+        managers: dict[str, Controllers],
+        clusterctl: Clusterctl,
+        series: str = "",
+    ) -> None:
+        """Replace the managers by those of another release, and core by another series if given."""
+        for manager in self.managers.values():
+            manager.stop()
+        self.managers = managers
+        targets = {part.type: f"{part.name}:{provider.version}" for part in provider.parts}
+        if series:
+            targets["core"] = f"cluster-api:{CORE_RELEASES[series]}"
+        self.management.upgrade(clusterctl, targets, self._variables(provider), series)
+        self._start_managers()
+
+    def _start_managers(self) -> None:
+        """All at once: they may have to wait for each other."""
+        for manager in self.managers.values():
+            manager.launch()
+        for manager in self.managers.values():
+            manager.wait_ready()
+
+    def _variables(self, provider: ProviderUnderTest) -> dict[str, str]:
+        ports = [manager.variables for manager in self.managers.values()]
+        return {**install_variables(provider), **{k: v for each in ports for k, v in each.items()}}
 
     def stop(self, report: Report) -> None:
         self.helpers.stop()
@@ -127,7 +159,8 @@ class Stack:
         self._series = series = combination.series
         self.folder = base.folder / self.name
         self.cloud = SimulatedCloud(self.folder / "cloud")
-        self.clusterctl = Clusterctl(base.tools, series, self._repository(), self.folder)
+        self._repository = self._filled_repository()
+        self.clusterctl = Clusterctl(base.tools, series, self._repository.config, self.folder)
         log = self.folder / "kubelet.log"
         kubelets = [Kubelet(workload.client, self.cloud, self.name, log)] if workload else []
         self._kubelet = Loop(f"kubelet-{self.name}", log, [each.tick for each in kubelets])
@@ -164,24 +197,51 @@ class Stack:
                 self.provider.bootstrap_kind or HELPER_CONFIG,
             )
             needed.append(helper.tick)
-        managers = {
-            part.type: Controllers(self.provider, part, management, self.cloud, self._environment)
-            for part in self.provider.parts
-        }
-        site = Site(management, managers, Loop(f"helpers-{full}", log, needed))
+        site = Site(management, self._managers(management), Loop(f"helpers-{full}", log, needed))
         self._sites.append(site)
         with self.report.phase(self.name, f"start management cluster {name}"):
             site.start(self.provider)
         return site
+
+    def offer(self, provider: ProviderUnderTest, series: str = "") -> None:
+        """Put another release of the provider, and of core if a series is given, beside those."""
+        if series:
+            self._repository.add_core(self._base.tools, series, self._base.pki)
+        provider.add_to(self._repository, without_kubeadm, self._base.pki)
+
+    def clusterctl_of(self, series: str) -> Clusterctl:
+        """clusterctl of a release series."""
+        return Clusterctl(self._base.tools, series, self._repository.config, self.folder)
+
+    def upgrade(self, provider: ProviderUnderTest, series: str = "") -> None:
+        """Go on with another release of the provider, and with another series of core if given.
+
+        Both are on offer.  Not for stacks with helpers: those speak to the core that they were
+        made for.
+        """
+        assert {"bootstrap", "control-plane"} <= {part.type for part in provider.parts}
+        if series:
+            self.clusterctl = self.clusterctl_of(series)
+            self.dialect = Dialect(core_contract(series))
+        self.provider = provider
+        for site in self._sites:
+            managers = self._managers(site.management)
+            site.upgrade(provider, managers, self.clusterctl, series)
 
     def stop(self) -> None:
         for site in self._sites:
             site.stop(self.report)
         self._kubelet.stop()
 
-    def _repository(self) -> Path:
+    def _managers(self, management: ManagementCluster) -> dict[str, Controllers]:
+        return {
+            part.type: Controllers(self.provider, part, management, self.cloud, self._environment)
+            for part in self.provider.parts
+        }
+
+    def _filled_repository(self) -> Repository:
         repository = Repository(self.folder / "repository")
         repository.add_core(self._base.tools, self._series, self._base.pki)
         add_helpers(repository, self.dialect.contract)
-        self.provider.add_to(repository, without_kubeadm)
-        return repository.config
+        self.provider.add_to(repository, without_kubeadm, self._base.pki)
+        return repository

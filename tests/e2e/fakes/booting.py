@@ -63,7 +63,7 @@ class BootingCluster:
             self._kubelet.tick()
             return
         secret = management.find("v1", "Secret", f"{self._cluster}-ca", self._namespace)
-        if secret is None or not self._cloud.servers():
+        if secret is None or not self._cloud.servers(self._cluster):
             return
         if self.server is None:
             pki = Pki(self._folder / "pki", _authority(secret))
@@ -71,7 +71,9 @@ class BootingCluster:
                 self._base.tools, pki, self._base.etcd, self._folder, self._name, self._port
             )
             self.server.start()
-        self._kubelet = Kubelet(self.server.client, self._cloud, self._name, self._log)
+        self._kubelet = Kubelet(
+            self.server.client, self._cloud, self._name, self._log, self._cluster
+        )
 
 
 def _authority(secret: JSON) -> trustme.CA:

@@ -45,7 +45,16 @@ class _Registered:
 class Kubelet:
     """Creates Nodes for servers, deletes Nodes whose server is gone."""
 
-    def __init__(self, client: KubeClient, cloud: SimulatedCloud, name: str, log: Path) -> None:
+    def __init__(
+        self,
+        client: KubeClient,
+        cloud: SimulatedCloud,
+        name: str,
+        log: Path,
+        cluster: str | None = None,
+    ) -> None:
+        """For the servers of one cluster, or of all."""
+        self._cluster = cluster
         self._client = client
         self._cloud = cloud
         self._name = name
@@ -53,7 +62,7 @@ class Kubelet:
         self._registered: dict[str, _Registered] = {}
 
     def tick(self) -> None:
-        servers = {server.id: server for server in self._cloud.servers()}
+        servers = {server.id: server for server in self._cloud.servers(self._cluster)}
         for gone in self._registered.keys() - servers.keys():
             # Core leaves Nodes alone while a Cluster is being deleted, so the cloud has to.
             self._client.delete(self._registered.pop(gone).node)

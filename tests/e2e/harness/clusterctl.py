@@ -60,6 +60,13 @@ class Clusterctl:
     def move(self, kubeconfig: Path, target: Path, namespace: str) -> None:
         self._run(["move", f"--to-kubeconfig={target}", f"--namespace={namespace}"], kubeconfig)
 
+    def upgrade(
+        self, kubeconfig: Path, targets: Mapping[str, str], variables: Mapping[str, str]
+    ) -> None:
+        """`upgrade apply` of providers by type: `{"core": "cluster-api:v1.13.6"}`."""
+        flags = [f"--{type}={target}" for type, target in targets.items()]
+        self._run(["upgrade", "apply", *flags], kubeconfig, variables)
+
     def delete_provider(self, kubeconfig: Path, name: str, type: str = "infrastructure") -> None:
         """Remove a provider, keeping its CRDs and namespace."""
         self._run(["delete", f"--{type}={name}"], kubeconfig)

@@ -67,6 +67,16 @@ class ComponentUnderTest:
         (found,) = set(_CONCURRENCY.findall((self.out / self.file).read_text()))
         return str(found)
 
+    @property
+    def converts(self) -> bool:
+        """Whether the API server has its manager convert objects."""
+        return any(crd["spec"]["conversion"]["strategy"] == "Webhook" for crd in self.crds)
+
+    @property
+    def port_variable(self) -> str:
+        """The variable of clusterctl for the port on which it converts; the tests' own."""
+        return f"{self.type.replace('-', '_').upper()}_WEBHOOK_PORT"
+
     def of(self, kind: str) -> list[JSON]:
         """The objects of a kind."""
         return [each for each in self.components if each["kind"] == kind]

@@ -1,11 +1,13 @@
-"""Where a runtime extension listens as a process, and with which certificate."""
+"""Where a manager that is called listens as a process, and with which certificate."""
 
 from __future__ import annotations
 
+import shutil
 from pathlib import Path
 
 import trustme
 
+from .pki import Pki
 from .process import free_port
 
 _HOST = "127.0.0.1"
@@ -36,3 +38,25 @@ class HookServing:
         issued.cert_chain_pems[0].write_to_path(self.folder / "tls.crt")
         authority.cert_pem.write_to_path(self.folder / "ca.crt")
         return authority.cert_pem.bytes()
+
+
+class ConversionServing:
+    """As above, for a manager by which the API server has objects converted.
+
+    The port is chosen early: the CustomResourceDefinitions name it before the manager starts.
+    """
+
+    def __init__(self, folder: Path, pki: Pki) -> None:
+        folder.mkdir(parents=True, exist_ok=True)
+        shutil.copyfile(pki.serving.cert, folder / "tls.crt")
+        shutil.copyfile(pki.serving.key, folder / "tls.key")
+        self._folder = folder
+        self.port = free_port()
+
+    def flags(self) -> list[str]:
+        """What tells the manager so."""
+        return [
+            f"--webhook-host={_HOST}",
+            f"--webhook-port={self.port}",
+            f"--webhook-cert-dir={self._folder}",
+        ]

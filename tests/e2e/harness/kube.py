@@ -10,6 +10,7 @@ import http.client
 import json
 import ssl
 import threading
+import time
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, cast
@@ -20,6 +21,8 @@ JSON = dict[str, Any]
 MERGE_PATCH = "application/merge-patch+json"
 APPLY_PATCH = "application/apply-patch+yaml"
 _ATTEMPTS = 3
+_BUSY_SECONDS = 15.0
+_BUSY_STEP = 0.2
 
 
 class ApiError(Exception):
@@ -170,6 +173,11 @@ class KubeClient:
         if self.credentials.token:
             headers["Authorization"] = f"Bearer {self.credentials.token}"
         status, text = self._send(method, target, payload, headers)
+        deadline = time.monotonic() + _BUSY_SECONDS
+        while status == 429 and time.monotonic() < deadline:
+            # As all clients do: storage is opened anew after each change of a CRD.
+            time.sleep(_BUSY_STEP)
+            status, text = self._send(method, target, payload, headers)
         if status >= 400:
             raise ApiError(method, target, status, text)
         try:

@@ -34,6 +34,8 @@ class ManagementCluster:
         self, base: Base, name: str, series: str, clusterctl: Clusterctl, gates: str = ""
     ) -> None:
         folder = base.folder / name
+        self._base = base
+        self._gates = gates
         self.name = name
         self.series = series
         self.folder = folder
@@ -66,6 +68,34 @@ class ManagementCluster:
         self.controllers.start()
         self.wait_core_permitted()
         self.core.start()
+
+    def upgrade(
+        self,
+        clusterctl: Clusterctl,
+        targets: Mapping[str, str],
+        variables: Mapping[str, str],
+        series: str = "",
+    ) -> None:
+        """Install other releases by `clusterctl upgrade apply`; the managers are to be stopped.
+
+        Given a series, core is replaced by that. As with `start`, the garbage collector has to
+        learn of the new versions, which otherwise took up to half a minute.
+        """
+        self.clusterctl = clusterctl
+        if series:
+            self.core.stop()
+            self.series = series
+            self.core = CapiCore(
+                self._base.tools, series, self.pki, self.apiserver, self.folder, self._gates
+            )
+        port = {WEBHOOK_PORT_VARIABLE: str(self.core.webhook_port)}
+        clusterctl.upgrade(self.kubeconfig, targets, {**variables, **port})
+        _wait_established(self.client)
+        self.controllers.stop()
+        self.controllers.start()
+        self.wait_core_permitted()
+        if series:
+            self.core.start()
 
     def stop(self) -> None:
         for part in (self.core, self.controllers, self.apiserver):

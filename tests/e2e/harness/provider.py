@@ -14,12 +14,13 @@ from .cloud import VARIABLE, SimulatedCloud
 from .component import ComponentUnderTest, component_types
 from .contract import ContractVersion
 from .deployment import Launch, installed
-from .hooks import HookServing
+from .hooks import ConversionServing, HookServing
 from .kube import JSON
 from .kubeconfig import service_account_token, token_kubeconfig
 from .management import ManagementCluster
+from .pki import Pki
 from .process import Process, ProcessError, free_port, http_ok
-from .repository import Repository, dump, load
+from .repository import Repository, dump, load, localised
 
 _DIAGNOSTICS = "--diagnostics-address"
 
@@ -136,7 +137,7 @@ class ProviderUnderTest:
                 return path.stem.removeprefix("cluster-template-")
         raise LookupError(f"no cluster template with a topology in {self.out}")
 
-    def add_to(self, repository: Repository, rewrite: Rewrite) -> None:
+    def add_to(self, repository: Repository, rewrite: Rewrite, pki: Pki) -> None:
         """Add the release to a clusterctl repository, its ClusterClasses rewritten.
 
         `generate cluster` looks every template kind of a class up in the management cluster,
@@ -148,6 +149,11 @@ class ProviderUnderTest:
             if name.startswith("clusterclass-"):
                 files[name] = dump(rewrite(load(text)))
         for part in self.parts:
+            if part.converts:
+                turned = [
+                    localised(each, pki.ca_bundle, part.port_variable) for each in part.components
+                ]
+                files[part.file] = dump(turned)
             repository.add(part.label, self.version, part.file, files)
 
 
@@ -175,17 +181,36 @@ class Controllers:
         if part.type == "runtime-extension":
             self.hooks = HookServing(management.folder / "hooks-certificate")
             self.hooks.renew()
+        self.conversion: ConversionServing | None = None
+        if part.converts:
+            folder = management.folder / f"{part.type}-certificate"
+            self.conversion = ConversionServing(folder, management.pki)
+        self._probes: list[str] = []
         self.process = self._process([], {})
+
+    @property
+    def variables(self) -> dict[str, str]:
+        """What clusterctl has to be told about this process when it installs the provider."""
+        return {self.part.port_variable: str(self.conversion.port)} if self.conversion else {}
 
     def start(self) -> None:
         """Start what is installed at this moment, with a token of its own ServiceAccount."""
+        self.launch()
+        self.wait_ready()
+
+    def launch(self) -> None:
+        """As `start`, without waiting: managers may have to wait for each other."""
         management, namespace = self._management, self.part.namespace
         launch = installed(management.client, namespace, self._name)
         port = free_port()
+        self._probes = [f"http://127.0.0.1:{port}{x}" for x in (launch.readiness, launch.liveness)]
         self.process = self._process(self._arguments(launch, port), self._environment(launch))
         self.process.start()
-        for path in (launch.readiness, launch.liveness):
-            self.process.wait_ready(http_ok(f"http://127.0.0.1:{port}{path}"))
+
+    def wait_ready(self) -> None:
+        """Until its probes are satisfied."""
+        for probe in self._probes:
+            self.process.wait_ready(http_ok(probe))
 
     def complaints(self) -> list[str]:
         """Lines of the log that a provider in order never writes: refusals and bugs."""
@@ -213,7 +238,8 @@ class Controllers:
     def _arguments(self, launch: Launch, port: int) -> list[str]:
         address = [each for each in launch.args if each.startswith(_DIAGNOSTICS)]
         assert address == [f"{_DIAGNOSTICS}=:{launch.port}"], f"probes find nothing at {address}"
-        hooks = self.hooks.flags() if self.hooks else []
+        serving = [each.flags() for each in (self.hooks, self.conversion) if each is not None]
+        hooks = [flag for flags in serving for flag in flags]
         return [*launch.args, f"{_DIAGNOSTICS}=127.0.0.1:{port}", *self._provider.flags, *hooks]
 
     def _environment(self, launch: Launch) -> dict[str, str]:

@@ -54,7 +54,7 @@ class Repository:
     def __init__(self, base: Path) -> None:
         self.base = base
         self.config = base / "clusterctl.yaml"
-        self._entries: list[Entry] = []
+        self._entries: dict[str, Entry] = {}
 
     def add(self, label: str, version: str, components: str, files: dict[str, str]) -> None:
         """Add a provider from texts; `components` is its components file by name."""
@@ -75,15 +75,16 @@ class Repository:
         self.add("cluster-api", CORE_RELEASES[series], "core-components.yaml", files)
 
     def _add(self, entry: Entry) -> None:
-        self._entries.append(entry)
+        """What is added last of a provider is its latest release; the others stay available."""
+        self._entries[entry.label] = entry
         providers = [
             {"name": each.name, "type": each.type, "url": each.components.as_uri()}
-            for each in self._entries
+            for each in self._entries.values()
         ]
         self.config.write_text(yaml.safe_dump({"providers": providers}))
 
 
-def localised(document: JSON, ca_bundle: str) -> JSON:
+def localised(document: JSON, ca_bundle: str, port: str = WEBHOOK_PORT_VARIABLE) -> JSON:
     """Point webhooks at 127.0.0.1: nothing resolves Services here.
 
     The port is a clusterctl variable, so one repository serves several management clusters.
@@ -91,11 +92,11 @@ def localised(document: JSON, ca_bundle: str) -> JSON:
     kind = document["kind"]
     if kind in ("MutatingWebhookConfiguration", "ValidatingWebhookConfiguration"):
         for webhook in document["webhooks"]:
-            _localise_client(webhook["clientConfig"], ca_bundle)
+            _localise_client(webhook["clientConfig"], ca_bundle, port)
     elif kind == "CustomResourceDefinition":
         conversion = document["spec"].get("conversion", {})
         if "webhook" in conversion:
-            _localise_client(conversion["webhook"]["clientConfig"], ca_bundle)
+            _localise_client(conversion["webhook"]["clientConfig"], ca_bundle, port)
     else:
         return document
     document["metadata"].get("annotations", {}).pop("cert-manager.io/inject-ca-from", None)
@@ -107,9 +108,9 @@ def dump(documents: list[JSON]) -> str:
     return yaml.dump_all(documents, Dumper=yaml.CSafeDumper, sort_keys=False)
 
 
-def _localise_client(client: JSON, ca_bundle: str) -> None:
+def _localise_client(client: JSON, ca_bundle: str, port: str) -> None:
     path = client.pop("service")["path"]
-    client["url"] = f"https://127.0.0.1:${{{WEBHOOK_PORT_VARIABLE}:=9443}}{path}"
+    client["url"] = f"https://127.0.0.1:${{{port}:=9443}}{path}"
     client["caBundle"] = ca_bundle
 
 

@@ -1,0 +1,135 @@
+"""One repository of an author's, through the releases that bring it to another contract."""
+
+from __future__ import annotations
+
+import os
+import shutil
+import subprocess
+import sys
+from pathlib import Path
+
+import yaml
+
+from tests.e2e.harness.contract import ContractVersion
+from tests.e2e.harness.provider import ProviderUnderTest
+from tests.e2e.provider import FAST_LEASE
+
+_ROOT = Path(__file__).parents[2]
+_SPEC = Path(__file__).parent / "specs" / "ferry.yaml"
+PACKAGE = "cluster_api_provider_ferry"
+ENDPOINTS = "endpoints"
+"""Folder in the simulated cloud: where the author's code looks up the address of a cluster."""
+
+_CLOUD = '''
+
+class Ports:
+    """What the author has added: each cluster has an address of its own."""
+
+    def __init__(self, folder: Path) -> None:
+        self._folder = folder / "endpoints"
+
+    def of(self, cluster: str) -> int:
+        """The port under which the control plane of a cluster is reached."""
+        return int((self._folder / cluster).read_text())
+'''
+_EDITS = {
+    f"src/{PACKAGE}/cloud.py": (("", _CLOUD),),
+    f"src/{PACKAGE}/controllers/ferry_cluster.py": (
+        ("import SimulatedCloud\n", "import Ports, SimulatedCloud\n"),
+        ("host, port = self._cloud.endpoint()", 'host = "127.0.0.1"'),
+        (
+            "control_plane_endpoint or Endpoint(host, port)",
+            "control_plane_endpoint\n"
+            "            or Endpoint(host, Ports(self._cloud.folder).of(cluster.cluster.name))",
+        ),
+    ),
+    f"src/{PACKAGE}/controllers/ferry_machine.py": (
+        ("import FerryMachineSpec\n", "import FerryMachineSpec, FerryMachineStatus\n"),
+        (
+            "failure_domain=machine.failure_domain,",
+            "failure_domain=machine.failure_domain,\n"
+            "            status=FerryMachineStatus(host=server.id),",
+        ),
+    ),
+    "Makefile": (("", "\n.PHONY: mine\nmine: ## A target of the author's\n\t@echo mine\n"),),
+}
+"""By path: texts and what stands in their place; for an empty one, what is added at the end."""
+
+
+class Lineage:
+    """The repository, in which each stage replaces the one before."""
+
+    def __init__(self, folder: Path) -> None:
+        self._folder = folder
+        self.repository = folder / "repository"
+
+    def begin(self, version: str) -> ProviderUnderTest:
+        """Generate the repository, write the author's code into it, and release it."""
+        self._folder.mkdir(parents=True, exist_ok=True)
+        spec = self._folder / "provider.yaml"
+        shutil.copyfile(_SPEC, spec)
+        self._capsmith("generate", str(spec), "-o", str(self.repository))
+        for path, edits in _EDITS.items():
+            _edit(self.repository / path, edits)
+        return self._released(version, "v1beta1")
+
+    def go_on(self, version: str, *arguments: str) -> ProviderUnderTest:
+        """`capsmith update` with arguments, and release what comes out."""
+        before = self.author_files()
+        self._capsmith("update", str(self.repository), *arguments)
+        assert self.author_files() == before, "update has changed a file of the author's"
+        return self._released(version, "v1beta2")
+
+    def author_files(self) -> dict[str, bytes]:
+        """Everything that capsmith has left to the author, by path: scaffolds and what is added.
+
+        Not provider.yaml: the stages of an upgrade are written into that.
+        """
+        lock = yaml.safe_load((self.repository / ".capsmith" / "lock.yaml").read_text())
+        ours = {path for path, entry in lock["files"].items() if entry["owner"] != "scaffold"}
+        found = {}
+        for path in sorted(self.repository.rglob("*")):
+            name = path.relative_to(self.repository).as_posix()
+            skipped = name.startswith((".capsmith/", "out/")) or "__pycache__" in name
+            if path.is_file() and not skipped and name not in {*ours, "provider.yaml"}:
+                found[name] = path.read_bytes()
+        assert f"src/{PACKAGE}/cloud.py" in found
+        return found
+
+    def _released(self, version: str, contract: ContractVersion) -> ProviderUnderTest:
+        """Build the release, and keep what it consists of: managers of it go on beside the next."""
+        self._run("make", "release-manifests", f"VERSION={version}", folder=self.repository)
+        kept = self._folder / version
+        for part in ("src", "out", "config"):
+            shutil.copytree(self.repository / part, kept / part)
+        return ProviderUnderTest(
+            contract=contract,
+            repository=kept,
+            package=PACKAGE,
+            version=version,
+            machine_change={"bootDiskGiB": 24},
+            flags=FAST_LEASE,
+        )
+
+    def _capsmith(self, *arguments: str) -> None:
+        self._run(sys.executable, "-m", "capsmith", *arguments, folder=_ROOT)
+
+    def _run(self, *argv: str, folder: Path) -> None:
+        path = os.pathsep.join([str(Path(sys.executable).parent), os.environ["PATH"]])
+        env = {**os.environ, "PATH": path}
+        done = subprocess.run(argv, cwd=folder, env=env, capture_output=True, text=True)
+        with (self._folder / "author.log").open("a") as log:
+            log.write(f"$ {' '.join(argv)}\n{done.stdout}{done.stderr}\n")
+        if done.returncode != 0:
+            raise AssertionError(f"{' '.join(argv)}:\n{done.stdout}{done.stderr}")
+
+
+def _edit(path: Path, edits: tuple[tuple[str, str], ...]) -> None:
+    text = path.read_text()
+    for old, new in edits:
+        if old:
+            assert text.count(old) == 1, f"{path} has {text.count(old)} times {old!r}"
+            text = text.replace(old, new)
+        else:
+            text += new
+    path.write_text(text)

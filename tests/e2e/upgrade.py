@@ -1,0 +1,125 @@
+"""A management cluster whose core and whose provider are replaced by later releases."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterable, Iterator
+from contextlib import AbstractContextManager, contextmanager
+from dataclasses import dataclass
+
+from tests.e2e.fakes.booting import BootingCluster
+from tests.e2e.harness.cloud import Event
+from tests.e2e.harness.management import Base
+from tests.e2e.harness.process import free_port
+from tests.e2e.harness.provider import ProviderUnderTest
+from tests.e2e.harness.report import Report
+from tests.e2e.lineage import ENDPOINTS, Lineage
+from tests.e2e.scenario import Scenario
+from tests.e2e.stack import Combination, Site, Stack
+from tests.e2e.upgrade_checks import stored_objects
+from tests.e2e.whole import control_plane
+
+
+class UpgradedStack:
+    """Without helpers: the provider brings everything, each cluster boots its own API server."""
+
+    def __init__(self, base: Base, name: str, report: Report) -> None:
+        combination = Combination("v1.10", "v1beta1", "ferry", name)
+        self._base = base
+        self.report = report
+        self.lineage = Lineage(base.folder / name / "author")
+        with report.phase(name, "generate and release v0.1"):
+            provider = self.lineage.begin("v0.1.0")
+        self.stack = Stack(base, None, combination, provider, report)
+        (self.stack.cloud.folder / ENDPOINTS).mkdir()
+        self.site: Site = self.stack.start()
+
+    @contextmanager
+    def cluster(self, name: str) -> Iterator[Scenario]:
+        """A cluster that boots by itself, at an address of its own."""
+        stack, port = self.stack, free_port()
+        (stack.cloud.folder / ENDPOINTS / name).write_text(str(port))
+        made = Scenario(stack, self.site.management, name, f"{name}-ns")
+        booting = BootingCluster(self._base, stack.cloud, port, made.namespace, name)
+        made.booting = booting
+        booting.start(lambda: made.client)
+        try:
+            yield made
+        finally:
+            booting.stop()
+
+    def phase(self, name: str) -> AbstractContextManager[None]:
+        """Measures what happens inside."""
+        return self.report.phase(self.stack.name, name)
+
+    def upgrade_without_core(self, release: ProviderUnderTest, series: str) -> None:
+        """What clusterctl of a series says about the provider alone; raises ClusterctlError."""
+        stack, management = self.stack, self.site.management
+        targets = {part.type: f"{part.name}:{release.version}" for part in release.parts}
+        stack.clusterctl_of(series).upgrade(management.kubeconfig, targets, {})
+
+    def stop(self) -> None:
+        """End all processes."""
+        self.stack.stop()
+
+
+@dataclass(frozen=True)
+class Identity:
+    """What an upgrade must leave alone; two of these are equal when it has."""
+
+    machines: dict[str, tuple[str, str]]
+    """By name: uid, and the Node."""
+    objects: dict[str, str]
+    """Of the provider's kinds, by kind and name: uid."""
+    servers: tuple[str, ...]
+    journal: tuple[Event, ...]
+
+
+def identity(scenarios: Iterable[Scenario]) -> Identity:
+    """The present state of some clusters."""
+    clusters = list(scenarios)
+    machines = [each for scenario in clusters for each in scenario.machines()]
+    first = clusters[0]
+    return Identity(
+        machines={
+            each["metadata"]["name"]: (each["metadata"]["uid"], each["status"]["nodeRef"]["name"])
+            for each in machines
+        },
+        objects={
+            f"{each['kind']} {each['metadata']['name']}": each["metadata"]["uid"]
+            for each in stored_objects(first.client, first.stack.provider)
+        },
+        servers=tuple(sorted(server.id for server in first.stack.cloud.servers())),
+        journal=tuple(first.journal()),
+    )
+
+
+def scale_control_plane(scenario: Scenario, replicas: int) -> None:
+    """Of a cluster of plain objects."""
+    scenario.client.patch(control_plane(scenario), {"spec": {"replicas": replicas}})
+
+
+def scale_topology(scenario: Scenario, workers: int) -> None:
+    """Of a cluster of a class."""
+    cluster = scenario.cluster()
+    topology = cluster["spec"]["topology"]
+    (workers_of,) = topology["workers"]["machineDeployments"]
+    changed = {**topology["workers"], "machineDeployments": [{**workers_of, "replicas": workers}]}
+    scenario.client.patch(cluster, {"spec": {"topology": {"workers": changed}}})
+
+
+def turn_class(scenario: Scenario, old: str, new: str) -> None:
+    """What is left to users: their class names another version, references and patches at once.
+
+    A reference of the one version and a patch that selects the other would not meet, and all
+    machines would be replaced by such without the patch.
+    """
+    client = scenario.client
+    (found,) = client.list(scenario.core, "ClusterClass", scenario.namespace)
+    text = json.dumps(found["spec"])
+    for group in sorted(scenario.stack.provider.groups):
+        text = text.replace(f'"{group}/{old}"', f'"{group}/{new}"')
+    assert old not in text
+    metadata = found["metadata"]
+    path = client.path(scenario.core, "ClusterClass", metadata["name"], scenario.namespace)
+    client.request("PUT", path, body={**found, "spec": json.loads(text)})

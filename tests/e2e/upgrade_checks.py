@@ -1,0 +1,129 @@
+"""What has to hold of stored objects and of their kinds while API versions come and go."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from tests.e2e.harness.kube import JSON, KubeClient
+from tests.e2e.harness.provider import ProviderUnderTest
+from tests.e2e.harness.wait import NotYet, eventually, settled
+from tests.e2e.scenario import Scenario
+
+_CRD = ("apiextensions.k8s.io/v1", "CustomResourceDefinition")
+_CORE_KINDS = ("Cluster", "Machine", "MachineSet", "MachineDeployment", "ClusterClass")
+_CONTRACT_LABELS = ("cluster.x-k8s.io/v1beta1", "cluster.x-k8s.io/v1beta2")
+
+
+def crd_of(client: KubeClient, crd: JSON) -> JSON:
+    """A kind as it is installed."""
+    return client.get(*_CRD, crd["metadata"]["name"])
+
+
+def stored_objects(client: KubeClient, provider: ProviderUnderTest) -> list[JSON]:
+    """All objects of the provider's kinds, in the version in which they are stored."""
+    return [obj for crd in provider.crds for obj in _listed(client, crd, _storage_version(crd))]
+
+
+def wait_migrated(client: KubeClient, provider: ProviderUnderTest, timeout: float = 60) -> None:
+    """Until each kind says that objects are stored in one version only."""
+
+    def migrated() -> bool:
+        for crd in provider.crds:
+            stored = crd_of(client, crd)["status"]["storedVersions"]
+            if stored != [_storage_version(crd)]:
+                raise NotYet(f"{crd['metadata']['name']}: stored versions are {stored}")
+        return True
+
+    eventually(migrated, timeout=timeout, what="stored objects migrated")
+
+
+def check_readable(
+    client: KubeClient, provider: ProviderUnderTest, versions: Sequence[str]
+) -> None:
+    """Every object in every version, and back: nothing is lost.
+
+    An object that is written as it was read is not written at all if its conversion there and
+    back gives the very object that is stored: then its resource version stays.
+    """
+    settled(
+        lambda: _resource_versions(client, provider), seconds=2, timeout=30, what="stored objects"
+    )
+    for crd in provider.crds:
+        listed = [_listed(client, crd, version) for version in versions]
+        uids = [sorted(each["metadata"]["uid"] for each in found) for found in listed]
+        assert all(each == uids[0] for each in uids), f"{crd['metadata']['name']}: {uids}"
+        for obj in (each for found in listed for each in found):
+            _write_back(client, obj)
+
+
+def check_references(scenario: Scenario) -> bool:
+    """Owner references name the versions in which the owners are stored.
+
+    Once a version is served no more, the garbage collector cannot tell whether such an owner is
+    still there, and collects nothing that it owns.
+    """
+    stale = stale_references(scenario)
+    if stale:
+        raise NotYet(f"owners in another version: {stale}")
+    return True
+
+
+def check_no_leftovers(client: KubeClient, provider: ProviderUnderTest) -> bool:
+    """Nothing is converted, and no label speaks of a version that is not served.
+
+    clusterctl merges CRDs: what a release says no more stays, unless the manager takes it away.
+    """
+    for crd in provider.crds:
+        found = crd_of(client, crd)
+        labels = {name: found["metadata"]["labels"].get(name) for name in _CONTRACT_LABELS}
+        wanted = dict(zip(_CONTRACT_LABELS, (None, _storage_version(crd)), strict=True))
+        if found["spec"]["conversion"] != {"strategy": "None"} or labels != wanted:
+            raise NotYet(f"{crd['metadata']['name']}: {labels}, {found['spec']['conversion']}")
+    return True
+
+
+def stale_references(scenario: Scenario) -> list[str]:
+    """Owner references that name a version of the provider's which is not the stored one.
+
+    Once that version is served no more, the garbage collector cannot tell whether such an owner
+    is still there, and collects nothing that it owns.
+    """
+    client, provider = scenario.client, scenario.stack.provider
+    stored = {
+        (crd["spec"]["group"], crd["spec"]["names"]["kind"]): _storage_version(crd)
+        for crd in provider.crds
+    }
+    kinds = [("v1", "Secret"), ("v1", "ConfigMap")]
+    kinds += [(scenario.core, kind) for kind in _CORE_KINDS]
+    kinds += [(f"{group}/{version}", kind) for (group, kind), version in stored.items()]
+    found = []
+    for obj in (each for version, kind in kinds for each in client.list(version, kind)):
+        for owner in obj["metadata"].get("ownerReferences", []):
+            group, _, version = owner["apiVersion"].rpartition("/")
+            if stored.get((group, owner["kind"]), version) != version:
+                found.append(f"{obj['kind']} {obj['metadata']['name']} of {owner}")
+    return found
+
+
+def _write_back(client: KubeClient, obj: JSON) -> None:
+    metadata = obj["metadata"]
+    path = client.path(obj["apiVersion"], obj["kind"], metadata["name"], metadata.get("namespace"))
+    before = client.request("GET", path)
+    for part in ("", "/status") if "status" in before else ("",):
+        after = client.request("PUT", f"{path}{part}", body=before)
+        versions = [each["metadata"]["resourceVersion"] for each in (before, after)]
+        assert versions[0] == versions[1], f"{path} is another one after a round trip: {before}"
+
+
+def _resource_versions(client: KubeClient, provider: ProviderUnderTest) -> dict[str, str]:
+    found = (each["metadata"] for each in stored_objects(client, provider))
+    return {each["uid"]: each["resourceVersion"] for each in found}
+
+
+def _listed(client: KubeClient, crd: JSON, version: str) -> list[JSON]:
+    spec = crd["spec"]
+    return client.list(f"{spec['group']}/{version}", spec["names"]["kind"])
+
+
+def _storage_version(crd: JSON) -> str:
+    return next(str(each["name"]) for each in crd["spec"]["versions"] if each["storage"])
