@@ -6,10 +6,11 @@ which contract a version follows is the version's own (:class:`ApiVersion`).
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import replace
 from typing import Any
 
-from capsmith.contract.model import ContractField, TypeShape
+from capsmith.contract.model import Contract, ContractField, TypeShape
 from capsmith.provider.class_template import for_classes
 from capsmith.provider.model import ApiVersion, Component, Resource, Role, Schema
 
@@ -30,12 +31,18 @@ _MOVE_LABELS = {
 """What makes clusterctl move objects without owners (MV-02, MV-03, IP-11)."""
 
 
-def custom_resource_definition(resource: Resource, component: Component) -> dict[str, Any]:
-    """The CustomResourceDefinition of ``resource``.
+def custom_resource_definition(
+    resource: Resource, component: Component, former: Sequence[Contract] = ()
+) -> dict[str, Any]:
+    """The CustomResourceDefinition of ``resource``; ``former`` contracts are followed no more.
 
     It carries the contract labels (GEN-01), the provider label (CC-26), and on identities and
     pools the label that makes clusterctl move them (MV-03, IP-11).  Where versions differ in
     shape the manager converts (CRD-15), and cert-manager says whom to trust (CC-30).
+
+    A webhook that a release under a former contract may have had stays named.  clusterctl merges
+    CRDs, so it would stay anyway; beside strategy None the API server refuses it, and with it the
+    whole release.  Nobody is called, for there is one version to be in.
     """
     metadata: dict[str, Any] = {"name": str(resource.crd_name)}
     if is_converted(resource):
@@ -49,7 +56,7 @@ def custom_resource_definition(resource: Resource, component: Component) -> dict
             "group": str(resource.group),
             "names": _names(resource),
             "scope": "Namespaced" if resource.namespaced else "Cluster",
-            "conversion": _conversion(resource, component),
+            "conversion": _conversion(resource, component, former),
             "versions": [_version(resource, version) for version in resource.versions],
         },
     }
@@ -106,8 +113,10 @@ def status_schema(resource: Resource, version: ApiVersion) -> dict[str, Any] | N
     return _object(properties, required, "What was observed; written by the manager.")
 
 
-def _conversion(resource: Resource, component: Component) -> dict[str, Any]:
-    if not is_converted(resource):
+def _conversion(
+    resource: Resource, component: Component, former: Sequence[Contract]
+) -> dict[str, Any]:
+    if not is_converted(resource) and not _was_converted(resource, former):
         return {"strategy": "None"}
     service = {
         "name": f"{component.namespace}-webhook",
@@ -116,6 +125,16 @@ def _conversion(resource: Resource, component: Component) -> dict[str, Any]:
     }
     webhook = {"clientConfig": {"service": service}, "conversionReviewVersions": ["v1"]}
     return {"strategy": "Webhook", "webhook": webhook}
+
+
+def _was_converted(resource: Resource, former: Sequence[Contract]) -> bool:
+    if len(resource.versions) > 1:
+        return False
+    (now,) = resource.versions
+    return any(
+        is_converted(replace(resource, versions=(replace(now, contract=contract), now)))
+        for contract in former
+    )
 
 
 def _labels(resource: Resource, component: Component) -> dict[str, str]:

@@ -39,6 +39,30 @@ def test_names_scope_and_conversion() -> None:
     assert "shortNames" not in manifest["spec"]["names"]
 
 
+def test_a_webhook_of_earlier_releases_stays_named() -> None:
+    """clusterctl merges CRDs, and the API server refuses the webhook beside strategy None.
+
+    Proves: CRD-15, CRD-16.
+    """
+    before, now = version(contract="v1beta1", storage=False), version("v1alpha2")
+    made = replace(resource(), versions=(before, now))
+    component = provider().components[0]
+    converted = custom_resource_definition(made, component)["spec"]["conversion"]
+    assert converted["strategy"] == "Webhook"
+
+    dropped = replace(made, versions=(now,))
+    former = (before.contract,)
+    kept = custom_resource_definition(dropped, component, former)
+    assert kept["spec"]["conversion"] == converted
+    # Nobody is called for one version only, so nobody needs to be trusted.
+    assert "annotations" not in kept["metadata"]
+
+    # Versions of one shape are not converted, and nobody would answer.
+    several = replace(made, versions=(version("v1alpha1", storage=False), now))
+    for each in (custom_resource_definition(several, component, former), crd(Role.INFRA_MACHINE)):
+        assert each["spec"]["conversion"] == {"strategy": "None"}
+
+
 @pytest.mark.parametrize("contract", ["v1beta1", "v1beta2"])
 def test_labels_for_core_clusterctl_and_move(contract: str) -> None:
     made = provider(contract, credentials=True)
