@@ -11,7 +11,6 @@ from tests.e2e.scenario import Scenario
 
 _CRD = ("apiextensions.k8s.io/v1", "CustomResourceDefinition")
 _CORE_KINDS = ("Cluster", "Machine", "MachineSet", "MachineDeployment", "ClusterClass")
-_CONTRACT_LABELS = ("cluster.x-k8s.io/v1beta1", "cluster.x-k8s.io/v1beta2")
 
 
 def crd_of(client: KubeClient, crd: JSON) -> JSON:
@@ -65,20 +64,6 @@ def check_references(scenario: Scenario) -> bool:
     stale = stale_references(scenario)
     if stale:
         raise NotYet(f"owners in another version: {stale}")
-    return True
-
-
-def check_no_leftovers(client: KubeClient, provider: ProviderUnderTest) -> bool:
-    """Nothing is converted, and no label speaks of a version that is not served.
-
-    clusterctl merges CRDs: what a release says no more stays, unless the manager takes it away.
-    """
-    for crd in provider.crds:
-        found = crd_of(client, crd)
-        labels = {name: found["metadata"]["labels"].get(name) for name in _CONTRACT_LABELS}
-        wanted = dict(zip(_CONTRACT_LABELS, (None, _storage_version(crd)), strict=True))
-        if found["spec"]["conversion"] != {"strategy": "None"} or labels != wanted:
-            raise NotYet(f"{crd['metadata']['name']}: {labels}, {found['spec']['conversion']}")
     return True
 
 

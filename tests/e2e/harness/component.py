@@ -10,6 +10,7 @@ from pathlib import Path
 from .kube import JSON
 from .repository import load
 
+_WEBHOOK_PORT = "webhook-server"
 _SUFFIX = "-components.yaml"
 _CONCURRENCY = re.compile(r"\$\{(\w+_CONCURRENCY):=")
 
@@ -70,6 +71,14 @@ class ComponentUnderTest:
     @property
     def converts(self) -> bool:
         """Whether the API server has its manager convert objects."""
+        (deployment,) = self.of("Deployment")
+        (container,) = deployment["spec"]["template"]["spec"]["containers"]
+        served = any(port["name"] == _WEBHOOK_PORT for port in container["ports"])
+        return served and self.has_webhooks
+
+    @property
+    def has_webhooks(self) -> bool:
+        """Whether its kinds name one, be it of earlier releases."""
         return any(crd["spec"]["conversion"]["strategy"] == "Webhook" for crd in self.crds)
 
     @property

@@ -149,7 +149,7 @@ class ProviderUnderTest:
             if name.startswith("clusterclass-"):
                 files[name] = dump(rewrite(load(text)))
         for part in self.parts:
-            if part.converts:
+            if part.has_webhooks:
                 turned = [
                     localised(each, pki.ca_bundle, part.port_variable) for each in part.components
                 ]
