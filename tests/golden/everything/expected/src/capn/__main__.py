@@ -6,7 +6,8 @@ from __future__ import annotations
 import sys
 
 from ._generated.manager import main
+from ._generated.migration_flags import MIGRATION
 from ._generated.registries import COMPONENTS, load
 
 if __name__ == "__main__":
-    sys.exit(main(COMPONENTS, load))
+    sys.exit(main(COMPONENTS, load, extras=[MIGRATION]))

@@ -5,7 +5,7 @@ from __future__ import annotations
 
 import asyncio
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from typing import Any, Self
 
 from .fake_api import FakeApi
@@ -32,7 +32,13 @@ class ManagerStage:
     async def __aexit__(self, *exc: object) -> None:
         await self.stop()
 
-    def start(self, *, namespace: str = "", watch_filter: str = "") -> None:
+    def start(
+        self,
+        *,
+        namespace: str = "",
+        watch_filter: str = "",
+        extra: Mapping[str, object] = {},
+    ) -> None:
         """Start the component's manager."""
         options = Options(
             namespace=namespace,
@@ -40,6 +46,7 @@ class ManagerStage:
             own_namespace=self.registry.namespace,
             diagnostics_address="127.0.0.1:0",
             patience=PATIENCE_SECONDS,
+            extra=extra,
         )
         self._stop = asyncio.Event()
         manager = Manager(self.registry, options, self.api, Metrics())

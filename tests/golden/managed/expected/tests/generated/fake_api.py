@@ -98,7 +98,7 @@ class FakeApi:
         """Merge patch of the status."""
         self._count("patch_status", resource.kind, key, body)
         old = self._checked(resource.kind, key, resource_version)
-        return self._store(old, merged(old, {"status": body["status"]}))
+        return self._store(old, merged(old, {"status": body.get("status", {})} if body else {}))
 
     async def apply(self, resource: ResourceType, obj: JSON, *, force: bool = False) -> JSON:
         """Not used by this provider."""

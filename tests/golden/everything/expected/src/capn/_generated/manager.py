@@ -130,6 +130,9 @@ class Manager:
                 group.create_task(self._elector.hold())
             for controller in wiring.controllers:
                 group.create_task(controller.run())
+            for part in wiring.parts:
+                for duty in part.duties:
+                    group.create_task(duty())
 
     async def _finish(self) -> bool:
         """Let what is running come to its end, within reason; False when some of it did not."""

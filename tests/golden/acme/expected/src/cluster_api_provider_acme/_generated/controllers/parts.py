@@ -45,5 +45,10 @@ class Part:
         """What runs from the start, whether this process leads or not."""
         return ()
 
+    @property
+    def duties(self) -> Sequence[Service]:
+        """What runs besides reconciles, and like them only while this process leads."""
+        return ()
+
 
 PartFactory = Callable[[World, Tools], Part]

@@ -13,12 +13,24 @@ from ..api.nimbus_machine import NimbusMachineSpec
 from ..api.nimbus_server import NimbusServerSpec
 from ..controllers.infrastructure import Infrastructure
 from ..controllers.kinds import IdentityKind, InfraClusterKind, InfraMachineKind, Registry
+from ..controllers.migration.part import Migrations
 from ..runtime.client import ResourceType
 
 REGISTRY: Final = Registry(
     label="infrastructure-nimbus",
     namespace="capn-system",
-    parts=(Infrastructure,),
+    parts=(
+        Infrastructure,
+        Migrations(
+            "nimbusclusters.infrastructure.nimbus.example.com",
+            "nimbusclustertemplates.infrastructure.nimbus.example.com",
+            "nimbusmachines.infrastructure.nimbus.example.com",
+            "nimbusmachinetemplates.infrastructure.nimbus.example.com",
+            "nimbusservers.infrastructure.nimbus.example.com",
+            "nimbusservertemplates.infrastructure.nimbus.example.com",
+            "nimbusidentities.infrastructure.nimbus.example.com",
+        ),
+    ),
     infra_clusters=(
         InfraClusterKind(
             resource=ResourceType(

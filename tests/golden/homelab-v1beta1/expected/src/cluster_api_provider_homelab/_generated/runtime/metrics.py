@@ -62,6 +62,12 @@ class Metrics:
         self.events_dropped = Counter(
             "events_dropped", "Kubernetes events that were not sent.", ["cause"], registry=registry
         )
+        self.objects_rewritten = Counter(
+            "stored_objects_rewritten",
+            "Objects written anew because they may be stored in another version.",
+            ["kind"],
+            registry=registry,
+        )
         self.leader = Gauge("leader", "1 while this process holds the lease.", registry=registry)
 
     def render(self) -> bytes:

@@ -11,6 +11,7 @@ from ..controllers.addon.addons import AddonKind
 from ..controllers.addon.part import Addons
 from ..controllers.conversion.part import Conversions
 from ..controllers.kinds import Registry
+from ..controllers.migration.part import Migrations
 from ..conversion.addon import KINDS
 from ..runtime.client import ResourceType
 
@@ -36,5 +37,8 @@ REGISTRY: Final = Registry(
             ),
         ),
         Conversions(KINDS),
+        Migrations(
+            "harbourstorages.addons.cluster.x-k8s.io",
+        ),
     ),
 )

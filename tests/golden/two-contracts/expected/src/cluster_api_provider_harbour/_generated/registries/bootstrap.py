@@ -12,6 +12,7 @@ from ..controllers.bootstrap_config.controller import BootstrapConfigKind
 from ..controllers.bootstrap_config.part import BootstrapConfigs
 from ..controllers.conversion.part import Conversions
 from ..controllers.kinds import Registry
+from ..controllers.migration.part import Migrations
 from ..conversion.bootstrap import KINDS
 from ..runtime.client import ResourceType
 
@@ -37,5 +38,9 @@ REGISTRY: Final = Registry(
             writer=WRITER,
         ),
         Conversions(KINDS),
+        Migrations(
+            "harbourconfigs.bootstrap.cluster.x-k8s.io",
+            "harbourconfigtemplates.bootstrap.cluster.x-k8s.io",
+        ),
     ),
 )

@@ -11,6 +11,7 @@ from ..controllers.control_plane.kind import ControlPlaneKind
 from ..controllers.control_plane.part import ControlPlanes
 from ..controllers.conversion.part import Conversions
 from ..controllers.kinds import Registry
+from ..controllers.migration.part import Migrations
 from ..conversion.control_plane import KINDS
 from ..runtime.client import ResourceType
 
@@ -39,5 +40,9 @@ REGISTRY: Final = Registry(
             )
         ),
         Conversions(KINDS),
+        Migrations(
+            "harbourcontrolplanes.controlplane.cluster.x-k8s.io",
+            "harbourcontrolplanetemplates.controlplane.cluster.x-k8s.io",
+        ),
     ),
 )

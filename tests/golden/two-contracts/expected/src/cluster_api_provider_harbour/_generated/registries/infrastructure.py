@@ -16,6 +16,7 @@ from ..controllers.infrastructure import Infrastructure
 from ..controllers.kinds import IdentityKind, InfraClusterKind, InfraMachineKind, Registry
 from ..controllers.machine_pool.kinds import InfraMachinePoolKind
 from ..controllers.machine_pool.part import MachinePools
+from ..controllers.migration.part import Migrations
 from ..conversion.infrastructure import KINDS
 from ..runtime.client import ResourceType
 
@@ -42,6 +43,15 @@ REGISTRY: Final = Registry(
             with_machines=(),
         ),
         Conversions(KINDS),
+        Migrations(
+            "harbourclusters.infrastructure.cluster.x-k8s.io",
+            "harbourclustertemplates.infrastructure.cluster.x-k8s.io",
+            "harbourmachines.infrastructure.cluster.x-k8s.io",
+            "harbourmachinetemplates.infrastructure.cluster.x-k8s.io",
+            "harbourmachinepools.infrastructure.cluster.x-k8s.io",
+            "harbourmachinepooltemplates.infrastructure.cluster.x-k8s.io",
+            "harbouridentities.infrastructure.cluster.x-k8s.io",
+        ),
     ),
     infra_clusters=(
         InfraClusterKind(

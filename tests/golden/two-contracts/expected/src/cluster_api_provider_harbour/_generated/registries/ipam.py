@@ -11,6 +11,7 @@ from ..controllers.conversion.part import Conversions
 from ..controllers.ipam.part import AddressPools
 from ..controllers.ipam.served import PoolKind
 from ..controllers.kinds import Registry
+from ..controllers.migration.part import Migrations
 from ..conversion.ipam import KINDS
 from ..runtime.client import ResourceType
 
@@ -35,6 +36,9 @@ REGISTRY: Final = Registry(
             )
         ),
         Conversions(KINDS),
+        Migrations(
+            "harbourippools.ipam.cluster.x-k8s.io",
+        ),
     ),
     watches_machines=False,
 )
