@@ -119,6 +119,7 @@ CONDITIONS: Mapping[str, _Condition] = {
         _has("control-plane")(provider, context) or has_conversion(provider)
     ),
     "has_conversion": lambda provider, context: has_conversion(provider),
+    "no_conversion": lambda provider, context: not has_conversion(provider),
     "has_migration": lambda provider, context: has_migration(provider),
     "converts": lambda provider, context: bool(converted_resources(context["component"])),
     "serves_webhooks": lambda provider, context: serves_webhooks(context["component"]),
