@@ -16,8 +16,10 @@ from capsmith.pipeline import engine, finishing
 from capsmith.pipeline.engine import Asked, Plan
 from capsmith.pipeline.understanding import Loaded, load, understand
 from capsmith.pipeline.updating import lock_of, refuse_dirty, refuse_interrupted
+from capsmith.provider.model import Provider
 from capsmith.provider.resolve import link_rules
 from capsmith.provider.upgrade.by_hand import by_hand
+from capsmith.provider.upgrade.changes import forgotten, steps
 from capsmith.provider.upgrade.facts import upgrade_facts
 from capsmith.provider.upgrade.rewriting import rewritten
 from capsmith.provider.upgrade.stages import next_step
@@ -25,6 +27,8 @@ from capsmith.provider.upgrade.wish import Wish, nonsense
 from capsmith.report import FileOutcome, Outcome, Report
 from capsmith.spec.editing import edited
 from capsmith.spec.parse import parse
+from capsmith.spec.place import Place
+from capsmith.spec.quote import listed
 from capsmith.tree import Owner
 from capsmith.workspace.repository import Repository
 
@@ -80,7 +84,25 @@ def granted(loaded: Loaded, wish: Wish, file: str) -> Loaded:
         return _refused(loaded.text, result.finding)
     if not values:
         return loaded
-    return replace(understand(result.text, file), overlay=loaded.overlay)
+    understood = understand(result.text, file)
+    if wish.keep_api_version and understood.provider is not None:
+        wrong = _forgetful(understood.provider, Place(parsed.document, (), []))
+        if wrong:
+            return _refused(loaded.text, *wrong)
+    return replace(understood, overlay=loaded.overlay)
+
+
+def _forgetful(provider: Provider, top: Place) -> tuple[Finding, ...]:
+    """What is wrong with API versions that change their shape in place: they convert nothing."""
+    place = top.at("contracts")
+    for step in steps(provider)[-1:]:
+        lost = forgotten(provider, step)
+        if lost:
+            message = f"stored objects would lose what people wrote in {listed(lost)}"
+            both = f"--contract {step.old.version},{step.new.version}"
+            hint = f"only an API version of its own is converted: first {both}, and release that"
+            place.error("keep-api-version", message, hint)
+    return tuple(place.findings)
 
 
 def _facts(repository: Repository, loaded: Loaded, lock: Lock, wish: Wish) -> dict[str, Any] | None:

@@ -90,6 +90,19 @@ def is_lost(change: FieldChange) -> bool:
     return moved and change.kind is not ChangeKind.COPIED
 
 
+def forgotten(provider: Provider, step: Step) -> tuple[str, ...]:
+    """What people wrote in objects that nothing converts: kind and path of each field that moves.
+
+    A field that the manager finds out anew is not among them.
+    """
+    return tuple(
+        f"{each.resource.kind} {change.old}"
+        for each in kind_changes(provider, step)
+        for change in each.wanted
+        if is_lost(change) and change.new.startswith("spec.")
+    )
+
+
 def path_of(change: FieldChange) -> str:
     """The path of a changed field, or both: ``spec.rolloutAfter -> spec.rollout.after``."""
     paths = dict.fromkeys(path for path in (change.old, change.new) if path)

@@ -10,7 +10,7 @@ from dataclasses import dataclass
 from capsmith.contract.model import Contract
 from capsmith.provider.conversion import has_conversion
 from capsmith.provider.model import ApiVersion, Provider
-from capsmith.provider.upgrade.changes import KindChanges, Step, is_lost, kind_changes
+from capsmith.provider.upgrade.changes import KindChanges, Step, forgotten, is_lost, kind_changes
 from capsmith.provider.upgrade.rewriting import next_series, next_version
 
 _UPDATE = "capsmith update"
@@ -89,8 +89,8 @@ def stages(provider: Provider, step: Step) -> tuple[Stage, ...]:
 
 
 def simpler_way(provider: Provider, step: Step) -> Way | None:
-    """The way without new API versions; None once there is a new one."""
-    if _position(provider, step) > 0:
+    """The way without new API versions; None once there is a new one, or if objects forget."""
+    if _position(provider, step) > 0 or forgotten(provider, step):
         return None
     command = f"{_UPDATE} --contract {step.new.version} --keep-api-version"
     return Way(command, costs(provider, step))
