@@ -6,6 +6,8 @@ import os
 import shutil
 import subprocess
 import sys
+from collections.abc import Mapping
+from dataclasses import dataclass
 from pathlib import Path
 
 import yaml
@@ -16,7 +18,8 @@ from tests.e2e.provider import FAST_LEASE
 
 _ROOT = Path(__file__).parents[2]
 _SPEC = Path(__file__).parent / "specs" / "ferry.yaml"
-PACKAGE = "cluster_api_provider_ferry"
+_PACKAGE = "cluster_api_provider_ferry"
+Edits = tuple[tuple[str, str], ...]
 ENDPOINTS = "endpoints"
 """Folder in the simulated cloud: where the author's code looks up the address of a cluster."""
 
@@ -32,9 +35,9 @@ class Ports:
         """The port under which the control plane of a cluster is reached."""
         return int((self._folder / cluster).read_text())
 '''
-_EDITS = {
-    f"src/{PACKAGE}/cloud.py": (("", _CLOUD),),
-    f"src/{PACKAGE}/controllers/ferry_cluster.py": (
+_EDITS: dict[str, Edits] = {
+    f"src/{_PACKAGE}/cloud.py": (("", _CLOUD),),
+    f"src/{_PACKAGE}/controllers/ferry_cluster.py": (
         ("import SimulatedCloud\n", "import Ports, SimulatedCloud\n"),
         ("host, port = self._cloud.endpoint()", 'host = "127.0.0.1"'),
         (
@@ -43,7 +46,7 @@ _EDITS = {
             "            or Endpoint(host, Ports(self._cloud.folder).of(cluster.cluster.name))",
         ),
     ),
-    f"src/{PACKAGE}/controllers/ferry_machine.py": (
+    f"src/{_PACKAGE}/controllers/ferry_machine.py": (
         ("import FerryMachineSpec\n", "import FerryMachineSpec, FerryMachineStatus\n"),
         (
             "failure_domain=machine.failure_domain,",
@@ -53,23 +56,39 @@ _EDITS = {
     ),
     "Makefile": (("", "\n.PHONY: mine\nmine: ## A target of the author's\n\t@echo mine\n"),),
 }
-"""By path: texts and what stands in their place; for an empty one, what is added at the end."""
+
+
+@dataclass(frozen=True)
+class Origin:
+    """Where a lineage begins."""
+
+    spec: Path
+    edits: Mapping[str, Edits]
+    """The author's, by path: texts and what stands in their place; for an empty one, what is added
+    at the end."""
+
+
+FERRY = Origin(_SPEC, _EDITS)
+"""Everything that a cluster needs, with code of the author's."""
+HOMELAB = Origin(_ROOT / "examples" / "homelab-v1beta1" / "provider.yaml", {})
+"""Infrastructure only."""
 
 
 class Lineage:
     """The repository, in which each stage replaces the one before."""
 
-    def __init__(self, folder: Path) -> None:
+    def __init__(self, folder: Path, origin: Origin = FERRY) -> None:
         self._folder = folder
+        self._origin = origin
         self.repository = folder / "repository"
 
     def begin(self, version: str) -> ProviderUnderTest:
         """Generate the repository, write the author's code into it, and release it."""
         self._folder.mkdir(parents=True, exist_ok=True)
         spec = self._folder / "provider.yaml"
-        shutil.copyfile(_SPEC, spec)
+        shutil.copyfile(self._origin.spec, spec)
         self._capsmith("generate", str(spec), "-o", str(self.repository))
-        for path, edits in _EDITS.items():
+        for path, edits in self._origin.edits.items():
             _edit(self.repository / path, edits)
         return self._released(version, "v1beta1")
 
@@ -93,7 +112,7 @@ class Lineage:
             skipped = name.startswith((".capsmith/", "out/")) or "__pycache__" in name
             if path.is_file() and not skipped and name not in {*ours, "provider.yaml"}:
                 found[name] = path.read_bytes()
-        assert f"src/{PACKAGE}/cloud.py" in found
+        assert any(name.endswith("/cloud.py") for name in found)
         return found
 
     def _released(self, version: str, contract: ContractVersion) -> ProviderUnderTest:
@@ -105,7 +124,7 @@ class Lineage:
         return ProviderUnderTest(
             contract=contract,
             repository=kept,
-            package=PACKAGE,
+            package=next((kept / "src").glob("*/__main__.py")).parent.name,
             version=version,
             machine_change={"bootDiskGiB": 24},
             flags=FAST_LEASE,
@@ -124,7 +143,7 @@ class Lineage:
             raise AssertionError(f"{' '.join(argv)}:\n{done.stdout}{done.stderr}")
 
 
-def _edit(path: Path, edits: tuple[tuple[str, str], ...]) -> None:
+def _edit(path: Path, edits: Edits) -> None:
     text = path.read_text()
     for old, new in edits:
         if old:
