@@ -12,9 +12,11 @@ def group_of(item: pytest.Item) -> str:
     fixture lasts for the session: it is started once, and not again for each module.
     """
     module = item.nodeid.partition("::")[0]
-    call = getattr(item, "callspec", None)
+    if not isinstance(item, pytest.Function) or not hasattr(item, "callspec"):
+        return module
+    call = item.callspec
     for scope, place in (("session", ""), ("module", f"{module}-")):
-        for name in call.params if call is not None else ():
+        for name in call.params:
             if call._arg2scope[name].value == scope:
                 return f"{place}{name}-{call.indices[name]}"
     return module
