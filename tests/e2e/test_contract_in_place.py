@@ -16,7 +16,7 @@ from tests.e2e.lineage import HOMELAB, Lineage
 from tests.e2e.scenario import Scenario, one_scenario, wait_nothing_left
 from tests.e2e.stack import Combination, Site, Stack
 from tests.e2e.upgrade import identity
-from tests.e2e.upgrade_checks import stored_objects
+from tests.e2e.upgrade_checks import check_labels, stored_objects
 
 NAME = "contract-in-place"
 _KEEP = ("--contract", "v1beta2", "--keep-api-version")
@@ -56,6 +56,7 @@ def test_contract_in_place(reshaped: tuple[Stack, Site], lineage: Lineage) -> No
         with stack.report.phase(NAME, "clusterctl upgrade apply: v0.2.0, core v1.13"):
             stack.upgrade(release, "v1.13")
             eventually(lambda: _all_reshaped(scenario), timeout=30)
+        check_labels(scenario.client, release)
         steadily(lambda: _check_same(scenario, before), seconds=_QUIET_SECONDS)
         watch.stop()
         assert phases == {"Running"}

@@ -23,6 +23,7 @@ from tests.e2e.upgrade import (
     turn_class,
 )
 from tests.e2e.upgrade_checks import (
+    check_labels,
     check_readable,
     check_references,
     crd_of,
@@ -158,6 +159,7 @@ def _upgrade(
         upgraded.stack.upgrade(release, series)
         for each in both:
             wait_available(each)
+    check_labels(both[0].client, release)
     _check_same(both, before)
 
 

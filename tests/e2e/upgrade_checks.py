@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Sequence
 
 from tests.e2e.harness.kube import JSON, KubeClient
@@ -9,6 +10,7 @@ from tests.e2e.harness.provider import ProviderUnderTest
 from tests.e2e.harness.wait import NotYet, eventually, settled
 from tests.e2e.scenario import Scenario
 
+_CONTRACT_LABEL = re.compile(r"cluster\.x-k8s\.io/v[0-9].*")
 _CRD = ("apiextensions.k8s.io/v1", "CustomResourceDefinition")
 _CORE_KINDS = ("Cluster", "Machine", "MachineSet", "MachineDeployment", "ClusterClass")
 
@@ -34,6 +36,16 @@ def wait_migrated(client: KubeClient, provider: ProviderUnderTest, timeout: floa
         return True
 
     eventually(migrated, timeout=timeout, what="stored objects migrated")
+
+
+def check_labels(client: KubeClient, provider: ProviderUnderTest) -> None:
+    """Contract labels, as clusterctl has merged them, name served versions, each of them once."""
+    for crd in (crd_of(client, each) for each in provider.crds):
+        served = {each["name"] for each in crd["spec"]["versions"] if each["served"]}
+        labels = crd["metadata"]["labels"]
+        values = [text for key, text in labels.items() if _CONTRACT_LABEL.fullmatch(key)]
+        named = [name for text in values for name in text.split("_") if name]
+        assert sorted(named) == sorted(served), f"{crd['metadata']['name']}: {labels}"
 
 
 def check_readable(

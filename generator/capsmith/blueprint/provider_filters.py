@@ -13,7 +13,8 @@ from capsmith.provider.conversion import (
     shape_changes,
     version_of_contract,
 )
-from capsmith.provider.crd import contract_labels, custom_resource_definition
+from capsmith.provider.crd import custom_resource_definition
+from capsmith.provider.crd_labels import contract_labels
 from capsmith.provider.extension import author_classes, author_names
 from capsmith.provider.migration import has_migration, migrated_resources
 from capsmith.provider.model import Component, Provider

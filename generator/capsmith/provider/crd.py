@@ -12,6 +12,7 @@ from typing import Any
 
 from capsmith.contract.model import Contract, ContractField, TypeShape
 from capsmith.provider.class_template import for_classes
+from capsmith.provider.crd_labels import labels
 from capsmith.provider.model import ApiVersion, Component, Resource, Role, Schema
 
 _SCHEMA_MAPS = ("properties",)
@@ -21,14 +22,6 @@ _WANTED = "What is wanted."
 CONVERT_PATH = "/convert"
 """Where managers convert objects."""
 _STRING = {"type": "string"}
-_MOVE_LABELS = {
-    Role.IDENTITY: "move-hierarchy",
-    Role.IP_POOL: "move-hierarchy",
-    Role.ADDON: "move-hierarchy",
-    # What a cluster-scoped owner takes along stays at the source too, and addresses must not.
-    Role.GLOBAL_IP_POOL: "move",
-}
-"""What makes clusterctl move objects without owners (MV-02, MV-03, IP-11)."""
 
 
 def custom_resource_definition(
@@ -51,7 +44,7 @@ def custom_resource_definition(
     return {
         "apiVersion": "apiextensions.k8s.io/v1",
         "kind": "CustomResourceDefinition",
-        "metadata": {**metadata, "labels": _labels(resource, component)},
+        "metadata": {**metadata, "labels": labels(resource, component, former)},
         "spec": {
             "group": str(resource.group),
             "names": _names(resource),
@@ -68,15 +61,6 @@ def is_converted(resource: Resource) -> bool:
         return False
     schemas = [_undescribed(version_schema(resource, version)) for version in resource.versions]
     return any(schema != schemas[0] for schema in schemas[1:])
-
-
-def contract_labels(resource: Resource) -> dict[str, str]:
-    """Contract label -> the served versions that follow it, joined by ``_`` (GEN-01, GEN-02)."""
-    labels: dict[str, list[str]] = {}
-    for version in resource.versions:
-        if version.served:
-            labels.setdefault(str(version.contract.label), []).append(str(version.name))
-    return {label: "_".join(names) for label, names in sorted(labels.items())}
 
 
 def spec_schema(resource: Resource, version: ApiVersion) -> dict[str, Any]:
@@ -135,13 +119,6 @@ def _was_converted(resource: Resource, former: Sequence[Contract]) -> bool:
         is_converted(replace(resource, versions=(replace(now, contract=contract), now)))
         for contract in former
     )
-
-
-def _labels(resource: Resource, component: Component) -> dict[str, str]:
-    labels = {"cluster.x-k8s.io/provider": str(component.label), **contract_labels(resource)}
-    if resource.role in _MOVE_LABELS:
-        labels[f"clusterctl.cluster.x-k8s.io/{_MOVE_LABELS[resource.role]}"] = ""
-    return labels
 
 
 def _names(resource: Resource) -> dict[str, Any]:

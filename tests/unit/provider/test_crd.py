@@ -7,7 +7,8 @@ from typing import Any
 
 import pytest
 
-from capsmith.provider.crd import contract_labels, custom_resource_definition, spec_schema
+from capsmith.provider.crd import custom_resource_definition, spec_schema
+from capsmith.provider.crd_labels import contract_labels
 from capsmith.provider.model import Field, PrinterColumn, Provider, Resource, Role
 from capsmith.safetext import Identifier
 from tests.unit.provider.build import provider, resource, version
@@ -61,6 +62,18 @@ def test_a_webhook_of_earlier_releases_stays_named() -> None:
     several = replace(made, versions=(version("v1alpha1", storage=False), now))
     for each in (custom_resource_definition(several, component, former), crd(Role.INFRA_MACHINE)):
         assert each["spec"]["conversion"] == {"strategy": "None"}
+
+
+def test_the_label_of_a_contract_of_before_names_nothing() -> None:
+    """What is left out stays on a CRD that clusterctl merges.  Proves: GEN-06."""
+    before = provider("v1beta1").contracts
+    made = provider("v1beta2")
+    (component,) = made.components
+
+    labels = custom_resource_definition(resource(), component, before)["metadata"]["labels"]
+
+    assert labels["cluster.x-k8s.io/v1beta1"] == ""
+    assert labels["cluster.x-k8s.io/v1beta2"] == "v1alpha1"
 
 
 @pytest.mark.parametrize("contract", ["v1beta1", "v1beta2"])

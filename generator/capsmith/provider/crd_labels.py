@@ -1,0 +1,37 @@
+"""The labels by which core and clusterctl find a CRD and the versions in it."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from capsmith.contract.model import Contract
+from capsmith.provider.model import Component, Resource, Role
+
+_MOVE_LABELS = {
+    Role.IDENTITY: "move-hierarchy",
+    Role.IP_POOL: "move-hierarchy",
+    Role.ADDON: "move-hierarchy",
+    # What a cluster-scoped owner takes along stays at the source too, and addresses must not.
+    Role.GLOBAL_IP_POOL: "move",
+}
+"""What makes clusterctl move objects without owners (MV-02, MV-03, IP-11)."""
+
+
+def contract_labels(resource: Resource) -> dict[str, str]:
+    """Contract label -> the served versions that follow it, joined by ``_`` (GEN-01, GEN-02)."""
+    labels: dict[str, list[str]] = {}
+    for version in resource.versions:
+        if version.served:
+            labels.setdefault(str(version.contract.label), []).append(str(version.name))
+    return {label: "_".join(names) for label, names in sorted(labels.items())}
+
+
+def labels(resource: Resource, component: Component, former: Sequence[Contract]) -> dict[str, str]:
+    """The labels of a CRD; ``former`` contracts are followed no more (GEN-01, CC-26, MV-03)."""
+    # A label that is left out stays on a CRD that clusterctl merges, and would name a version
+    # that another label names too, or none (GEN-06); core reads an empty one as none.
+    found = {str(contract.label): "" for contract in former}
+    found |= {"cluster.x-k8s.io/provider": str(component.label), **contract_labels(resource)}
+    if resource.role in _MOVE_LABELS:
+        found[f"clusterctl.cluster.x-k8s.io/{_MOVE_LABELS[resource.role]}"] = ""
+    return found
