@@ -133,7 +133,7 @@ def test_machines_that_ask_for_addresses_make_claims() -> None:
     asking = manager_permissions(provider(), of)
     silent = provider(TEXT.replace("addressesFromPools: true", "addresses: true"))
 
-    assert verbs(asking, GROUP, "ipaddressclaims") == {"create", "get", "list", "watch"}
+    assert verbs(asking, GROUP, "ipaddressclaims") == {"create", "get", "list", "patch", "watch"}
     assert verbs(asking, GROUP, "ipaddresses") == {"get", "list", "watch"}
     found = manager_permissions(silent, silent.components[0])
     assert verbs(found, GROUP, "ipaddressclaims") == set()

@@ -55,7 +55,7 @@ def aggregate_permissions(component: Component) -> tuple[Permission, ...]:
 def _addresses(component: Component) -> tuple[Permission, ...]:
     if "addressesFromPools" not in component.features:
         return ()
-    group, made = ("ipam.cluster.x-k8s.io",), ("create", *READ)
+    group, made = ("ipam.cluster.x-k8s.io",), ("create", "patch", *READ)
     return (
         Permission(group, ("ipaddressclaims",), made, "Machines claim addresses (IP-12)."),
         Permission(group, ("ipaddresses",), READ, "What they got is read (IP-12)."),
