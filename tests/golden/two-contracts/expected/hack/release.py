@@ -136,23 +136,30 @@ def _check_components(name: str, objects: list[dict[str, Any]], contract: str) -
 
 
 def _look_through_templates(objects: list[dict[str, Any]]) -> None:
-    """Templates are written once: they can name kinds that were renamed since."""
+    """Templates are written once: they can name what was renamed, or is served no more, since."""
     crds = [each["spec"] for each in objects if each["kind"] == "CustomResourceDefinition"]
-    kinds = {(crd["group"], crd["names"]["kind"]) for crd in crds}
+    served = {
+        (crd["group"], crd["names"]["kind"]): [v["name"] for v in crd["versions"] if v["served"]]
+        for crd in crds
+    }
     for file in sorted((ROOT / "templates").glob("*.yaml")):
         for text in _documents(file.read_text(encoding="utf-8")):
-            group = re.search(r"(?m)^apiVersion: [\"']?([^/\s]+)/", text)
+            api = re.search(r"(?m)^apiVersion: [\"']?([^/\s]+)/(\w+)", text)
             kind = re.search(r"(?m)^kind: [\"']?(\w+)", text)
-            if group is None or kind is None or group[1] not in {each[0] for each in kinds}:
+            if api is None or kind is None or api[1] not in {each[0] for each in served}:
                 continue
-            if (group[1], kind[1]) not in kinds:
-                said = f"templates/{file.name}: {kind[1]} is no kind of this provider"
-                print(f"warning: {said}", file=sys.stderr)
+            wrong = ""
+            if (api[1], kind[1]) not in served:
+                wrong = f"{kind[1]} is no kind of this provider"
+            elif api[2] not in served[api[1], kind[1]]:
+                wrong = f"{kind[1]} is not served in {api[2]}"
+            if wrong:
+                print(f"warning: templates/{file.name}: {wrong}", file=sys.stderr)
 
 
 def _check_contract(metadata: dict[str, Any], contract: str) -> None:
     labels = metadata.get("labels", {})
-    found = [version for version in CONTRACTS if f"cluster.x-k8s.io/{version}" in labels]
+    found = [version for version in CONTRACTS if labels.get(f"cluster.x-k8s.io/{version}")]
     if not found or found[0] != contract:
         raise Refused(
             f"{metadata['name']} follows contract {', '.join(found) or 'none'}, "

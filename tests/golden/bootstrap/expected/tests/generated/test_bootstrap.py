@@ -200,13 +200,13 @@ def test_a_clone_without_owner_is_left_alone(cast: Cast) -> None:
         stage.control_plane_is_initialized(cluster)
         key = stage.add_config(cluster, "m1", None)
         await stage.quiet()
-        assert stage.api.requests == []
+        assert stage.asked() == []
         assert "status" not in stage.config(key)
 
         # Core makes the Machine and its ownership after the clone.
         machine = stage.api.add(stage.machine(cluster, "m1"))
         await stage.quiet()
-        assert stage.api.requests == []
+        assert stage.asked() == []
         owned = {"metadata": {"ownerReferences": [reference_to(machine)]}}
         stage.api.change(stage.kind.resource.kind, key, owned)
         await stage.has_data(key)

@@ -76,6 +76,37 @@ def test_somebody_elses_secret_stays(cast: Cast) -> None:
 
 
 @staged
+def test_an_owner_is_named_in_the_version_that_is_stored(cast: Cast) -> None:
+    """The garbage collector cannot look for owners in a version that is served no more.
+
+    Proves: BC-06, CRD-16.
+    """
+
+    async def story(stage: BootstrapStage) -> None:
+        cluster, key = await stage.running_worker()
+        secret = stage.secret(key)
+        assert secret is not None
+        (now,) = secret["metadata"]["ownerReferences"]
+        group = now["apiVersion"].partition("/")[0]
+        stranger = {"apiVersion": "v1", "kind": "ConfigMap", "name": "c", "uid": "theirs"}
+        before = {**now, "apiVersion": f"{group}/v0alpha1"}
+        await stage.stop()
+        owners = {"metadata": {"ownerReferences": [stranger, before]}}
+        stage.api.change("Secret", key, owners)
+        stage.api.requests.clear()
+        stage.start()
+        await stage.quiet()
+        secret = stage.secret(key)
+        assert secret is not None
+        # Where there never was another version, no request is spent on it.
+        several = stage.kind.has_other_versions
+        assert secret["metadata"]["ownerReferences"] == [stranger, now if several else before]
+        assert stage.api.requests.count(("get", "Secret", key)) == int(several)
+
+    play(cast, story)
+
+
+@staged
 def test_data_that_nobody_owns_are_taken_over(cast: Cast) -> None:
     """Proves: BC-06, BC-12."""
 

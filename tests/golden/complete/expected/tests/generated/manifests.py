@@ -10,6 +10,8 @@ from typing import Any
 
 import yaml
 
+from .stored_shape import stored
+
 ROOT = Path(__file__).parents[2]
 CONFIG = (
     "config",
@@ -51,8 +53,16 @@ def schema(kind: str, version: str) -> dict[str, Any]:
 
 
 def samples(kind: str) -> list[dict[str, Any]]:
-    """The objects of a kind in the samples folders."""
-    return [document for document in documents("samples") if document["kind"] == kind]
+    """The objects of a kind in the samples folders, those of own kinds as they are stored.
+
+    Samples are the author's, and may be of an API version that is older.
+    """
+    found = [document for document in documents("samples") if document["kind"] == kind]
+    for own in crds():
+        if own["spec"]["names"]["kind"] == kind:
+            name = next(each["name"] for each in own["spec"]["versions"] if each["storage"])
+            return [stored(each, f"{own['spec']['group']}/{name}") for each in found]
+    return found
 
 
 def sample_spec(kind: str) -> dict[str, Any]:

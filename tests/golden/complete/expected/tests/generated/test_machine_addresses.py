@@ -85,6 +85,26 @@ def test_each_claim_is_one_request(play: Play) -> None:
     play(_only_with_addresses(story))
 
 
+def test_a_claim_names_its_machine_in_the_version_that_is_stored(play: Play) -> None:
+    """The garbage collector cannot look for owners in a version that is served no more.
+
+    Proves: IP-12, CRD-16.
+    """
+
+    async def story(stage: Stage) -> None:
+        await _machine(stage)
+        (now,) = (await _claim(stage, KEYS[0]))["metadata"]["ownerReferences"]
+        group = now["apiVersion"].partition("/")[0]
+        before = {**now, "apiVersion": f"{group}/v0alpha1"}
+        stage.api.change(CLAIM, KEYS[0], {"metadata": {"ownerReferences": [before]}})
+        await stage.restart()
+        await stage.eventually("it is named", lambda: _owners(stage, KEYS[0]) == [now])
+        await stage.quiet()
+        assert stage.api.written(CLAIM, KEYS[0]) == ["create", "patch"]
+
+    play(_only_with_addresses(story))
+
+
 def test_a_machine_tells_why_it_has_no_address(play: Play) -> None:
     """Proves: IP-05, IP-12."""
 
@@ -189,6 +209,12 @@ def _answer(stage: Stage, index: int) -> None:
         }
     )
     stage.api.change(CLAIM, key, {"status": {"addressRef": {"name": key.name}}})
+
+
+def _owners(stage: Stage, key: Key) -> list[JSON]:
+    found = stage.api.find(CLAIM, key) or {}
+    owners: list[JSON] = found.get("metadata", {}).get("ownerReferences", [])
+    return owners
 
 
 def _message(stage: Stage, key: Key) -> str:

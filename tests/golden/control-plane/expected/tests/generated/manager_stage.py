@@ -6,14 +6,15 @@ from __future__ import annotations
 import asyncio
 import time
 from collections.abc import Callable, Mapping
-from typing import Any, Self
+from typing import Any, Final, Self
 
 from .fake_api import FakeApi
-from .provider import Manager, Metrics, Options, Registry
+from .provider import Key, Manager, Metrics, Options, Registry
 
 PATIENCE_SECONDS = 0.15
 WAIT_SECONDS = 10.0
 QUIET_SECONDS = 0.25
+EXTRA: Final[Mapping[str, object]] = {}
 
 
 class ManagerStage:
@@ -37,7 +38,7 @@ class ManagerStage:
         *,
         namespace: str = "",
         watch_filter: str = "",
-        extra: Mapping[str, object] = {},
+        extra: Mapping[str, object] = EXTRA,
     ) -> None:
         """Start the component's manager."""
         options = Options(
@@ -88,6 +89,10 @@ class ManagerStage:
                 count, since = len(self.api.requests), time.monotonic()
             assert time.monotonic() < end, f"never quiet: {self.api.requests[-10:]}"
             await asyncio.sleep(0.01)
+
+    def asked(self) -> list[tuple[str, str, Key]]:
+        """What the manager asked for, but for CRDs: it looks at those in its own time."""
+        return [each for each in self.api.requests if each[1] != "CustomResourceDefinition"]
 
     def state(self) -> str:
         """What the objects say about themselves, for the message of a test that fails."""

@@ -170,6 +170,33 @@ def test_metadata_and_times_without_a_rollout(play: Play) -> None:
     play(story)
 
 
+def test_an_owner_is_named_in_the_version_that_is_stored(play: Play) -> None:
+    """The garbage collector cannot look for owners in a version that is served no more.
+
+    Proves: CP-19, CRD-16.
+    """
+
+    async def story(stage: ControlPlaneStage) -> None:
+        await stage.running(1)
+        (name,) = stage.names()
+        key = Key(NAMESPACE, name)
+        (machine,) = stage.api.all("Machine")
+        (now,) = machine["metadata"]["ownerReferences"]
+        before = {**now, "apiVersion": f"{now['apiVersion'].partition('/')[0]}/v0alpha1"}
+        await stage.stop()
+        stage.api.change("Machine", key, {"metadata": {"ownerReferences": [before]}})
+        stage.start()
+
+        def owners() -> object:
+            found = stage.api.find("Machine", key)
+            assert found is not None
+            return found["metadata"]["ownerReferences"]
+
+        await stage.eventually("the owner is up to date", lambda: owners() == [now])
+
+    play(story)
+
+
 def test_looking_again_changes_nothing(play: Play) -> None:
     async def story(stage: ControlPlaneStage) -> None:
         await stage.running(3)

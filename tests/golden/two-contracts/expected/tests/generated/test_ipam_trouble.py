@@ -57,7 +57,7 @@ def test_a_new_manager_changes_nothing(cast: Cast) -> None:
             await stage.restart()
             await stage.quiet()
         assert [await stage.gets(key) for key in keys] == given
-        assert stage.api.requests == []
+        assert stage.asked() == []
 
     play(cast, story)
 

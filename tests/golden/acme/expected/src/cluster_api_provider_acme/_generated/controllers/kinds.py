@@ -39,6 +39,8 @@ class Kind(Generic[R]):
     reconciler: type[R]
     template: ResourceType | None = None
     """The template kind, if its status has to be written."""
+    has_other_versions: bool = False
+    """Whether others may refer to an object in another version than that which is stored."""
 
     def external_id(self, obj: Object) -> str:
         """The identity of the infrastructure behind an object of this kind."""

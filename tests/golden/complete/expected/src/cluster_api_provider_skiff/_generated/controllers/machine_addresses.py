@@ -2,10 +2,13 @@
 """Addresses for machines, out of the pools that ``spec.addressesFromPools`` names (IP-12).
 
 For each pool there is a claim that the machine controls, named after it.  The provider of the pool
-answers it, whoever that is; the claim goes with the machine, after the machine is gone.
+answers it, whoever that is; the claim goes with the machine, after the machine is gone, if it names
+the machine in a version that is served then.
 """
 
 from __future__ import annotations
+
+from contextlib import suppress
 
 from ..contract import conditions, constants, metadata
 from ..contract.core import Cluster
@@ -13,8 +16,9 @@ from ..contract.ipam_versions import DIALECTS
 from ..contract.model import ObjectRef
 from ..results import Waiting
 from ..runtime.cache import Change
-from ..runtime.client import JSON, AlreadyExists, Key, Selection
+from ..runtime.client import JSON, AlreadyExists, Key, NotFound, Selection
 from ..runtime.informer import Informer
+from ..runtime.patch import write
 from ..subjects import ClaimedAddress
 from .base import Tools
 from .ipam_kinds import address_type, claim_type
@@ -72,12 +76,19 @@ class MachineAddresses(Part):
             return await self._ask(machine, cluster, key, pool)
         if metadata.uid(machine) not in _owners(obj):
             return _waiting(f"IPAddressClaim {name} exists, and is not this machine's")
+        await self._keep_owned(obj, machine)
         claim = self._dialect.claim(obj)
         found = self._addresses.get(Key(key.namespace, claim.address_name))
         if not claim.address_name or found is None:
             return _waiting(f"IPAddressClaim {name} has no address yet{_why(obj)}")
         address = self._dialect.address(found)
         return ClaimedAddress(address.address, address.prefix, address.gateway, claim.pool.name)
+
+    async def _keep_owned(self, claim: JSON, machine: JSON) -> None:
+        owners = metadata.current_owners(claim, machine)
+        new = {**claim, "metadata": {**claim["metadata"], "ownerReferences": owners}}
+        with suppress(NotFound):
+            await write(self._client, self._claims.resource, claim, new, self._claims.remember)
 
     async def _ask(self, machine: JSON, cluster: Cluster, key: Key, pool: JSON) -> Waiting:
         reference = ObjectRef(

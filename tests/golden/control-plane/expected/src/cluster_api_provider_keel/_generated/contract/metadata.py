@@ -76,6 +76,19 @@ def deleting(obj: Object) -> bool:
     return lookup(obj, "metadata", "deletionTimestamp") is not None
 
 
+def current_owners(obj: Object, owner: Object) -> list[Any]:
+    """The owner references, with that to ``owner`` in the API version that ``owner`` is read in.
+
+    The garbage collector cannot look an owner up in a version that is served no more, and then
+    collects nothing that it owned.
+    """
+    now = {"apiVersion": owner["apiVersion"]}
+    return [
+        {**reference, **now} if reference.get("uid") == uid(owner) else reference
+        for reference in items(obj, "metadata", "ownerReferences")
+    ]
+
+
 def owner_name(obj: Object, kind: str, group: str) -> str | None:
     """The name of the owner of that kind and group.
 

@@ -33,6 +33,7 @@ REGISTRY: Final = Registry(
                     features=frozenset({"credentials"}),
                     spec=HarbourConfigSpec,
                     reconciler=HarbourConfigReconciler,
+                    has_other_versions=True,
                 ),
             ),
             writer=WRITER,

@@ -64,6 +64,8 @@ class BootstrapConfigController(BaseController[BootstrapConfigReconciler[Any]]):
         self._now = now
         self._secrets = DataSecrets(tools.client)
         self._lock = InitLock(tools.client, world.reader.version)
+        self._looked: set[Key] = set()
+        """Configurations whose Secret is known to name its owner in the present version."""
 
     async def _reconcile(self, key: Key, edit: Edit) -> Result:
         obj = edit.obj
@@ -78,9 +80,16 @@ class BootstrapConfigController(BaseController[BootstrapConfigReconciler[Any]]):
             await self._lock.release(cluster)
         return await self._normal(edit, key, cluster, owner)
 
+    def _forget(self, key: Key) -> Result:
+        self._looked.discard(key)
+        return super()._forget(key)
+
     async def _normal(self, edit: Edit, key: Key, cluster: Cluster, owner: ConfigOwner) -> Result:
         name, given = data_secret.name_of(edit.obj), owner.data_secret_name
         if owner.pool is None and self._status.created(edit.obj):
+            if self.kind.has_other_versions and key not in self._looked:
+                await self._secrets.keep_owned(edit.obj)
+                self._looked.add(key)
             return await self._created(edit, name)
         if given is not None and (owner.pool is None or given != name):
             return await self._rebuilt(edit, cluster, given)
@@ -91,6 +100,8 @@ class BootstrapConfigController(BaseController[BootstrapConfigReconciler[Any]]):
         except NameTakenError as error:
             await self._report(edit, bootstrap.REASON_DATA_SECRET_NAME_TAKEN, str(error))
             return Result(TAKEN_SECONDS)
+        if found is not None:
+            self._looked.add(key)
         if found is not None and not self._is_outdated(found, edit, owner):
             return await self._created(edit, name, found)
         # What is being taken down or changed in place gets no other data than it has (BC-15).
@@ -131,6 +142,7 @@ class BootstrapConfigController(BaseController[BootstrapConfigReconciler[Any]]):
         if content != found:
             replaced = found is not None
             await self._secrets.store(edit.obj, cluster.name, content, replace=replaced)
+        self._looked.add(key)
         name = data_secret.name_of(edit.obj)
         return await self._created(edit, name, content, answer.status)
 
@@ -201,9 +213,12 @@ class BootstrapConfigController(BaseController[BootstrapConfigReconciler[Any]]):
         if content is not None and content.certificates_expiry:
             name = bootstrap.CERTIFICATES_EXPIRY_ANNOTATION
             await edit.annotate(name, content.certificates_expiry)
+        key = Key(metadata.namespace(edit.obj), metadata.name(edit.obj))
+        if content is not None:
+            self._looked.add(key)
         status = self._status.created_status(edit.obj, secret, status_fields(extra))
         await edit.write_status(status, (ready(True, constants.REASON_READY, ""), paused("")))
-        self._patience.forget(Key(metadata.namespace(edit.obj), metadata.name(edit.obj)))
+        self._patience.forget(key)
         left = self._seconds_left(content) if content is not None else None
         again = self._next_look()
         return Result(left if again is None or left is None else min(left, again))

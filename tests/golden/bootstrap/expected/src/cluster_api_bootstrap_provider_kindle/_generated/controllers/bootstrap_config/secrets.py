@@ -48,7 +48,9 @@ class DataSecrets:
         if found is Ownership.FORMER and not in_use:
             await self._client.delete(SECRET, _key(config), uid=metadata.uid(secret))
             return None
-        if found is not Ownership.OURS:
+        if found is Ownership.OURS:
+            await self._keep_owned(secret, config)
+        else:
             await self._own(secret, config, cluster)
         return data_secret.read(secret, config)
 
@@ -65,6 +67,22 @@ class DataSecrets:
             "data": data_secret.encoded(content),
         }
         await self._client.patch(SECRET, _key(config), body)
+
+    async def keep_owned(self, config: JSON) -> None:
+        """See to it that the Secret names its owner in the version that is stored now."""
+        try:
+            secret = await self._client.get(SECRET, _key(config))
+        except NotFound:
+            return
+        await self._keep_owned(secret, config)
+
+    async def _keep_owned(self, secret: JSON, config: JSON) -> None:
+        owners = metadata.current_owners(secret, config)
+        if owners == metadata.items(secret, "metadata", "ownerReferences"):
+            return
+        version = metadata.text(secret, "metadata", "resourceVersion")
+        body = {"metadata": {"ownerReferences": owners}}
+        await self._client.patch(SECRET, _key(config), body, resource_version=version)
 
     async def _own(self, secret: JSON, config: JSON, cluster: str) -> None:
         owners = data_secret.owners_with(secret, config)

@@ -120,7 +120,12 @@ class Upkeep:
         annotations |= {name: text for name, text in hooks.items() if text is not None}
         for name in (name for name, text in hooks.items() if text is None):
             annotations.pop(name, None)
-        new["metadata"] = {**new["metadata"], "annotations": annotations}
+        owners = metadata.current_owners(old, scene.blueprint.owner)
+        new["metadata"] = {
+            **new["metadata"],
+            "annotations": annotations,
+            "ownerReferences": owners,
+        }
         await self._write(self._machines, old, new)
 
     async def _write_clone(self, scene: Scene, clone: Clone | None) -> None:
