@@ -65,7 +65,10 @@ def test_a_webhook_of_earlier_releases_stays_named() -> None:
 
 
 def test_the_label_of_a_contract_of_before_names_nothing() -> None:
-    """What is left out stays on a CRD that clusterctl merges.  Proves: GEN-06."""
+    """What is left out stays on a CRD that clusterctl merges.
+
+    Proves: GEN-06.
+    """
     before = provider("v1beta1").contracts
     made = provider("v1beta2")
     (component,) = made.components
