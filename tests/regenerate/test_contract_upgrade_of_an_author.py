@@ -1,0 +1,140 @@
+"""A provider of contract v1beta1 that an author has worked on, brought to v1beta2 by command."""
+
+from __future__ import annotations
+
+import re
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from capsmith.merging.lock import Lock
+from capsmith.tree import Owner
+from tests.functional.conftest import Repository
+from tests.regenerate.authors_work import ADDED, REPLACED, SHARED, work
+from tests.regenerate.conftest import Provider, Said, run
+from tests.regenerate.test_contract_upgrade import BOTH, DROP, KEEP, NEW, upgraded
+
+SPEC = Path(__file__).parent / "quay/provider.yaml"
+PYPROJECT = "pyproject.toml"
+
+
+@pytest.fixture
+def quay(tmp_path: Path) -> Provider:
+    folder = tmp_path / "quay"
+    folder.mkdir()
+    (folder / "provider.yaml").write_bytes(SPEC.read_bytes())
+    assert run("generate", str(folder / "provider.yaml")).code == 0
+    work(folder)
+    assert run("update", "--check", str(folder)).code == 0
+    return Provider(folder)
+
+
+def authors(provider: Provider) -> dict[str, bytes]:
+    """All that is the author's alone: scaffolds, and what capsmith never wrote."""
+    lock = Lock.load(provider.path(".capsmith/lock.yaml").read_text(), "lock")
+    scaffolds = {path for path, file in lock.files.items() if file.owner is Owner.SCAFFOLD}
+    own = {path for path in provider.tree() if path not in lock.files and path[:9] != ".capsmith"}
+    found = scaffolds | own - {"provider.yaml"}
+    assert found >= {*ADDED, *REPLACED} - SHARED
+    return {path: provider.path(path).read_bytes() for path in found}
+
+
+def check_edits(provider: Provider) -> None:
+    """What the author added to shared files stands in them."""
+    for path in SHARED:
+        for old, new in REPLACED[path]:
+            added = new.replace(old, "")
+            assert added in provider.path(path).read_text(), path
+
+
+def check_alive(provider: Provider, scratch: Path) -> None:
+    """The repository's own tests and tools, and what is released."""
+    repository = Repository(provider.folder, scratch)
+    passed = re.search(r"(\d+) passed", repository.python("-m", "pytest", "-q"))
+    assert passed is not None
+    assert int(passed[1]) > 60
+    repository.python("-m", "mypy", "--strict", "src", "tests")
+    repository.python("-m", "ruff", "check", ".")
+    repository.python("-m", "black", "--check", "--quiet", ".")
+    assert "QUAY_REGION" in repository.run("kubectl", "kustomize", "config/overlay")
+    for path in provider.folder.rglob("__pycache__"):
+        for file in path.iterdir():
+            file.unlink()
+
+
+def follow(provider: Provider, plan: dict[str, Any]) -> None:
+    """Do what the plan leaves to the author of manifests: have them written anew."""
+    places = [place for hand in plan["byHand"] for place in hand["places"] if ".yaml" in place]
+    assert places
+    for path in sorted({place.partition(":")[0] for place in places}):
+        provider.path(path).unlink()
+        assert provider.update("--restore", path).files("created") == {path}
+
+
+def test_in_stages(quay: Provider) -> None:
+    """Proves: CC-08, CC-09, GEN-06."""
+    before = authors(quay)
+    for stage in (BOTH, NEW, DROP):
+        upgraded(quay, *stage)
+        assert authors(quay) == before
+        check_edits(quay)
+    text = quay.path("provider.yaml").read_text()
+    comments = re.findall(r"#.*", SPEC.read_text())
+    assert re.findall(r"#.*", text) == comments
+    assert "  - v1beta2\n" in text
+    assert "  v0.1: v1beta1   # first release\n" in text
+
+
+def test_in_place(quay: Provider) -> None:
+    before = authors(quay)
+    upgraded(quay, *KEEP)
+    assert authors(quay) == before
+    check_edits(quay)
+
+
+def conflict(provider: Provider) -> Said:
+    text = provider.path(PYPROJECT).read_text()
+    line = next(each for each in text.splitlines(keepends=True) if each.startswith("version"))
+    provider.edit(PYPROJECT, line, 'version = "0.2.7"\n')
+    return provider.update(*BOTH)
+
+
+def test_with_edits_that_conflict(quay: Provider) -> None:
+    before, text = authors(quay), quay.path("provider.yaml").read_bytes()
+    said = conflict(quay)
+    assert (said.code, said.files("conflicted")) == (1, {PYPROJECT})
+    assert quay.update("--abort").code == 0
+    assert quay.path("provider.yaml").read_bytes() == text
+    said = quay.update(*BOTH)
+    assert (said.code, said.files("conflicted")) == (1, {PYPROJECT})
+    marked = quay.path(PYPROJECT).read_text()
+    ours = re.sub(r"<<<<<<< [^\n]*\n(.*?)=======\n.*?>>>>>>> [^\n]*\n", r"\1", marked, flags=re.S)
+    quay.path(PYPROJECT).write_text(ours)
+    assert quay.update("--continue").code == 0
+    assert quay.update("--check").code == 0
+    assert 'version = "0.2.7"\n' in quay.path(PYPROJECT).read_text()
+    check_edits(quay)
+    assert authors(quay) == before
+
+
+@pytest.mark.slow
+def test_it_is_alive_after_each_stage(quay: Provider, tmp_path: Path) -> None:
+    """The author's code and tests run unchanged against both contracts."""
+    check_alive(quay, tmp_path)
+    code = {path: text for path, text in authors(quay).items() if path.endswith(".py")}
+    plan: dict[str, Any] = {}
+    for stage in (BOTH, NEW, DROP):
+        if stage is DROP:
+            follow(quay, plan)
+        plan = upgraded(quay, *stage)
+        check_alive(quay, tmp_path)
+    assert {path: quay.path(path).read_bytes() for path in code} == code
+
+
+@pytest.mark.slow
+def test_it_is_alive_in_place(quay: Provider, tmp_path: Path) -> None:
+    code = {path: text for path, text in authors(quay).items() if path.endswith(".py")}
+    follow(quay, upgraded(quay, *KEEP))
+    check_alive(quay, tmp_path)
+    assert {path: quay.path(path).read_bytes() for path in code} == code
