@@ -49,11 +49,8 @@ REPLACED = {
             '            machine.logger.info("created", server=server.id, cents=price)',
         ),
     ),
-    f"{PACKAGE}/controllers/quay_control_plane.py": (
-        (
-            "return ControlPlaneHealth()",
-            "# Ours has no opinion yet.\n        return ControlPlaneHealth()",
-        ),
+    f"{PACKAGE}/controllers/quay_config.py": (
+        ('            "role": ', '            "owner": "ours",\n            "role": '),
     ),
     "config/overlay/kustomization.yaml": (
         (
