@@ -13,8 +13,7 @@ capsmith: 1
 name: acme
 {texts}
 repository: https://github.com/acme/cluster-api-provider-acme
-contracts: [{contract}]
-releases: {{v0.1: {contract}}}
+{contracts}
 {more}
 infrastructure:
   AcmeCluster:
@@ -31,17 +30,29 @@ _TEXTS = ("", "description: Theirs", "title: Acme Metal\ndescription: Other")
 _MORE = ("", "credentials: AcmeIdentity", "dependencies: [requests]\nlicence: MIT")
 
 
+_CONTRACTS = (
+    "contracts: [v1beta2]\nreleases: {v0.1: v1beta2}",
+    "contracts: [v1beta1]\nreleases: {v0.1: v1beta1}",
+    "contracts: [v1beta1, v1beta2]\nreleases: {v0.1: v1beta1, v0.2: v1beta2}\napiVersions:\n"
+    "  - {name: v1alpha1, contract: v1beta1}\n"
+    "  - {name: v1alpha2, contract: v1beta2, storage: true}",
+    "contracts: [v1beta2]\nreleases: {v0.1: v1beta1, v0.2: v1beta2, v0.3: v1beta2}\napiVersions:\n"
+    "  - {name: v1alpha1, contract: v1beta1, served: false}\n"
+    "  - {name: v1alpha2, contract: v1beta2, storage: true}",
+)
+
+
 def description(number: int) -> str:
     """One of a few dozen valid texts of provider.yaml."""
     texts, number = _TEXTS[number % 3], number // 3
     more, number = _MORE[number % 3], number // 3
     machine = ("AcmeMachine", "AcmeServer")[number % 2]
     field = ("image", "rack")[number // 2 % 2]
-    contract = ("v1beta2", "v1beta1")[number // 4 % 2]
-    return _SPEC.format(texts=texts, more=more, machine=machine, field=field, contract=contract)
+    contracts = _CONTRACTS[number // 4 % 4]
+    return _SPEC.format(texts=texts, more=more, machine=machine, field=field, contracts=contracts)
 
 
-DESCRIPTIONS = 72
+DESCRIPTIONS = 144
 
 
 @dataclass(frozen=True)
