@@ -41,10 +41,10 @@ def versions(crd: JSON) -> tuple[str, str]:
 
 
 def _with_another(crd: JSON) -> JSON:
-    """A CRD with at least two versions: that of an earlier release may be gone already."""
-    found = crd["spec"]["versions"]
+    """A CRD with at least two served versions, whatever the newest release has left of them."""
+    found = [{**each, "served": True} for each in crd["spec"]["versions"]]
     if len(found) == 1:
-        found = [{**found[0], "name": "v1alpha0", "served": False, "storage": False}, *found]
+        found = [{**found[0], "name": "v1alpha0", "storage": False}, *found]
     return {**crd, "spec": {**crd["spec"], "versions": found}}
 
 
