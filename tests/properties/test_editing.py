@@ -9,6 +9,8 @@ import yaml
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from capsmith.findings import has_errors
+from capsmith.pipeline.understanding import understand
 from capsmith.provider.upgrade.rewriting import rewritten
 from capsmith.provider.upgrade.wish import Wish, nonsense
 from capsmith.spec.editing import edited
@@ -76,6 +78,8 @@ def test_it_means_what_was_meant_and_the_rest_stays(data: st.DataObject) -> None
     assert result.finding is None, text
     before, after = yaml.safe_load(text), yaml.safe_load(result.text)
     assert after == {**before, **values}
+    understood = understand(result.text, "provider.yaml")
+    assert not has_errors(understood.findings), understood.findings
     assert [after["releases"].get(series) for series in state["releases"]] == list(
         state["releases"].values()
     )

@@ -70,7 +70,7 @@ def test_in_stages(old: Provider) -> None:
         "contract": "v1beta1",
         "served": False,
     }
-    assert labels(old) == {"v1beta2": "v1alpha2"}
+    assert labels(old) == {"v1beta1": "", "v1beta2": "v1alpha2"}
     assert [v["served"] for v in crd(old)["spec"]["versions"]] == [False, True]
     assert crd(old)["spec"]["conversion"]["strategy"] == "Webhook"
     assert plan["next"] == "capsmith update --drop-api-version v1alpha1"
@@ -89,6 +89,7 @@ def test_in_stages(old: Provider) -> None:
 
 
 def labels(provider: Provider) -> dict[str, str]:
+    """API versions by contract; that of a contract of before is empty, so that it is cleared."""
     prefix = "cluster.x-k8s.io/v"
     found = crd(provider)["metadata"]["labels"]
     return {k[len(prefix) - 1 :]: v for k, v in found.items() if k.startswith(prefix)}
@@ -101,7 +102,7 @@ def test_in_place(old: Provider) -> None:
         "contracts": ["v1beta2"],
         "releases": {"v0.1": "v1beta1", "v0.2": "v1beta2"},
     }
-    assert labels(old) == {"v1beta2": "v1alpha1"}
+    assert labels(old) == {"v1beta1": "", "v1beta2": "v1alpha1"}
     assert plan["stages"] == []
     assert any("spec.failureDomain" in cost for cost in plan["costs"])
     assert old.path("docs/upgrading.md").exists()

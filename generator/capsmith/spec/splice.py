@@ -136,16 +136,16 @@ class Splices:
         start = dash - self._column(dash)
         if self._text[start:dash].strip():
             raise Unsafe
-        comments = self._comments(item)
-        if comments or self._line_end(item.end) != item.end:
+        comments, end = self._comments(item), self._line_end(item.end)
+        if comments or self._text[item.end : end].strip():
             gap = self._break(item.end) + self._text[start:dash]
             blanks = 0 if comments else self._blanks(item.end)
             self._put(dash, item.end + blanks, gap.join(comments))
             return
-        found = _BREAK.match(self._text, item.end)
+        found = _BREAK.match(self._text, end)
         if found is None:  # the last line has no end: then the one before it loses its
             former = _BREAK.search(self._text[:start][-2:])
-            self._put(start - (len(former[0]) if former else 0), item.end, "")
+            self._put(start - (len(former[0]) if former else 0), end, "")
         else:
             self._put(start, found.end(), "")
 

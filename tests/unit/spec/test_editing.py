@@ -69,6 +69,12 @@ def edit(text: str, values: dict[str, Any]) -> Edited:
             {"apiVersions": [{"name": "v1alpha2"}]},
             "apiVersions:\n  # gone\n  - name: v1alpha2 # stays\n",
         ),
+        ("contracts:\n- v1beta2\n- v1beta1  ", {"contracts": ["v1beta2"]}, "contracts:\n- v1beta2"),
+        (
+            "contracts:\n- v1beta1 \n- v1beta2\n",
+            {"contracts": ["v1beta2"]},
+            "contracts:\n- v1beta2\n",
+        ),
         (
             "apiVersions:\n  - v1alpha2\n  - v1alpha1",
             {"apiVersions": ["v1alpha2"]},

@@ -86,8 +86,6 @@ def _older(item: Any, version: derive.Versioned) -> Any:
 def _releases(wish: Wish, contract: str, there: Mapping[str, str]) -> dict[str, str]:
     """Newest first if the author writes them so; a series that is there never changes (CC-09)."""
     series = wish.release or next_series(there)
-    if series in there:
-        return dict(there)
     order = [derive.series_order(name) for name in there]
     falling = len(order) > 1 and order == sorted(order, reverse=True)
     return {series: contract, **there} if falling else {**there, series: contract}
