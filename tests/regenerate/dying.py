@@ -9,19 +9,15 @@ is done once.
 from __future__ import annotations
 
 import contextlib
-import errno
 import itertools
 import json
-import os
 import random
 import shutil
-import signal
 import sys
 import tempfile
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
 
 import pytest
 
@@ -32,10 +28,10 @@ from capsmith.provider.model import Provider
 from capsmith.provider.upgrade.wish import Wish
 from capsmith.tree import FileTree
 from tests.regenerate.conftest import ACME, tree
+from tests.regenerate.faults import When, dies
 
 Tree = Mapping[str, tuple[bytes, int]]
 Action = Callable[[Path], object]
-When = Callable[[int, str, str], bool]
 
 OLD = ACME.read_text()
 NEW = (
@@ -48,8 +44,6 @@ BOTH = Wish(("v1beta1", "v1beta2"))
 FEW = ("pyproject", "Makefile", ".gitignore", "controllers/acme", "api/acme", "crd/")
 """Of the files of a provider, those whose path has one of these."""
 TRANSIENT = (".capsmith/stage/", ".capsmith/pending.json")
-MUTATIONS = {"os.rename", "os.remove", "os.mkdir", "os.rmdir", "os.chmod", "os.link"}
-GROWING = {"open", "os.mkdir", "os.rename"}
 
 
 def update(folder: Path) -> object:
@@ -189,60 +183,6 @@ def _in_the_middle() -> When:
         return event == "os.rename" and "/stage/new/" in path and next(moves) == 4
 
     return when
-
-
-def dies(action: Callable[[], object], when: When, fault: str) -> bool:
-    """Run ``action`` in a fork that meets ``fault`` at one event; whether it came to that."""
-    child = os.fork()
-    if not child:
-        os._exit(_run(action, when, fault))
-    _, status = os.waitpid(child, 0)
-    if os.WIFSIGNALED(status):
-        assert os.WTERMSIG(status) == signal.SIGKILL
-        return True
-    code = os.WEXITSTATUS(status)
-    assert code in (0, errno.ENOSPC, errno.EACCES), f"it ended with {code}"
-    return code != 0
-
-
-def _run(action: Callable[[], object], when: When, fault: str) -> int:
-    met = busy = False
-    count = 0
-
-    def hook(event: str, arguments: tuple[Any, ...]) -> None:
-        nonlocal met, busy, count
-        if busy or not _changes_the_disk(event, arguments):
-            return
-        count += 1
-        busy = True
-        hit = when(count, event, str(arguments[0]))
-        if hit and fault == "torn" and event == "open":
-            Path(arguments[0]).write_bytes(b"ha")
-        busy = False
-        if hit and fault in ("kill", "torn"):
-            os.kill(os.getpid(), signal.SIGKILL)
-        met = met or hit
-        if hit and fault == "denied":
-            raise PermissionError(errno.EACCES, "injected", str(arguments[0]))
-        if met and fault == "full" and event in GROWING:
-            raise OSError(errno.ENOSPC, "injected", str(arguments[0]))
-
-    sys.addaudithook(hook)
-    try:
-        action()
-    except CapsmithError:
-        pass
-    except BaseException as error:
-        print(f"{type(error).__name__}: {error}", flush=True)
-        return 1
-    return (errno.ENOSPC if fault == "full" else errno.EACCES) if met else 0
-
-
-def _changes_the_disk(event: str, arguments: tuple[Any, ...]) -> bool:
-    if event != "open":
-        return event in MUTATIONS
-    mode, flags = arguments[1], arguments[2]
-    return any(letter in mode for letter in "wax+") if mode else bool(flags & os.O_ACCMODE)
 
 
 class Trial:
