@@ -2,21 +2,24 @@
 
 from __future__ import annotations
 
-import pytest
+import re
+
+_STACK = re.compile(r"v1\.\d+-(?:v1beta\d|extended)")
+"""The parameters of fixtures that last for the session: they serve several modules."""
+_SERIES = re.compile(r"v1\.\d+")
 
 
-def group_of(item: pytest.Item) -> str:
+def group_of(nodeid: str) -> str:
     """The name of a test's group: whoever runs one of a group runs all of it.
 
-    Tests on one instance of a fixture with parameters belong together, across modules where the
-    fixture lasts for the session: it is started once, and not again for each module.
+    That is its module.  End-to-end tests on one stack belong together across modules, so that it
+    is started once; those on different releases of core can go apart.
     """
-    module = item.nodeid.partition("::")[0]
-    if not isinstance(item, pytest.Function) or not hasattr(item, "callspec"):
+    module, _, name = nodeid.partition("::")
+    parameters = name.partition("[")[2].removesuffix("]")
+    if not module.startswith("tests/e2e/") or not parameters:
         return module
-    call = item.callspec
-    for scope, place in (("session", ""), ("module", f"{module}-")):
-        for name in call.params:
-            if call._arg2scope[name].value == scope:
-                return f"{place}{name}-{call.indices[name]}"
-    return module
+    if _STACK.fullmatch(parameters):
+        return f"tests/e2e/{parameters}"
+    series = _SERIES.search(parameters)
+    return f"{module}-{series[0]}" if series else module

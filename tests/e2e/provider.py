@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import re
+import shutil
 import subprocess
 import sys
 from pathlib import Path
@@ -82,6 +83,9 @@ def _generate(
     spec = repository.parent / "provider.yaml"
     spec.parent.mkdir(parents=True, exist_ok=True)
     spec.write_text(_only(sections, _text(example, contract)))
+    overlay = _ROOT / "examples" / example / "blueprints"
+    if overlay.is_dir():
+        shutil.copytree(overlay, spec.parent / "blueprints", dirs_exist_ok=True)
     _run([sys.executable, "-m", "capsmith", "generate", str(spec), "-o", str(repository)], _ROOT)
 
 
