@@ -68,11 +68,7 @@ def check_readable(
 
 
 def check_references(scenario: Scenario) -> bool:
-    """Owner references name the versions in which the owners are stored.
-
-    Once a version is served no more, the garbage collector cannot tell whether such an owner is
-    still there, and collects nothing that it owns.
-    """
+    """Owner references name the versions in which the owners are stored."""
     stale = stale_references(scenario)
     if stale:
         raise NotYet(f"owners in another version: {stale}")

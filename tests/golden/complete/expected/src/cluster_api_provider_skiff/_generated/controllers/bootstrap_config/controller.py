@@ -100,8 +100,6 @@ class BootstrapConfigController(BaseController[BootstrapConfigReconciler[Any]]):
         except NameTakenError as error:
             await self._report(edit, bootstrap.REASON_DATA_SECRET_NAME_TAKEN, str(error))
             return Result(TAKEN_SECONDS)
-        if found is not None:
-            self._looked.add(key)
         if found is not None and not self._is_outdated(found, edit, owner):
             return await self._created(edit, name, found)
         # What is being taken down or changed in place gets no other data than it has (BC-15).
@@ -142,7 +140,6 @@ class BootstrapConfigController(BaseController[BootstrapConfigReconciler[Any]]):
         if content != found:
             replaced = found is not None
             await self._secrets.store(edit.obj, cluster.name, content, replace=replaced)
-        self._looked.add(key)
         name = data_secret.name_of(edit.obj)
         return await self._created(edit, name, content, answer.status)
 
