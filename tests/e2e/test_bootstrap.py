@@ -83,6 +83,7 @@ def test_bootstrap(scenario: Scenario, bootstrap: tuple[Stack, Site]) -> None:
         machines = scenario.wait_running(9)
     _check_data(scenario, machines)
     with report.phase(name, "bootstrap: pause, unpause"):
+        site.managers["bootstrap"].wait_leading()
         _pause_holds(scenario)
     with report.phase(name, "bootstrap: delete"):
         scenario.delete()
@@ -229,15 +230,19 @@ def _pause_holds(scenario: Scenario) -> None:
         timeout=30,
         what="the configuration of a new machine",
     )
-    steadily(lambda: _same_names(scenario, known), seconds=_QUIET_SECONDS)
     if scenario.stack.provider.contract == "v1beta2":
-        paused = condition(config_of_name(scenario, config["metadata"]["name"]), "Paused")
-        assert paused is not None
-        assert paused["status"] == "True"
+        name = config["metadata"]["name"]
+        eventually(lambda: _is_paused(scenario, name), timeout=30, what="the pause is told")
+    steadily(lambda: _same_names(scenario, known), seconds=_QUIET_SECONDS)
     none: JSON = {"metadata": {"annotations": {_PAUSED: None}}}
     scenario.client.patch(config_template(scenario), {"spec": {"template": none}})
     scenario.client.patch(config, none)
     scenario.wait_running(len(known) + 1)
+
+
+def _is_paused(scenario: Scenario, name: str) -> bool:
+    found = condition(config_of_name(scenario, name), "Paused")
+    return found is not None and found["status"] == "True"
 
 
 def _check_nothing_left(scenario: Scenario) -> None:

@@ -189,6 +189,15 @@ def http_ok(url: str) -> Callable[[], bool]:
     return probe
 
 
+def http_text(url: str) -> bytes:
+    """What an endpoint answers; nothing while there is nobody who does."""
+    try:
+        with urllib.request.urlopen(url, timeout=2) as response:
+            return bytes(response.read())
+    except OSError:
+        return b""
+
+
 def port_open(port: int) -> Callable[[], bool]:
     """A probe: does somebody listen on this local port?"""
 

@@ -19,7 +19,7 @@ from .kube import JSON
 from .kubeconfig import service_account_token, token_kubeconfig
 from .management import ManagementCluster
 from .pki import Pki
-from .process import Process, ProcessError, free_port, http_ok
+from .process import Process, ProcessError, free_port, http_ok, http_text
 from .repository import Repository, dump, load, localised
 
 _DIAGNOSTICS = "--diagnostics-address"
@@ -211,6 +211,11 @@ class Controllers:
         """Until its probes are satisfied."""
         for probe in self._probes:
             self.process.wait_ready(http_ok(probe))
+
+    def wait_leading(self) -> None:
+        """Until it holds the lease: before that what it leaves alone says nothing."""
+        url = next(each for each in self._probes).rpartition("/")[0] + "/metrics"
+        self.process.wait_ready(lambda: b"\nleader 1.0\n" in http_text(url))
 
     def complaints(self) -> list[str]:
         """Lines of the log that a provider in order never writes: refusals and bugs."""
