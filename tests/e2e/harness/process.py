@@ -8,6 +8,7 @@ that signal to the thread that forked: start processes from the main thread only
 from __future__ import annotations
 
 import os
+import random
 import signal
 import socket
 import subprocess
@@ -42,8 +43,12 @@ _KEEPER = (
     "        sys.exit(code)\n"
     "    time.sleep(0.5)\n"
 )
+# Below those that Linux takes for clients, above those of well-known services.
+_PORTS = range(20_000, 32_000)
+# Held until the process ends: components listen by TCP, so their ports are free by UDP.
+_TOLD: list[socket.socket] = []
 _LOG_TAIL_LINES = 40
-_TERM_SECONDS = 10.0
+_TERM_SECONDS = 30.0
 
 
 class ProcessError(AssertionError):
@@ -170,10 +175,23 @@ class Process:
 
 
 def free_port() -> int:
-    """A port that was free a moment ago."""
-    with closing(socket.socket()) as probe:
-        probe.bind(("127.0.0.1", 0))
-        return int(probe.getsockname()[1])
+    """A port on which nobody listens, told to nobody else on this machine while this process lives.
+
+    So a component may be given it before it starts, and find it again after a restart: connections
+    that clients open take no such port, and another process that asks here gets another one.
+    """
+    for port in random.sample(_PORTS, len(_PORTS)):
+        told = socket.socket(type=socket.SOCK_DGRAM)
+        try:
+            told.bind(("127.0.0.1", port))
+            with closing(socket.socket()) as probe:
+                probe.bind(("127.0.0.1", port))
+        except OSError:
+            told.close()
+            continue
+        _TOLD.append(told)
+        return port
+    raise RuntimeError(f"no port is free among {_PORTS}")
 
 
 def http_ok(url: str) -> Callable[[], bool]:
