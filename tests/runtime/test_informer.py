@@ -24,7 +24,7 @@ def fill(api: Api, namespace: str, count: int) -> None:
 async def test_list_in_pages(api: Api, proxy: FaultProxy, kubeconfig: Path, namespace: str) -> None:
     await asyncio.to_thread(fill, api, namespace, PAGE + 10)
     async with following(kubeconfig, Selection(namespace)) as found:
-        await asyncio.wait_for(found.informer.synced.wait(), 20)
+        await found.synced()
 
         assert found.agrees_with(api.widgets(namespace))
     lists = [request for request in proxy.requests if not request.watch]
@@ -35,7 +35,7 @@ async def test_list_in_pages(api: Api, proxy: FaultProxy, kubeconfig: Path, name
 
 async def test_changes_arrive_in_order(api: Api, kubeconfig: Path, namespace: str) -> None:
     async with following(kubeconfig, Selection(namespace)) as found:
-        await asyncio.wait_for(found.informer.synced.wait(), 10)
+        await found.synced()
         api.create(namespace, "a", size=0)
         for size in range(1, 6):
             api.change(namespace, "a", size=size)
@@ -55,7 +55,7 @@ async def test_only_what_is_selected(api: Api, kubeconfig: Path, namespace: str)
     api.create(namespace, "blue", color="blue")
     api.create(other, "elsewhere", color="red")
     async with following(kubeconfig, selection) as found:
-        await asyncio.wait_for(found.informer.synced.wait(), 10)
+        await found.synced()
         assert found.names() == {"red"}
         api.change(namespace, "blue", color="red")
         await eventually(lambda: found.names() == {"red", "blue"})
@@ -68,7 +68,7 @@ async def test_all_namespaces(api: Api, kubeconfig: Path, namespace: str) -> Non
     other = api.new_namespace()
     api.create(namespace, "a")
     async with following(kubeconfig, Selection(labels=f"case in ({namespace},{other})")) as found:
-        await asyncio.wait_for(found.informer.synced.wait(), 10)
+        await found.synced()
         api.create(other, "a")
         await eventually(lambda: len(found.informer.items()) == 2)
         assert found.informer.get(Key(other, "a")) is not None
@@ -81,7 +81,7 @@ async def test_index_and_projection(api: Api, kubeconfig: Path, namespace: str) 
     }
     api.create(namespace, "a", color="red", secret="x")
     async with following(kubeconfig, Selection(namespace), informer=options) as found:
-        await asyncio.wait_for(found.informer.synced.wait(), 10)
+        await found.synced()
         (obj,) = found.informer.by_index("color", "red")
         assert obj["spec"] == {"color": "red"}
         assert "managedFields" not in obj["metadata"]
@@ -100,7 +100,7 @@ async def test_a_handler_that_fails_harms_nobody(
 
     async with following(kubeconfig, Selection(namespace)) as found:
         found.informer._handlers.insert(0, (broken, True))
-        await asyncio.wait_for(found.informer.synced.wait(), 10)
+        await found.synced()
         api.create(namespace, "a")
         await eventually(lambda: found.names() == {"a"})
         assert len(found.follower.changes) == 1

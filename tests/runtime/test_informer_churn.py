@@ -103,10 +103,10 @@ async def test_nothing_is_lost_or_doubled(
     chance = random.Random(seed)
     options = {"silence_seconds": 0.5, "request_seconds": 1.0, "watch_seconds": (1.0, 2.0)}
     async with following(kubeconfig, Selection(namespace), **options) as found:
-        await asyncio.wait_for(found.informer.synced.wait(), 10)
+        await found.synced()
         work = (churn(api, namespace, chance), ourselves(found, namespace, chance))
         async with running(*work, havoc(proxy, chance)) as tasks:
-            await eventually(lambda: enough(found, tasks), 30, "enough has happened")
+            await eventually(lambda: enough(found, tasks), 120, "enough has happened")
         proxy.calm()
         listed = api.widgets(namespace)
-        await eventually(lambda: found.agrees_with(listed), 20, "the cache is the list")
+        await eventually(lambda: found.agrees_with(listed), what="the cache is the list")

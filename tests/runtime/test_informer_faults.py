@@ -38,7 +38,7 @@ async def settled(api: Api, namespace: str, found: Following) -> None:
     """Changes made from now on are seen too, and nothing has been missed."""
     api.create(namespace, f"last-{time.monotonic_ns()}")
     listed = api.widgets(namespace)
-    await eventually(lambda: found.agrees_with(listed), 20, "the cache is the list")
+    await eventually(lambda: found.agrees_with(listed), what="the cache is the list")
 
 
 async def test_success_ends_the_backoff(
@@ -48,7 +48,7 @@ async def test_success_ends_the_backoff(
     proxy.inject(failure(500, "InternalError"), is_list, times=5)
     backoff = Backoff(base=0.01, limit=60)
     async with following(kubeconfig, Selection(namespace), informer={"backoff": backoff}) as found:
-        await asyncio.wait_for(found.informer.synced.wait(), 5)
+        await found.synced()
         assert found.restarts("ServerError") == 5
         assert backoff.failures == 0
 
@@ -76,10 +76,8 @@ async def test_half_open_watch_is_found_in_bounded_time(
     async with following(kubeconfig, Selection(namespace), silence_seconds=1.0) as found:
         await eventually(lambda: watches(proxy) == 1)
         proxy.freeze()
-        began = time.monotonic()
         api.create(namespace, "unheard")
-        await eventually(lambda: found.names() == {"unheard"}, 5)
-        assert time.monotonic() - began < 3
+        await eventually(lambda: found.names() == {"unheard"}, 30, "sooner than by default")
         await settled(api, namespace, found)
 
 
@@ -87,8 +85,8 @@ async def test_silent_list_is_bounded(
     api: Api, proxy: FaultProxy, kubeconfig: Path, namespace: str
 ) -> None:
     proxy.inject(Loss.SILENCE, is_list, times=1)
-    async with following(kubeconfig, Selection(namespace), request_seconds=0.5) as found:
-        await asyncio.wait_for(found.informer.synced.wait(), 5)
+    async with following(kubeconfig, Selection(namespace), request_seconds=3.0) as found:
+        await asyncio.wait_for(found.informer.synced.wait(), 25)  # less than by default
         assert found.restarts("Unreachable") == 1
 
 
@@ -108,10 +106,12 @@ async def test_watches_that_end_at_once_are_slowed_down(
     api: Api, proxy: FaultProxy, kubeconfig: Path, namespace: str
 ) -> None:
     proxy.inject(Answer(200), is_watch)
+    began = time.monotonic()
     async with following(kubeconfig, Selection(namespace)) as found:
-        await asyncio.wait_for(found.informer.synced.wait(), 10)
+        await found.synced()
         await asyncio.sleep(1.0)  # the very thing under test is a rate
-    assert 3 <= watches(proxy) <= 30
+        assert watches(proxy) <= 30 * (time.monotonic() - began)
+        await eventually(lambda: watches(proxy) >= 3)
 
 
 @pytest.mark.parametrize("spoken", ["status", "event"])
@@ -165,7 +165,7 @@ async def test_pages_that_expire_for_real(
         await asyncio.to_thread(api.compact)
         await api.restart()
         compacted.set()
-        await eventually(found.informer.synced.is_set, 20)
+        await found.synced()
         assert found.names() == set()
         await settled(api, namespace, found)
     answers = [request.query.get("limit") for request in proxy.requests if is_list(request)]
@@ -185,7 +185,7 @@ async def test_watch_from_before_a_compaction_and_a_restart(
         await asyncio.to_thread(api.compact)
         await api.restart()
         proxy.refuse(False)
-        await eventually(lambda: found.names() == {"stays"}, 20)
+        await eventually(lambda: found.names() == {"stays"})
         await settled(api, namespace, found)
         assert found.restarts("gone") >= 1
 
@@ -211,7 +211,7 @@ async def test_bookmarks_keep_a_quiet_watch_fresh(
         other = await asyncio.to_thread(api.new_namespace)
         last = api.create(other, "elsewhere")
         version = int(last["metadata"]["resourceVersion"])
-        await eventually(lambda: found.informer._cache.seen >= version, 10, "a bookmark")
+        await eventually(lambda: found.informer._cache.seen >= version, what="a bookmark")
         assert found.informer._cache.seen > first
         await asyncio.to_thread(api.compact)
         proxy.drop()
@@ -232,7 +232,7 @@ async def test_nonsense_is_not_the_end(
     """Something between us and the server answers for it."""
     proxy.inject(Answer(200, nonsense), lambda request: True, times=3)
     async with following(kubeconfig, Selection(namespace)) as found:
-        await asyncio.wait_for(found.informer.synced.wait(), 10)
+        await found.synced()
         proxy.inject(Answer(200, nonsense), is_watch, times=2)
         proxy.drop()
         await settled(api, namespace, found)

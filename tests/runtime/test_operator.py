@@ -15,7 +15,8 @@ from tests.runtime.support.operator import Site
 from tests.runtime.support.proxy import FaultProxy
 
 LEASES = "coordination.k8s.io/v1"
-FAST = "--lease=2/1.2/0.2"
+# Whoever leads goes on leading on a busy machine as well, and is soon followed when it is killed.
+SHORT = "--lease=8/6/0.2"
 
 
 def fill(site: Site, count: int, prefix: str = "w") -> None:
@@ -40,13 +41,15 @@ def steal(site: Site) -> None:
 def test_killed_in_the_middle_of_two_hundred(site: Site, proxy: FaultProxy) -> None:
     """The next one finds everything as it is and does only what is left to do."""
     fill(site, 200)
-    first = site.operator("first", FAST)
+    first = site.operator("first", SHORT)
+    stuck = proxy.inject(Loss.SILENCE, lambda _: len(widget_writes(proxy)) > 250)
     first.start()
-    eventually(lambda: len(site.done("create")) >= 60, timeout=30, interval=0.01)
+    eventually(lambda: stuck.hits > 0, timeout=120)
     first.kill()
+    proxy.heal(stuck)
     before = len(site.provisioned())
     assert 0 < before < 200
-    site.operator("second", FAST).start()
+    site.operator("second", SHORT).start()
     site.converged(200)
     widgets = site.api.widgets(site.namespace)
     assert {each["metadata"]["uid"]: 1 for each in widgets} == site.done("create")
@@ -59,78 +62,75 @@ def test_killed_in_the_middle_of_two_hundred(site: Site, proxy: FaultProxy) -> N
 
 
 def test_everything_goes_when_deleted(site: Site, proxy: FaultProxy) -> None:
-    site.operator("first", FAST).start()
+    site.operator("first", SHORT).start()
     fill(site, 20)
     site.converged(20)
     proxy.requests.clear()
     for number in range(20):
         site.api.delete(site.namespace, f"w-{number}")
-    eventually(lambda: not site.api.widgets(site.namespace), timeout=20)
+    eventually(lambda: not site.api.widgets(site.namespace), timeout=120)
     assert len(widget_writes(proxy)) == 20
     assert set(site.done("delete").values()) == {1}
 
 
 def test_idle_is_idle(site: Site, proxy: FaultProxy) -> None:
     """Watches and lease renewals are all that reaches the server, through a quiet time too."""
-    operator = site.operator("first", "--lease=6/4/1", "--watch=4", "--silence=8")
+    operator = site.operator("first", "--lease=60/50/1", "--watch=4", "--silence=8")
     operator.start()
     fill(site, 10)
     site.converged(10)
     quiet_since, used = time.monotonic(), operator.usage().cpu_seconds
     # Longer than a watch lasts: it is begun anew where the last bookmark was.
     steadily(lambda: operator.check(), seconds=9)
-    requests = proxy.since(quiet_since + 0.5)
+    requests, lasted = proxy.since(quiet_since + 0.5), time.monotonic() - quiet_since - 0.5
     others = [str(each) for each in requests if not each.watch and not lease_write(each)]
     assert others == []
-    assert 5 <= sum(map(lease_write, requests)) <= 11
+    assert lasted / 2 <= sum(map(lease_write, requests)) <= lasted + 2
     watches = [each for each in requests if each.watch]
-    assert 1 <= len(watches) <= 3
+    assert 1 <= len(watches) <= lasted / 4 + 1
     assert operator.usage().cpu_seconds - used < 1
     site.api.create(site.namespace, "late")
-    site.converged(11, timeout=5)
+    site.converged(11)
 
 
 def test_a_clean_stop_hands_over_at_once(site: Site) -> None:
-    first, second = (site.operator(name, "--lease=15/10/0.5") for name in ("first", "second"))
+    first, second = (site.operator(name, "--lease=120/100/2") for name in ("first", "second"))
     first.start()
-    eventually(first.leads, timeout=10)
+    eventually(first.leads, timeout=60)
     second.start()
     assert not second.leads()
-    began = time.monotonic()
     first.stop()
-    eventually(second.leads, timeout=10)
-    assert time.monotonic() - began < 4
-    assert first.exit_code(1) == 0
+    eventually(second.leads, timeout=60, what="sooner than the lease runs out")
+    assert first.exit_code() == 0
     fill(site, 3)
     site.converged(3)
     assert {identity for *_, identity in site.journal()} == {"second"}
 
 
 def test_a_killed_leader_is_followed_after_the_lease(site: Site) -> None:
-    first, second = (site.operator(name, "--lease=3/2/0.5") for name in ("first", "second"))
+    first, second = (site.operator(name, "--lease=8/6/0.5") for name in ("first", "second"))
     first.start()
-    eventually(first.leads, timeout=10)
+    eventually(first.leads, timeout=60)
     second.start()
     fill(site, 5)
     site.converged(5)
     first.kill()
     began = time.monotonic()
     fill(site, 5, "late")
-    eventually(second.leads, timeout=10, interval=0.05)
-    took = time.monotonic() - began
-    assert 2.0 <= took <= 6.0
+    eventually(second.leads, timeout=60, interval=0.05)
+    assert time.monotonic() - began >= 2.0, "the last renewal was no longer ago than the deadline"
     site.converged(10)
     assert [identity for *_, identity in site.journal()] == ["first"] * 5 + ["second"] * 5
 
 
 def test_who_has_lost_the_lease_stops(site: Site) -> None:
     """Another process may lead: no reconcile is begun any more, and the process ends."""
-    first = site.operator("first", FAST)
+    first = site.operator("first", SHORT)
     first.start()
     fill(site, 3)
     site.converged(3)
     steal(site)
-    assert first.exit_code(5) == LOST
+    assert first.exit_code() == LOST
     site.api.create(site.namespace, "late")
     steadily(lambda: _only(site, 3), seconds=0.5)
     lease = site.api.client.get(LEASES, "Lease", "widget-operator", site.namespace)
@@ -138,21 +138,21 @@ def test_who_has_lost_the_lease_stops(site: Site) -> None:
 
 
 def test_who_cannot_renew_stops_before_anybody_else_leads(site: Site, proxy: FaultProxy) -> None:
-    first = site.operator("first", FAST)
+    first = site.operator("first", "--lease=60/5/0.2")
     first.start()
-    eventually(first.leads, timeout=10)
+    eventually(first.leads, timeout=60)
     proxy.inject(Loss.SILENCE, lease_write)
     began = time.monotonic()
-    assert first.exit_code(10) == LOST
-    assert time.monotonic() - began < 4
+    assert first.exit_code() == LOST
+    assert time.monotonic() - began < 60 - 5
 
 
 @pytest.mark.parametrize("status", [429, 500, 409])
 def test_storms_are_outlasted(site: Site, proxy: FaultProxy, status: int) -> None:
     """Shorter than the renew deadline: still leading, everything done, nothing twice."""
-    operator = site.operator("first", "--lease=6/4/0.5")
+    operator = site.operator("first", "--lease=120/100/0.5")
     operator.start()
-    eventually(operator.leads, timeout=10)
+    eventually(operator.leads, timeout=60)
     headers = {"Retry_After": "1"} if status == 429 else {}
     storm = proxy.inject(failure(status, "Storm", **headers), lambda request: True)
     fill(site, 20)
@@ -167,7 +167,7 @@ def test_storms_are_outlasted(site: Site, proxy: FaultProxy, status: int) -> Non
 
 def test_a_server_restart_is_outlasted(site: Site) -> None:
     """The process neither ends nor forgets."""
-    operator = site.operator("first", "--lease=15/10/1")
+    operator = site.operator("first", "--lease=300/240/1")
     operator.start()
     fill(site, 5)
     site.converged(5)

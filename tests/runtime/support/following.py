@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from dataclasses import dataclass, field
@@ -53,6 +54,10 @@ class Following:
 
     def names(self) -> set[str]:
         return {obj["metadata"]["name"] for obj in self.informer.items()}
+
+    async def synced(self) -> None:
+        """Wait until everything has been listed once."""
+        await asyncio.wait_for(self.informer.synced.wait(), 60)
 
     def restarts(self, cause: str) -> float:
         return sample(self.metrics, f'informer_restarts_total{{cause="{cause}",kind="Widget"}}')

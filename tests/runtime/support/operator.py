@@ -45,11 +45,11 @@ class Operator(Process):
 
     def metric(self, name: str) -> float:
         url = f"http://127.0.0.1:{self._port}/metrics"
-        with urllib.request.urlopen(url, timeout=5) as response:
+        with urllib.request.urlopen(url, timeout=60) as response:
             lines = response.read().decode().splitlines()
         return float(next(line.split()[-1] for line in lines if line.startswith(f"{name} ")))
 
-    def exit_code(self, timeout: float) -> int:
+    def exit_code(self, timeout: float = 60) -> int:
         """Wait until the process has ended by itself."""
         eventually(lambda: not self.running, timeout=timeout, what=f"{self.name} ends")
         assert self._child is not None
@@ -83,7 +83,7 @@ class Site:
         widgets = self.api.widgets(self.namespace)
         return [each for each in widgets if each.get("status", {}).get("provisioned")]
 
-    def converged(self, count: int, timeout: float = 30) -> None:
+    def converged(self, count: int, timeout: float = 120) -> None:
         eventually(lambda: len(self.provisioned()) == count, timeout=timeout, what="convergence")
 
     def journal(self) -> list[list[str]]:

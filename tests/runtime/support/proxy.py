@@ -20,7 +20,7 @@ from .faults import Fault, Hold, Injection, Loss, Request, request_of
 from .http1 import Answer, body_parts, read_head
 
 _BROKEN = (OSError, EOFError, asyncio.IncompleteReadError)
-_HOLD_SECONDS = 60.0
+_HOLD_SECONDS = 300.0
 
 
 @dataclass(eq=False)
@@ -60,11 +60,11 @@ class FaultProxy:
 
     def start(self) -> None:
         self._thread.start()
-        assert self._started.wait(10), "the proxy does not start"
+        assert self._started.wait(60), "the proxy does not start"
 
     def stop(self) -> None:
         self._loop.call_soon_threadsafe(self._stopping.set)
-        self._thread.join(10)
+        self._thread.join(60)
         assert not self._thread.is_alive(), "the proxy does not stop"
 
     @property
@@ -117,7 +117,7 @@ class FaultProxy:
             done.set()
 
         self._loop.call_soon_threadsafe(act)
-        assert done.wait(10), "the proxy hangs"
+        assert done.wait(60), "the proxy hangs"
 
     async def _main(self) -> None:
         self._loop, self._stopping = asyncio.get_running_loop(), asyncio.Event()

@@ -78,7 +78,7 @@ class Api:
         self.server.start()
         self.client.create(_CRD)
         self._allow_account()
-        eventually(self._served, timeout=30, what="the Widget kind is served")
+        eventually(self._served, timeout=120, what="the Widget kind is served")
 
     def stop(self) -> None:
         self.server.stop()
@@ -137,14 +137,14 @@ class Api:
 
     def _etcd_call(self, method: str, body: JSON) -> JSON:
         data = json.dumps(body).encode()
-        with urllib.request.urlopen(f"{self._etcd.url}/v3/{method}", data, timeout=10) as answer:
+        with urllib.request.urlopen(f"{self._etcd.url}/v3/{method}", data, timeout=60) as answer:
             found: JSON = json.load(answer)
             return found
 
     def _allow_account(self) -> None:
         rbac, role = "rbac.authorization.k8s.io", {"name": ACCOUNT}
         account = {"name": ACCOUNT, "namespace": "default"}
-        eventually(self._default_namespace, timeout=30, what="the default namespace")
+        eventually(self._default_namespace, timeout=120, what="the default namespace")
         self.client.create({"apiVersion": "v1", "kind": "ServiceAccount", "metadata": account})
         common = {"apiVersion": f"{rbac}/v1", "metadata": role}
         self.client.create({**common, "kind": "ClusterRole", "rules": _RULES})

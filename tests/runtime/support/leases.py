@@ -1,0 +1,54 @@
+"""Candidates for a Lease of their own, with timings that suit what is tested."""
+
+from __future__ import annotations
+
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
+from pathlib import Path
+
+from capsmith_runtime.client import JSON, Key
+from capsmith_runtime.leader import LeaderElector, LeaseTimings
+from capsmith_runtime.metrics import Metrics
+
+from .following import connected
+from .server import Api
+
+LEASES = "coordination.k8s.io/v1"
+# Soon given up by who cannot renew it, long before anybody else could take it.
+FLEETING = LeaseTimings(duration=30.0, renew_deadline=1.2, retry=0.2)
+# Soon taken from who does not renew it.
+SHORT = LeaseTimings(duration=5.0, renew_deadline=4.0, retry=0.2)
+# However busy the machine is, nobody loses a lease of these.
+PATIENT = LeaseTimings(duration=20.0, renew_deadline=16.0, retry=0.2)
+# As that; a release has as long as it waits between two tries.
+UNHURRIED = LeaseTimings(duration=120.0, renew_deadline=100.0, retry=3.0)
+# For terms that are to end and to be followed often.
+BRIEF = LeaseTimings(duration=2.0, renew_deadline=1.2, retry=0.2)
+ENOUGH = 60.0
+"""Seconds after which something does not happen any more."""
+
+
+@asynccontextmanager
+async def candidate(
+    kubeconfig: Path,
+    namespace: str,
+    identity: str,
+    metrics: Metrics | None = None,
+    timings: LeaseTimings = PATIENT,
+) -> AsyncIterator[LeaderElector]:
+    metrics = metrics or Metrics()
+    async with connected(kubeconfig, metrics) as client:
+        key = Key(namespace, "lease")
+        yield LeaderElector(client, key, identity, metrics, timings=timings)
+
+
+def lease(api: Api, namespace: str) -> JSON:
+    return api.client.get(LEASES, "Lease", "lease", namespace)
+
+
+def lease_version(api: Api, namespace: str) -> int:
+    return int(lease(api, namespace)["metadata"]["resourceVersion"])
+
+
+def holder(api: Api, namespace: str) -> str:
+    return str(lease(api, namespace)["spec"].get("holderIdentity"))
