@@ -31,7 +31,7 @@ async def echo(asked: Request) -> Response:
 
 def play(folder: Path, story: Story) -> None:
     async def perform() -> None:
-        async with asyncio.timeout(30), serving(folder, echo) as running:
+        async with asyncio.timeout(120), serving(folder, echo) as running:
             await story(running)
 
     asyncio.run(perform())
@@ -165,17 +165,18 @@ def test_who_only_waits_makes_room(tmp_path: Path, monkeypatch: pytest.MonkeyPat
 
 def test_who_works_does_not_make_room(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(server, "CONNECTIONS", 1)
-    go_on = asyncio.Event()
+    works, go_on = asyncio.Event(), asyncio.Event()
 
     async def held(asked: Request) -> Response:
+        works.set()
         await go_on.wait()
         return Response(HTTPStatus.OK, b"done")
 
     async def perform() -> None:
-        async with asyncio.timeout(30), serving(tmp_path, held) as running:
+        async with asyncio.timeout(120), serving(tmp_path, held) as running:
             reader, writer = await running.open()
             writer.write(request("/"))
-            await asyncio.sleep(0.1)
+            await works.wait()
             with pytest.raises((asyncio.IncompleteReadError, OSError)):
                 await running.post("/second")
             go_on.set()
@@ -186,16 +187,19 @@ def test_who_works_does_not_make_room(tmp_path: Path, monkeypatch: pytest.Monkey
 
 
 def test_what_is_under_way_is_answered_at_the_end(tmp_path: Path) -> None:
+    works = asyncio.Event()
+
     async def slow(asked: Request) -> Response:
+        works.set()
         await asyncio.sleep(0.3)
         return Response(HTTPStatus.OK, b"late")
 
     async def perform() -> None:
-        async with asyncio.timeout(30):
+        async with asyncio.timeout(120):
             async with serving(tmp_path, slow) as running:
                 reader, writer = await running.open()
                 writer.write(request("/"))
-                await asyncio.sleep(0.1)
+                await works.wait()
             assert (await reply(reader)).body == b"late"
             writer.close()
             with pytest.raises(ConnectionRefusedError):
@@ -264,7 +268,7 @@ def test_what_is_half_replaced_is_not_served(tmp_path: Path, broken: str) -> Non
 def test_clients_can_be_asked_for_a_certificate(tmp_path: Path) -> None:
     async def perform() -> None:
         async with (
-            asyncio.timeout(30),
+            asyncio.timeout(120),
             serving(tmp_path, echo, client_authority="clients.crt") as running,
         ):
             with pytest.raises((OSError, asyncio.IncompleteReadError)):

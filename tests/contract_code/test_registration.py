@@ -109,7 +109,7 @@ def play(
         serving = kind(world, tools)
         assert isinstance(serving, Serving)
         assert not serving.ready
-        async with asyncio.timeout(30), asyncio.TaskGroup() as group:
+        async with asyncio.timeout(120), asyncio.TaskGroup() as group:
             tasks = [group.create_task(service()) for service in serving.services]
             await story(serving, api)
             for task in tasks:

@@ -48,7 +48,7 @@ def here(changed: Provider, monkeypatch: pytest.MonkeyPatch) -> Provider:
 def tried(scenario: str, fault: str, step: int) -> int:
     """How many moments were tried."""
     command = [sys.executable, "-m", "tests.regenerate.dying", scenario, fault, str(step)]
-    done = subprocess.run(command, cwd=ROOT, capture_output=True, text=True, timeout=900)
+    done = subprocess.run(command, cwd=ROOT, capture_output=True, text=True, timeout=3600)
     assert done.returncode == 0, done.stdout + done.stderr
     return int(json.loads(done.stdout.splitlines()[-1])["points"])
 

@@ -128,7 +128,7 @@ def test_a_merge_of_many_equal_lines_ends() -> None:
     base = [b"same"] * 20_000
     ours = [b"mine", *base[:-5], b"end"]
     theirs = [*base[:10_000], b"theirs", *base[10_000:]]
-    began = time.monotonic()
+    began = time.process_time()
     chunks = merge(base, ours, theirs)
-    assert time.monotonic() - began < 10
+    assert time.process_time() - began < 10
     assert not all(isinstance(chunk, Agreed) for chunk in chunks)
