@@ -10,9 +10,9 @@ from tests.e2e.fakes.kubelet import CLOUD
 from tests.e2e.harness.cloud import Server
 from tests.e2e.harness.kube import JSON
 from tests.e2e.harness.wait import NotYet, eventually, settled
-from tests.e2e.scenario import Scenario
+from tests.e2e.scenario import Scenario, condition
 
-SCALE_SECONDS = 120.0
+SCALE_SECONDS = 300.0
 ELSEWHERE = "cluster.x-k8s.io/replicas-managed-by"
 _CLUSTER_NAME = "cluster.x-k8s.io/cluster-name"
 _POOL_NAME = "cluster.x-k8s.io/pool-name"
@@ -48,7 +48,7 @@ class Pool:
         def found() -> list[JSON]:
             return scenario.client.list(scenario.core, "MachinePool", scenario.namespace, labels)
 
-        (pool,) = eventually(found, timeout=60, what=f"the pool {name}")
+        (pool,) = eventually(found, what=f"the pool {name}")
         return cls(scenario, pool["metadata"]["name"])
 
     def machine_pool(self) -> JSON:
@@ -179,7 +179,7 @@ class Pool:
                 raise NotYet(f"still there: {left}")
             return True
 
-        eventually(others, timeout=120, what="all machines replaced", interval=0.02)
+        eventually(others, timeout=SCALE_SECONDS, what="all machines replaced", interval=0.02)
         self.wait_all(MACHINES, replicas)
 
     def wait_quiet(self, seconds: float = 3.0) -> None:
@@ -192,7 +192,12 @@ class Pool:
                 each["metadata"]["name"]: each["metadata"]["resourceVersion"] for each in objects
             }
 
-        settled(versions, seconds=seconds, timeout=30, what="the pool's objects")
+        settled(versions, seconds=seconds, what="the pool's objects")
+
+    def is_paused(self) -> bool:
+        """What the provider's object says."""
+        found = condition(self.infrastructure(), "Paused")
+        return found is not None and found["status"] == "True"
 
     def ids(self) -> list[str]:
         return list(self.machine_pool()["spec"].get("providerIDList", []))

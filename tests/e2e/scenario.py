@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from typing import Any
 
 import pytest
@@ -14,16 +14,13 @@ from tests.e2e.fakes.control_plane import kubeconfig_secret
 from tests.e2e.fakes.convert import without_kubeadm
 from tests.e2e.harness.cloud import Event, Server
 from tests.e2e.harness.components import ApiServer
-from tests.e2e.harness.kube import JSON, ApiError, KubeClient
+from tests.e2e.harness.kube import JSON, ApiError, KubeClient, StaleError
 from tests.e2e.harness.management import ManagementCluster
-from tests.e2e.harness.wait import NotYet, eventually
+from tests.e2e.harness.wait import PATIENCE, NotYet, eventually
 from tests.e2e.stack import Site, Stack
 
 KUBERNETES = "v1.34.4"
 KUBERNETES_NEXT = "v1.34.5"
-
-RUNNING_SECONDS = 60.0
-GONE_SECONDS = 60.0
 
 
 class Scenario:
@@ -102,7 +99,7 @@ class Scenario:
     def journal(self) -> list[Event]:
         return self.stack.cloud.journal()
 
-    def wait_running(self, machines: int, timeout: float = RUNNING_SECONDS) -> list[JSON]:
+    def wait_running(self, machines: int, timeout: float = PATIENCE) -> list[JSON]:
         """All Machines Running with their Nodes, as many servers, nothing more."""
 
         def running() -> list[JSON]:
@@ -115,11 +112,10 @@ class Scenario:
             phase = self.cluster().get("status", {}).get("phase")
             if phase != "Provisioned":
                 raise NotYet(f"the cluster is {phase}")
+            self._check_nodes(found)
             return found
 
-        found = eventually(running, timeout=timeout, what=f"{self.name} running")
-        self._check_nodes(found)
-        return found
+        return eventually(running, timeout=timeout, what=f"{self.name} running")
 
     def scale_workers(self, replicas: int) -> None:
         (deployment,) = self.client.list(
@@ -133,7 +129,7 @@ class Scenario:
     def pause(self, paused: bool) -> None:
         self.client.patch(self.cluster(), {"spec": {"paused": paused}})
 
-    def delete(self, timeout: float = GONE_SECONDS) -> None:
+    def delete(self, timeout: float = PATIENCE) -> None:
         """Delete the Cluster as a user does, and wait until core says that it is gone.
 
         It may be gone already: a deletion that began before goes on by itself.
@@ -147,6 +143,20 @@ class Scenario:
             self.client.delete(cluster)
         eventually(lambda: found() is None, timeout=timeout, what=f"cluster {self.name} gone")
 
+    def delete_classes(self) -> None:
+        """Core refuses as long as it thinks that there is a Cluster of a class."""
+
+        def deleted() -> bool:
+            classes = self.client.list(self.core, "ClusterClass", self.namespace)
+            for each in classes:
+                try:
+                    self.client.delete(each)
+                except ApiError as error:
+                    raise NotYet(str(error)) from error
+            return not classes
+
+        eventually(deleted, what="the classes deleted")
+
     def infrastructure_of(self, machine: JSON) -> JSON:
         """The provider's object behind a Machine."""
         reference = machine["spec"]["infrastructureRef"]
@@ -159,7 +169,7 @@ class Scenario:
             node_name = machine["status"]["nodeRef"]["name"]
             node = self.workload.client.get("v1", "Node", node_name)
             provider_id = machine["spec"]["providerID"]
-            assert node["spec"]["providerID"] == provider_id
+            assert node["spec"]["providerID"] == provider_id, node
             assert provider_id in servers, f"{provider_id} is no server of the cloud"
 
 
@@ -187,7 +197,7 @@ def provider_objects(client: KubeClient, crds: list[JSON]) -> list[str]:
     return found
 
 
-def wait_nothing_left(scenario: Scenario, timeout: float = 30) -> None:
+def wait_nothing_left(scenario: Scenario) -> None:
     """No provider object in the API, no Secret of the cluster, nothing in the cloud."""
 
     def nothing() -> bool:
@@ -202,7 +212,19 @@ def wait_nothing_left(scenario: Scenario, timeout: float = 30) -> None:
             raise NotYet(f"still there: {left}")
         return True
 
-    eventually(nothing, timeout=timeout, what="nothing left")
+    eventually(nothing, what="nothing left")
+
+
+def wait_moved_away(scenario: Scenario) -> None:
+    """No provider object is left where the scenario was until now."""
+
+    def nothing() -> bool:
+        left = provider_objects(scenario.client, scenario.stack.provider.namespaced_crds)
+        if left:
+            raise NotYet(f"left at the source: {left}")
+        return True
+
+    eventually(nothing, what="nothing left at the source")
 
 
 def condition(obj: JSON, kind: str) -> JSON | None:
@@ -212,7 +234,21 @@ def condition(obj: JSON, kind: str) -> JSON | None:
 
 
 def denied(client: KubeClient, obj: JSON, body: Mapping[str, Any]) -> str:
-    """The message with which a patch is refused; fails if it is let through."""
+    """The message with which a patch is refused; fails if it is let through.
+
+    A policy is compiled some time after its creation; until then everything passes.
+    """
+
+    def refused_on_trial() -> bool:
+        try:
+            client.patch(obj, dict(body), dry_run=True)
+        except StaleError:
+            raise
+        except ApiError:
+            return True
+        raise NotYet(f"let through: {body}")
+
+    eventually(refused_on_trial, what="the policy in force")
     with pytest.raises(ApiError) as refused:
         client.patch(obj, dict(body))
     assert refused.value.status in (403, 422), refused.value
@@ -252,10 +288,10 @@ def _check_invariants(stack: Stack, site: Site) -> None:
 def _clean_up(scenario: Scenario) -> None:
     client = scenario.client
     if client.find(scenario.core, "Cluster", scenario.name, scenario.namespace) is not None:
-        scenario.pause(False)
+        with suppress(StaleError):  # it goes in this moment
+            scenario.pause(False)
         scenario.delete()
     if provider_objects(client, scenario.stack.provider.namespaced_crds):
-        for found in client.list(scenario.core, "ClusterClass", scenario.namespace):
-            client.delete(found)
+        scenario.delete_classes()
     namespace = {"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": scenario.namespace}}
     client.delete(namespace)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from contextlib import ExitStack
 from dataclasses import dataclass
 
 from tests.e2e.fakes.bootstrap import BootstrapProvider
@@ -81,7 +82,7 @@ class Site:
 
     def start(self, provider: ProviderUnderTest) -> None:
         self.management.start(installed_providers(provider), self._variables(provider))
-        self._start_managers()
+        self.start_managers()
         self.helpers.start()
 
     def upgrade(
@@ -99,9 +100,9 @@ class Site:
         if series:
             targets["core"] = f"cluster-api:{CORE_RELEASES[series]}"
         self.management.upgrade(clusterctl, targets, self._variables(provider), series)
-        self._start_managers()
+        self.start_managers()
 
-    def _start_managers(self) -> None:
+    def start_managers(self) -> None:
         """All at once: they may have to wait for each other."""
         for manager in self.managers.values():
             manager.launch()
@@ -112,12 +113,19 @@ class Site:
         ports = [manager.variables for manager in self.managers.values()]
         return {**install_variables(provider), **{k: v for each in ports for k, v in each.items()}}
 
-    def stop(self, report: Report) -> None:
-        self.helpers.stop()
+    def wait_leading(self) -> None:
+        """Until all managers hold their leases: what they leave alone says something from then."""
         for manager in self.managers.values():
-            report.process(manager.process)
-            manager.stop()
-        self.management.stop()
+            manager.wait_leading()
+
+    def stop(self, report: Report) -> None:
+        """Everything ends, also when a manager that had ended by itself makes this fail."""
+        with ExitStack() as ends:
+            ends.callback(self.management.stop)
+            for manager in self.managers.values():
+                report.process(manager.process)
+                ends.callback(manager.stop)
+            self.helpers.stop()
 
 
 def installed_providers(provider: ProviderUnderTest) -> dict[str, str]:
@@ -227,9 +235,11 @@ class Stack:
             site.upgrade(provider, managers, self.clusterctl, series)
 
     def stop(self) -> None:
-        for site in self._sites:
-            site.stop(self.report)
-        self._kubelet.stop()
+        """End all processes, also when some of them make this fail."""
+        with ExitStack() as ends:
+            ends.callback(self._kubelet.stop)
+            for site in self._sites:
+                ends.callback(site.stop, self.report)
 
     def _managers(self, management: ManagementCluster) -> dict[str, Controllers]:
         return {

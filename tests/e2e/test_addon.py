@@ -49,8 +49,9 @@ def test_addon(extended: Extended, extended_scenario: Scenario) -> None:
 
 def test_addon_of_a_paused_cluster(extended: Extended, extended_scenario: Scenario) -> None:
     """Proves: AD-03, SM-01."""
-    scenario = extended_scenario
+    scenario, (_, site) = extended_scenario, extended
     lamp = _running_with_addon(scenario)
+    site.managers["addon"].wait_leading()
     scenario.pause(True)
     _label(scenario, None)
     scenario.client.delete(lamp)
@@ -87,18 +88,18 @@ def test_addon_moves(extended: Extended, extended_scenario: Scenario) -> None:
         stack.clusterctl.move(
             scenario.management.kubeconfig, target.management.kubeconfig, scenario.namespace
         )
-    moved = Scenario(stack, target.management, scenario.name, scenario.namespace)
-    assert _find(scenario, lamp) is None, "left at the source"
-    moved.wait_running(2)
-    _wait_status(moved, lamp, {scenario.name: "Ready"})
-    moved.client.patch(lamp, {"spec": {"message": "over here"}})
-    _wait_installed(moved, "over here")
-    assert _installed(moved)["metadata"]["uid"] == uid, "it was never gone"
-    moved.client.delete(lamp)
-    _wait_deleted(moved, lamp)
-    _wait_gone(moved)
-    moved.delete()
-    wait_nothing_left(moved)
+    _wait_deleted(scenario, lamp)
+    scenario.management = target.management
+    scenario.wait_running(2)
+    _wait_status(scenario, lamp, {scenario.name: "Ready"})
+    scenario.client.patch(lamp, {"spec": {"message": "over here"}})
+    _wait_installed(scenario, "over here")
+    assert _installed(scenario)["metadata"]["uid"] == uid, "it was never gone"
+    scenario.client.delete(lamp)
+    _wait_deleted(scenario, lamp)
+    _wait_gone(scenario)
+    scenario.delete()
+    wait_nothing_left(scenario)
 
 
 def _running_with_addon(scenario: Scenario) -> JSON:
@@ -139,11 +140,11 @@ def _wait_installed(scenario: Scenario, message: str) -> None:
             raise NotYet(f"the add-on says {data}")
         return bool(data["cluster"] == f"{scenario.namespace}/{scenario.name}")
 
-    eventually(there, timeout=30, what="the add-on installed")
+    eventually(there, what="the add-on installed")
 
 
 def _wait_gone(scenario: Scenario) -> None:
-    eventually(lambda: _config_map(scenario) is None, timeout=30, what="the add-on gone")
+    eventually(lambda: _config_map(scenario) is None, what="the add-on gone")
 
 
 def _wait_status(scenario: Scenario, lamp: JSON, wanted: dict[str, str]) -> None:
@@ -154,11 +155,11 @@ def _wait_status(scenario: Scenario, lamp: JSON, wanted: dict[str, str]) -> None
             raise NotYet(f"the status is {status}")
         return True
 
-    eventually(said, timeout=30, what=f"the status {wanted}")
+    eventually(said, what=f"the status {wanted}")
 
 
 def _wait_deleted(scenario: Scenario, lamp: JSON) -> None:
-    eventually(lambda: _find(scenario, lamp) is None, timeout=30, what="the object deleted")
+    eventually(lambda: _find(scenario, lamp) is None, what="the object deleted")
 
 
 def _now(scenario: Scenario, lamp: JSON) -> JSON:

@@ -34,8 +34,7 @@ def test_clusterclass(scenario: Scenario) -> None:
         assert {machine["spec"]["version"] for machine in machines} == {KUBERNETES_NEXT}
     with report.phase(stack, "topology: delete"):
         scenario.delete()
-        for found in scenario.client.list(scenario.core, "ClusterClass", scenario.namespace):
-            scenario.client.delete(found)
+        scenario.delete_classes()
         wait_nothing_left(scenario)
 
 
@@ -47,7 +46,7 @@ def _check_no_fight(scenario: Scenario, machines: list[JSON]) -> None:
         objects.append(scenario.cluster())
         return {each["metadata"]["name"]: each["metadata"]["generation"] for each in objects}
 
-    settled(generations, seconds=_QUIET_SECONDS, timeout=15, what="generations")
+    settled(generations, seconds=_QUIET_SECONDS, what="generations")
 
 
 def _check_change_arrived(scenario: Scenario, machines: list[JSON]) -> None:

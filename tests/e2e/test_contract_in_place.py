@@ -53,12 +53,14 @@ def test_contract_in_place(reshaped: tuple[Stack, Site], lineage: Lineage) -> No
         # The version of before, which the newer core serves as well.
         watch = Loop(NAME, stack.folder / "watch.log", [lambda: _look(scenario, phases)])
         watch.start()
-        with stack.report.phase(NAME, "clusterctl upgrade apply: v0.2.0, core v1.13"):
-            stack.upgrade(release, "v1.13")
-            eventually(lambda: _all_reshaped(scenario), timeout=30)
-        check_labels(scenario.client, release)
-        steadily(lambda: _check_same(scenario, before), seconds=_QUIET_SECONDS)
-        watch.stop()
+        try:
+            with stack.report.phase(NAME, "clusterctl upgrade apply: v0.2.0, core v1.13"):
+                stack.upgrade(release, "v1.13")
+                eventually(lambda: _all_reshaped(scenario), what="the new shape everywhere")
+            check_labels(scenario.client, release)
+            steadily(lambda: _check_same(scenario, before), seconds=_QUIET_SECONDS)
+        finally:
+            watch.stop()
         assert phases == {"Running"}
         with stack.report.phase(NAME, "v0.2: workers 2 -> 3, delete"):
             scenario.scale_workers(3)

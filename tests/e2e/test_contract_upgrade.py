@@ -11,7 +11,7 @@ from tests.e2e.harness.kube import ApiError
 from tests.e2e.harness.management import Base
 from tests.e2e.harness.provider import ProviderUnderTest
 from tests.e2e.harness.report import Report
-from tests.e2e.harness.wait import eventually, steadily
+from tests.e2e.harness.wait import NotYet, eventually, steadily
 from tests.e2e.scenario import Scenario, wait_nothing_left
 from tests.e2e.topology import wait_reconciled
 from tests.e2e.upgrade import (
@@ -87,7 +87,7 @@ def _serve_both(upgraded: UpgradedStack, both: Both) -> ProviderUnderTest:
         wait_migrated(plain.client, release)
     with upgraded.phase("v0.2: all objects in both versions, there and back"):
         check_readable(plain.client, release, (OLD, NEW))
-        eventually(lambda: check_references(plain), timeout=15)
+        eventually(lambda: check_references(plain), what="references of this version")
     _check_same(both, before)
     with upgraded.phase("v0.2: workers 2 -> 3, a class of the new version"):
         plain.scale_workers(3)
@@ -104,14 +104,22 @@ def _serve_one(upgraded: UpgradedStack, both: Both, before: ProviderUnderTest) -
     release = _released(upgraded, "v0.3.0", "--contract", "v1beta2")
     upgraded.stack.offer(release)
     _upgrade(upgraded, both, release, identity(both))
-    for crd in before.crds:
-        with pytest.raises(ApiError, match="404"):
-            plain.client.request("GET", f"/apis/{crd['spec']['group']}/{OLD}")
+    for group in before.groups:
+        eventually(lambda at=group: _unserved(plain, at), what=f"{group}/{OLD} answers 404")
     with upgraded.phase("v0.3: workers 3 -> 2, workers of the class 1 -> 2"):
         plain.scale_workers(2)
         scale_topology(classy, 2)
         for each in both:
             each.wait_running(3, timeout=WHOLE_SECONDS)
+
+
+def _unserved(scenario: Scenario, group: str) -> bool:
+    """Discovery follows the CRDs."""
+    try:
+        scenario.client.request("GET", f"/apis/{group}/{OLD}")
+    except ApiError as error:
+        return error.status == 404
+    raise NotYet("it is served")
 
 
 def _drop(upgraded: UpgradedStack, both: Both) -> None:
@@ -136,8 +144,7 @@ def _delete(both: Both) -> None:
     for each in both:
         each.delete(timeout=WHOLE_SECONDS)
     for each in both:
-        for found in each.client.list(each.core, "ClusterClass", each.namespace):
-            each.client.delete(found)
+        each.delete_classes()
     for each in both:
         wait_nothing_left(each)
 

@@ -5,12 +5,13 @@ from __future__ import annotations
 from tests.e2e.harness.kube import JSON
 from tests.e2e.harness.wait import eventually, steadily
 from tests.e2e.scenario import Scenario, denied, infrastructure_cluster, wait_nothing_left
+from tests.e2e.stack import Site
 
 _MANAGED_BY = "cluster.x-k8s.io/managed-by"
 _QUIET_SECONDS = 2.0
 
 
-def test_externally_managed(scenario: Scenario) -> None:
+def test_externally_managed(scenario: Scenario, site: Site) -> None:
     """Proves: IC-15, IC-16."""
     documents = scenario.render(control_planes=1, workers=1)
     cluster = infrastructure_cluster(scenario, documents)
@@ -18,8 +19,10 @@ def test_externally_managed(scenario: Scenario) -> None:
     with scenario.stack.report.phase(scenario.stack.name, "externally managed: running"):
         scenario.create(documents)
         eventually(
-            lambda: _current(scenario, cluster)["metadata"].get("ownerReferences"), timeout=15
+            lambda: _current(scenario, cluster)["metadata"].get("ownerReferences"),
+            what="the owner that core sets",
         )
+        site.wait_leading()
         steadily(lambda: _check_left_alone(scenario, cluster), seconds=_QUIET_SECONDS)
         _provide(scenario, cluster)
         machines = scenario.wait_running(2)

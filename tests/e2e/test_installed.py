@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from pathlib import Path
 
+from tests.e2e.harness.wait import eventually
 from tests.e2e.scenario import Scenario
 from tests.e2e.stack import CONCURRENCY, Site
 
@@ -14,5 +15,13 @@ def test_variable_arrives(scenario: Scenario, site: Site) -> None:
     (deployment,) = scenario.client.list("apps/v1", "Deployment", scenario.stack.provider.namespace)
     (container,) = deployment["spec"]["template"]["spec"]["containers"]
     assert wanted in container["args"]
-    arguments = Path(f"/proc/{site.controllers.process.pid}/cmdline").read_text().split("\0")
-    assert wanted in arguments
+    eventually(lambda: wanted in _arguments(site), what="the argument of the process")
+
+
+def _arguments(site: Site) -> list[str]:
+    """None in the moment in which it is started again."""
+    try:
+        text = Path(f"/proc/{site.controllers.process.pid}/cmdline").read_text()
+    except (FileNotFoundError, ProcessLookupError):
+        return []
+    return text.split("\0")

@@ -24,7 +24,7 @@ MANAGED = (
     Combination("v1.10", "v1beta1", "managed", "managed-v1.10-v1beta1"),
 )
 _QUIET_SECONDS = 2.0
-_ROLL_SECONDS = 120.0
+_ROLL_SECONDS = 300.0
 _ACCOUNT: JSON = {
     "apiVersion": "v1",
     "kind": "ServiceAccount",
@@ -66,15 +66,15 @@ def test_managed_life(scenario: Scenario, managed: tuple[Stack, Site]) -> None:
         crash(site, within=4.0)
         scenario.wait_running(2)
         wait_available(scenario)
-    _check_endpoint(scenario)
-    _check_kubeconfig(scenario)
+    eventually(lambda: _tells_endpoint(scenario), what="endpoint and version")
+    eventually(lambda: _has_kubeconfig(scenario), what="the kubeconfig")
     with report.phase(name, "managed: workers 2 -> 1, drained"):
         _scale_down_with_drain(scenario)
     with report.phase(name, "managed: upgrade of the control plane, with a crash"):
         version = {"version": KUBERNETES_NEXT.removeprefix("v")}
         scenario.client.patch(control_plane(scenario), {"spec": version})
         crash(site, within=2.0)
-        eventually(lambda: _runs(scenario, KUBERNETES_NEXT), timeout=30, what="the version")
+        eventually(lambda: _runs(scenario, KUBERNETES_NEXT), what="the version")
     with report.phase(name, "managed: delete"):
         delete_and_check(scenario)
     assert _hosted(stack) == []
@@ -122,7 +122,7 @@ def test_managed_move(scenario: Scenario, managed: tuple[Stack, Site]) -> None:
         assert scenario.journal() == journal
 
     steadily(untouched, seconds=_QUIET_SECONDS)
-    _check_kubeconfig(scenario)
+    eventually(lambda: _has_kubeconfig(scenario), what="the kubeconfig")
     assert _kubeconfig(scenario)["data"] == kubeconfig
     scenario.scale_workers(3)
     scenario.wait_running(3)
@@ -130,17 +130,18 @@ def test_managed_move(scenario: Scenario, managed: tuple[Stack, Site]) -> None:
     assert _hosted(stack) == []
 
 
-def _check_endpoint(scenario: Scenario) -> None:
+def _tells_endpoint(scenario: Scenario) -> bool:
     host, _, port = scenario.workload.url.removeprefix("https://").rpartition(":")
     wanted = {"host": host, "port": int(port)}
     found = control_plane(scenario)
-    assert found["spec"]["controlPlaneEndpoint"] == wanted
+    assert found["spec"].get("controlPlaneEndpoint") == wanted
     assert scenario.cluster()["spec"]["controlPlaneEndpoint"] == wanted
-    assert found["status"]["externalManagedControlPlane"] is True
-    assert found["status"]["version"] == KUBERNETES
+    assert found["status"].get("externalManagedControlPlane") is True
+    assert found["status"].get("version") == KUBERNETES
+    return True
 
 
-def _check_kubeconfig(scenario: Scenario) -> None:
+def _has_kubeconfig(scenario: Scenario) -> bool:
     """As `clusterctl get kubeconfig` and every cluster cache find it."""
     secret, owner = _kubeconfig(scenario), control_plane(scenario)
     assert secret["type"] == "cluster.x-k8s.io/secret"
@@ -150,6 +151,7 @@ def _check_kubeconfig(scenario: Scenario) -> None:
     ]
     content = yaml.safe_load(base64.b64decode(secret["data"]["value"]))
     assert content["clusters"][0]["cluster"]["server"] == scenario.workload.url
+    return True
 
 
 def _kubeconfig(scenario: Scenario) -> JSON:
@@ -167,13 +169,9 @@ def _scale_down_with_drain(scenario: Scenario) -> None:
         pods[node] = nodes.create(_pod(node))
     scenario.scale_workers(1)
     (kept,) = scenario.wait_running(1, timeout=_ROLL_SECONDS)
-    for node, pod in pods.items():
-        stays = node == kept["status"]["nodeRef"]["name"]
-        assert _exists(nodes, pod) == stays, f"pod on {node}"
-        found = nodes.find("v1", "Node", node)
-        assert (found is not None) == stays, node
-        if stays:
-            nodes.delete(pod)
+    stays = kept["status"]["nodeRef"]["name"]
+    eventually(lambda: _left_on(nodes, pods) == ([stays], [stays]), what=f"Node and pod of {stays}")
+    nodes.delete(pods[stays])
 
 
 def _pod(node: str) -> JSON:
@@ -191,8 +189,15 @@ def _pod(node: str) -> JSON:
     }
 
 
-def _exists(client: KubeClient, obj: JSON) -> bool:
-    return client.find("v1", obj["kind"], obj["metadata"]["name"], "default") is not None
+def _left_on(client: KubeClient, pods: dict[str, JSON]) -> tuple[list[str], list[str]]:
+    """Of these Nodes those that are there, and those whose pod is."""
+    nodes = [node for node in pods if client.find("v1", "Node", node) is not None]
+    names = {node: pod["metadata"]["name"] for node, pod in pods.items()}
+    return nodes, [
+        node
+        for node, name in names.items()
+        if client.find("v1", "Pod", name, "default") is not None
+    ]
 
 
 def _runs(scenario: Scenario, version: str) -> bool:
@@ -210,7 +215,7 @@ def _control_plane_first(scenario: Scenario) -> None:
         return True
 
     def ordered(_: list[JSON], workers: list[JSON]) -> None:
-        running = control_plane(scenario)["status"]["version"]
+        running = control_plane(scenario)["status"].get("version")
         ahead = [each for each in workers if each["spec"]["version"] == KUBERNETES_NEXT]
         if ahead and running != KUBERNETES_NEXT:
             pytest.fail(f"{len(ahead)} workers before the control plane")

@@ -5,7 +5,7 @@ from __future__ import annotations
 from tests.e2e.harness.cloud import Event
 from tests.e2e.harness.kube import JSON
 from tests.e2e.harness.wait import steadily
-from tests.e2e.scenario import Scenario, provider_objects, wait_nothing_left
+from tests.e2e.scenario import Scenario, wait_moved_away, wait_nothing_left
 from tests.e2e.stack import Stack
 
 _QUIET_SECONDS = 2.0
@@ -23,21 +23,19 @@ def test_move(scenario: Scenario, stack: Stack) -> None:
         stack.clusterctl.move(
             scenario.management.kubeconfig, target.management.kubeconfig, scenario.namespace
         )
-    assert (
-        provider_objects(scenario.client, stack.provider.namespaced_crds) == []
-    ), "left at the source"
-    moved = Scenario(stack, target.management, scenario.name, scenario.namespace)
+    wait_moved_away(scenario)
+    scenario.management = target.management
     with report.phase(name, "move: running again at the target"):
-        machines = moved.wait_running(3)
-    assert _nodes(moved, machines) == nodes, "Nodes were replaced"
-    _check_untouched(moved, journal)
+        machines = scenario.wait_running(3)
+    assert _nodes(scenario, machines) == nodes, "Nodes were replaced"
+    _check_untouched(scenario, journal)
     with report.phase(name, "move: scale workers 2 -> 3 at the target"):
-        moved.scale_workers(3)
-        moved.wait_running(4)
-    assert len(moved.journal()) == len(journal) + 1
+        scenario.scale_workers(3)
+        scenario.wait_running(4)
+    assert len(scenario.journal()) == len(journal) + 1
     with report.phase(name, "move: delete at the target"):
-        moved.delete()
-        wait_nothing_left(moved)
+        scenario.delete()
+        wait_nothing_left(scenario)
 
 
 def _nodes(scenario: Scenario, machines: list[JSON]) -> dict[str, str]:

@@ -75,8 +75,7 @@ def test_topology_is_shaped_by_the_extension(
         steadily(lambda: _still_running(scenario), seconds=_QUIET_SECONDS)
         _release(scenario, "last-words")
         scenario.delete()
-    for found in scenario.client.list(scenario.core, "ClusterClass", scenario.namespace):
-        scenario.client.delete(found)
+    scenario.delete_classes()
     wait_nothing_left(scenario)
 
 
@@ -94,7 +93,7 @@ def test_uninstalled_extension_leaves_core_alone(
     extension.stop()
     with stack.report.phase(stack.name, "extension: clusterctl delete"):
         stack.clusterctl.delete_provider(management.kubeconfig, name, _TYPE)
-        eventually(lambda: _find_config(scenario) is None, timeout=30, what="no registration")
+        eventually(lambda: _find_config(scenario) is None, what="no registration")
     management.core.stop()
     management.core.start()
     with stack.report.phase(stack.name, "extension: clusterctl init again"):
@@ -119,7 +118,7 @@ def _check_refusals(scenario: Scenario, machines: list[JSON]) -> None:
             raise NotYet(f"TopologyReconciled: {found}")
         return "validate-topology" in found["message"]
 
-    eventually(refused_by_extension, timeout=30, what="the topology refused")
+    eventually(refused_by_extension, what="the topology refused")
     steadily(lambda: _same_machines(scenario, before), seconds=_QUIET_SECONDS)
     _set_variable(scenario, {"image": _NEXT_IMAGE})
     wait_reconciled(scenario)
@@ -137,7 +136,7 @@ def _crash_and_renew(extended: Extended, scenario: Scenario) -> None:
         client = _config(scenario)["spec"]["clientConfig"]
         return base64.b64decode(client["caBundle"]) == authority
 
-    eventually(trusted, timeout=15, what="core trusts the other authority")
+    eventually(trusted, what="core trusts the other authority")
     _wait_discovered(scenario)
 
 
@@ -150,7 +149,7 @@ def _wait_discovered(scenario: Scenario) -> JSON:
         # Core writes conditions and handlers one after the other.
         return config if "handlers" in config["status"] else {}
 
-    return eventually(discovered, timeout=30, what="the extension discovered")
+    return eventually(discovered, what="the extension discovered")
 
 
 def _config(scenario: Scenario) -> JSON:
@@ -212,7 +211,7 @@ def _wait_variable(scenario: Scenario) -> None:
             raise NotYet(f"variables: {names}, {found.get('status', {}).get('conditions')}")
         return True
 
-    eventually(there, timeout=30, what="the variable discovered")
+    eventually(there, what="the variable discovered")
 
 
 def _wait_held(scenario: Scenario, hook: str) -> None:
@@ -222,7 +221,7 @@ def _wait_held(scenario: Scenario, hook: str) -> None:
             raise NotYet(f"TopologyReconciled: {found}")
         return True
 
-    eventually(held, timeout=30, what=f"the cluster held up by {hook}")
+    eventually(held, what=f"the cluster held up by {hook}")
 
 
 def _nothing_made(scenario: Scenario) -> None:
@@ -254,7 +253,7 @@ def _wait_images(scenario: Scenario, image: str) -> list[JSON]:
             raise NotYet(f"images: {found}")
         return True
 
-    eventually(rolled, timeout=60, what=f"workers of {image}")
+    eventually(rolled, what=f"workers of {image}")
     machines = scenario.wait_running(3)
     wait_reconciled(scenario)
     _check_images(scenario, machines, image)

@@ -56,7 +56,7 @@ def _wait_removed(scenario: Scenario) -> None:
             raise NotYet(f"still there: {left}")
         return True
 
-    eventually(gone, timeout=30, what="the provider removed")
+    eventually(gone, what="the provider removed")
     assert _installed(scenario, kept) == _names(kept)
 
 

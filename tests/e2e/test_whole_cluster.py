@@ -11,7 +11,7 @@ from tests.e2e.harness.kube import JSON
 from tests.e2e.harness.management import Base
 from tests.e2e.harness.report import Report
 from tests.e2e.harness.wait import NotYet, eventually, settled, steadily
-from tests.e2e.scenario import KUBERNETES_NEXT, Scenario, provider_objects
+from tests.e2e.scenario import KUBERNETES_NEXT, Scenario, wait_moved_away
 from tests.e2e.topology import change_templates, wait_reconciled, wait_rolled
 from tests.e2e.whole import (
     WHOLE,
@@ -140,7 +140,7 @@ def test_move_there_and_back(scenario: Scenario, whole: WholeStack) -> None:
     for label, source, goal in (("there", home, away), ("back", away, home)):
         with report.phase(stack.name, f"whole: clusterctl move {label}"):
             stack.clusterctl.move(source.kubeconfig, goal.kubeconfig, scenario.namespace)
-        assert provider_objects(scenario.client, stack.provider.namespaced_crds) == []
+        wait_moved_away(scenario)
         scenario.management = goal
         crash(sites[goal.name], within=2.0)
         with report.phase(stack.name, f"whole: running again, {label}"):
@@ -165,7 +165,7 @@ def _check_counters(scenario: Scenario, replicas: int) -> None:
             raise NotYet(f"wanted {replicas} everywhere: {found}")
         return True
 
-    eventually(counted, timeout=30, what="counters of the control plane")
+    eventually(counted, what="counters of the control plane")
 
 
 def _scale_control_plane(scenario: Scenario, replicas: int) -> None:
@@ -194,7 +194,10 @@ def _upgrade_control_plane(scenario: Scenario, whole: WholeStack) -> None:
     scenario.wait_running(4, timeout=WHOLE_SECONDS)
     assert {each["spec"]["version"] for each in members(scenario)} == {KUBERNETES_NEXT}
     _check_counters(scenario, 3)
-    assert control_plane(scenario)["status"]["version"] == KUBERNETES_NEXT
+    eventually(
+        lambda: control_plane(scenario)["status"].get("version") == KUBERNETES_NEXT,
+        what="the version of the control plane",
+    )
 
 
 def _control_plane_first(scenario: Scenario, whole: WholeStack) -> None:
@@ -226,7 +229,7 @@ def _check_rest(scenario: Scenario) -> None:
             for each in objects
         }
 
-    settled(generations, seconds=_QUIET_SECONDS, timeout=20, what="generations")
+    settled(generations, seconds=_QUIET_SECONDS, what="generations")
 
 
 def _check_variable_arrived(
@@ -247,6 +250,7 @@ def _pause_protects(scenario: Scenario, whole: WholeStack) -> None:
     before = scenario.journal()
     scenario.client.delete(member)
     crash(whole.site, within=1.0)
+    whole.site.wait_leading()
     steadily(lambda: _untouched(scenario, before), seconds=_QUIET_SECONDS)
     scenario.pause(False)
     _wait_replaced(scenario, member)

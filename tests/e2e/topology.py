@@ -6,8 +6,8 @@ import copy
 from typing import Any
 
 from tests.e2e.harness.kube import JSON
-from tests.e2e.harness.wait import NotYet, eventually
-from tests.e2e.scenario import RUNNING_SECONDS, Scenario, condition
+from tests.e2e.harness.wait import PATIENCE, NotYet, eventually
+from tests.e2e.scenario import Scenario, condition
 
 
 def wait_reconciled(scenario: Scenario) -> None:
@@ -19,7 +19,7 @@ def wait_reconciled(scenario: Scenario) -> None:
             raise NotYet(f"TopologyReconciled: {found}")
         return True
 
-    eventually(reconciled, timeout=30, what="the topology reconciled")
+    eventually(reconciled, what="the topology reconciled")
 
 
 def change_templates(scenario: Scenario, documents: list[JSON]) -> None:
@@ -55,9 +55,7 @@ def _renamed(value: Any, names: dict[tuple[str, str], str]) -> Any:
     return {**found, "name": new} if new else found
 
 
-def wait_rolled(
-    scenario: Scenario, old: list[JSON], timeout: float = RUNNING_SECONDS
-) -> list[JSON]:
+def wait_rolled(scenario: Scenario, old: list[JSON], timeout: float = PATIENCE) -> list[JSON]:
     """Every Machine replaced by a new one, all running."""
     before = {machine["metadata"]["uid"] for machine in old}
 

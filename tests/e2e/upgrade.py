@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterable, Iterator
-from contextlib import AbstractContextManager, contextmanager
+from contextlib import AbstractContextManager, ExitStack, contextmanager
 from dataclasses import dataclass
 
 from tests.e2e.fakes.booting import BootingCluster
@@ -13,6 +13,7 @@ from tests.e2e.harness.management import Base
 from tests.e2e.harness.process import free_port
 from tests.e2e.harness.provider import ProviderUnderTest
 from tests.e2e.harness.report import Report
+from tests.e2e.harness.wait import NotYet, eventually
 from tests.e2e.lineage import ENDPOINTS, Lineage
 from tests.e2e.scenario import Scenario
 from tests.e2e.stack import Combination, Site, Stack
@@ -32,7 +33,10 @@ class UpgradedStack:
             provider = self.lineage.begin("v0.1.0")
         self.stack = Stack(base, None, combination, provider, report)
         (self.stack.cloud.folder / ENDPOINTS).mkdir()
-        self.site: Site = self.stack.start()
+        with ExitStack() as failed:
+            failed.callback(self.stack.stop)
+            self.site: Site = self.stack.start()
+            failed.pop_all()
 
     @contextmanager
     def cluster(self, name: str) -> Iterator[Scenario]:
@@ -114,6 +118,20 @@ def turn_class(scenario: Scenario, old: str, new: str) -> None:
     A reference of the one version and a patch that selects the other would not meet, and all
     machines would be replaced by such without the patch.
     """
+    eventually(lambda: _turned(scenario, old, new), what="the class turned")
+
+    def observed() -> bool:
+        (found,) = scenario.client.list(scenario.core, "ClusterClass", scenario.namespace)
+        seen = found.get("status", {}).get("observedGeneration")
+        if seen != found["metadata"]["generation"]:
+            raise NotYet(f"core has seen generation {seen} of the class")
+        return True
+
+    eventually(observed, what="the class seen by core")
+
+
+def _turned(scenario: Scenario, old: str, new: str) -> bool:
+    """Core writes on classes too: then once more."""
     client = scenario.client
     (found,) = client.list(scenario.core, "ClusterClass", scenario.namespace)
     text = json.dumps(found["spec"])
@@ -123,3 +141,4 @@ def turn_class(scenario: Scenario, old: str, new: str) -> None:
     metadata = found["metadata"]
     path = client.path(scenario.core, "ClusterClass", metadata["name"], scenario.namespace)
     client.request("PUT", path, body={**found, "spec": json.loads(text)})
+    return True

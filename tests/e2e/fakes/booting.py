@@ -9,6 +9,7 @@ from __future__ import annotations
 import base64
 import itertools
 from collections.abc import Callable
+from contextlib import ExitStack
 
 import trustme
 
@@ -67,10 +68,14 @@ class BootingCluster:
             return
         if self.server is None:
             pki = Pki(self._folder / "pki", _authority(secret))
-            self.server = ApiServer(
+            server = ApiServer(
                 self._base.tools, pki, self._base.etcd, self._folder, self._name, self._port
             )
-            self.server.start()
+            with ExitStack() as failed:
+                failed.callback(server.stop)
+                server.start()
+                failed.pop_all()
+            self.server = server
         self._kubelet = Kubelet(
             self.server.client, self._cloud, self._name, self._log, self._cluster
         )

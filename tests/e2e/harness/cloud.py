@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import Any
 
 VARIABLE = "CAPSMITH_SIMULATED_CLOUD_DIR"
+_JOURNALED = ("server", "cluster")
 
 
 @dataclass(frozen=True)
@@ -62,12 +63,24 @@ class SimulatedCloud:
         return [CloudCluster(data["id"], data["name"]) for data in self._read("clusters")]
 
     def journal(self) -> list[Event]:
-        """Every creation and deletion since the cloud began, in order."""
+        """Every creation and deletion since the cloud began, in order.
+
+        A line is written after what it tells of, and who is killed in between never writes it:
+        then what is there, or is there no more, tells as much.
+        """
         path = self.folder / "journal.log"
-        if not path.exists():
-            return []
-        lines = (line.split(maxsplit=2) for line in path.read_text().splitlines())
-        return [Event(*line) for line in lines]
+        text = path.read_text() if path.exists() else ""
+        events = [Event(*line.split(maxsplit=2)) for line in text.splitlines()]
+        last = {(event.what, event.id): event.action for event in events}
+        there = {
+            (what, path.stem)
+            for what in _JOURNALED
+            for path in (self.folder / f"{what}s").glob("*.json")
+        }
+        events += [Event("create", *each) for each in sorted(there) if last.get(each) != "create"]
+        made = {each for each, action in last.items() if action == "create"}
+        gone = sorted(each for each in made - there if each[0] in _JOURNALED)
+        return [*events, *(Event("delete", *each) for each in gone)]
 
     def _read(self, kind: str) -> list[dict[str, Any]]:
         found = []

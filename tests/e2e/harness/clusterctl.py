@@ -13,6 +13,8 @@ from tests.e2e.tools import Toolbox
 
 from .kube import JSON
 
+_COMMAND_SECONDS = 600
+
 
 class ClusterctlError(AssertionError):
     """clusterctl ended with an error; carries what it printed."""
@@ -84,7 +86,9 @@ class Clusterctl:
             "GOPROXY": "off",
             "XDG_CONFIG_HOME": str(self._home),
         }
-        done = subprocess.run(command, env=env, capture_output=True, text=True, timeout=180)
+        done = subprocess.run(
+            command, env=env, capture_output=True, text=True, timeout=_COMMAND_SECONDS
+        )
         with self._log.open("a") as log:
             log.write(f"$ {' '.join(command)}\n{done.stdout}{done.stderr}\n")
         if done.returncode != 0:

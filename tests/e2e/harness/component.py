@@ -63,6 +63,20 @@ class ComponentUnderTest:
         return self.of("CustomResourceDefinition")
 
     @property
+    def listed(self) -> list[tuple[str, str]]:
+        """Group and plural of what its manager may list in the whole cluster."""
+        bound = {each["roleRef"]["name"] for each in self.of("ClusterRoleBinding")}
+        roles = [each for each in self.of("ClusterRole") if each["metadata"]["name"] in bound]
+        rules = [rule for role in roles for rule in role.get("rules") or []]
+        return [
+            (group, plural)
+            for rule in rules
+            if "list" in rule["verbs"]
+            for group in rule["apiGroups"]
+            for plural in rule["resources"]
+        ]
+
+    @property
     def concurrency_variable(self) -> str:
         """The variable of clusterctl for the flag --concurrency."""
         (found,) = set(_CONCURRENCY.findall((self.out / self.file).read_text()))

@@ -5,6 +5,7 @@ from __future__ import annotations
 import base64
 import json
 import urllib.request
+from http.client import HTTPException
 from pathlib import Path
 
 from tests.e2e.tools import Toolbox
@@ -98,7 +99,7 @@ class ApiServer:
     def _ready(self) -> bool:
         try:
             return self.client.request("GET", "/readyz") == {"text": "ok"}
-        except (ApiError, OSError):
+        except (ApiError, OSError, HTTPException):
             return False
 
 
@@ -144,7 +145,7 @@ class ControllerManager:
     def _ready(self) -> bool:
         try:
             return self._health.request("GET", "/healthz") == {"text": "ok"}
-        except (ApiError, OSError):
+        except (ApiError, OSError, HTTPException):
             return False
 
 

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import http.client
 import json
+import re
 import ssl
 import threading
 import time
@@ -16,13 +17,19 @@ from pathlib import Path
 from typing import Any, cast
 from urllib.parse import urlencode, urlsplit
 
+from .wait import PassingError
+
 JSON = dict[str, Any]
 
 MERGE_PATCH = "application/merge-patch+json"
 APPLY_PATCH = "application/apply-patch+yaml"
 _ATTEMPTS = 3
-_BUSY_SECONDS = 15.0
+_BUSY_SECONDS = 60.0
 _BUSY_STEP = 0.2
+_REQUEST_SECONDS = 60.0
+# What the API server says of core or of a manager that does not answer at the moment: one that is
+# busy, or is being started again. Nothing was stored, and the next attempt may succeed.
+_WEBHOOK_AWAY = re.compile(r"failed calling webhook|conversion webhook for .{1,300}? failed: Post ")
 
 
 class ApiError(Exception):
@@ -32,6 +39,10 @@ class ApiError(Exception):
         super().__init__(f"{method} {path}: {status}: {_message(body)}")
         self.status = status
         self.message = _message(body)
+
+
+class StaleError(ApiError, PassingError):
+    """404 or 409: what was read before is gone, or is another one now."""
 
 
 @dataclass(frozen=True)
@@ -111,10 +122,13 @@ class KubeClient:
         query = {"fieldManager": manager, "force": "true"}
         return self.request("PATCH", path, body=obj, content_type=APPLY_PATCH, query=query)
 
-    def patch(self, obj: JSON, body: JSON, subresource: str | None = None) -> JSON:
+    def patch(
+        self, obj: JSON, body: JSON, subresource: str | None = None, *, dry_run: bool = False
+    ) -> JSON:
         """JSON merge patch of the object that `obj` names."""
         path = self._path_of(obj, subresource)
-        return self.request("PATCH", path, body=body, content_type=MERGE_PATCH)
+        query = {"dryRun": "All"} if dry_run else None
+        return self.request("PATCH", path, body=body, content_type=MERGE_PATCH, query=query)
 
     def delete(self, obj: JSON, propagation: str | None = None) -> None:
         """Ask for deletion; an object that is gone already is fine."""
@@ -174,12 +188,12 @@ class KubeClient:
             headers["Authorization"] = f"Bearer {self.credentials.token}"
         status, text = self._send(method, target, payload, headers)
         deadline = time.monotonic() + _BUSY_SECONDS
-        while status == 429 and time.monotonic() < deadline:
-            # As all clients do: storage is opened anew after each change of a CRD.
+        while _is_busy(status, text) and time.monotonic() < deadline:
             time.sleep(_BUSY_STEP)
             status, text = self._send(method, target, payload, headers)
         if status >= 400:
-            raise ApiError(method, target, status, text)
+            kind = StaleError if status in (404, 409) else ApiError
+            raise kind(method, target, status, text)
         try:
             return cast(JSON, json.loads(text))
         except ValueError:
@@ -207,7 +221,9 @@ class KubeClient:
         kept = getattr(self._local, "connection", None)
         if kept is None:
             host, port = self._address.hostname or "", self._address.port
-            kept = http.client.HTTPSConnection(host, port, timeout=30, context=self._tls)
+            kept = http.client.HTTPSConnection(
+                host, port, timeout=_REQUEST_SECONDS, context=self._tls
+            )
             self._local.connection = kept
         self._connections.add(kept)  # one that was closed opens again by itself
         return cast(http.client.HTTPSConnection, kept)
@@ -217,6 +233,12 @@ class KubeClient:
         return self.path(
             obj["apiVersion"], obj["kind"], metadata["name"], metadata.get("namespace"), subresource
         )
+
+
+def _is_busy(status: int, text: str) -> bool:
+    """Whether to ask again. Storage is opened anew after each change of a CRD: that is a 429."""
+    away = status == 500 and _WEBHOOK_AWAY.search(text) is not None
+    return away or status in (429, 503, 504)
 
 
 def _root(api_version: str) -> str:

@@ -103,23 +103,33 @@ class ManagementCluster:
 
     def wait_core_permitted(self) -> None:
         """An informer that is forbidden at its start backs off for many seconds."""
-        resources = list(self.provider_resources())
+        self.wait_permitted(USER, list(self.provider_resources()))
+
+    def wait_permitted(self, user: str, resources: Iterable[tuple[str, str]]) -> None:
+        """Roles reach the authorizer, and aggregated ones are made, some time after they are told.
+
+        Resources are given by group and plural.
+        """
 
         def permitted() -> bool:
-            missing = [each for each in resources if not self.core_may("list", *each)]
+            missing = [each for each in resources if not self.may(user, "list", *each)]
             if missing:
-                raise NotYet(f"core may not list {missing}")
+                raise NotYet(f"{user} may not list {missing}")
             return True
 
-        eventually(permitted, timeout=30, what="roles aggregated")
+        eventually(permitted, what="roles in force")
 
     def core_may(self, verb: str, group: str, plural: str) -> bool:
         """Ask the authorizer on behalf of core's ServiceAccount."""
+        return self.may(USER, verb, group, plural)
+
+    def may(self, user: str, verb: str, group: str, plural: str) -> bool:
+        """Ask the authorizer on behalf of a user."""
         attributes = {"verb": verb, "group": group, "resource": plural}
         review: JSON = {
             "apiVersion": "authorization.k8s.io/v1",
             "kind": "SubjectAccessReview",
-            "spec": {"user": USER, "resourceAttributes": attributes},
+            "spec": {"user": user, "resourceAttributes": attributes},
         }
         return bool(self.client.create({**review, "metadata": {}})["status"]["allowed"])
 
@@ -147,7 +157,7 @@ def _wait_established(client: KubeClient) -> None:
         crds = client.list("apiextensions.k8s.io/v1", "CustomResourceDefinition")
         return all(_has_condition(crd, "Established") for crd in crds)
 
-    eventually(established, timeout=30, what="all CRDs established")
+    eventually(established, what="all CRDs established")
 
 
 def _has_condition(obj: JSON, kind: str) -> bool:

@@ -7,6 +7,7 @@ that signal to the thread that forked: start processes from the main thread only
 
 from __future__ import annotations
 
+import http.client
 import os
 import random
 import signal
@@ -20,7 +21,7 @@ from contextlib import closing
 from dataclasses import dataclass
 from pathlib import Path
 
-from .wait import eventually
+from .wait import PATIENCE, eventually
 
 # Set in the child by a launcher that becomes the component: a hook between fork and exec
 # may deadlock, because the helpers run threads beside the tests. 1 is PR_SET_PDEATHSIG.
@@ -48,6 +49,8 @@ _PORTS = range(20_000, 32_000)
 # Held until the process ends: components listen by TCP, so their ports are free by UDP.
 _TOLD: list[socket.socket] = []
 _LOG_TAIL_LINES = 40
+_ANSWER_SECONDS = 5.0
+_NO_ANSWER = (OSError, http.client.HTTPException)
 _TERM_SECONDS = 30.0
 
 
@@ -117,7 +120,7 @@ class Process:
                 start_new_session=True,
             )
 
-    def wait_ready(self, probe: Callable[[], object], timeout: float = 60) -> float:
+    def wait_ready(self, probe: Callable[[], object], timeout: float = PATIENCE) -> float:
         """Wait until the probe is satisfied and return the seconds; fail at once on an exit."""
         began = time.monotonic()
 
@@ -199,9 +202,9 @@ def http_ok(url: str) -> Callable[[], bool]:
 
     def probe() -> bool:
         try:
-            with urllib.request.urlopen(url, timeout=2) as response:
+            with urllib.request.urlopen(url, timeout=_ANSWER_SECONDS) as response:
                 return bool(response.status == 200)
-        except OSError:
+        except _NO_ANSWER:
             return False
 
     return probe
@@ -210,9 +213,9 @@ def http_ok(url: str) -> Callable[[], bool]:
 def http_text(url: str) -> bytes:
     """What an endpoint answers; nothing while there is nobody who does."""
     try:
-        with urllib.request.urlopen(url, timeout=2) as response:
+        with urllib.request.urlopen(url, timeout=_ANSWER_SECONDS) as response:
             return bytes(response.read())
-    except OSError:
+    except _NO_ANSWER:
         return b""
 
 
@@ -221,7 +224,7 @@ def port_open(port: int) -> Callable[[], bool]:
 
     def probe() -> bool:
         try:
-            with socket.create_connection(("127.0.0.1", port), timeout=2):
+            with socket.create_connection(("127.0.0.1", port), timeout=_ANSWER_SECONDS):
                 return True
         except OSError:
             return False

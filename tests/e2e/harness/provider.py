@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import os
-import re
 import sys
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
@@ -18,17 +17,12 @@ from .hooks import ConversionServing, HookServing
 from .kube import JSON
 from .kubeconfig import service_account_token, token_kubeconfig
 from .management import ManagementCluster
+from .manager_log import bad_ends, complaints
 from .pki import Pki
 from .process import Process, ProcessError, free_port, http_ok, http_text
 from .repository import Repository, dump, load, localised
 
 _DIAGNOSTICS = "--diagnostics-address"
-
-_COMPLAINTS = re.compile(r"\b(403|422) [A-Z]|[Ff]orbidden|Traceback")
-
-_END = "the manager ends"
-# A lease is lost on a machine that is too busy to renew it; another core asks for a new start.
-_GOOD_REASON = re.compile(r"LeadershipLost|CoreVersionChangedError")
 
 Rewrite = Callable[[list[JSON]], list[JSON]]
 
@@ -202,6 +196,8 @@ class Controllers:
         """As `start`, without waiting: managers may have to wait for each other."""
         management, namespace = self._management, self.part.namespace
         launch = installed(management.client, namespace, self._name)
+        user = f"system:serviceaccount:{namespace}:{launch.service_account}"
+        management.wait_permitted(user, self.part.listed)
         port = free_port()
         self._probes = [f"http://127.0.0.1:{port}{x}" for x in (launch.readiness, launch.liveness)]
         self.process = self._process(self._arguments(launch, port), self._environment(launch))
@@ -219,8 +215,7 @@ class Controllers:
 
     def complaints(self) -> list[str]:
         """Lines of the log that a provider in order never writes: refusals and bugs."""
-        lines = self.process.log.read_text(errors="replace").splitlines()
-        return [line for line in lines if _COMPLAINTS.search(line)]
+        return complaints(self._log())
 
     def kill(self) -> None:
         self.process.kill()
@@ -228,12 +223,13 @@ class Controllers:
     def stop(self) -> None:
         """Raises ProcessError if the manager has ever ended for a reason of its own making."""
         self.process.stop()
-        if not self.process.log.exists():
-            return
-        lines = self.process.log.read_text(errors="replace").splitlines()
-        broken = [each for each in lines if _END in each and not _GOOD_REASON.search(each)]
+        broken = bad_ends(self._log())
         if broken:
             raise ProcessError(f"{self._name} ended by itself:\n" + "\n".join(broken))
+
+    def _log(self) -> str:
+        log = self.process.log
+        return log.read_text(errors="replace") if log.exists() else ""
 
     def _process(self, arguments: list[str], env: dict[str, str]) -> Process:
         argv = [sys.executable, "-m", self._provider.package, *arguments]

@@ -36,7 +36,10 @@ class Report:
         """Note what a process has used; call it while the process still runs."""
         if not process.running:
             return
-        usage = process.usage()
+        try:
+            usage = process.usage()
+        except (OSError, StopIteration):
+            return  # it has ended in this moment, and is started again
         self._processes.append(
             {
                 "process": process.name,

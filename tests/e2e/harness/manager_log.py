@@ -1,0 +1,44 @@
+"""What the log of a manager tells of how it fared."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+
+_COMPLAINTS = re.compile(r"\b(403|422) [A-Z]|[Ff]orbidden|Traceback")
+_LINE = re.compile(r"\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d\.\d+Z ")
+_END = "the manager ends"
+# A lease is lost on a machine that is too busy to renew it; another core asks for a new start.
+_GOOD_REASON = re.compile(r"LeadershipLost|CoreVersionChangedError")
+
+
+def complaints(log: str) -> list[str]:
+    """Lines that a manager in order never writes: refusals and bugs.
+
+    The trace below an end for a good reason is none.
+    """
+    return [
+        line
+        for entry in _entries(log)
+        if not (_END in entry[0] and _GOOD_REASON.search(entry[0]))
+        for line in entry
+        if _COMPLAINTS.search(line)
+    ]
+
+
+def bad_ends(log: str) -> list[str]:
+    """Lines that tell of an end that was of the manager's own making."""
+    ends = [entry[0] for entry in _entries(log) if _END in entry[0]]
+    return [line for line in ends if not _GOOD_REASON.search(line)]
+
+
+def _entries(log: str) -> Iterator[list[str]]:
+    """Each line of the manager's with the trace below it."""
+    entry: list[str] = []
+    for line in log.splitlines():
+        if entry and _LINE.match(line):
+            yield entry
+            entry = []
+        entry.append(line)
+    if entry:
+        yield entry
