@@ -31,7 +31,7 @@ def resources() -> dict[str, Resource]:
     return {
         str(resource.kind): resource
         for component in provider().components
-        for resource in converted_resources(component)
+        for resource in converted_resources(component, provider())
     }
 
 

@@ -2,64 +2,25 @@
 
 from __future__ import annotations
 
-import asyncio
-import base64
-import importlib
 import sys
-import threading
 import uuid
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
 import pytest
-import trustme
 import yaml
 
-from tests.contract_code.hook_serving import write_certificate
 from tests.e2e.harness.kube import JSON, ApiError, KubeClient
 from tests.e2e.harness.wait import eventually
 from tests.golden.cases import EXAMPLES, Case, generated
+from tests.realapi.webhook import Webhook
 
 PACKAGE = "cluster_api_provider_harbour"
 GROUP = "infrastructure.cluster.x-k8s.io"
 OLD, NEW = f"{GROUP}/v1alpha1", f"{GROUP}/v1beta1"
 DATA = "cluster.x-k8s.io/conversion-data"
 SINCE = "2025-05-01T10:00:00Z"
-
-
-class Webhook:
-    """The generated part of the manager, alone, in a thread of its own."""
-
-    def __init__(self, certificates: Path) -> None:
-        part = importlib.import_module(f"{PACKAGE}._generated.controllers.conversion.part")
-        flags = importlib.import_module(f"{PACKAGE}._generated.webhook_flags")
-        kinds = importlib.import_module(f"{PACKAGE}._generated.conversion.infrastructure")
-        options = flags.WebhookOptions(host="127.0.0.1", port=0, certificates=certificates)
-        # No kind here refers to one of a stranger, so nobody is asked about versions.
-        self.part = part.Converting(kinds.KINDS, None, options)
-        self._loop: asyncio.AbstractEventLoop | None = None
-        self._stop = asyncio.Event()
-        self._thread = threading.Thread(target=lambda: asyncio.run(self._run()))
-
-    def start(self) -> None:
-        self._thread.start()
-        eventually(lambda: self.part.ready, timeout=20)
-
-    def stop(self) -> None:
-        assert self._loop is not None
-        self._loop.call_soon_threadsafe(self._stop.set)
-        self._thread.join()
-
-    async def _run(self) -> None:
-        self._loop = asyncio.get_running_loop()
-        (service,) = self.part.services
-        serving = asyncio.create_task(service())
-        await self._stop.wait()
-        serving.cancel()
-        await asyncio.gather(serving, return_exceptions=True)
-        # The API server takes leave of kept connections as well.
-        await asyncio.sleep(1)
 
 
 @pytest.fixture(scope="module")
@@ -74,9 +35,7 @@ def repository(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Path]:
 @pytest.fixture(scope="module")
 def served(repository: Path, api: KubeClient, tmp_path_factory: pytest.TempPathFactory) -> Any:
     """The CRDs of the infrastructure, with the address and the authority of the webhook."""
-    certificates, authority = tmp_path_factory.mktemp("certificates"), trustme.CA()
-    write_certificate(certificates, authority)
-    webhook = Webhook(certificates)
+    webhook = Webhook(PACKAGE, tmp_path_factory.mktemp("certificates"))
     webhook.start()
     crds = [
         crd
@@ -84,11 +43,7 @@ def served(repository: Path, api: KubeClient, tmp_path_factory: pytest.TempPathF
         for crd in yaml.safe_load_all(path.read_text())
     ]
     for crd in crds:
-        client = crd["spec"]["conversion"].get("webhook", {}).get("clientConfig")
-        if client is not None:
-            path = client.pop("service")["path"]
-            client["url"] = f"https://127.0.0.1:{webhook.part.port}{path}"
-            client["caBundle"] = base64.b64encode(authority.cert_pem.bytes()).decode()
+        webhook.turn(crd)
         api.create(crd)
     yield crds
     for crd in crds:

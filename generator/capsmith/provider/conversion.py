@@ -25,24 +25,26 @@ class ShapeChange:
     """Whether the old field stands beside the new one."""
 
 
-def converted_resources(component: Component) -> tuple[Resource, ...]:
+def converted_resources(component: Component, provider: Provider) -> tuple[Resource, ...]:
     """The kinds of a component that its manager converts."""
-    return tuple(resource for resource in component.resources if is_converted(resource))
+    former = provider.former_contracts
+    return tuple(resource for resource in component.resources if is_converted(resource, former))
 
 
-def serves_webhooks(component: Component) -> bool:
+def serves_webhooks(component: Component, provider: Provider) -> bool:
     """Whether the API server or core calls the component's manager."""
-    return component.type == "runtime-extension" or bool(converted_resources(component))
+    is_called = bool(converted_resources(component, provider))
+    return component.type == "runtime-extension" or is_called
 
 
 def has_webhooks(provider: Provider) -> bool:
     """Whether the API server or core calls some manager."""
-    return any(serves_webhooks(component) for component in provider.components)
+    return any(serves_webhooks(component, provider) for component in provider.components)
 
 
 def has_conversion(provider: Provider) -> bool:
     """Whether some manager converts objects."""
-    return any(converted_resources(component) for component in provider.components)
+    return any(converted_resources(component, provider) for component in provider.components)
 
 
 def version_of_contract(resource: Resource, contract: str) -> str:
@@ -57,6 +59,8 @@ def shape_changes(resource: Resource) -> tuple[ShapeChange, ...]:
     Raises KeyError when nothing is on record of the way between the contracts of its versions.
     """
     by_contract = {version.contract.version: version for version in resource.versions}
+    if len(by_contract) < 2:  # those of before are gone
+        return ()
     (_, old), *_, (_, new) = sorted(by_contract.items())
     schemas = [version_schema(resource, version) for version in (old, new)]
     role = resource.role.value.removesuffix("Template")

@@ -7,7 +7,6 @@ which contract a version follows is the version's own (:class:`ApiVersion`).
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import replace
 from typing import Any
 
 from capsmith.contract.model import Contract, ContractField, TypeShape
@@ -30,15 +29,11 @@ def custom_resource_definition(
     """The CustomResourceDefinition of ``resource``; ``former`` contracts are followed no more.
 
     It carries the contract labels (GEN-01), the provider label (CC-26), and on identities and
-    pools the label that makes clusterctl move them (MV-03, IP-11).  Where versions differ in
-    shape the manager converts (CRD-15), and cert-manager says whom to trust (CC-30).
-
-    A webhook that a release under a former contract may have had stays named.  clusterctl merges
-    CRDs, so it would stay anyway; beside strategy None the API server refuses it, and with it the
-    whole release.  Nobody is called, for there is one version to be in.
+    pools the label that makes clusterctl move them (MV-03, IP-11).  Where releases had versions of
+    two contracts the manager converts (CRD-15), and cert-manager says whom to trust (CC-30).
     """
     metadata: dict[str, Any] = {"name": str(resource.crd_name)}
-    if is_converted(resource):
+    if is_converted(resource, former):
         certificate = f"{component.namespace}/{component.namespace}-serving-cert"
         metadata["annotations"] = {"cert-manager.io/inject-ca-from": certificate}
     return {
@@ -55,12 +50,9 @@ def custom_resource_definition(
     }
 
 
-def is_converted(resource: Resource) -> bool:
-    """Whether versions of the kind differ in shape, so that somebody has to convert objects."""
-    if len({version.contract.version for version in resource.versions}) < 2:
-        return False
-    schemas = [_undescribed(version_schema(resource, version)) for version in resource.versions]
-    return any(schema != schemas[0] for schema in schemas[1:])
+def is_converted(resource: Resource, former: Sequence[Contract]) -> bool:
+    """Whether somebody has to convert objects between versions of the kind."""
+    return len(resource.versions) > 1 and _names_webhook(resource, former)
 
 
 def spec_schema(resource: Resource, version: ApiVersion) -> dict[str, Any]:
@@ -100,7 +92,7 @@ def status_schema(resource: Resource, version: ApiVersion) -> dict[str, Any] | N
 def _conversion(
     resource: Resource, component: Component, former: Sequence[Contract]
 ) -> dict[str, Any]:
-    if not is_converted(resource) and not _was_converted(resource, former):
+    if not _names_webhook(resource, former):
         return {"strategy": "None"}
     service = {
         "name": f"{component.namespace}-webhook",
@@ -111,14 +103,17 @@ def _conversion(
     return {"strategy": "Webhook", "webhook": webhook}
 
 
-def _was_converted(resource: Resource, former: Sequence[Contract]) -> bool:
-    if len(resource.versions) > 1:
-        return False
-    (now,) = resource.versions
-    return any(
-        is_converted(replace(resource, versions=(replace(now, contract=contract), now)))
-        for contract in former
-    )
+def _names_webhook(resource: Resource, former: Sequence[Contract]) -> bool:
+    """Whether releases of the kind have followed two contracts, up to this one.
+
+    Such a CRD names the webhook for ever.  clusterctl merges CRDs, after it has read them into a
+    type that has no nulls: it cannot take a webhook away, and the API server refuses one beside
+    strategy None, and with it the whole release.  For the same reason the shapes do not matter,
+    which an author may make alike or different with each release.  For the only version of a
+    kind nobody is called.
+    """
+    contracts = [*(version.contract for version in resource.versions), *former]
+    return len({contract.version for contract in contracts}) > 1
 
 
 def _names(resource: Resource) -> dict[str, Any]:
@@ -269,13 +264,3 @@ def _mapped(schema: Schema, change: Any) -> dict[str, Any]:
         if isinstance(result.get(key), Mapping):
             result[key] = change(result[key])
     return result
-
-
-def _undescribed(schema: Any) -> Any:
-    if isinstance(schema, Mapping):
-        return {
-            key: _undescribed(value)
-            for key, value in schema.items()
-            if not (key == "description" and isinstance(value, str))
-        }
-    return [_undescribed(item) for item in schema] if isinstance(schema, list) else schema

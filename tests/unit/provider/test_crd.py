@@ -58,10 +58,18 @@ def test_a_webhook_of_earlier_releases_stays_named() -> None:
     # Nobody is called for one version only, so nobody needs to be trusted.
     assert "annotations" not in kept["metadata"]
 
-    # Versions of one shape are not converted, and nobody would answer.
+    # For several versions somebody is called, whether their shapes differ or not.
     several = replace(made, versions=(version("v1alpha1", storage=False), now))
-    for each in (custom_resource_definition(several, component, former), crd(Role.INFRA_MACHINE)):
-        assert each["spec"]["conversion"] == {"strategy": "None"}
+    again = custom_resource_definition(several, component, former)
+    assert again["spec"]["conversion"] == converted
+    assert "cert-manager.io/inject-ca-from" in again["metadata"]["annotations"]
+
+
+def test_versions_of_one_contract_are_not_converted() -> None:
+    versions = (version("v1alpha1", storage=False), version("v1alpha2"))
+    several = replace(resource(), versions=versions)
+    manifest = custom_resource_definition(several, provider().components[0])
+    assert manifest["spec"]["conversion"] == {"strategy": "None"}
 
 
 def test_the_label_of_a_contract_of_before_names_nothing() -> None:

@@ -1,0 +1,76 @@
+"""CRDs of successive releases on an API server, each brought there as clusterctl brings it."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator
+from typing import Any
+
+from capsmith.provider.crd import custom_resource_definition
+from capsmith.provider.model import Provider
+from tests.e2e.harness.kube import JSON, ApiError, KubeClient
+from tests.e2e.harness.wait import NotYet, eventually
+
+_CRD = ("apiextensions.k8s.io/v1", "CustomResourceDefinition")
+_CONTRACT = "cluster.x-k8s.io/v1"
+
+
+def crds_of(provider: Provider, kinds: Iterable[str]) -> Iterator[JSON]:
+    """The CRDs of some kinds, as a release has them."""
+    for component in provider.components:
+        for resource in component.resources:
+            if resource.kind in kinds:
+                yield custom_resource_definition(resource, component, provider.former_contracts)
+
+
+def upgraded(api: KubeClient, crd: JSON) -> JSON:
+    """What is installed after `clusterctl upgrade apply` (or `init`): CRDs are never deleted.
+
+    Raises ApiError when the API server refuses it.
+    """
+    return eventually(lambda: _merged(api, _typed(crd)), timeout=60)
+
+
+def migrated(api: KubeClient, crd: JSON) -> None:
+    """As the manager leaves it: all objects are stored in one version."""
+    stored = [each["name"] for each in crd["spec"]["versions"] if each["storage"]]
+    if crd["status"]["storedVersions"] != stored:
+        api.patch(crd, {"status": {"storedVersions": stored}}, subresource="status")
+
+
+def removed(api: KubeClient, names: Iterable[str]) -> None:
+    """Take the CRDs away; waits for nothing."""
+    for name in names:
+        api.delete({"apiVersion": _CRD[0], "kind": _CRD[1], "metadata": {"name": name}})
+
+
+def check_labels(crd: JSON) -> None:
+    """Contract labels name each served version once, and nothing else (GEN-02, GEN-06)."""
+    labels = crd["metadata"]["labels"].items()
+    values = [text for key, text in labels if key.startswith(_CONTRACT)]
+    named = [name for text in values for name in text.split("_") if name]
+    served = [each["name"] for each in crd["spec"]["versions"] if each["served"]]
+    assert sorted(named) == sorted(served), f"{crd['metadata']['name']}: {dict(labels)}"
+
+
+def _merged(api: KubeClient, wanted: JSON) -> JSON:
+    current = api.find(*_CRD, wanted["metadata"]["name"])
+    if current is None:
+        return api.create(wanted)
+    version = current["metadata"]["resourceVersion"]
+    body = {**wanted, "metadata": {**wanted["metadata"], "resourceVersion": version}}
+    try:
+        return api.patch(current, body)
+    except ApiError as error:
+        if error.status != 409:  # the API server itself writes the status
+            raise
+        raise NotYet(str(error)) from error
+
+
+def _typed(value: Any) -> Any:
+    """Without nulls: clusterctl reads CRDs into a Go type, to put the namespace of webhooks in.
+
+    So a manifest cannot ask for the removal of a key.
+    """
+    if isinstance(value, dict):
+        return {key: _typed(each) for key, each in value.items() if each is not None}
+    return [_typed(each) for each in value] if isinstance(value, list) else value

@@ -1,0 +1,61 @@
+"""Generated code that converts objects, for an API server of the tests."""
+
+from __future__ import annotations
+
+import asyncio
+import base64
+import importlib
+import threading
+from pathlib import Path
+
+import trustme
+
+from tests.contract_code.hook_serving import write_certificate
+from tests.e2e.harness.kube import JSON
+from tests.e2e.harness.wait import eventually
+
+
+class Webhook:
+    """The generated part of the infrastructure's manager, alone, in a thread of its own."""
+
+    def __init__(self, package: str, folder: Path) -> None:
+        """`package` is one that can be imported, `folder` becomes that of the certificates."""
+        part = importlib.import_module(f"{package}._generated.controllers.conversion.part")
+        flags = importlib.import_module(f"{package}._generated.webhook_flags")
+        kinds = importlib.import_module(f"{package}._generated.conversion.infrastructure")
+        certificates, authority = folder, trustme.CA()
+        write_certificate(certificates, authority)
+        self._authority = base64.b64encode(authority.cert_pem.bytes()).decode()
+        options = flags.WebhookOptions(host="127.0.0.1", port=0, certificates=certificates)
+        # No kind here refers to one of a stranger, so nobody is asked about versions.
+        self.part = part.Converting(kinds.KINDS, None, options)
+        self._loop: asyncio.AbstractEventLoop | None = None
+        self._stop = asyncio.Event()
+        self._thread = threading.Thread(target=lambda: asyncio.run(self._run()))
+
+    def start(self) -> None:
+        self._thread.start()
+        eventually(lambda: self.part.ready, timeout=20)
+
+    def turn(self, crd: JSON) -> None:
+        """Let a CRD whose objects are converted name the address and the authority of this."""
+        client = crd["spec"]["conversion"].get("webhook", {}).get("clientConfig")
+        if client is not None:
+            path = client.pop("service")["path"]
+            client["url"] = f"https://127.0.0.1:{self.part.port}{path}"
+            client["caBundle"] = self._authority
+
+    def stop(self) -> None:
+        assert self._loop is not None
+        self._loop.call_soon_threadsafe(self._stop.set)
+        self._thread.join()
+
+    async def _run(self) -> None:
+        self._loop = asyncio.get_running_loop()
+        (service,) = self.part.services
+        serving = asyncio.create_task(service())
+        await self._stop.wait()
+        serving.cancel()
+        await asyncio.gather(serving, return_exceptions=True)
+        # The API server takes leave of kept connections as well.
+        await asyncio.sleep(1)
