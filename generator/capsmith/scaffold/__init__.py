@@ -170,7 +170,9 @@ def _override(questions: dict[str, Any], overrides: Mapping[str, Answer]) -> Non
                 questions, {key: answer if choice else _verbatim(str(answer))}
             )
         except ValueError as error:
-            raise _unusable(str(error), "Give one of the choices.") from error
+            switch = isinstance(questions[key], bool)
+            hint = "Give yes or no." if switch else "Give one of the choices."
+            raise _unusable(str(error), hint) from error
 
 
 def _unusable(message: str, hint: str) -> UnreadableInput:
