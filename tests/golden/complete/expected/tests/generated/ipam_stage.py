@@ -24,7 +24,7 @@ CLAIM, ADDRESS = "IPAddressClaim", "IPAddress"
 CLUSTER_NAME = f"{GROUP}/cluster-name"
 PAUSED = f"{GROUP}/paused"
 PROTECT = f"{IPAM}/protect-address"
-STORY_SECONDS = 60.0
+STORY_SECONDS = 300.0
 
 FIVE = {"addresses": ["10.0.0.0/29"], "prefix": 29, "gateway": "10.0.0.1"}
 """Ranges with five addresses: network, broadcast and router are not handed out."""

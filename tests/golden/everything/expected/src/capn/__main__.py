@@ -8,6 +8,7 @@ import sys
 from ._generated.manager import main
 from ._generated.migration_flags import MIGRATION
 from ._generated.registries import COMPONENTS, load
+from ._generated.webhook_flags import WEBHOOK
 
 if __name__ == "__main__":
-    sys.exit(main(COMPONENTS, load, extras=[MIGRATION]))
+    sys.exit(main(COMPONENTS, load, extras=[MIGRATION, WEBHOOK]))

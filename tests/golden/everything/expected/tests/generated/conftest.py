@@ -18,7 +18,7 @@ Story = Callable[[Stage], Awaitable[None]]
 Play = Callable[[Story], None]
 Cast = tuple[str, InfraClusterKind, InfraMachineKind]
 
-STORY_SECONDS = 60.0
+STORY_SECONDS = 300.0
 
 
 def _casts() -> list[Cast]:

@@ -14,8 +14,10 @@ from .fake_api import FakeApi
 from .provider import Key, Manager, Metrics, Options, Registry
 
 PATIENCE_SECONDS = 0.15
-WAIT_SECONDS = 10.0
-QUIET_SECONDS = 0.25
+WAIT_SECONDS = 30.0
+TURN_SECONDS = 0.01
+QUIET_TURNS = 25
+"""So many in a row without a request; together they last longer than the manager's patience."""
 # Objects have been rewritten; what looking for others costs is counted where that is the subject.
 EXTRA: Final[Mapping[str, object]] = {
     MIGRATION.name: MigrationOptions(rewrites=False, cleans=False)
@@ -83,17 +85,21 @@ class ManagerStage:
         while not holds():
             assert self._running is None or not self._running.done(), "the manager has ended"
             assert time.monotonic() < end, f"not within {WAIT_SECONDS:g} s: {what}\n{self.state()}"
-            await asyncio.sleep(0.01)
+            await asyncio.sleep(TURN_SECONDS)
 
     async def quiet(self) -> None:
-        """Wait until the manager sends no more requests."""
-        count, since = -1, time.monotonic()
-        end = since + WAIT_SECONDS
-        while time.monotonic() - since < QUIET_SECONDS:
+        """Wait until the manager sends no more requests.
+
+        Turns are counted: on a busy machine time passes of which the manager has had nothing.
+        """
+        count, turns = -1, 0
+        end = time.monotonic() + WAIT_SECONDS
+        while turns < QUIET_TURNS:
             if len(self.api.requests) != count:
-                count, since = len(self.api.requests), time.monotonic()
+                count, turns = len(self.api.requests), 0
             assert time.monotonic() < end, f"never quiet: {self.api.requests[-10:]}"
-            await asyncio.sleep(0.01)
+            await asyncio.sleep(TURN_SECONDS)
+            turns += 1
 
     def asked(self) -> list[tuple[str, str, Key]]:
         """What the manager asked for, but for CRDs: it looks at those in its own time."""

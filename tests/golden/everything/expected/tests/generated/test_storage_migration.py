@@ -15,7 +15,7 @@ from capn._generated.migration_flags import MIGRATION
 from .migration_stage import CRD, MigrationStage, migrating, versions
 from .provider import JSON, Conflict, Key, NotFound, ServerError
 
-STORY_SECONDS = 60.0
+STORY_SECONDS = 300.0
 
 Story = Callable[[MigrationStage], Awaitable[None]]
 Play = Callable[[Story], None]

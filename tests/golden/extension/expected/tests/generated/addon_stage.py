@@ -34,7 +34,7 @@ NAMESPACE = "default"
 GROUP = "cluster.x-k8s.io"
 SELECTED = {"addon": "wanted"}
 OBJECT = ResourceType("", "v1", "ConfigMap", "configmaps")
-STORY_SECONDS = 60.0
+STORY_SECONDS = 300.0
 
 Cast = tuple[str, AddonKind]
 Story = Callable[["AddonStage"], Awaitable[None]]

@@ -7,17 +7,23 @@ import asyncio
 import base64
 import http.client
 import json
-import socket
 import ssl
 import time
 from collections.abc import Callable
+from dataclasses import replace
 from pathlib import Path
 from typing import Any, Self
 
 import trustme
 
+from cluster_api_provider_beacon._generated.controllers.base import Tools
 from cluster_api_provider_beacon._generated.controllers.extension.dispatch import API_VERSION
-from cluster_api_provider_beacon._generated.controllers.extension.part import RuntimeExtensionPart
+from cluster_api_provider_beacon._generated.controllers.extension.part import (
+    RuntimeExtensionPart,
+    Serving,
+)
+from cluster_api_provider_beacon._generated.controllers.parts import Part
+from cluster_api_provider_beacon._generated.controllers.world import World
 from cluster_api_provider_beacon._generated.flags import parse
 from cluster_api_provider_beacon._generated.registries.runtime_extension import REGISTRY
 from cluster_api_provider_beacon._generated.webhook_flags import WEBHOOK
@@ -25,7 +31,7 @@ from cluster_api_provider_beacon._generated.webhook_flags import WEBHOOK
 from .fake_api import FakeApi, merged
 from .provider import JSON, Key, Manager, Metrics, ResourceType
 
-WAIT_SECONDS = 10.0
+WAIT_SECONDS = 30.0
 
 
 def extension() -> RuntimeExtensionPart:
@@ -68,7 +74,7 @@ class ExtensionStage:
     def __init__(self, folder: Path) -> None:
         self.api = ExtensionApi()
         self._folder = folder
-        self._port = _free_port()
+        self._serving: list[Serving] = []
         self._stop = asyncio.Event()
         self._running: asyncio.Task[None] | None = None
 
@@ -86,12 +92,13 @@ class ExtensionStage:
         arguments = [
             "--diagnostics-address=127.0.0.1:0",
             "--webhook-host=127.0.0.1",
-            f"--webhook-port={self._port}",
+            "--webhook-port=0",
             f"--webhook-cert-dir={self._folder}",
         ]
         options = parse(arguments, ["runtime-extension"], [WEBHOOK]).at_home(REGISTRY.namespace)
         self._stop = asyncio.Event()
-        manager = Manager(REGISTRY, options, self.api, Metrics())
+        registry = replace(REGISTRY, parts=(self._part,))
+        manager = Manager(registry, options, self.api, Metrics())
         self._running = asyncio.create_task(manager.run(self._stop))
 
     async def stop(self) -> None:
@@ -134,10 +141,14 @@ class ExtensionStage:
             assert time.monotonic() < end, f"not within {WAIT_SECONDS:g} s: {what}"
             await asyncio.sleep(0.01)
 
+    def _part(self, world: World, tools: Tools) -> Part:
+        self._serving.append(extension()(world, tools))
+        return self._serving[-1]
+
     def _call(self, path: str, body: JSON) -> tuple[int, bytes]:
         context = ssl.create_default_context(cadata=self.trusted().decode())
         connection = http.client.HTTPSConnection(
-            "127.0.0.1", self._port, context=context, timeout=WAIT_SECONDS
+            "127.0.0.1", self._serving[-1].port, context=context, timeout=WAIT_SECONDS
         )
         try:
             connection.request("POST", f"{path}?timeout=10s", json.dumps(body))
@@ -145,10 +156,3 @@ class ExtensionStage:
             return response.status, response.read()
         finally:
             connection.close()
-
-
-def _free_port() -> int:
-    with socket.socket() as listening:
-        listening.bind(("127.0.0.1", 0))
-        port: int = listening.getsockname()[1]
-        return port

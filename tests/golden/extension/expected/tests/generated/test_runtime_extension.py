@@ -21,7 +21,7 @@ from .hook_requests import REQUESTS
 from .manifests import documents
 from .provider import Key
 
-STORY_SECONDS = 60.0
+STORY_SECONDS = 300.0
 HOOKS = [handler.hook for handler in extension().handlers]
 
 Story = Callable[[ExtensionStage], Awaitable[None]]

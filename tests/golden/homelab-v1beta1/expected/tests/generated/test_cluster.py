@@ -69,7 +69,7 @@ def test_the_finalizer_comes_before_the_first_side_effect(play: Play) -> None:
 
         stage.api.fault = refuse
         key = stage.core.add_cluster()
-        await asyncio.wait_for(tried.wait(), 10)
+        await stage.eventually("the finalizer is tried", tried.is_set)
         await stage.quiet()
         assert stage.infrastructure.clusters() == []
 

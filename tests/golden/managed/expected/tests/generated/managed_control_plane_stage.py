@@ -38,7 +38,7 @@ CLUSTER_NAME = f"{GROUP}/cluster-name"
 PAUSED = f"{GROUP}/paused"
 DELETE_FOR_MOVE = "clusterctl.cluster.x-k8s.io/delete-for-move"
 VERSION, LATER = "v1.34.0", "v1.35.0"
-STORY_SECONDS = 60.0
+STORY_SECONDS = 300.0
 KINDS: tuple[ManagedControlPlaneKind, ...] = tuple(
     kind
     for part in load("control-plane").parts

@@ -20,7 +20,7 @@ NAMESPACE = "default"
 GROUP = "cluster.x-k8s.io"
 CLUSTER_NAME = f"{GROUP}/cluster-name"
 CERTIFICATES = ("ca", "etcd", "proxy", "sa")
-STORY_SECONDS = 60.0
+STORY_SECONDS = 300.0
 
 Cast = tuple[str, controller.BootstrapConfigKind]
 

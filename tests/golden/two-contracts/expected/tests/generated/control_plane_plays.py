@@ -19,7 +19,7 @@ from .manifests import contract
 Story = Callable[[ControlPlaneStage], Awaitable[None]]
 Play = Callable[[Story], None]
 
-STORY_SECONDS = 60.0
+STORY_SECONDS = 300.0
 
 
 def _casts() -> list[tuple[str, ControlPlaneKind]]:

@@ -24,7 +24,7 @@ from .manifests import contract, sample_spec
 from .provider import JSON, REGISTRY, Key, Registry, ResourceType, Selection, WatchEvent
 
 VERSION = "v1.34.0"
-STORY_SECONDS = 60.0
+STORY_SECONDS = 300.0
 LAG_SECONDS = 0.03
 
 Cast = tuple[str, Kind[Any]]

@@ -114,7 +114,7 @@ def test_a_crash_before_a_write_doubles_nothing(play: Play, lost: str) -> None:
 
         stage.api.fault = crash
         key = stage.core.add_machine(cluster)
-        await asyncio.wait_for(reached.wait(), 10)
+        await stage.eventually("the write is tried", reached.is_set)
         await stage.kill()
         servers = stage.infrastructure.servers()
         assert len(servers) == 1, "the machine was not created before its provider id is written"

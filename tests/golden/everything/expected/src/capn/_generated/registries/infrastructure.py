@@ -11,9 +11,11 @@ from ...controllers.nimbus_server import NimbusServerReconciler
 from ..api.nimbus_cluster import NimbusClusterSpec
 from ..api.nimbus_machine import NimbusMachineSpec
 from ..api.nimbus_server import NimbusServerSpec
+from ..controllers.conversion.part import Conversions
 from ..controllers.infrastructure import Infrastructure
 from ..controllers.kinds import IdentityKind, InfraClusterKind, InfraMachineKind, Registry
 from ..controllers.migration.part import Migrations
+from ..conversion.infrastructure import KINDS
 from ..runtime.client import ResourceType
 
 REGISTRY: Final = Registry(
@@ -21,6 +23,7 @@ REGISTRY: Final = Registry(
     namespace="capn-system",
     parts=(
         Infrastructure,
+        Conversions(KINDS),
         Migrations(
             "nimbusclusters.infrastructure.nimbus.example.com",
             "nimbusclustertemplates.infrastructure.nimbus.example.com",

@@ -44,4 +44,13 @@ KINDS: Final = (
             ),
         ),
     ),
+    ConvertedKind(
+        group="bootstrap.cluster.x-k8s.io",
+        kind="HarbourConfigTemplate",
+        contracts={
+            "v1alpha1": "v1beta1",
+            "v1beta1": "v1beta2",
+        },
+        changes=(),
+    ),
 )

@@ -39,7 +39,7 @@ class RuntimeExtensionPart:
     handlers: tuple[Handler, ...]
     registration: Registration
 
-    def __call__(self, world: World, tools: Tools) -> Part:
+    def __call__(self, world: World, tools: Tools) -> Serving:
         """The part of one manager."""
         return Serving(self, world, tools)
 
