@@ -25,9 +25,9 @@ _NOT_HERE = {"Deployment", "Certificate", "Issuer"}
 _POLICIES = {"ValidatingAdmissionPolicy", "ValidatingAdmissionPolicyBinding"}
 _SAMPLE = re.compile(r"^(\w+)(?:\{(.*)\})? ([0-9.e+-]+)$", re.MULTILINE)
 _LEASE = (
-    "--leader-elect-lease-duration=3s",
-    "--leader-elect-renew-deadline=2s",
-    "--leader-elect-retry-period=250ms",
+    "--leader-elect-lease-duration=10s",
+    "--leader-elect-renew-deadline=8s",
+    "--leader-elect-retry-period=1s",
 )
 
 
@@ -73,7 +73,7 @@ class Manager:
         return [(labels, float(n)) for found, labels, n in self._all() if found == name]
 
     def _all(self) -> list[tuple[str, str, str]]:
-        with urllib.request.urlopen(f"{self._url}/metrics", timeout=10) as answer:
+        with urllib.request.urlopen(f"{self._url}/metrics", timeout=60) as answer:
             return _SAMPLE.findall(answer.read().decode())
 
 
@@ -125,7 +125,7 @@ class Installation:
         try:
             for manager in made:
                 manager.start()
-                eventually(lambda: made[0].leads, timeout=30, what="the first manager leads")
+                eventually(lambda: made[0].leads, timeout=120, what="the first manager leads")
             yield made
         finally:
             for manager in made:
@@ -142,7 +142,7 @@ def install_core_crds(client: KubeClient, tools: Toolbox, series: str, *names: s
             document["spec"]["conversion"] = {"strategy": "None"}
             client.apply(document)
     for name in names:
-        eventually(lambda at=name: _established(client, at), timeout=30, what=f"{name} is served")
+        eventually(lambda at=name: _established(client, at), timeout=120, what=f"{name} is served")
 
 
 def _established(client: KubeClient, name: str) -> bool:

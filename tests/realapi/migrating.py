@@ -134,7 +134,7 @@ class Releases:
 
     def objects(self, kind: str, version: str) -> list[JSON]:
         """All objects of a kind, as soon as the API server has made itself ready for its CRD."""
-        return eventually(lambda: self._found(kind, version), timeout=30)[0]
+        return eventually(lambda: self._found(kind, version), timeout=120)[0]
 
     def contents(self, version: str) -> dict[str, Any]:
         """All objects but for what every write changes."""

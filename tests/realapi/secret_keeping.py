@@ -117,7 +117,7 @@ class Keeping:
         labelled = found is not None and LABEL in found["metadata"].get("labels", {})
         wanted = found["metadata"]["resourceVersion"] if found and labelled else None
         key = Key(NAMESPACE, f"{self.name}-{suffix}")
-        async with asyncio.timeout(10):
+        async with asyncio.timeout(60):
             while self._seen(key) != wanted:
                 await asyncio.sleep(0.01)
 

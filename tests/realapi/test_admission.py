@@ -29,9 +29,9 @@ def cluster(api: KubeClient, tmp_path_factory: pytest.TempPathFactory) -> Iterat
         api.create(document)
     (sample,) = _documents(folder, "config/samples/homelab_cluster.yaml")
     sample["metadata"] |= {"namespace": "default", "annotations": {MANAGED_BY: "", "other": ""}}
-    eventually(lambda: _quietly(api, sample), timeout=20)
+    eventually(lambda: _quietly(api, sample), timeout=120)
     # Policies are in force a moment after they have been created.
-    eventually(lambda: _refused(api, sample, {"metadata": {"annotations": None}}), timeout=20)
+    eventually(lambda: _refused(api, sample, {"metadata": {"annotations": None}}), timeout=120)
     yield sample
     for document in reversed(installed):
         api.delete(document)

@@ -50,7 +50,7 @@ def served(repository: Path, api: KubeClient, tmp_path_factory: pytest.TempPathF
         api.delete(crd)
     # They go after their objects, which have to be read for that.
     names = [(crd["apiVersion"], crd["kind"], crd["metadata"]["name"]) for crd in crds]
-    eventually(lambda: not any(api.find(*name) for name in names), timeout=60)
+    eventually(lambda: not any(api.find(*name) for name in names), timeout=1200)
     webhook.stop()
 
 
@@ -148,7 +148,7 @@ def created(api: KubeClient, api_version: str, kind: str, spec: JSON) -> str:
         "metadata": {"name": name, "namespace": "default"},
         "spec": spec,
     }
-    eventually(lambda: _taken(api, obj), timeout=30)
+    eventually(lambda: _taken(api, obj), timeout=120)
     return name
 
 

@@ -66,8 +66,8 @@ class Place:
         spec = {"addresses": [f"{FIRST}-{FIRST + size - 1}"], "prefix": 16}
         self.client.create(_object(*POOL, name, spec))
 
-    def add_claims(self, pool: str, count: int) -> list[str]:
-        names = [f"{pool}-{number}" for number in range(count)]
+    def add_claims(self, pool: str, numbers: range) -> list[str]:
+        names = [f"{pool}-{number}" for number in numbers]
         with ThreadPoolExecutor(8) as threads:
             list(threads.map(lambda name: self.add_claim(pool, name), names))
         return names
@@ -135,13 +135,16 @@ def test_a_leader_dies_in_the_middle(place: Place) -> None:
     with place.installation.managers(2) as (leader, other):
         place.add_pool("full", count)
         began = time.monotonic()
-        names = place.add_claims("full", count)
-        eventually(lambda: len(place.told("full")) > count // 3, timeout=120, interval=0.2)
-        leader.process.kill()
+        with ThreadPoolExecutor(1) as meanwhile:
+            # The last ones come when it is dead, so that it has not done everything in any case.
+            many = meanwhile.submit(place.add_claims, "full", range(count * 3 // 4))
+            eventually(lambda: len(place.told("full")) > count // 3, timeout=300, interval=0.2)
+            leader.process.kill()
+            names = many.result()
         before = len(place.told("full"))
-        eventually(lambda: len(place.told("full")) == count, timeout=240, interval=0.5)
+        names += place.add_claims("full", range(count * 3 // 4, count))
+        eventually(lambda: len(place.told("full")) == count, timeout=600, interval=0.5)
         print(f"{count} claims, {before} of them before the leader died: {_since(began)}")
-        assert before < count, "the leader was killed too late to prove anything"
         assert other.leads
 
         given = place.given("full")
@@ -158,39 +161,39 @@ def test_addresses_cost_few_requests(place: Place) -> None:
     count = place.core.claims
     with place.installation.managers(1) as (manager,):
         place.add_pool("cheap", count)
-        eventually(lambda: "status" in place.pool("cheap"), timeout=30)
+        eventually(lambda: "status" in place.pool("cheap"), timeout=120)
         sent, used = manager.requests(), manager.process.usage().cpu_seconds
         began = time.monotonic()
-        names = place.add_claims("cheap", count)
-        eventually(lambda: len(place.told("cheap")) == count, timeout=240, interval=0.5)
+        names = place.add_claims("cheap", range(count))
+        eventually(lambda: len(place.told("cheap")) == count, timeout=600, interval=0.5)
         took, seconds = _since(began), time.monotonic() - began
-        eventually(lambda: place.pool("cheap")["status"]["addresses"]["used"] == count, timeout=30)
+        eventually(lambda: place.pool("cheap")["status"]["addresses"]["used"] == count, timeout=120)
         requests = {verb: n - sent.get(verb, 0) for verb, n in manager.requests().items()}
         writes = sum(number for verb, number in requests.items() if verb not in ("watch", "list"))
         cpu = 1000 * (manager.process.usage().cpu_seconds - used) / count
         print(f"{count} claims: {took}; each {writes / count:.3f} requests, {cpu:.1f} ms CPU")
-        # Its own lease is no part of it: one write each quarter of a second.
-        assert (writes - 4 * (seconds + 2)) / count <= REQUESTS_AN_ADDRESS, requests
+        # Its own lease is no part of it: one write a second.
+        assert (writes - (seconds + 2)) / count <= REQUESTS_AN_ADDRESS, requests
         assert len(set(place.given("cheap").values())) == len(names)
 
         began = time.monotonic()
         with ThreadPoolExecutor(8) as threads:
             list(threads.map(place.remove_claim, names))
-        eventually(lambda: not place.given("cheap"), timeout=240, interval=0.5)
+        eventually(lambda: not place.given("cheap"), timeout=600, interval=0.5)
         print(f"{count} addresses back: {_since(began)}")
-        eventually(lambda: place.pool("cheap")["status"]["addresses"]["used"] == 0, timeout=30)
+        eventually(lambda: place.pool("cheap")["status"]["addresses"]["used"] == 0, timeout=120)
         assert manager.complaints() == []
 
 
 def _check_the_end(place: Place, given: dict[str, str]) -> None:
     """Nothing is left; the one claim more is told so, and gets what comes back."""
     place.add_claim("full", "late")
-    eventually(lambda: _ready(place.claim("late")) == ("False", "PoolExhausted"), timeout=30)
-    eventually(lambda: _ready(place.pool("full")) == ("False", "PoolExhausted"), timeout=30)
+    eventually(lambda: _ready(place.claim("late")) == ("False", "PoolExhausted"), timeout=120)
+    eventually(lambda: _ready(place.pool("full")) == ("False", "PoolExhausted"), timeout=120)
     counts = {"total": len(given), "used": len(given), "free": 0}
-    eventually(lambda: place.pool("full")["status"]["addresses"] == counts, timeout=30)
+    eventually(lambda: place.pool("full")["status"]["addresses"] == counts, timeout=120)
     place.remove_claim("full-7")
-    eventually(lambda: "late" in place.told("full"), timeout=30)
+    eventually(lambda: "late" in place.told("full"), timeout=120)
     assert place.given("full")["late"] == given["full-7"]
 
 

@@ -13,7 +13,7 @@ import pytest
 from tests.e2e.harness.components import Etcd
 from tests.e2e.harness.kube import JSON, ApiError
 from tests.e2e.harness.pki import Pki
-from tests.e2e.harness.wait import eventually, steadily
+from tests.e2e.harness.wait import eventually, settled
 from tests.e2e.tools.required import required_toolbox
 from tests.golden.cases import EXAMPLES, Case, generated
 from tests.realapi.conftest import NewServer
@@ -63,7 +63,7 @@ def test_a_version_comes_and_another_goes(releases: Releases) -> None:
     assert releases.stored_versions() == {OLD, NEW}
     manager = releases.manager(0, _ALONE)
     with _running(manager):
-        eventually(lambda: releases.stored_versions() == {NEW}, timeout=180)
+        eventually(lambda: releases.stored_versions() == {NEW}, timeout=600)
         assert releases.versions_in_etcd() == Counter({NEW: len(before)})
         assert releases.contents(OLD) == before
         assert manager.total(REWRITTEN) == len(before)
@@ -73,7 +73,7 @@ def test_a_version_comes_and_another_goes(releases: Releases) -> None:
 
         before = releases.contents(NEW)
         releases.serve_no_more("HarbourCluster")
-        eventually(lambda: releases.owned_versions("HarbourMachine") == {NEW}, timeout=180)
+        eventually(lambda: releases.owned_versions("HarbourMachine") == {NEW}, timeout=600)
         assert releases.contents(NEW) == before
         _nothing_is_asked(manager)
         assert manager.total(REWRITTEN) == len(before)
@@ -86,7 +86,7 @@ def test_a_version_comes_and_another_goes(releases: Releases) -> None:
     with pytest.raises(ApiError, match="v1alpha1"):
         _applied(releases, "HarbourCluster", "c0", NEW)
     with _running(manager):
-        eventually(lambda: releases.owned_versions("HarbourCluster") == {NEW}, timeout=60)
+        eventually(lambda: releases.owned_versions("HarbourCluster") == {NEW}, timeout=300)
         _applied(releases, "HarbourCluster", "c0", NEW)
     assert not manager.complaints()
 
@@ -104,37 +104,36 @@ def test_killed_and_not_alone(releases: Releases) -> None:
     with ExitStack() as stack:
         for manager in (converter, leader):
             stack.enter_context(_running(manager))
-        eventually(lambda: leader.leads, timeout=30)
+        eventually(lambda: leader.leads, timeout=120)
         for manager in (standby, stranger):
             stack.enter_context(_running(manager))
         unrest = stack.enter_context(Unrest(releases, TROUBLED_MACHINES))
-        eventually(lambda: leader.total(REWRITTEN) > 30, timeout=90)
+        eventually(lambda: leader.total(REWRITTEN) > 30, timeout=300, interval=0.02)
+        # Without a webhook nothing is rewritten, however long the look at what is left takes.
+        converter.process.kill()
+        leader.process.kill()
         assert standby.total(REWRITTEN) == 0
         assert releases.versions_in_etcd()[OLD] > 0
-        leader.process.kill()
-        converter.process.kill()
         time.sleep(2)
         assert OLD in releases.stored_versions()
         converter.start()
 
-        eventually(lambda: releases.stored_versions() == {NEW}, timeout=180)
+        eventually(lambda: releases.stored_versions() == {NEW}, timeout=600)
         assert set(releases.versions_in_etcd()) == {NEW}
         unrest.stop()
         unrest.check()
-        eventually(lambda: standby.leads, timeout=30)
+        eventually(lambda: standby.leads, timeout=120)
         assert converter.total(REWRITTEN) == 0
 
 
 def _nothing_is_asked(manager: Manager) -> None:
     """Watches go on; nothing else happens by itself."""
-    time.sleep(1)
-    before = manager.requests()
-
-    def probe() -> None:
-        now = manager.requests()
-        assert {**now, "watch": 0} == {**before, "watch": 0}
-
-    steadily(probe, seconds=4)
+    settled(
+        lambda: {**manager.requests(), "watch": 0},
+        seconds=4,
+        timeout=120,
+        what="the number of requests",
+    )
 
 
 @contextmanager

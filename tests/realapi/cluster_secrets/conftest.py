@@ -21,7 +21,7 @@ def run(api_server: ApiServer) -> Run:
 
     def running(test: Callable[[Keeping], Awaitable[None]]) -> None:
         async def bounded() -> None:
-            async with asyncio.timeout(60), keeping(api_server, f"c-{next(NUMBERS)}") as kept:
+            async with asyncio.timeout(300), keeping(api_server, f"c-{next(NUMBERS)}") as kept:
                 await test(kept)
 
         asyncio.run(bounded())
