@@ -35,7 +35,7 @@ class Webhook:
 
     def start(self) -> None:
         self._thread.start()
-        eventually(lambda: self.part.ready, timeout=20)
+        eventually(lambda: self.part.ready, timeout=120)
 
     def turn(self, crd: JSON) -> None:
         """Let a CRD whose objects are converted name the address and the authority of this."""
