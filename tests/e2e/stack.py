@@ -227,12 +227,18 @@ class Stack:
         Both are on offer.  Helpers go on as they are: a newer core speaks the older dialect too.
         """
         if series:
-            self.clusterctl = self.clusterctl_of(series)
-            self.dialect = Dialect(core_contract(series))
+            self._speak(series)
         self.provider = provider
         for site in self._sites:
             managers = self._managers(site.management)
             site.upgrade(provider, managers, self.clusterctl, series)
+
+    def upgrade_core(self, series: str) -> None:
+        """Go on with another series of core, which is on offer; managers go on as they are."""
+        self._speak(series)
+        targets = {"core": f"cluster-api:{CORE_RELEASES[series]}"}
+        for site in self._sites:
+            site.management.upgrade(self.clusterctl, targets, {}, series)
 
     def stop(self) -> None:
         """End all processes, also when some of them make this fail."""
@@ -240,6 +246,10 @@ class Stack:
             ends.callback(self._kubelet.stop)
             for site in self._sites:
                 ends.callback(site.stop, self.report)
+
+    def _speak(self, series: str) -> None:
+        self.clusterctl = self.clusterctl_of(series)
+        self.dialect = Dialect(core_contract(series))
 
     def _managers(self, management: ManagementCluster) -> dict[str, Controllers]:
         return {

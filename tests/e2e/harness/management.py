@@ -76,7 +76,7 @@ class ManagementCluster:
         variables: Mapping[str, str],
         series: str = "",
     ) -> None:
-        """Install other releases by `clusterctl upgrade apply`; the managers are to be stopped.
+        """Install other releases by `clusterctl upgrade apply`; their managers are to be stopped.
 
         Given a series, core is replaced by that. As with `start`, the garbage collector has to
         learn of the new versions, which otherwise took up to half a minute.
