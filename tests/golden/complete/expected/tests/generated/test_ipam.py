@@ -9,7 +9,6 @@ from .ipam_stage import (
     ADDRESS,
     CLAIM,
     CLUSTER_NAME,
-    FIVE,
     IPAM,
     NAMESPACE,
     PAUSED,
@@ -26,9 +25,7 @@ from .provider import Key
 
 CLAIM_REQUESTS = ["patch", "patch_status"]
 """The finalizer, and what the claim is told."""
-LAST = {"addresses": ["10.9.0.4"], "prefix": 0, "gateway": "10.9.0.9"}
 ONE = {"addresses": ["10.0.0.2"], "prefix": 29}
-MOVE = "clusterctl.cluster.x-k8s.io/move"
 
 
 @staged
@@ -66,27 +63,6 @@ def test_a_claim_gets_an_address(cast: Cast) -> None:
     play(cast, story)
 
 
-@ranged
-def test_prefix_and_router_come_from_the_pool(cast: Cast) -> None:
-    """Proves: IP-06."""
-
-    async def story(stage: IpamStage) -> None:
-        key = stage.add_claim(stage.add_pool(LAST))
-        assert await stage.gets(key) == "10.9.0.4"
-        address = stage.address(key)
-        assert address is not None
-        assert (address["spec"]["prefix"], address["spec"]["gateway"]) == (0, "10.9.0.9")
-
-        six = stage.add_pool({"addresses": ["2001:db8::/126"], "prefix": 64}, "six")
-        other = stage.add_claim(six, "a2")
-        assert await stage.gets(other) == "2001:db8::1"
-        address = stage.address(other)
-        assert address is not None
-        assert "gateway" not in address["spec"]
-
-    play(cast, story)
-
-
 @staged
 def test_a_claim_costs_few_requests(cast: Cast) -> None:
     async def story(stage: IpamStage) -> None:
@@ -100,53 +76,6 @@ def test_a_claim_costs_few_requests(cast: Cast) -> None:
         assert stage.api.written(ADDRESS, key) == ["create"]
         # Who hands out, what is reserved, and that it is no longer: for all claims of that moment.
         assert len(stage.api.written(stage.kind.resource.kind, pool)) <= 3
-
-    play(cast, story)
-
-
-@staged
-def test_many_claims_share_the_writes_of_the_pool(cast: Cast) -> None:
-    async def story(stage: IpamStage) -> None:
-        pool = stage.add_pool({"addresses": ["10.0.0.0/24"], "prefix": 24})
-        await stage.quiet()
-        keys = [stage.add_claim(pool, f"a{number}") for number in range(100)]
-        given = [await stage.gets(key) for key in keys]
-        assert len(set(given)) == len(keys)
-        assert len(stage.api.written(stage.kind.resource.kind, pool)) < len(keys) / 2
-        await stage.counts(pool, total=254, used=100, free=154)
-        await stage.settles(pool)
-
-    play(cast, story)
-
-
-@ranged
-def test_a_pool_has_an_end(cast: Cast) -> None:
-    """The claim is told, the pool says so too, and who waits gets what comes back.
-
-    Proves: IP-03, IP-05, IP-10.
-    """
-
-    async def story(stage: IpamStage) -> None:
-        pool = stage.add_pool()
-        keys = [stage.add_claim(pool, f"a{number}") for number in range(5)]
-        given = {await stage.gets(key) for key in keys}
-        assert given == {f"10.0.0.{number}" for number in range(2, 7)}
-        late = stage.add_claim(pool, "late")
-        await stage.says(late, "PoolExhausted")
-        await stage.pool_says(pool, "False", "PoolExhausted")
-        await stage.counts(pool, total=5, used=5, free=0)
-        await stage.quiet()
-        assert stage.api.written(CLAIM, late) == ["patch_status"]
-        assert "finalizers" not in stage.claim(late)["metadata"]
-
-        address = stage.address(keys[3])
-        assert address is not None
-        stage.api.remove(CLAIM, keys[3])
-        await stage.goes(CLAIM, keys[3])
-        assert await stage.gets(late) == address["spec"]["address"]
-        stage.api.remove(CLAIM, late)
-        await stage.pool_says(pool, "True", "Ready")
-        await stage.counts(pool, total=5, used=4, free=1)
 
     play(cast, story)
 
@@ -166,22 +95,6 @@ def test_whoever_came_first_is_served_first(cast: Cast) -> None:
             stage.api.remove(CLAIM, holder)
             holder = Key(NAMESPACE, name)
             assert await stage.gets(holder) == "10.0.0.2"
-
-    play(cast, story)
-
-
-@ranged
-def test_a_larger_pool_serves_who_waits(cast: Cast) -> None:
-    async def story(stage: IpamStage) -> None:
-        pool = stage.add_pool(ONE)
-        keys = [stage.add_claim(pool, name) for name in ("a1", "a2", "a3")]
-        await stage.pool_says(pool, "False", "PoolExhausted")
-        stage.api.change(stage.kind.resource.kind, pool, {"spec": {"addresses": FIVE["addresses"]}})
-        assert len({await stage.gets(key) for key in keys}) == 3
-        # Taking an address out of the pool takes it from nobody who has it.
-        stage.api.change(stage.kind.resource.kind, pool, {"spec": {"addresses": ["10.0.0.6"]}})
-        await stage.counts(pool, total=1, used=0, free=1)
-        assert len(set(stage.given())) == 3
 
     play(cast, story)
 
@@ -218,33 +131,6 @@ def test_a_claim_waits_for_its_pool(cast: Cast) -> None:
         await stage.says(key, "PoolNotReady")
         stage.add_pool()
         await stage.gets(key)
-
-    play(cast, story)
-
-
-@ranged
-@pytest.mark.parametrize(
-    "fields",
-    [
-        {"addresses": ["10.0.0.300"], "prefix": 24},
-        {"addresses": ["10.0.0.1", "2001:db8::1"], "prefix": 24},
-        {"addresses": ["10.0.0.1"], "prefix": 64},
-    ],
-    ids=["no address", "two families", "wrong prefix"],
-)
-def test_a_pool_that_contradicts_itself_says_so(cast: Cast, fields: dict[str, object]) -> None:
-    """Proves: IP-03, IP-05."""
-
-    async def story(stage: IpamStage) -> None:
-        pool = stage.add_pool(fields)
-        key = stage.add_claim(pool)
-        await stage.pool_says(pool, "False", "InvalidSpec")
-        await stage.says(key, "PoolNotReady")
-        assert stage.given() == []
-
-        stage.api.change(stage.kind.resource.kind, pool, {"spec": FIVE})
-        await stage.gets(key)
-        await stage.pool_says(pool, "True", "Ready")
 
     play(cast, story)
 
@@ -337,58 +223,5 @@ def test_an_address_comes_back(cast: Cast) -> None:
         sent = [(verb, kind) for verb, kind, on in stage.api.requests if on == key]
         order = [(verb, kind) for verb, kind in sent if verb != "get"]
         assert order == [("patch", ADDRESS), ("delete", ADDRESS), ("patch", CLAIM)]
-
-    play(cast, story)
-
-
-@staged
-def test_a_pool_in_use_stays(cast: Cast) -> None:
-    """Proves: SM-08, IP-05."""
-
-    async def story(stage: IpamStage) -> None:
-        kind, pool = stage.kind.resource.kind, stage.add_pool()
-        key = stage.add_claim(pool)
-        await stage.gets(key)
-        stage.api.remove(kind, pool)
-        late = stage.add_claim(pool, "late")
-        await stage.says(late, "PoolNotReady")
-        await stage.pool_says(pool, "False", "AddressesInUse")
-
-        stage.api.remove(CLAIM, key)
-        await stage.goes(CLAIM, key)
-        await stage.goes(kind, pool)
-        assert stage.address(late) is None
-
-    play(cast, story)
-
-
-@staged
-def test_a_pool_without_addresses_goes_at_once(cast: Cast) -> None:
-    async def story(stage: IpamStage) -> None:
-        kind, pool = stage.kind.resource.kind, stage.add_pool()
-        await stage.pool_says(pool, "True", "Ready")
-        stage.api.remove(kind, pool)
-        await stage.goes(kind, pool)
-
-    play(cast, story)
-
-
-@staged
-def test_what_is_made_by_hand_moves_with_its_pool(cast: Cast) -> None:
-    """A claim without owners would stay behind, and its address with it.
-
-    Proves: MV-02, MV-06.
-    """
-
-    async def story(stage: IpamStage) -> None:
-        pool = stage.add_pool()
-        owner = {"apiVersion": "example.com/v1", "kind": "Server", "name": "s", "uid": "u"}
-        owned = stage.add_claim(pool, "owned", ownerReferences=[owner])
-        free = stage.add_claim(pool, "free")
-        for key in (owned, free):
-            await stage.gets(key)
-        assert "labels" not in stage.claim(owned)["metadata"]
-        labels = stage.claim(free)["metadata"].get("labels", {})
-        assert (MOVE in labels) is stage.kind.resource.namespaced
 
     play(cast, story)
