@@ -64,14 +64,14 @@ class ComponentUnderTest:
 
     @property
     def listed(self) -> list[tuple[str, str]]:
-        """Group and plural of what its manager may list in the whole cluster."""
+        """Group and plural of what its manager may list in the whole cluster, whatever the names."""
         bound = {each["roleRef"]["name"] for each in self.of("ClusterRoleBinding")}
         roles = [each for each in self.of("ClusterRole") if each["metadata"]["name"] in bound]
         rules = [rule for role in roles for rule in role.get("rules") or []]
         return [
             (group, plural)
             for rule in rules
-            if "list" in rule["verbs"]
+            if "list" in rule["verbs"] and "resourceNames" not in rule
             for group in rule["apiGroups"]
             for plural in rule["resources"]
         ]
