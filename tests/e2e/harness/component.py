@@ -64,7 +64,7 @@ class ComponentUnderTest:
 
     @property
     def listed(self) -> list[tuple[str, str]]:
-        """Group and plural of what its manager may list in the whole cluster, whatever the names."""
+        """Group and plural of what its manager may list in the whole cluster, under any name."""
         bound = {each["roleRef"]["name"] for each in self.of("ClusterRoleBinding")}
         roles = [each for each in self.of("ClusterRole") if each["metadata"]["name"] in bound]
         rules = [rule for role in roles for rule in role.get("rules") or []]
