@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from contextlib import ExitStack
 from pathlib import Path
 
 import pytest
 
 from tests.conftest import REPORT
+from tests.distribution import group_of
 from tests.e2e.extended import EXTENDED, extended_stack
 from tests.e2e.harness.components import ApiServer, Etcd
 from tests.e2e.harness.management import Base
@@ -19,12 +21,28 @@ from tests.e2e.stack import COMBINATIONS, Combination, Site, Stack
 from tests.e2e.tools import Toolbox
 from tests.e2e.tools.required import required_toolbox
 
+_ENDS = pytest.StashKey[ExitStack]()
+"""What ends with the group of tests that is running."""
+
 
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
     here = Path(__file__).parent
     for item in items:
         if item.path.is_relative_to(here):
             item.add_marker(pytest.mark.e2e)
+
+
+@pytest.hookimpl(wrapper=True)
+def pytest_runtest_teardown(item: pytest.Item, nextitem: pytest.Item | None) -> Iterator[None]:
+    """A stack that several modules share ends with the last of them.
+
+    It would last for the session, and what is idle is not at rest: it keeps others from working.
+    """
+    try:
+        yield
+    finally:
+        if nextitem is None or group_of(item.nodeid) != group_of(nextitem.nodeid):
+            item.config.stash.setdefault(_ENDS, ExitStack()).close()
 
 
 @pytest.fixture(scope="session")
@@ -64,8 +82,10 @@ def stack(
         folder = base.folder / str(combination)
         provider = build_provider(combination.example, combination.contract, folder)
     made = Stack(base, workload, combination, provider, report)
+    ends = request.config.stash.setdefault(_ENDS, ExitStack())
+    ends.callback(made.stop)
     yield made
-    made.stop()
+    ends.close()
 
 
 @pytest.fixture(scope="session")
@@ -87,10 +107,10 @@ def extended(
 ) -> Iterator[tuple[Stack, Site]]:
     """Infrastructure, a runtime extension and an add-on, in their first management cluster."""
     stack = extended_stack(base, workload, request.param, report)
-    try:
-        yield stack, stack.start()
-    finally:
-        stack.stop()
+    ends = request.config.stash.setdefault(_ENDS, ExitStack())
+    ends.callback(stack.stop)
+    yield stack, stack.start()
+    ends.close()
 
 
 @pytest.fixture
