@@ -7,8 +7,8 @@ from typing import Any
 
 from capsmith.provider.crd import custom_resource_definition
 from capsmith.provider.model import Provider
-from tests.e2e.harness.kube import JSON, ApiError, KubeClient
-from tests.e2e.harness.wait import NotYet, eventually
+from tests.e2e.harness.kube import JSON, KubeClient
+from tests.e2e.harness.wait import eventually
 
 _CRD = ("apiextensions.k8s.io/v1", "CustomResourceDefinition")
 _CONTRACT = "cluster.x-k8s.io/v1"
@@ -27,7 +27,7 @@ def upgraded(api: KubeClient, crd: JSON) -> JSON:
 
     Raises ApiError when the API server refuses it.
     """
-    return eventually(lambda: _merged(api, _typed(crd)), timeout=60)
+    return eventually(lambda: _merged(api, _typed(crd)))
 
 
 def migrated(api: KubeClient, crd: JSON) -> None:
@@ -57,13 +57,10 @@ def _merged(api: KubeClient, wanted: JSON) -> JSON:
     if current is None:
         return api.create(wanted)
     version = current["metadata"]["resourceVersion"]
-    body = {**wanted, "metadata": {**wanted["metadata"], "resourceVersion": version}}
-    try:
-        return api.patch(current, body)
-    except ApiError as error:
-        if error.status != 409:  # the API server itself writes the status
-            raise
-        raise NotYet(str(error)) from error
+    # The API server itself writes the status; clusterctl tries again as well.
+    return api.patch(
+        current, {**wanted, "metadata": {**wanted["metadata"], "resourceVersion": version}}
+    )
 
 
 def _typed(value: Any) -> Any:
