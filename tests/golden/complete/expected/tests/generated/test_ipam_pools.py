@@ -123,6 +123,23 @@ def test_a_pool_that_contradicts_itself_says_so(cast: Cast, fields: dict[str, ob
     play(cast, story)
 
 
+@ranged
+def test_whoever_waited_for_a_pool_is_told_that_it_is_full(cast: Cast) -> None:
+    """Proves: IP-05."""
+
+    async def story(stage: IpamStage) -> None:
+        pool = stage.add_pool({"addresses": ["10.0.0.300"], "prefix": 24})
+        keys = [stage.add_claim(pool, name) for name in ("a1", "a2")]
+        for key in keys:
+            await stage.says(key, "PoolNotReady")
+        stage.api.change(stage.kind.resource.kind, pool, {"spec": ONE})
+        await stage.eventually("one has it", lambda: any(map(stage.is_told, keys)))
+        (late,) = (key for key in keys if not stage.is_told(key))
+        await stage.says(late, "PoolExhausted")
+
+    play(cast, story)
+
+
 @staged
 def test_a_pool_in_use_stays(cast: Cast) -> None:
     """Proves: SM-08, IP-05."""

@@ -55,26 +55,6 @@ def test_a_pool_grows_and_shrinks(stage: MachinesStage) -> None:
     asyncio.run(stage.play(story))
 
 
-def test_core_finds_the_machines_of_a_pool(stage: MachinesStage) -> None:
-    """Proves: MP-08, MP-09."""
-
-    async def story(stage: MachinesStage) -> None:
-        stage.use_long_name()
-        stage.add_pool(2)
-        await stage.settled(2)
-        pool = stage.infra_pool()["metadata"]
-        for machine in stage.infra_machines():
-            assert stage.pool_labels().items() <= machine["metadata"]["labels"].items()
-            (owner,) = (
-                each
-                for each in machine["metadata"]["ownerReferences"]
-                if each["uid"] == pool["uid"]
-            )
-            assert "controller" not in owner
-
-    asyncio.run(stage.play(story))
-
-
 def test_nothing_is_made_twice(slow_stage: MachinesStage) -> None:
     """The manager dies again and again, and its caches know late what it has made.
 

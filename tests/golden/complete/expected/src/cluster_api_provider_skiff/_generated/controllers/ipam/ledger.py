@@ -46,6 +46,8 @@ class Ledger:
         self._within = 0
         # All below it is taken: looking for free addresses begins here.
         self._lowest = 0
+        # What those who wait were told is over: also who gets nothing has to be told otherwise.
+        self._reopened = False
         self.close(MISSING)
 
     @property
@@ -55,6 +57,7 @@ class Ledger:
 
     def open(self, ranges: AddressRanges | None) -> None:
         """Hand out from these ranges from now on."""
+        self._reopened = self._reopened or self.problem is not None
         self.problem = None
         if ranges != self._ranges:
             self._ranges = ranges
@@ -115,9 +118,15 @@ class Ledger:
         return bool(self._holders)
 
     def next_waiting(self) -> list[Key]:
-        """The claims that can be served now; they no longer wait, and come back if need be."""
-        free = self.counts().free if self._ranges is not None else len(self.waiting)
-        chosen = list(self.waiting)[: free if self.problem is None else 0]
+        """The claims that can be served now, or that have waited for something else so far.
+
+        They no longer wait, and come back if need be.
+        """
+        if self.problem is not None:
+            return []
+        counted = self._ranges is not None and not self._reopened
+        chosen = list(self.waiting)[: self.counts().free if counted else len(self.waiting)]
+        self._reopened = False
         for key in chosen:
             del self.waiting[key]
         return chosen

@@ -59,6 +59,7 @@ class MachinePoolMachinesController(PoolController[MachinePoolMachinesReconciler
             return await self._wait(edit, wanted)
         pool = subject.machine_pool
         roster = self._rosters.cached(edit.obj)
+        await self._maker.keep_owned(edit.obj, roster)
         again = None
         if self._has_work(edit.obj, pool, roster, wanted):
             roster = await self._rosters.live(edit.obj)

@@ -5,12 +5,14 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Awaitable, Callable, Sequence
+from contextlib import suppress
 from typing import TypeVar
 
 from ...contract import metadata
 from ...contract.constants import WATCH_FILTER_LABEL
 from ...contract.machine_pool import MachinePool
 from ...runtime.client import JSON, AlreadyExists, Conflict, KubeClient, NotFound
+from ...runtime.patch import write
 from ..editing import Edit
 from .kinds import MachinePoolMachinesKind
 from .naming import machine_name
@@ -48,6 +50,16 @@ class Maker:
         made = await _each(drafts, self._create)
         await edit.annotate(self._kind.count_annotation, str(first + count))
         return all(made)
+
+    async def keep_owned(self, pool: JSON, roster: Roster) -> None:
+        """See to it that machines name the pool in the version in which it is stored now."""
+        await _each(list(roster.infra_machines.values()), lambda obj: self._own(obj, pool))
+
+    async def _own(self, obj: JSON, pool: JSON) -> None:
+        owners, informer = metadata.current_owners(obj, pool), self._rosters.informer
+        new = {**obj, "metadata": {**obj["metadata"], "ownerReferences": owners}}
+        with suppress(NotFound):
+            await write(self._client, informer.resource, obj, new, informer.remember)
 
     async def remove(self, pool: JSON, roster: Roster, names: Sequence[str]) -> None:
         """Have machines removed: by the deletion of their Machines, which drains Nodes (MP-10).

@@ -56,12 +56,17 @@ class Rosters:
         self._world = world
         self._kind = kind
 
+    @property
+    def informer(self) -> Informer:
+        """That of the infrastructure machines, of pools and others."""
+        found: Informer = self._world.infra_machines[self._kind.machines.kind]
+        return found
+
     def cached(self, pool: JSON) -> Roster:
         """As the caches have it."""
-        informer: Informer = self._world.infra_machines[self._kind.machines.kind]
         owner = f"{metadata.namespace(pool)}/{owning_machine_pool(pool)}"
         return Roster(
-            _by_name(informer.by_index(BY_OWNER, metadata.uid(pool))),
+            _by_name(self.informer.by_index(BY_OWNER, metadata.uid(pool))),
             _by_name(self._world.machines.by_index(BY_POOL, owner)),
         )
 
