@@ -45,6 +45,25 @@ def test_a_change_of_the_description_reaches_what_is_generated_and_nothing_else(
     assert provider.update("--check").code == 0
 
 
+def test_a_release_series_that_is_forgotten_is_told(provider: Provider) -> None:
+    """Proves: CC-08."""
+    provider.edit("provider.yaml", "releases: {v0.1:", "releases: {v0.2:")
+    for arguments in (["--dry-run"], []):
+        said = provider.update(*arguments)
+        assert said.code == 0
+        (finding,) = said.report["findings"]
+        assert (finding["file"], finding["line"], finding["id"], finding["severity"]) == (
+            "metadata.yaml",
+            7,
+            "release-forgotten",
+            "warning",
+        )
+        assert "v0.1" in finding["message"]
+    assert provider.update("--check").report["findings"] == []
+    provider.edit("provider.yaml", "releases: {v0.2:", "releases: {v0.1: v1beta2, v0.2:")
+    assert provider.update().report["findings"] == []
+
+
 def test_a_change_of_capsmith_reaches_edited_shared_files(
     provider: Provider, change_blueprint: Change
 ) -> None:

@@ -18,6 +18,7 @@ from capsmith.merging.remarks import (
     refused,
     remarks,
 )
+from capsmith.merging.series import METADATA_PATH, forgotten_series
 from capsmith.merging.shared_file import Names, Style
 from capsmith.merging.unfinished import STATE_PATH
 from capsmith.pipeline import overlaying
@@ -93,7 +94,8 @@ def plan(repository: Repository, loaded: Loaded, lock: Lock | None, asked: Asked
     strange += _not_restored(decisions, asked.restore)
     stopped = refused(decisions)
     told = stopped or decisions  # if nothing is done, nothing else is told of files
-    found = ordered((*loaded.findings, *remarks(told, tree), *strange))
+    forgotten = forgotten_series(disk.files.get(METADATA_PATH), tree[METADATA_PATH].text)
+    found = ordered((*loaded.findings, *remarks(told, tree), *strange, *forgotten))
     report = Report(found, tuple(_outcome(each, tree, disk, asked) for each in told))
     records = _records(repository, tree, lock, _next_lock(tree, loaded, lock))
     possible = not stopped and not strange

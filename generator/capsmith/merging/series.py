@@ -1,0 +1,33 @@
+"""The release series of a repository: clusterctl's map of them may grow, and never shrink."""
+
+from __future__ import annotations
+
+import re
+
+from capsmith.findings import Finding, Location, Severity
+from capsmith.safetext import RelativePath
+
+METADATA_PATH = RelativePath("metadata.yaml")
+_SERIES = re.compile(r"^- major: (\d+)\r?\n  minor: (\d+)\r?$", re.MULTILINE)
+
+
+def forgotten_series(before: bytes | None, after: str) -> tuple[Finding, ...]:
+    """Warnings on the series that the metadata ``before`` names, and those ``after`` do not.
+
+    clusterctl can neither install nor upgrade from a release whose series it does not know
+    (CC-08), and what releases of former contracts have left in CRDs follows from them (GEN-06).
+    """
+    text = (before or b"").decode(errors="replace")
+    known = {match.groups() for match in _SERIES.finditer(after)}
+    return tuple(
+        Finding(
+            "release-forgotten",
+            f"provider.yaml has the release series v{match[1]}.{match[2]} no more",
+            Location(METADATA_PATH, text.count("\n", 0, match.start()) + 1, 1),
+            Severity.WARNING,
+            hint="Put it back under `releases`, with its contract, unless nothing of it was ever "
+            "released: nobody could upgrade from it.",
+        )
+        for match in _SERIES.finditer(text)
+        if match.groups() not in known
+    )
