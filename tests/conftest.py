@@ -10,13 +10,16 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from hypothesis import settings
+from hypothesis import HealthCheck, settings
 
 from tests.distribution import group_of
 from tests.e2e.harness.report import Report
 
-# How fast a machine is, is no property of what is tested.
-settings.register_profile("capsmith", deadline=None)
+# How fast a machine is, is no property of what is tested; nor is luck.  New examples are looked for
+# with `--hypothesis-profile=searching`.
+_SLOW = {"deadline": None, "suppress_health_check": [HealthCheck.too_slow]}
+settings.register_profile("searching", **_SLOW)
+settings.register_profile("capsmith", **_SLOW, derandomize=True)
 settings.load_profile("capsmith")
 
 _NOBODY = 65534

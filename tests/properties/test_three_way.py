@@ -78,7 +78,10 @@ def edited(who: bytes, edits: tuple[tuple[int, int, int], ...]) -> bytes:
     return b"".join(line + b"\n" for line in lines)
 
 
-@settings(max_examples=200, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@settings(
+    max_examples=200,
+    suppress_health_check=[HealthCheck.function_scoped_fixture, HealthCheck.too_slow],
+)
 @given(EDITS, EDITS)
 @example(((3, 1, 1),), ((4, 1, 1),))
 @example(((3, 0, 1),), ((3, 0, 1),))

@@ -108,7 +108,9 @@ ROUNDS = st.lists(
 
 
 @settings(
-    max_examples=1000, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture]
+    max_examples=1000,
+    deadline=None,
+    suppress_health_check=[HealthCheck.function_scoped_fixture, HealthCheck.too_slow],
 )
 @given(st.integers(0, DESCRIPTIONS - 1), ROUNDS)
 def test_nothing_of_the_author_is_lost_and_every_conflict_is_told(

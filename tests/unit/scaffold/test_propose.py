@@ -142,7 +142,9 @@ def test_every_top_level_key_is_taught(config: Path) -> None:
 
 
 @settings(
-    max_examples=60, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture]
+    max_examples=60,
+    deadline=None,
+    suppress_health_check=[HealthCheck.function_scoped_fixture, HealthCheck.too_slow],
 )
 @given(owner=st.text(st.characters(exclude_categories=["Cs"]), max_size=40))
 def test_answers_stay_data(owner: str, config: Path) -> None:

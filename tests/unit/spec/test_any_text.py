@@ -92,7 +92,7 @@ def test_any_schema_of_a_field(schema: Any) -> None:
 
 
 @given(st.binary(max_size=200))
-@settings(suppress_health_check=[HealthCheck.function_scoped_fixture])
+@settings(suppress_health_check=[HealthCheck.function_scoped_fixture, HealthCheck.too_slow])
 def test_any_bytes(tmp_path: Path, data: bytes) -> None:
     path = tmp_path / "provider.yaml"
     path.write_bytes(data)
