@@ -27,7 +27,7 @@ DOCUMENTS = st.dictionaries(
 
 
 def _run(script: str, folder: Path) -> int:
-    done = subprocess.run(["/bin/sh", "-c", script], cwd=folder, capture_output=True, timeout=30)
+    done = subprocess.run(["/bin/sh", "-c", script], cwd=folder, capture_output=True, timeout=300)
     return done.returncode
 
 

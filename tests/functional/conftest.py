@@ -42,7 +42,7 @@ class Repository:
             stdout=subprocess.PIPE,
             stderr=subprocess.STDOUT,
             text=True,
-            timeout=600,
+            timeout=3600,
         )
         assert done.returncode == 0, f"{' '.join(command)}\n{done.stdout[-20_000:]}"
         return done.stdout

@@ -49,7 +49,7 @@ def test_the_kit_sees_that_the_author(repository: Path, mistake: str) -> None:
             },
             capture_output=True,
             text=True,
-            timeout=300,
+            timeout=1800,
         )
     finally:
         file.write_text(text)

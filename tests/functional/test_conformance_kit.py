@@ -86,7 +86,7 @@ def _kit(repository: Path) -> subprocess.CompletedProcess[str]:
         },
         capture_output=True,
         text=True,
-        timeout=300,
+        timeout=1800,
     )
 
 

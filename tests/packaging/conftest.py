@@ -19,7 +19,7 @@ def build(source: Path, target: str, output: Path) -> Path:
         cwd=source,
         check=True,
         capture_output=True,
-        timeout=300,
+        timeout=900,
     )
     (built,) = output.iterdir()
     return built

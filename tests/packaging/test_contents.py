@@ -87,7 +87,7 @@ def test_nothing_in_the_tree_is_ignored_by_git() -> None:
         capture_output=True,
         text=True,
         check=False,  # 1 when nothing is ignored
-        timeout=60,
+        timeout=900,
     )
 
     assert ignored.stderr == ""

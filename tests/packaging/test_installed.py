@@ -30,7 +30,7 @@ def place(request: pytest.FixtureRequest, wheel: Path, tmp_path: Path) -> str:
         [sys.executable, "-m", *install, str(wheel)],
         check=True,
         capture_output=True,
-        timeout=120,
+        timeout=900,
     )
     return str(target)
 
@@ -44,7 +44,7 @@ def _editable(folder: Path) -> str:
         check=True,
         capture_output=True,
         text=True,
-        timeout=120,
+        timeout=900,
     )
     with zipfile.ZipFile(folder / built.stdout.split()[-1]) as archive:
         payload = [name for name in archive.namelist() if ".dist-info/" not in name]
@@ -62,7 +62,7 @@ def _python(place: str, cwd: Path, *arguments: str) -> subprocess.CompletedProce
         check=True,
         capture_output=True,
         text=True,
-        timeout=120,
+        timeout=900,
     )
 
 

@@ -119,7 +119,7 @@ def _cookiecutter(folder: Path, *arguments: str, **extra: str) -> subprocess.Com
         env=environment,
         capture_output=True,
         text=True,
-        timeout=120,
+        timeout=900,
     )
 
 
