@@ -32,7 +32,7 @@ def _run(spec: Path, output: Path, umask: int, cwd: Path, extra: dict[str, str])
         umask=umask,
         check=True,
         capture_output=True,
-        timeout=120,
+        timeout=900,
     )
 
 
