@@ -35,6 +35,7 @@ def lay(folder: Path, files: dict[str, str]) -> Path:
     for name, text in files.items():
         (folder / name).parent.mkdir(parents=True, exist_ok=True)
         (folder / name).write_text(text)
+        (folder / name).chmod(0o644)  # whatever the umask is
     return folder
 
 
