@@ -4,105 +4,16 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Coroutine
-from typing import Any, cast
+from typing import Any
 
 import pytest
 from capsmith_generated.address_ranges import AddressRanges, address_of
-from capsmith_generated.contract.ipam_versions import DIALECTS
-from capsmith_generated.controllers.ipam.book import Book, PoolKey
-from capsmith_generated.controllers.ipam.census import Census
-from capsmith_generated.controllers.ipam.desk import Desk, Office, Request
-from capsmith_generated.results import Waiting
+from capsmith_generated.controllers.ipam.desk import Request
 from capsmith_generated.runtime.cache import Change
-from capsmith_generated.runtime.client import JSON, Key, KubeClient, ResourceType, Selection
-from capsmith_generated.runtime.informer import Informer
+from capsmith_generated.runtime.client import JSON, Key
 
-from tests.contract_code.scheduled_api import Client, Server, VirtualLoop
-
-POOL_TYPE = ResourceType("ipam.example.com", "v1", "FooPool", "foopools")
-CLAIM_TYPE = ResourceType("ipam.cluster.x-k8s.io", "v1beta2", "IPAddressClaim", "ipaddressclaims")
-ADDRESS_TYPE = ResourceType("ipam.cluster.x-k8s.io", "v1beta2", "IPAddress", "ipaddresses")
-POOL = PoolKey("FooPool", Key("default", "pool"))
-REFERENCE = {"apiGroup": POOL_TYPE.group, "kind": POOL_TYPE.kind, "name": "pool"}
-
-
-class Known:
-    """A cache that knows what it is told."""
-
-    def __init__(self, resource: ResourceType) -> None:
-        self.resource = resource
-        self.seen = 0
-        self._objects: dict[Key, JSON] = {}
-
-    def get(self, key: Key) -> JSON | None:
-        return self._objects.get(key)
-
-    def remember(self, obj: JSON) -> None:
-        metadata = obj["metadata"]
-        self._objects[Key(metadata.get("namespace", ""), metadata["name"])] = obj
-
-
-class Scene:
-    """A pool of two addresses and a desk; ``other`` is what else happens on the server."""
-
-    def __init__(self) -> None:
-        self.server = Server()
-        self.client = Client(self.server)
-        self.pools, self.claims, self.addresses = map(Known, (POOL_TYPE, CLAIM_TYPE, ADDRESS_TYPE))
-        addresses = cast(Informer, self.addresses)
-        client = cast(KubeClient, self.client)
-        self.book = Book([POOL_TYPE], DIALECTS["v1beta2"], addresses)
-        self.census = Census(client, ADDRESS_TYPE, Selection(), self.book)
-        self.woken: list[PoolKey] = []
-        office = Office(
-            client=client,
-            book=self.book,
-            census=self.census,
-            claims=cast(Informer, self.claims),
-            addresses=addresses,
-            wake=self.woken.append,
-            identity="me",
-        )
-        self.pools.remember(self.server.create(_object(POOL_TYPE, "pool", {})))
-        self.ledger = self.book.ledger(POOL)
-        self.ledger.open(AddressRanges.of(["10.0.0.1-10.0.0.2"], 24))
-        self.desk = Desk(POOL, cast(Informer, self.pools), office)
-
-    def claim(self, name: str) -> Request:
-        claim = self.server.create(_object(CLAIM_TYPE, name, {"poolRef": REFERENCE}))
-        self.claims.remember(claim)
-        return Request(Key("default", name), claim["metadata"]["uid"])
-
-    def address(self, name: str, text: str, **metadata: Any) -> JSON:
-        spec = {"address": text, "claimRef": {"name": name}, "poolRef": REFERENCE}
-        made = _object(ADDRESS_TYPE, name, spec)
-        made["metadata"] |= metadata
-        return self.server.create(made)
-
-    async def reserve(self, request: Request) -> str:
-        """The address that is given, while everything arrives."""
-        task = asyncio.ensure_future(self.desk.reserve(request))
-        for _ in range(100):
-            await asyncio.sleep(0.001)
-            self.answer_all()
-        assert task.done(), "it goes on for ever"
-        number = task.result()
-        return number.reason if isinstance(number, Waiting) else str(address_of(number))
-
-    def answer_all(self) -> None:
-        for request in self.server.requests[:]:
-            request.arrive()
-            self.server.requests.remove(request)
-            request.get_through()
-
-    async def sent(self) -> list[str]:
-        """First words of what waits for an answer."""
-        await asyncio.sleep(0.001)
-        return [" ".join(request.words.split()[:2]) for request in self.server.requests]
-
-    def somebody_else_takes_over(self) -> None:
-        status = {"status": {"allocation": {"holder": "somebody else"}}}
-        self.server.patch("FooPool", POOL.key, status)
+from tests.contract_code.ipam_scene import CLAIM_TYPE, POOL, REFERENCE, Scene, object_of
+from tests.contract_code.scheduled_api import VirtualLoop
 
 
 def test_the_census_comes_after_the_takeover() -> None:
@@ -210,7 +121,7 @@ def test_a_reservation_of_somebody_else_counts() -> None:
         late = scene.claim("late")
         assert await scene.reserve(late) == "PoolExhausted"
         scene.server.delete("IPAddressClaim", theirs.claim)
-        scene.claims.remember(_object(CLAIM_TYPE, "theirs", {}))
+        scene.claims.remember(object_of(CLAIM_TYPE, "theirs", {}))
         assert await scene.reserve(late) == "10.0.0.1"
 
     _play(story)
@@ -220,7 +131,7 @@ def test_a_reservation_of_a_claim_that_the_cache_has_not_seen_counts() -> None:
     """Proves: IP-09, SM-09."""
 
     async def story(scene: Scene) -> None:
-        theirs = scene.server.create(_object(CLAIM_TYPE, "theirs", {"poolRef": REFERENCE}))
+        theirs = scene.server.create(object_of(CLAIM_TYPE, "theirs", {"poolRef": REFERENCE}))
         request = Request(Key("default", "theirs"), theirs["metadata"]["uid"])
         scene.server.patch("FooPool", POOL.key, _reserved("10.0.0.1", request))
         assert await scene.reserve(scene.claim("mine")) == "10.0.0.2"
@@ -299,12 +210,6 @@ def _taken(scene: Scene) -> list[str]:
     texts = [f"10.0.0.{n}" for n in (1, 2)]
     numbers = {text: AddressRanges.of([text], 24).spans[0][0] for text in texts}
     return [text for text, number in numbers.items() if scene.ledger.holders(number)]
-
-
-def _object(resource: ResourceType, name: str, spec: JSON) -> JSON:
-    metadata = {"namespace": "default", "name": name}
-    kinds = {"apiVersion": resource.api_version, "kind": resource.kind}
-    return {**kinds, "metadata": metadata, "spec": spec}
 
 
 def _reserved(address: str, request: Request) -> JSON:

@@ -3,43 +3,25 @@
 from __future__ import annotations
 
 import asyncio
-import base64
 import itertools
 import json
 import socket
 import subprocess
 import time
-from collections.abc import AsyncIterator, Iterator
-from contextlib import aclosing, asynccontextmanager
-from dataclasses import dataclass, replace
+from collections.abc import Iterator
+from contextlib import aclosing
+from dataclasses import replace
 from datetime import UTC, datetime
 from pathlib import Path
 
 import pytest
 import trustme
 from capsmith_generated.runtime.client import Key as ObjectKey
-from capsmith_generated.runtime.client import (
-    NotFound,
-    ResourceType,
-    Selection,
-    Unauthorized,
-)
-from capsmith_generated.runtime.lightkube_client import LightkubeClient
-from capsmith_generated.runtime.metrics import Metrics
-from capsmith_generated.workload.certificates import (
-    KeyPair,
-    new_authority,
-    new_signing_keys,
-    sign_client,
-)
-from capsmith_generated.workload.client import (
-    NoKubeconfigError,
-    UnusableKubeconfigError,
-    WorkloadClients,
-)
+from capsmith_generated.runtime.client import NotFound, ResourceType, Selection, Unauthorized
+from capsmith_generated.workload.certificates import new_authority, new_signing_keys
+from capsmith_generated.workload.client import NoKubeconfigError, UnusableKubeconfigError
 from capsmith_generated.workload.guarded import ClusterUnreachableError
 from capsmith_generated.workload.kubeconfig import Access, read, written
-from lightkube import KubeConfig, SingleConfig
 
 from tests.e2e.harness.components import ApiServer
 from tests.e2e.harness.kube import JSON, Credentials, KubeClient
@@ -47,12 +29,10 @@ from tests.e2e.harness.kubeconfig import service_account_token
 from tests.e2e.harness.pki import Pki
 from tests.e2e.tools.build import kubectl
 from tests.realapi.conftest import NewServer
+from tests.realapi.workload_cluster import NAMESPACE, Workload, clients, cluster_of, store
 
-NAMESPACE = "default"
 NUMBERS = itertools.count(1)
 SERVICES = ResourceType("", "v1", "Service", "services")
-
-
 EXEC = b"""
 clusters: [{name: c, cluster: {server: "https://127.0.0.1:1"}}]
 contexts: [{name: c, context: {cluster: c, user: u}}]
@@ -60,25 +40,6 @@ users: [{name: u, user: {exec: {apiVersion: client.authentication.k8s.io/v1, com
 current-context: c
 """
 NO_CERTIFICATE = written("one", Access(server="https://127.0.0.1:1", certificate=b"c", key=b"k"))
-
-
-@dataclass(frozen=True)
-class Workload:
-    """A cluster whose certificates the generated code has made."""
-
-    server: ApiServer
-    authority: KeyPair
-
-    def kubeconfig(self, authority: KeyPair | None = None) -> bytes:
-        signer = authority or self.authority
-        client = sign_client(signer, "kubernetes-admin", ["system:masters"], datetime.now(UTC))
-        access = Access(
-            server=self.server.url,
-            authority=self.authority.certificate,
-            certificate=client.certificate,
-            key=client.key,
-        )
-        return written("one", access)
 
 
 @pytest.fixture(scope="module")
@@ -108,44 +69,6 @@ def secret(api: KubeClient) -> Iterator[JSON]:
     yield found
     if api.find("v1", "Secret", f"{name}-kubeconfig", NAMESPACE) is not None:
         api.delete(found)
-
-
-def store(api: KubeClient, secret: JSON, content: bytes) -> None:
-    data = {"value": base64.b64encode(content).decode()}
-    if api.find("v1", "Secret", secret["metadata"]["name"], NAMESPACE) is None:
-        api.create({**secret, "data": data})
-    else:
-        api.patch(secret, {"data": data})
-
-
-def cluster_of(secret: JSON) -> str:
-    name: str = secret["metadata"]["name"]
-    return name.removesuffix("-kubeconfig")
-
-
-@asynccontextmanager
-async def clients(
-    api_server: ApiServer, refresh_seconds: float = 0.0, request_seconds: float = 60.0
-) -> AsyncIterator[WorkloadClients]:
-    def config() -> SingleConfig:
-        found = KubeConfig.from_file(api_server.kubeconfig).get()
-        assert found is not None
-        return found
-
-    metrics = Metrics()
-    management = LightkubeClient(metrics, field_manager="test", config=config)
-    made = WorkloadClients(
-        management,
-        metrics,
-        field_manager="test",
-        request_seconds=request_seconds,
-        refresh_seconds=refresh_seconds,
-    )
-    try:
-        yield made
-    finally:
-        await made.close()
-        await management.close()
 
 
 def kubectl_says(kubeconfig: Path, *arguments: str) -> JSON:
