@@ -6,19 +6,22 @@ import re
 
 from capsmith.findings import Finding, Location, Severity
 from capsmith.safetext import RelativePath
+from capsmith.tree import FileTree
 
 METADATA_PATH = RelativePath("metadata.yaml")
 _SERIES = re.compile(r"^- major: (\d+)\r?\n  minor: (\d+)\r?$", re.MULTILINE)
 
 
-def forgotten_series(before: bytes | None, after: str) -> tuple[Finding, ...]:
-    """Warnings on the series that the metadata ``before`` names, and those ``after`` do not.
+def forgotten_series(before: bytes | None, tree: FileTree) -> tuple[Finding, ...]:
+    """Warnings on the series that the metadata ``before`` names, and those of ``tree`` do not.
 
     clusterctl can neither install nor upgrade from a release whose series it does not know
     (CC-08), and what releases of former contracts have left in CRDs follows from them (GEN-06).
     """
+    if METADATA_PATH not in tree:
+        return ()
     text = (before or b"").decode(errors="replace")
-    known = {match.groups() for match in _SERIES.finditer(after)}
+    known = {match.groups() for match in _SERIES.finditer(tree[METADATA_PATH].text)}
     return tuple(
         Finding(
             "release-forgotten",

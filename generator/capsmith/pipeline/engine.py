@@ -94,7 +94,7 @@ def plan(repository: Repository, loaded: Loaded, lock: Lock | None, asked: Asked
     strange += _not_restored(decisions, asked.restore)
     stopped = refused(decisions)
     told = stopped or decisions  # if nothing is done, nothing else is told of files
-    forgotten = forgotten_series(disk.files.get(METADATA_PATH), tree[METADATA_PATH].text)
+    forgotten = forgotten_series(disk.files.get(METADATA_PATH), tree)
     found = ordered((*loaded.findings, *remarks(told, tree), *strange, *forgotten))
     report = Report(found, tuple(_outcome(each, tree, disk, asked) for each in told))
     records = _records(repository, tree, lock, _next_lock(tree, loaded, lock))
