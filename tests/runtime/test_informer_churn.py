@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import copy
+import gc
 import random
 from pathlib import Path
 from typing import Any
@@ -19,6 +20,10 @@ from tests.runtime.support.http1 import Answer
 from tests.runtime.support.proxy import FaultProxy
 from tests.runtime.support.server import Api
 from tests.runtime.support.waiting import eventually, running
+
+# Who is cancelled in the middle of a TLS handshake leaves the connection to the garbage collector:
+# the HTTP client has no hand on it yet. It is collected before the test ends.
+pytestmark = pytest.mark.filterwarnings("ignore:unclosed:ResourceWarning")
 
 CAUSES = ("gone", "Unreachable", "ended", "ServerError", "TooManyRequests")
 CHANGES, RESTARTS = 200, 8
@@ -87,6 +92,8 @@ async def havoc(proxy: FaultProxy, chance: random.Random) -> None:
             case 1:
                 proxy.freeze()
             case _:
+                # Those that nobody has met would pile up, until nothing gets through any more.
+                proxy.calm()
                 proxy.inject(chance.choice(FAULTS), some, times=chance.randrange(1, 4))
 
 
@@ -110,3 +117,4 @@ async def test_nothing_is_lost_or_doubled(
         proxy.calm()
         listed = api.widgets(namespace)
         await eventually(lambda: found.agrees_with(listed), what="the cache is the list")
+    gc.collect()
