@@ -210,7 +210,7 @@ class Controllers:
 
     def wait_leading(self) -> None:
         """Until it holds the lease: before that what it leaves alone says nothing."""
-        url = next(each for each in self._probes).rpartition("/")[0] + "/metrics"
+        url = self._probes[0].rpartition("/")[0] + "/metrics"
         self.process.wait_ready(lambda: b"\nleader 1.0\n" in http_text(url))
 
     def complaints(self) -> list[str]:
