@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import pytest
 
-from capsmith import pipeline
+from capsmith.commands.build import build, conformance
+from capsmith.commands.load import load
 from capsmith.contract.model import Level
 from tests.golden.cases import Case, cases
 from tests.rules.cases import LEFT_OUT, left_out, rules
@@ -12,9 +13,9 @@ from tests.rules.cases import LEFT_OUT, left_out, rules
 
 @pytest.mark.parametrize("case", cases(), ids=lambda case: case.name)
 def test_what_is_generated_breaks_no_rule(case: Case) -> None:
-    provider = pipeline.load(case.spec).provider
+    provider = load(case.spec).provider
     assert provider is not None
-    found = pipeline.conformance(pipeline.build(provider), provider)
+    found = conformance(build(provider), provider)
     components = {str(component.config): component.type for component in provider.components}
     unexpected = [
         finding

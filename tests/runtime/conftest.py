@@ -1,4 +1,4 @@
-"""The runtime as a package, coroutines as tests, and a real API server behind a proxy."""
+"""Coroutines as tests, and a real API server behind a proxy."""
 
 from __future__ import annotations
 
@@ -9,14 +9,12 @@ from pathlib import Path
 
 import pytest
 
+import capsmith_runtime
 from tests.e2e.tools.required import required_toolbox
-from tests.runtime.assembled import importable
 from tests.runtime.support.operator import Site, stopped
 from tests.runtime.support.proxy import FaultProxy
 from tests.runtime.support.server import Api
 
-# Test modules import the runtime at their top, so it has to be there before they are read.
-RUNTIME = importable()
 _TEST_SECONDS = 300.0
 
 
@@ -41,7 +39,7 @@ def pytest_pyfunc_call(pyfuncitem: pytest.Function) -> bool | None:
 @pytest.fixture(scope="session")
 def runtime_folder() -> Path:
     """What PYTHONPATH has to name for a process that uses the runtime."""
-    return RUNTIME
+    return Path(capsmith_runtime.__file__).parents[1]
 
 
 @pytest.fixture(scope="session")

@@ -14,17 +14,17 @@ import signal
 import sys
 from pathlib import Path
 
-from capsmith_runtime import log
-from capsmith_runtime.client import JSON, Key, ResourceType, Selection
-from capsmith_runtime.controller import Controller, Result
-from capsmith_runtime.diagnostics import DiagnosticsServer
-from capsmith_runtime.hooks import HookRunner
-from capsmith_runtime.informer import Informer
-from capsmith_runtime.leader import LeaderElector, LeadershipLost, LeaseTimings
-from capsmith_runtime.lightkube_client import LightkubeClient
-from capsmith_runtime.metrics import Metrics
-from capsmith_runtime.patch import write
-from capsmith_runtime.queue import WorkQueue
+from capsmith_runtime.kube import log
+from capsmith_runtime.kube.client import JSON, NamespacedName, ResourceType, Selection
+from capsmith_runtime.kube.controller import Controller, Result
+from capsmith_runtime.kube.executor import HandlerExecutor
+from capsmith_runtime.kube.health import DiagnosticsServer
+from capsmith_runtime.kube.informer import Informer
+from capsmith_runtime.kube.leaderelection import LeaderElector, LeadershipLost, LeaseTimings
+from capsmith_runtime.kube.lightkube_client import LightkubeClient
+from capsmith_runtime.kube.metrics import Metrics
+from capsmith_runtime.kube.patch import write
+from capsmith_runtime.kube.workqueue import WorkQueue
 
 WIDGET = ResourceType("runtime.capsmith.test", "v1", "Widget", "widgets")
 FINALIZER = "runtime.capsmith.test/server"
@@ -72,21 +72,21 @@ class Operator:
         )
         selection = Selection(options.namespace)
         self.widgets = Informer(self.client, WIDGET, self.metrics, selection=selection)
-        self.queue: WorkQueue[Key] = WorkQueue("widget", self.metrics)
-        self.hooks = HookRunner(self.metrics, threads=16, timeout=10)
+        self.queue: WorkQueue[NamespacedName] = WorkQueue("widget", self.metrics)
+        self.hooks = HandlerExecutor(self.metrics, threads=16, timeout=10)
         self.widgets.add_handler(lambda change: self.queue.add(change.key), own_writes=False)
         self.controller = Controller(
             "widget", self.queue, self.reconcile, self.metrics, concurrency=options.concurrency
         )
         self.elector = LeaderElector(
             self.client,
-            Key(options.namespace, "widget-operator"),
+            NamespacedName(options.namespace, "widget-operator"),
             options.identity,
             self.metrics,
             timings=LeaseTimings(*map(float, options.lease.split("/"))),
         )
 
-    async def reconcile(self, key: Key) -> Result:
+    async def reconcile(self, key: NamespacedName) -> Result:
         old = self.widgets.get(key)
         if old is None:
             return Result()
@@ -108,7 +108,7 @@ class Operator:
         return Result()
 
     async def write(self, old: JSON, new: JSON) -> JSON:
-        return await write(self.client, WIDGET, old, new, self.widgets.remember)
+        return await write(self.client, WIDGET, old, new, self.widgets.update_from_write)
 
     async def run(self) -> int:
         stopping = asyncio.Event()

@@ -65,7 +65,7 @@ def request_of(head: Head, body: bytes) -> Request:
 
 @dataclass
 class Injection:
-    """A fault for the requests that `applies` says yes to, `times` of them or all."""
+    """A fault for requests for which `applies` is true, for `times` of them or all."""
 
     fault: Fault
     applies: Callable[[Request], bool]

@@ -1,4 +1,4 @@
-"""A client and an informer of the runtime, and a handler that checks what it is told."""
+"""A client and an informer of the runtime, and a handler that checks its changes."""
 
 from __future__ import annotations
 
@@ -9,13 +9,21 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
-from capsmith_runtime.backoff import Backoff
-from capsmith_runtime.cache import Change
-from capsmith_runtime.client import JSON, Key, ResourceType, Selection, key_of, version_of
-from capsmith_runtime.informer import Informer
-from capsmith_runtime.lightkube_client import LightkubeClient
-from capsmith_runtime.metrics import Metrics
 from lightkube import KubeConfig, SingleConfig
+
+from capsmith_runtime.kube.backoff import Backoff
+from capsmith_runtime.kube.client import (
+    JSON,
+    NamespacedName,
+    ResourceType,
+    Selection,
+    key_of,
+    version_of,
+)
+from capsmith_runtime.kube.informer import Informer
+from capsmith_runtime.kube.lightkube_client import LightkubeClient
+from capsmith_runtime.kube.metrics import Metrics
+from capsmith_runtime.kube.store import Delta
 
 from .waiting import running
 
@@ -26,11 +34,11 @@ WIDGET = ResourceType("runtime.capsmith.test", "v1", "Widget", "widgets")
 class Follower:
     """Folds changes, as a consumer would, and notes those that do not fit."""
 
-    objects: dict[Key, JSON] = field(default_factory=dict)
-    changes: list[Change] = field(default_factory=list)
+    objects: dict[NamespacedName, JSON] = field(default_factory=dict)
+    changes: list[Delta] = field(default_factory=list)
     faults: list[str] = field(default_factory=list)
 
-    def __call__(self, change: Change) -> None:
+    def __call__(self, change: Delta) -> None:
         known = self.objects.get(change.key)
         if known is not change.old:
             self.faults.append(f"{change.key}: changed from what it never was")

@@ -6,26 +6,26 @@ from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from pathlib import Path
 
-from capsmith_runtime.client import JSON, Key
-from capsmith_runtime.leader import LeaderElector, LeaseTimings
-from capsmith_runtime.metrics import Metrics
+from capsmith_runtime.kube.client import JSON, NamespacedName
+from capsmith_runtime.kube.leaderelection import LeaderElector, LeaseTimings
+from capsmith_runtime.kube.metrics import Metrics
 
 from .following import connected
 from .server import Api
 
 LEASES = "coordination.k8s.io/v1"
-# Soon given up by who cannot renew it, long before anybody else could take it.
+# The holder gives up soon if it cannot renew, long before another process can acquire it.
 FLEETING = LeaseTimings(duration=30.0, renew_deadline=1.2, retry=0.2)
-# Soon taken from who does not renew it.
+# Acquired soon by another process if it is not renewed.
 SHORT = LeaseTimings(duration=5.0, renew_deadline=4.0, retry=0.2)
-# However busy the machine is, nobody loses a lease of these.
+# Long enough not to be lost on a busy machine.
 PATIENT = LeaseTimings(duration=20.0, renew_deadline=16.0, retry=0.2)
 # As that; a release has as long as it waits between two tries.
 UNHURRIED = LeaseTimings(duration=120.0, renew_deadline=100.0, retry=3.0)
 # For terms that are to end and to be followed often.
 BRIEF = LeaseTimings(duration=2.0, renew_deadline=1.2, retry=0.2)
 ENOUGH = 60.0
-"""Seconds after which something does not happen any more."""
+"""Seconds after which an event is not expected to happen."""
 
 
 @asynccontextmanager
@@ -38,7 +38,7 @@ async def candidate(
 ) -> AsyncIterator[LeaderElector]:
     metrics = metrics or Metrics()
     async with connected(kubeconfig, metrics) as client:
-        key = Key(namespace, "lease")
+        key = NamespacedName(namespace, "lease")
         yield LeaderElector(client, key, identity, metrics, timings=timings)
 
 

@@ -28,7 +28,7 @@ class _Connection:
     reader: asyncio.StreamReader
     writer: asyncio.StreamWriter
     moving: asyncio.Event = field(default_factory=asyncio.Event)
-    """Cleared on a half-open connection: nothing passes any more, and nobody is told."""
+    """Cleared on a half-open connection: no data pass, without an error on either side."""
     up_reader: asyncio.StreamReader | None = None
     up_writer: asyncio.StreamWriter | None = None
 
@@ -88,7 +88,7 @@ class FaultProxy:
         self._injections.remove(injection)
 
     def calm(self) -> None:
-        """No more faults; what is half-open stays so."""
+        """Remove all faults; half-open connections stay half-open."""
         self._injections.clear()
 
     def drop(self) -> None:
@@ -100,7 +100,7 @@ class FaultProxy:
         self._soon(lambda connection: connection.moving.clear())
 
     def refuse(self, refusing: bool = True) -> None:
-        """Break every connection, and each new one too until told otherwise."""
+        """Break every connection, and each new one until `refuse(False)`."""
         self._refusing = refusing
         if refusing:
             self.drop()

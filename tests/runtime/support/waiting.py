@@ -28,7 +28,7 @@ async def eventually(probe: Callable[[], T], timeout: float = 60.0, what: str = 
 
 @asynccontextmanager
 async def running(*work: Coroutine[Any, Any, Any]) -> AsyncIterator[list[asyncio.Task[Any]]]:
-    """Tasks beside the body, cancelled behind it; one that failed fails the test."""
+    """Run tasks beside the body and cancel them after it; a failed task fails the test."""
     tasks = [asyncio.create_task(each) for each in work]
     try:
         yield tasks

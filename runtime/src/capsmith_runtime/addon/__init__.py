@@ -1,0 +1,25 @@
+"""Add-on providers: what is installed into workload clusters."""
+
+from capsmith_runtime.addon.api import (
+    AddonDeleteScope,
+    AddonReconciler,
+    AddonScope,
+    AddonState,
+    ResourceType,
+    Workload,
+)
+from capsmith_runtime.contract.core import Cluster
+from capsmith_runtime.reconcile.results import Deleted, NotAvailableError, Waiting
+
+__all__ = [
+    "AddonDeleteScope",
+    "AddonReconciler",
+    "AddonScope",
+    "AddonState",
+    "Cluster",
+    "Deleted",
+    "NotAvailableError",
+    "ResourceType",
+    "Waiting",
+    "Workload",
+]

@@ -1,0 +1,155 @@
+"""Reconcile one kind of add-on: the Clusters it selects and the status it shows (AD-03)."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Set
+from typing import Any, NamedTuple
+
+from capsmith_runtime.addon import installations
+from capsmith_runtime.addon.api import AddonReconciler
+from capsmith_runtime.addon.installation_status import (
+    PENDING,
+    REASON_REMOVING,
+    InstallationStatus,
+    InstallationStatuses,
+    not_ready_message,
+)
+from capsmith_runtime.addon.installations import Installation
+from capsmith_runtime.contract import constants, guards, metadata, selector
+from capsmith_runtime.contract.core import Cluster
+from capsmith_runtime.contract.model import Object
+from capsmith_runtime.kube.client import JSON, NamespacedName
+from capsmith_runtime.kube.controller import Result
+from capsmith_runtime.reconcile.base import BaseController, ControllerContext
+from capsmith_runtime.reconcile.caches import Caches
+from capsmith_runtime.reconcile.kinds import Kind
+from capsmith_runtime.reconcile.patcher import Patcher, paused, ready
+
+AddonKind = Kind[AddonReconciler[Any]]
+
+
+class _RequestedVersion(NamedTuple):
+    """The version of an add-on for which an installation was last requeued."""
+
+    uid: str
+    generation: int
+    selected: bool
+
+
+class AddonController(BaseController[AddonReconciler[Any]]):
+    """Reconcile the add-ons of a kind; InstallationController does the work on the clusters."""
+
+    def __init__(
+        self,
+        kind: AddonKind,
+        informer: Any,
+        caches: Caches,
+        context: ControllerContext,
+        statuses: InstallationStatuses,
+    ) -> None:
+        super().__init__(kind, informer, caches, context)
+        self._statuses = statuses
+        self._requested: dict[NamespacedName, dict[str, _RequestedVersion]] = {}
+        self.requeue_installation: Callable[[Installation], None] = lambda installation: None
+        """Requeues one installation; set when the watches are set up."""
+
+    async def _reconcile(self, key: NamespacedName, patcher: Patcher) -> Result:
+        if guards.deleted_for_move(patcher.obj):
+            return Result()
+        deleting = metadata.deleting(patcher.obj)
+        if deleting and self.kind.finalizer not in metadata.finalizers(patcher.obj):
+            return self._forget(key)
+        if await self._is_paused(patcher, None):
+            self._requested.pop(key, None)
+            return Result()
+        # Read it before add_finalizer writes the external id, whose absence marks a copied object.
+        before = installations.recorded_clusters(patcher.obj, self.kind.resource.group)
+        if not deleting:
+            await patcher.add_finalizer(self.kind)
+            if await self._decoded_spec(patcher) is None:
+                return Result()
+        selected = set() if deleting else set(self.selected_clusters(patcher.obj))
+        recorded = await self._record_clusters(key, patcher, before, selected)
+        if deleting and not recorded:
+            return await self._release(patcher)
+        self._requeue_changed(key, patcher.obj, recorded, selected)
+        await self._write_status(key, patcher, recorded, selected)
+        return Result()
+
+    def selected_clusters(self, obj: Object) -> list[str]:
+        """Return the names of the Clusters that an add-on selects, without those in deletion."""
+        return [
+            metadata.name(cluster)
+            for cluster in self._caches.clusters.items()
+            if not metadata.deleting(cluster) and selects(obj, cluster)
+        ]
+
+    async def _record_clusters(
+        self, key: NamespacedName, patcher: Patcher, before: Set[str], selected: set[str]
+    ) -> set[str]:
+        """Record a cluster before anything is installed, and drop it after all is removed."""
+        group, statuses = self.kind.resource.group, self._statuses.of_addon(key)
+        name = installations.annotation(group)
+        removed = {
+            cluster for cluster in before - selected if statuses.get(cluster, PENDING).removed
+        }
+        recorded = (before | selected) - removed
+        value = installations.annotation_value(recorded)
+        if value != metadata.annotations(patcher.obj).get(name, ""):
+            await patcher.annotate(name, value)
+        for cluster in removed:
+            self._statuses.drop(Installation(key, cluster))
+            self._requested.get(key, {}).pop(cluster, None)
+        return set(recorded)
+
+    def _requeue_changed(
+        self, key: NamespacedName, obj: JSON, recorded: set[str], selected: set[str]
+    ) -> None:
+        requested = self._requested.setdefault(key, {})
+        for cluster in sorted(recorded):
+            version = _RequestedVersion(
+                metadata.uid(obj), metadata.generation(obj), cluster in selected
+            )
+            if requested.get(cluster) != version:
+                requested[cluster] = version
+                self.requeue_installation(Installation(key, cluster))
+
+    async def _write_status(
+        self, key: NamespacedName, patcher: Patcher, recorded: set[str], selected: set[str]
+    ) -> None:
+        statuses = self._statuses.of_addon(key)
+        entries = [
+            _shown_status(statuses.get(cluster, PENDING), cluster in selected).entry(cluster)
+            for cluster in sorted(recorded)
+        ]
+        status = {
+            **metadata.mapping(patcher.obj, "status"),
+            "clusters": len(selected),
+            "readyClusters": sum(entry["ready"] for entry in entries),
+            "matchingClusters": entries,
+        }
+        message = not_ready_message(entries)
+        reason = constants.REASON_NOT_READY if message else constants.REASON_READY
+        await patcher.write_status(status, (ready(not message, reason, message), paused("")))
+
+    def _forget(self, key: NamespacedName) -> Result:
+        self._requested.pop(key, None)
+        self._statuses.forget(key)
+        return super()._forget(key)
+
+
+def selects(addon: Object, cluster: Object | Cluster) -> bool:
+    """Return whether an add-on selects a Cluster; both must be in one namespace."""
+    if isinstance(cluster, Cluster):
+        namespace, labels = cluster.namespace, cluster.labels
+    else:
+        namespace, labels = metadata.namespace(cluster), metadata.labels(cluster)
+    cluster_selector = metadata.mapping(addon, "spec", "clusterSelector")
+    return namespace == metadata.namespace(addon) and selector.matches(cluster_selector, labels)
+
+
+def _shown_status(status: InstallationStatus, selected: bool) -> InstallationStatus:
+    """Return the status to show: a ready add-on that is no longer selected is being removed."""
+    if selected or not status.ready:
+        return status
+    return InstallationStatus(False, REASON_REMOVING)

@@ -1,0 +1,176 @@
+"""Reconcilers of add-ons, with their arguments and results: one cluster at a time."""
+
+from __future__ import annotations
+
+import asyncio
+from abc import ABC, abstractmethod
+from collections.abc import Awaitable, Callable
+from dataclasses import dataclass
+from typing import Generic, TypeVar
+
+from capsmith_runtime.api.decoding import DecodingError
+from capsmith_runtime.contract.core import Cluster
+from capsmith_runtime.contract.model import check_reason
+from capsmith_runtime.kube.client import (
+    JSON,
+    KubeClient,
+    NamespacedName,
+    NotFound,
+    ResourceType,
+    Selection,
+)
+from capsmith_runtime.reconcile.results import Deleted, Waiting
+from capsmith_runtime.reconcile.scopes import Scope, wait_for
+
+__all__ = [
+    "AddonDeleteScope",
+    "AddonReconciler",
+    "AddonScope",
+    "AddonState",
+    "ResourceType",
+    "Workload",
+]
+
+Spec = TypeVar("Spec")
+T = TypeVar("T")
+
+_PAGE = 250
+
+
+# Without slots: Python 3.11 cannot make an object by Class[T](...) with them.
+@dataclass(frozen=True, kw_only=True)
+class AddonScope(Scope, Generic[Spec]):
+    """An add-on to install on a cluster."""
+
+    spec: Spec
+
+
+# Without slots: Python 3.11 cannot make an object by Class[T](...) with them.
+@dataclass(frozen=True, kw_only=True)
+class AddonDeleteScope(Scope, Generic[Spec]):
+    """An add-on to remove from a cluster."""
+
+    _spec: Spec | DecodingError
+
+    @property
+    def spec(self) -> Spec:
+        """The current spec; raises DecodingError when it is invalid."""
+        if isinstance(self._spec, DecodingError):
+            raise self._spec
+        return self._spec
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class AddonState:
+    """The state of an add-on that is installed on one cluster."""
+
+    ready: bool = True
+    reason: str = ""
+    """One CamelCase word; by default ``Ready`` or ``NotReady``, according to ``ready``."""
+    message: str = ""
+    requeue_after: float | None = None
+    """Seconds until the next reconcile; by default the resync period."""
+
+    def __post_init__(self) -> None:
+        if self.reason:
+            check_reason(self.reason)
+
+
+class Workload:
+    """The API of a workload cluster, with the permissions of its kubeconfig.
+
+    Each method has a variant that ends in ``_async`` for asynchronous code.  All raise ApiError;
+    let it propagate when the cluster does not answer: the add-on is reconciled again later.
+    """
+
+    def __init__(
+        self,
+        client: KubeClient,
+        kubeconfig: Callable[[], Awaitable[bytes]],
+        loop: asyncio.AbstractEventLoop | None = None,
+    ) -> None:
+        self._client = client
+        self._kubeconfig = kubeconfig
+        self._loop = loop
+
+    def apply(self, resource: ResourceType, obj: JSON) -> JSON:
+        """Apply on the server side: force the fields in ``obj`` and leave all others alone."""
+        return self._wait(lambda: self.apply_async(resource, obj))
+
+    async def apply_async(self, resource: ResourceType, obj: JSON) -> JSON:
+        """See ``apply``."""
+        return await self._client.apply(resource, obj, force=True)
+
+    def find(self, resource: ResourceType, name: str, namespace: str = "") -> JSON | None:
+        """Return one object, or None when it does not exist."""
+        return self._wait(lambda: self.find_async(resource, name, namespace))
+
+    async def find_async(
+        self, resource: ResourceType, name: str, namespace: str = ""
+    ) -> JSON | None:
+        """See ``find``."""
+        try:
+            return await self._client.get(resource, NamespacedName(namespace, name))
+        except NotFound:
+            return None
+
+    def find_all(self, resource: ResourceType, namespace: str = "", labels: str = "") -> list[JSON]:
+        """Return all objects of a kind, limited to a namespace and to labels unless empty."""
+        return self._wait(lambda: self.find_all_async(resource, namespace, labels))
+
+    async def find_all_async(
+        self, resource: ResourceType, namespace: str = "", labels: str = ""
+    ) -> list[JSON]:
+        """See ``find_all``."""
+        selection = Selection(namespace=namespace, labels=labels)
+        objects: list[JSON] = []
+        token = ""
+        while True:
+            page = await self._client.list_page(resource, selection, limit=_PAGE, token=token)
+            objects += page.items
+            token = page.token
+            if not token:
+                return objects
+
+    def delete(self, resource: ResourceType, name: str, namespace: str = "") -> bool:
+        """Request the deletion of an object; return False when it does not exist."""
+        return self._wait(lambda: self.delete_async(resource, name, namespace))
+
+    async def delete_async(self, resource: ResourceType, name: str, namespace: str = "") -> bool:
+        """See ``delete``."""
+        try:
+            await self._client.delete(resource, NamespacedName(namespace, name))
+        except NotFound:
+            return False
+        return True
+
+    def kubeconfig(self) -> bytes:
+        """Return the kubeconfig, for your own tools; never write it where others can read it."""
+        return self._wait(self.kubeconfig_async)
+
+    async def kubeconfig_async(self) -> bytes:
+        """See ``kubeconfig``."""
+        return await self._kubeconfig()
+
+    def _wait(self, work: Callable[[], Awaitable[T]]) -> T:
+        return wait_for(work, self._loop)
+
+
+class AddonReconciler(ABC, Generic[Spec]):
+    """Installs an add-on on clusters: called for each selected one, repeatedly.
+
+    Both methods may be ``def`` or ``async def``.  They are called again after a crash between any
+    two of their lines, and for several clusters at the same time.
+    """
+
+    @abstractmethod
+    def reconcile_normal(
+        self, addon: AddonScope[Spec], cluster: Cluster, workload: Workload
+    ) -> AddonState | Waiting | Awaitable[AddonState | Waiting]:
+        """Install or update the add-on on the cluster and return its state."""
+
+    @abstractmethod
+    def reconcile_delete(
+        self, addon: AddonDeleteScope[Spec], cluster: Cluster, workload: Workload
+    ) -> Deleted | Waiting | Awaitable[Deleted | Waiting]:
+        """Remove the add-on from the cluster; return Deleted only when that is confirmed."""

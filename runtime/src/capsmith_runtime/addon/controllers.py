@@ -1,0 +1,163 @@
+"""The controllers of an add-on provider and their watches."""
+
+from __future__ import annotations
+
+import asyncio
+import base64
+from collections.abc import Iterator, Sequence
+
+from capsmith_runtime.addon.addons import AddonController, AddonKind, selects
+from capsmith_runtime.addon.api import Workload
+from capsmith_runtime.addon.installation_controller import InstallationController, OpenWorkload
+from capsmith_runtime.addon.installation_status import InstallationStatuses
+from capsmith_runtime.addon.installations import Installation, recorded_clusters
+from capsmith_runtime.contract import constants, metadata
+from capsmith_runtime.kube.client import JSON, NamespacedName, Selection, key_of
+from capsmith_runtime.kube.informer import Informer
+from capsmith_runtime.reconcile.base import ControllerContext
+from capsmith_runtime.reconcile.caches import Caches
+from capsmith_runtime.reconcile.groups import ControllerGroup, Queues, Reconcile, Runnable
+from capsmith_runtime.reconcile.kinds import SECRET
+from capsmith_runtime.reconcile.watches import on_change
+from capsmith_runtime.workload.client import WorkloadClients
+from capsmith_runtime.workload.kubeconfig import SECRET_KEY, secret_name
+
+STATUS_SECONDS = 0.2
+"""Delay before a status is written: clusters come and go by the hundred."""
+
+
+class AddonControllers:
+    """The add-on kinds of a provider; a call creates their controllers."""
+
+    def __init__(self, kinds: Sequence[AddonKind]) -> None:
+        self.kinds = kinds
+
+    def __call__(self, caches: Caches, context: ControllerContext) -> ControllerGroup:
+        """Return the controllers for one manager."""
+        return AddonGroup(self.kinds, caches, context)
+
+
+class AddonGroup(ControllerGroup):
+    """The controllers of all kinds; they share the clients of workload clusters."""
+
+    def __init__(
+        self, kinds: Sequence[AddonKind], caches: Caches, context: ControllerContext
+    ) -> None:
+        self._caches = caches
+        self._clients = WorkloadClients(context.client, caches.metrics, field_manager=context.label)
+        selection = Selection(namespace=caches.scope.namespace, labels=constants.CLUSTER_NAME_LABEL)
+        self._secrets = Informer(
+            caches.client, SECRET, caches.metrics, selection=selection, projection=_without_data
+        )
+        self._kinds = [
+            _KindControllers(kind, caches, context, self._open_workload) for kind in kinds
+        ]
+
+    @property
+    def informers(self) -> Sequence[Informer]:
+        """The informers of each kind, and of kubeconfig Secrets without their data."""
+        return (self._secrets, *(kind.informer for kind in self._kinds))
+
+    @property
+    def runnables(self) -> Sequence[Runnable]:
+        """The task that closes idle connections to workload clusters."""
+        return (self._clients.run,)
+
+    def reconcilers(self) -> Iterator[tuple[str, Reconcile]]:
+        """Yield two reconcilers a kind: of its add-ons and of their installations."""
+        for kind in self._kinds:
+            yield from kind.reconcilers()
+
+    def setup_watches(self, queues: Queues) -> None:
+        """Register the handlers of add-ons, Clusters and kubeconfigs."""
+        for kind in self._kinds:
+            kind.setup_watches(queues)
+        self._caches.clusters.add_handler(on_change(self._caches.reader.cluster, self._on_cluster))
+        self._secrets.add_handler(on_change(lambda obj: obj, self._on_secret))
+
+    def _on_cluster(self, obj: JSON) -> None:
+        for kind in self._kinds:
+            kind.on_cluster(obj)
+
+    def _on_secret(self, obj: JSON) -> None:
+        namespace = metadata.namespace(obj)
+        cluster = metadata.labels(obj).get(constants.CLUSTER_NAME_LABEL, "")
+        if metadata.name(obj) == secret_name(cluster):
+            self._clients.invalidate(namespace, cluster)
+            for kind in self._kinds:
+                kind.on_kubeconfig(namespace, cluster)
+
+    async def _open_workload(self, namespace: str, cluster: str) -> Workload:
+        client = await self._clients.get(namespace, cluster)
+
+        async def kubeconfig() -> bytes:
+            key = NamespacedName(namespace, secret_name(cluster))
+            secret = await self._caches.client.get(SECRET, key)
+            return base64.b64decode(metadata.text(secret, "data", SECRET_KEY))
+
+        return Workload(client, kubeconfig, asyncio.get_running_loop())
+
+
+class _KindControllers:
+    """The cache, controllers and queues of one kind."""
+
+    def __init__(
+        self,
+        kind: AddonKind,
+        caches: Caches,
+        context: ControllerContext,
+        open_workload: OpenWorkload,
+    ) -> None:
+        self.informer = caches.informer(kind.resource, caches.scope.own_objects)
+        statuses = InstallationStatuses()
+        self._caches = caches
+        self._name = kind.resource.kind
+        self._group = kind.resource.group
+        self._addons = AddonController(kind, self.informer, caches, context, statuses)
+        self._installations = InstallationController(
+            kind, self._addons.reconciler, self.informer, caches, context, statuses, open_workload
+        )
+        self._queues: Queues = {}
+
+    def reconcilers(self) -> Iterator[tuple[str, Reconcile]]:
+        """Yield the reconcilers of add-ons and of their installations."""
+        yield self._name, self._addons.reconcile
+        yield self._installation_name, self._installations.reconcile
+
+    def setup_watches(self, queues: Queues) -> None:
+        """Register the handler of add-ons; add-ons and installations requeue each other."""
+        addons, pending = queues[self._name], queues[self._installation_name]
+        self._queues = queues
+        self._addons.requeue_installation = lambda installation: pending.add(installation.key)
+        self._installations.requeue_addon = lambda key: addons.add_after(key, STATUS_SECONDS)
+        self.informer.add_handler(lambda delta: addons.add(delta.key), own_writes=False)
+
+    def on_cluster(self, obj: JSON) -> None:
+        """Requeue the add-ons and installations that a changed Cluster concerns."""
+        cluster = self._caches.reader.cluster(obj)
+        for addon in self._addons_in(cluster.namespace):
+            if selects(addon, cluster) or cluster.name in recorded_clusters(addon, self._group):
+                self._queues[self._name].add(key_of(addon))
+                self._requeue_installation(addon, cluster.name)
+
+    def on_kubeconfig(self, namespace: str, cluster: str) -> None:
+        """Requeue the installations on a cluster whose kubeconfig has changed."""
+        for addon in self._addons_in(namespace):
+            if cluster in recorded_clusters(addon, self._group):
+                self._requeue_installation(addon, cluster)
+
+    def _requeue_installation(self, addon: JSON, cluster: str) -> None:
+        self._queues[self._installation_name].add(Installation(key_of(addon), cluster).key)
+
+    def _addons_in(self, namespace: str) -> list[JSON]:
+        return [obj for obj in self.informer.items() if metadata.namespace(obj) == namespace]
+
+    @property
+    def _installation_name(self) -> str:
+        return f"{self._name}Installation"
+
+
+def _without_data(secret: JSON) -> JSON:
+    kept = ("name", "namespace", "uid", "resourceVersion", "labels")
+    fields = {key: value for key, value in secret["metadata"].items() if key in kept}
+    return {"apiVersion": "v1", "kind": SECRET.kind, "metadata": fields}

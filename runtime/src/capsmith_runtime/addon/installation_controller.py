@@ -1,0 +1,217 @@
+"""Reconcile an add-on on one cluster: preconditions, the reconciler, its result (AD-03)."""
+
+from __future__ import annotations
+
+import random
+from collections.abc import Awaitable, Callable
+from typing import Any, Final
+
+from capsmith_runtime.addon import installations
+from capsmith_runtime.addon.addons import AddonKind, selects
+from capsmith_runtime.addon.api import (
+    AddonDeleteScope,
+    AddonReconciler,
+    AddonScope,
+    AddonState,
+    Workload,
+)
+from capsmith_runtime.addon.installation_status import (
+    REASON_CLUSTER_DELETING,
+    REASON_CLUSTER_MISSING,
+    REASON_UNREACHABLE,
+    REASON_WAITING_FOR_CONTROL_PLANE,
+    REMOVED,
+    InstallationStatus,
+    InstallationStatuses,
+)
+from capsmith_runtime.addon.installations import Installation
+from capsmith_runtime.api.decoding import DecodingError, decode
+from capsmith_runtime.contract import constants, guards, metadata
+from capsmith_runtime.contract.core import Cluster
+from capsmith_runtime.contract.model import Object
+from capsmith_runtime.kube.client import JSON, NamespacedName
+from capsmith_runtime.kube.controller import Result
+from capsmith_runtime.kube.informer import Informer
+from capsmith_runtime.kube.log import get_logger
+from capsmith_runtime.reconcile.base import ControllerContext
+from capsmith_runtime.reconcile.caches import Caches
+from capsmith_runtime.reconcile.debounce import StatusDebounce
+from capsmith_runtime.reconcile.results import Deleted, NotAvailableError, Waiting
+from capsmith_runtime.workload.guarded import ClusterUnreachableError
+
+OpenWorkload = Callable[[str, str], Awaitable[Workload]]
+"""Returns the API of a workload cluster, by namespace and name of its Cluster."""
+
+MISSING_CLUSTER_SECONDS: Final = 60.0
+"""How long to wait for a missing Cluster: ``clusterctl move`` may create the add-on first."""
+
+
+class InstallationController:
+    """Reconcile the installations of one kind of add-on."""
+
+    def __init__(
+        self,
+        kind: AddonKind,
+        reconciler: AddonReconciler[Any],
+        informer: Informer,
+        caches: Caches,
+        context: ControllerContext,
+        statuses: InstallationStatuses,
+        open_workload: OpenWorkload,
+    ) -> None:
+        self.kind = kind
+        self._reconciler = reconciler
+        self._informer = informer
+        self._caches = caches
+        self._context = context
+        self._statuses = statuses
+        self._open_workload = open_workload
+        self._missing_clusters = StatusDebounce(MISSING_CLUSTER_SECONDS)
+        self._deleting_clusters: set[Installation] = set()
+        self.requeue_addon: Callable[[NamespacedName], None] = lambda addon: None
+        """Requeues an add-on to update its status; set when the watches are set up."""
+
+    async def reconcile(self, key: NamespacedName) -> Result:
+        """Reconcile an add-on on one cluster."""
+        installation = installations.installation_of(key)
+        obj = self._informer.get(installation.addon)
+        if obj is None or not self._is_recorded(installation, obj):
+            self._forget(installation)
+            return Result()
+        if guards.pause_message(obj, self.kind.resource.kind, None):
+            return Result()
+        namespace, name = installation.addon.namespace, installation.cluster
+        cluster = self._caches.cluster(namespace, name)
+        if cluster is None or not _is_selected(obj, cluster):
+            # Before anything is removed, respect a pause that the cache does not have yet (SM-01).
+            cluster = await self._caches.live_cluster(namespace, name)
+        if cluster is None:
+            return self._reconcile_missing(installation, obj)
+        self._missing_clusters.forget(key)
+        if cluster.deleting:
+            self._deleting_clusters.add(installation)
+            return self._store(installation, InstallationStatus(False, REASON_CLUSTER_DELETING))
+        if cluster.paused:
+            message = "Cluster spec.paused is set to true"
+            status = InstallationStatus(False, constants.REASON_PAUSED, message)
+            return self._store(installation, status)
+        selected = _is_selected(obj, cluster)
+        if not cluster.control_plane_initialized:
+            # Nothing was installed before the control plane was initialized, so nothing is left.
+            waiting = InstallationStatus(False, REASON_WAITING_FOR_CONTROL_PLANE)
+            return self._store(installation, waiting if selected else REMOVED)
+        return await self._reconcile_on_cluster(installation, obj, cluster, selected)
+
+    def _is_recorded(self, installation: Installation, obj: JSON) -> bool:
+        return (
+            not guards.deleted_for_move(obj)
+            and self.kind.finalizer in metadata.finalizers(obj)
+            and installation.cluster
+            in installations.recorded_clusters(obj, self.kind.resource.group)
+        )
+
+    def _reconcile_missing(self, installation: Installation, obj: JSON) -> Result:
+        left = self._missing_clusters.left(installation.key, REASON_CLUSTER_MISSING)
+        expected = installation not in self._deleting_clusters and not metadata.deleting(obj)
+        if left > 0 and expected:
+            self._store(installation, InstallationStatus(False, REASON_CLUSTER_MISSING))
+            return Result(left)
+        self._deleting_clusters.discard(installation)
+        self._missing_clusters.forget(installation.key)
+        self._store(installation, REMOVED)
+        return Result()
+
+    async def _reconcile_on_cluster(
+        self, installation: Installation, obj: JSON, cluster: Cluster, selected: bool
+    ) -> Result:
+        try:
+            workload = await self._open_workload(cluster.namespace, cluster.name)
+            result = await self._call(installation, obj, cluster, workload, selected)
+        except NotAvailableError as error:
+            result = error.waiting
+        except ClusterUnreachableError as error:
+            status = InstallationStatus(False, REASON_UNREACHABLE, error.message)
+            self._store(installation, status)
+            raise
+        except Exception as error:
+            message = f"{type(error).__name__}: {error}"
+            self._context.events.warn(obj, constants.REASON_INTERNAL_ERROR, message)
+            status = InstallationStatus(False, constants.REASON_INTERNAL_ERROR, message)
+            self._store(installation, status)
+            raise
+        if isinstance(result, Deleted):
+            return self._store(installation, REMOVED)
+        return self._store(installation, _status_of(result), result.requeue_after)
+
+    async def _call(
+        self,
+        installation: Installation,
+        obj: JSON,
+        cluster: Cluster,
+        workload: Workload,
+        selected: bool,
+    ) -> AddonState | Waiting | Deleted:
+        """Call the reconciler and check the type of its result."""
+        common: dict[str, Any] = {
+            "name": installation.addon.name,
+            "namespace": installation.addon.namespace,
+            "external_id": self.kind.external_id(obj),
+            "logger": get_logger(
+                "author",
+                kind=self.kind.resource.kind,
+                object=str(installation.addon),
+                cluster=installation.cluster,
+            ),
+        }
+        spec = self._decoded_spec(obj)
+        scope: AddonScope[Any] | AddonDeleteScope[Any]
+        if not selected:
+            scope = AddonDeleteScope(_spec=spec, **common)
+            handler: Callable[..., Any] = self._reconciler.reconcile_delete
+            expected: type[AddonState] | type[Deleted] = Deleted
+        elif isinstance(spec, DecodingError):
+            return Waiting(constants.REASON_INVALID_SPEC, str(spec), requeue_after=None)
+        else:
+            scope = AddonScope(spec=spec, **common)
+            handler = self._reconciler.reconcile_normal
+            expected = AddonState
+        result = await self._context.executor.call(handler, scope, cluster, workload)
+        if not isinstance(result, (expected, Waiting)):
+            rule = f"{handler.__qualname__} must answer {expected.__name__} or Waiting"
+            raise TypeError(f"{rule}, not {result!r}")
+        return result
+
+    def _decoded_spec(self, obj: Object) -> Any:
+        try:
+            return decode(self.kind.spec, metadata.mapping(obj, "spec"), "spec")
+        except DecodingError as error:
+            return error
+
+    def _store(
+        self,
+        installation: Installation,
+        status: InstallationStatus,
+        requeue_after: float | None = None,
+    ) -> Result:
+        if self._statuses.put(installation, status):
+            self.requeue_addon(installation.addon)
+        if requeue_after is None and self._context.sync_seconds > 0 and not status.removed:
+            # No watch reports changes in the workload cluster, so it is checked periodically.
+            requeue_after = self._context.sync_seconds * random.uniform(0.9, 1.1)
+        return Result(requeue_after)
+
+    def _forget(self, installation: Installation) -> None:
+        self._statuses.drop(installation)
+        self._missing_clusters.forget(installation.key)
+        self._deleting_clusters.discard(installation)
+
+
+def _is_selected(obj: Object, cluster: Cluster) -> bool:
+    return not metadata.deleting(obj) and selects(obj, cluster)
+
+
+def _status_of(result: AddonState | Waiting) -> InstallationStatus:
+    if isinstance(result, Waiting):
+        return InstallationStatus(False, result.reason, result.message)
+    default = constants.REASON_READY if result.ready else constants.REASON_NOT_READY
+    return InstallationStatus(result.ready, result.reason or default, result.message)

@@ -1,0 +1,1 @@
+"""Conversion between JSON objects and the typed API models."""

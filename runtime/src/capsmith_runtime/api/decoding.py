@@ -1,0 +1,155 @@
+"""Decode the JSON of an object into the dataclass of its kind.
+
+Unknown keys are ignored: a newer API version may have written them.  A value of the wrong type is
+an error that names its path.
+"""
+
+from __future__ import annotations
+
+import types
+import typing
+from collections.abc import Callable, Mapping
+from dataclasses import MISSING, Field, fields, is_dataclass
+from functools import cache
+from typing import Any, Literal, TypeVar
+
+T = TypeVar("T")
+_Decoder = Callable[[Any, str], Any]
+
+_NAMES: Mapping[type, str] = {
+    bool: "true or false",
+    int: "a whole number",
+    float: "a number",
+    str: "text",
+}
+
+
+class DecodingError(ValueError):
+    """A value of the wrong type; the message names its path and the expected type."""
+
+    def __init__(self, path: str, expected: str, value: object) -> None:
+        super().__init__(f"{path}: expected {expected}, found {_shown(value)}")
+        self.path = path
+
+
+def decode(cls: type[T], data: Mapping[str, Any], path: str) -> T:
+    """Return an instance of the dataclass ``cls``.
+
+    ``path`` is the path of ``data`` in the object, such as ``spec``.  Raises
+    :class:`DecodingError`.
+    """
+    expected: Any = cls
+    value: T = _decoder(expected)(data, path)
+    return value
+
+
+@cache
+def _decoder(expected: Any) -> _Decoder:
+    if expected is Any:
+        return lambda value, path: value
+    if isinstance(expected, type) and is_dataclass(expected):
+        return _dataclass_decoder(expected)
+    origin, arguments = typing.get_origin(expected), typing.get_args(expected)
+    if origin is Literal:
+        return _literal_decoder(arguments)
+    if origin in (types.UnionType, typing.Union):
+        return _union_decoder(arguments)
+    if origin is tuple:
+        return _tuple_decoder(_decoder(arguments[0]))
+    if origin is Mapping:
+        return _mapping_decoder(_decoder(arguments[1]))
+    return _scalar_decoder(expected)
+
+
+def _scalar_decoder(expected: type) -> _Decoder:
+    def decode_scalar(value: Any, path: str) -> Any:
+        # In Python a bool is an int; in JSON it is not. A float may be written without a point.
+        if isinstance(value, bool) is (expected is bool):
+            if isinstance(value, expected):
+                return value
+            if expected is float and isinstance(value, int):
+                return float(value)
+            if expected is int and isinstance(value, float) and value.is_integer():
+                return int(value)
+        raise DecodingError(path, _NAMES[expected], value)
+
+    return decode_scalar
+
+
+def _literal_decoder(allowed: tuple[Any, ...]) -> _Decoder:
+    def decode_literal(value: Any, path: str) -> Any:
+        for choice in allowed:
+            if value == choice and type(value) is type(choice):
+                return choice
+        raise DecodingError(path, "one of " + ", ".join(map(repr, allowed)), value)
+
+    return decode_literal
+
+
+def _union_decoder(members: tuple[Any, ...]) -> _Decoder:
+    nullable = types.NoneType in members
+    decoders = [_decoder(member) for member in members if member is not types.NoneType]
+
+    def decode_union(value: Any, path: str) -> Any:
+        if value is None and nullable:
+            return None
+        for decoder in decoders[:-1]:
+            try:
+                return decoder(value, path)
+            except DecodingError:
+                continue
+        return decoders[-1](value, path)
+
+    return decode_union
+
+
+def _tuple_decoder(item: _Decoder) -> _Decoder:
+    def decode_tuple(value: Any, path: str) -> Any:
+        if not isinstance(value, list):
+            raise DecodingError(path, "a list", value)
+        return tuple(item(entry, f"{path}[{index}]") for index, entry in enumerate(value))
+
+    return decode_tuple
+
+
+def _mapping_decoder(item: _Decoder) -> _Decoder:
+    def decode_mapping(value: Any, path: str) -> Any:
+        if not isinstance(value, Mapping):
+            raise DecodingError(path, "an object", value)
+        return {key: item(entry, f"{path}.{key}") for key, entry in value.items()}
+
+    return decode_mapping
+
+
+def _dataclass_decoder(cls: type[Any]) -> _Decoder:
+    hints = typing.get_type_hints(cls)
+    known = [(field, json_name(field), _decoder(hints[field.name])) for field in fields(cls)]
+
+    def decode_dataclass(value: Any, path: str) -> Any:
+        if not isinstance(value, Mapping):
+            raise DecodingError(path, "an object", value)
+        found = {}
+        for field, key, decoder in known:
+            if value.get(key) is None and _has_default(field):
+                continue
+            found[field.name] = decoder(value.get(key), f"{path}.{key}")
+        return cls(**found)
+
+    return decode_dataclass
+
+
+def json_name(field: Field[Any]) -> str:
+    """Return the JSON key of a field of a dataclass."""
+    name: str = field.metadata.get("json", field.name)
+    return name
+
+
+def _has_default(field: Field[Any]) -> bool:
+    return field.default is not MISSING or field.default_factory is not MISSING
+
+
+def _shown(value: object) -> str:
+    if value is None:
+        return "nothing"
+    text = repr(value)
+    return text if len(text) <= 80 else text[:77] + "..."

@@ -1,0 +1,48 @@
+"""Bootstrap providers: the data that machines run at their first start."""
+
+from capsmith_runtime.bootstrap import sentinel
+from capsmith_runtime.bootstrap.api import (
+    BootstrapConfigReconciler,
+    BootstrapConfigScope,
+    BootstrapDocument,
+    CertificatePair,
+    CertificatePurpose,
+)
+from capsmith_runtime.bootstrap.cloud_config import cloud_config, write_file
+from capsmith_runtime.bootstrap.sentinel import (
+    LINUX_SENTINEL,
+    WINDOWS_SENTINEL,
+    powershell_script,
+    run_command,
+    shell_script,
+)
+from capsmith_runtime.contract.bootstrap import Taint
+from capsmith_runtime.contract.core import Cluster, Machine
+from capsmith_runtime.contract.machine_pool import MachinePool
+from capsmith_runtime.contract.model import Endpoint
+from capsmith_runtime.reconcile.results import NotAvailableError, Waiting
+from capsmith_runtime.reconcile.scopes import BootstrapData
+
+__all__ = [
+    "LINUX_SENTINEL",
+    "WINDOWS_SENTINEL",
+    "BootstrapConfigReconciler",
+    "BootstrapConfigScope",
+    "BootstrapData",
+    "BootstrapDocument",
+    "CertificatePair",
+    "CertificatePurpose",
+    "Cluster",
+    "Endpoint",
+    "Machine",
+    "MachinePool",
+    "NotAvailableError",
+    "Taint",
+    "Waiting",
+    "cloud_config",
+    "powershell_script",
+    "run_command",
+    "sentinel",
+    "shell_script",
+    "write_file",
+]

@@ -1,0 +1,261 @@
+"""Reconcile bootstrap configurations: the flow of BC-12.
+
+A worker whose cluster is ready costs three requests: a read of the Secret, its creation, and the
+status.  Configurations have no finalizer: Secret and lock are deleted with their owners, so a
+deletion needs neither Machine nor Cluster (BC-19).
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable
+from contextlib import suppress
+from datetime import UTC, datetime
+from typing import Any, Final
+
+from capsmith_runtime.api.encoding import status_fields
+from capsmith_runtime.bootstrap.api import (
+    BootstrapConfigReconciler,
+    BootstrapConfigScope,
+    BootstrapDocument,
+)
+from capsmith_runtime.bootstrap.data_secrets import (
+    DataSecretNameTakenError,
+    DataSecretStore,
+    certificate_reader,
+)
+from capsmith_runtime.bootstrap.init_lock import ControlPlaneInitMutex
+from capsmith_runtime.bootstrap.owners import ConfigOwner, ConfigOwnerFinder
+from capsmith_runtime.contract import bootstrap, constants, data_secret, guards, metadata
+from capsmith_runtime.contract.bootstrap_writer import BootstrapStatusWriter
+from capsmith_runtime.contract.core import Cluster
+from capsmith_runtime.contract.data_secret import DataContent
+from capsmith_runtime.kube.client import NamespacedName
+from capsmith_runtime.kube.controller import Result
+from capsmith_runtime.kube.informer import Informer
+from capsmith_runtime.reconcile.base import BaseController, ControllerContext
+from capsmith_runtime.reconcile.caches import Caches
+from capsmith_runtime.reconcile.kinds import Kind
+from capsmith_runtime.reconcile.patcher import Patcher, paused, ready
+from capsmith_runtime.reconcile.results import Waiting
+from capsmith_runtime.reconcile.scopes import BootstrapData
+
+BootstrapConfigKind = Kind[BootstrapConfigReconciler[Any]]
+
+LOCK_RETRY_SECONDS: Final = 30.0
+"""Delay before the lock is tried again, in case the event that frees it is missed."""
+NAME_TAKEN_RETRY_SECONDS: Final = 60.0
+
+
+def utc_now() -> datetime:
+    """Return the current time, by which data of pools are refreshed."""
+    return datetime.now(UTC)
+
+
+class BootstrapConfigController(BaseController[BootstrapConfigReconciler[Any]]):
+    """Reconcile one BootstrapConfig kind."""
+
+    def __init__(
+        self,
+        kind: BootstrapConfigKind,
+        informer: Informer,
+        caches: Caches,
+        context: ControllerContext,
+        owners: ConfigOwnerFinder,
+        writer: BootstrapStatusWriter,
+        now: Callable[[], datetime] = utc_now,
+    ) -> None:
+        super().__init__(kind, informer, caches, context)
+        self._owners = owners
+        self._status = writer
+        self._now = now
+        self._secrets = DataSecretStore(context.client)
+        self._lock = ControlPlaneInitMutex(context.client, caches.reader.version)
+        self._owner_updated: set[NamespacedName] = set()
+        """Configurations whose Secret names its owner in the current API version."""
+
+    async def _reconcile(self, key: NamespacedName, patcher: Patcher) -> Result:
+        obj = patcher.obj
+        if guards.deleted_for_move(obj) or metadata.deleting(obj):
+            return self._forget(key)
+        owner = self._owners.find(obj)
+        cluster = self._caches.cluster(key.namespace, owner.cluster_name if owner else None)
+        # Without owners there is nothing to do yet; their events requeue this object (BC-11).
+        if owner is None or cluster is None or await self._is_paused(patcher, cluster):
+            return Result()
+        if owner.is_control_plane and cluster.control_plane_initialized:
+            await self._lock.release(cluster)
+        return await self._reconcile_normal(patcher, key, cluster, owner)
+
+    def _forget(self, key: NamespacedName) -> Result:
+        self._owner_updated.discard(key)
+        return super()._forget(key)
+
+    async def _reconcile_normal(
+        self, patcher: Patcher, key: NamespacedName, cluster: Cluster, owner: ConfigOwner
+    ) -> Result:
+        own_name, used_name = data_secret.name_of(patcher.obj), owner.data_secret_name
+        if owner.pool is None and self._status.created(patcher.obj):
+            if self.kind.has_other_versions and key not in self._owner_updated:
+                await self._secrets.update_owner(patcher.obj)
+                self._owner_updated.add(key)
+            return await self._report_created(patcher, own_name)
+        if used_name is not None and (owner.pool is None or used_name != own_name):
+            return await self._restore_status(patcher, cluster, used_name)
+        if not cluster.infrastructure_provisioned:
+            return await self._wait(patcher, _no_infrastructure(cluster))
+        try:
+            in_use = used_name is not None
+            content = await self._secrets.read(patcher.obj, cluster.name, in_use=in_use)
+        except DataSecretNameTakenError as error:
+            await self._report(patcher, bootstrap.REASON_DATA_SECRET_NAME_TAKEN, str(error))
+            return Result(NAME_TAKEN_RETRY_SECONDS)
+        if content is not None and not self._is_outdated(content, patcher, owner):
+            return await self._report_created(patcher, own_name, content)
+        # A machine in deletion or in an in-place update keeps the data it has (BC-15).
+        if owner.deleting or bootstrap.is_updating_in_place(patcher.obj):
+            if content is None:
+                return Result()
+            return await self._report_created(patcher, own_name, content)
+        return await self._generate(patcher, key, cluster, owner, content)
+
+    async def _generate(
+        self,
+        patcher: Patcher,
+        key: NamespacedName,
+        cluster: Cluster,
+        owner: ConfigOwner,
+        current: DataContent | None,
+    ) -> Result:
+        is_first = False
+        if not cluster.control_plane_initialized and current is None:
+            waiting = await self._acquire_init_lock(cluster, owner)
+            if waiting is not None:
+                return await self._wait(patcher, waiting)
+            is_first = True
+        spec = await self._decoded_spec(patcher)
+        if spec is None:
+            return Result()
+        scope = self._scope(key, spec, cluster, owner, current, is_first=is_first)
+        document = await self._call(
+            patcher, self.reconciler.bootstrap_data, scope, BootstrapDocument
+        )
+        if isinstance(document, Waiting):
+            return await self._wait(patcher, document)
+        content = self._content(document, owner, owner.inputs_digest(patcher.obj))
+        if content != current:
+            replace = current is not None
+            await self._secrets.write(patcher.obj, cluster.name, content, replace=replace)
+        name = data_secret.name_of(patcher.obj)
+        return await self._report_created(patcher, name, content, document.status)
+
+    def _scope(
+        self,
+        key: NamespacedName,
+        spec: Any,
+        cluster: Cluster,
+        owner: ConfigOwner,
+        current: DataContent | None,
+        *,
+        is_first: bool,
+    ) -> BootstrapConfigScope[Any]:
+        return BootstrapConfigScope(
+            name=key.name,
+            namespace=key.namespace,
+            logger=self._logger(key),
+            spec=spec,
+            cluster=cluster,
+            machine=owner.machine,
+            machine_pool=owner.pool,
+            is_first_control_plane=is_first,
+            node_taints=() if owner.is_control_plane else (bootstrap.UNINITIALIZED_TAINT,),
+            previous=BootstrapData(current.value, current.format) if current else None,
+            _certificates=certificate_reader(self._context.client, cluster),
+            _loop=self._loop(),
+        )
+
+    async def _acquire_init_lock(self, cluster: Cluster, owner: ConfigOwner) -> Waiting | None:
+        """Return None if the Machine may initialise the cluster, else what it has to wait for."""
+        reason = bootstrap.REASON_WAITING_FOR_CONTROL_PLANE
+        if owner.machine is None or not owner.is_control_plane:
+            message = f"the control plane of Cluster {cluster.name} is not initialized yet"
+            return Waiting(reason, message, None)
+        # A move or a restore loses the status of the control plane, but none of its machines.
+        holder = self._owners.machine_with_data(owner.machine)
+        holder = holder or await self._lock.acquire(cluster, owner.machine)
+        if holder != owner.machine.name:
+            by = f"Machine {holder}" if holder else "an unknown machine"
+            message = f"the control plane of Cluster {cluster.name} is being initialized by {by}"
+            return Waiting(reason, message, LOCK_RETRY_SECONDS)
+        # The lock may be free because the cluster is initialised, which the cache may not show yet.
+        live = await self._caches.live_cluster(cluster.namespace, cluster.name)
+        if live is None or live.paused or live.control_plane_initialized:
+            return Waiting(reason, f"Cluster {cluster.name} is changing", 1.0)
+        return None
+
+    async def _restore_status(self, patcher: Patcher, cluster: Cluster, used_name: str) -> Result:
+        """Write the status again for a Machine that has data: a move drops the status (ST-11)."""
+        content = None
+        if used_name == data_secret.name_of(patcher.obj):
+            with suppress(DataSecretNameTakenError):
+                content = await self._secrets.read(patcher.obj, cluster.name, in_use=True)
+        return await self._report_created(patcher, used_name, content)
+
+    def _content(self, document: BootstrapDocument, owner: ConfigOwner, inputs: str) -> DataContent:
+        refresh_at = expiry = ""
+        if owner.pool is not None and document.refresh_after is not None:
+            refresh_at = _timestamp(self._now().timestamp() + document.refresh_after)
+        if document.certificates_expiry is not None:
+            expiry = _timestamp(document.certificates_expiry.timestamp())
+        return DataContent(
+            value=document.value,
+            format=document.format,
+            refresh_at=refresh_at,
+            inputs=inputs,
+            certificates_expiry=expiry,
+        )
+
+    def _is_outdated(self, content: DataContent, patcher: Patcher, owner: ConfigOwner) -> bool:
+        """Return whether later machines of a pool need other data than the current ones (MP-19)."""
+        if owner.pool is None:
+            return False
+        changed = bool(content.inputs) and content.inputs != owner.inputs_digest(patcher.obj)
+        return changed or self._seconds_left(content) == 0
+
+    def _seconds_left(self, content: DataContent) -> float | None:
+        """Return the time until data of a pool have to be generated again; None for never."""
+        if not content.refresh_at:
+            return None
+        try:
+            due = datetime.fromisoformat(content.refresh_at)
+        except ValueError:
+            return 0
+        if due.tzinfo is None:
+            return 0
+        return max(0.0, due.timestamp() - self._now().timestamp())
+
+    async def _report_created(
+        self, patcher: Patcher, secret: str, content: DataContent | None = None, extra: Any = None
+    ) -> Result:
+        """Report in the status that the data are created, and in which Secret."""
+        if content is not None and content.certificates_expiry:
+            annotation = bootstrap.CERTIFICATES_EXPIRY_ANNOTATION
+            await patcher.annotate(annotation, content.certificates_expiry)
+        key = NamespacedName(metadata.namespace(patcher.obj), metadata.name(patcher.obj))
+        if content is not None:
+            self._owner_updated.add(key)
+        status = self._status.created_status(patcher.obj, secret, status_fields(extra))
+        await patcher.write_status(status, (ready(True, constants.REASON_READY, ""), paused("")))
+        self._debounce.forget(key)
+        left = self._seconds_left(content) if content is not None else None
+        resync = self._next_look()
+        return Result(left if resync is None or left is None else min(left, resync))
+
+
+def _no_infrastructure(cluster: Cluster) -> Waiting:
+    message = f"infrastructure of Cluster {cluster.name} is not provisioned yet"
+    return Waiting(constants.REASON_WAITING_FOR_INFRASTRUCTURE, message, None)
+
+
+def _timestamp(seconds: float) -> str:
+    return datetime.fromtimestamp(math.ceil(seconds), UTC).strftime("%Y-%m-%dT%H:%M:%SZ")

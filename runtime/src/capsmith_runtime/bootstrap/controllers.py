@@ -1,0 +1,127 @@
+"""The controllers of a bootstrap provider, with their caches and watches."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from dataclasses import dataclass
+
+from capsmith_runtime.bootstrap.controller import BootstrapConfigController, BootstrapConfigKind
+from capsmith_runtime.bootstrap.owners import ConfigOwnerFinder, owner_key, owner_keys
+from capsmith_runtime.contract import metadata
+from capsmith_runtime.contract.bootstrap_status import BOOTSTRAP_STATUS_WRITERS
+from capsmith_runtime.contract.constants import MACHINE_KIND, MACHINE_POOL_KIND
+from capsmith_runtime.contract.machine_pool import read_machine_pool
+from capsmith_runtime.kube.client import JSON, NamespacedName, Selection, key_of
+from capsmith_runtime.kube.informer import Handler, Informer
+from capsmith_runtime.kube.store import Delta
+from capsmith_runtime.kube.workqueue import WorkQueue
+from capsmith_runtime.reconcile.base import ControllerContext
+from capsmith_runtime.reconcile.caches import BY_CLUSTER, BY_OWNER, Caches, spec_cluster
+from capsmith_runtime.reconcile.groups import ControllerGroup, Queues, Reconcile
+from capsmith_runtime.reconcile.kinds import core_type
+from capsmith_runtime.reconcile.watches import on_change
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class BootstrapControllers:
+    """The BootstrapConfig kinds of a provider; a call creates their controllers."""
+
+    kinds: tuple[BootstrapConfigKind, ...]
+
+    def __call__(self, caches: Caches, context: ControllerContext) -> ControllerGroup:
+        """Return the controllers for one manager."""
+        return BootstrapGroup(self.kinds, caches, context)
+
+
+class BootstrapGroup(ControllerGroup):
+    """The controllers of all BootstrapConfig kinds of a provider."""
+
+    def __init__(
+        self,
+        kinds: tuple[BootstrapConfigKind, ...],
+        caches: Caches,
+        context: ControllerContext,
+    ) -> None:
+        self._kinds = kinds
+        self._writer = BOOTSTRAP_STATUS_WRITERS[context.contract]
+        self._caches = caches
+        self._context = context
+        indexes = {BY_OWNER: owner_keys}
+        self._configs = {
+            kind.resource.kind: caches.informer(kind.resource, caches.scope.own_objects, indexes)
+            for kind in kinds
+        }
+        pools = core_type(caches.reader.version, MACHINE_POOL_KIND, "machinepools")
+        watched = Selection(namespace=caches.scope.namespace)
+        self._pools = caches.informer(pools, watched, {BY_CLUSTER: spec_cluster})
+
+    @property
+    def informers(self) -> Sequence[Informer]:
+        """The informers of configurations and MachinePools."""
+        return (*self._configs.values(), self._pools)
+
+    def reconcilers(self) -> Iterator[tuple[str, Reconcile]]:
+        """Yield one reconciler a kind."""
+        owners = ConfigOwnerFinder(self._caches, self._pools)
+        for kind in self._kinds:
+            name = kind.resource.kind
+            controller = BootstrapConfigController(
+                kind, self._configs[name], self._caches, self._context, owners, self._writer
+            )
+            yield name, controller.reconcile
+
+    def setup_watches(self, queues: Queues) -> None:
+        """Register the handlers of configurations, their owners and Clusters."""
+        caches = self._caches
+
+        def requeue(configs: Iterable[JSON]) -> None:
+            for config in configs:
+                queues[config["kind"]].add(key_of(config))
+
+        def requeue_owned(kind: str) -> Callable[[JSON], None]:
+            return lambda owner: requeue(self._owned_by(kind, owner))
+
+        for name, informer in self._configs.items():
+            informer.add_handler(_enqueue(queues[name]), own_writes=False)
+        caches.machines.add_handler(on_change(caches.reader.machine, requeue_owned(MACHINE_KIND)))
+        caches.machines.add_handler(
+            _on_delete(lambda machine: requeue(self._without_data(machine)))
+        )
+        self._pools.add_handler(on_change(read_machine_pool, requeue_owned(MACHINE_POOL_KIND)))
+        caches.clusters.add_handler(
+            on_change(caches.reader.cluster, lambda obj: requeue(self._of_cluster(*key_of(obj))))
+        )
+
+    def _owned_by(self, kind: str, owner: JSON) -> Iterator[JSON]:
+        value = owner_key(kind, metadata.namespace(owner), metadata.name(owner))
+        for informer in self._configs.values():
+            yield from informer.by_index(BY_OWNER, value)
+
+    def _of_cluster(self, namespace: str, name: str) -> Iterator[JSON]:
+        value = f"{namespace}/{name}"
+        for machine in self._caches.machines.by_index(BY_CLUSTER, value):
+            yield from self._owned_by(MACHINE_KIND, machine)
+        for pool in self._pools.by_index(BY_CLUSTER, value):
+            yield from self._owned_by(MACHINE_POOL_KIND, pool)
+
+    def _without_data(self, machine: JSON) -> Iterator[JSON]:
+        """Yield configurations that may wait for the lock that the Machine held (BC-12)."""
+        cluster = self._caches.reader.machine(machine).cluster_name
+        for config in self._of_cluster(metadata.namespace(machine), cluster):
+            if not self._writer.created(config):
+                yield config
+
+
+def _enqueue(queue: WorkQueue[NamespacedName]) -> Handler:
+    """Return a handler that queues the object itself."""
+    return lambda delta: queue.add(delta.key)
+
+
+def _on_delete(callback: Callable[[JSON], None]) -> Handler:
+    """Return a handler that calls back with deleted objects only."""
+
+    def handle(delta: Delta) -> None:
+        if delta.new is None:
+            callback(delta.latest)
+
+    return handle

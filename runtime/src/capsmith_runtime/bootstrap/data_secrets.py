@@ -1,0 +1,126 @@
+"""Secrets with bootstrap data, and Secrets with certificates."""
+
+from __future__ import annotations
+
+import base64
+from typing import Final
+
+from capsmith_runtime.bootstrap.api import (
+    CertificatePair,
+    CertificatePurpose,
+    CertificateReader,
+)
+from capsmith_runtime.contract import data_secret, metadata
+from capsmith_runtime.contract.bootstrap import REASON_WAITING_FOR_CERTIFICATES
+from capsmith_runtime.contract.constants import CLUSTER_NAME_LABEL
+from capsmith_runtime.contract.core import Cluster
+from capsmith_runtime.contract.data_secret import DataContent, Ownership
+from capsmith_runtime.contract.model import Object
+from capsmith_runtime.kube.client import JSON, KubeClient, NamespacedName, NotFound
+from capsmith_runtime.reconcile.kinds import SECRET
+from capsmith_runtime.reconcile.results import NotAvailableError, Waiting
+
+CERTIFICATES_SECONDS: Final = 10.0
+"""Delay before missing certificates are read again, as no watch reports them."""
+
+
+class DataSecretNameTakenError(Exception):
+    """A Secret with the name of the configuration belongs to another object."""
+
+
+class DataSecretStore:
+    """Secrets with bootstrap data, read by name: a cache would hold all Secrets of the cluster."""
+
+    def __init__(self, client: KubeClient) -> None:
+        self._client = client
+
+    async def read(self, config: JSON, cluster: str, *, in_use: bool) -> DataContent | None:
+        """Return the content of the configuration's Secret; None when there is none.
+
+        ``in_use`` says that a Machine or MachinePool names it: then a Secret that was restored
+        together with its configuration, under other UIDs, is adopted.  Otherwise it is left over
+        from a former configuration and is deleted.  Raises DataSecretNameTakenError.
+        """
+        try:
+            secret = await self._client.get(SECRET, _key(config))
+        except NotFound:
+            return None
+        ownership = data_secret.ownership(secret, config, cluster)
+        if ownership is Ownership.FOREIGN:
+            name = data_secret.name_of(config)
+            raise DataSecretNameTakenError(f"Secret {name} belongs to something else")
+        if ownership is Ownership.FORMER and not in_use:
+            await self._client.delete(SECRET, _key(config), uid=metadata.uid(secret))
+            return None
+        if ownership is Ownership.OURS:
+            await self._update_owner(secret, config)
+        else:
+            await self._adopt(secret, config, cluster)
+        return data_secret.read(secret, config)
+
+    async def write(
+        self, config: JSON, cluster: str, content: DataContent, *, replace: bool
+    ) -> None:
+        """Create the Secret, or replace its content in place (MP-19)."""
+        if not replace:
+            manifest = data_secret.manifest(config, cluster, content)
+            await self._client.create(SECRET, manifest)
+            return
+        body = {
+            "metadata": {"annotations": data_secret.annotations_of(config, content)},
+            "data": data_secret.encoded(content),
+        }
+        await self._client.patch(SECRET, _key(config), body)
+
+    async def update_owner(self, config: JSON) -> None:
+        """Update the owner reference of the Secret to the current API version of its owner."""
+        try:
+            secret = await self._client.get(SECRET, _key(config))
+        except NotFound:
+            return
+        await self._update_owner(secret, config)
+
+    async def _update_owner(self, secret: JSON, config: JSON) -> None:
+        owners = metadata.current_owners(secret, config)
+        if owners == metadata.items(secret, "metadata", "ownerReferences"):
+            return
+        version = metadata.text(secret, "metadata", "resourceVersion")
+        body = {"metadata": {"ownerReferences": owners}}
+        await self._client.patch(SECRET, _key(config), body, resource_version=version)
+
+    async def _adopt(self, secret: JSON, config: JSON, cluster: str) -> None:
+        owners = data_secret.owners_with(secret, config)
+        body = {"metadata": {"ownerReferences": owners, "labels": {CLUSTER_NAME_LABEL: cluster}}}
+        version = metadata.text(secret, "metadata", "resourceVersion")
+        await self._client.patch(SECRET, _key(config), body, resource_version=version)
+
+
+def certificate_reader(client: KubeClient, cluster: Cluster) -> CertificateReader:
+    """Return the function that reads certificates of a Cluster for the reconciler (SEC-03)."""
+
+    async def read(purpose: CertificatePurpose) -> CertificatePair:
+        name = f"{cluster.name}-{purpose}"
+        try:
+            secret = await client.get(SECRET, NamespacedName(cluster.namespace, name))
+        except NotFound:
+            raise _missing(f"Secret {name} does not exist") from None
+        data = metadata.mapping(secret, "data")
+        certificate, key = _text(data, "tls.crt"), _text(data, "tls.key")
+        if not certificate:
+            raise _missing(f'Secret {name} has no key "tls.crt"')
+        return CertificatePair(certificate, key or None)
+
+    return read
+
+
+def _text(data: Object, key: str) -> str:
+    return base64.b64decode(data.get(key, "")).decode()
+
+
+def _missing(message: str) -> NotAvailableError:
+    waiting = Waiting(REASON_WAITING_FOR_CERTIFICATES, message, CERTIFICATES_SECONDS)
+    return NotAvailableError(waiting)
+
+
+def _key(config: JSON) -> NamespacedName:
+    return NamespacedName(metadata.namespace(config), data_secret.name_of(config))

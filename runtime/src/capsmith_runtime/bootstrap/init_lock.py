@@ -1,0 +1,77 @@
+"""The lock of BC-12 on the API server: one machine at a time initialises a control plane."""
+
+from __future__ import annotations
+
+from typing import Final
+
+from capsmith_runtime.contract import init_lock, metadata
+from capsmith_runtime.contract.constants import MACHINE_KIND
+from capsmith_runtime.contract.core import Cluster, Machine
+from capsmith_runtime.kube.client import JSON, KubeClient, NamespacedName, NotFound, ResourceType
+from capsmith_runtime.reconcile.kinds import core_type
+
+CONFIG_MAP: Final = ResourceType("", "v1", "ConfigMap", "configmaps")
+
+
+class ControlPlaneInitMutex:
+    """A mutex for the initialisation of a control plane.
+
+    It always asks the API server: two managers with old caches could both take it otherwise.
+    """
+
+    def __init__(self, client: KubeClient, core_version: str) -> None:
+        self._client = client
+        self._core_version = core_version
+        self._machines = core_type(core_version, MACHINE_KIND, "machines")
+        self._released: dict[NamespacedName, str] = {}
+
+    async def acquire(self, cluster: Cluster, machine: Machine) -> str:
+        """Try to take the lock; return the name of the Machine that holds it afterwards.
+
+        It is empty when there is a ConfigMap of that name which is no lock.  Raises Conflict when
+        another machine was faster.
+        """
+        try:
+            lock = await self._client.get(CONFIG_MAP, _key(cluster))
+        except NotFound:
+            manifest = init_lock.manifest(cluster, self._core_version, machine.name)
+            lock = await self._client.create(CONFIG_MAP, manifest)
+        holder = init_lock.holder(lock)
+        if holder is None or holder == machine.name or await self._exists(cluster, holder):
+            return holder or ""
+        return await self._take_over(lock, machine)
+
+    async def release(self, cluster: Cluster) -> None:
+        """Delete the lock of an initialised cluster; only one request for each Cluster."""
+        key = _key(cluster)
+        if self._released.get(key) == cluster.uid:
+            return
+        try:
+            lock = await self._client.get(CONFIG_MAP, key)
+            if init_lock.holder(lock) is not None:
+                await self._client.delete(CONFIG_MAP, key, uid=metadata.uid(lock))
+        except NotFound:
+            pass  # another manager has released it, or there never was one
+        self._released[key] = cluster.uid
+
+    async def _exists(self, cluster: Cluster, machine: str) -> bool:
+        try:
+            await self._client.get(self._machines, NamespacedName(cluster.namespace, machine))
+        except NotFound:
+            return False
+        return True
+
+    async def _take_over(self, lock: JSON, machine: Machine) -> str:
+        """Take the lock of a Machine that is gone.
+
+        Another machine may try the same now: the resource version decides.
+        """
+        key = NamespacedName(metadata.namespace(lock), metadata.name(lock))
+        version = metadata.text(lock, "metadata", "resourceVersion")
+        body = {"data": init_lock.data(machine.name)}
+        patched = await self._client.patch(CONFIG_MAP, key, body, resource_version=version)
+        return init_lock.holder(patched) or ""
+
+
+def _key(cluster: Cluster) -> NamespacedName:
+    return NamespacedName(cluster.namespace, init_lock.name_of(cluster))

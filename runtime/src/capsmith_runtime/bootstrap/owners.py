@@ -1,0 +1,103 @@
+"""Owners of bootstrap configurations: Machines and MachinePools (BC-11)."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+from collections.abc import Iterable
+from dataclasses import dataclass
+
+from capsmith_runtime.contract import metadata
+from capsmith_runtime.contract.constants import CORE_GROUP, MACHINE_KIND, MACHINE_POOL_KIND
+from capsmith_runtime.contract.core import Machine
+from capsmith_runtime.contract.machine_pool import MachinePool, read_machine_pool
+from capsmith_runtime.contract.model import Object
+from capsmith_runtime.kube.client import JSON, NamespacedName
+from capsmith_runtime.kube.informer import Informer
+from capsmith_runtime.reconcile.caches import BY_CLUSTER, Caches
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ConfigOwner:
+    """The owner of a configuration: either a Machine or a MachinePool."""
+
+    machine: Machine | None
+    pool: MachinePool | None
+
+    @property
+    def cluster_name(self) -> str:
+        """The name of its Cluster."""
+        return self._owner.cluster_name
+
+    @property
+    def data_secret_name(self) -> str | None:
+        """The name that core has copied from the configuration, or the user has set."""
+        return self._owner.data_secret_name or None
+
+    @property
+    def deleting(self) -> bool:
+        """Whether it is being deleted, and no longer needs data."""
+        return self._owner.deleting
+
+    @property
+    def is_control_plane(self) -> bool:
+        """Whether it is a control plane machine."""
+        return self.machine is not None and self.machine.is_control_plane
+
+    def inputs_digest(self, config: Object) -> str:
+        """Return a digest of the inputs of the data of a pool; empty for a Machine.
+
+        The data of a Machine are used once.  Those of a pool follow every change of it, for the
+        machines that it creates later (MP-19).
+        """
+        if self.pool is None:
+            return ""
+        inputs = (metadata.mapping(config, "spec"), self.pool.version)
+        return hashlib.sha256(json.dumps(inputs, sort_keys=True).encode()).hexdigest()[:32]
+
+    @property
+    def _owner(self) -> Machine | MachinePool:
+        owner = self.machine or self.pool
+        assert owner is not None
+        return owner
+
+
+class ConfigOwnerFinder:
+    """Find the owners of configurations in the caches."""
+
+    def __init__(self, caches: Caches, pools: Informer) -> None:
+        self._caches = caches
+        self._pools = pools
+
+    def find(self, config: JSON) -> ConfigOwner | None:
+        """Return the owner; None until a template's clone gets one, or the cache has it."""
+        machine = self._caches.machine_of(config)
+        if machine is not None:
+            return ConfigOwner(machine=machine, pool=None)
+        name = metadata.owner_name(config, MACHINE_POOL_KIND, CORE_GROUP)
+        obj = self._pools.get(NamespacedName(metadata.namespace(config), name)) if name else None
+        if obj is None:
+            return None
+        return ConfigOwner(machine=None, pool=read_machine_pool(obj))
+
+    def machine_with_data(self, machine: Machine) -> str:
+        """Return another control plane machine with data; "" if this is the first (BC-12)."""
+        cluster = f"{machine.namespace}/{machine.cluster_name}"
+        for obj in self._caches.machines.by_index(BY_CLUSTER, cluster):
+            other = self._caches.reader.machine(obj)
+            if other.is_control_plane and other.data_secret_name and other.name != machine.name:
+                return other.name
+        return ""
+
+
+def owner_keys(config: JSON) -> Iterable[str]:
+    """Yield the index values by which a Machine or MachinePool finds its configurations."""
+    for kind in (MACHINE_KIND, MACHINE_POOL_KIND):
+        name = metadata.owner_name(config, kind, CORE_GROUP)
+        if name:
+            yield owner_key(kind, metadata.namespace(config), name)
+
+
+def owner_key(kind: str, namespace: str, name: str) -> str:
+    """Return the index value of one owner."""
+    return f"{kind}/{namespace}/{name}"

@@ -1,0 +1,54 @@
+"""The sentinel file of a machine whose bootstrap has succeeded (BC-13).
+
+Infrastructures check it to tell a failed bootstrap from a slow one (IM-23), so it must not exist
+unless everything before it succeeded.
+"""
+
+from __future__ import annotations
+
+import posixpath
+import shlex
+from typing import Final
+
+LINUX_SENTINEL: Final = "/run/cluster-api/bootstrap-success.complete"
+WINDOWS_SENTINEL: Final = r"C:\run\cluster-api\bootstrap-success.complete"
+TEXT: Final = "success"
+
+
+def shell_script(*commands: str, sentinel: str = LINUX_SENTINEL) -> str:
+    """Return a POSIX shell script that runs the commands and then writes the sentinel file.
+
+    The first failure ends it.  ``commands`` are shell text and are not quoted here.
+    """
+    folder, file = shlex.quote(posixpath.dirname(sentinel)), shlex.quote(sentinel)
+    # Created under another name, so that the file never exists without its text.
+    last = (f"mkdir -p {folder}", f"echo {TEXT} > {file}.tmp", f"mv {file}.tmp {file}")
+    return "\n".join(("set -e", *commands, *last)) + "\n"
+
+
+def run_command(*commands: str, sentinel: str = LINUX_SENTINEL) -> list[str]:
+    """Return the script as one entry of cloud-init's ``runcmd``, or as arguments of a systemd unit.
+
+    It is one entry because cloud-init runs each entry even if the one before has failed.
+    """
+    return ["/bin/sh", "-c", shell_script(*commands, sentinel=sentinel)]
+
+
+def powershell_script(*commands: str, sentinel: str = WINDOWS_SENTINEL) -> str:
+    """Return a PowerShell script that runs the commands and then writes the sentinel file.
+
+    The first failure ends it.  ``commands`` are PowerShell text; none may exit the script itself.
+    """
+    folder, file = _quoted(sentinel.rpartition("\\")[0]), _quoted(sentinel)
+    lines = ["$ErrorActionPreference = 'Stop'"]
+    for command in commands:
+        # PowerShell raises no error when a program fails: only the exit code shows it.
+        lines += ["$global:LASTEXITCODE = 0", command]
+        lines.append("if ($global:LASTEXITCODE -ne 0) { exit $global:LASTEXITCODE }")
+    lines.append(f"New-Item -ItemType Directory -Force -Path {folder} | Out-Null")
+    lines.append(f"Set-Content -Path {file} -Value {_quoted(TEXT)}")
+    return "\r\n".join(lines) + "\r\n"
+
+
+def _quoted(text: str) -> str:
+    return "'" + text.replace("'", "''") + "'"

@@ -1,0 +1,75 @@
+"""Build the caches and controllers of a manager from a component."""
+
+from __future__ import annotations
+
+import socket
+
+from capsmith_runtime.component import Component
+from capsmith_runtime.contract.core import CoreReader
+from capsmith_runtime.contract.status import STATUS_WRITERS
+from capsmith_runtime.kube.client import KubeClient, NamespacedName
+from capsmith_runtime.kube.controller import Controller
+from capsmith_runtime.kube.events import EventRecorder
+from capsmith_runtime.kube.executor import HandlerExecutor
+from capsmith_runtime.kube.informer import Informer
+from capsmith_runtime.kube.metrics import Metrics
+from capsmith_runtime.kube.workqueue import WorkQueue
+from capsmith_runtime.options import Options
+from capsmith_runtime.reconcile.base import ControllerContext
+from capsmith_runtime.reconcile.caches import Caches, WatchScope
+from capsmith_runtime.reconcile.groups import Reconcile
+
+
+class ManagerBuilder:
+    """Create the caches, and one controller for each kind; nothing runs yet."""
+
+    def __init__(
+        self,
+        component: Component,
+        options: Options,
+        client: KubeClient,
+        metrics: Metrics,
+        reader: CoreReader,
+        scope: WatchScope,
+    ) -> None:
+        self.caches = Caches(client, metrics, reader, scope)
+        self.events = EventRecorder(client, component.label, socket.gethostname(), metrics)
+        self._component = component
+        self._metrics = metrics
+        self._concurrency = options.concurrency
+        context = ControllerContext(
+            client=client,
+            label=component.label,
+            contract=component.contract,
+            executor=HandlerExecutor(
+                metrics, threads=options.hook_threads, timeout=options.hook_timeout
+            ),
+            events=self.events,
+            writer=STATUS_WRITERS[component.contract],
+            sync_seconds=options.sync_period,
+            debounce_seconds=options.status_debounce,
+            options=options,
+        )
+        self.groups = [make(self.caches, context) for make in component.groups]
+        self.controllers = [
+            self._controller(kind, reconcile)
+            for group in self.groups
+            for kind, reconcile in group.reconcilers()
+        ]
+        queues = {controller.name: controller.queue for controller in self.controllers}
+        for group in self.groups:
+            group.setup_watches(queues)
+
+    @property
+    def informers(self) -> tuple[Informer, ...]:
+        """Return all informers that must run."""
+        own = (informer for group in self.groups for informer in group.informers)
+        return (
+            *((self.caches.clusters,) if self._component.watches_clusters else ()),
+            *((self.caches.machines,) if self._component.watches_machines else ()),
+            *own,
+        )
+
+    def _controller(self, kind: str, reconcile: Reconcile) -> Controller[NamespacedName]:
+        queue = WorkQueue[NamespacedName](kind, self._metrics)
+        return Controller(kind, queue, reconcile, self._metrics, concurrency=self._concurrency)

@@ -1,0 +1,79 @@
+"""Condition lists, in the shape of metav1.Condition and in the older one of v1beta1.
+
+A patch replaces a list whole, so both functions return the whole list: entries of other writers
+stay as they are, and an unchanged entry stays identical, with its
+``lastTransitionTime``.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from typing import Any
+
+from capsmith_runtime.contract.model import Condition, Object, shortened
+
+_WORDS: Mapping[bool | None, str] = {True: "True", False: "False", None: "Unknown"}
+
+
+def find(conditions: Sequence[Object], condition_type: str) -> Object | None:
+    """Return the entry of this type, if any."""
+    return next((entry for entry in conditions if entry.get("type") == condition_type), None)
+
+
+def merged(
+    existing: Sequence[Object], wanted: Iterable[Condition], *, generation: int, now: str
+) -> list[dict[str, Any]]:
+    """Return the list with the ``wanted`` conditions merged in, as metav1.Condition (ST-01)."""
+    fresh = {}
+    for condition in wanted:
+        entry: dict[str, Any] = {
+            "type": condition.type,
+            "status": _WORDS[condition.status],
+            "reason": condition.reason,
+            "message": shortened(condition.message),
+            "observedGeneration": generation,
+        }
+        fresh[condition.type] = _with_time(entry, existing, now)
+    return _replaced(existing, fresh)
+
+
+def merged_old_shape(
+    existing: Sequence[Object], wanted: Iterable[Condition], *, now: str
+) -> list[dict[str, Any]]:
+    """Return the list with the ``wanted`` conditions merged in, as in contract v1beta1 (ST-02).
+
+    A severity is written only if the status is False.
+    """
+    fresh = {}
+    for condition in wanted:
+        entry: dict[str, Any] = {
+            "type": condition.type,
+            "status": _WORDS[condition.status],
+            "reason": condition.reason,
+        }
+        if condition.message:
+            entry["message"] = shortened(condition.message)
+        if condition.status is False:
+            entry["severity"] = condition.severity
+        fresh[condition.type] = _with_time(entry, existing, now)
+    return _replaced(existing, fresh)
+
+
+def without(existing: Sequence[Object], condition_type: str) -> list[dict[str, Any]]:
+    """Return the list without the entry of this type."""
+    return [dict(entry) for entry in existing if entry.get("type") != condition_type]
+
+
+def _with_time(entry: dict[str, Any], existing: Sequence[Object], now: str) -> dict[str, Any]:
+    before = find(existing, entry["type"])
+    same_status = before is not None and before.get("status") == entry["status"]
+    kept = before.get("lastTransitionTime") if before is not None and same_status else None
+    return {**entry, "lastTransitionTime": kept or now}
+
+
+def _replaced(
+    existing: Sequence[Object], fresh: Mapping[str, dict[str, Any]]
+) -> list[dict[str, Any]]:
+    kept = [fresh.get(entry.get("type", ""), dict(entry)) for entry in existing]
+    known = {entry.get("type") for entry in existing}
+    return kept + [entry for name, entry in fresh.items() if name not in known]

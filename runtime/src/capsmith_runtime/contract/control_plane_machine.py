@@ -1,0 +1,181 @@
+"""Machines of a control plane, independent of the version of core."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any, Final, Protocol
+
+from capsmith_runtime.contract import metadata
+from capsmith_runtime.contract.constants import CONTROL_PLANE_LABEL
+from capsmith_runtime.contract.model import ADDRESS_TYPES, Address, Condition, Object, ObjectRef
+
+PRE_TERMINATE_PREFIX: Final = "pre-terminate.delete.hook.machine.cluster.x-k8s.io/"
+WAITING_FOR_PRE_TERMINATE: Final = "WaitingForPreTerminateHook"
+DEFAULT_DELETION_SECONDS: Final = 10
+"""Default of core's webhook for the time that deleting a Node may take."""
+
+
+@dataclass(frozen=True, slots=True)
+class MachineCondition:
+    """A condition of a Machine, without its transition time."""
+
+    status: str
+    reason: str
+    message: str
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ControlPlaneMachine:
+    """A Machine of the control plane; read-only."""
+
+    name: str
+    namespace: str
+    uid: str
+    created: str
+    """RFC 3339."""
+    labels: Mapping[str, str]
+    annotations: Mapping[str, str]
+    deleted: str | None
+    """Deletion timestamp; None if it is not being deleted."""
+    version: str | None
+    """The Kubernetes version that it was created with."""
+    failure_domain: str | None
+    provider_id: str | None
+    node_name: str | None
+    """None until core has found its Node."""
+    addresses: tuple[Address, ...]
+    infrastructure: ObjectRef | None
+    bootstrap: ObjectRef | None
+    certificates_expiry: str | None
+    conditions: Mapping[str, MachineCondition]
+
+    @property
+    def deleting(self) -> bool:
+        """Whether it is being deleted."""
+        return self.deleted is not None
+
+    def has_condition(self, condition_type: str, status: str) -> bool:
+        """Report whether it has a condition with that status."""
+        condition = self.conditions.get(condition_type)
+        return condition is not None and condition.status == status
+
+    says = has_condition
+    """The name of ``has_condition`` in capsmith 0.1; reconcilers of that time call it."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class MachineSettings:
+    """Fields of a Machine that its owner updates in place, without a rollout (CP-20)."""
+
+    drain_seconds: int | None = None
+    volume_detach_seconds: int | None = None
+    deletion_seconds: int | None = None
+    readiness_gates: Sequence[Object] = ()
+    taints: Sequence[Object] = ()
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class MachineDraft:
+    """A Machine that is about to be created (CP-19)."""
+
+    metadata: Mapping[str, Any]
+    cluster_name: str
+    version: str
+    failure_domain: str | None
+    infrastructure: Object
+    """The object that the Machine references."""
+    bootstrap: Object
+    settings: MachineSettings = field(default_factory=MachineSettings)
+
+
+class CoreMachines(Protocol):
+    """Reads and writes Machines of one version of cluster.x-k8s.io."""
+
+    @property
+    def version(self) -> str:
+        """``v1beta1`` or ``v1beta2``."""
+        ...
+
+    def read(self, obj: Object) -> ControlPlaneMachine:
+        """Return the view of a Machine."""
+        ...
+
+    def failure_domains(self, cluster: Object) -> tuple[str, ...]:
+        """Return the names of the Cluster's failure domains for control planes (CP-24)."""
+        ...
+
+    def new(self, draft: MachineDraft) -> dict[str, Any]:
+        """Return the object to create."""
+        ...
+
+    def spec(self, obj: Object, settings: MachineSettings) -> dict[str, Any]:
+        """Return the whole spec of a Machine with these settings."""
+        ...
+
+    def status(
+        self, obj: Object, present: Sequence[Condition], absent: Iterable[str], now: str
+    ) -> dict[str, Any]:
+        """Return the whole status of a Machine with some conditions set, and others removed."""
+        ...
+
+
+def read_machine(
+    obj: Object,
+    *,
+    infrastructure: ObjectRef | None,
+    bootstrap: ObjectRef | None,
+    conditions: Sequence[Object],
+) -> ControlPlaneMachine:
+    """Return the view of a Machine, given the parts that depend on the version of core."""
+    return ControlPlaneMachine(
+        name=metadata.name(obj),
+        namespace=metadata.namespace(obj),
+        uid=metadata.uid(obj),
+        created=metadata.text(obj, "metadata", "creationTimestamp"),
+        labels=metadata.labels(obj),
+        annotations=metadata.annotations(obj),
+        deleted=metadata.text(obj, "metadata", "deletionTimestamp") or None,
+        version=metadata.text(obj, "spec", "version") or None,
+        failure_domain=metadata.text(obj, "spec", "failureDomain") or None,
+        provider_id=metadata.text(obj, "spec", "providerID") or None,
+        node_name=metadata.text(obj, "status", "nodeRef", "name") or None,
+        addresses=tuple(_addresses(obj)),
+        infrastructure=infrastructure,
+        bootstrap=bootstrap,
+        certificates_expiry=metadata.text(obj, "status", "certificatesExpiryDate") or None,
+        conditions={
+            metadata.text(entry, "type"): MachineCondition(
+                metadata.text(entry, "status"),
+                metadata.text(entry, "reason"),
+                metadata.text(entry, "message"),
+            )
+            for entry in conditions
+        },
+    )
+
+
+def is_control_plane(obj: Object) -> bool:
+    """Report whether a Machine has the control plane label (CP-19)."""
+    return CONTROL_PLANE_LABEL in metadata.labels(obj)
+
+
+def waits_for_pre_terminate(machine: ControlPlaneMachine) -> bool:
+    """Report whether the deletion of a Machine waits for nothing but its hooks (SM-05)."""
+    condition = machine.conditions.get("Deleting")
+    return condition is not None and condition.reason == WAITING_FOR_PRE_TERMINATE
+
+
+def set_or_remove(obj: dict[str, Any], name: str, value: Any) -> None:
+    """Set a value; remove it if it is None or an empty list."""
+    if value is None or value == []:
+        obj.pop(name, None)
+    else:
+        obj[name] = value
+
+
+def _addresses(obj: Object) -> Iterable[Address]:
+    for entry in metadata.items(obj, "status", "addresses"):
+        kind, address = entry.get("type"), entry.get("address")
+        if kind in ADDRESS_TYPES and isinstance(address, str) and 1 <= len(address) <= 256:
+            yield Address(kind, address)

@@ -1,0 +1,99 @@
+"""Views of Cluster and Machine, independent of the version of core.
+
+Views contain only the fields on which providers act: an event that leaves the view equal needs no
+reconcile.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Protocol
+
+from capsmith_runtime.contract import metadata
+from capsmith_runtime.contract.model import Endpoint, Object, ObjectRef
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Cluster:
+    """The Cluster that an object belongs to; read-only."""
+
+    name: str
+    namespace: str
+    uid: str
+    labels: Mapping[str, str]
+    annotations: Mapping[str, str]
+    deleting: bool
+    paused: bool
+    infrastructure_provisioned: bool
+    control_plane_initialized: bool
+    control_plane_endpoint: Endpoint | None
+    infrastructure: ObjectRef | None
+    pod_cidrs: tuple[str, ...]
+    service_cidrs: tuple[str, ...]
+    api_server_port: int | None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Machine:
+    """The Machine of an infrastructure machine; read-only."""
+
+    name: str
+    namespace: str
+    uid: str
+    labels: Mapping[str, str]
+    annotations: Mapping[str, str]
+    deleting: bool
+    cluster_name: str
+    version: str | None
+    """The desired Kubernetes version."""
+    failure_domain: str | None
+    """The failure domain in which to create the machine (IM-06)."""
+    data_secret_name: str | None
+    """None until bootstrap data are available; empty for machines of a machine pool (IM-21)."""
+    pool_name: str | None
+    is_control_plane: bool
+    infrastructure: ObjectRef | None
+
+
+class CoreReader(Protocol):
+    """Reads the objects of one version of cluster.x-k8s.io."""
+
+    @property
+    def version(self) -> str:
+        """``v1beta1`` or ``v1beta2``."""
+        ...
+
+    def cluster(self, obj: Object) -> Cluster:
+        """Return the view of a Cluster."""
+        ...
+
+    def machine(self, obj: Object) -> Machine:
+        """Return the view of a Machine."""
+        ...
+
+
+def read_endpoint(obj: Object) -> Endpoint | None:
+    """Return ``spec.controlPlaneEndpoint`` if complete; the same in all versions and kinds."""
+    host = metadata.text(obj, "spec", "controlPlaneEndpoint", "host")
+    port = metadata.lookup(obj, "spec", "controlPlaneEndpoint", "port")
+    if not host or not isinstance(port, int) or not 1 <= port <= 65535:
+        return None
+    return Endpoint(host, port)
+
+
+def read_cidrs(obj: Object, what: str) -> tuple[str, ...]:
+    """Return ``spec.clusterNetwork.<what>.cidrBlocks``."""
+    return tuple(metadata.items(obj, "spec", "clusterNetwork", what, "cidrBlocks"))
+
+
+def read_port(obj: Object) -> int | None:
+    """Return ``spec.clusterNetwork.apiServerPort``."""
+    port = metadata.lookup(obj, "spec", "clusterNetwork", "apiServerPort")
+    return port if isinstance(port, int) else None
+
+
+def read_data_secret_name(obj: Object) -> str | None:
+    """Return ``spec.bootstrap.dataSecretName``; empty and absent differ (IM-21)."""
+    value = metadata.lookup(obj, "spec", "bootstrap", "dataSecretName")
+    return value if isinstance(value, str) else None

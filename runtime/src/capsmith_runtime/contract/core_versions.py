@@ -1,0 +1,31 @@
+"""Choice of the version of core's API, at start, from the versions that the API server serves."""
+
+from __future__ import annotations
+
+from collections.abc import Collection
+from typing import Final
+
+from capsmith_runtime.contract.constants import CORE_GROUP
+from capsmith_runtime.contract.core import CoreReader
+from capsmith_runtime.contract.v1beta1.core import CoreV1Beta1
+from capsmith_runtime.contract.v1beta2.core import CoreV1Beta2
+
+READERS: Final[tuple[CoreReader, ...]] = (CoreV1Beta2(), CoreV1Beta1())
+"""In order of preference."""
+
+
+class CoreNotServedError(Exception):
+    """The API server serves no supported version of cluster.x-k8s.io."""
+
+
+def choose(served: Collection[str]) -> CoreReader:
+    """Return the reader of the newest served version.
+
+    Raises :class:`CoreNotServedError` if none is served: Cluster API is not installed yet.
+    """
+    for reader in READERS:
+        if reader.version in served:
+            return reader
+    known = ", ".join(reader.version for reader in READERS)
+    found = ", ".join(sorted(served)) or "nothing"
+    raise CoreNotServedError(f"need {CORE_GROUP} in one of {known}; the API server serves {found}")

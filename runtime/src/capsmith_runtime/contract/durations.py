@@ -1,0 +1,33 @@
+"""Durations in contract v1beta1 and core v1beta1: ``1h30m``, ``300s``, ``5m0s``."""
+
+from __future__ import annotations
+
+import re
+from typing import Final
+
+_UNITS: Final = {
+    "ns": 1e-9,
+    "us": 1e-6,
+    "µs": 1e-6,
+    "ms": 1e-3,
+    "s": 1.0,
+    "m": 60.0,
+    "h": 3600.0,
+}
+_PART: Final = re.compile(r"(\d+(?:\.\d*)?|\.\d+)(ns|us|µs|ms|s|m|h)")
+
+
+def parse_seconds(text: object) -> int | None:
+    """Return the whole seconds of a duration, rounded down; None for an invalid one."""
+    if not isinstance(text, str) or not text or _PART.sub("", text):
+        return None
+    return int(sum(float(number) * _UNITS[unit] for number, unit in _PART.findall(text)))
+
+
+def format_seconds(seconds: int) -> str:
+    """Return a duration as Go formats it, so that core sees no difference."""
+    hours, rest = divmod(seconds, 3600)
+    minutes, rest = divmod(rest, 60)
+    parts = [f"{hours}h"] if hours else []
+    parts += [f"{minutes}m"] if hours or minutes else []
+    return "".join((*parts, f"{rest}s"))

@@ -1,0 +1,34 @@
+"""External ids: stable identities by which the author's code finds its infrastructure.
+
+``clusterctl move`` changes the uid of an object but keeps its annotations.  So the id is written
+once, together with the finalizer and before the first side effect, and never changes for the
+same object (SM-09).
+"""
+
+from __future__ import annotations
+
+from capsmith_runtime.contract import metadata
+from capsmith_runtime.contract.model import Object
+
+
+def annotation(group: str) -> str:
+    """Return the annotation that holds the external id."""
+    return f"{group}/external-id"
+
+
+def fresh(obj: Object) -> str:
+    """Return a new external id for an object: ``<name>.<uid>``."""
+    return f"{metadata.name(obj)}.{metadata.uid(obj)}"
+
+
+def stored(obj: Object, group: str) -> str | None:
+    """Return the stored external id, unless it was copied from another object."""
+    value = metadata.annotations(obj).get(annotation(group))
+    if value is None or value.rpartition(".")[0] != metadata.name(obj):
+        return None
+    return value
+
+
+def of(obj: Object, group: str) -> str:
+    """Return the stored external id, or a new one."""
+    return stored(obj, group) or fresh(obj)

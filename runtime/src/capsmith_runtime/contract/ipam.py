@@ -1,0 +1,132 @@
+"""IPAddressClaims and IPAddresses, independent of the served version of ipam.cluster.x-k8s.io.
+
+Core defines both kinds, but none of its controllers acts on them (IP-01).
+"""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any, ClassVar, Final
+
+from capsmith_runtime.contract import metadata
+from capsmith_runtime.contract.constants import CLUSTER_NAME_LABEL, READY_CONDITION
+from capsmith_runtime.contract.model import Condition, Object, ObjectRef
+
+IPAM_GROUP: Final = "ipam.cluster.x-k8s.io"
+CLAIM_KIND: Final = "IPAddressClaim"
+ADDRESS_KIND: Final = "IPAddress"
+PROTECT_ADDRESS: Final = "ipam.cluster.x-k8s.io/protect-address"
+"""The finalizer of an address that is in use (IP-09)."""
+
+REASON_ALLOCATION_FAILED: Final = "AllocationFailed"
+REASON_POOL_NOT_READY: Final = "PoolNotReady"
+REASON_POOL_EXHAUSTED: Final = "PoolExhausted"
+"""The reasons that other IPAM providers use too (IP-05)."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class IPAddressClaim:
+    """A claim on an address; read-only."""
+
+    name: str
+    namespace: str
+    uid: str
+    cluster_name: str
+    """Empty when the claim does not belong to a Cluster."""
+    pool: ObjectRef
+    address_name: str
+    """The IPAddress in the claim's status; empty until it is written."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class IPAddress:
+    """An allocated address; read-only."""
+
+    name: str
+    namespace: str
+    address: str
+    prefix: int
+    gateway: str | None
+    claim_name: str
+    pool: ObjectRef
+
+
+class IpamDialect(ABC):
+    """Read and write the objects of one version of ipam.cluster.x-k8s.io (IP-07)."""
+
+    version: ClassVar[str]
+
+    def claim(self, obj: Object) -> IPAddressClaim:
+        """Return the view of a claim."""
+        return IPAddressClaim(
+            name=metadata.name(obj),
+            namespace=metadata.namespace(obj),
+            uid=metadata.uid(obj),
+            cluster_name=metadata.text(obj, "spec", "clusterName")
+            or metadata.labels(obj).get(CLUSTER_NAME_LABEL, ""),
+            pool=_pool(obj),
+            address_name=metadata.text(obj, "status", "addressRef", "name"),
+        )
+
+    def address(self, obj: Object) -> IPAddress:
+        """Return the view of an address."""
+        prefix = metadata.lookup(obj, "spec", "prefix")
+        return IPAddress(
+            name=metadata.name(obj),
+            namespace=metadata.namespace(obj),
+            address=metadata.text(obj, "spec", "address"),
+            prefix=prefix if isinstance(prefix, int) else 0,
+            gateway=metadata.text(obj, "spec", "gateway") or None,
+            claim_name=metadata.text(obj, "spec", "claimRef", "name"),
+            pool=_pool(obj),
+        )
+
+    def claim_spec(self, pool: ObjectRef, cluster_name: str) -> dict[str, Any]:
+        """Return the spec of a new claim (IP-05)."""
+        cluster = {"clusterName": cluster_name} if cluster_name else {}
+        return {**cluster, "poolRef": _reference(pool)}
+
+    def address_spec(self, address: IPAddress) -> dict[str, Any]:
+        """Return the spec of a new address; a prefix of 0 is written too (IP-06)."""
+        return {
+            "address": address.address,
+            "prefix": address.prefix,
+            **({"gateway": address.gateway} if address.gateway else {}),
+            "claimRef": {"name": address.claim_name},
+            "poolRef": _reference(address.pool),
+        }
+
+    def with_address_ref(self, obj: Object, address_name: str) -> dict[str, Any]:
+        """Return the status of a claim with a reference to its IPAddress."""
+        return {**metadata.mapping(obj, "status"), "addressRef": {"name": address_name}}
+
+    def conditions(
+        self, obj: Object, status: Object, wanted: Sequence[Condition], now: str
+    ) -> dict[str, Any]:
+        """Return ``status`` of a claim with the wanted conditions; ``now`` is RFC 3339.
+
+        Claims have the condition Ready and no other (IP-05).
+        """
+        conditions = [condition for condition in wanted if condition.type == READY_CONDITION]
+        return {**status, "conditions": self._merged(obj, conditions, now)}
+
+    @abstractmethod
+    def _merged(
+        self, obj: Object, wanted: Sequence[Condition], now: str
+    ) -> list[dict[str, Any]]: ...
+
+
+def _pool(obj: Object) -> ObjectRef:
+    """Return ``spec.poolRef``; v1beta1 allows one without group, which names no provider's pool."""
+    reference = metadata.mapping(obj, "spec", "poolRef")
+    return ObjectRef(
+        metadata.text(reference, "apiGroup"),
+        metadata.text(reference, "kind"),
+        metadata.text(reference, "name"),
+    )
+
+
+def _reference(pool: ObjectRef) -> dict[str, str]:
+    return {"apiGroup": pool.group, "kind": pool.kind, "name": pool.name}

@@ -1,0 +1,46 @@
+"""Kubernetes versions: normalising, ordering and counting (CP-08…10)."""
+
+from __future__ import annotations
+
+import re
+from collections import Counter
+from collections.abc import Iterable
+from typing import Final
+
+_VERSION: Final = re.compile(
+    r"v?(0|[1-9]\d*)\.(0|[1-9]\d*)\.(0|[1-9]\d*)(?:-([0-9A-Za-z.-]+))?(?:\+([0-9A-Za-z.-]+))?"
+)
+_Part = tuple[int, int, str]
+SortKey = tuple[int, int, int, int, tuple[_Part, ...], tuple[_Part, ...]]
+
+
+def normalize(version: str) -> str:
+    """Return the version with the ``v`` that users may leave out, as in Machines (CP-08)."""
+    return version if version.startswith("v") else f"v{version}"
+
+
+def sort_key(version: str) -> SortKey:
+    """Return the sort key of a semantic version; unlike in SemVer, builds are ordered, too.
+
+    Raises ValueError for other texts.
+    """
+    match = _VERSION.fullmatch(version)
+    if match is None:
+        raise ValueError(f"{version!r} is no semantic version")
+    major, minor, patch, stage, build = match.groups()
+    # A release comes after all its pre-releases.
+    return (int(major), int(minor), int(patch), int(stage is None), _parts(stage), _parts(build))
+
+
+def count_versions(versions: Iterable[str]) -> tuple[tuple[str, int], ...]:
+    """Return each version with its number, the oldest first; other texts are left out."""
+    known = Counter(version for version in versions if _VERSION.fullmatch(version))
+    return tuple((version, known[version]) for version in sorted(known, key=sort_key))
+
+
+def _parts(text: str | None) -> tuple[_Part, ...]:
+    # Numbers are ordered as numbers, and come before words.
+    return tuple(
+        (0, int(part), "") if part.isdigit() else (1, 0, part)
+        for part in (text.split(".") if text else ())
+    )

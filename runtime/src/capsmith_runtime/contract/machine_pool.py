@@ -1,0 +1,112 @@
+"""Views of MachinePools and of the Machines that core creates for them.
+
+The versions of core differ in how a reference names its group, and in nothing else that is read
+here.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Final
+
+from capsmith_runtime.contract import conditions, metadata
+from capsmith_runtime.contract.constants import CORE_GROUP, MACHINE_POOL_KIND
+from capsmith_runtime.contract.model import Object, ObjectRef
+
+POOL_NAME_LABEL: Final = "cluster.x-k8s.io/pool-name"
+DELETE_MACHINE_ANNOTATION: Final = "cluster.x-k8s.io/delete-machine"
+REPLICAS_MANAGED_BY_ANNOTATION: Final = "cluster.x-k8s.io/replicas-managed-by"
+OWNER_REMEDIATED_CONDITION: Final = "OwnerRemediated"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class MachinePool:
+    """The MachinePool of an infrastructure machine pool; read-only."""
+
+    name: str
+    namespace: str
+    uid: str
+    labels: Mapping[str, str]
+    annotations: Mapping[str, str]
+    deleting: bool
+    cluster_name: str
+    replicas: int
+    """Desired number of machines; the actual number while an autoscaler manages it."""
+    replicas_managed_elsewhere: bool
+    """Whether an autoscaler outside of Cluster API manages the number (MP-17)."""
+    version: str | None
+    """The desired Kubernetes version."""
+    failure_domains: tuple[str, ...]
+    """The failure domains in which to create machines; any if empty."""
+    data_secret_name: str | None
+    """None until bootstrap data are available."""
+    infrastructure: ObjectRef | None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class PoolMachine:
+    """The part of a Machine on which its pool acts."""
+
+    name: str
+    deleting: bool
+    delete_requested: bool
+    """Whether to delete it first when the pool is scaled down (MP-10)."""
+    unhealthy: bool
+    """Whether a MachineHealthCheck requests its replacement by the owner."""
+    has_node: bool
+    """Whether its Node exists."""
+
+
+def read_machine_pool(obj: Object) -> MachinePool:
+    """Return the view of a MachinePool."""
+    replicas = metadata.lookup(obj, "spec", "replicas")
+    template = metadata.mapping(obj, "spec", "template", "spec")
+    secret = metadata.lookup(template, "bootstrap", "dataSecretName")
+    annotations = metadata.annotations(obj)
+    return MachinePool(
+        name=metadata.name(obj),
+        namespace=metadata.namespace(obj),
+        uid=metadata.uid(obj),
+        labels=metadata.labels(obj),
+        annotations=annotations,
+        deleting=metadata.deleting(obj),
+        cluster_name=metadata.text(obj, "spec", "clusterName"),
+        replicas=replicas if isinstance(replicas, int) else 1,
+        replicas_managed_elsewhere=_managed_elsewhere(annotations),
+        version=metadata.text(template, "version") or None,
+        failure_domains=tuple(metadata.items(obj, "spec", "failureDomains")),
+        data_secret_name=secret if isinstance(secret, str) and secret else None,
+        infrastructure=_reference(metadata.mapping(template, "infrastructureRef")),
+    )
+
+
+def read_pool_machine(obj: Object) -> PoolMachine:
+    """Return a pool's view of a Machine."""
+    found = metadata.items(obj, "status", "conditions")
+    remediation = conditions.find(found, OWNER_REMEDIATED_CONDITION)
+    return PoolMachine(
+        name=metadata.name(obj),
+        deleting=metadata.deleting(obj),
+        delete_requested=DELETE_MACHINE_ANNOTATION in metadata.annotations(obj),
+        unhealthy=remediation is not None and remediation.get("status") == "False",
+        has_node=bool(metadata.text(obj, "status", "nodeRef", "name")),
+    )
+
+
+def owning_machine_pool(obj: Object) -> str | None:
+    """Return the name of the MachinePool that owns an object."""
+    return metadata.owner_name(obj, MACHINE_POOL_KIND, CORE_GROUP)
+
+
+def _managed_elsewhere(annotations: Mapping[str, str]) -> bool:
+    return annotations.get(REPLICAS_MANAGED_BY_ANNOTATION, "false") != "false"
+
+
+def _reference(reference: Object) -> ObjectRef | None:
+    name = metadata.text(reference, "name")
+    if not name:
+        return None
+    group = metadata.text(reference, "apiGroup")
+    version = metadata.text(reference, "apiVersion")
+    return ObjectRef(group or version.partition("/")[0], metadata.text(reference, "kind"), name)

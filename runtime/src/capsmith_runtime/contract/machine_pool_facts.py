@@ -1,0 +1,89 @@
+"""Observed facts about a pool, and the fields that are the same in all contracts."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence, Set
+from dataclasses import dataclass, field
+from typing import Any, Protocol
+
+from capsmith_runtime.contract.model import Address, Object
+from capsmith_runtime.contract.status_writer import address_list, set_or_drop, with_extra
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class InstanceFacts:
+    """One machine of a pool, for display (MP-06)."""
+
+    name: str
+    provider_id: str
+    addresses: Sequence[Address]
+    version: str | None
+    ready: bool
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class PoolFacts:
+    """The observed state of a pool."""
+
+    provisioned: bool
+    """Whether the pool is provisioned; it stays so forever (MP-01, MP-02)."""
+    provider_ids: Sequence[str]
+    provider_id: str | None = None
+    instances: Sequence[InstanceFacts] = ()
+    machine_kind: str | None = None
+    """The kind of the machines, if core creates Machines for them (MP-07)."""
+    extra: Mapping[str, Any] = field(default_factory=dict)
+    """Status fields of the kind itself."""
+
+
+class PoolStatusWriter(Protocol):
+    """Write the status of a pool in the form of one contract version."""
+
+    @property
+    def contract(self) -> str:
+        """``v1beta1`` or ``v1beta2``."""
+        ...
+
+    def provisioned(self, obj: Object) -> bool:
+        """Return whether the status reports the pool as provisioned (MP-01, MP-02)."""
+        ...
+
+    def status(self, obj: Object, facts: PoolFacts, features: Set[str]) -> dict[str, Any]:
+        """Return the whole status, without conditions."""
+        ...
+
+
+def pool_spec(obj: Object, facts: PoolFacts, features: Set[str]) -> dict[str, Any]:
+    """Return the spec with the sorted provider ids of all machines (MP-03, MP-05)."""
+    spec = {**(obj.get("spec") or {}), "providerIDList": sorted(set(facts.provider_ids))}
+    if "providerID" in features and facts.provider_id:
+        spec["providerID"] = facts.provider_id
+    return spec
+
+
+def common_status(obj: Object, facts: PoolFacts, features: Set[str]) -> dict[str, Any]:
+    """Return the status fields that are the same in all contracts (MP-01, MP-04, MP-06, MP-07).
+
+    failureReason and failureMessage are never written: core panics on them (MP-13).
+    """
+    status = {**(obj.get("status") or {}), "replicas": len(set(facts.provider_ids))}
+    if facts.provisioned:
+        status["ready"] = True
+    if "instances" in features:
+        set_or_drop(status, "instances", [_instance(one) for one in _in_order(facts.instances)])
+    if "machines" in features:
+        set_or_drop(status, "infrastructureMachineKind", facts.machine_kind)
+    return with_extra(status, facts.extra)
+
+
+def _in_order(instances: Sequence[InstanceFacts]) -> list[InstanceFacts]:
+    return sorted(instances, key=lambda one: (one.name, one.provider_id))
+
+
+def _instance(one: InstanceFacts) -> dict[str, Any]:
+    entry: dict[str, Any] = {"ready": one.ready}
+    set_or_drop(entry, "instanceName", one.name)
+    set_or_drop(entry, "providerID", one.provider_id)
+    set_or_drop(entry, "version", one.version)
+    set_or_drop(entry, "addresses", address_list(one.addresses))
+    return entry

@@ -1,0 +1,110 @@
+"""Values of the contract that are the same in all contract versions.
+
+The author's code creates these values; their form in spec and status is defined by
+:mod:`.status`.  Each rejects values that Cluster API would reject later, when the cause is harder
+to find.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import Any, Final, Literal
+
+Object = Mapping[str, Any]
+"""A Kubernetes object as the API server sends it.  Treated as read-only everywhere."""
+
+AddressType = Literal["Hostname", "ExternalIP", "InternalIP", "ExternalDNS", "InternalDNS"]
+ADDRESS_TYPES: Final = ("Hostname", "ExternalIP", "InternalIP", "ExternalDNS", "InternalDNS")
+Severity = Literal["Info", "Warning", "Error"]
+
+MAX_MESSAGE: Final = 4096
+_REASON: Final = re.compile(r"[A-Za-z]([A-Za-z0-9_,:]{0,1022}[A-Za-z0-9_])?")
+_CONDITION_TYPE: Final = re.compile(
+    r"([a-z0-9.-]{1,253}/)?[A-Za-z0-9]([A-Za-z0-9_.-]{0,61}[A-Za-z0-9])?"
+)
+
+
+@dataclass(frozen=True, slots=True)
+class ObjectRef:
+    """A reference of core; it never contains a version."""
+
+    group: str
+    kind: str
+    name: str
+
+
+@dataclass(frozen=True, slots=True)
+class Endpoint:
+    """Address of the control plane (IC-02)."""
+
+    host: str
+    port: int = 6443
+
+    def __post_init__(self) -> None:
+        _check_length("Endpoint.host", self.host, 512)
+        if not 1 <= self.port <= 65535:
+            raise ValueError(f"Endpoint.port must be between 1 and 65535, not {self.port}")
+
+
+@dataclass(frozen=True, slots=True)
+class FailureDomain:
+    """A failure domain of the infrastructure (IC-08)."""
+
+    name: str
+    control_plane: bool = True
+    """Whether control plane machines may be created in it."""
+    attributes: Mapping[str, str] = field(default_factory=dict)
+
+    def __post_init__(self) -> None:
+        _check_length("FailureDomain.name", self.name, 256)
+
+
+@dataclass(frozen=True, slots=True)
+class Address:
+    """One address of a machine (IM-08)."""
+
+    type: AddressType
+    address: str
+
+    def __post_init__(self) -> None:
+        if self.type not in ADDRESS_TYPES:
+            raise ValueError(f"Address.type must be one of {ADDRESS_TYPES}, not {self.type!r}")
+        _check_length("Address.address", self.address, 256)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Condition:
+    """A condition without times and generations, which the status writers add."""
+
+    type: str
+    status: bool | None
+    """None means Unknown."""
+    reason: str
+    """CamelCase, never empty."""
+    message: str = ""
+    """Keep it deterministic: each change of the text causes a write (ST-06)."""
+    severity: Severity = "Warning"
+    """Severity while the condition is False; written only in contract v1beta1."""
+
+    def __post_init__(self) -> None:
+        check_reason(self.reason)
+        if not _CONDITION_TYPE.fullmatch(self.type):
+            raise ValueError(f"{self.type!r} is no condition type")
+
+
+def check_reason(reason: str) -> None:
+    """Raise ValueError for a reason that the API server would reject."""
+    if not _REASON.fullmatch(reason):
+        raise ValueError(f"a reason is one CamelCase word, not {reason!r}")
+
+
+def shortened(message: str) -> str:
+    """Return the message, shortened for a status."""
+    return message if len(message) <= MAX_MESSAGE else message[: MAX_MESSAGE - 3] + "..."
+
+
+def _check_length(what: str, text: str, limit: int) -> None:
+    if not 1 <= len(text) <= limit:
+        raise ValueError(f"{what} must have 1 to {limit} characters, not {len(text)}")

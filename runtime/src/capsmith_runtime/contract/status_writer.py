@@ -1,0 +1,111 @@
+"""Facts that a provider reports about its objects, independent of the contract version."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence, Set
+from dataclasses import dataclass, field
+from typing import Any, Protocol
+
+from capsmith_runtime.contract.model import Address, Condition, Endpoint, FailureDomain, Object
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ClusterFacts:
+    """The existing infrastructure of a cluster."""
+
+    endpoint: Endpoint | None
+    failure_domains: Sequence[FailureDomain]
+    extra: Mapping[str, Any] = field(default_factory=dict)
+    """Status fields of the kind itself."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class MachineFacts:
+    """An existing machine."""
+
+    provider_id: str
+    addresses: Sequence[Address]
+    failure_domain: str | None
+    interruptible: bool
+    extra: Mapping[str, Any] = field(default_factory=dict)
+    """Status fields of the kind itself."""
+
+
+class ConditionWriter(Protocol):
+    """Write conditions in the form of one API version."""
+
+    def conditions(
+        self, obj: Object, status: Object, wanted: Sequence[Condition], now: str
+    ) -> dict[str, Any]:
+        """Return ``status`` with the wanted conditions; ``now`` is in RFC 3339."""
+        ...
+
+
+class StatusWriter(ConditionWriter, Protocol):
+    """Write facts and conditions in the form of one contract version.
+
+    The methods return the whole new ``spec`` or ``status``, not a patch: other fields stay as they
+    are.  ``features`` names the optional parts of the contract that the kind has.
+    """
+
+    @property
+    def contract(self) -> str:
+        """``v1beta1`` or ``v1beta2``."""
+        ...
+
+    def provisioned(self, obj: Object) -> bool:
+        """Return whether the object is reported as provisioned, which is final (IC-05, IM-03)."""
+        ...
+
+    def cluster_spec(self, obj: Object, facts: ClusterFacts, features: Set[str]) -> dict[str, Any]:
+        """Return the spec with the observed values; an endpoint from the user is kept."""
+        ...
+
+    def cluster_status(
+        self, obj: Object, facts: ClusterFacts, features: Set[str]
+    ) -> dict[str, Any]:
+        """Return the status of the provisioned infrastructure of a cluster."""
+        ...
+
+    def machine_spec(self, obj: Object, facts: MachineFacts, features: Set[str]) -> dict[str, Any]:
+        """Return the spec with the observed values."""
+        ...
+
+    def machine_status(
+        self, obj: Object, facts: MachineFacts, features: Set[str]
+    ) -> dict[str, Any]:
+        """Return the status of a provisioned machine."""
+        ...
+
+
+def set_or_drop(status: dict[str, Any], key: str, value: Any) -> None:
+    """Set a value, or remove the key if the value is empty: never write an empty object."""
+    if value is None or value in ("", [], {}):
+        status.pop(key, None)
+    else:
+        status[key] = value
+
+
+def with_extra(status: dict[str, Any], extra: Mapping[str, Any]) -> dict[str, Any]:
+    """Return the status with the kind's own fields; None removes a field."""
+    for key, value in extra.items():
+        set_or_drop(status, key, value)
+    return status
+
+
+def address_list(addresses: Sequence[Address]) -> list[dict[str, str]]:
+    """Return ``status.addresses``, which is the same in both contracts (IM-08)."""
+    return [{"type": address.type, "address": address.address} for address in addresses]
+
+
+def with_endpoint(obj: Object, endpoint: Endpoint | None, features: Set[str]) -> dict[str, Any]:
+    """Return the spec with the endpoint, unless it already has one (IC-02)."""
+    spec = dict(obj.get("spec") or {})
+    given = spec.get("controlPlaneEndpoint") or {}
+    host, port = given.get("host"), given.get("port")
+    if endpoint is None or "controlPlaneEndpoint" not in features or (host and port):
+        return spec
+    # A given port without a host stays as it is if it differs from the observed port.
+    if host or port in (None, 0, endpoint.port):
+        spec["controlPlaneEndpoint"] = {"host": host or endpoint.host, "port": endpoint.port}
+    return spec

@@ -1,0 +1,50 @@
+"""Control plane providers.
+
+``ControlPlaneReconciler`` is for control planes that consist of Machines,
+``ManagedControlPlaneReconciler`` for those that a service runs.  The names below are all that the
+author of a provider needs; everything else in this package is internal.  Importing them loads no
+Kubernetes client.
+"""
+
+from capsmith_runtime.api.decoding import DecodingError
+from capsmith_runtime.contract.control_plane_machine import ControlPlaneMachine
+from capsmith_runtime.contract.core import Cluster
+from capsmith_runtime.contract.model import Condition, Endpoint
+from capsmith_runtime.controlplane.api import (
+    ControlPlaneHealth,
+    ControlPlaneMember,
+    ControlPlaneReconciler,
+    ControlPlaneScope,
+)
+from capsmith_runtime.controlplane.managed.api import (
+    ClusterCredentials,
+    ManagedControlPlaneDeleteScope,
+    ManagedControlPlaneReconciler,
+    ManagedControlPlaneScope,
+    ManagedControlPlaneState,
+)
+from capsmith_runtime.kube.client import KubeClient, NamespacedName, ResourceType
+from capsmith_runtime.reconcile.results import Deleted, NotAvailableError, Waiting
+
+__all__ = [
+    "Cluster",
+    "ClusterCredentials",
+    "Condition",
+    "ControlPlaneHealth",
+    "ControlPlaneMachine",
+    "ControlPlaneMember",
+    "ControlPlaneReconciler",
+    "ControlPlaneScope",
+    "DecodingError",
+    "Deleted",
+    "Endpoint",
+    "KubeClient",
+    "ManagedControlPlaneDeleteScope",
+    "ManagedControlPlaneReconciler",
+    "ManagedControlPlaneScope",
+    "ManagedControlPlaneState",
+    "NamespacedName",
+    "NotAvailableError",
+    "ResourceType",
+    "Waiting",
+]

@@ -1,0 +1,123 @@
+"""State that a control plane keeps in annotations, so that it survives crashes and moves.
+
+Only what cannot be observed in the cluster is recorded here; everything else is read again on
+each reconcile.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+from collections.abc import Mapping
+from dataclasses import asdict, dataclass
+from typing import Any
+
+from capsmith_runtime.contract.control_plane_machine import PRE_TERMINATE_PREFIX
+from capsmith_runtime.contract.model import Object
+
+
+@dataclass(frozen=True, slots=True)
+class Annotations:
+    """Names of the annotations of one control plane kind (CP-37)."""
+
+    domain: str
+    """``acmecontrolplane.controlplane.cluster.x-k8s.io``."""
+
+    @property
+    def pending_machine(self) -> str:
+        """On the control plane: the Machine that is being created."""
+        return f"{self.domain}/pending-machine"
+
+    @property
+    def remediation_in_progress(self) -> str:
+        """On the control plane: the Machine that was deleted in order to be replaced."""
+        return f"{self.domain}/remediation-in-progress"
+
+    @property
+    def remediation_for(self) -> str:
+        """On a Machine: the Machine that it replaces."""
+        return f"{self.domain}/remediation-for"
+
+    @property
+    def added(self) -> str:
+        """On a Machine: the ``after_add`` hook has completed."""
+        return f"{self.domain}/added"
+
+    @property
+    def propagated(self) -> str:
+        """On a Machine and its objects: the metadata that come from the machine template."""
+        return f"{self.domain}/propagated"
+
+    @property
+    def bootstrap_spec(self) -> str:
+        """On a bootstrap configuration: digest of the spec that it was created from."""
+        return f"{self.domain}/bootstrap-spec"
+
+    @property
+    def pre_terminate_hook(self) -> str:
+        """On a Machine: core waits for its removal before deleting the infrastructure (SM-05)."""
+        return PRE_TERMINATE_PREFIX + self.domain.partition(".")[0]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class PendingMachine:
+    """Recorded before the first object of a Machine is created, so that none is created twice."""
+
+    name: str
+    domain: str | None
+    infrastructure: str
+    """Kind and group of the infrastructure template."""
+    template: str
+    """Name of the infrastructure template."""
+    bootstrap_spec: str
+    """Digest."""
+    version: str
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class RemediationData:
+    """A Machine that was deleted because it was unhealthy, and the retries in a row."""
+
+    machine: str
+    time: str
+    """RFC 3339."""
+    retries: int
+
+
+def digest(spec: Object) -> str:
+    """Return a digest that does not depend on the order of keys."""
+    text = json.dumps(spec, sort_keys=True, separators=(",", ":"))
+    return hashlib.sha256(text.encode()).hexdigest()[:16]
+
+
+def encode(record: PendingMachine | RemediationData) -> str:
+    """Return the value of the annotation that holds a record."""
+    return json.dumps(asdict(record), sort_keys=True, separators=(",", ":"))
+
+
+def read_pending_machine(
+    values: Mapping[str, str], annotations: Annotations
+) -> PendingMachine | None:
+    """Return the recorded Machine; None if there is none or the record is not readable."""
+    record = _decoded(values.get(annotations.pending_machine))
+    try:
+        return PendingMachine(**record) if record else None
+    except TypeError:
+        return None
+
+
+def read_remediation_data(values: Mapping[str, str], annotation: str) -> RemediationData | None:
+    """Return the record in an annotation; None if there is none or it is not readable."""
+    record = _decoded(values.get(annotation))
+    try:
+        return RemediationData(**record) if record else None
+    except TypeError:
+        return None
+
+
+def _decoded(text: str | None) -> dict[str, Any] | None:
+    try:
+        record = json.loads(text) if text else None
+    except ValueError:
+        return None
+    return record if isinstance(record, dict) else None

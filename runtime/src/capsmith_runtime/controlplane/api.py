@@ -1,0 +1,145 @@
+"""Author API of control planes that consist of Machines: hooks, each with a working default.
+
+Machines are created, replaced, rolled out and deleted without your code.  Override a hook where
+only your code can know more: whether the API server is up, whether members are healthy, what has
+to happen after one has joined or before one is removed.  Hooks are ``def`` or
+``async def``.  They are called repeatedly, also after a crash between any two of their lines.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Awaitable, Callable, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any, Generic, TypeVar
+
+from capsmith_runtime.contract.constants import PAUSED_CONDITION, READY_CONDITION
+from capsmith_runtime.contract.control_plane_facts import OWN_CONDITIONS
+from capsmith_runtime.contract.control_plane_machine import ControlPlaneMachine
+from capsmith_runtime.contract.core import Cluster
+from capsmith_runtime.contract.model import Condition
+from capsmith_runtime.kube.client import ApiError, KubeClient
+from capsmith_runtime.kube.log import Logger
+from capsmith_runtime.reconcile.results import NotAvailableError, Waiting
+from capsmith_runtime.reconcile.scopes import wait_for
+
+Spec = TypeVar("Spec")
+
+PROBED_GROUP = "apps"
+"""Every API server serves this group, and lists it to authenticated clients only."""
+
+MAX_CONDITIONS = 16
+"""The list holds 32, including those that are written for you (ST-01)."""
+RESERVED = frozenset({*OWN_CONDITIONS, READY_CONDITION, PAUSED_CONDITION})
+
+WorkloadReader = Callable[[], Awaitable[KubeClient]]
+
+
+# Without slots: Python 3.11 cannot make an object by Class[T](...) with them.
+@dataclass(frozen=True, kw_only=True)
+class ControlPlaneScope(Generic[Spec]):
+    """A control plane with its current Machines; read-only."""
+
+    name: str
+    namespace: str
+    external_id: str
+    """Unique, and stable for the life of the control plane, also across ``clusterctl move``."""
+    logger: Logger
+    spec: Spec
+    cluster: Cluster
+    version: str
+    """The desired Kubernetes version."""
+    replicas: int
+    """The desired number of Machines."""
+    machines: Sequence[ControlPlaneMachine]
+    """All Machines, including outdated ones and those being deleted; the oldest first."""
+    initialized: bool
+    """Whether the API server has ever answered."""
+    _workload: WorkloadReader = field(repr=False)
+    _loop: asyncio.AbstractEventLoop | None = field(default=None, repr=False)
+
+    async def workload_async(self) -> KubeClient:
+        """Return a client of the workload cluster.
+
+        Raises NotAvailableError, which becomes a Waiting, while there is no kubeconfig.
+        """
+        return await self._workload()
+
+    async def api_server_answers_async(self) -> bool:
+        """Report whether the API server answers a request; for asynchronous code."""
+        try:
+            client = await self._workload()
+            return bool(await client.served_versions(PROBED_GROUP))
+        except (ApiError, NotAvailableError):
+            return False
+
+    def api_server_answers(self) -> bool:
+        """Report whether the API server answers a request; for synchronous code."""
+        return wait_for(self.api_server_answers_async, self._loop)
+
+
+# Without slots: Python 3.11 cannot make an object by Class[T](...) with them.
+@dataclass(frozen=True, kw_only=True)
+class ControlPlaneMember(Generic[Spec]):
+    """One Machine of a control plane."""
+
+    machine: ControlPlaneMachine
+    control_plane: ControlPlaneScope[Spec]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ControlPlaneHealth:
+    """Health of the members; those that are not named are healthy."""
+
+    unhealthy: Mapping[str, str] = field(default_factory=dict)
+    """Problems by name of the Machine.  They block scaling and rollouts, and an unhealthy member
+    is replaced only if enough others are healthy."""
+    conditions: Sequence[Condition] = ()
+    """Additional conditions of the control plane."""
+    status: Any = None
+    """An instance of the kind's generated Status class, if it has status fields of its own."""
+    requeue_after: float | None = None
+    """Seconds until the next reconcile; by default the sync period or an event."""
+
+    def __post_init__(self) -> None:
+        types = [condition.type for condition in self.conditions]
+        if len(types) > MAX_CONDITIONS or len(set(types)) < len(types):
+            raise ValueError(f"conditions must be at most {MAX_CONDITIONS}, each type once")
+        reserved = sorted(RESERVED.intersection(types))
+        if reserved:
+            raise ValueError(f"conditions are written for you: {', '.join(reserved)}")
+
+
+class ControlPlaneReconciler(Generic[Spec]):
+    """Base class of control plane reconcilers; override the hooks that you need."""
+
+    def is_initialized(
+        self, control_plane: ControlPlaneScope[Spec]
+    ) -> bool | Waiting | Awaitable[bool | Waiting]:
+        """Report whether the API server accepts requests; called until it is True once (CP-02)."""
+        return control_plane.api_server_answers()
+
+    def health(
+        self, control_plane: ControlPlaneScope[Spec]
+    ) -> ControlPlaneHealth | Waiting | Awaitable[ControlPlaneHealth | Waiting]:
+        """Report unhealthy members, in addition to what core reports about their Nodes."""
+        return ControlPlaneHealth()
+
+    def after_add(
+        self, member: ControlPlaneMember[Spec]
+    ) -> Waiting | Awaitable[Waiting | None] | None:
+        """Run when a new Machine has become a Node; called until it returns None.
+
+        Until then no other Machine is added or removed.
+        """
+        return None
+
+    def before_remove(
+        self, member: ControlPlaneMember[Spec]
+    ) -> Waiting | Awaitable[Waiting | None] | None:
+        """Run before the infrastructure of a Machine is deleted, whatever caused the deletion.
+
+        Its Node is drained and its server still runs: leave etcd here.  Waiting delays the
+        deletion.  Not called when the whole control plane is deleted.
+        """
+        return None

@@ -1,0 +1,151 @@
+"""The state of one control plane: its object, its Cluster and its Machines."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from datetime import datetime
+from typing import Any
+
+from capsmith_runtime.contract import metadata, times
+from capsmith_runtime.contract.control_plane_facts import ControlPlaneShape
+from capsmith_runtime.contract.control_plane_machine import (
+    ControlPlaneMachine,
+    CoreMachines,
+    is_control_plane,
+)
+from capsmith_runtime.contract.core import Cluster
+from capsmith_runtime.contract.kubernetes_version import normalize
+from capsmith_runtime.contract.model import ObjectRef
+from capsmith_runtime.controlplane.annotations import Annotations
+from capsmith_runtime.controlplane.desired_machine import DesiredMachine
+from capsmith_runtime.controlplane.kind import ControlPlaneKind
+from capsmith_runtime.controlplane.machine_filters import is_owned
+from capsmith_runtime.controlplane.patcher import ControlPlanePatcher
+from capsmith_runtime.controlplane.rollout import RolloutCriteria
+from capsmith_runtime.kube.client import JSON, NamespacedName
+from capsmith_runtime.reconcile.caches import BY_CLUSTER, Caches
+
+_DAY_SECONDS = 86400.0
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ControlPlane:
+    """Snapshot that one reconcile works on; Machines are sorted by age, the oldest first."""
+
+    key: NamespacedName
+    patcher: ControlPlanePatcher
+    cluster: Cluster
+    domains: Sequence[str]
+    """Failure domains for control planes."""
+    machines: tuple[ControlPlaneMachine, ...]
+    objects: Mapping[str, JSON]
+    """The objects of the Machines, by name."""
+    deleted: frozenset[str]
+    """Names of Machines that this process has deleted, even if the cache is behind."""
+    foreign_machines: Sequence[str]
+    """Control plane Machines of the cluster that have another owner."""
+    replicas: int
+    desired: DesiredMachine
+    criteria: RolloutCriteria
+    annotations: Annotations
+    now: datetime
+
+    @property
+    def obj(self) -> JSON:
+        """The control plane object, including the writes of this reconcile."""
+        return self.patcher.obj
+
+    def is_deleting(self, machine: ControlPlaneMachine) -> bool:
+        """Report whether a Machine is being deleted, as far as is known."""
+        return machine.deleting or machine.name in self.deleted
+
+
+def load_control_plane(
+    kind: ControlPlaneKind,
+    caches: Caches,
+    shape: ControlPlaneShape,
+    core: CoreMachines,
+    patcher: ControlPlanePatcher,
+    cluster: Cluster,
+    is_deleted: Callable[[str], bool],
+    now: datetime,
+) -> ControlPlane:
+    """Read the state from the caches."""
+    obj, key = patcher.obj, NamespacedName(cluster.namespace, cluster.name)
+    owned, foreign = control_plane_machines(caches, obj, cluster.namespace, cluster.name)
+    machines = sorted((core.read(each) for each in owned), key=lambda m: (m.created, m.name))
+    desired = _desired_machine(kind, shape, obj, cluster)
+    replicas = metadata.lookup(obj, "spec", "replicas")
+    return ControlPlane(
+        key=NamespacedName(metadata.namespace(obj), metadata.name(obj)),
+        patcher=patcher,
+        cluster=cluster,
+        domains=core.failure_domains(caches.clusters.get(key) or {}),
+        machines=tuple(machines),
+        objects={metadata.name(each): each for each in owned},
+        deleted=frozenset(machine.name for machine in machines if is_deleted(machine.uid)),
+        foreign_machines=sorted(metadata.name(each) for each in foreign),
+        # Never scale to zero: new Machines could not join anything.
+        replicas=max(1, replicas) if isinstance(replicas, int) else 1,
+        desired=desired,
+        criteria=_rollout_criteria(desired, obj),
+        annotations=desired.annotations,
+        now=now,
+    )
+
+
+def control_plane_machines(
+    caches: Caches, obj: JSON, namespace: str, cluster: str | None
+) -> tuple[list[JSON], list[JSON]]:
+    """Return the control plane Machines of a cluster: owned ones, and those of others (CP-19)."""
+    machines = caches.machines.by_index(BY_CLUSTER, f"{namespace}/{cluster}") if cluster else []
+    members = [each for each in machines if is_control_plane(each)]
+    owned = [each for each in members if is_owned(each, obj)]
+    return owned, [each for each in members if not is_owned(each, obj)]
+
+
+def deleted_cluster(namespace: str, name: str) -> Cluster:
+    """Return a substitute for a Cluster that no longer exists, for deleting its control plane."""
+    return Cluster(
+        name=name,
+        namespace=namespace,
+        uid="",
+        labels={},
+        annotations={},
+        deleting=True,
+        paused=False,
+        infrastructure_provisioned=False,
+        control_plane_initialized=False,
+        control_plane_endpoint=None,
+        infrastructure=None,
+        pod_cidrs=(),
+        service_cidrs=(),
+        api_server_port=None,
+    )
+
+
+def _desired_machine(
+    kind: ControlPlaneKind, shape: ControlPlaneShape, obj: JSON, cluster: Cluster
+) -> DesiredMachine:
+    return DesiredMachine(
+        owner=obj,
+        cluster=cluster,
+        template=shape.machine_template(obj),
+        version=normalize(metadata.text(obj, "spec", "version")),
+        bootstrap=ObjectRef(kind.bootstrap_group, kind.bootstrap_kind, ""),
+        bootstrap_spec=metadata.mapping(obj, "spec", "bootstrapConfigSpec"),
+        annotations=Annotations(kind.finalizer),
+    )
+
+
+def _rollout_criteria(desired: DesiredMachine, obj: JSON) -> RolloutCriteria:
+    days: Any = metadata.lookup(obj, "spec", "rollout", "before", "certificatesExpiryDays")
+    return RolloutCriteria(
+        version=desired.version,
+        template=desired.template.infrastructure,
+        bootstrap_spec=desired.bootstrap_spec,
+        bootstrap_annotation=desired.annotations.bootstrap_spec,
+        rollout_after=times.parse(metadata.lookup(obj, "spec", "rollout", "after")),
+        certificates_expiry_seconds=days * _DAY_SECONDS if isinstance(days, int) else None,
+    )

@@ -1,0 +1,140 @@
+"""The control plane controllers of a manager, and the events that trigger them."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from typing import Any
+
+from capsmith_runtime.contract import metadata
+from capsmith_runtime.contract.control_plane_status import CONTROL_PLANE_SHAPES
+from capsmith_runtime.contract.core_machines import CORE_MACHINES
+from capsmith_runtime.controlplane.cluster_access import ClusterAccess
+from capsmith_runtime.controlplane.contract_kinds import ContractKinds
+from capsmith_runtime.controlplane.controller import ControlPlaneController
+from capsmith_runtime.controlplane.external_objects import ExternalObjects
+from capsmith_runtime.controlplane.kind import ControlPlaneKind
+from capsmith_runtime.kube.client import JSON, NamespacedName, key_of
+from capsmith_runtime.kube.informer import Handler, Informer
+from capsmith_runtime.kube.store import Delta
+from capsmith_runtime.kube.workqueue import WorkQueue
+from capsmith_runtime.reconcile.base import ControllerContext
+from capsmith_runtime.reconcile.caches import BY_CLUSTER, Caches, cluster_of, spec_cluster
+from capsmith_runtime.reconcile.groups import ControllerGroup, Queues, Reconcile, Runnable
+from capsmith_runtime.reconcile.watches import on_change
+
+
+class ControlPlaneControllers:
+    """Factory of the controllers of a provider's ControlPlane kinds."""
+
+    def __init__(self, kinds: Sequence[ControlPlaneKind]) -> None:
+        self.kinds = kinds
+
+    def __call__(self, caches: Caches, context: ControllerContext) -> ControllerGroup:
+        """Return the controllers for one manager."""
+        return ControlPlaneGroup(self.kinds, caches, context)
+
+
+class ControlPlaneGroup(ControllerGroup):
+    """One informer and one controller per kind; caches of external kinds are shared."""
+
+    def __init__(
+        self, kinds: Sequence[ControlPlaneKind], caches: Caches, context: ControllerContext
+    ) -> None:
+        self._caches = caches
+        self._core = CORE_MACHINES[caches.reader.version]
+        self._shape = CONTROL_PLANE_SHAPES[context.contract]
+        self._queues: Queues = {}
+        self._contract_kinds = ContractKinds(caches.client, caches.metrics, caches.reader.version)
+        self._external = ExternalObjects(
+            caches,
+            self._contract_kinds,
+            on_machine_object=self._enqueue_owner_of_machine_object,
+            on_template=self._enqueue_users_of_template,
+        )
+        self._access = ClusterAccess(caches, context.label)
+        self._informers = {
+            kind.resource.kind: caches.informer(
+                kind.resource, caches.scope.own_objects, {BY_CLUSTER: cluster_of}
+            )
+            for kind in kinds
+        }
+        self._controllers = {
+            kind.resource.kind: ControlPlaneController(
+                kind,
+                self._informers[kind.resource.kind],
+                caches,
+                context,
+                self._contract_kinds,
+                self._external,
+                self._access,
+            )
+            for kind in kinds
+        }
+
+    @property
+    def informers(self) -> Sequence[Informer]:
+        """Control planes, Secrets, and CRDs with a contract label."""
+        return (*self._informers.values(), *self._contract_kinds.informers, self._access.informer)
+
+    @property
+    def runnables(self) -> Sequence[Runnable]:
+        """Informers of external kinds, and connections to workload clusters."""
+        return (self._external.run, self._access.run)
+
+    def reconcilers(self) -> Iterator[tuple[str, Reconcile]]:
+        """Return one controller per kind."""
+        for name, controller in self._controllers.items():
+            yield name, controller.reconcile
+
+    def setup_watches(self, queues: Queues) -> None:
+        """Watch control planes, their Machines, Clusters and Secrets."""
+        self._queues = queues
+        for name, informer in self._informers.items():
+            informer.add_handler(_enqueue(queues[name]), own_writes=False)
+        self._caches.machines.add_handler(on_change(self._core.read, self._enqueue_owner))
+        self._caches.machines.add_handler(self._machine_deleted)
+        self._caches.clusters.add_handler(on_change(self._cluster_view, self._enqueue_cluster))
+        self._access.set_handler(lambda cluster: self._enqueue_by_cluster(str(cluster)))
+
+    def _cluster_view(self, cluster: JSON) -> Any:
+        return self._caches.reader.cluster(cluster), self._core.failure_domains(cluster)
+
+    def _enqueue_cluster(self, obj: JSON) -> None:
+        self._enqueue_by_cluster(f"{metadata.namespace(obj)}/{metadata.name(obj)}")
+
+    def _enqueue_by_cluster(self, value: str) -> None:
+        for name, informer in self._informers.items():
+            for obj in informer.by_index(BY_CLUSTER, value):
+                self._queues[name].add(key_of(obj))
+
+    def _enqueue_owner(self, machine: JSON) -> None:
+        for name, informer in self._informers.items():
+            owner = metadata.owner_name(machine, name, informer.resource.group)
+            if owner is not None:
+                self._queues[name].add(NamespacedName(metadata.namespace(machine), owner))
+
+    def _machine_deleted(self, change: Delta) -> None:
+        """Enqueue by cluster: a control plane being deleted waits for the last worker."""
+        if change.new is None:
+            for controller in self._controllers.values():
+                controller.scaler.forget({metadata.uid(change.latest)})
+            for value in spec_cluster(change.latest):
+                self._enqueue_by_cluster(value)
+
+    def _enqueue_owner_of_machine_object(self, obj: JSON) -> None:
+        """Find the Machine by its name, which its objects share."""
+        machine = self._caches.machines.get(key_of(obj))
+        if machine is not None:
+            self._enqueue_owner(machine)
+
+    def _enqueue_users_of_template(self, obj: JSON) -> None:
+        key = (metadata.namespace(obj), obj["kind"], metadata.name(obj))
+        for name, informer in self._informers.items():
+            for control_plane in informer.items():
+                template = self._shape.machine_template(control_plane).infrastructure
+                if (metadata.namespace(control_plane), template.kind, template.name) == key:
+                    self._queues[name].add(key_of(control_plane))
+
+
+def _enqueue(queue: WorkQueue[NamespacedName]) -> Handler:
+    return lambda change: queue.add(change.key)

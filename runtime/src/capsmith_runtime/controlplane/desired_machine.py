@@ -1,0 +1,148 @@
+"""Desired state of a new Machine and its objects; nothing is created here (CP-19, CRD-09)."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any
+
+from capsmith_runtime.contract import constants, metadata
+from capsmith_runtime.contract.control_plane_facts import MachineTemplate
+from capsmith_runtime.contract.control_plane_machine import MachineDraft
+from capsmith_runtime.contract.core import Cluster
+from capsmith_runtime.contract.label_value import label_value
+from capsmith_runtime.contract.model import Object, ObjectRef
+from capsmith_runtime.controlplane.annotations import (
+    Annotations,
+    PendingMachine,
+    RemediationData,
+    digest,
+    encode,
+)
+from capsmith_runtime.controlplane.propagation import Metadata, initial_metadata
+from capsmith_runtime.controlplane.rollout import CLONED_FROM_KIND, CLONED_FROM_NAME
+from capsmith_runtime.kube.client import ResourceType
+
+CONTROL_PLANE_NAME_LABEL = "cluster.x-k8s.io/control-plane-name"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class DesiredMachine:
+    """Everything that new Machines of one control plane are created from."""
+
+    owner: Object
+    """The control plane."""
+    cluster: Cluster
+    template: MachineTemplate
+    version: str
+    bootstrap: ObjectRef
+    """Group and kind of bootstrap configurations; the name is that of the Machine."""
+    bootstrap_spec: Mapping[str, Any]
+    annotations: Annotations
+
+    @property
+    def labels(self) -> dict[str, str]:
+        """Labels that identify the objects; the machine template cannot change them."""
+        return {
+            constants.CLUSTER_NAME_LABEL: self.cluster.name,
+            constants.CONTROL_PLANE_LABEL: "",
+            CONTROL_PLANE_NAME_LABEL: label_value(metadata.name(self.owner)),
+        }
+
+    @property
+    def template_metadata(self) -> Metadata:
+        """Metadata of the machine template, without labels that it must not set (CP-20)."""
+        own = self.labels
+        labels = {key: text for key, text in self.template.labels.items() if key not in own}
+        return {"labels": labels, "annotations": self.template.annotations}
+
+    def pending_machine(self, name: str, domain: str | None) -> PendingMachine:
+        """Return the record of a Machine that is going to be created."""
+        reference = self.template.infrastructure
+        return PendingMachine(
+            name=name,
+            domain=domain,
+            infrastructure=f"{reference.kind}.{reference.group}",
+            template=reference.name,
+            bootstrap_spec=digest(self.bootstrap_spec),
+            version=self.version,
+        )
+
+    def infrastructure(self, name: str, kind: ResourceType, template: Object) -> dict[str, Any]:
+        """Return the clone of the infrastructure template (CRD-09)."""
+        inner = metadata.mapping(template, "spec", "template")
+        group = metadata.text(template, "apiVersion").partition("/")[0]
+        own: Metadata = {
+            "labels": self.labels,
+            "annotations": {
+                CLONED_FROM_NAME: metadata.name(template),
+                CLONED_FROM_KIND: f"{template['kind']}.{group}",
+            },
+        }
+        obj = self._object(name, kind, own, metadata.mapping(inner, "spec"))
+        for part in ("labels", "annotations"):
+            obj["metadata"][part] = {
+                **metadata.mapping(inner, "metadata", part),
+                **obj["metadata"][part],
+            }
+        return obj
+
+    def bootstrap_config(self, name: str, kind: ResourceType) -> dict[str, Any]:
+        """Return the bootstrap configuration, with the digest of its spec as annotation."""
+        annotations = {self.annotations.bootstrap_spec: digest(self.bootstrap_spec)}
+        own: Metadata = {"labels": self.labels, "annotations": annotations}
+        return self._object(name, kind, own, self.bootstrap_spec)
+
+    def machine(
+        self,
+        pending: PendingMachine,
+        infrastructure: Object,
+        bootstrap: Object,
+        replaced: RemediationData | None,
+    ) -> MachineDraft:
+        """Return the Machine itself."""
+        annotations = {self.annotations.pre_terminate_hook: ""}
+        if replaced is not None:
+            annotations[self.annotations.remediation_for] = encode(replaced)
+        own: Metadata = {"labels": self.labels, "annotations": annotations}
+        return MachineDraft(
+            metadata={
+                "name": pending.name,
+                "namespace": self.cluster.namespace,
+                **initial_metadata(own, self.template_metadata, self.annotations.propagated),
+                # Set at creation, so that core knows the owner from the start (CP-19).
+                "ownerReferences": [
+                    {**self._owner_reference(), "controller": True, "blockOwnerDeletion": True}
+                ],
+            },
+            cluster_name=self.cluster.name,
+            version=self.version,
+            failure_domain=pending.domain,
+            infrastructure=infrastructure,
+            bootstrap=bootstrap,
+            settings=self.template.settings,
+        )
+
+    def _object(
+        self, name: str, kind: ResourceType, own: Metadata, spec: Mapping[str, Any]
+    ) -> dict[str, Any]:
+        return {
+            "apiVersion": kind.api_version,
+            "kind": kind.kind,
+            "metadata": {
+                "name": name,
+                "namespace": self.cluster.namespace,
+                **initial_metadata(own, self.template_metadata, self.annotations.propagated),
+                # Core makes the Machine the owner as soon as it exists (IM-17).
+                "ownerReferences": [self._owner_reference()],
+            },
+            "spec": dict(spec),
+        }
+
+    def _owner_reference(self) -> dict[str, Any]:
+        return {
+            "apiVersion": self.owner["apiVersion"],
+            "kind": self.owner["kind"],
+            "name": metadata.name(self.owner),
+            "uid": metadata.uid(self.owner),
+        }

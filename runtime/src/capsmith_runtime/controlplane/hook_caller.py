@@ -1,0 +1,97 @@
+"""Calls the author's hooks of a control plane; a failure is an event and a HookCallError."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any, Final, TypeVar
+
+from capsmith_runtime.contract import constants
+from capsmith_runtime.controlplane.api import (
+    ControlPlaneHealth,
+    ControlPlaneMember,
+    ControlPlaneReconciler,
+    ControlPlaneScope,
+)
+from capsmith_runtime.kube.client import JSON
+from capsmith_runtime.kube.events import EventRecorder
+from capsmith_runtime.kube.executor import HandlerExecutor
+from capsmith_runtime.reconcile.results import NotAvailableError, Waiting
+
+T = TypeVar("T")
+
+_MAX_CHARACTERS: Final = 4096
+"""A condition may hold 32,768 (ST-01), which is too long to read."""
+
+
+class HookCallError(Exception):
+    """A hook failed, or returned a value that it must not return."""
+
+    def __init__(self, reason: str, message: str) -> None:
+        super().__init__(message)
+        self.reason = reason
+        self.message = message
+
+
+class HookCaller:
+    """The hooks of one kind; each method raises HookCallError."""
+
+    def __init__(
+        self,
+        reconciler: ControlPlaneReconciler[Any],
+        executor: HandlerExecutor,
+        events: EventRecorder,
+    ) -> None:
+        self._reconciler = reconciler
+        self._executor = executor
+        self._events = events
+
+    @property
+    def has_before_remove(self) -> bool:
+        """Whether the reconciler overrides ``before_remove``."""
+        own = type(self._reconciler).before_remove
+        return own is not ControlPlaneReconciler.before_remove
+
+    async def is_initialized(self, obj: JSON, scope: ControlPlaneScope[Any]) -> bool | Waiting:
+        """Report whether the API server accepts requests."""
+        own = type(self._reconciler).is_initialized
+        if own is ControlPlaneReconciler.is_initialized:
+            # The default needs no thread to wait in.
+            return await scope.api_server_answers_async()
+        return await self._call(obj, self._reconciler.is_initialized, scope, bool)
+
+    async def health(
+        self, obj: JSON, scope: ControlPlaneScope[Any]
+    ) -> ControlPlaneHealth | Waiting:
+        """Return which members are unhealthy."""
+        return await self._call(obj, self._reconciler.health, scope, ControlPlaneHealth)
+
+    async def after_add(self, obj: JSON, member: ControlPlaneMember[Any]) -> Waiting | None:
+        """Run the hook for a new member; None when it has completed."""
+        return await self._call(obj, self._reconciler.after_add, member, type(None))
+
+    async def before_remove(self, obj: JSON, member: ControlPlaneMember[Any]) -> Waiting | None:
+        """Run the hook for a member that is being deleted; None when it has completed."""
+        return await self._call(obj, self._reconciler.before_remove, member, type(None))
+
+    async def _call(
+        self, obj: JSON, hook: Callable[..., object], argument: object, expected: type[T]
+    ) -> T | Waiting:
+        try:
+            result = await self._executor.call(hook, argument)
+        except NotAvailableError as error:
+            return error.waiting
+        except Exception as error:
+            raise self._failure(
+                obj, constants.REASON_INTERNAL_ERROR, f"{type(error).__name__}: {error}"
+            ) from error
+        if isinstance(result, (expected, Waiting)):
+            return result
+        name = "None" if expected is type(None) else expected.__name__
+        message = f"{hook.__qualname__} must answer {name} or Waiting, not {result!r}"
+        raise self._failure(obj, constants.REASON_INVALID_RESULT, message)
+
+    def _failure(self, obj: JSON, reason: str, message: str) -> HookCallError:
+        # The text may come from any SDK: it has any length, and is not always encodable.
+        text = message.encode(errors="replace").decode()[:_MAX_CHARACTERS]
+        self._events.warn(obj, reason, text)
+        return HookCallError(reason, text)

@@ -1,0 +1,18 @@
+"""Description of ControlPlane kinds that consist of Machines."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+from capsmith_runtime.controlplane.api import ControlPlaneReconciler
+from capsmith_runtime.reconcile.kinds import Kind
+
+
+# Without slots, as its base class.
+@dataclass(frozen=True, kw_only=True)
+class ControlPlaneKind(Kind[ControlPlaneReconciler[Any]]):
+    """A ControlPlane kind, and the kind of the bootstrap configurations of its Machines."""
+
+    bootstrap_group: str
+    bootstrap_kind: str

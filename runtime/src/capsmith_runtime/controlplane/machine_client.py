@@ -1,0 +1,155 @@
+"""Creates and deletes Machines, so that a crash between any two requests does no harm.
+
+A Machine consists of three objects.  Their common name is recorded on the control plane before
+the first of them is created; a later reconcile that finds the name either completes the Machine
+or deletes its parts.  So no Machine is created twice, and no part is left over.
+"""
+
+from __future__ import annotations
+
+import secrets
+from typing import Final
+
+from capsmith_runtime.contract import metadata
+from capsmith_runtime.contract.constants import MACHINE_KIND
+from capsmith_runtime.contract.control_plane_machine import ControlPlaneMachine, CoreMachines
+from capsmith_runtime.controlplane.annotations import PendingMachine, RemediationData
+from capsmith_runtime.controlplane.contract_kinds import ContractKinds
+from capsmith_runtime.controlplane.desired_machine import DesiredMachine
+from capsmith_runtime.controlplane.external_objects import ExternalObjects
+from capsmith_runtime.controlplane.machine_filters import is_owned
+from capsmith_runtime.kube.client import (
+    JSON,
+    AlreadyExists,
+    Conflict,
+    KubeClient,
+    NamespacedName,
+    NotFound,
+    ResourceType,
+    key_of,
+)
+from capsmith_runtime.reconcile.kinds import core_type
+
+_ALPHABET: Final = "bcdfghjklmnpqrstvwxz2456789"
+"""Without vowels, so that no words come out."""
+_MAX_NAME: Final = 63
+"""Names of Nodes and their certificates cannot be longer."""
+
+
+class MachineNameTakenError(Exception):
+    """An object with another owner has that name: choose another name."""
+
+
+class MachineClient:
+    """Requests to the API server for Machines and the objects they consist of."""
+
+    def __init__(
+        self,
+        client: KubeClient,
+        kinds: ContractKinds,
+        external: ExternalObjects,
+        core: CoreMachines,
+    ) -> None:
+        self._client = client
+        self._kinds = kinds
+        self._external = external
+        self._core = core
+        self._machines = core_type(core.version, MACHINE_KIND, "machines")
+
+    async def create(
+        self,
+        desired: DesiredMachine,
+        pending: PendingMachine,
+        replaced: RemediationData | None,
+        *,
+        resumed: bool,
+    ) -> None:
+        """Create the objects of a Machine that do not exist yet.
+
+        Raises MachineNameTakenError if an object of that name has another owner or is being
+        deleted, and what reading the template raises.
+        """
+        namespace = desired.cluster.namespace
+        key = NamespacedName(namespace, pending.name)
+        if resumed and await self._get(self._machines, key, desired) is not None:
+            return
+        template = await self._external.get_template(namespace, desired.template.infrastructure)
+        infrastructure_type = self._kinds.object_type(template.resource)
+        bootstrap_type = self._kinds.resolve(desired.bootstrap.group, desired.bootstrap.kind)
+        clone = desired.infrastructure(pending.name, infrastructure_type, template.obj)
+        infrastructure = await self._ensure(infrastructure_type, clone, desired)
+        config = desired.bootstrap_config(pending.name, bootstrap_type)
+        bootstrap = await self._ensure(bootstrap_type, config, desired)
+        draft = desired.machine(pending, infrastructure, bootstrap, replaced)
+        await self._ensure(self._machines, self._core.new(draft), desired)
+
+    async def exists(self, desired: DesiredMachine, name: str) -> bool:
+        """Report whether the API server has the Machine, whatever the cache says."""
+        key = NamespacedName(desired.cluster.namespace, name)
+        return await self._get_owned(self._machines, key, desired) is not None
+
+    async def clean_up(
+        self, desired: DesiredMachine, pending: PendingMachine, key: NamespacedName
+    ) -> bool:
+        """Delete what was created of a Machine that does not exist; report if nothing is left.
+
+        Once the Machine exists, it owns these objects, and core deletes them.
+        """
+        kind, group = pending.infrastructure.split(".", 1)
+        types = (
+            self._kinds.object_type(self._kinds.resolve(group, kind)),
+            self._kinds.resolve(desired.bootstrap.group, desired.bootstrap.kind),
+        )
+        clean = True
+        for resource in types:
+            obj = await self._get_owned(resource, key, desired)
+            if obj is not None:
+                clean = False
+                await self._delete(resource, key_of(obj), metadata.uid(obj))
+        return clean
+
+    async def delete(self, machine: ControlPlaneMachine) -> None:
+        """Delete exactly this Machine, not another one of its name."""
+        key = NamespacedName(machine.namespace, machine.name)
+        await self._delete(self._machines, key, machine.uid)
+
+    async def _ensure(self, resource: ResourceType, obj: JSON, desired: DesiredMachine) -> JSON:
+        try:
+            return await self._client.create(resource, obj)
+        except AlreadyExists:
+            existing = await self._get(resource, key_of(obj), desired)
+            if existing is None:
+                raise
+            return existing
+
+    async def _get(
+        self, resource: ResourceType, key: NamespacedName, desired: DesiredMachine
+    ) -> JSON | None:
+        try:
+            obj = await self._client.get(resource, key)
+        except NotFound:
+            return None
+        if metadata.deleting(obj) or not is_owned(obj, desired.owner):
+            raise MachineNameTakenError(f"{resource.kind} {key}")
+        return obj
+
+    async def _get_owned(
+        self, resource: ResourceType, key: NamespacedName, desired: DesiredMachine
+    ) -> JSON | None:
+        try:
+            obj = await self._client.get(resource, key)
+        except NotFound:
+            return None
+        return obj if is_owned(obj, desired.owner) else None
+
+    async def _delete(self, resource: ResourceType, key: NamespacedName, uid: str) -> None:
+        try:
+            await self._client.delete(resource, key, uid=uid)
+        except (NotFound, Conflict):
+            return  # already deleted, or another object of the same name
+
+
+def new_machine_name(control_plane: str) -> str:
+    """Return a name with a random suffix, as a name must not be used twice."""
+    suffix = "".join(secrets.choice(_ALPHABET) for _ in range(5))
+    return f"{control_plane[: _MAX_NAME - len(suffix) - 1].rstrip('-.')}-{suffix}"

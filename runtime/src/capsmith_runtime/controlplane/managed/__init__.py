@@ -1,0 +1,1 @@
+"""Managed control planes, which have no Machines."""

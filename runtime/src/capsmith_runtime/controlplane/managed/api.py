@@ -1,0 +1,145 @@
+"""Author API of managed control planes: two methods per kind, ``def`` or ``async def``.
+
+A managed control plane has no Machines: a service runs it, and the reconciler reports its
+endpoint and credentials.  Everything that the contract derives from that is done for you: the
+kubeconfig Secret, and the fields of spec and status that core reads.
+"""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from collections.abc import Awaitable, Sequence
+from dataclasses import dataclass
+from typing import Any, Final, Generic, TypeVar
+
+from capsmith_runtime.api.decoding import DecodingError
+from capsmith_runtime.contract.core import Cluster
+from capsmith_runtime.contract.kubernetes_version import normalize, sort_key
+from capsmith_runtime.contract.model import Condition, Endpoint, check_reason
+from capsmith_runtime.reconcile.results import Deleted, Waiting, check_conditions
+from capsmith_runtime.reconcile.scopes import Scope
+
+Spec = TypeVar("Spec")
+
+RESERVED: Final = ("Available", "Deleting", "RollingOut")
+"""Types of conditions that are written for the author."""
+
+
+# Without slots: Python 3.11 cannot make an object by Class[T](...) with them.
+@dataclass(frozen=True, kw_only=True)
+class ManagedControlPlaneScope(Scope, Generic[Spec]):
+    """A managed control plane; read-only."""
+
+    spec: Spec
+    cluster: Cluster
+    version: str
+    """The desired Kubernetes version, with its ``v``."""
+    control_plane_endpoint: Endpoint | None
+    """The endpoint in the object's spec: set by the user, or by an earlier reconcile."""
+    initialized: bool
+    """Whether an earlier reconcile has returned a state."""
+
+
+# Without slots: Python 3.11 cannot make an object by Class[T](...) with them.
+@dataclass(frozen=True, kw_only=True)
+class ManagedControlPlaneDeleteScope(Scope, Generic[Spec]):
+    """A managed control plane that is being deleted.  Its Cluster may already be deleted."""
+
+    _spec: Spec | DecodingError
+    cluster: Cluster | None
+    control_plane_endpoint: Endpoint | None
+
+    @property
+    def spec(self) -> Spec:
+        """The spec; raises DecodingError if it cannot be decoded."""
+        if isinstance(self._spec, DecodingError):
+            raise self._spec
+        return self._spec
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ClusterCredentials:
+    """What a kubeconfig is created from: a trusted authority, and credentials of a client.
+
+    Either a certificate with its key, or a token.
+    """
+
+    authority: bytes = b""
+    """PEM of the authority of the API server's certificate; empty for the system's roots."""
+    certificate: bytes = b""
+    """PEM of a client certificate."""
+    key: bytes = b""
+    """PEM of its key."""
+    token: str = ""
+
+    def __post_init__(self) -> None:
+        if bool(self.certificate) != bool(self.key):
+            raise ValueError("a certificate needs its key, and a key its certificate")
+        if bool(self.certificate) == bool(self.token):
+            raise ValueError("either a certificate with its key, or a token")
+
+    def __repr__(self) -> str:
+        return "ClusterCredentials(...)"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ManagedControlPlaneState:
+    """The observed state of a control plane that exists.
+
+    A control plane stays initialised once a state was returned; ``ready=False`` with a reason and
+    a message reports that its API server cannot be used at the moment.
+    """
+
+    endpoint: Endpoint
+    """Address of the API server.  An endpoint that the user has set is kept."""
+    version: str
+    """The running Kubernetes version; an upgrade is in progress until it is the desired one."""
+    kubeconfig: str | bytes | ClusterCredentials
+    """Self-contained: without file paths, programs and plugins.  The Secret changes whenever this
+    value changes, so return the same one for as long as it can be used (SEC-01)."""
+    ready: bool = True
+    reason: str = ""
+    """One CamelCase word; by default derived from ``ready``."""
+    message: str = ""
+    conditions: Sequence[Condition] = ()
+    """Additional conditions; one that is left out later keeps its last value."""
+    status: Any = None
+    """An instance of the kind's generated Status class, if it has status fields of its own."""
+    requeue_after: float | None = None
+    """Seconds until the next reconcile; by default the sync period."""
+
+    def __post_init__(self) -> None:
+        if self.reason:
+            check_reason(self.reason)
+        check_conditions(self.conditions)
+        sort_key(normalize(self.version))
+        for condition in self.conditions:
+            if condition.type in RESERVED:
+                raise ValueError(f"condition {condition.type} is written for you")
+
+
+class ManagedControlPlaneReconciler(ABC, Generic[Spec]):
+    """Base class of reconcilers of managed control planes.
+
+    Both methods are called repeatedly: without any change, and after a crash between any two of
+    their lines.  So look for existing resources (by ``external_id``) before creating any, and
+    return the observed state.  An exception is reported in the Available condition and retried.
+    """
+
+    @abstractmethod
+    def reconcile_normal(
+        self, control_plane: ManagedControlPlaneScope[Spec]
+    ) -> ManagedControlPlaneState | Waiting | Awaitable[ManagedControlPlaneState | Waiting]:
+        """Create or update the control plane, and return its observed state.
+
+        Return Waiting as long as it cannot be used.
+        """
+
+    @abstractmethod
+    def reconcile_delete(
+        self, control_plane: ManagedControlPlaneDeleteScope[Spec]
+    ) -> Deleted | Waiting | Awaitable[Deleted | Waiting]:
+        """Delete the control plane; return Deleted only when its deletion is confirmed.
+
+        Core deletes a control plane when the last worker is gone (CP-34).
+        """

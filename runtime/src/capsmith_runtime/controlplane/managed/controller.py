@@ -1,0 +1,184 @@
+"""Controller of managed control planes: fulfils the contract for what the author reports.
+
+See CP-01 and CP-25.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import replace
+from datetime import UTC, datetime
+from typing import Any
+
+from capsmith_runtime.api.encoding import status_fields
+from capsmith_runtime.contract import constants, guards, metadata
+from capsmith_runtime.contract.control_plane_facts import ControlPlaneFacts
+from capsmith_runtime.contract.control_plane_status import CONTROL_PLANE_SHAPES
+from capsmith_runtime.contract.core import Cluster, read_endpoint
+from capsmith_runtime.contract.kubernetes_version import normalize
+from capsmith_runtime.contract.model import Endpoint
+from capsmith_runtime.contract.status_writer import with_endpoint
+from capsmith_runtime.controlplane.managed.api import (
+    ClusterCredentials,
+    ManagedControlPlaneDeleteScope,
+    ManagedControlPlaneReconciler,
+    ManagedControlPlaneScope,
+    ManagedControlPlaneState,
+)
+from capsmith_runtime.controlplane.managed.patcher import ManagedControlPlanePatcher
+from capsmith_runtime.controlplane.secrets.kubeconfigs import KubeconfigSecrets
+from capsmith_runtime.controlplane.secrets.report import SecretReport
+from capsmith_runtime.controlplane.secrets.store import SecretStore
+from capsmith_runtime.kube.client import JSON, NamespacedName
+from capsmith_runtime.kube.controller import Result
+from capsmith_runtime.kube.informer import Informer
+from capsmith_runtime.reconcile.base import BaseController, ContractError, ControllerContext
+from capsmith_runtime.reconcile.caches import Caches, cluster_name_of, owning_cluster
+from capsmith_runtime.reconcile.kinds import Kind
+from capsmith_runtime.reconcile.patcher import Patcher
+from capsmith_runtime.reconcile.results import Deleted, Waiting
+from capsmith_runtime.workload import kubeconfig
+
+ManagedControlPlaneKind = Kind[ManagedControlPlaneReconciler[Any]]
+
+
+class ManagedControlPlaneController(BaseController[ManagedControlPlaneReconciler[Any]]):
+    """Reconciles one managed ControlPlane kind."""
+
+    def __init__(
+        self,
+        kind: ManagedControlPlaneKind,
+        informer: Informer,
+        caches: Caches,
+        context: ControllerContext,
+        store: SecretStore,
+        now: Callable[[], datetime] = lambda: datetime.now(UTC),
+    ) -> None:
+        super().__init__(kind, informer, caches, context)
+        self._shape = CONTROL_PLANE_SHAPES[context.contract]
+        self._kubeconfigs = KubeconfigSecrets(store)
+        self._now = now
+
+    async def _reconcile(self, key: NamespacedName, patcher: Patcher) -> Result:
+        if guards.deleted_for_move(patcher.obj):
+            return Result()
+        if metadata.deleting(patcher.obj):
+            return await self._reconcile_delete(patcher, key)
+        cluster = self._caches.cluster(key.namespace, owning_cluster(patcher.obj))
+        # Without an owner there is nothing to do yet; the owner reference triggers an event.
+        if cluster is None or await self._is_paused(patcher, cluster):
+            return Result()
+        return await self._reconcile_normal(patcher, key, cluster)
+
+    async def _reconcile_normal(
+        self, patcher: Patcher, key: NamespacedName, cluster: Cluster
+    ) -> Result:
+        await patcher.add_finalizer(self.kind)
+        spec = await self._decoded_spec(patcher)
+        if spec is None:
+            return Result()
+        scope = ManagedControlPlaneScope(
+            name=key.name,
+            namespace=key.namespace,
+            external_id=self.kind.external_id(patcher.obj),
+            logger=self._logger(key),
+            spec=spec,
+            cluster=cluster,
+            version=normalize(metadata.text(patcher.obj, "spec", "version")),
+            control_plane_endpoint=read_endpoint(patcher.obj),
+            initialized=self._shape.initialized(patcher.obj),
+        )
+        hook = self.reconciler.reconcile_normal
+        state = await self._call(patcher, hook, scope, ManagedControlPlaneState)
+        if isinstance(state, Waiting):
+            return await self._wait(patcher, state)
+        return await self._write_state(patcher, cluster, state)
+
+    async def _write_state(
+        self, patcher: Patcher, cluster: Cluster, state: ManagedControlPlaneState
+    ) -> Result:
+        """Write endpoint and kubeconfig before the status: core uses them then (CP-02, CP-22)."""
+        await patcher.write_spec(with_endpoint(patcher.obj, state.endpoint, self.kind.features))
+        report = await self._reconcile_kubeconfig(patcher, cluster, state)
+        facts = ControlPlaneFacts(
+            initialized=True,
+            versions=((normalize(state.version), 0),),
+            externally_managed=True,
+            extra=status_fields(state.status),
+        )
+        status = self._shape.status(patcher.obj, facts, self.kind.features)
+        return await self._provisioned(patcher, status, _with_report(state, report))
+
+    async def _reconcile_kubeconfig(
+        self, patcher: Patcher, cluster: Cluster, state: ManagedControlPlaneState
+    ) -> SecretReport:
+        """Store the reported kubeconfig, unless users have created the Secret (SEC-01)."""
+        report, key = SecretReport(now=self._now()), NamespacedName(cluster.namespace, cluster.name)
+        endpoint = read_endpoint(patcher.obj) or state.endpoint
+        try:
+            content = _kubeconfig(cluster.name, endpoint, state.kubeconfig)
+        except kubeconfig.KubeconfigError as error:
+            message = f"the kubeconfig cannot be used: {error}"
+            invalid = ContractError(constants.REASON_INVALID_RESULT, message)
+            await self._failed(patcher, invalid)
+            raise invalid from error
+        digest = kubeconfig.digest(content)
+        secret = await self._kubeconfigs.get(patcher.obj, key, report)
+        if secret is None or (secret.is_managed and secret.content.digest != digest):
+            secret = await self._kubeconfigs.write(patcher.obj, key, content, secret, report)
+        if secret is not None and secret.is_managed and secret.content.validity is not None:
+            report.check_expiry(kubeconfig.secret_name(key.name), secret.content.validity.end)
+        return report
+
+    async def _reconcile_delete(self, patcher: Patcher, key: NamespacedName) -> Result:
+        if self.kind.finalizer not in metadata.finalizers(patcher.obj):
+            return self._forget(key)
+        cluster = await self._caches.live_cluster(key.namespace, cluster_name_of(patcher.obj))
+        if await self._is_paused(patcher, cluster):
+            return Result()
+        scope = ManagedControlPlaneDeleteScope(
+            name=key.name,
+            namespace=key.namespace,
+            external_id=self.kind.external_id(patcher.obj),
+            logger=self._logger(key),
+            _spec=self._spec_or_error(patcher.obj),
+            cluster=cluster,
+            control_plane_endpoint=read_endpoint(patcher.obj),
+        )
+        result = await self._call(patcher, self.reconciler.reconcile_delete, scope, Deleted)
+        if isinstance(result, Waiting):
+            return await self._wait(patcher, result)
+        return await self._release(patcher)
+
+    def _patcher(self, obj: JSON) -> Patcher:
+        context = self._context
+        return ManagedControlPlanePatcher(
+            context.client, self._informer, context.writer, obj, self._shape, self.kind.features
+        )
+
+
+def _kubeconfig(
+    cluster: str, endpoint: Endpoint, source: str | bytes | ClusterCredentials
+) -> bytes:
+    """Return the kubeconfig; raises KubeconfigError for one that core could not use."""
+    if isinstance(source, ClusterCredentials):
+        access = kubeconfig.Access(
+            server=kubeconfig.server_url(endpoint),
+            authority=source.authority,
+            certificate=source.certificate,
+            key=source.key,
+            token=source.token,
+        )
+        return kubeconfig.render(cluster, access)
+    content = source.encode() if isinstance(source, str) else source
+    kubeconfig.parse(content)
+    return content
+
+
+def _with_report(state: ManagedControlPlaneState, report: SecretReport) -> ManagedControlPlaneState:
+    """Return the state; not ready without a usable kubeconfig, whatever the author reports."""
+    waiting = report.waiting
+    if waiting is not None:
+        return replace(state, ready=False, reason=waiting.reason, message=waiting.message)
+    message = "; ".join(text for text in (state.message, report.message) if text)
+    return replace(state, message=message)

@@ -1,0 +1,82 @@
+"""The managed control plane controllers of a manager, and the events that trigger them."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+
+from capsmith_runtime.contract import metadata
+from capsmith_runtime.controlplane.managed.controller import (
+    ManagedControlPlaneController,
+    ManagedControlPlaneKind,
+)
+from capsmith_runtime.controlplane.secrets.store import SecretStore
+from capsmith_runtime.kube.client import JSON, NamespacedName, key_of
+from capsmith_runtime.kube.informer import Handler, Informer
+from capsmith_runtime.kube.workqueue import WorkQueue
+from capsmith_runtime.reconcile.base import ControllerContext
+from capsmith_runtime.reconcile.caches import BY_CLUSTER, Caches, cluster_of
+from capsmith_runtime.reconcile.groups import ControllerGroup, Queues, Reconcile
+from capsmith_runtime.reconcile.watches import on_change
+
+
+class ManagedControlPlaneControllers:
+    """Factory of the controllers of a provider's managed ControlPlane kinds."""
+
+    def __init__(self, kinds: Sequence[ManagedControlPlaneKind]) -> None:
+        self.kinds = kinds
+
+    def __call__(self, caches: Caches, context: ControllerContext) -> ControllerGroup:
+        """Return the controllers for one manager."""
+        return ManagedControlPlaneGroup(self.kinds, caches, context)
+
+
+class ManagedControlPlaneGroup(ControllerGroup):
+    """One informer and one controller per kind, and the Secrets of their clusters."""
+
+    def __init__(
+        self, kinds: Sequence[ManagedControlPlaneKind], caches: Caches, context: ControllerContext
+    ) -> None:
+        self._caches = caches
+        self._store = SecretStore(caches)
+        self._informers = {
+            kind.resource.kind: caches.informer(
+                kind.resource, caches.scope.own_objects, {BY_CLUSTER: cluster_of}
+            )
+            for kind in kinds
+        }
+        self._controllers = {
+            kind.resource.kind: ManagedControlPlaneController(
+                kind, self._informers[kind.resource.kind], caches, context, self._store
+            )
+            for kind in kinds
+        }
+
+    @property
+    def informers(self) -> Sequence[Informer]:
+        """Control planes and cluster Secrets."""
+        return (*self._informers.values(), self._store.informer)
+
+    def reconcilers(self) -> Iterator[tuple[str, Reconcile]]:
+        """Return one controller per kind."""
+        for name, controller in self._controllers.items():
+            yield name, controller.reconcile
+
+    def setup_watches(self, queues: Queues) -> None:
+        """Watch control planes, their Clusters and their kubeconfigs."""
+
+        def enqueue(cluster: NamespacedName) -> None:
+            for name, informer in self._informers.items():
+                for obj in informer.by_index(BY_CLUSTER, str(cluster)):
+                    queues[name].add(key_of(obj))
+
+        def cluster_changed(obj: JSON) -> None:
+            enqueue(NamespacedName(metadata.namespace(obj), metadata.name(obj)))
+
+        for name, informer in self._informers.items():
+            informer.add_handler(_enqueue(queues[name]), own_writes=False)
+        self._caches.clusters.add_handler(on_change(self._caches.reader.cluster, cluster_changed))
+        self._store.set_handler(enqueue)
+
+
+def _enqueue(queue: WorkQueue[NamespacedName]) -> Handler:
+    return lambda change: queue.add(change.key)

@@ -1,0 +1,117 @@
+"""Rollout: whether a Machine is up to date, and if not, why (CP-20, CP-32)."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from datetime import datetime, timedelta
+
+from capsmith_runtime.contract import metadata, times
+from capsmith_runtime.contract.control_plane_machine import ControlPlaneMachine
+from capsmith_runtime.contract.model import Object, ObjectRef
+from capsmith_runtime.controlplane.annotations import digest
+
+CLONED_FROM_NAME = "cluster.x-k8s.io/cloned-from-name"
+CLONED_FROM_KIND = "cluster.x-k8s.io/cloned-from-groupkind"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class RolloutCriteria:
+    """What an up-to-date Machine is created from."""
+
+    version: str
+    template: ObjectRef
+    """The infrastructure template."""
+    bootstrap_spec: Object
+    bootstrap_annotation: str
+    """Annotation with the digest of the spec that a configuration was created from."""
+    rollout_after: datetime | None = None
+    certificates_expiry_seconds: float | None = None
+    """How long before its certificates expire a Machine is replaced."""
+
+
+def outdated_reasons(
+    machine: ControlPlaneMachine,
+    criteria: RolloutCriteria,
+    infrastructure: Object | None,
+    bootstrap: Object | None,
+    now: datetime,
+) -> tuple[str, ...]:
+    """Return why the Machine has to be replaced; empty if it is up to date.
+
+    Objects that do not exist (any longer) are no reason to replace a Machine.
+    """
+    reasons = []
+    if machine.version != criteria.version:
+        reasons.append(f"Version {machine.version}, {criteria.version} required")
+    if infrastructure is not None and _has_other_template(infrastructure, criteria.template):
+        reasons.append(f"{infrastructure['kind']} is not made from {criteria.template.name}")
+    if bootstrap is not None and _has_other_spec(bootstrap, criteria):
+        reasons.append(f"{bootstrap['kind']} has another spec")
+    if _is_created_before(machine, criteria.rollout_after, now):
+        reasons.append("spec.rollout.after has passed")
+    if _expires(machine, criteria.certificates_expiry_seconds, now):
+        reasons.append("Certificates will expire soon")
+    return tuple(reasons)
+
+
+def next_rollout_seconds(
+    machines: Sequence[ControlPlaneMachine], criteria: RolloutCriteria, now: datetime
+) -> float | None:
+    """Return the seconds until a Machine becomes outdated by the passing of time alone."""
+    deadlines = [] if criteria.rollout_after is None else [criteria.rollout_after]
+    if criteria.certificates_expiry_seconds is not None:
+        before = timedelta(seconds=criteria.certificates_expiry_seconds)
+        expiries = (times.parse(machine.certificates_expiry) for machine in machines)
+        deadlines += [expiry - before for expiry in expiries if expiry is not None]
+    remaining = [(deadline - now).total_seconds() for deadline in deadlines if deadline > now]
+    # One second later, so that the deadline has certainly passed.
+    return min(remaining) + 1.0 if remaining else None
+
+
+def _has_other_template(infrastructure: Object, template: ObjectRef) -> bool:
+    annotations = metadata.annotations(infrastructure)
+    name, kind = annotations.get(CLONED_FROM_NAME), annotations.get(CLONED_FROM_KIND)
+    if name is None or kind is None:
+        return False
+    return (name, kind) != (template.name, f"{template.kind}.{template.group}")
+
+
+def _has_other_spec(bootstrap: Object, criteria: RolloutCriteria) -> bool:
+    """Report whether the configuration would be created differently today.
+
+    Other controllers may write into the spec, and defaults may come with a new schema: neither is
+    a reason to replace a Machine.
+    """
+    spec, desired = metadata.mapping(bootstrap, "spec"), criteria.bootstrap_spec
+    if not _covers(spec, desired):
+        return True
+    created_from = metadata.annotations(bootstrap).get(criteria.bootstrap_annotation)
+    # Fields beyond the desired ones were set by others, unless the desired spec had them once.
+    return created_from not in (None, digest(desired)) and not _covers(desired, spec)
+
+
+def _covers(value: object, desired: object) -> bool:
+    """Report whether everything in ``desired`` is in ``value``."""
+    if value is None:
+        return not desired and desired in (None, {}, [])
+    if isinstance(desired, Mapping):
+        return isinstance(value, Mapping) and all(
+            _covers(value.get(name), field) for name, field in desired.items()
+        )
+    if isinstance(desired, list) and isinstance(value, list):
+        pairs = zip(value, desired, strict=False)
+        return len(value) == len(desired) and all(_covers(a, b) for a, b in pairs)
+    return value == desired
+
+
+def _is_created_before(machine: ControlPlaneMachine, after: datetime | None, now: datetime) -> bool:
+    created = times.parse(machine.created)
+    return after is not None and created is not None and created < after <= now
+
+
+def _expires(machine: ControlPlaneMachine, seconds: float | None, now: datetime) -> bool:
+    expiry = times.parse(machine.certificates_expiry)
+    if expiry is None or seconds is None:
+        return False
+    return expiry - timedelta(seconds=seconds) <= now

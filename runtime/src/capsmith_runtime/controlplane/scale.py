@@ -1,0 +1,278 @@
+"""Scales a control plane: decides on the next step and takes it, or resumes an interrupted one."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import Final
+
+from capsmith_runtime.contract import constants, metadata
+from capsmith_runtime.contract.control_plane_machine import ControlPlaneMachine
+from capsmith_runtime.controlplane.annotations import (
+    PendingMachine,
+    encode,
+    read_pending_machine,
+    read_remediation_data,
+)
+from capsmith_runtime.controlplane.control_plane import ControlPlane
+from capsmith_runtime.controlplane.machine_client import (
+    MachineClient,
+    MachineNameTakenError,
+    new_machine_name,
+)
+from capsmith_runtime.controlplane.machine_filters import (
+    DELETE_MACHINE,
+    REMEDIATE_MACHINE,
+    health_problem,
+    is_owned,
+    needs_remediation,
+)
+from capsmith_runtime.controlplane.remediation import (
+    RemediationStrategy,
+    next_remediation,
+    remediation_retry_after,
+    remediation_strategy,
+)
+from capsmith_runtime.controlplane.scale_decision import decide
+from capsmith_runtime.controlplane.scale_input import MachineInput, ScaleDown, ScaleInput, ScaleUp
+from capsmith_runtime.controlplane.summary import ReconcileSummary
+from capsmith_runtime.kube.client import KubeClient, NamespacedName, Selection
+from capsmith_runtime.kube.informer import Informer
+from capsmith_runtime.kube.log import get_logger
+from capsmith_runtime.reconcile.results import Waiting
+
+_log = get_logger("control-plane")
+CACHE_IS_STALE: Final = Waiting(
+    "CacheIsStale", "what is known of the Machines is about to change", 0.5
+)
+CLEANING_UP: Final = Waiting(
+    "RemovingLeftovers", "parts of a Machine that was not made go away", 2.0
+)
+
+
+class MachineScaler:
+    """Takes one step at a time; remembers its deletions until the cache shows them."""
+
+    def __init__(
+        self, client: KubeClient, machines: Informer, machine_client: MachineClient
+    ) -> None:
+        self._client = client
+        self._machines = machines
+        self._machine_client = machine_client
+        self._deleted: set[str] = set()
+
+    def is_deleted(self, uid: str) -> bool:
+        """Report whether this process has deleted a Machine."""
+        return uid in self._deleted
+
+    def forget(self, uids: set[str]) -> None:
+        """Forget deletions that the cache has confirmed."""
+        self._deleted -= uids
+
+    async def remove_stale_annotations(self, control_plane: ControlPlane) -> None:
+        """Remove records that are no longer needed from the control plane."""
+        annotations = control_plane.annotations
+        values = metadata.annotations(control_plane.obj)
+        names = {machine.name for machine in control_plane.machines}
+        stale: dict[str, None] = {}
+        pending = read_pending_machine(values, annotations)
+        if annotations.pending_machine in values and (pending is None or pending.name in names):
+            stale[annotations.pending_machine] = None
+        in_progress = annotations.remediation_in_progress in values
+        if in_progress and not self._is_remediating(control_plane):
+            stale[annotations.remediation_in_progress] = None
+        if stale:
+            await control_plane.patcher.patch_annotations(stale)
+
+    async def scale(self, control_plane: ControlPlane, summary: ReconcileSummary) -> None:
+        """Decide on the next step and take it, or clean up after an earlier one."""
+        strategy = remediation_strategy(control_plane.obj)
+        scale_input = _scale_input(
+            control_plane,
+            summary,
+            strategy,
+            remediation_in_progress=self._is_remediating(control_plane),
+        )
+        summary.decision = decide(scale_input)
+        for machine in (m for m in control_plane.machines if needs_remediation(m)):
+            annotation = control_plane.annotations.remediation_for
+            retry = remediation_retry_after(machine, annotation, strategy, control_plane.now)
+            summary.requeue_after(retry.seconds)
+        step = summary.decision.step
+        pending = _pending_machine(control_plane)
+        resumable = isinstance(step, ScaleUp) and _is_current(pending, control_plane)
+        if pending is not None and not resumable:
+            await self._clean_up(control_plane, pending, summary)
+        elif isinstance(step, ScaleUp):
+            await self._scale_up(control_plane, pending, step, summary)
+        elif isinstance(step, ScaleDown):
+            await self._scale_down(control_plane, step, summary)
+
+    async def clean_up(self, control_plane: ControlPlane, summary: ReconcileSummary) -> bool:
+        """Delete the parts of a Machine that was never completed; report if nothing is left."""
+        pending = _pending_machine(control_plane)
+        if pending is None:
+            return True
+        return await self._clean_up(control_plane, pending, summary)
+
+    async def is_cache_fresh(self, control_plane: ControlPlane) -> bool:
+        """Report whether cache and API server agree on the Machines.
+
+        Caches of different kinds do not advance together: after a change of leaders, the removal
+        of a record may be visible before the Machine that was created for it.
+        """
+        labels = f"{constants.CLUSTER_NAME_LABEL}={control_plane.cluster.name}"
+        selection = Selection(
+            namespace=control_plane.cluster.namespace,
+            labels=f"{labels},{constants.CONTROL_PLANE_LABEL}",
+        )
+        page = await self._client.list_page(self._machines.resource, selection)
+        live = {
+            (metadata.uid(obj), metadata.deleting(obj))
+            for obj in page.items
+            if is_owned(obj, control_plane.obj)
+        }
+        cached = {(m.uid, control_plane.is_deleting(m)) for m in control_plane.machines}
+        return live == cached
+
+    async def _scale_up(
+        self,
+        control_plane: ControlPlane,
+        pending: PendingMachine | None,
+        step: ScaleUp,
+        summary: ReconcileSummary,
+    ) -> None:
+        annotations, desired = control_plane.annotations, control_plane.desired
+        resumed = pending is not None
+        if pending is None:
+            if not await self.is_cache_fresh(control_plane):
+                summary.wait(CACHE_IS_STALE)
+                return
+            name = new_machine_name(control_plane.key.name)
+            pending = desired.pending_machine(name, step.domain)
+            # Locked: a former leader that still runs has read another version.
+            record = {annotations.pending_machine: encode(pending)}
+            await control_plane.patcher.patch_annotations(record, locked=True)
+            _log.info("makes a machine", control_plane=str(control_plane.key), machine=name)
+        values = metadata.annotations(control_plane.obj)
+        replaced = read_remediation_data(values, annotations.remediation_in_progress)
+        try:
+            await self._machine_client.create(desired, pending, replaced, resumed=resumed)
+        except MachineNameTakenError:
+            await self._clean_up(control_plane, pending, summary)
+
+    async def _scale_down(
+        self, control_plane: ControlPlane, step: ScaleDown, summary: ReconcileSummary
+    ) -> None:
+        if not await self.is_cache_fresh(control_plane):
+            summary.wait(CACHE_IS_STALE)
+            return
+        annotations = control_plane.annotations
+        machine = next(m for m in control_plane.machines if m.name == step.name)
+        if step.cause == "remediating":
+            strategy = remediation_strategy(control_plane.obj)
+            data = next_remediation(
+                machine, annotations.remediation_for, strategy, control_plane.now
+            )
+            record = {annotations.remediation_in_progress: encode(data)}
+            await control_plane.patcher.patch_annotations(record, locked=True)
+        await self._machine_client.delete(machine)
+        self._deleted.add(machine.uid)
+        _log.info(
+            "removes a machine",
+            control_plane=str(control_plane.key),
+            machine=machine.name,
+            cause=step.cause,
+        )
+
+    async def _clean_up(
+        self, control_plane: ControlPlane, pending: PendingMachine, summary: ReconcileSummary
+    ) -> bool:
+        if await self._machine_client.exists(control_plane.desired, pending.name):
+            summary.wait(CACHE_IS_STALE)
+            return False
+        key = NamespacedName(control_plane.cluster.namespace, pending.name)
+        if not await self._machine_client.clean_up(control_plane.desired, pending, key):
+            summary.wait(CLEANING_UP)
+            return False
+        record = {control_plane.annotations.pending_machine: None}
+        await control_plane.patcher.patch_annotations(record)
+        summary.wait(replace(CACHE_IS_STALE, requeue_after=0.0))
+        return True
+
+    def _is_remediating(self, control_plane: ControlPlane) -> bool:
+        """Report whether a Machine was deleted to be replaced, and has no replacement yet."""
+        annotations = control_plane.annotations
+        values = metadata.annotations(control_plane.obj)
+        data = read_remediation_data(values, annotations.remediation_in_progress)
+        if data is None:
+            return False
+        machines = control_plane.machines
+        machine = next((m for m in machines if m.name == data.machine), None)
+        if machine is not None:
+            return control_plane.is_deleting(machine)
+        replaced = (
+            read_remediation_data(m.annotations, annotations.remediation_for) for m in machines
+        )
+        exists = any(each is not None and each.time >= data.time for each in replaced)
+        return not exists and len(machines) < control_plane.replicas
+
+
+def _scale_input(
+    control_plane: ControlPlane,
+    summary: ReconcileSummary,
+    strategy: RemediationStrategy,
+    *,
+    remediation_in_progress: bool,
+) -> ScaleInput:
+    return ScaleInput(
+        replicas=control_plane.replicas,
+        machines=[
+            _machine_input(machine, control_plane, summary, strategy)
+            for machine in control_plane.machines
+        ],
+        domains=control_plane.domains,
+        initialized=summary.initialized,
+        remediation_in_progress=remediation_in_progress,
+    )
+
+
+def _machine_input(
+    machine: ControlPlaneMachine,
+    control_plane: ControlPlane,
+    summary: ReconcileSummary,
+    strategy: RemediationStrategy,
+) -> MachineInput:
+    annotations = control_plane.annotations
+    added = annotations.added in machine.annotations or machine.name in summary.added
+    unhealthy = needs_remediation(machine)
+    retry_after = ""
+    if unhealthy:
+        annotation = annotations.remediation_for
+        retry = remediation_retry_after(machine, annotation, strategy, control_plane.now)
+        retry_after = retry.message
+    return MachineInput(
+        name=machine.name,
+        created=machine.created,
+        domain=machine.failure_domain,
+        joined=machine.node_name is not None and added,
+        had_node=machine.node_name is not None or added,
+        checks_passed=not health_problem(machine, summary.health.unhealthy),
+        up_to_date=not summary.outdated.get(machine.name, ()),
+        deleting=control_plane.is_deleting(machine),
+        delete_annotation=DELETE_MACHINE in machine.annotations,
+        needs_remediation=unhealthy,
+        remediate_annotation=REMEDIATE_MACHINE in machine.annotations,
+        remediation_retry_after=retry_after,
+    )
+
+
+def _pending_machine(control_plane: ControlPlane) -> PendingMachine | None:
+    values = metadata.annotations(control_plane.obj)
+    return read_pending_machine(values, control_plane.annotations)
+
+
+def _is_current(pending: PendingMachine | None, control_plane: ControlPlane) -> bool:
+    """Report whether the record is what would be written today, whatever its failure domain."""
+    if pending is None:
+        return False
+    return pending == control_plane.desired.pending_machine(pending.name, pending.domain)

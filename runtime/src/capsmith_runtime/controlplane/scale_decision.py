@@ -1,0 +1,86 @@
+"""The next step of a control plane: scale up by one Machine, scale down by one, or do nothing.
+
+Whatever happens between two decisions, the steps never lose the quorum, never make two changes
+at a time, and end with the desired number of up-to-date Machines.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Final
+
+from capsmith_runtime.controlplane.placement import machine_to_delete, next_failure_domain
+from capsmith_runtime.controlplane.preflight import check_scale_down, check_scale_up
+from capsmith_runtime.controlplane.remediation import remediate
+from capsmith_runtime.controlplane.scale_input import (
+    Cause,
+    Decision,
+    MachineInput,
+    ScaleDown,
+    ScaleInput,
+    ScaleUp,
+    names,
+)
+
+MAX_SURGE: Final = 1
+"""How many Machines there may be above the desired number during a rollout."""
+
+
+def decide(scale_input: ScaleInput) -> Decision:
+    """Remediate first, then roll out, then scale."""
+    remediation = remediate(scale_input)
+    if remediation.step is not None:
+        return remediation
+    decision = _roll_out_or_scale(scale_input)
+    return Decision(decision.step, decision.blocked, remediation.remediation)
+
+
+def _roll_out_or_scale(scale_input: ScaleInput) -> Decision:
+    machines, replicas = scale_input.machines, scale_input.replicas
+    outdated = [m for m in machines if not m.up_to_date and not m.deleting]
+    limit = replicas + MAX_SURGE if outdated else replicas
+    if len(machines) < limit:
+        return _scale_up(scale_input)
+    if deleting := [m for m in machines if m.deleting]:
+        complete = not outdated and len(machines) - len(deleting) >= replicas
+        return Decision(blocked="" if complete else f"waits until {names(deleting)} is gone")
+    if outdated:
+        return _scale_down(scale_input, outdated, "rolling out")
+    if len(machines) > replicas:
+        return _scale_down(scale_input, (), "scaling down")
+    return Decision()
+
+
+def _scale_up(scale_input: ScaleInput) -> Decision:
+    obstacle = check_scale_up(scale_input)
+    if obstacle:
+        return Decision(blocked=obstacle)
+    domain = next_failure_domain(scale_input.domains, scale_input.machines)
+    return Decision(step=ScaleUp(domain))
+
+
+def _scale_down(
+    scale_input: ScaleInput, outdated: Sequence[MachineInput], cause: Cause
+) -> Decision:
+    machine = _select_for_scale_down(scale_input, outdated)
+    obstacle = check_scale_down(scale_input, machine)
+    if obstacle:
+        return Decision(blocked=obstacle)
+    return Decision(step=ScaleDown(machine.name, cause))
+
+
+def _select_for_scale_down(
+    scale_input: ScaleInput, outdated: Sequence[MachineInput]
+) -> MachineInput:
+    """Prefer what the user marked, then unhealthy Machines, then outdated ones, then any."""
+    machines = scale_input.machines
+    groups = (
+        [m for m in outdated if m.delete_annotation],
+        [m for m in machines if m.delete_annotation],
+        [m for m in outdated if not m.healthy],
+        list(outdated),
+        [m for m in machines if not m.healthy],
+        list(machines),
+    )
+    eligible = next(group for group in groups if group)
+    return machine_to_delete(scale_input.domains, machines, eligible)

@@ -1,0 +1,260 @@
+"""Certificates and keys of a cluster: pure functions on PEM, with the time as an argument.
+
+New keys use the curve P-256: kubeadm and all components accept them, they are as strong as RSA
+with 3072 bits, and are generated in a thousandth of the time, so that they never block the manager
+of many clusters.  Keys of users may be of any type.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from datetime import datetime, timedelta
+from typing import Final
+
+from cryptography import x509
+from cryptography.exceptions import InvalidSignature, UnsupportedAlgorithm
+from cryptography.hazmat.primitives import hashes, serialization
+from cryptography.hazmat.primitives.asymmetric import ec, ed448, ed25519, rsa
+from cryptography.x509.oid import ExtendedKeyUsageOID, NameOID
+
+SKEW: Final = timedelta(minutes=5)
+"""How far the clocks of other hosts may be behind."""
+AUTHORITY_LIFE: Final = timedelta(days=3650)
+CLIENT_LIFE: Final = timedelta(days=365)
+
+_PrivateKey = (
+    rsa.RSAPrivateKey
+    | ec.EllipticCurvePrivateKey
+    | ed25519.Ed25519PrivateKey
+    | ed448.Ed448PrivateKey
+)
+
+
+class CertificateError(ValueError):
+    """A certificate or key that cannot be used; the message never contains any of it."""
+
+
+@dataclass(frozen=True, slots=True)
+class KeyPair:
+    """``tls.crt`` and ``tls.key`` in the Secrets of a cluster: PEM (SEC-03)."""
+
+    certificate: bytes
+    """The public key in the case of keys for ServiceAccounts."""
+    key: bytes
+
+    def __repr__(self) -> str:
+        return "KeyPair(...)"
+
+
+@dataclass(frozen=True, slots=True)
+class Validity:
+    """The period in which a certificate is valid."""
+
+    begin: datetime
+    end: datetime
+
+    @property
+    def half_life(self) -> datetime:
+        """The middle of the period."""
+        return self.begin + (self.end - self.begin) / 2
+
+
+def new_authority(common_name: str, now: datetime) -> KeyPair:
+    """Create a self-signed certificate authority that signs end certificates only."""
+    key = ec.generate_private_key(ec.SECP256R1())
+    name = x509.Name([x509.NameAttribute(NameOID.COMMON_NAME, common_name)])
+    usage = _usage(digital_signature=True, key_encipherment=True, key_cert_sign=True)
+    validity = Validity(now - SKEW, now + AUTHORITY_LIFE)
+    builder = (
+        _builder(name, name, key.public_key(), validity)
+        .add_extension(x509.BasicConstraints(ca=True, path_length=0), critical=True)
+        .add_extension(usage, critical=True)
+        .add_extension(x509.SubjectKeyIdentifier.from_public_key(key.public_key()), critical=False)
+    )
+    return KeyPair(_pem(builder.sign(key, hashes.SHA256())), _private_pem(key))
+
+
+def new_signing_keys() -> KeyPair:
+    """Create keys to sign and verify tokens of ServiceAccounts."""
+    key = ec.generate_private_key(ec.SECP256R1())
+    public = key.public_key().public_bytes(
+        serialization.Encoding.PEM, serialization.PublicFormat.SubjectPublicKeyInfo
+    )
+    return KeyPair(public, _private_pem(key))
+
+
+def sign_client(
+    authority: KeyPair,
+    common_name: str,
+    organizations: Sequence[str],
+    now: datetime,
+    life: timedelta = CLIENT_LIFE,
+) -> KeyPair:
+    """Create a client certificate; it expires with its authority at the latest.
+
+    Raises CertificateError if the authority cannot sign.
+    """
+    issuer, signer = _usable_authority(authority)
+    key = ec.generate_private_key(ec.SECP256R1())
+    groups = [x509.NameAttribute(NameOID.ORGANIZATION_NAME, name) for name in organizations]
+    subject = x509.Name([*groups, x509.NameAttribute(NameOID.COMMON_NAME, common_name)])
+    validity = Validity(now - SKEW, min(now + life, issuer.not_valid_after_utc))
+    if validity.end <= now:
+        raise CertificateError("the certificate authority has expired")
+    usage = _usage(digital_signature=True, key_encipherment=True, key_cert_sign=False)
+    builder = (
+        _builder(subject, issuer.subject, key.public_key(), validity)
+        .add_extension(x509.BasicConstraints(ca=False, path_length=None), critical=True)
+        .add_extension(usage, critical=True)
+        .add_extension(x509.ExtendedKeyUsage([ExtendedKeyUsageOID.CLIENT_AUTH]), critical=False)
+        .add_extension(_authority_identifier(issuer), critical=False)
+    )
+    edwards = isinstance(signer, ed25519.Ed25519PrivateKey | ed448.Ed448PrivateKey)
+    signed = builder.sign(signer, None if edwards else hashes.SHA256())
+    return KeyPair(_pem(signed), _private_pem(key))
+
+
+def validity_of(certificate: bytes) -> Validity:
+    """Return the validity of the first certificate of a bundle.
+
+    Raises CertificateError if there is none.
+    """
+    first = _certificate(certificate)
+    return Validity(first.not_valid_before_utc, first.not_valid_after_utc)
+
+
+def check_authority(pair: KeyPair) -> None:
+    """Raise CertificateError unless this pair can sign certificates."""
+    _usable_authority(pair)
+
+
+def check_trust(certificate: bytes) -> None:
+    """Raise CertificateError unless this is the certificate of an authority."""
+    _authority(certificate)
+
+
+def check_signing_keys(pair: KeyPair) -> None:
+    """Raise CertificateError unless this is a public key with its private key."""
+    expected = _spki(_private_key(pair.key))
+    try:
+        public = serialization.load_pem_public_key(pair.certificate).public_bytes(
+            serialization.Encoding.DER, serialization.PublicFormat.SubjectPublicKeyInfo
+        )
+    except (ValueError, UnsupportedAlgorithm):
+        # Components also accept a certificate of the public key.
+        public = _certificate_spki(_certificate(pair.certificate))
+    if public != expected:
+        raise CertificateError("the public key is not that of the private key")
+
+
+def is_signed_by(certificate: bytes, authority: bytes) -> bool:
+    """Report whether a certificate was signed by that authority, valid or expired.
+
+    Raises CertificateError if one of them is not a certificate.
+    """
+    try:
+        _certificate(certificate).verify_directly_issued_by(_certificate(authority))
+    except (ValueError, TypeError, InvalidSignature):
+        return False
+    return True
+
+
+def _builder(
+    subject: x509.Name, issuer: x509.Name, public: ec.EllipticCurvePublicKey, validity: Validity
+) -> x509.CertificateBuilder:
+    return (
+        x509.CertificateBuilder()
+        .subject_name(subject)
+        .issuer_name(issuer)
+        .public_key(public)
+        .serial_number(x509.random_serial_number())
+        .not_valid_before(validity.begin)
+        .not_valid_after(validity.end)
+    )
+
+
+def _usage(
+    *, digital_signature: bool, key_encipherment: bool, key_cert_sign: bool
+) -> x509.KeyUsage:
+    return x509.KeyUsage(
+        digital_signature=digital_signature,
+        content_commitment=False,
+        key_encipherment=key_encipherment,
+        data_encipherment=False,
+        key_agreement=False,
+        key_cert_sign=key_cert_sign,
+        crl_sign=False,
+        encipher_only=False,
+        decipher_only=False,
+    )
+
+
+def _authority_identifier(issuer: x509.Certificate) -> x509.AuthorityKeyIdentifier:
+    try:
+        own = issuer.extensions.get_extension_for_class(x509.SubjectKeyIdentifier).value
+    except x509.ExtensionNotFound:
+        own = x509.SubjectKeyIdentifier(
+            x509.SubjectKeyIdentifier.from_public_key(issuer.public_key()).digest
+        )
+    return x509.AuthorityKeyIdentifier.from_issuer_subject_key_identifier(own)
+
+
+def _usable_authority(pair: KeyPair) -> tuple[x509.Certificate, _PrivateKey]:
+    certificate, key = _authority(pair.certificate), _private_key(pair.key)
+    if _spki(key) != _certificate_spki(certificate):
+        raise CertificateError("the key is not that of the certificate")
+    return certificate, key
+
+
+def _authority(pem: bytes) -> x509.Certificate:
+    certificate = _certificate(pem)
+    try:
+        constraints = certificate.extensions.get_extension_for_class(x509.BasicConstraints).value
+    except (x509.ExtensionNotFound, ValueError):
+        raise CertificateError("the certificate is not that of an authority") from None
+    if not constraints.ca:
+        raise CertificateError("the certificate is not that of an authority")
+    return certificate
+
+
+def _certificate(pem: bytes) -> x509.Certificate:
+    try:
+        return x509.load_pem_x509_certificates(pem)[0]
+    except (ValueError, IndexError):
+        raise CertificateError("there is no certificate as PEM") from None
+
+
+def _private_key(pem: bytes) -> _PrivateKey:
+    try:
+        key = serialization.load_pem_private_key(pem, password=None)
+    except (ValueError, TypeError, UnsupportedAlgorithm):
+        raise CertificateError("there is no unencrypted private key as PEM") from None
+    if not isinstance(key, _PrivateKey):
+        raise CertificateError("the private key is of a kind that cannot sign certificates")
+    return key
+
+
+def _spki(key: _PrivateKey) -> bytes:
+    return key.public_key().public_bytes(
+        serialization.Encoding.DER, serialization.PublicFormat.SubjectPublicKeyInfo
+    )
+
+
+def _certificate_spki(certificate: x509.Certificate) -> bytes:
+    return certificate.public_key().public_bytes(
+        serialization.Encoding.DER, serialization.PublicFormat.SubjectPublicKeyInfo
+    )
+
+
+def _pem(certificate: x509.Certificate) -> bytes:
+    return certificate.public_bytes(serialization.Encoding.PEM)
+
+
+def _private_pem(key: ec.EllipticCurvePrivateKey) -> bytes:
+    # The format that kubeadm writes; old parsers can read it.
+    return key.private_bytes(
+        serialization.Encoding.PEM,
+        serialization.PrivateFormat.TraditionalOpenSSL,
+        serialization.NoEncryption(),
+    )

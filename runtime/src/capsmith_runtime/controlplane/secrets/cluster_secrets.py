@@ -1,0 +1,181 @@
+"""Certificates and kubeconfig of a cluster whose control plane consists of Machines.
+
+Secrets of users are used as they are: never owned, renewed or replaced.  Missing keys are
+generated only as long as nothing can have been created with them; after that, they have to be
+restored.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from datetime import UTC, datetime
+
+from capsmith_runtime.contract import metadata
+from capsmith_runtime.contract.core import Cluster
+from capsmith_runtime.controlplane.secrets.certificates import (
+    CertificateError,
+    is_signed_by,
+    sign_client,
+)
+from capsmith_runtime.controlplane.secrets.contents import (
+    AUTHORITY,
+    CERTIFICATE,
+    ETCD,
+    EXTERNAL_ETCD,
+    KEY,
+    PURPOSES,
+    KeyPairContent,
+    KubeconfigContent,
+    Purpose,
+    adoption_patch,
+    authority_content,
+    key_pair,
+    new_key_pair,
+    new_secret,
+    signing_keys_content,
+)
+from capsmith_runtime.controlplane.secrets.kubeconfigs import CachedKubeconfig, KubeconfigSecrets
+from capsmith_runtime.controlplane.secrets.report import SecretReport
+from capsmith_runtime.controlplane.secrets.store import CachedSecret, SecretStore
+from capsmith_runtime.kube.client import JSON, NamespacedName, NotFound
+from capsmith_runtime.workload import kubeconfig
+
+CachedKeyPair = CachedSecret[KeyPairContent]
+
+
+class ClusterSecrets:
+    """Manages ``<cluster>-ca``, ``-etcd``, ``-proxy``, ``-sa`` and ``-kubeconfig``."""
+
+    def __init__(
+        self, store: SecretStore, now: Callable[[], datetime] = lambda: datetime.now(UTC)
+    ) -> None:
+        self._store = store
+        self._kubeconfigs = KubeconfigSecrets(store)
+        self._now = now
+
+    async def reconcile(self, owner: JSON, cluster: Cluster, *, generate: bool) -> SecretReport:
+        """Create missing Secrets, renew the kubeconfig, and report the state of all.
+
+        ``generate`` allows to create keys: nothing can have been created with the missing ones.
+        Raises errors of the API server.
+        """
+        report, key = SecretReport(now=self._now()), NamespacedName(cluster.namespace, cluster.name)
+        pairs = {
+            purpose: await self._reconcile_pair(owner, key, purpose, generate, report)
+            for purpose in PURPOSES
+        }
+        secret = await self._kubeconfigs.get(owner, key, report)
+        authority, endpoint = pairs[AUTHORITY], cluster.control_plane_endpoint
+        if authority is None or endpoint is None or (secret is not None and not secret.is_managed):
+            return report
+        server = kubeconfig.server_url(endpoint)
+        if secret is None or _is_outdated(secret.content, server, authority.content, report.now):
+            secret = await self._write_kubeconfig(owner, key, server, secret, report)
+        if secret is not None and secret.is_managed:
+            report.renewal = _renewal(secret.content, authority.content)
+        return report
+
+    async def _reconcile_pair(
+        self,
+        owner: JSON,
+        cluster: NamespacedName,
+        purpose: Purpose,
+        generate: bool,
+        report: SecretReport,
+    ) -> CachedKeyPair | None:
+        """Return a key pair; None for an unusable one, which is then in the report."""
+        name = purpose.secret_name(cluster.name)
+        key = NamespacedName(cluster.namespace, name)
+        extract = authority_content if purpose.common_name else signing_keys_content
+        secret = await self._store.find(key, extract)
+        if secret is None and generate:
+            pair = new_key_pair(purpose, report.now)
+            content = {CERTIFICATE: pair.certificate, KEY: pair.key}
+            secret = await self._store.create(new_secret(name, cluster, owner, content), extract)
+        elif secret is None:
+            secret = await self._store.read(key, extract)
+        if secret is None:
+            report.add_missing(name)
+            return None
+        patch = adoption_patch(secret.obj, cluster.name, owner)
+        if patch and secret.is_managed:
+            secret = await self._store.patch(secret, {"metadata": patch}, extract)
+        elif "labels" in patch:
+            report.add_unlabelled(name, cluster.name)
+        return secret if await self._is_usable(secret, cluster, purpose, report) else None
+
+    async def _is_usable(
+        self, secret: CachedKeyPair, cluster: NamespacedName, purpose: Purpose, report: SecretReport
+    ) -> bool:
+        content, name = secret.content, metadata.name(secret.obj)
+        fault = content.fault
+        is_foreign_etcd = purpose is ETCD and not secret.is_managed
+        if fault and is_foreign_etcd and await self._has_external_etcd(cluster):
+            fault = content.fault_without_key
+        if fault:
+            report.add_unusable(name, fault)
+            return False
+        return content.expiry is None or report.check_expiry(name, content.expiry)
+
+    async def _has_external_etcd(self, cluster: NamespacedName) -> bool:
+        """Report whether users run etcd: then the key of its authority is not needed here."""
+        try:
+            await self._store.raw(
+                NamespacedName(cluster.namespace, f"{cluster.name}-{EXTERNAL_ETCD}")
+            )
+        except NotFound:
+            return False
+        return True
+
+    async def _write_kubeconfig(
+        self,
+        owner: JSON,
+        cluster: NamespacedName,
+        server: str,
+        secret: CachedKubeconfig | None,
+        report: SecretReport,
+    ) -> CachedKubeconfig | None:
+        """Write a kubeconfig with a client certificate of the current authority (SEC-01)."""
+        name = AUTHORITY.secret_name(cluster.name)
+        try:
+            pair = key_pair(await self._store.raw(NamespacedName(cluster.namespace, name)))
+            client = sign_client(
+                pair, kubeconfig.ADMINISTRATOR, [kubeconfig.ADMINISTRATORS], report.now
+            )
+        except CertificateError as error:
+            # It was usable a moment ago: a user is changing it, and the watch will report that.
+            report.add_unusable(name, str(error))
+            return secret
+        access = kubeconfig.Access(
+            server=server,
+            authority=pair.certificate,
+            certificate=client.certificate,
+            key=client.key,
+        )
+        content = kubeconfig.render(cluster.name, access)
+        return await self._kubeconfigs.write(owner, cluster, content, secret, report)
+
+
+def _is_outdated(
+    content: KubeconfigContent, server: str, authority: KeyPairContent, now: datetime
+) -> bool:
+    """Report whether a managed kubeconfig has to be written again."""
+    if content.fault or content.validity is None:
+        return True
+    if (content.server, content.authority) != (server, authority.certificate):
+        return True
+    if not is_signed_by(content.certificate, authority.certificate):
+        return True
+    due = _renewal(content, authority)
+    return due is not None and due <= now
+
+
+def _renewal(content: KubeconfigContent, authority: KeyPairContent) -> datetime | None:
+    """Return half of its life; None if its authority expires first, as renewal gains nothing.
+
+    See SEC-01.
+    """
+    validity = content.validity
+    if validity is None or (authority.expiry is not None and authority.expiry <= validity.end):
+        return None
+    return validity.half_life

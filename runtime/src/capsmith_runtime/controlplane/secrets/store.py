@@ -1,0 +1,131 @@
+"""Cache of the Secrets of clusters; each is read once per change.
+
+The watch delivers metadata only: the manager of many clusters neither keeps nor receives all their
+private keys, nor the bootstrap data, which have the same label.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any, Generic, TypeVar
+
+from capsmith_runtime.contract import metadata
+from capsmith_runtime.contract.constants import CLUSTER_NAME_LABEL
+from capsmith_runtime.controlplane.secrets.contents import SECRET_TYPE, cluster_of
+from capsmith_runtime.kube.client import (
+    JSON,
+    AlreadyExists,
+    NamespacedName,
+    NotFound,
+    Selection,
+    key_of,
+    version_of,
+)
+from capsmith_runtime.kube.clock import monotonic
+from capsmith_runtime.kube.store import Delta
+from capsmith_runtime.reconcile.caches import Caches
+from capsmith_runtime.reconcile.kinds import SECRET
+
+T = TypeVar("T")
+Extract = Callable[[JSON], T]
+
+_TRUSTED_SECONDS = 30.0
+"""How long the response to a request is used while the watch does not show the Secret yet."""
+
+
+# Without slots: Python 3.11 cannot make an object by Class[T](...) with them.
+@dataclass(frozen=True, kw_only=True)
+class CachedSecret(Generic[T]):
+    """A Secret without its data, and what was extracted from them."""
+
+    obj: JSON
+    """Metadata and type only."""
+    content: T
+    read_at: float
+
+    @property
+    def is_managed(self) -> bool:
+        """Whether it may be owned and renewed; Secrets of users have other types (SEC-03)."""
+        return metadata.text(self.obj, "type") == SECRET_TYPE
+
+
+class SecretStore:
+    """Reads and writes Secrets; the manager runs ``informer``."""
+
+    def __init__(self, caches: Caches, clock: Callable[[], float] = monotonic) -> None:
+        self._client = caches.client
+        self._clock = clock
+        self._secrets: dict[NamespacedName, CachedSecret[Any]] = {}
+        self._handler: Callable[[NamespacedName], None] | None = None
+        labelled = Selection(
+            namespace=caches.scope.namespace, labels=CLUSTER_NAME_LABEL, metadata_only=True
+        )
+        self.informer = caches.informer(SECRET, labelled)
+        self.informer.add_handler(self._changed)
+
+    def set_handler(self, handler: Callable[[NamespacedName], None]) -> None:
+        """Call the handler with a cluster whose Secrets others have changed."""
+        self._handler = handler
+
+    async def find(self, key: NamespacedName, extract: Extract[T]) -> CachedSecret[T] | None:
+        """Return the Secret; None if there is none, or if the watch does not show it yet."""
+        cached, watched = self._secrets.get(key), self.informer.get(key)
+        if cached is not None and self._is_current(cached, watched):
+            return cached
+        if cached is None and watched is None:
+            return None
+        return await self.read(key, extract)
+
+    async def read(self, key: NamespacedName, extract: Extract[T]) -> CachedSecret[T] | None:
+        """Return the Secret from the API server, not from the cache."""
+        try:
+            return self._update_cache(await self._client.get(SECRET, key), extract)
+        except NotFound:
+            self._secrets.pop(key, None)
+            return None
+
+    async def raw(self, key: NamespacedName) -> JSON:
+        """Return the Secret with its data, which must not be kept; raises NotFound."""
+        return await self._client.get(SECRET, key)
+
+    async def create(self, secret: JSON, extract: Extract[T]) -> CachedSecret[T] | None:
+        """Create a Secret; return the existing one if the name is taken."""
+        try:
+            return self._update_cache(await self._client.create(SECRET, secret), extract)
+        except AlreadyExists:
+            return await self.read(key_of(secret), extract)
+
+    async def patch(
+        self, secret: CachedSecret[T], body: JSON, extract: Extract[T]
+    ) -> CachedSecret[T]:
+        """Patch a Secret; raises Conflict if it has changed since it was read."""
+        version = secret.obj["metadata"]["resourceVersion"]
+        key = key_of(secret.obj)
+        patched = await self._client.patch(SECRET, key, body, resource_version=version)
+        return self._update_cache(patched, extract)
+
+    def _update_cache(self, secret: JSON, extract: Extract[T]) -> CachedSecret[T]:
+        obj: JSON = {name: secret[name] for name in ("metadata", "type") if name in secret}
+        cached = CachedSecret(obj=obj, content=extract(secret), read_at=self._clock())
+        self._secrets[key_of(secret)] = cached
+        return cached
+
+    def _is_current(self, cached: CachedSecret[Any], watched: JSON | None) -> bool:
+        if watched is None:
+            return self._clock() - cached.read_at < _TRUSTED_SECONDS
+        if metadata.uid(watched) != metadata.uid(cached.obj):
+            return False
+        return version_of(watched) <= version_of(cached.obj)
+
+    def _changed(self, change: Delta) -> None:
+        cluster = cluster_of(change.key)
+        if cluster is None:
+            return
+        cached = self._secrets.get(change.key)
+        if change.new is None:
+            self._secrets.pop(change.key, None)
+        elif cached is not None and self._is_current(cached, change.new):
+            return  # the echo of a write of this process
+        if self._handler is not None:
+            self._handler(cluster)

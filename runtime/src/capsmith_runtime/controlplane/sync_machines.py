@@ -1,0 +1,156 @@
+"""In-place updates of Machines and their objects, without a rollout (CP-20, CP-21)."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+from capsmith_runtime.contract import metadata
+from capsmith_runtime.contract.constants import CLUSTER_KIND, CORE_GROUP
+from capsmith_runtime.contract.control_plane_machine import ControlPlaneMachine, CoreMachines
+from capsmith_runtime.contract.model import Condition
+from capsmith_runtime.controlplane.control_plane import ControlPlane
+from capsmith_runtime.controlplane.external_objects import ExternalObject, ExternalObjects
+from capsmith_runtime.controlplane.propagation import propagate
+from capsmith_runtime.controlplane.rollout import outdated_reasons
+from capsmith_runtime.kube.client import JSON, Conflict, KubeClient, NamespacedName, NotFound
+from capsmith_runtime.kube.informer import Informer
+from capsmith_runtime.kube.patch import merge_patch, write
+
+
+class MachineSyncer:
+    """Brings existing objects in line with the control plane; writes only what differs."""
+
+    def __init__(
+        self,
+        client: KubeClient,
+        machines: Informer,
+        core: CoreMachines,
+        external: ExternalObjects,
+    ) -> None:
+        self._client = client
+        self._machines = machines
+        self._core = core
+        self._external = external
+
+    async def reconcile_template(self, control_plane: ControlPlane) -> None:
+        """Make the Cluster an owner of the infrastructure template (CP-21).
+
+        Raises what reading the template raises.
+        """
+        cluster = control_plane.cluster
+        reference = control_plane.desired.template.infrastructure
+        template = await self._external.get_template(cluster.namespace, reference)
+        owners = metadata.items(template.obj, "metadata", "ownerReferences")
+        if any(owner.get("uid") == cluster.uid for owner in owners):
+            return
+        stale = (CLUSTER_KIND, cluster.name)
+        kept = [each for each in owners if (each.get("kind"), each.get("name")) != stale]
+        owner = {
+            "apiVersion": f"{CORE_GROUP}/{self._core.version}",
+            "kind": CLUSTER_KIND,
+            "name": cluster.name,
+            "uid": cluster.uid,
+        }
+        changed = {**template.obj["metadata"], "ownerReferences": [*kept, owner]}
+        await self._write(template.informer, template.obj, {**template.obj, "metadata": changed})
+
+    async def sync(
+        self,
+        control_plane: ControlPlane,
+        machine: ControlPlaneMachine,
+        hooks: Mapping[str, str | None],
+    ) -> tuple[str, ...]:
+        """Update a Machine and its objects; return why it is outdated nevertheless.
+
+        ``hooks`` are annotations to set on the Machine; None removes one.
+        """
+        await self._write_machine(control_plane, machine, hooks)
+        namespace = machine.namespace
+        infrastructure = await self._external.get(namespace, machine.infrastructure)
+        bootstrap = await self._external.get(namespace, machine.bootstrap)
+        if not machine.deleting:
+            for external in (infrastructure, bootstrap):
+                await self._write_external(control_plane, external)
+        return outdated_reasons(
+            machine,
+            control_plane.criteria,
+            infrastructure.obj if infrastructure else None,
+            bootstrap.obj if bootstrap else None,
+            control_plane.now,
+        )
+
+    async def annotate(self, machine: ControlPlaneMachine, annotations: Mapping[str, Any]) -> None:
+        """Set annotations on a Machine; None removes one."""
+        key = NamespacedName(machine.namespace, machine.name)
+        body = {"metadata": {"annotations": dict(annotations)}}
+        try:
+            self._machines.update_from_write(
+                await self._client.patch(self._machines.resource, key, body)
+            )
+        except NotFound:
+            return  # the watch reports the deletion
+
+    async def write_conditions(
+        self,
+        obj: JSON,
+        present: Sequence[Condition],
+        absent: Sequence[str],
+        now: str,
+    ) -> None:
+        """Write the conditions of a Machine that belong to its owner (CP-31, CP-32).
+
+        Raises Conflict if core has changed the Machine since it was read.
+        """
+        status = self._core.status(obj, present, absent, now)
+        changed = merge_patch(dict(metadata.mapping(obj, "status")), status)
+        if not changed:
+            return
+        key = NamespacedName(metadata.namespace(obj), metadata.name(obj))
+        version = obj["metadata"]["resourceVersion"]
+        try:
+            self._machines.update_from_write(
+                await self._client.patch_status(
+                    self._machines.resource, key, {"status": changed}, resource_version=version
+                )
+            )
+        except NotFound:
+            return  # the watch reports the deletion
+
+    async def _write_machine(
+        self,
+        control_plane: ControlPlane,
+        machine: ControlPlaneMachine,
+        hooks: Mapping[str, str | None],
+    ) -> None:
+        desired = control_plane.desired
+        old = control_plane.objects[machine.name]
+        new = {**old, "spec": self._core.spec(old, desired.template.settings)}
+        if not machine.deleting:
+            annotation = control_plane.annotations.propagated
+            new["metadata"] = propagate(old, desired.template_metadata, annotation)
+        annotations = dict(metadata.annotations(new))
+        annotations |= {name: text for name, text in hooks.items() if text is not None}
+        for name in (name for name, text in hooks.items() if text is None):
+            annotations.pop(name, None)
+        new["metadata"] = {
+            **new["metadata"],
+            "annotations": annotations,
+            "ownerReferences": metadata.current_owners(old, desired.owner),
+        }
+        await self._write(self._machines, old, new)
+
+    async def _write_external(
+        self, control_plane: ControlPlane, external: ExternalObject | None
+    ) -> None:
+        if external is None or metadata.deleting(external.obj):
+            return
+        template = control_plane.desired.template_metadata
+        changed = propagate(external.obj, template, control_plane.annotations.propagated)
+        await self._write(external.informer, external.obj, {**external.obj, "metadata": changed})
+
+    async def _write(self, informer: Informer, old: JSON, new: JSON) -> None:
+        try:
+            await write(self._client, informer.resource, old, new, informer.update_from_write)
+        except (NotFound, Conflict):
+            return  # the cache is behind; its next event triggers another reconcile

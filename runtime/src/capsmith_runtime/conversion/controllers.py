@@ -1,0 +1,137 @@
+"""The conversion webhook of a manager: it serves on the leader and on all others (CRD-15)."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from http import HTTPStatus
+from typing import Any, Final
+
+from capsmith_runtime.contract import metadata
+from capsmith_runtime.conversion.objects import ConversionError, ConvertedKind, Converter
+from capsmith_runtime.conversion.review import UnreadableReviewError, respond
+from capsmith_runtime.conversion.versions import (
+    LABEL,
+    UnknownVersionError,
+    VersionBook,
+    newest_version,
+)
+from capsmith_runtime.kube.client import JSON, ApiError, KubeClient, ResourceType, Selection
+from capsmith_runtime.kube.http_connection import Request, Response, text_response
+from capsmith_runtime.kube.log import get_logger
+from capsmith_runtime.reconcile.base import ControllerContext
+from capsmith_runtime.reconcile.caches import Caches
+from capsmith_runtime.reconcile.groups import ControllerGroup, Runnable
+from capsmith_runtime.webhook.options import WebhookOptions, webhook_options
+from capsmith_runtime.webhook.server import WebhookServer
+
+_log = get_logger("conversion")
+
+_CRD: Final = ResourceType(
+    "apiextensions.k8s.io",
+    "v1",
+    "CustomResourceDefinition",
+    "customresourcedefinitions",
+    namespaced=False,
+)
+PATH: Final = "/convert"
+
+
+@dataclass(frozen=True, slots=True)
+class ConversionWebhook:
+    """The settings from wiring; called to make the server."""
+
+    kinds: tuple[ConvertedKind, ...]
+    versions: Mapping[tuple[str, str], str]
+    """The version of contract v1beta1 of each kind of this repository, by group and kind."""
+
+    def __call__(self, caches: Caches, context: ControllerContext) -> ControllerGroup:
+        """Return the controllers for one manager."""
+        return ConversionWebhookGroup(self, caches.client, webhook_options(context.options))
+
+    def converted(self, obj: JSON, api_version: str) -> JSON | None:
+        """Return the object in another version, or None if its kind is not converted here."""
+        try:
+            return Converter(self.kinds, VersionBook(self.versions)).convert(obj, api_version)
+        except ConversionError:
+            return None
+
+
+class ConversionWebhookGroup(ControllerGroup):
+    """Serves conversions from the first certificate until the process ends.
+
+    It does not wait for informers: they need it to list objects that are stored in another version.
+    """
+
+    def __init__(
+        self, webhook: ConversionWebhook, client: KubeClient, options: WebhookOptions
+    ) -> None:
+        self._client = client
+        self._versions = VersionBook(webhook.versions)
+        self._converter = Converter(webhook.kinds, self._versions)
+        self._server = WebhookServer(options)
+
+    @property
+    def port(self) -> int:
+        """The port on which it listens; 0 while it does not."""
+        return self._server.port
+
+    @property
+    def ready(self) -> bool:
+        """Whether it listens."""
+        return self._server.ready
+
+    @property
+    def runnables(self) -> Sequence[Runnable]:
+        """Return the server, which runs until the process ends."""
+        return (self._serve,)
+
+    async def handle(self, request: Request) -> Response:
+        """Return the response to one request of the API server."""
+        if request.path != PATH:
+            return text_response(HTTPStatus.NOT_FOUND)
+        if request.method != "POST":
+            return text_response(HTTPStatus.METHOD_NOT_ALLOWED, allow="POST")
+        try:
+            review = await self._convert(json.loads(request.body))
+        except (UnreadableReviewError, ValueError, RecursionError) as error:
+            return text_response(HTTPStatus.BAD_REQUEST, str(error))
+        except ApiError as error:
+            return text_response(HTTPStatus.SERVICE_UNAVAILABLE, str(error))
+        return Response(HTTPStatus.OK, json.dumps(review).encode())
+
+    async def _convert(self, review: Any) -> dict[str, Any]:
+        while True:
+            try:
+                return respond(review, self._converter)
+            except UnknownVersionError as unknown:
+                await self._learn_version(unknown.group, unknown.kind)
+
+    async def _learn_version(self, group: str, kind: str) -> None:
+        """Read the version from the label of the kind's CRD (GEN-01); raise ApiError."""
+        version = newest_version(await self._crd_labels(group, kind))
+        if not version:
+            _log.warning("no version for contract v1beta1", group=group, kind=kind)
+        self._versions.add(group, kind, version)
+
+    async def _crd_labels(self, group: str, kind: str) -> Mapping[str, str]:
+        token = ""
+        while True:
+            page = await self._client.list_page(_CRD, Selection(labels=LABEL), token=token)
+            for crd in page.items:
+                if _group_kind(crd) == (group, kind):
+                    return metadata.labels(crd)
+            token = page.token
+            if not token:
+                return {}
+
+    async def _serve(self) -> None:
+        async with self._server.listening(self.handle):
+            _log.info("converting", port=self.port)
+            while True:
+                await self._server.watch_certificate()
+
+
+def _group_kind(crd: JSON) -> tuple[str, str]:
+    return metadata.text(crd, "spec", "group"), metadata.text(crd, "spec", "names", "kind")

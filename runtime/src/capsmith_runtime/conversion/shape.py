@@ -1,0 +1,93 @@
+"""Spec and status of a kind in the shape of another contract, as far as it can express them."""
+
+from __future__ import annotations
+
+import copy
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+
+from capsmith_runtime.conversion.paths import (
+    MISSING,
+    Data,
+    Path,
+    get_value,
+    pop_value,
+    retained_parents,
+    set_value,
+)
+from capsmith_runtime.conversion.values import CONVERSIONS, ValueContext
+
+
+@dataclass(frozen=True, slots=True)
+class Change:
+    """One difference between the two shapes of a kind."""
+
+    old: Path
+    """The path in contract v1beta1; empty if that has no such field."""
+    new: Path
+    """The path in contract v1beta2; empty if that has no such field."""
+    conversion: str = "as-is"
+    stays: bool = False
+    """Whether contract v1beta2 keeps the old field in addition to the new one."""
+
+
+Versions = Callable[[str, str], str]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ConversionContext:
+    """What a conversion needs to know besides spec and status."""
+
+    namespace: str = ""
+    versions: Versions = lambda group, kind: ""
+
+
+def forward(data: Data, changes: Sequence[Change], context: ConversionContext) -> Data:
+    """Convert from the shape of contract v1beta1 to that of v1beta2."""
+    result = copy.deepcopy(data)
+    value_context = _value_context(data, context)
+    retained = retained_parents(change.new for change in changes)
+    values = [
+        (
+            change,
+            (
+                get_value(result, change.old)
+                if change.stays
+                else pop_value(result, change.old, retained)
+            ),
+        )
+        for change in changes
+        if change.old
+    ]
+    for change, value in values:
+        if change.new and value is not MISSING:
+            new_value = CONVERSIONS[change.conversion].forward(value, value_context)
+            set_value(result, change.new, new_value)
+    return result
+
+
+def backward(data: Data, changes: Sequence[Change], context: ConversionContext) -> Data:
+    """Convert from the shape of contract v1beta2 to that of v1beta1."""
+    result = copy.deepcopy(data)
+    value_context = _value_context(data, context)
+    retained = retained_parents(change.old for change in changes)
+    values = [(change, pop_value(result, change.new, retained)) for change in changes if change.new]
+    for change, value in values:
+        if not change.old or value is MISSING:
+            continue
+        conversion = CONVERSIONS[change.conversion]
+        if not change.stays:
+            set_value(result, change.old, conversion.backward(value, value_context))
+        elif get_value(result, change.old) is MISSING:
+            # The forward conversion leaves out what absence of the old field already expresses.
+            set_value(result, change.old, conversion.forward(value, value_context))
+    return result
+
+
+def _value_context(data: Data, context: ConversionContext) -> ValueContext:
+    status = data.get("status")
+    return ValueContext(
+        status=status if isinstance(status, dict) else {},
+        namespace=context.namespace,
+        versions=context.versions,
+    )

@@ -1,0 +1,204 @@
+"""Conversion of single values between the shapes of contract v1beta1 and v1beta2.
+
+MISSING means that the other shape has no such field.  No function raises: invalid values pass
+unchanged, and the API server's validation rejects them.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from typing import Any, Final
+
+from capsmith_runtime.contract import durations
+from capsmith_runtime.conversion.paths import MISSING, Data
+
+INT32_MAX: Final = 2**31 - 1
+NO_REASON: Final = "NoReasonReported"
+DEFAULT_SEVERITY: Final = "Warning"
+_REASON: Final = re.compile(r"[A-Za-z]([A-Za-z0-9_,:]{0,1022}[A-Za-z0-9_])?")
+_OLD_REASON: Final = 256
+_OLD_MESSAGE: Final = 10240
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ValueContext:
+    """What the meaning of a value depends on."""
+
+    status: Data
+    """The status of the same object."""
+    namespace: str = ""
+    """The namespace of the object."""
+    versions: Callable[[str, str], str] = lambda group, kind: ""
+    """Returns the version of a group and kind for contract v1beta1; empty if unknown."""
+
+
+Function = Callable[[Any, ValueContext], Any]
+
+
+@dataclass(frozen=True, slots=True)
+class Conversion:
+    """Both directions, which need not be inverse to each other."""
+
+    forward: Function
+    backward: Function
+
+
+def unchanged(value: Any, context: ValueContext) -> Any:
+    """Return the value unchanged."""
+    return value
+
+
+def dropped(value: Any, context: ValueContext) -> Any:
+    """Drop a value that the other shape has no field for."""
+    return MISSING
+
+
+def flag(value: Any, context: ValueContext) -> Any:
+    """Drop false and null."""
+    return MISSING if value is None or value is False else value
+
+
+def text(value: Any, context: ValueContext) -> Any:
+    """Drop null and empty strings, also within lists and objects."""
+    if value is None or value == "":
+        return MISSING
+    if isinstance(value, list):
+        kept = (text(item, context) for item in value)
+        return [item for item in kept if item is not MISSING]
+    if isinstance(value, dict):
+        entries = {key: text(item, context) for key, item in value.items()}
+        return {key: item for key, item in entries.items() if item is not MISSING}
+    return value
+
+
+def without_zeros(value: Any, context: ValueContext) -> Any:
+    """Drop zero values from an object, and the object if it has no others."""
+    if not isinstance(value, dict):
+        return MISSING if value is None else value
+    kept = {key: item for key, item in value.items() if item not in (None, "", 0, {}, [])}
+    return kept or MISSING
+
+
+def without_empty(value: Any, context: ValueContext) -> Any:
+    """Drop null and empty lists."""
+    return MISSING if value is None or value == [] else value
+
+
+def domains_to_list(value: Any, context: ValueContext) -> Any:
+    """Convert a map of failure domains to a list, sorted by name (IC-08)."""
+    if not isinstance(value, dict):
+        return MISSING if value is None else value
+    entries = [
+        {"name": name, **{key: item for key, item in (domain or {}).items() if key != "name"}}
+        for name, domain in sorted(value.items())
+        if name and isinstance(domain, dict | None)
+    ]
+    return entries or MISSING
+
+
+def domains_to_map(value: Any, context: ValueContext) -> Any:
+    """Convert a list of failure domains to a map by name (IC-09)."""
+    if not isinstance(value, list):
+        return MISSING if value is None else value
+    named = [each for each in value if isinstance(each, dict) and each.get("name")]
+    return {
+        each["name"]: {key: item for key, item in each.items() if key != "name"} for each in named
+    }
+
+
+def conditions_to_new(value: Any, context: ValueContext) -> Any:
+    """Drop severities, set reason and message in each condition, make types unique (ST-01)."""
+    if not isinstance(value, list):
+        return MISSING if value is None else value
+    conditions: dict[str, Data] = {}
+    for entry in value:
+        if not isinstance(entry, dict) or not entry.get("type"):
+            continue
+        reason = entry.get("reason")
+        valid = isinstance(reason, str) and _REASON.fullmatch(reason)
+        kept = {key: item for key, item in entry.items() if key != "severity"}
+        kept |= {"reason": reason if valid else NO_REASON, "message": entry.get("message") or ""}
+        conditions.setdefault(str(entry["type"]), kept)
+    return list(conditions.values())
+
+
+def conditions_to_old(value: Any, context: ValueContext) -> Any:
+    """Give false conditions a severity, and cut texts to the older shape's limits (ST-02)."""
+    if not isinstance(value, list):
+        return MISSING if value is None else value
+    return [_old_condition(entry) for entry in value if isinstance(entry, dict)]
+
+
+def _old_condition(entry: Mapping[str, Any]) -> Data:
+    old = {key: item for key, item in entry.items() if key != "observedGeneration"}
+    for key, limit in (("reason", _OLD_REASON), ("message", _OLD_MESSAGE)):
+        if isinstance(old.get(key), str):
+            old[key] = old[key][:limit]
+    if not old.get("message"):
+        old.pop("message", None)
+    if old.get("reason") == NO_REASON:
+        del old["reason"]
+    if old.get("status") == "False":
+        old["severity"] = DEFAULT_SEVERITY
+    return old
+
+
+def reference_to_new(value: Any, context: ValueContext) -> Any:
+    """Convert a reference to one of group, kind and name (CP-12)."""
+    if not isinstance(value, dict):
+        return MISSING if value is None else value
+    group = str(value.get("apiVersion") or "").rpartition("/")[0]
+    reference = {"apiGroup": group, "kind": value.get("kind"), "name": value.get("name")}
+    return {key: item for key, item in reference.items() if item}
+
+
+def reference_to_old(value: Any, context: ValueContext) -> Any:
+    """Convert a reference to one with a version and the referring object's namespace (CP-13)."""
+    if not isinstance(value, dict):
+        return MISSING if value is None else value
+    group, kind = str(value.get("apiGroup") or ""), str(value.get("kind") or "")
+    version = context.versions(group, kind)
+    old = {
+        "apiVersion": f"{group}/{version}" if group and version else "",
+        "kind": kind,
+        "name": value.get("name"),
+        "namespace": context.namespace,
+    }
+    return {key: item for key, item in old.items() if item}
+
+
+def seconds(value: Any, context: ValueContext) -> Any:
+    """Convert a duration to whole seconds, at most the greatest int32 (CP-14)."""
+    count = durations.parse_seconds(value)
+    return MISSING if count is None else min(count, INT32_MAX)
+
+
+def duration(value: Any, context: ValueContext) -> Any:
+    """Convert seconds to a duration (CP-15)."""
+    return durations.format_seconds(value) if isinstance(value, int) and value >= 0 else MISSING
+
+
+def complement(value: Any, context: ValueContext) -> Any:
+    """Return the replicas that the value does not count (CP-05, CP-06)."""
+    replicas = context.status.get("replicas")
+    if not isinstance(value, int) or not isinstance(replicas, int):
+        return MISSING
+    return max(0, replicas - value)
+
+
+CONVERSIONS: Final[Mapping[str, Conversion]] = {
+    "as-is": Conversion(unchanged, unchanged),
+    "flag": Conversion(flag, unchanged),
+    "text": Conversion(text, unchanged),
+    "empty-object": Conversion(without_zeros, unchanged),
+    "empty-list": Conversion(without_empty, unchanged),
+    "map-to-list": Conversion(domains_to_list, domains_to_map),
+    "conditions": Conversion(conditions_to_new, conditions_to_old),
+    "reference": Conversion(reference_to_new, reference_to_old),
+    "seconds": Conversion(seconds, duration),
+    "complement": Conversion(complement, complement),
+    "none": Conversion(dropped, dropped),
+}
+"""By the names that the data of the contracts use."""

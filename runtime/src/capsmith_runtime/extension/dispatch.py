@@ -1,0 +1,144 @@
+"""Route a request to its hook method, and turn the result into a response."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Iterable
+from dataclasses import dataclass
+from http import HTTPStatus
+from typing import Any, Final
+
+import msgspec
+
+from capsmith_runtime.api.decoding import DecodingError
+from capsmith_runtime.contract.model import shortened
+from capsmith_runtime.extension.codec import Codec
+from capsmith_runtime.extension.responses import HookError
+from capsmith_runtime.kube.executor import HandlerExecutor, HooksExhaustedError, HookTimeoutError
+from capsmith_runtime.kube.http_connection import Request, Response, text_response
+from capsmith_runtime.kube.log import get_logger
+from capsmith_runtime.kube.metrics import Metrics
+
+_log = get_logger("hooks")
+
+API_VERSION: Final = "hooks.runtime.cluster.x-k8s.io/v1alpha1"
+_ROOT: Final = f"/{API_VERSION}/"
+DISCOVERY: Final = "Discovery"
+_MARGIN_SECONDS: Final = 0.5
+"""Core's time-out covers the way here and back as well."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Handler:
+    """One hook and the method that handles it."""
+
+    hook: str
+    name: str
+    """Unique in this extension; ClusterClasses name ``<name>.<ExtensionConfig>`` (RX-04)."""
+    method: str
+    """Name of the method of the extension class."""
+    codec: Codec
+    timeout_seconds: int = 10
+    ignore_failures: bool = False
+    """Whether core continues if the call fails (failurePolicy)."""
+    since_v1beta2: bool = False
+    """Whether only core that serves runtime.cluster.x-k8s.io/v1beta2 knows the hook (RX-05)."""
+
+    @property
+    def path(self) -> str:
+        """The path that core calls (RX-03)."""
+        return f"{_ROOT}{self.hook.lower()}/{self.name.lower()}"
+
+
+class Dispatcher:
+    """Handles requests; never raises."""
+
+    def __init__(
+        self, extension: object, handlers: Iterable[Handler], metrics: Metrics, *, threads: int
+    ) -> None:
+        self._extension = extension
+        self._handlers = {handler.path: handler for handler in handlers}
+        self._metrics = metrics
+        # Each hook has its own threads: one that hangs must not block the others.
+        self._executors = {
+            path: HandlerExecutor(
+                metrics, threads=threads, timeout=handler.timeout_seconds - _MARGIN_SECONDS
+            )
+            for path, handler in self._handlers.items()
+        }
+
+    async def handle(self, request: Request) -> Response:
+        """Return the response to one request (RX-03)."""
+        handler = self._handlers.get(request.path)
+        if handler is None and request.path != f"{_ROOT}{DISCOVERY.lower()}":
+            return text_response(HTTPStatus.NOT_FOUND)
+        if request.method != "POST":
+            return text_response(HTTPStatus.METHOD_NOT_ALLOWED, allow="POST")
+        try:
+            body = msgspec.json.decode(request.body, type=dict[str, Any])
+        except (msgspec.MsgspecError, RecursionError, UnicodeError) as error:
+            return text_response(HTTPStatus.BAD_REQUEST, str(error))
+        if handler is None:
+            handlers = [_description(handler) for handler in self._handlers.values()]
+            return _success(DISCOVERY, {"handlers": handlers})
+        began = time.monotonic()
+        response = await self._call(handler, body)
+        seconds = time.monotonic() - began
+        self._metrics.reconcile_seconds.labels(handler.hook).observe(seconds)
+        _log.debug("answered", hook=handler.hook, status=response.status.value, seconds=seconds)
+        return response
+
+    async def _call(self, handler: Handler, body: dict[str, Any]) -> Response:
+        try:
+            request = handler.codec.read(body)
+            method = getattr(self._extension, handler.method)
+            result = await self._executors[handler.path].call(method, request)
+            if not isinstance(result, handler.codec.results):
+                types = " or ".join(kind.__name__ for kind in handler.codec.results)
+                raise TypeError(f"{handler.method} must answer {types}, not {result!r}")
+            return _success(handler.hook, handler.codec.write(result, request))
+        except (HookError, DecodingError) as error:
+            _log.info("hook says no", hook=handler.hook, message=str(error))
+            return _failure(handler.hook, str(error))
+        except (HookTimeoutError, HooksExhaustedError) as error:
+            return self._failed_call(handler, error, f"{handler.method} took too long")
+        except Exception as error:
+            # Core writes messages into conditions and reconciles when they change, and the text of
+            # an unexpected error may differ from call to call: only its type is reported.
+            name = type(error).__name__
+            return self._failed_call(handler, error, f"{handler.method} raised {name}")
+
+    def _failed_call(self, handler: Handler, error: Exception, message: str) -> Response:
+        """Return status Failure, or an HTTP error if core may ignore the failure.
+
+        Core's failurePolicy covers only calls that fail, never a response of status Failure.
+        """
+        self._metrics.reconcile_errors.labels(handler.hook, type(error).__name__).inc()
+        _log.error("hook failed", hook=handler.hook, error=repr(error), exc_info=error)
+        message = f"{message}: see the log of the extension"
+        if handler.ignore_failures:
+            return text_response(HTTPStatus.INTERNAL_SERVER_ERROR, message)
+        return _failure(handler.hook, message)
+
+
+def _description(handler: Handler) -> dict[str, Any]:
+    return {
+        "name": handler.name,
+        "requestHook": {"apiVersion": API_VERSION, "hook": handler.hook},
+        "timeoutSeconds": handler.timeout_seconds,
+        "failurePolicy": "Ignore" if handler.ignore_failures else "Fail",
+    }
+
+
+def _success(hook: str, fields: dict[str, Any]) -> Response:
+    return _response(hook, {"status": "Success", **fields})
+
+
+def _failure(hook: str, message: str) -> Response:
+    text = shortened(message.encode(errors="replace").decode())
+    return _response(hook, {"status": "Failure", "message": text})
+
+
+def _response(hook: str, fields: dict[str, Any]) -> Response:
+    body = {"apiVersion": API_VERSION, "kind": f"{hook}Response", **fields}
+    return Response(HTTPStatus.OK, msgspec.json.encode(body, order="deterministic"))

@@ -1,0 +1,123 @@
+"""Hooks of in-place updates: which changes a running machine can take, and making them."""
+
+from __future__ import annotations
+
+import copy
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any, Final
+
+from capsmith_runtime.contract import metadata
+from capsmith_runtime.contract.model import Object
+from capsmith_runtime.extension.codec import Codec
+from capsmith_runtime.extension.patches import copy_value, encode_patch, json_patch
+from capsmith_runtime.extension.responses import InPlace, Proceed, RetryAfter, decision_fields
+
+_MACHINE: Final = ("machine", "infrastructureMachine", "bootstrapConfig")
+_MACHINE_SET: Final = (
+    "machineSet",
+    "infrastructureMachineTemplate",
+    "bootstrapConfigTemplate",
+)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class MachineObjects:
+    """A Machine and the objects that it refers to, or a MachineSet and its templates, no status."""
+
+    machine: Mapping[str, Any]
+    infrastructure: Mapping[str, Any]
+    bootstrap: Mapping[str, Any]
+    """Empty if the Machine names its bootstrap data itself."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class CanUpdateRequest:
+    """Which differences can be made in place.  The hook must not change anything yet."""
+
+    settings: Mapping[str, str]
+    current: MachineObjects
+    desired: MachineObjects
+
+
+class CanUpdateMachineRequest(CanUpdateRequest):
+    """The request for a Machine of a control plane."""
+
+
+class CanUpdateMachineSetRequest(CanUpdateRequest):
+    """The request for the Machines of a MachineSet."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class UpdateMachineRequest:
+    """Update a running machine to the desired state; core calls again until it is done."""
+
+    settings: Mapping[str, str]
+    desired: MachineObjects
+
+
+def _read_can_update_machine(request: Object) -> CanUpdateMachineRequest:
+    return CanUpdateMachineRequest(**_read_both(request, _MACHINE))
+
+
+def _read_can_update_machine_set(request: Object) -> CanUpdateMachineSetRequest:
+    return CanUpdateMachineSetRequest(**_read_both(request, _MACHINE_SET))
+
+
+def _read_update_machine(request: Object) -> UpdateMachineRequest:
+    desired = _read_objects(metadata.mapping(request, "desired"), _MACHINE)
+    return UpdateMachineRequest(settings=metadata.mapping(request, "settings"), desired=desired)
+
+
+def _read_both(request: Object, names: tuple[str, str, str]) -> dict[str, Any]:
+    return {
+        "settings": metadata.mapping(request, "settings"),
+        "current": _read_objects(metadata.mapping(request, "current"), names),
+        "desired": _read_objects(metadata.mapping(request, "desired"), names),
+    }
+
+
+def _read_objects(fields: Object, names: tuple[str, str, str]) -> MachineObjects:
+    machine, infrastructure, bootstrap = (metadata.mapping(fields, name) for name in names)
+    return MachineObjects(machine=machine, infrastructure=infrastructure, bootstrap=bootstrap)
+
+
+def _write_machine(result: InPlace, request: CanUpdateRequest) -> dict[str, Any]:
+    return _patches(result, request, _MACHINE)
+
+
+def _write_machine_set(result: InPlace, request: CanUpdateRequest) -> dict[str, Any]:
+    return _patches(result, request, _MACHINE_SET)
+
+
+def _patches(
+    result: InPlace, request: CanUpdateRequest, names: tuple[str, str, str]
+) -> dict[str, Any]:
+    pointers = (result.machine, result.infrastructure, result.bootstrap)
+    current = (request.current.machine, request.current.infrastructure, request.current.bootstrap)
+    desired = (request.desired.machine, request.desired.infrastructure, request.desired.bootstrap)
+    fields = {}
+    for name, paths, old, new in zip(names, pointers, current, desired, strict=True):
+        operations = json_patch(old, _updated(paths, old, new))
+        if operations:
+            fields[f"{name}Patch"] = encode_patch(operations)
+    return fields
+
+
+def _updated(
+    pointers: Sequence[str], current: Mapping[str, Any], desired: Mapping[str, Any]
+) -> dict[str, Any]:
+    """Return the current object with the desired values at the pointers."""
+    updated = copy.deepcopy(dict(current))
+    for pointer in pointers:
+        copy_value(pointer, desired, updated)
+    return updated
+
+
+def _write_progress(result: Proceed | RetryAfter, request: UpdateMachineRequest) -> dict[str, Any]:
+    return decision_fields(result)
+
+
+CAN_UPDATE_MACHINE: Final = Codec(_read_can_update_machine, (InPlace,), _write_machine)
+CAN_UPDATE_MACHINE_SET: Final = Codec(_read_can_update_machine_set, (InPlace,), _write_machine_set)
+UPDATE_MACHINE: Final = Codec(_read_update_machine, (Proceed, RetryAfter), _write_progress)

@@ -1,0 +1,138 @@
+"""Lifecycle hooks of Clusters with a topology, and plans of their upgrades.
+
+Core repeats a call until the hook lets it proceed, and again after a restart, so hooks have to be
+idempotent (RX-06).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any, Final
+
+from capsmith_runtime.contract import metadata
+from capsmith_runtime.contract.model import Object
+from capsmith_runtime.extension.codec import Codec
+from capsmith_runtime.extension.responses import (
+    Proceed,
+    RetryAfter,
+    UpgradePlan,
+    decision_fields,
+    message_field,
+)
+from capsmith_runtime.extension.variables import TopologyCluster, read_cluster
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ClusterRequest:
+    """A Cluster is about to be created, initialized, upgraded or deleted."""
+
+    settings: Mapping[str, str]
+    """The settings of the ExtensionConfig."""
+    cluster: TopologyCluster
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class BeforeUpgradeRequest(ClusterRequest):
+    """A Cluster, its control plane or its workers are about to be upgraded."""
+
+    from_version: str
+    to_version: str
+    control_plane_upgrades: Sequence[str]
+    """Kubernetes versions of the remaining steps; empty before core v1.12."""
+    workers_upgrades: Sequence[str]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class AfterUpgradeRequest(ClusterRequest):
+    """A Cluster, its control plane or its workers have been upgraded."""
+
+    version: str
+    control_plane_upgrades: Sequence[str]
+    """Kubernetes versions of the remaining steps; empty before core v1.12."""
+    workers_upgrades: Sequence[str]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class UpgradePlanRequest(ClusterRequest):
+    """Request the versions that an upgrade passes through."""
+
+    from_control_plane_version: str
+    from_workers_version: str
+    """The oldest version of all workers; empty if there are none."""
+    to_version: str
+
+
+def _read_cluster_request(request: Object) -> ClusterRequest:
+    return ClusterRequest(**_common_fields(request))
+
+
+def _read_before_upgrade(request: Object) -> BeforeUpgradeRequest:
+    return BeforeUpgradeRequest(
+        **_common_fields(request),
+        from_version=metadata.text(request, "fromKubernetesVersion"),
+        to_version=metadata.text(request, "toKubernetesVersion"),
+        control_plane_upgrades=_versions(request, "controlPlaneUpgrades"),
+        workers_upgrades=_versions(request, "workersUpgrades"),
+    )
+
+
+def _read_after_upgrade(request: Object) -> AfterUpgradeRequest:
+    return AfterUpgradeRequest(
+        **_common_fields(request),
+        version=metadata.text(request, "kubernetesVersion"),
+        control_plane_upgrades=_versions(request, "controlPlaneUpgrades"),
+        workers_upgrades=_versions(request, "workersUpgrades"),
+    )
+
+
+def _read_upgrade_plan(request: Object) -> UpgradePlanRequest:
+    return UpgradePlanRequest(
+        **_common_fields(request),
+        from_control_plane_version=metadata.text(request, "fromControlPlaneKubernetesVersion"),
+        from_workers_version=metadata.text(request, "fromWorkersKubernetesVersion"),
+        to_version=metadata.text(request, "toKubernetesVersion"),
+    )
+
+
+def _write_proceed(result: Proceed, request: ClusterRequest) -> dict[str, Any]:
+    return message_field(result)
+
+
+def _write_decision(result: Proceed | RetryAfter, request: ClusterRequest) -> dict[str, Any]:
+    return decision_fields(result)
+
+
+def _write_upgrade_plan(result: UpgradePlan, request: ClusterRequest) -> dict[str, Any]:
+    return {
+        "controlPlaneUpgrades": [{"version": version} for version in result.control_plane],
+        "workersUpgrades": [{"version": version} for version in result.workers],
+    }
+
+
+def _common_fields(request: Object) -> dict[str, Any]:
+    return {
+        "settings": metadata.mapping(request, "settings"),
+        "cluster": read_cluster(metadata.mapping(request, "cluster")),
+    }
+
+
+def _versions(request: Object, name: str) -> tuple[str, ...]:
+    return tuple(metadata.text(step, "version") for step in metadata.items(request, name))
+
+
+_PROCEED: Final = Codec(_read_cluster_request, (Proceed,), _write_proceed)
+_CLUSTER: Final = Codec(_read_cluster_request, (Proceed, RetryAfter), _write_decision)
+_BEFORE: Final = Codec(_read_before_upgrade, (Proceed, RetryAfter), _write_decision)
+_AFTER: Final = Codec(_read_after_upgrade, (Proceed, RetryAfter), _write_decision)
+
+BEFORE_CLUSTER_CREATE: Final = _CLUSTER
+AFTER_CONTROL_PLANE_INITIALIZED: Final = _PROCEED
+BEFORE_CLUSTER_UPGRADE: Final = _BEFORE
+BEFORE_CONTROL_PLANE_UPGRADE: Final = _BEFORE
+AFTER_CONTROL_PLANE_UPGRADE: Final = _AFTER
+BEFORE_WORKERS_UPGRADE: Final = _BEFORE
+AFTER_WORKERS_UPGRADE: Final = _AFTER
+AFTER_CLUSTER_UPGRADE: Final = _AFTER
+BEFORE_CLUSTER_DELETE: Final = _CLUSTER
+GENERATE_UPGRADE_PLAN: Final = Codec(_read_upgrade_plan, (UpgradePlan,), _write_upgrade_plan)

@@ -1,0 +1,86 @@
+"""Results of hook methods.
+
+Core shows messages in conditions and reconciles when they change.  The same state must therefore
+give the same message: no times, counters or object addresses (RX-06).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any, Final
+
+MAX_SECONDS: Final = 2**31 - 1
+
+
+class HookError(Exception):
+    """The hook refuses; core shows the message to users, so it must not vary (RX-06)."""
+
+
+@dataclass(frozen=True, slots=True)
+class Proceed:
+    """Core may continue; from UpdateMachine: the update is complete."""
+
+    message: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class RetryAfter:
+    """Core has to wait and call again; from UpdateMachine: the update is in progress."""
+
+    seconds: int
+    message: str = ""
+    """What the hook is waiting for."""
+
+    def __post_init__(self) -> None:
+        if not 1 <= self.seconds <= MAX_SECONDS:
+            raise ValueError(f"RetryAfter.seconds must be at least 1, not {self.seconds}")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class VariableDefinition:
+    """A variable that users can set in ``spec.topology.variables`` of a Cluster."""
+
+    name: str
+    schema: Mapping[str, Any]
+    """An OpenAPI v3 schema, as in ``openAPIV3Schema`` of a ClusterClass."""
+    required: bool = False
+
+    def __post_init__(self) -> None:
+        if not 1 <= len(self.name) <= 256:
+            raise ValueError("VariableDefinition.name must have 1 to 256 characters")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class UpgradePlan:
+    """The Kubernetes versions through which an upgrade has to go, in order."""
+
+    control_plane: Sequence[str]
+    """Each greater than the one before; the last is the version to upgrade to."""
+    workers: Sequence[str] = ()
+    """If empty, core takes the shortest path that the version skew policy allows."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class InPlace:
+    """The changes that a running machine can take, as JSON pointers into the objects.
+
+    A pointer includes everything below it.  Core replaces the machine if there is any change that
+    no extension includes.
+    """
+
+    machine: Sequence[str] = ()
+    """``/spec/version`` of a Machine; ``/spec/template/spec/version`` of a MachineSet."""
+    infrastructure: Sequence[str] = ()
+    bootstrap: Sequence[str] = ()
+
+
+def decision_fields(result: Proceed | RetryAfter) -> dict[str, Any]:
+    """Return the fields of a response that lets core continue, or makes it wait."""
+    seconds = result.seconds if isinstance(result, RetryAfter) else 0
+    return {**message_field(result), "retryAfterSeconds": seconds}
+
+
+def message_field(result: Proceed | RetryAfter) -> dict[str, Any]:
+    """Return the field with the message, or no field if the message is empty."""
+    return {"message": result.message} if result.message else {}

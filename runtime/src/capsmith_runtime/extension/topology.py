@@ -1,0 +1,189 @@
+"""Topology mutation hooks: patches, validation and variables of ClusterClasses.
+
+Core calls them whenever it reconciles a topology, so they have to be pure: the same request gives
+the same result, and the hook changes nothing outside (RX-06).
+"""
+
+from __future__ import annotations
+
+import copy
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any, Final
+
+from capsmith_runtime.api.decoding import decode
+from capsmith_runtime.contract import metadata
+from capsmith_runtime.contract.model import Object
+from capsmith_runtime.extension.codec import Codec
+from capsmith_runtime.extension.patches import encode_patch, json_patch
+from capsmith_runtime.extension.responses import HookError, VariableDefinition
+from capsmith_runtime.extension.variables import Variables, read_variables
+
+_SPEC = ("spec", "template", "spec")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Holder:
+    """The object that uses a template, and the field in which it does."""
+
+    api_version: str = field(default="", metadata={"json": "apiVersion"})
+    kind: str = ""
+    """``Cluster``, ``MachineDeployment``, ``MachinePool``, or the kind of the control plane."""
+    namespace: str = ""
+    name: str = ""
+    field_path: str = field(default="", metadata={"json": "fieldPath"})
+    """Such as ``spec.infrastructureRef``."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Template:
+    """One template of a topology, as used by one holder."""
+
+    uid: str
+    """Identifies the template within the request; empty in ValidateTopologyRequest."""
+    holder: Holder
+    object: Mapping[str, Any]
+    variables: Variables
+    """The global variables, overridden by those of this template."""
+
+    @property
+    def kind(self) -> str:
+        """The kind of the template, such as ``AcmeMachineTemplate``."""
+        return metadata.text(self.object, "kind")
+
+    @property
+    def group(self) -> str:
+        """The API group; the version may change at any time (TP-11)."""
+        return metadata.text(self.object, "apiVersion").partition("/")[0]
+
+    @property
+    def is_infrastructure(self) -> bool:
+        """Whether it is a template of infrastructure, not of bootstrap configuration."""
+        return self.holder.field_path.endswith("infrastructureRef")
+
+    @property
+    def spec(self) -> Mapping[str, Any]:
+        """``spec.template.spec``, which becomes the spec of each object made from the template."""
+        return metadata.mapping(self.object, *_SPEC)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _Topology:
+    settings: Mapping[str, str]
+    """The settings of the ExtensionConfig, overridden by those of the ClusterClass's patch."""
+    variables: Variables
+    """The global variables; templates can have variables in addition."""
+    templates: Sequence[Template]
+
+    def of(self, kind: str = "", *, group: str = "", holder: str = "") -> Iterator[Template]:
+        """Yield the templates of a kind, an API group and a kind of holder; empty matches any."""
+        for template in self.templates:
+            if (
+                kind in ("", template.kind)
+                and group in ("", template.group)
+                and holder in ("", template.holder.kind)
+            ):
+                yield template
+
+
+class GeneratePatchesRequest(_Topology):
+    """All templates of a topology, before the patches of this hook."""
+
+
+class ValidateTopologyRequest(_Topology):
+    """All templates of a topology, with all patches applied."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class DiscoverVariablesRequest:
+    """Which variables the patch of a ClusterClass defines."""
+
+    settings: Mapping[str, str]
+
+
+class Patches:
+    """The changes of a GeneratePatches hook, collected template by template."""
+
+    def __init__(self) -> None:
+        self._edited: dict[str, tuple[Template, dict[str, Any]]] = {}
+
+    def edit(self, template: Template) -> dict[str, Any]:
+        """Return a copy of ``spec.template.spec`` to modify; the difference becomes the patch.
+
+        Core ignores patches of any other part of a template.
+        """
+        if template.uid not in self._edited:
+            self._edited[template.uid] = (template, copy.deepcopy(dict(template.spec)))
+        return self._edited[template.uid][1]
+
+    def items(self) -> list[dict[str, str]]:
+        """Return the items of the response: a patch for each template that was changed."""
+        patches = []
+        for uid, (template, spec) in self._edited.items():
+            if json_patch(template.spec, spec):
+                operations = json_patch(template.object, _with_spec(template.object, spec))
+                patches.append({"uid": uid, **encode_patch(operations)})
+        return patches
+
+
+def _read(request: Object) -> dict[str, Any]:
+    variables = read_variables(request, "variables")
+    templates = [
+        Template(
+            uid=metadata.text(item, "uid"),
+            holder=decode(Holder, metadata.mapping(item, "holderReference"), "holderReference"),
+            object=metadata.mapping(item, "object"),
+            variables=variables.overridden_by(read_variables(item, "variables")),
+        )
+        for item in metadata.items(request, "items")
+        if isinstance(item, Mapping)
+    ]
+    return {
+        "settings": metadata.mapping(request, "settings"),
+        "variables": variables,
+        "templates": templates,
+    }
+
+
+def _with_spec(obj: Mapping[str, Any], spec: Mapping[str, Any]) -> dict[str, Any]:
+    outer_spec = metadata.mapping(obj, "spec")
+    template = metadata.mapping(outer_spec, "template")
+    return {**obj, "spec": {**outer_spec, "template": {**template, "spec": spec}}}
+
+
+def _read_discovery(request: Object) -> DiscoverVariablesRequest:
+    return DiscoverVariablesRequest(settings=metadata.mapping(request, "settings"))
+
+
+def _write_patches(result: Patches, request: _Topology) -> dict[str, Any]:
+    return {"items": result.items()}
+
+
+def _write_errors(result: Sequence[str], request: _Topology) -> dict[str, Any]:
+    if result:
+        raise HookError("; ".join(result))
+    return {}
+
+
+def _write_variables(
+    result: Sequence[VariableDefinition], request: DiscoverVariablesRequest
+) -> dict[str, Any]:
+    return {
+        "variables": [
+            {
+                "name": variable.name,
+                "required": variable.required,
+                "schema": {"openAPIV3Schema": dict(variable.schema)},
+            }
+            for variable in result
+        ]
+    }
+
+
+GENERATE_PATCHES: Final = Codec(
+    lambda request: GeneratePatchesRequest(**_read(request)), (Patches,), _write_patches
+)
+VALIDATE_TOPOLOGY: Final = Codec(
+    lambda request: ValidateTopologyRequest(**_read(request)), (list, tuple), _write_errors
+)
+DISCOVER_VARIABLES: Final = Codec(_read_discovery, (list, tuple), _write_variables)

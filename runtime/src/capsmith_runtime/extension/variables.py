@@ -1,0 +1,108 @@
+"""Variables of a topology, and its Cluster."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from typing import Any, TypeVar
+
+from capsmith_runtime.api.decoding import DecodingError, decode
+from capsmith_runtime.contract import metadata
+from capsmith_runtime.contract.model import Object
+
+T = TypeVar("T")
+
+BUILTIN = "builtin"
+
+
+class Variables(Mapping[str, Any]):
+    """Values by name; ``builtin`` is from core: names, version, replicas."""
+
+    def __init__(self, values: Mapping[str, Any]) -> None:
+        self._values = dict(values)
+
+    def __getitem__(self, name: str) -> Any:
+        return self._values[name]
+
+    def __iter__(self) -> Iterator[str]:
+        return iter(self._values)
+
+    def __len__(self) -> int:
+        return len(self._values)
+
+    def __repr__(self) -> str:
+        return f"Variables({self._values!r})"
+
+    def value(self, name: str, kind: type[T]) -> T | None:
+        """Return the value as ``str``, ``int``, ``bool`` or a dataclass; None if it is unset.
+
+        Raise DecodingError for a value of another type; it becomes the response of the hook.
+        """
+        value = self._values.get(name)
+        return None if value is None else decode(kind, value, f"variable {name}")
+
+    def mapping(self, name: str) -> Mapping[str, Any]:
+        """Return the value of a variable that is an object of any fields; empty if it is unset.
+
+        Raise DecodingError for anything else; it becomes the response of the hook.
+        """
+        value = self._values.get(name, {})
+        if not isinstance(value, Mapping):
+            raise DecodingError(f"variable {name}", "an object", value)
+        return value
+
+    def builtin(self, *path: str) -> Any:
+        """Return a value of core, as ``builtin("machineDeployment", "topologyName")``, or None."""
+        return metadata.lookup(self._values, BUILTIN, *path)
+
+    def overridden_by(self, other: Variables) -> Variables:
+        """Return all variables; values of ``other``, as of a template, take precedence."""
+        merged = {**self._values, **other}
+        if BUILTIN in merged:
+            # Core puts the cluster into the global variables, the holder into those of a template.
+            both = (metadata.mapping(values, BUILTIN) for values in (self, other))
+            merged[BUILTIN] = {key: value for part in both for key, value in part.items()}
+        return Variables(merged)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class TopologyCluster:
+    """The Cluster for which a hook is called; requests hold no status (RX-07)."""
+
+    name: str
+    namespace: str
+    uid: str
+    labels: Mapping[str, str]
+    annotations: Mapping[str, str]
+    class_name: str
+    version: str
+    """The desired Kubernetes version."""
+    variables: Variables
+    raw: Mapping[str, Any]
+    """The whole object in the API version of the calling core, so that field names vary."""
+
+
+def read_variables(obj: Object, *path: str) -> Variables:
+    """Read a list ``[{name, value}]``; items without a name are skipped."""
+    values = {}
+    for item in metadata.items(obj, *path):
+        name = metadata.text(item, "name") if isinstance(item, Mapping) else ""
+        if name:
+            values[name] = item.get("value")
+    return Variables(values)
+
+
+def read_cluster(obj: Object) -> TopologyCluster:
+    """Read a Cluster: core sends v1beta1 before its v1.13, then v1beta2 (RX-07)."""
+    class_name = metadata.text(obj, "spec", "topology", "classRef", "name")
+    return TopologyCluster(
+        name=metadata.name(obj),
+        namespace=metadata.namespace(obj),
+        uid=metadata.uid(obj),
+        labels=metadata.labels(obj),
+        annotations=metadata.annotations(obj),
+        class_name=class_name or metadata.text(obj, "spec", "topology", "class"),
+        version=metadata.text(obj, "spec", "topology", "version"),
+        variables=read_variables(obj, "spec", "topology", "variables"),
+        raw=obj,
+    )

@@ -1,0 +1,154 @@
+"""Caches of the infrastructure kinds, with lookups of related objects."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable
+from dataclasses import dataclass
+from typing import Protocol
+
+from capsmith_runtime.contract import metadata
+from capsmith_runtime.contract.core import Cluster, Machine
+from capsmith_runtime.contract.model import ObjectRef
+from capsmith_runtime.infrastructure.kinds import IdentityKind, InfraClusterKind, InfraMachineKind
+from capsmith_runtime.infrastructure.scopes import ClaimedAddress
+from capsmith_runtime.kube.client import JSON, NamespacedName, ResourceType, Selection
+from capsmith_runtime.kube.informer import Informer
+from capsmith_runtime.reconcile.caches import (
+    BY_CLUSTER,
+    BY_OWNER,
+    BY_SECRET,
+    Caches,
+    cluster_of,
+    owner_uids,
+)
+from capsmith_runtime.reconcile.kinds import NAMESPACE, SECRET
+from capsmith_runtime.reconcile.results import Waiting
+
+BY_IDENTITY = "identity"
+
+Completion = Callable[[JSON, Machine], Machine]
+"""Fill in fields of a Machine that are set elsewhere, given its infrastructure machine."""
+
+
+class AddressSource(Protocol):
+    """Source of the addresses that machines claim from pools (IP-12)."""
+
+    async def of_machine(
+        self, machine: JSON, cluster: Cluster
+    ) -> tuple[ClaimedAddress, ...] | Waiting:
+        """Return one address for each pool that the machine names, or what it waits for."""
+        ...
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class InfrastructureKinds:
+    """The kinds that one infrastructure provider serves."""
+
+    clusters: tuple[InfraClusterKind, ...] = ()
+    machines: tuple[InfraMachineKind, ...] = ()
+    identity: IdentityKind | None = None
+
+
+class InfrastructureCaches:
+    """Caches of infrastructure clusters, machines, templates, identities and their Secrets."""
+
+    def __init__(self, core: Caches, kinds: InfrastructureKinds) -> None:
+        self.core = core
+        self.kinds = kinds
+        scope, own = core.scope, core.scope.own_objects
+        self.clusters = {
+            kind.resource.kind: core.informer(
+                kind.resource, own, {BY_CLUSTER: cluster_of, BY_IDENTITY: _identity_name}
+            )
+            for kind in kinds.clusters
+        }
+        self.machines = {
+            kind.resource.kind: core.informer(
+                kind.resource, own, {BY_CLUSTER: cluster_of, BY_OWNER: owner_uids}
+            )
+            for kind in kinds.machines
+        }
+        self.templates = {
+            kind.template.kind: core.informer(kind.template, own)
+            for kind in kinds.machines
+            if kind.template is not None
+        }
+        self.pools: dict[str, Informer] = {}
+        """Machine pools by kind; the group that reconciles them runs these informers."""
+        self.completions: list[Completion] = []
+        self.addresses: AddressSource | None = None
+        self.identities: Informer | None = None
+        self.secrets: Informer | None = None
+        self.namespaces: Informer | None = None
+        if kinds.identity is not None:
+            # The watch scope applies to objects that refer to identities, not to identities.
+            here = Selection(namespace=scope.own_namespace)
+            self.identities = core.informer(
+                kinds.identity.resource, Selection(), {BY_SECRET: _secret_name}
+            )
+            self.secrets = core.informer(SECRET, here, {BY_OWNER: owner_uids})
+            self.namespaces = core.informer(NAMESPACE, Selection())
+
+    @property
+    def informers(self) -> tuple[Informer, ...]:
+        """Return all informers that must run."""
+        credentials = (self.identities, self.secrets, self.namespaces)
+        return (
+            *self.clusters.values(),
+            *self.machines.values(),
+            *self.templates.values(),
+            *(informer for informer in credentials if informer is not None),
+        )
+
+    def machine_of(self, obj: JSON) -> Machine | None:
+        """Return the Machine that owns an infrastructure machine."""
+        machine = self.core.machine_of(obj)
+        if machine is None:
+            return None
+        for complete in self.completions:
+            machine = complete(obj, machine)
+        return machine
+
+    async def addresses_of(
+        self, machine: JSON, cluster: Cluster
+    ) -> tuple[ClaimedAddress, ...] | Waiting:
+        """Return the addresses that an infrastructure machine claims from pools."""
+        return await self.addresses.of_machine(machine, cluster) if self.addresses else ()
+
+    def cluster_kind(self, reference: ObjectRef | None) -> InfraClusterKind | None:
+        """Return the kind that a Cluster refers to, if this provider serves it."""
+        for kind in self.kinds.clusters:
+            if reference is not None and _refers_to(reference, kind.resource):
+                return kind
+        return None
+
+    def infra_cluster_of(self, cluster: Cluster) -> JSON | None:
+        """Return the infrastructure cluster of a Cluster, if this provider serves its kind."""
+        reference, kind = cluster.infrastructure, self.cluster_kind(cluster.infrastructure)
+        if reference is None or kind is None:
+            return None
+        key = NamespacedName(cluster.namespace, reference.name)
+        return self.clusters[kind.resource.kind].get(key)
+
+    def orphaned_infra_cluster(self, namespace: str, cluster: str | None) -> JSON | None:
+        """Return the infrastructure cluster of a deleted Cluster, by owner or by label."""
+        for informer in self.clusters.values():
+            for obj in informer.by_index(BY_CLUSTER, f"{namespace}/{cluster}"):
+                return obj
+        return None
+
+
+def _refers_to(reference: ObjectRef, resource: ResourceType) -> bool:
+    return (reference.group, reference.kind) == (resource.group, resource.kind)
+
+
+def _identity_name(obj: JSON) -> Iterable[str]:
+    name = metadata.text(obj, "spec", "identityRef", "name")
+    if name:
+        yield name
+
+
+def _secret_name(obj: JSON) -> Iterable[str]:
+    name = metadata.text(obj, "spec", "secretRef", "name")
+    if name:
+        yield name

@@ -1,0 +1,92 @@
+"""Controller of infrastructure clusters (IC-19, IC-20)."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from capsmith_runtime.api.encoding import status_fields
+from capsmith_runtime.contract import guards, metadata
+from capsmith_runtime.contract.core import Cluster, read_endpoint
+from capsmith_runtime.contract.status_writer import ClusterFacts
+from capsmith_runtime.infrastructure.context import InfrastructureController
+from capsmith_runtime.infrastructure.reconcilers import InfraClusterReconciler
+from capsmith_runtime.infrastructure.results import InfraClusterState
+from capsmith_runtime.infrastructure.scopes import InfraClusterDeleteScope, InfraClusterScope
+from capsmith_runtime.kube.client import NamespacedName
+from capsmith_runtime.kube.controller import Result
+from capsmith_runtime.reconcile.caches import cluster_name_of, owning_cluster
+from capsmith_runtime.reconcile.patcher import Patcher
+from capsmith_runtime.reconcile.results import Deleted, Waiting
+
+
+class InfraClusterController(InfrastructureController[InfraClusterReconciler[Any]]):
+    """Reconcile one kind of infrastructure clusters."""
+
+    async def _reconcile(self, key: NamespacedName, patcher: Patcher) -> Result:
+        obj = patcher.obj
+        if guards.externally_managed(obj) or guards.deleted_for_move(obj):
+            return Result()
+        if metadata.deleting(obj):
+            return await self._delete(patcher, key)
+        cluster = self._caches.cluster(key.namespace, owning_cluster(obj))
+        # Without an owner there is nothing to do yet; an event of the owner enqueues this object.
+        if cluster is None or await self._is_paused(patcher, cluster):
+            return Result()
+        return await self._normal(patcher, key, cluster)
+
+    async def _normal(self, patcher: Patcher, key: NamespacedName, cluster: Cluster) -> Result:
+        await patcher.add_finalizer(self.kind)
+        spec = await self._decoded_spec(patcher)
+        if spec is None:
+            return Result()
+        credentials = self._credentials.of_cluster(patcher.obj)
+        if isinstance(credentials, Waiting):
+            return await self._wait(patcher, credentials)
+        scope = InfraClusterScope(
+            name=key.name,
+            namespace=key.namespace,
+            external_id=self.kind.external_id(patcher.obj),
+            logger=self._logger(key),
+            spec=spec,
+            cluster=cluster,
+            control_plane_endpoint=read_endpoint(patcher.obj),
+            credentials=credentials,
+        )
+        state = await self._call(
+            patcher, self.reconciler.reconcile_normal, scope, InfraClusterState
+        )
+        if isinstance(state, Waiting):
+            return await self._wait(patcher, state)
+        return await self._write(patcher, state)
+
+    async def _write(self, patcher: Patcher, state: InfraClusterState) -> Result:
+        facts = ClusterFacts(
+            endpoint=state.control_plane_endpoint,
+            failure_domains=state.failure_domains,
+            extra=status_fields(state.status),
+        )
+        writer, features = self._context.writer, self.kind.features
+        await patcher.write_spec(writer.cluster_spec(patcher.obj, facts, features))
+        status = writer.cluster_status(patcher.obj, facts, features)
+        return await self._provisioned(patcher, status, state)
+
+    async def _delete(self, patcher: Patcher, key: NamespacedName) -> Result:
+        if self.kind.finalizer not in metadata.finalizers(patcher.obj):
+            return self._forget(key)
+        cluster = await self._caches.live_cluster(key.namespace, cluster_name_of(patcher.obj))
+        if await self._is_paused(patcher, cluster):
+            return Result()
+        scope = InfraClusterDeleteScope(
+            name=key.name,
+            namespace=key.namespace,
+            external_id=self.kind.external_id(patcher.obj),
+            logger=self._logger(key),
+            _spec=self._spec_or_error(patcher.obj),
+            _credentials=self._credentials.of_cluster(patcher.obj),
+            cluster=cluster,
+            control_plane_endpoint=read_endpoint(patcher.obj),
+        )
+        result = await self._call(patcher, self.reconciler.reconcile_delete, scope, Deleted)
+        if isinstance(result, Waiting):
+            return await self._wait(patcher, result)
+        return await self._release(patcher)

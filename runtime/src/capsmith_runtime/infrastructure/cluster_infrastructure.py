@@ -1,0 +1,64 @@
+"""Infrastructure of a cluster, as its machines and machine pools need it."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+
+from capsmith_runtime.contract import constants, metadata
+from capsmith_runtime.contract.core import Cluster, read_endpoint
+from capsmith_runtime.infrastructure.caches import InfrastructureCaches
+from capsmith_runtime.infrastructure.credentials import CredentialsResolver
+from capsmith_runtime.infrastructure.scopes import InfraClusterView
+from capsmith_runtime.kube.client import JSON
+from capsmith_runtime.reconcile.results import Waiting
+
+
+@dataclass(frozen=True, slots=True)
+class ClusterInfrastructure:
+    """The infrastructure cluster of a Cluster, and the credentials for it."""
+
+    infra_cluster: InfraClusterView | None
+    """None if it was deleted, or if another provider manages it."""
+    credentials: Mapping[str, str] | Waiting
+    blocker: Waiting | None
+    """What must exist before a machine can be created, if it is missing."""
+
+    @classmethod
+    def of(
+        cls,
+        caches: InfrastructureCaches,
+        credentials: CredentialsResolver,
+        namespace: str,
+        cluster: Cluster | None,
+        name: str | None = None,
+    ) -> ClusterInfrastructure:
+        """Return the infrastructure of a Cluster, or by ``name`` if the Cluster was deleted."""
+        if cluster is None:
+            obj = caches.orphaned_infra_cluster(namespace, name)
+            return cls(_view(caches, obj), credentials.of_cluster(obj), None)
+        obj = caches.infra_cluster_of(cluster)
+        kind = caches.cluster_kind(cluster.infrastructure)
+        if kind is None:
+            # An infrastructure cluster of another provider refers to no identity of this one.
+            return cls(_view(caches, obj), {}, None)
+        blocker = _missing(cluster, kind.resource.kind) if obj is None else None
+        return cls(_view(caches, obj), credentials.of_cluster(obj), blocker)
+
+
+def _view(caches: InfrastructureCaches, obj: JSON | None) -> InfraClusterView | None:
+    if obj is None:
+        return None
+    (kind,) = (k for k in caches.kinds.clusters if k.resource.kind == obj["kind"])
+    return InfraClusterView(
+        name=metadata.name(obj),
+        namespace=metadata.namespace(obj),
+        external_id=kind.external_id(obj),
+        control_plane_endpoint=read_endpoint(obj),
+        raw_spec=metadata.mapping(obj, "spec"),
+    )
+
+
+def _missing(cluster: Cluster, kind: str) -> Waiting:
+    message = f"the {kind} of Cluster {cluster.name} does not exist, or is not watched here"
+    return Waiting(constants.REASON_WAITING_FOR_INFRASTRUCTURE, message, None)

@@ -1,0 +1,113 @@
+"""Resolve the credentials of an infrastructure cluster."""
+
+from __future__ import annotations
+
+import base64
+import binascii
+from collections.abc import Mapping
+
+from capsmith_runtime.contract import constants, metadata, selector
+from capsmith_runtime.contract.model import Object
+from capsmith_runtime.infrastructure.caches import InfrastructureCaches
+from capsmith_runtime.kube.client import JSON, NamespacedName
+from capsmith_runtime.reconcile.results import Waiting
+
+Credentials = Mapping[str, str]
+
+
+class CredentialsResolver:
+    """Read credentials from the caches; report what is missing as Waiting."""
+
+    def __init__(self, caches: InfrastructureCaches, own_namespace: str) -> None:
+        self._caches = caches
+        self._own_namespace = own_namespace
+
+    def of_cluster(self, infra_cluster: JSON | None) -> Credentials | Waiting:
+        """Return the credentials of an infrastructure cluster; empty if it has no identity."""
+        if self._caches.identities is None:
+            return {}
+        if infra_cluster is None:
+            return _waiting(
+                constants.REASON_IDENTITY_NOT_FOUND, "the infrastructure cluster is gone"
+            )
+        reference = metadata.mapping(infra_cluster, "spec", "identityRef")
+        name = metadata.text(reference, "name")
+        if not name:
+            return {}
+        identity = self._caches.identities.get(NamespacedName("", name))
+        kind = self._caches.identities.resource.kind
+        if metadata.text(reference, "kind") != kind:
+            message = f"spec.identityRef.kind must be {kind}"
+            return _waiting(constants.REASON_IDENTITY_NOT_FOUND, message)
+        if identity is None:
+            return _waiting(constants.REASON_IDENTITY_NOT_FOUND, f"identity {name} does not exist")
+        namespace = metadata.namespace(infra_cluster)
+        if not self._allows(identity, namespace):
+            message = f"identity {name} does not allow namespace {namespace}"
+            return _waiting(constants.REASON_IDENTITY_NOT_ALLOWED, message)
+        return self.of_identity(identity)
+
+    def of_identity(self, identity: JSON) -> Credentials | Waiting:
+        """Return the content of the Secret of an identity."""
+        name = metadata.text(identity, "spec", "secretRef", "name")
+        where = f"{self._own_namespace}/{name}"
+        secret = self.secret_of(identity)
+        if secret is None:
+            return _waiting(constants.REASON_SECRET_NOT_FOUND, f"Secret {where} does not exist")
+        try:
+            credentials = decoded(secret)
+        except ValueError:
+            message = f"Secret {where} holds something that is no text"
+            return _waiting(constants.REASON_SECRET_INCOMPLETE, message)
+        kind = self._caches.kinds.identity
+        missing = [key for key in (kind.keys if kind else ()) if not credentials.get(key)]
+        if missing:
+            message = f"Secret {where} lacks {', '.join(missing)}"
+            return _waiting(constants.REASON_SECRET_INCOMPLETE, message)
+        return credentials
+
+    def secret_of(self, identity: JSON) -> JSON | None:
+        """Return the Secret of an identity."""
+        name = metadata.text(identity, "spec", "secretRef", "name")
+        if self._caches.secrets is None or not name:
+            return None
+        return self._caches.secrets.get(NamespacedName(self._own_namespace, name))
+
+    def _allows(self, identity: JSON, namespace: str) -> bool:
+        """Return whether an identity allows a namespace: none if absent, all if empty."""
+        allowed = metadata.lookup(identity, "spec", "allowedNamespaces")
+        if not isinstance(allowed, Mapping):
+            return False
+        if not allowed:
+            return True
+        if namespace in metadata.items(allowed, "list"):
+            return True
+        labels = self._namespace_labels(namespace)
+        chosen = allowed.get("selector")
+        return (
+            isinstance(chosen, Mapping) and labels is not None and selector.matches(chosen, labels)
+        )
+
+    def _namespace_labels(self, namespace: str) -> Mapping[str, str] | None:
+        if self._caches.namespaces is None:
+            return None
+        obj = self._caches.namespaces.get(NamespacedName("", namespace))
+        return metadata.labels(obj) if obj is not None else None
+
+
+def decoded(secret: Object) -> dict[str, str]:
+    """Return the data of a Secret as text.
+
+    Raises ValueError if a value is not base64 or not UTF-8.
+    """
+    try:
+        return {
+            key: base64.b64decode(value, validate=True).decode()
+            for key, value in metadata.mapping(secret, "data").items()
+        }
+    except binascii.Error as error:
+        raise ValueError(str(error)) from error
+
+
+def _waiting(reason: str, message: str) -> Waiting:
+    return Waiting(reason, message, requeue_after=None)

@@ -1,0 +1,170 @@
+"""Controller of infrastructure machines: the waits of IM-19 and the deletion of IM-25.
+
+A machine without problems costs three write requests: finalizer and external id, provider id, and
+status.
+"""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import Any
+
+from capsmith_runtime.api.encoding import status_fields
+from capsmith_runtime.contract import constants, guards, metadata
+from capsmith_runtime.contract.core import Cluster, Machine
+from capsmith_runtime.contract.status_writer import MachineFacts
+from capsmith_runtime.infrastructure.bootstrap_data import bootstrap_reader
+from capsmith_runtime.infrastructure.cluster_infrastructure import ClusterInfrastructure
+from capsmith_runtime.infrastructure.context import InfrastructureController
+from capsmith_runtime.infrastructure.reconcilers import InfraMachineReconciler
+from capsmith_runtime.infrastructure.results import InfraMachineState
+from capsmith_runtime.infrastructure.scopes import InfraMachineDeleteScope, InfraMachineScope
+from capsmith_runtime.kube.client import JSON, NamespacedName
+from capsmith_runtime.kube.controller import Result
+from capsmith_runtime.reconcile.base import ContractError
+from capsmith_runtime.reconcile.caches import cluster_name_of
+from capsmith_runtime.reconcile.patcher import Patcher
+from capsmith_runtime.reconcile.results import Deleted, Waiting
+
+
+class InfraMachineController(InfrastructureController[InfraMachineReconciler[Any]]):
+    """Reconcile one kind of infrastructure machines."""
+
+    async def _reconcile(self, key: NamespacedName, patcher: Patcher) -> Result:
+        obj = patcher.obj
+        if guards.deleted_for_move(obj):
+            return Result()
+        machine = self._infrastructure.machine_of(obj)
+        if metadata.deleting(obj):
+            return await self._delete(patcher, key, machine)
+        name = machine.cluster_name if machine is not None else None
+        cluster = self._caches.cluster(key.namespace, name)
+        # Without owners there is nothing to do yet; events of the owners enqueue this object.
+        if machine is None or cluster is None or await self._is_paused(patcher, cluster):
+            return Result()
+        return await self._normal(patcher, key, cluster, machine)
+
+    async def _normal(
+        self, patcher: Patcher, key: NamespacedName, cluster: Cluster, machine: Machine
+    ) -> Result:
+        await patcher.add_finalizer(self.kind)
+        blocker = _blocker(cluster, machine)
+        if blocker is not None:
+            return await self._wait(patcher, blocker)
+        spec = await self._decoded_spec(patcher)
+        if spec is None:
+            return Result()
+        infrastructure = ClusterInfrastructure.of(
+            self._infrastructure, self._credentials, key.namespace, cluster
+        )
+        if infrastructure.blocker is not None:
+            return await self._wait(patcher, infrastructure.blocker)
+        if isinstance(infrastructure.credentials, Waiting):
+            return await self._wait(patcher, infrastructure.credentials)
+        addresses = await self._infrastructure.addresses_of(patcher.obj, cluster)
+        if isinstance(addresses, Waiting):
+            return await self._wait(patcher, addresses)
+        scope = self._scope(patcher.obj, key, spec, cluster, machine)
+        scope = replace(
+            scope,
+            infra_cluster=infrastructure.infra_cluster,
+            credentials=infrastructure.credentials,
+            ip_addresses=addresses,
+        )
+        state = await self._call(
+            patcher, self.reconciler.reconcile_normal, scope, InfraMachineState
+        )
+        if isinstance(state, Waiting):
+            return await self._wait(patcher, state)
+        return await self._write(patcher, state)
+
+    def _scope(
+        self, obj: JSON, key: NamespacedName, spec: Any, cluster: Cluster, machine: Machine
+    ) -> InfraMachineScope[Any]:
+        return InfraMachineScope(
+            name=key.name,
+            namespace=key.namespace,
+            external_id=self.kind.external_id(obj),
+            logger=self._logger(key),
+            spec=spec,
+            cluster=cluster,
+            machine=machine,
+            infra_cluster=None,
+            provider_id=_provider_id(obj),
+            failure_domain=machine.failure_domain,
+            is_control_plane=machine.is_control_plane,
+            credentials={},
+            _bootstrap=bootstrap_reader(self._context.client, machine),
+            _loop=self._loop(),
+        )
+
+    async def _write(self, patcher: Patcher, state: InfraMachineState) -> Result:
+        before = _provider_id(patcher.obj)
+        if before is not None and before != state.provider_id:
+            error = ContractError(
+                constants.REASON_PROVIDER_ID_CHANGED,
+                f"the provider id was {before} and must stay so, but now is {state.provider_id}",
+            )
+            await self._failed(patcher, error)
+            raise error
+        facts = MachineFacts(
+            provider_id=state.provider_id,
+            addresses=state.addresses,
+            failure_domain=state.failure_domain,
+            interruptible=state.interruptible,
+            extra=status_fields(state.status),
+        )
+        writer, features = self._context.writer, self.kind.features
+        await patcher.write_spec(writer.machine_spec(patcher.obj, facts, features))
+        status = writer.machine_status(patcher.obj, facts, features)
+        return await self._provisioned(patcher, status, state)
+
+    async def _delete(
+        self, patcher: Patcher, key: NamespacedName, machine: Machine | None
+    ) -> Result:
+        if self.kind.finalizer not in metadata.finalizers(patcher.obj):
+            return self._forget(key)
+        name = machine.cluster_name if machine is not None else cluster_name_of(patcher.obj)
+        cluster = await self._caches.live_cluster(key.namespace, name)
+        if await self._is_paused(patcher, cluster):
+            return Result()
+        infrastructure = ClusterInfrastructure.of(
+            self._infrastructure, self._credentials, key.namespace, cluster, name
+        )
+        scope = InfraMachineDeleteScope(
+            name=key.name,
+            namespace=key.namespace,
+            external_id=self.kind.external_id(patcher.obj),
+            logger=self._logger(key),
+            _spec=self._spec_or_error(patcher.obj),
+            _credentials=infrastructure.credentials,
+            cluster=cluster,
+            machine=machine,
+            infra_cluster=infrastructure.infra_cluster,
+            provider_id=_provider_id(patcher.obj),
+            is_control_plane=_is_control_plane(patcher.obj, machine),
+        )
+        result = await self._call(patcher, self.reconciler.reconcile_delete, scope, Deleted)
+        if isinstance(result, Waiting):
+            return await self._wait(patcher, result)
+        return await self._release(patcher)
+
+
+def _blocker(cluster: Cluster, machine: Machine) -> Waiting | None:
+    """Return what core must do before the machine can be created (IM-19, IM-20)."""
+    if not cluster.infrastructure_provisioned:
+        message = f"infrastructure of Cluster {cluster.name} is not provisioned yet"
+        return Waiting(constants.REASON_WAITING_FOR_INFRASTRUCTURE, message, None)
+    if machine.data_secret_name is None:
+        message = f"bootstrap data of Machine {machine.name} are not available yet"
+        return Waiting(constants.REASON_WAITING_FOR_BOOTSTRAP, message, None)
+    return None
+
+
+def _is_control_plane(obj: JSON, machine: Machine | None) -> bool:
+    labelled = constants.CONTROL_PLANE_LABEL in metadata.labels(obj)
+    return labelled or (machine is not None and machine.is_control_plane)
+
+
+def _provider_id(obj: JSON) -> str | None:
+    return metadata.text(obj, "spec", "providerID") or None

@@ -1,0 +1,157 @@
+"""Addresses of machines from the pools in ``spec.addressesFromPools`` (IP-12).
+
+Each pool has one claim, which is named after the machine and controlled by it.  Any IPAM provider
+may serve the claim.  The garbage collector deletes the claim after the machine, if the owner
+reference has an API version that is still served.
+"""
+
+from __future__ import annotations
+
+from contextlib import suppress
+
+from capsmith_runtime.contract import conditions, constants, metadata
+from capsmith_runtime.contract.core import Cluster
+from capsmith_runtime.contract.ipam_versions import DIALECTS
+from capsmith_runtime.contract.model import ObjectRef
+from capsmith_runtime.infrastructure.caches import InfrastructureCaches
+from capsmith_runtime.infrastructure.scopes import ClaimedAddress
+from capsmith_runtime.kube.client import JSON, AlreadyExists, NamespacedName, NotFound, Selection
+from capsmith_runtime.kube.informer import Handler, Informer
+from capsmith_runtime.kube.patch import write
+from capsmith_runtime.kube.store import Delta
+from capsmith_runtime.reconcile.groups import ControllerGroup, Queues
+from capsmith_runtime.reconcile.ipam_types import address_type, claim_type
+from capsmith_runtime.reconcile.results import Waiting
+from capsmith_runtime.reconcile.watches import enqueue_owners
+
+REASON_WAITING = "WaitingForIPAddress"
+_LONGEST_STEM = 248
+"""Names have at most 253 characters."""
+
+
+class MachineAddresses(ControllerGroup):
+    """Claims and addresses of all machines."""
+
+    def __init__(self, caches: InfrastructureCaches) -> None:
+        core = caches.core
+        self._dialect = DIALECTS[core.reader.version]
+        self._client = core.client
+        self._claims = core.informer(claim_type(self._dialect.version), core.scope.own_objects)
+        here = Selection(namespace=core.scope.namespace)
+        self._addresses = core.informer(address_type(self._dialect.version), here)
+        self._enqueue_machine: Handler = enqueue_owners({})
+        caches.addresses = self
+
+    @property
+    def informers(self) -> tuple[Informer, ...]:
+        """Return the informers of claims and addresses."""
+        return self._claims, self._addresses
+
+    def setup_watches(self, queues: Queues) -> None:
+        """Enqueue the machine of a claim or an address that changes."""
+        self._enqueue_machine = enqueue_owners(queues)
+        self._claims.add_handler(self._enqueue_machine, own_writes=False)
+        self._addresses.add_handler(self._enqueue_machine_of_address)
+
+    async def of_machine(
+        self, machine: JSON, cluster: Cluster
+    ) -> tuple[ClaimedAddress, ...] | Waiting:
+        """Return one address for each pool, in order; all claims are created before any wait."""
+        pools = metadata.items(machine, "spec", "addressesFromPools")
+        results = [
+            await self._claimed_address(machine, cluster, index, pool)
+            for index, pool in enumerate(pools)
+        ]
+        waits = [result for result in results if isinstance(result, Waiting)]
+        if waits:
+            return waits[0]
+        return tuple(result for result in results if isinstance(result, ClaimedAddress))
+
+    async def _claimed_address(
+        self, machine: JSON, cluster: Cluster, index: int, pool: JSON
+    ) -> ClaimedAddress | Waiting:
+        name = f"{metadata.name(machine)[:_LONGEST_STEM]}-{index}"
+        key = NamespacedName(metadata.namespace(machine), name)
+        obj = self._claims.get(key)
+        if obj is None:
+            return await self._create_claim(machine, cluster, key, pool)
+        if metadata.uid(machine) not in _owners(obj):
+            return _waiting(f"IPAddressClaim {name} exists, and is not this machine's")
+        await self._keep_owned(obj, machine)
+        claim = self._dialect.claim(obj)
+        found = self._addresses.get(NamespacedName(key.namespace, claim.address_name))
+        if not claim.address_name or found is None:
+            return _waiting(f"IPAddressClaim {name} has no address yet{_ready_message(obj)}")
+        address = self._dialect.address(found)
+        return ClaimedAddress(address.address, address.prefix, address.gateway, claim.pool.name)
+
+    async def _keep_owned(self, claim: JSON, machine: JSON) -> None:
+        owners = metadata.current_owners(claim, machine)
+        new = {**claim, "metadata": {**claim["metadata"], "ownerReferences": owners}}
+        with suppress(NotFound):
+            await write(
+                self._client, self._claims.resource, claim, new, self._claims.update_from_write
+            )
+
+    async def _create_claim(
+        self, machine: JSON, cluster: Cluster, key: NamespacedName, pool: JSON
+    ) -> Waiting:
+        reference = ObjectRef(
+            metadata.text(pool, "apiGroup"),
+            metadata.text(pool, "kind"),
+            metadata.text(pool, "name"),
+        )
+        labels = {constants.CLUSTER_NAME_LABEL: cluster.name}
+        watch_filter = metadata.labels(machine).get(constants.WATCH_FILTER_LABEL)
+        if watch_filter is not None:
+            labels[constants.WATCH_FILTER_LABEL] = watch_filter
+        owner = {
+            "apiVersion": machine["apiVersion"],
+            "kind": machine["kind"],
+            "name": metadata.name(machine),
+            "uid": metadata.uid(machine),
+            "controller": True,
+            "blockOwnerDeletion": True,
+        }
+        claim = {
+            "apiVersion": self._claims.resource.api_version,
+            "kind": self._claims.resource.kind,
+            "metadata": {
+                "name": key.name,
+                "namespace": key.namespace,
+                "labels": labels,
+                "ownerReferences": [owner],
+            },
+            "spec": self._dialect.claim_spec(reference, cluster.name),
+        }
+        try:
+            await self._client.create(self._claims.resource, claim)
+        except AlreadyExists:
+            return _waiting(f"IPAddressClaim {key.name} is not in the cache yet")
+        return _waiting(f"IPAddressClaim {key.name} has no address yet")
+
+    def _enqueue_machine_of_address(self, change: Delta) -> None:
+        address = self._dialect.address(change.latest)
+        claim = self._claims.get(NamespacedName(address.namespace, address.claim_name))
+        if claim is not None:
+            self._enqueue_machine(Delta(claim, claim))
+
+
+def _owners(obj: JSON) -> list[str]:
+    return [
+        metadata.text(item, "uid") for item in metadata.items(obj, "metadata", "ownerReferences")
+    ]
+
+
+def _ready_message(claim: JSON) -> str:
+    """Return the message of the claim's Ready condition, unless it is True."""
+    found = conditions.find(
+        metadata.items(claim, "status", "conditions"), constants.READY_CONDITION
+    )
+    if found is None or found.get("status") == "True":
+        return ""
+    return f": {found.get('reason', '')}: {found.get('message', '')}"
+
+
+def _waiting(message: str) -> Waiting:
+    return Waiting(REASON_WAITING, message, None)

@@ -1,0 +1,1 @@
+"""Machine pools of an infrastructure provider."""

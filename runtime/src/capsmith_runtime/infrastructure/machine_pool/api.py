@@ -1,0 +1,198 @@
+"""The author's API of machine pools.
+
+There are two types of pools.  A pool without Machines is one resource of the infrastructure, such
+as a scaling group: the author's reconciler manages it and lists its machines.  A pool with Machines
+consists of the provider's own infrastructure machines, which the runtime creates and deletes; the
+author decides only on their number while another autoscaler manages the replicas.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from abc import ABC, abstractmethod
+from collections.abc import Awaitable, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any, Final, Generic, TypeVar
+
+from capsmith_runtime.contract.core import Cluster
+from capsmith_runtime.contract.machine_pool import MachinePool
+from capsmith_runtime.contract.model import Address, Condition, check_reason
+from capsmith_runtime.infrastructure.results import MAX_ADDRESSES, MAX_PROVIDER_ID
+from capsmith_runtime.infrastructure.scopes import InfraClusterView
+from capsmith_runtime.reconcile.results import Deleted, Waiting, check_conditions
+from capsmith_runtime.reconcile.scopes import (
+    BootstrapData,
+    BootstrapReader,
+    DeleteScope,
+    Scope,
+    wait_for,
+)
+
+Spec = TypeVar("Spec")
+
+MAX_INSTANCES: Final = 10_000
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Instance:
+    """One machine of a pool."""
+
+    provider_id: str
+    """Exactly the provider id of the Node."""
+    name: str = ""
+    """Its name in the infrastructure."""
+    addresses: Sequence[Address] = ()
+    version: str | None = None
+    """Its Kubernetes version, if known."""
+    ready: bool = True
+
+    def __post_init__(self) -> None:
+        if not 1 <= len(self.provider_id) <= MAX_PROVIDER_ID:
+            raise ValueError(f"provider_id must have 1 to {MAX_PROVIDER_ID} characters")
+        if len(self.name) > 256 or len(self.version or "") > 256:
+            raise ValueError("name and version must have at most 256 characters")
+        if len(self.addresses) > MAX_ADDRESSES:
+            raise ValueError(f"an instance may have at most {MAX_ADDRESSES} addresses")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class InfraMachinePoolState:
+    """State of an existing pool: its machines, in any order.
+
+    A provisioned pool stays provisioned, also while it is scaled; report a current problem with
+    ``ready=False``, a reason and a message.  A machine that is no longer listed loses its Node: if
+    you cannot read the machines from the infrastructure, raise an exception.
+    """
+
+    instances: Sequence[Instance] = ()
+    replicas: int | None = None
+    """Size that the infrastructure's own autoscaler requests; by default the number of instances.
+
+    It becomes MachinePool.spec.replicas while ``replicas_managed_elsewhere`` is true (MP-17).
+    """
+    provider_id: str | None = None
+    """Id of the pool itself, for display (MP-05)."""
+    ready: bool = True
+    reason: str = ""
+    """Reason of the Ready condition in CamelCase; by default Ready or NotReady."""
+    message: str = ""
+    conditions: Sequence[Condition] = ()
+    """Additional conditions.  A condition that you leave out keeps its last state."""
+    status: Any = None
+    """Instance of the generated Status class, if the kind has status fields of its own."""
+    requeue_after: float | None = None
+    """Seconds until the next reconcile; by default the sync period."""
+
+    def __post_init__(self) -> None:
+        if self.reason:
+            check_reason(self.reason)
+        check_conditions(self.conditions)
+        if self.provider_id is not None and not 1 <= len(self.provider_id) <= MAX_PROVIDER_ID:
+            raise ValueError(f"provider_id must have 1 to {MAX_PROVIDER_ID} characters")
+        if self.replicas is not None and self.replicas < 0:
+            raise ValueError("replicas cannot be negative")
+        ids = {instance.provider_id for instance in self.instances}
+        if len(self.instances) > MAX_INSTANCES or len(ids) < len(self.instances):
+            raise ValueError(f"instances must be at most {MAX_INSTANCES}, each provider_id once")
+
+
+# Without slots: Python 3.11 cannot make an object by Class[T](...) with them.
+@dataclass(frozen=True, kw_only=True)
+class InfraMachinePoolScope(Scope, Generic[Spec]):
+    """Scope of ``reconcile_normal`` of a machine pool."""
+
+    spec: Spec
+    cluster: Cluster
+    machine_pool: MachinePool
+    infra_cluster: InfraClusterView | None
+    """None if another provider manages the infrastructure of the cluster."""
+    provider_ids: tuple[str, ...]
+    """The provider ids of the machines that you returned earlier."""
+    credentials: Mapping[str, str]
+    _bootstrap: BootstrapReader = field(repr=False)
+    _loop: asyncio.AbstractEventLoop | None = field(default=None, repr=False)
+
+    @property
+    def replicas(self) -> int:
+        """Return the desired number of machines.
+
+        While ``replicas_managed_elsewhere`` is true, this is only the initial size of a new pool.
+        """
+        return self.machine_pool.replicas
+
+    @property
+    def replicas_managed_elsewhere(self) -> bool:
+        """Return whether the infrastructure's own autoscaler sets the size (MP-17)."""
+        return self.machine_pool.replicas_managed_elsewhere
+
+    @property
+    def version(self) -> str | None:
+        """Return the desired Kubernetes version."""
+        return self.machine_pool.version
+
+    @property
+    def failure_domains(self) -> tuple[str, ...]:
+        """Return the failure domains in which to create machines; any if empty."""
+        return self.machine_pool.failure_domains
+
+    def bootstrap_data(self) -> BootstrapData:
+        """Read the bootstrap data for new machines, in synchronous code (MP-19).
+
+        The data change over time: read them again for each new machine or launch template.  Each
+        call is a request.  Raises NotAvailableError if the Secret does not exist; let it pass, to
+        wait for the Secret.
+        """
+        return wait_for(self._bootstrap, self._loop)
+
+    async def bootstrap_data_async(self) -> BootstrapData:
+        """Read the bootstrap data for new machines, in asynchronous code."""
+        return await self._bootstrap()
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class InfraMachinePoolDeleteScope(DeleteScope[Spec]):
+    """Scope of ``reconcile_delete`` of a machine pool.
+
+    Its MachinePool and its Cluster may have been deleted already.
+    """
+
+    cluster: Cluster | None
+    machine_pool: MachinePool | None
+    infra_cluster: InfraClusterView | None
+    provider_ids: tuple[str, ...]
+    """The provider ids of the machines that you returned last."""
+
+
+class InfraMachinePoolReconciler(ABC, Generic[Spec]):
+    """Manage a pool without Machines, such as a scaling group."""
+
+    @abstractmethod
+    def reconcile_normal(
+        self, pool: InfraMachinePoolScope[Spec]
+    ) -> InfraMachinePoolState | Waiting | Awaitable[InfraMachinePoolState | Waiting]:
+        """Create or scale the pool and return its state.
+
+        Also called when the bootstrap data or the spec have changed: decide here whether to replace
+        the existing machines.
+        """
+
+    @abstractmethod
+    def reconcile_delete(
+        self, pool: InfraMachinePoolDeleteScope[Spec]
+    ) -> Deleted | Waiting | Awaitable[Deleted | Waiting]:
+        """Delete the pool and its machines; return Deleted only when it no longer exists."""
+
+
+class MachinePoolMachinesReconciler(Generic[Spec]):
+    """Manage a pool of infrastructure machines of this provider.
+
+    The runtime creates and deletes the machines; the reconciler of their kind manages the servers.
+    """
+
+    def replicas(self, pool: InfraMachinePoolScope[Spec]) -> int | Awaitable[int | None] | None:
+        """Return the size that the infrastructure's own autoscaler requests (MP-17).
+
+        Called only while ``replicas_managed_elsewhere`` is true.  None, the default, means that the
+        runtime creates and deletes no machines, but reports their number.
+        """
+        return None

@@ -1,0 +1,165 @@
+"""Create and delete the machines of a pool.  Every step can be repeated after a crash."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Awaitable, Callable, Sequence
+from contextlib import suppress
+from typing import TypeVar
+
+from capsmith_runtime.contract import metadata
+from capsmith_runtime.contract.constants import WATCH_FILTER_LABEL
+from capsmith_runtime.contract.machine_pool import MachinePool
+from capsmith_runtime.infrastructure.machine_pool.kinds import MachinePoolMachinesKind
+from capsmith_runtime.infrastructure.machine_pool.naming import machine_name
+from capsmith_runtime.infrastructure.machine_pool.plan import PoolMember, spread
+from capsmith_runtime.infrastructure.machine_pool.pool_machines import (
+    PoolMachines,
+    PoolMachinesLister,
+    key_beside,
+    pool_labels,
+)
+from capsmith_runtime.kube.client import JSON, AlreadyExists, Conflict, KubeClient, NotFound
+from capsmith_runtime.kube.patch import write
+from capsmith_runtime.reconcile.patcher import Patcher
+
+T = TypeVar("T")
+R = TypeVar("R")
+
+_CONCURRENCY = 10
+
+
+class PoolMachineClient:
+    """Create and delete the machines of one kind of pools."""
+
+    def __init__(
+        self, client: KubeClient, kind: MachinePoolMachinesKind, lister: PoolMachinesLister
+    ) -> None:
+        self._client = client
+        self._kind = kind
+        self._lister = lister
+
+    async def create(
+        self, patcher: Patcher, pool: MachinePool, members: Sequence[PoolMember], count: int
+    ) -> bool:
+        """Create machines; return False if one of their names already exists.
+
+        The count is written after they were created: after a crash it follows from the numbers of
+        the existing machines.
+        """
+        first = max([self._created_count(patcher.obj), *(member.number + 1 for member in members)])
+        domains = spread(pool.failure_domains, members, count)
+        manifests = [
+            self._manifest(patcher.obj, pool, first + offset, domain)
+            for offset, domain in enumerate(domains)
+        ]
+        created = await _for_each(manifests, self._create)
+        await patcher.annotate(self._kind.count_annotation, str(first + count))
+        return all(created)
+
+    async def update_owners(self, pool: JSON, machines: PoolMachines) -> None:
+        """Update the owner references of the machines to the current API version of the pool."""
+        await _for_each(list(machines.infra_machines.values()), lambda obj: self._own(obj, pool))
+
+    async def _own(self, obj: JSON, pool: JSON) -> None:
+        owners, informer = metadata.current_owners(obj, pool), self._lister.informer
+        new = {**obj, "metadata": {**obj["metadata"], "ownerReferences": owners}}
+        with suppress(NotFound):
+            await write(self._client, informer.resource, obj, new, informer.update_from_write)
+
+    async def delete(self, pool: JSON, machines: PoolMachines, names: Sequence[str]) -> None:
+        """Delete machines by deleting their Machines, which drains the Nodes (MP-10).
+
+        An infrastructure machine without a Machine has no Node and is deleted directly.  If core
+        creates its Machine at the same time, that is orphaned, and the next reconcile deletes it.
+        """
+
+        async def delete_one(name: str) -> None:
+            machine = machines.machines.get(name) or await self._machine(pool, name)
+            if machine is not None:
+                await self.delete_machine(machine)
+            else:
+                await self._delete_infra_machine(machines.infra_machines[name])
+
+        await _for_each(names, delete_one)
+
+    async def delete_machine(self, machine: JSON) -> None:
+        """Delete a Machine, unless it is being deleted."""
+        if metadata.deleting(machine):
+            return
+        key = key_beside(machine, metadata.name(machine))
+        try:
+            await self._client.delete(self._lister.machine_type, key, uid=metadata.uid(machine))
+        except (NotFound, Conflict):
+            return  # deleted, perhaps replaced by an object of the same name
+
+    async def _delete_infra_machine(self, obj: JSON) -> None:
+        if metadata.deleting(obj):
+            return
+        key, resource = key_beside(obj, metadata.name(obj)), self._kind.machines
+        try:
+            await self._client.delete(resource, key, uid=metadata.uid(obj))
+        except (NotFound, Conflict):
+            return
+
+    async def _machine(self, pool: JSON, name: str) -> JSON | None:
+        try:
+            return await self._client.get(self._lister.machine_type, key_beside(pool, name))
+        except NotFound:
+            return None
+
+    async def _create(self, manifest: JSON) -> bool:
+        try:
+            await self._client.create(self._kind.machines, manifest)
+        except AlreadyExists:
+            return False
+        return True
+
+    def _created_count(self, pool: JSON) -> int:
+        text = metadata.annotations(pool).get(self._kind.count_annotation, "")
+        return int(text) if text.isdecimal() else 0
+
+    def _manifest(self, pool: JSON, machine_pool: MachinePool, number: int, domain: str) -> JSON:
+        kind, labels = self._kind, pool_labels(pool, machine_pool.name)
+        watch_filter = metadata.labels(pool).get(WATCH_FILTER_LABEL)
+        if watch_filter is not None:
+            labels[WATCH_FILTER_LABEL] = watch_filter
+        annotations = {
+            kind.version_annotation: machine_pool.version,
+            kind.failure_domain_annotation: domain,
+        }
+        # Not as `controller`: that will be the Machine (MP-09).
+        owner = {
+            "apiVersion": kind.resource.api_version,
+            "kind": kind.resource.kind,
+            "name": metadata.name(pool),
+            "uid": metadata.uid(pool),
+        }
+        return {
+            "apiVersion": kind.machines.api_version,
+            "kind": kind.machines.kind,
+            "metadata": {
+                "name": machine_name(metadata.name(pool), number),
+                "namespace": metadata.namespace(pool),
+                "labels": labels,
+                "annotations": {name: value for name, value in annotations.items() if value},
+                "ownerReferences": [owner],
+            },
+            "spec": self._lister.machine_spec(pool),
+        }
+
+
+async def _for_each(items: Sequence[T], work: Callable[[T], Awaitable[R]]) -> list[R]:
+    """Run `work` for all items in batches; start no batch after an error."""
+    done: list[R] = []
+    errors: list[BaseException] = []
+    for start in range(0, len(items), _CONCURRENCY):
+        batch = [work(item) for item in items[start : start + _CONCURRENCY]]
+        for result in await asyncio.gather(*batch, return_exceptions=True):
+            if isinstance(result, BaseException):
+                errors.append(result)
+            else:
+                done.append(result)
+        if errors:
+            raise errors[0]
+    return done

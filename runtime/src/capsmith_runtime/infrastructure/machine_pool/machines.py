@@ -1,0 +1,192 @@
+"""Controller of machine pools with Machines, made of infrastructure machines (MP-07).
+
+Core creates a Machine for each infrastructure machine, which is then reconciled like any other.
+Outdated machines are replaced one at a time.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+from capsmith_runtime.contract import constants, metadata
+from capsmith_runtime.contract.machine_pool import MachinePool
+from capsmith_runtime.contract.machine_pool_facts import InstanceFacts, PoolFacts, pool_spec
+from capsmith_runtime.contract.model import Address
+from capsmith_runtime.infrastructure.context import InfrastructureContext
+from capsmith_runtime.infrastructure.machine_pool.api import (
+    InfraMachinePoolDeleteScope,
+    InfraMachinePoolScope,
+    InfraMachinePoolState,
+    MachinePoolMachinesReconciler,
+)
+from capsmith_runtime.infrastructure.machine_pool.create import PoolMachineClient
+from capsmith_runtime.infrastructure.machine_pool.kinds import MachinePoolMachinesKind
+from capsmith_runtime.infrastructure.machine_pool.plan import PoolMember, plan
+from capsmith_runtime.infrastructure.machine_pool.pool import MachinePoolController
+from capsmith_runtime.infrastructure.machine_pool.pool_machines import (
+    PoolMachines,
+    PoolMachinesLister,
+)
+from capsmith_runtime.kube.client import JSON
+from capsmith_runtime.kube.controller import Result
+from capsmith_runtime.kube.informer import Informer
+from capsmith_runtime.reconcile.base import ContractError
+from capsmith_runtime.reconcile.patcher import Patcher
+from capsmith_runtime.reconcile.results import NotAvailableError, Waiting
+
+_NAME_TAKEN_SECONDS = 1.0
+
+
+class MachinePoolMachinesController(MachinePoolController[MachinePoolMachinesReconciler[Any]]):
+    """Reconcile one kind of machine pools with Machines."""
+
+    def __init__(
+        self,
+        kind: MachinePoolMachinesKind,
+        informer: Informer,
+        context: InfrastructureContext,
+        machine_pools: Informer,
+    ) -> None:
+        super().__init__(kind, informer, context, machine_pools)
+        self._own = kind
+        self._lister = PoolMachinesLister(context.caches, kind)
+        self._machines_client = PoolMachineClient(context.client, kind, self._lister)
+
+    async def _reconcile_pool(self, patcher: Patcher, scope: InfraMachinePoolScope[Any]) -> Result:
+        desired = await self._desired_replicas(patcher, scope)
+        if isinstance(desired, Waiting):
+            return await self._wait(patcher, desired)
+        pool = scope.machine_pool
+        machines = self._lister.cached(patcher.obj)
+        await self._machines_client.update_owners(patcher.obj, machines)
+        requeue_after = None
+        if self._has_work(patcher.obj, pool, machines, desired):
+            machines = await self._lister.live(patcher.obj)
+            requeue_after = await self._apply_plan(patcher, pool, machines, desired)
+        members = self._lister.members(machines, patcher.obj, pool.version)
+        alive = sum(not member.deleting for member in members)
+        target = alive if desired is None else desired
+        facts = self._facts(patcher.obj, machines, target)
+        features = self.kind.features
+        await patcher.write_spec(pool_spec(patcher.obj, facts, features))
+        state = _state(members, facts, target, requeue_after)
+        result = await self._provisioned(
+            patcher, self._pool_writer.status(patcher.obj, facts, features), state
+        )
+        await self._update_replicas(pool, target)
+        return result
+
+    async def _delete_pool(
+        self, patcher: Patcher, scope: InfraMachinePoolDeleteScope[Any]
+    ) -> Result:
+        # The cache may lag: without the live list, machines could be left behind.
+        machines = self._lister.cached(patcher.obj) or await self._lister.live(patcher.obj)
+        if not machines:
+            return await self._release(patcher)
+        for machine in machines.machines.values():
+            await self._machines_client.delete_machine(machine)
+        left = [name for name in machines.infra_machines if name not in machines.machines]
+        await self._machines_client.delete(patcher.obj, machines, left)
+        count = len(machines.infra_machines.keys() | machines.machines.keys())
+        return await self._wait(patcher, Waiting("Deleting", f"machines left: {count}", None))
+
+    async def _desired_replicas(
+        self, patcher: Patcher, scope: InfraMachinePoolScope[Any]
+    ) -> int | Waiting | None:
+        """Return the desired number of machines; None leaves it to others (MP-17)."""
+        if not scope.replicas_managed_elsewhere:
+            return scope.replicas
+        try:
+            replicas: int | None = await self._context.executor.call(
+                self.reconciler.replicas, scope
+            )
+        except NotAvailableError as error:
+            return error.waiting
+        except Exception as error:
+            await self._failed(patcher, error)
+            raise
+        if replicas is not None and replicas < 0:
+            contract_error = ContractError(
+                constants.REASON_INVALID_RESULT, f"replicas is {replicas}"
+            )
+            await self._failed(patcher, contract_error)
+            raise contract_error
+        return replicas
+
+    def _has_work(
+        self, obj: JSON, pool: MachinePool, machines: PoolMachines, desired: int | None
+    ) -> bool:
+        step = plan(self._lister.members(machines, obj, pool.version), desired)
+        return bool(step.create or step.delete or machines.orphaned_machines)
+
+    async def _apply_plan(
+        self,
+        patcher: Patcher,
+        pool: MachinePool,
+        machines: PoolMachines,
+        desired: int | None,
+    ) -> float | None:
+        """Apply the next plan; return seconds until the next reconcile, if no event follows."""
+        members = self._lister.members(machines, patcher.obj, pool.version)
+        step = plan(members, desired)
+        for machine in machines.orphaned_machines:
+            await self._machines_client.delete_machine(machine)
+        await self._machines_client.delete(
+            patcher.obj, machines, [member.name for member in step.delete]
+        )
+        if step.create and not await self._machines_client.create(
+            patcher, pool, members, step.create
+        ):
+            return _NAME_TAKEN_SECONDS
+        return None
+
+    def _facts(self, obj: JSON, machines: PoolMachines, desired: int) -> PoolFacts:
+        instances = [
+            self._instance(name, machine) for name, machine in machines.infra_machines.items()
+        ]
+        existing = [instance for instance in instances if instance.provider_id]
+        # One machine that does not start must not hide the others: the pool is complete when all
+        # infrastructure machines exist and at least one of them is provisioned.
+        complete = len(instances) >= desired and (not desired or bool(existing))
+        return PoolFacts(
+            provisioned=complete or self._pool_writer.provisioned(obj),
+            provider_ids=[instance.provider_id for instance in existing],
+            instances=existing,
+            machine_kind=self._own.machines.kind,
+        )
+
+    def _instance(self, name: str, machine: JSON) -> InstanceFacts:
+        addresses = [
+            Address(entry["type"], entry["address"])
+            for entry in metadata.items(machine, "status", "addresses")
+        ]
+        version = metadata.annotations(machine).get(self._own.version_annotation)
+        return InstanceFacts(
+            name=name,
+            provider_id=metadata.text(machine, "spec", "providerID"),
+            addresses=addresses,
+            version=version,
+            ready=self._context.writer.provisioned(machine),
+        )
+
+
+def _state(
+    members: Sequence[PoolMember], facts: PoolFacts, desired: int, requeue_after: float | None
+) -> InfraMachinePoolState:
+    """Return the state that the Ready condition reports."""
+    deleting = {member.name for member in members if member.deleting}
+    provisioned = sum(one.ready and one.name not in deleting for one in facts.instances)
+    outdated = sum(member.outdated for member in members if not member.deleting)
+    if provisioned < desired:
+        message = f"{provisioned} of {desired} machines are provisioned"
+        return InfraMachinePoolState(
+            ready=False, reason="ScalingUp", message=message, requeue_after=requeue_after
+        )
+    if len(members) > desired:
+        reason, message = "ScalingDown", f"{len(members) - desired} machines too many"
+    elif outdated:
+        reason, message = "RollingOut", f"{outdated} of {desired} machines are of a former spec"
+    else:
+        reason, message = "", ""
+    return InfraMachinePoolState(reason=reason, message=message, requeue_after=requeue_after)

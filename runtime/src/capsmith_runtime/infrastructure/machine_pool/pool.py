@@ -1,0 +1,162 @@
+"""Base controller of machine pools: waits, pausing and deletion (IM-19, MP-20)."""
+
+from __future__ import annotations
+
+from abc import abstractmethod
+from typing import Any, TypeVar
+
+from capsmith_runtime.contract import constants, guards, metadata
+from capsmith_runtime.contract.core import Cluster
+from capsmith_runtime.contract.machine_pool import (
+    MachinePool,
+    owning_machine_pool,
+    read_machine_pool,
+)
+from capsmith_runtime.contract.machine_pool_status import POOL_STATUS_WRITERS
+from capsmith_runtime.infrastructure.bootstrap_data import bootstrap_reader
+from capsmith_runtime.infrastructure.cluster_infrastructure import ClusterInfrastructure
+from capsmith_runtime.infrastructure.context import InfrastructureContext, InfrastructureController
+from capsmith_runtime.infrastructure.machine_pool.api import (
+    InfraMachinePoolDeleteScope,
+    InfraMachinePoolScope,
+)
+from capsmith_runtime.kube.client import JSON, NamespacedName
+from capsmith_runtime.kube.controller import Result
+from capsmith_runtime.kube.informer import Informer
+from capsmith_runtime.reconcile.caches import cluster_name_of
+from capsmith_runtime.reconcile.kinds import Kind
+from capsmith_runtime.reconcile.patcher import Patcher
+from capsmith_runtime.reconcile.results import Waiting
+
+R = TypeVar("R")
+
+
+class MachinePoolController(InfrastructureController[R]):
+    """Reconcile one kind of machine pools."""
+
+    def __init__(
+        self,
+        kind: Kind[R],
+        informer: Informer,
+        context: InfrastructureContext,
+        machine_pools: Informer,
+    ) -> None:
+        super().__init__(kind, informer, context)
+        self._machine_pools = machine_pools
+        self._pool_writer = POOL_STATUS_WRITERS[context.contract]
+
+    async def _reconcile(self, key: NamespacedName, patcher: Patcher) -> Result:
+        obj = patcher.obj
+        if guards.deleted_for_move(obj):
+            return Result()
+        pool = self._machine_pool(obj)
+        if metadata.deleting(obj):
+            return await self._delete(patcher, key, pool)
+        name = pool.cluster_name if pool is not None else None
+        cluster = self._caches.cluster(key.namespace, name)
+        # Without owners there is nothing to do yet; events of the owners enqueue this object.
+        if pool is None or cluster is None or await self._is_paused(patcher, cluster):
+            return Result()
+        if pool.deleting:
+            return Result()  # core deletes the infrastructure next
+        return await self._normal(patcher, key, cluster, pool)
+
+    @abstractmethod
+    async def _reconcile_pool(self, patcher: Patcher, scope: InfraMachinePoolScope[Any]) -> Result:
+        """Create or update the pool."""
+
+    @abstractmethod
+    async def _delete_pool(
+        self, patcher: Patcher, scope: InfraMachinePoolDeleteScope[Any]
+    ) -> Result:
+        """Delete the pool; remove the finalizer when nothing is left."""
+
+    async def _normal(
+        self, patcher: Patcher, key: NamespacedName, cluster: Cluster, pool: MachinePool
+    ) -> Result:
+        await patcher.add_finalizer(self.kind)
+        blocker = _blocker(cluster, pool)
+        if blocker is not None:
+            return await self._wait(patcher, blocker)
+        spec = await self._decoded_spec(patcher)
+        if spec is None:
+            return Result()
+        infrastructure = ClusterInfrastructure.of(
+            self._infrastructure, self._credentials, key.namespace, cluster
+        )
+        if infrastructure.blocker is not None:
+            return await self._wait(patcher, infrastructure.blocker)
+        if isinstance(infrastructure.credentials, Waiting):
+            return await self._wait(patcher, infrastructure.credentials)
+        scope = InfraMachinePoolScope(
+            name=key.name,
+            namespace=key.namespace,
+            external_id=self.kind.external_id(patcher.obj),
+            logger=self._logger(key),
+            spec=spec,
+            cluster=cluster,
+            machine_pool=pool,
+            infra_cluster=infrastructure.infra_cluster,
+            provider_ids=_provider_ids(patcher.obj),
+            credentials=infrastructure.credentials,
+            _bootstrap=bootstrap_reader(self._context.client, pool),
+            _loop=self._loop(),
+        )
+        return await self._reconcile_pool(patcher, scope)
+
+    async def _delete(
+        self, patcher: Patcher, key: NamespacedName, pool: MachinePool | None
+    ) -> Result:
+        if self.kind.finalizer not in metadata.finalizers(patcher.obj):
+            return self._forget(key)
+        name = pool.cluster_name if pool is not None else cluster_name_of(patcher.obj)
+        cluster = await self._caches.live_cluster(key.namespace, name)
+        if await self._is_paused(patcher, cluster):
+            return Result()
+        infrastructure = ClusterInfrastructure.of(
+            self._infrastructure, self._credentials, key.namespace, cluster, name
+        )
+        scope = InfraMachinePoolDeleteScope(
+            name=key.name,
+            namespace=key.namespace,
+            external_id=self.kind.external_id(patcher.obj),
+            logger=self._logger(key),
+            _spec=self._spec_or_error(patcher.obj),
+            _credentials=infrastructure.credentials,
+            cluster=cluster,
+            machine_pool=pool,
+            infra_cluster=infrastructure.infra_cluster,
+            provider_ids=_provider_ids(patcher.obj),
+        )
+        return await self._delete_pool(patcher, scope)
+
+    async def _update_replicas(self, pool: MachinePool, observed: int) -> None:
+        """Write the number that another autoscaler has set into the MachinePool (MP-17)."""
+        if not pool.replicas_managed_elsewhere or pool.replicas == observed:
+            return
+        body = {"spec": {"replicas": observed}}
+        key = NamespacedName(pool.namespace, pool.name)
+        response = await self._context.client.patch(self._machine_pools.resource, key, body)
+        self._machine_pools.update_from_write(response)
+
+    def _machine_pool(self, obj: JSON) -> MachinePool | None:
+        name = owning_machine_pool(obj)
+        owner = (
+            self._machine_pools.get(NamespacedName(metadata.namespace(obj), name)) if name else None
+        )
+        return read_machine_pool(owner) if owner is not None else None
+
+
+def _blocker(cluster: Cluster, pool: MachinePool) -> Waiting | None:
+    """Return what core must do before machines can be created (IM-19, IM-20)."""
+    if not cluster.infrastructure_provisioned:
+        message = f"infrastructure of Cluster {cluster.name} is not provisioned yet"
+        return Waiting(constants.REASON_WAITING_FOR_INFRASTRUCTURE, message, None)
+    if pool.data_secret_name is None:
+        message = f"bootstrap data of MachinePool {pool.name} are not available yet"
+        return Waiting(constants.REASON_WAITING_FOR_BOOTSTRAP, message, None)
+    return None
+
+
+def _provider_ids(obj: JSON) -> tuple[str, ...]:
+    return tuple(metadata.items(obj, "spec", "providerIDList"))

@@ -1,0 +1,164 @@
+"""Machines of a pool with Machines, from the caches or from the API server.
+
+A cache may lag behind this process's own writes.  It decides only whether there is work to do; the
+plan is made from the live objects.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
+
+from capsmith_runtime.contract import constants, metadata
+from capsmith_runtime.contract.label_value import label_value
+from capsmith_runtime.contract.machine_pool import (
+    POOL_NAME_LABEL,
+    owning_machine_pool,
+    read_pool_machine,
+)
+from capsmith_runtime.contract.model import Object
+from capsmith_runtime.infrastructure.caches import InfrastructureCaches
+from capsmith_runtime.infrastructure.machine_pool.kinds import MachinePoolMachinesKind
+from capsmith_runtime.infrastructure.machine_pool.naming import number_of
+from capsmith_runtime.infrastructure.machine_pool.plan import PoolMember
+from capsmith_runtime.kube.client import JSON, NamespacedName, ResourceType, Selection
+from capsmith_runtime.kube.informer import Informer
+from capsmith_runtime.reconcile.caches import BY_OWNER, BY_POOL, cluster_name_of
+from capsmith_runtime.reconcile.kinds import core_type
+
+_PAGE = 250
+
+
+@dataclass(frozen=True, slots=True)
+class PoolMachines:
+    """The infrastructure machines of a pool and their Machines, by name."""
+
+    infra_machines: Mapping[str, JSON]
+    machines: Mapping[str, JSON]
+
+    def __bool__(self) -> bool:
+        return bool(self.infra_machines or self.machines)
+
+    @property
+    def orphaned_machines(self) -> list[JSON]:
+        """Return Machines without infrastructure machine, which no other controller deletes.
+
+        Core creates one if it observes the deletion of a Machine before that of its infrastructure
+        machine.
+        """
+        return [
+            machine
+            for name, machine in self.machines.items()
+            if name not in self.infra_machines and not metadata.deleting(machine)
+        ]
+
+
+class PoolMachinesLister:
+    """List the machines of pools of one kind."""
+
+    def __init__(self, caches: InfrastructureCaches, kind: MachinePoolMachinesKind) -> None:
+        self.machine_type = core_type(
+            caches.core.reader.version, constants.MACHINE_KIND, "machines"
+        )
+        self._caches = caches
+        self._kind = kind
+
+    @property
+    def informer(self) -> Informer:
+        """Return the informer of the infrastructure machines, with and without pools."""
+        found: Informer = self._caches.machines[self._kind.machines.kind]
+        return found
+
+    def cached(self, pool: JSON) -> PoolMachines:
+        """Return the machines of a pool from the caches."""
+        owner = f"{metadata.namespace(pool)}/{owning_machine_pool(pool)}"
+        return PoolMachines(
+            _by_name(self.informer.by_index(BY_OWNER, metadata.uid(pool))),
+            _by_name(self._caches.core.machines.by_index(BY_POOL, owner)),
+        )
+
+    async def live(self, pool: JSON) -> PoolMachines:
+        """Return the machines of a pool from the API server.
+
+        Machines are listed first: core creates them only for existing infrastructure machines, so
+        the second list contains those of all Machines, unless they were deleted.
+        """
+        owner = owning_machine_pool(pool)
+        selection = _selection(pool, owner)
+        machines = await self._listed(self.machine_type, selection)
+        found = await self._listed(self._kind.machines, selection)
+        return PoolMachines(
+            _by_name(obj for obj in found if is_owned(obj, pool)),
+            _by_name(obj for obj in machines if owning_machine_pool(obj) == owner),
+        )
+
+    def members(self, machines: PoolMachines, pool: JSON, version: str | None) -> list[PoolMember]:
+        """Return the machines as input of the plan."""
+        return [
+            self._member(obj, machines.machines.get(name), pool, version or "")
+            for name, obj in machines.infra_machines.items()
+        ]
+
+    def machine_spec(self, pool: JSON) -> JSON:
+        """Return the spec of the machines of a pool."""
+        spec = metadata.mapping(pool, "spec")
+        return {name: spec[name] for name in self._kind.machine_fields if name in spec}
+
+    def _member(self, obj: JSON, machine: JSON | None, pool: JSON, version: str) -> PoolMember:
+        view = read_pool_machine(machine) if machine is not None else None
+        annotations = metadata.annotations(obj)
+        return PoolMember(
+            name=metadata.name(obj),
+            number=number_of(metadata.name(pool), metadata.name(obj)),
+            deleting=metadata.deleting(obj) or (view is not None and view.deleting),
+            delete_requested=view is not None and view.delete_requested,
+            unhealthy=view is not None and view.unhealthy,
+            outdated=annotations.get(self._kind.version_annotation, "") != version
+            or self._differs(obj, pool),
+            has_node=view is not None and view.has_node,
+            failure_domain=annotations.get(self._kind.failure_domain_annotation, ""),
+        )
+
+    def _differs(self, obj: JSON, pool: JSON) -> bool:
+        desired, found = metadata.mapping(pool, "spec"), metadata.mapping(obj, "spec")
+        return any(desired.get(name) != found.get(name) for name in self._kind.machine_fields)
+
+    async def _listed(self, resource: ResourceType, selection: Selection) -> list[JSON]:
+        found: list[JSON] = []
+        token = ""
+        while True:
+            page = await self._caches.core.client.list_page(
+                resource, selection, limit=_PAGE, token=token
+            )
+            found += page.items
+            token = page.token
+            if not token:
+                return found
+
+
+def pool_labels(pool: JSON, machine_pool: str) -> dict[str, str]:
+    """Return the labels by which core finds the machines of a pool (MP-08)."""
+    labels = {POOL_NAME_LABEL: label_value(machine_pool)}
+    cluster = cluster_name_of(pool)
+    return {constants.CLUSTER_NAME_LABEL: cluster, **labels} if cluster else labels
+
+
+def is_owned(obj: Object, pool: Object) -> bool:
+    """Return whether the pool owns an infrastructure machine (MP-09)."""
+    owners = metadata.items(obj, "metadata", "ownerReferences")
+    return any(owner.get("uid") == metadata.uid(pool) for owner in owners)
+
+
+def key_beside(pool: JSON, name: str) -> NamespacedName:
+    """Return the key of an object in the namespace of the pool."""
+    return NamespacedName(metadata.namespace(pool), name)
+
+
+def _selection(pool: JSON, owner: str | None) -> Selection:
+    labels = pool_labels(pool, owner or "")
+    text = ",".join(f"{name}={value}" for name, value in labels.items())
+    return Selection(namespace=metadata.namespace(pool), labels=text)
+
+
+def _by_name(objects: Iterable[JSON]) -> dict[str, JSON]:
+    return {metadata.name(obj): obj for obj in objects}

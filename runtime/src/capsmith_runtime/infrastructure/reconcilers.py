@@ -1,0 +1,63 @@
+"""Base classes of reconcilers.
+
+Methods may be ``def`` or ``async def``.  They are called repeatedly: when nothing has changed, and
+after a crash at any point.  So look up resources by ``external_id`` before you create them, and
+return their current state.  The Ready condition reports exceptions, which are retried later.
+"""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from collections.abc import Awaitable
+from typing import Generic, TypeVar
+
+from capsmith_runtime.infrastructure.results import (
+    InfraClusterState,
+    InfraMachineState,
+    MachineCapacity,
+)
+from capsmith_runtime.infrastructure.scopes import (
+    InfraClusterDeleteScope,
+    InfraClusterScope,
+    InfraMachineDeleteScope,
+    InfraMachineScope,
+)
+from capsmith_runtime.reconcile.results import Deleted, Waiting
+
+Spec = TypeVar("Spec")
+
+
+class InfraClusterReconciler(ABC, Generic[Spec]):
+    """Manage the resources that the machines of a cluster share, such as load balancers."""
+
+    @abstractmethod
+    def reconcile_normal(
+        self, cluster: InfraClusterScope[Spec]
+    ) -> InfraClusterState | Waiting | Awaitable[InfraClusterState | Waiting]:
+        """Create or update the infrastructure and return its state."""
+
+    @abstractmethod
+    def reconcile_delete(
+        self, cluster: InfraClusterDeleteScope[Spec]
+    ) -> Deleted | Waiting | Awaitable[Deleted | Waiting]:
+        """Delete the infrastructure; return Deleted only when it no longer exists."""
+
+
+class InfraMachineReconciler(ABC, Generic[Spec]):
+    """Manage the servers of Machines."""
+
+    @abstractmethod
+    def reconcile_normal(
+        self, machine: InfraMachineScope[Spec]
+    ) -> InfraMachineState | Waiting | Awaitable[InfraMachineState | Waiting]:
+        """Create or update the server and return its state."""
+
+    @abstractmethod
+    def reconcile_delete(
+        self, machine: InfraMachineDeleteScope[Spec]
+    ) -> Deleted | Waiting | Awaitable[Deleted | Waiting]:
+        """Delete the server; return Deleted only when it no longer exists."""
+
+    def capacity(self, spec: Spec) -> MachineCapacity | Awaitable[MachineCapacity | None] | None:
+        """Return the capacity of a machine; called only for kinds with the feature ``capacity``."""
+        return None

@@ -1,0 +1,119 @@
+"""Arguments of infrastructure reconcilers: one object and the objects that it refers to."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import Any, Generic, TypeVar
+
+from capsmith_runtime.api.decoding import decode
+from capsmith_runtime.contract.core import Cluster, Machine
+from capsmith_runtime.contract.model import Endpoint
+from capsmith_runtime.reconcile.scopes import (
+    BootstrapData,
+    BootstrapReader,
+    DeleteScope,
+    Scope,
+    wait_for,
+)
+
+Spec = TypeVar("Spec")
+T = TypeVar("T")
+
+
+@dataclass(frozen=True, slots=True)
+class ClaimedAddress:
+    """An address that a machine has from an IP pool (IP-12)."""
+
+    address: str
+    prefix: int
+    gateway: str | None
+    pool: str
+    """Name of the pool."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class InfraClusterView:
+    """Read-only view of the infrastructure cluster of a machine."""
+
+    name: str
+    namespace: str
+    external_id: str
+    control_plane_endpoint: Endpoint | None
+    raw_spec: Mapping[str, Any]
+
+    def spec(self, cls: type[T]) -> T:
+        """Return its spec as an instance of the generated class."""
+        return decode(cls, self.raw_spec, "spec")
+
+
+# Without slots: Python 3.11 cannot make an object by Class[T](...) with them.
+@dataclass(frozen=True, kw_only=True)
+class InfraClusterScope(Scope, Generic[Spec]):
+    """Scope of ``reconcile_normal`` of an infrastructure cluster."""
+
+    spec: Spec
+    cluster: Cluster
+    control_plane_endpoint: Endpoint | None
+    """The endpoint in the object's spec: set by the user, or returned by you earlier."""
+    credentials: Mapping[str, str]
+
+
+# Without slots: Python 3.11 cannot make an object by Class[T](...) with them.
+@dataclass(frozen=True, kw_only=True)
+class InfraMachineScope(Scope, Generic[Spec]):
+    """Scope of ``reconcile_normal`` of an infrastructure machine."""
+
+    spec: Spec
+    cluster: Cluster
+    machine: Machine
+    infra_cluster: InfraClusterView | None
+    """None if another provider manages the infrastructure of the cluster."""
+    provider_id: str | None
+    """The id that you returned earlier; None before the machine was first provisioned."""
+    failure_domain: str | None
+    """The failure domain in which to create the machine, if it was assigned one."""
+    is_control_plane: bool
+    credentials: Mapping[str, str]
+    ip_addresses: tuple[ClaimedAddress, ...] = ()
+    """One address for each pool in ``spec.addressesFromPools``, in the same order."""
+    _bootstrap: BootstrapReader = field(repr=False)
+    _loop: asyncio.AbstractEventLoop | None = field(default=None, repr=False)
+
+    def bootstrap_data(self) -> BootstrapData:
+        """Read the bootstrap data, in synchronous code.  Each call is a request.
+
+        Raises NotAvailableError if the Secret does not exist; let it pass, to wait for the Secret.
+        """
+        return wait_for(self._bootstrap, self._loop)
+
+    async def bootstrap_data_async(self) -> BootstrapData:
+        """Read the bootstrap data, in asynchronous code."""
+        return await self._bootstrap()
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class InfraClusterDeleteScope(DeleteScope[Spec]):
+    """Scope of ``reconcile_delete`` of an infrastructure cluster.
+
+    Its Cluster may have been deleted already.
+    """
+
+    cluster: Cluster | None
+    control_plane_endpoint: Endpoint | None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class InfraMachineDeleteScope(DeleteScope[Spec]):
+    """Scope of ``reconcile_delete`` of an infrastructure machine.
+
+    Its Machine and its Cluster may have been deleted already.
+    """
+
+    cluster: Cluster | None
+    machine: Machine | None
+    infra_cluster: InfraClusterView | None
+    provider_id: str | None
+    """None if it was never provisioned.  The server may still exist: look it up by external id."""
+    is_control_plane: bool

@@ -1,0 +1,45 @@
+"""IPAM providers: IPAddressClaims, pools, and a guarantee that no address is allocated twice.
+
+An address is taken while an IPAddress in the cache has it, and while it is reserved: before an
+IPAddress is created, its address is written into the status of the pool, under the pool's resource
+version and beside the identity of the manager that allocates.  A manager that finds another
+identity there writes its own, and lists all IPAddresses from the API server before it allocates.
+So of two managers that both believe they are the leader, the writes of at most one succeed, and
+that one knows every address that the other has allocated.
+"""
+
+from capsmith_runtime.contract.core import Cluster
+from capsmith_runtime.contract.model import Condition
+from capsmith_runtime.ipam.address_ranges import Address, AddressRanges, InvalidRangesError
+from capsmith_runtime.ipam.api import (
+    AddressClaim,
+    AddressRelease,
+    Allocation,
+    ExternalPoolReconciler,
+    Pool,
+    PoolReconciler,
+    PoolState,
+    RangePoolReconciler,
+    exhausted,
+)
+from capsmith_runtime.reconcile.results import Deleted, NotAvailableError, Waiting
+
+__all__ = [
+    "Address",
+    "AddressClaim",
+    "AddressRanges",
+    "AddressRelease",
+    "Allocation",
+    "Cluster",
+    "Condition",
+    "Deleted",
+    "ExternalPoolReconciler",
+    "InvalidRangesError",
+    "NotAvailableError",
+    "Pool",
+    "PoolReconciler",
+    "PoolState",
+    "RangePoolReconciler",
+    "Waiting",
+    "exhausted",
+]

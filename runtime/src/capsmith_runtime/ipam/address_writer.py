@@ -1,0 +1,129 @@
+"""Creation, ownership and deletion of IPAddresses (IP-09, IP-10)."""
+
+from __future__ import annotations
+
+from contextlib import suppress
+
+from capsmith_runtime.contract import constants, external_id, ipam, metadata
+from capsmith_runtime.contract.ipam import IpamDialect
+from capsmith_runtime.ipam.api import Allocation
+from capsmith_runtime.kube.client import JSON, KubeClient, NotFound, ResourceType, key_of
+from capsmith_runtime.kube.informer import Informer
+from capsmith_runtime.kube.patch import write
+
+
+class IPAddressWriter:
+    """Create, repair and delete IPAddresses."""
+
+    def __init__(
+        self, client: KubeClient, dialect: IpamDialect, addresses: Informer, claims: ResourceType
+    ) -> None:
+        self._client = client
+        self._dialect = dialect
+        self._addresses = addresses
+        self._claims = claims
+
+    async def create(
+        self, claim: JSON, pool: JSON | None, resource: ResourceType, allocation: Allocation
+    ) -> JSON:
+        """Create the IPAddress of a claim and return it.  Raises AlreadyExists."""
+        view = self._dialect.claim(claim)
+        labels = {constants.CLUSTER_NAME_LABEL: view.cluster_name} if view.cluster_name else {}
+        identity = external_id.annotation(resource.group)
+        address = ipam.IPAddress(
+            name=view.name,
+            namespace=view.namespace,
+            address=str(allocation.address),
+            prefix=allocation.prefix,
+            gateway=str(allocation.gateway) if allocation.gateway is not None else None,
+            claim_name=view.name,
+            pool=view.pool,
+        )
+        obj = {
+            "apiVersion": self._addresses.resource.api_version,
+            "kind": self._addresses.resource.kind,
+            "metadata": {
+                "name": view.name,
+                "namespace": view.namespace,
+                "labels": labels,
+                "annotations": {identity: external_id.of(claim, resource.group)},
+                "finalizers": [ipam.PROTECT_ADDRESS],
+                "ownerReferences": self._owner_references(claim, pool, resource),
+            },
+            "spec": self._dialect.address_spec(address),
+        }
+        return await self._client.create(self._addresses.resource, obj)
+
+    async def ensure_owned(
+        self, address: JSON, claim: JSON, pool: JSON | None, resource: ResourceType
+    ) -> None:
+        """Ensure finalizer and owner references: a move or a user may have created the address."""
+        owners = self._owner_references(claim, pool, resource)
+        references = metadata.items(address, "metadata", "ownerReferences")
+        if not all(any(owner.items() <= item.items() for item in references) for owner in owners):
+            others = [
+                item for item in references if not any(_same_owner(item, owner) for owner in owners)
+            ]
+            references = [*others, *owners]
+        changed = {**address["metadata"], "ownerReferences": references}
+        finalizers = metadata.finalizers(address)
+        if ipam.PROTECT_ADDRESS not in finalizers and not metadata.deleting(address):
+            changed["finalizers"] = [*finalizers, ipam.PROTECT_ADDRESS]
+        await self._update(address, {**address, "metadata": changed})
+
+    async def delete(self, address: JSON) -> None:
+        """Remove the finalizer of an address, then delete it; do nothing when it is gone."""
+        kept = [name for name in metadata.finalizers(address) if name != ipam.PROTECT_ADDRESS]
+        with suppress(NotFound):
+            changed = {**address["metadata"], "finalizers": kept}
+            await self._update(address, {**address, "metadata": changed})
+            if not metadata.deleting(address):
+                uid = metadata.uid(address)
+                await self._client.delete(self._addresses.resource, key_of(address), uid=uid)
+
+    async def _update(self, old: JSON, new: JSON) -> None:
+        informer = self._addresses
+        await write(self._client, informer.resource, old, new, informer.update_from_write)
+
+    def _owner_references(
+        self, claim: JSON, pool: JSON | None, resource: ResourceType
+    ) -> list[JSON]:
+        """Return the references of an address: the claim is its controller, the pool an owner."""
+        owners = [_owner_reference(claim, self._claims, controller=True)]
+        if pool is not None:
+            owners.append(_owner_reference(pool, resource, controller=False))
+        return owners
+
+
+def belongs_to_claim(address: JSON, claim: JSON) -> bool:
+    """Return whether a claim owns an IPAddress, by UID: a former claim may have had its name."""
+    uids = [item.get("uid") for item in metadata.items(address, "metadata", "ownerReferences")]
+    return metadata.uid(claim) in uids
+
+
+def created_by_provider(address: JSON, group: str) -> bool:
+    """Return whether a manager of this provider created an IPAddress, rather than a user."""
+    owners = metadata.items(address, "metadata", "ownerReferences")
+    controlled = any(o.get("controller") and o.get("kind") == ipam.CLAIM_KIND for o in owners)
+    return controlled and external_id.annotation(group) in metadata.annotations(address)
+
+
+def _owner_reference(owner: JSON, resource: ResourceType, *, controller: bool) -> JSON:
+    return {
+        "apiVersion": resource.api_version,
+        "kind": resource.kind,
+        "name": metadata.name(owner),
+        "uid": metadata.uid(owner),
+        "controller": controller,
+        "blockOwnerDeletion": True,
+    }
+
+
+def _same_owner(reference: JSON, owner: JSON) -> bool:
+    """Return whether two references name one owner; its UID differs after a move."""
+    group = metadata.text(reference, "apiVersion").partition("/")[0]
+    return (group, reference.get("kind"), reference.get("name")) == (
+        owner["apiVersion"].partition("/")[0],
+        owner["kind"],
+        owner["name"],
+    )

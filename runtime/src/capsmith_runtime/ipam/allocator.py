@@ -1,0 +1,261 @@
+"""Allocation from one pool, under optimistic locking by the pool's resource version.
+
+All claims that want an address at the same time share one write of the pool.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Callable
+from contextlib import suppress
+from dataclasses import dataclass
+from typing import Final
+
+from capsmith_runtime.contract import ipam, metadata
+from capsmith_runtime.ipam.address_index import AddressIndex, PoolKey
+from capsmith_runtime.ipam.address_ranges import address_of
+from capsmith_runtime.ipam.live_address_list import LiveAddressList
+from capsmith_runtime.ipam.pool_usage import NOT_FOUND
+from capsmith_runtime.ipam.reservations import Reservation, Reservations, reservations_of
+from capsmith_runtime.kube.client import JSON, Conflict, KubeClient, NamespacedName, NotFound
+from capsmith_runtime.kube.informer import Informer
+from capsmith_runtime.kube.patch import merge_patch
+from capsmith_runtime.reconcile.results import Waiting
+
+_ATTEMPTS: Final = 5
+_MAX_RESERVATIONS: Final = 500
+"""Reservations at a time; the schema allows twice as many."""
+_BUSY_SECONDS: Final = 1.0
+
+
+@dataclass(frozen=True, slots=True)
+class AddressRequest:
+    """A request for an address of a pool, made for one claim."""
+
+    claim: NamespacedName
+    uid: str
+    number: int | None = None
+    """The address that another system has chosen; None takes the next free one."""
+
+
+@dataclass(frozen=True, slots=True)
+class AllocatorContext:
+    """What the allocators of all pools share."""
+
+    client: KubeClient
+    index: AddressIndex
+    live_list: LiveAddressList
+    claims: Informer
+    addresses: Informer
+    requeue_claims: Callable[[PoolKey], None]
+    """Called when a pool may have addresses for waiting claims."""
+    identity: str
+    """Identity of this process, which no other process ever has."""
+
+
+class PoolAllocator:
+    """Allocate the addresses of one pool."""
+
+    def __init__(self, pool: PoolKey, pools: Informer, context: AllocatorContext) -> None:
+        self._pool = pool
+        self._pools = pools
+        self._context = context
+        self._usage = context.index.usage(pool)
+        self._reservations = Reservations(self._usage)
+        self._requests: dict[str, tuple[AddressRequest, asyncio.Future[int | Waiting]]] = {}
+        self._lock = asyncio.Lock()
+        # UID of the pool for which this process is the holder and has listed all addresses.
+        self._allocator_epoch = ""
+
+    async def reserve(self, request: AddressRequest) -> int | Waiting:
+        """Return the number of an address reserved for this claim alone, or why there is none.
+
+        The same claim gets the same address until its IPAddress exists.  A claim that has to wait
+        for an event is added to the waiting claims of the pool.  Raises ApiError.
+        """
+        if self._usage.problem is not None:
+            return self.wait_for_pool(request.claim, self._usage.problem)
+        answer: asyncio.Future[int | Waiting] = asyncio.get_running_loop().create_future()
+        self._requests[request.uid] = request, answer
+        try:
+            async with self._lock:
+                if not answer.done():
+                    await asyncio.sleep(0)  # let requests that are about to be made join the batch
+                    await self._serve_requests()
+            return answer.result()
+        finally:
+            self._requests.pop(request.uid, None)
+
+    def wait_for_pool(self, claim: NamespacedName, waiting: Waiting) -> Waiting:
+        """Add a claim to the waiting claims of the pool, and return ``waiting``."""
+        # Without an await in between, so that no address becomes free before the claim waits.
+        self._usage.waiting_claims[claim] = None
+        return waiting
+
+    async def sync_status(self) -> None:
+        """Write the counts and remove completed reservations; raises ApiError.
+
+        This never makes the process the holder: only the holder removes reservations.
+        """
+        async with self._lock:
+            pool = self._pools.get(self._pool.key)
+            if pool is None or self._requests:
+                return  # serving the requests writes all this too
+            await self._load_reservations(pool)
+            if self._is_holder(pool) or metadata.deleting(pool):
+                with suppress(Conflict):  # the event of the other write leads here again
+                    await self._write_allocation(await self._become_holder(pool))
+            elif metadata.mapping(pool, "status").get("addresses") != self._counts():
+                await self._patch(pool, {"addresses": self._counts()}, locked=False)
+
+    async def _serve_requests(self) -> None:
+        """Answer all requests, after the reservations for them are written."""
+        pool = self._pools.get(self._pool.key)
+        for _ in range(_ATTEMPTS):
+            if pool is None:
+                return self._reject_all()
+            if metadata.deleting(pool):
+                self._usage.close("is being deleted")
+            try:
+                return await self._write_allocation(await self._become_holder(pool))
+            except Conflict:
+                pool = await self._read_pool()
+            except NotFound:
+                pool = None
+        raise Conflict(409, "Conflict", f"{self._usage.name} changes all the time")
+
+    async def _become_holder(self, pool: JSON) -> JSON:
+        """Make this process the holder: from then on the writes of any other process conflict.
+
+        The list has to come after that write.  Addresses that a former holder created before it
+        are in the list, and after it the former holder can no longer reserve any.
+        """
+        context = self._context
+        if self._is_holder(pool):
+            return pool
+        # Until the list is complete, addresses of the former holder may be missing here.
+        self._allocator_epoch = ""
+        if _holder(pool) != context.identity:
+            pool = await self._patch(pool, {"allocation": {"holder": context.identity}})
+        await context.live_list.refresh()
+        self._allocator_epoch = metadata.uid(pool)
+        return pool
+
+    def _is_holder(self, pool: JSON) -> bool:
+        same_epoch = self._allocator_epoch == metadata.uid(pool)
+        return _holder(pool) == self._context.identity and same_epoch
+
+    async def _write_allocation(self, pool: JSON) -> None:
+        await self._load_reservations(pool)
+        before = self._reservations.snapshot()
+        answers = [
+            (answer, self._choose_address(request))
+            for request, answer in self._requests.values()
+            if not answer.done()
+        ]
+        status = metadata.mapping(pool, "status")
+        current = {name: status.get(name) for name in ("addresses", "allocation")}
+        change = merge_patch(current, self._status())
+        try:
+            if change:
+                await self._patch(pool, change)
+        except BaseException:
+            self._reservations.replace_all(before)
+            raise
+        for answer, result in answers:
+            if not answer.done():
+                answer.set_result(result)
+
+    async def _load_reservations(self, pool: JSON) -> None:
+        """Load the valid reservations of all managers from the status of the pool."""
+        valid = {
+            reservation.uid: reservation
+            for reservation in reservations_of(pool)
+            if not await self._is_completed(reservation)
+        }
+        self._drop_live_list()
+        if self._reservations.replace_all(valid):
+            self._context.requeue_claims(self._pool)
+
+    def _drop_live_list(self) -> None:
+        for pool in self._context.index.drop_outdated_live_list():
+            self._context.requeue_claims(pool)
+
+    async def _is_completed(self, reservation: Reservation) -> bool:
+        """Return whether a reservation can no longer lead to an IPAddress.
+
+        Either an IPAddress has its name, or the claim is gone.  In the second case a manager that
+        has lost the lease may still create one, but it belongs to no claim and is removed.
+        """
+        address = self._context.addresses.get(reservation.claim)
+        if address is not None and not metadata.deleting(address):
+            return True
+        claim = self._context.claims.get(reservation.claim)
+        if claim is None or metadata.uid(claim) != reservation.uid:
+            # The cache may lag behind: only the API server knows.
+            try:
+                resource = self._context.claims.resource
+                claim = await self._context.client.get(resource, reservation.claim)
+            except NotFound:
+                return True
+        return metadata.uid(claim) != reservation.uid
+
+    def _choose_address(self, request: AddressRequest) -> int | Waiting:
+        usage, chosen = self._usage, request.number
+        reserved = self._reservations.get(request.uid)
+        if reserved is not None and chosen in (None, reserved.number):
+            return reserved.number
+        if usage.problem is not None:
+            return self.wait_for_pool(request.claim, usage.problem)
+        if len(self._reservations) >= _MAX_RESERVATIONS:
+            return Waiting(ipam.REASON_POOL_NOT_READY, f"{usage.name} is busy", _BUSY_SECONDS)
+        number = usage.first_free() if chosen is None else chosen
+        if number is None:
+            message = f"all addresses of {usage.name} are taken"
+            waiting = Waiting(ipam.REASON_POOL_EXHAUSTED, message, None)
+            return self.wait_for_pool(request.claim, waiting)
+        if chosen is not None and usage.holders(number):
+            message = f"{address_of(number)}, which {usage.name} has chosen, is taken"
+            return Waiting(ipam.REASON_ALLOCATION_FAILED, message)
+        self._reservations.put(Reservation(number, request.claim, request.uid))
+        return number
+
+    def _reject_all(self) -> None:
+        waiting = self._usage.close(NOT_FOUND)
+        self._reservations.replace_all({})
+        for request, answer in self._requests.values():
+            if not answer.done():
+                answer.set_result(self.wait_for_pool(request.claim, waiting))
+
+    def _status(self) -> JSON:
+        allocation = {
+            "holder": self._context.identity,
+            "reservations": self._reservations.entries(),
+        }
+        return {"addresses": self._counts(), "allocation": allocation}
+
+    def _counts(self) -> JSON:
+        counts = self._usage.counts()
+        return counts._asdict() if self._usage.ranges is not None else {"used": counts.used}
+
+    async def _patch(self, pool: JSON, status: JSON, *, locked: bool = True) -> JSON:
+        patched = await self._context.client.patch_status(
+            self._pools.resource,
+            self._pool.key,
+            {"status": status},
+            resource_version=pool["metadata"]["resourceVersion"] if locked else "",
+        )
+        self._pools.update_from_write(patched)
+        return patched
+
+    async def _read_pool(self) -> JSON | None:
+        try:
+            pool = await self._context.client.get(self._pools.resource, self._pool.key)
+        except NotFound:
+            return None
+        self._pools.update_from_write(pool)
+        return pool
+
+
+def _holder(pool: JSON) -> str:
+    return metadata.text(pool, "status", "allocation", "holder")

@@ -1,0 +1,176 @@
+"""Reconcilers of IPAM providers, with their arguments and results.
+
+A pool allocates from its own ranges, which needs no code, or from an external IPAM system.  All
+methods may be ``def`` or ``async def``.  All are called repeatedly, also when nothing has changed,
+and also after a crash between any two of their lines.
+"""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from collections.abc import Awaitable, Container, Mapping, Sequence
+from dataclasses import dataclass, field
+from ipaddress import ip_address
+from typing import Any, Generic, TypeVar
+
+from capsmith_runtime.contract import constants, metadata
+from capsmith_runtime.contract.core import Cluster
+from capsmith_runtime.contract.ipam import REASON_POOL_EXHAUSTED
+from capsmith_runtime.contract.model import Condition, check_reason
+from capsmith_runtime.ipam.address_ranges import Address, AddressRanges, InvalidRangesError
+from capsmith_runtime.reconcile.results import (
+    Deleted,
+    NotAvailableError,
+    Waiting,
+    check_conditions,
+)
+from capsmith_runtime.reconcile.scopes import Scope
+
+Spec = TypeVar("Spec")
+
+
+# Without slots: Python 3.11 cannot make an object by Class[T](...) with them.
+@dataclass(frozen=True, kw_only=True)
+class Pool(Scope, Generic[Spec]):
+    """A pool of addresses; its namespace is empty when it is cluster-scoped."""
+
+    spec: Spec
+    """Your own fields; :meth:`ranges` reads those that every pool has."""
+    raw_spec: Mapping[str, Any] = field(repr=False)
+
+    def ranges(self) -> AddressRanges:
+        """Return the ranges from ``addresses``, ``prefix`` and the related fields of the spec.
+
+        Raises NotAvailableError, which is reported in the pool's Ready condition, when the fields
+        contradict each other.
+        """
+        spec = self.raw_spec
+        prefix = metadata.lookup(spec, "prefix")
+        try:
+            return AddressRanges.of(
+                metadata.items(spec, "addresses"),
+                prefix if isinstance(prefix, int) else -1,
+                gateway=metadata.text(spec, "gateway") or None,
+                excluded=metadata.items(spec, "excludedAddresses"),
+                with_reserved=metadata.lookup(spec, "allocateReserved") is True,
+            )
+        except InvalidRangesError as error:
+            waiting = Waiting(constants.REASON_INVALID_SPEC, str(error), None)
+            raise NotAvailableError(waiting) from None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class PoolState:
+    """The state of a pool; with ``ready=False`` nothing is allocated from it."""
+
+    ranges: AddressRanges | None = None
+    """The addresses to allocate; None where another system decides."""
+    ready: bool = True
+    reason: str = ""
+    """One CamelCase word; by default ``Ready`` or ``NotReady``, according to ``ready``."""
+    message: str = ""
+    conditions: Sequence[Condition] = ()
+    """Your own further conditions; one that is left out later keeps its last value."""
+    status: Any = None
+    """An instance of the kind's generated Status class, if it has status fields of its own."""
+    requeue_after: float | None = None
+    """Seconds until the next reconcile; by default the resync period."""
+
+    def __post_init__(self) -> None:
+        if self.reason:
+            check_reason(self.reason)
+        check_conditions(self.conditions)
+
+
+@dataclass(frozen=True, slots=True)
+class Allocation:
+    """An address with its prefix and gateway (IP-06)."""
+
+    address: Address
+    prefix: int
+    gateway: Address | None = None
+
+    def __post_init__(self) -> None:
+        longest = 32 if self.address.version == 4 else 128
+        if not 0 <= self.prefix <= longest:
+            raise ValueError(f"Allocation.prefix must be between 0 and {longest}")
+
+    @classmethod
+    def of(cls, address: str, prefix: int, gateway: str | None = None) -> Allocation:
+        """Build an allocation from text.  Raises ValueError for an invalid address."""
+        return cls(ip_address(address), prefix, ip_address(gateway) if gateway else None)
+
+
+def exhausted(message: str = "no address is left", requeue_after: float = 30.0) -> Waiting:
+    """Return the result for an IPAM system that has no free address at the moment."""
+    return Waiting(REASON_POOL_EXHAUSTED, message, requeue_after)
+
+
+# Without slots: Python 3.11 cannot make an object by Class[T](...) with them.
+@dataclass(frozen=True, kw_only=True)
+class AddressClaim(Scope, Generic[Spec]):
+    """A claim that needs an address."""
+
+    pool: Pool[Spec]
+    cluster: Cluster | None
+    """None when the claim does not belong to a Cluster."""
+    taken: Container[Address] = field(repr=False)
+    """The addresses of the pool that are in use, as far as Cluster API knows."""
+
+
+# Without slots: Python 3.11 cannot make an object by Class[T](...) with them.
+@dataclass(frozen=True, kw_only=True)
+class AddressRelease(Scope):
+    """A claim that is being or has been deleted; its pool and Cluster may be gone already."""
+
+    pool_name: str
+    raw_pool_spec: Mapping[str, Any] | None = field(repr=False)
+    """None when the pool is gone."""
+    address: Address | None
+    """None when no IPAddress exists; search by external id, as an address may be allocated."""
+
+
+class PoolReconciler(ABC, Generic[Spec]):
+    """Base of the reconcilers of both sorts of pools."""
+
+    @abstractmethod
+    def reconcile_normal(
+        self, pool: Pool[Spec]
+    ) -> PoolState | Waiting | Awaitable[PoolState | Waiting]:
+        """Return whether addresses can be allocated from the pool."""
+
+    def reconcile_delete(
+        self, pool: Pool[Spec]
+    ) -> Deleted | Waiting | Awaitable[Deleted | Waiting]:
+        """Clean up after a pool that is being deleted; none of its addresses is in use."""
+        return Deleted()
+
+
+class RangePoolReconciler(PoolReconciler[Spec]):
+    """Allocate from the pool's own ranges, the lowest free address first."""
+
+    def reconcile_normal(
+        self, pool: Pool[Spec]
+    ) -> PoolState | Waiting | Awaitable[PoolState | Waiting]:
+        """Return the ranges in the spec; override it when yours come from elsewhere."""
+        return PoolState(ranges=pool.ranges())
+
+
+class ExternalPoolReconciler(PoolReconciler[Spec]):
+    """Allocate the addresses of a pool in another system."""
+
+    def reconcile_normal(
+        self, pool: Pool[Spec]
+    ) -> PoolState | Waiting | Awaitable[PoolState | Waiting]:
+        """Return that the pool is ready; override it to check the other system."""
+        return PoolState()
+
+    @abstractmethod
+    def allocate(
+        self, claim: AddressClaim[Spec]
+    ) -> Allocation | Waiting | Awaitable[Allocation | Waiting]:
+        """Allocate an address for a claim: always the same for the same ``external_id``."""
+
+    @abstractmethod
+    def release(self, claim: AddressRelease) -> Deleted | Waiting | Awaitable[Deleted | Waiting]:
+        """Release the address of a claim; return Deleted also when there is none."""

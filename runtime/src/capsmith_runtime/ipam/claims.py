@@ -1,0 +1,204 @@
+"""Reconcile IPAddressClaims: the flows of IP-08 and IP-10.
+
+A claim that is served at once costs three requests (its finalizer, the IPAddress, its status) and
+a share of one write of the pool.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+from capsmith_runtime.contract import constants, guards, ipam, metadata
+from capsmith_runtime.contract.core import Cluster
+from capsmith_runtime.contract.ipam import IPAddressClaim, IpamDialect
+from capsmith_runtime.ipam.address_ranges import address_of, number_of, parsed
+from capsmith_runtime.ipam.address_writer import (
+    IPAddressWriter,
+    belongs_to_claim,
+    created_by_provider,
+)
+from capsmith_runtime.ipam.allocator import AddressRequest
+from capsmith_runtime.ipam.api import Allocation, PoolReconciler
+from capsmith_runtime.ipam.pool_registry import PoolRegistry
+from capsmith_runtime.kube.client import JSON, AlreadyExists, NamespacedName
+from capsmith_runtime.kube.controller import Result
+from capsmith_runtime.kube.informer import Informer
+from capsmith_runtime.reconcile.base import BaseController, ControllerContext
+from capsmith_runtime.reconcile.caches import Caches
+from capsmith_runtime.reconcile.patcher import Patcher, ready
+from capsmith_runtime.reconcile.results import Deleted, Waiting
+
+_MOVE_LABEL = {"clusterctl.cluster.x-k8s.io/move": ""}
+_RETRY_SECONDS = 1.0
+
+
+class ClaimController(BaseController[PoolReconciler[Any]]):
+    """Reconcile claims on pools of one kind that allocate from their own ranges."""
+
+    def __init__(
+        self,
+        registry: PoolRegistry,
+        claims: Informer,
+        addresses: Informer,
+        dialect: IpamDialect,
+        caches: Caches,
+        context: ControllerContext,
+    ) -> None:
+        super().__init__(registry.kind, claims, caches, context, registry.reconciler)
+        self._registry = registry
+        self._addresses = addresses
+        self._dialect = dialect
+        self._writer = IPAddressWriter(context.client, dialect, addresses, claims.resource)
+
+    def _patcher(self, obj: JSON) -> Patcher:
+        # The conditions of claims follow the version of core's API, not the provider's contract.
+        return Patcher(self._context.client, self._informer, self._dialect, obj)
+
+    async def _reconcile(self, key: NamespacedName, patcher: Patcher) -> Result:
+        claim = self._dialect.claim(patcher.obj)
+        if guards.deleted_for_move(patcher.obj):
+            return Result()
+        if metadata.deleting(patcher.obj):
+            return await self._reconcile_delete(patcher, key, claim)
+        cluster = self._caches.cluster(key.namespace, claim.cluster_name)
+        # A Cluster that is named but missing may still come; its event requeues this claim.
+        missing_cluster = bool(claim.cluster_name) and cluster is None
+        if missing_cluster or self._is_claim_paused(patcher.obj, claim, cluster):
+            # Another claim may have the address that was kept for this one.
+            self._registry.requeue_claims(self._pool_key(claim))
+            return self._forget(key)
+        address = self._addresses.get(key)
+        if address is not None:
+            return await self._bind_existing(patcher, key, claim, address)
+        return await self._reconcile_normal(patcher, key, claim, cluster)
+
+    async def _reconcile_normal(
+        self, patcher: Patcher, key: NamespacedName, claim: IPAddressClaim, cluster: Cluster | None
+    ) -> Result:
+        allocation = await self._allocate(patcher, key, claim, cluster)
+        if isinstance(allocation, Waiting):
+            return await self._report_waiting(patcher, allocation)
+        await self._add_finalizer(patcher)
+        pool = self._registry.pools.get(self._pool_key(claim))
+        resource = self.kind.resource
+        try:
+            address = await self._writer.create(patcher.obj, pool, resource, allocation)
+        except AlreadyExists:
+            return Result(_RETRY_SECONDS)  # once the cache has it, its event requeues this claim
+        if self._conflicting_addresses(claim, number_of(allocation.address), key):
+            # A user created the same address meanwhile. The claim does not refer to ours yet.
+            await self._writer.delete(address)
+            return Result(_RETRY_SECONDS)
+        return await self._write_address_ref(patcher, key)
+
+    async def _bind_existing(
+        self, patcher: Patcher, key: NamespacedName, claim: IPAddressClaim, address: JSON
+    ) -> Result:
+        """Bind the IPAddress with the claim's name: created earlier, moved here, or a user's."""
+        view = self._dialect.address(address)
+        if view.claim_name != claim.name or view.pool != claim.pool:
+            return await self._report_waiting(
+                patcher, _allocation_failed(f"IPAddress {key} exists, for something else")
+            )
+        if metadata.deleting(address) and not belongs_to_claim(address, patcher.obj):
+            await self._writer.delete(address)
+            return Result()  # the event of its deletion requeues this claim
+        number = parsed(view.address)
+        conflicts = self._conflicting_addresses(claim, number, key) if number is not None else []
+        if conflicts and not claim.address_name:
+            ours = created_by_provider(address, self.kind.resource.group)
+            if ours and not belongs_to_claim(address, patcher.obj):
+                # A manager that had lost the lease created it for a former claim of this name.
+                await self._writer.delete(address)
+                return Result()
+            message = f"{view.address} is the address of IPAddress {conflicts[0]} too"
+            return await self._report_waiting(patcher, _allocation_failed(message))
+        await self._add_finalizer(patcher)
+        pool = self._registry.pools.get(self._pool_key(claim))
+        await self._writer.ensure_owned(address, patcher.obj, pool, self.kind.resource)
+        return await self._write_address_ref(patcher, key)
+
+    async def _allocate(
+        self, patcher: Patcher, key: NamespacedName, claim: IPAddressClaim, cluster: Cluster | None
+    ) -> Allocation | Waiting:
+        """Return an address that is reserved for this claim."""
+        pool = self._pool_key(claim)
+        number = await self._registry.allocator(pool).reserve(AddressRequest(key, claim.uid))
+        ranges = self._registry.usage(pool).ranges
+        if isinstance(number, Waiting):
+            return number
+        if ranges is None:
+            return Waiting(ipam.REASON_POOL_NOT_READY, "the pool has changed", _RETRY_SECONDS)
+        return Allocation(address_of(number), ranges.prefix, ranges.gateway)
+
+    async def _reconcile_delete(
+        self, patcher: Patcher, key: NamespacedName, claim: IPAddressClaim
+    ) -> Result:
+        if self.kind.finalizer not in metadata.finalizers(patcher.obj):
+            return self._forget(key)
+        cluster = await self._caches.live_cluster(key.namespace, claim.cluster_name)
+        if self._is_claim_paused(patcher.obj, claim, cluster):
+            return Result()
+        address = self._addresses.get(key)
+        if address is not None:
+            view = self._dialect.address(address)
+            if view.claim_name != claim.name or view.pool != claim.pool:
+                address = None
+        result = await self._release_address(patcher, key, claim, address)
+        if isinstance(result, Waiting):
+            return await self._report_waiting(patcher, result)
+        if address is not None:
+            await self._writer.delete(address)
+        return await self._release(patcher)
+
+    async def _release_address(
+        self, patcher: Patcher, key: NamespacedName, claim: IPAddressClaim, address: JSON | None
+    ) -> Deleted | Waiting:
+        """Release nothing: an address of a range is free as soon as its IPAddress is gone."""
+        return Deleted()
+
+    async def _add_finalizer(self, patcher: Patcher) -> None:
+        """Add the finalizer; a claim without owner must move together with its pool (MV-06)."""
+        without_owner = not metadata.items(patcher.obj, "metadata", "ownerReferences")
+        labelled = without_owner and self.kind.resource.namespaced
+        await patcher.add_finalizer(self.kind, labels=_MOVE_LABEL if labelled else {})
+
+    async def _write_address_ref(self, patcher: Patcher, key: NamespacedName) -> Result:
+        """Write the status of a claim that has an address: the only status write it needs."""
+        status = self._dialect.with_address_ref(patcher.obj, key.name)
+        await patcher.write_status(status, [ready(True, constants.REASON_READY, "")])
+        return self._forget(key)
+
+    async def _report_waiting(self, patcher: Patcher, waiting: Waiting) -> Result:
+        """Report why there is no address: failures at once, short waits only after a delay."""
+        if waiting.reason not in (ipam.REASON_POOL_EXHAUSTED, ipam.REASON_ALLOCATION_FAILED):
+            return await self._wait(patcher, waiting)
+        if waiting.reason == ipam.REASON_ALLOCATION_FAILED:
+            self._context.events.warn(patcher.obj, waiting.reason, waiting.message)
+        await patcher.write_conditions(ready(False, waiting.reason, waiting.message))
+        return Result(waiting.requeue_after)
+
+    async def _failed(self, patcher: Patcher, error: Exception) -> None:
+        await self._report(
+            patcher, ipam.REASON_ALLOCATION_FAILED, f"{type(error).__name__}: {error}"
+        )
+
+    def _is_claim_paused(self, obj: JSON, claim: IPAddressClaim, cluster: Cluster | None) -> bool:
+        """Return whether claim, Cluster or pool are paused (SM-01)."""
+        if cluster is not None and constants.PAUSED_ANNOTATION in cluster.annotations:
+            return True
+        paused = guards.pause_message(obj, ipam.CLAIM_KIND, cluster)
+        return bool(paused) or self._registry.is_paused(self._pool_key(claim))
+
+    def _conflicting_addresses(
+        self, claim: IPAddressClaim, number: int, own: NamespacedName
+    ) -> list[NamespacedName]:
+        return self._registry.conflicting_addresses(self._pool_key(claim), number, own)
+
+    def _pool_key(self, claim: IPAddressClaim) -> NamespacedName:
+        namespace = claim.namespace if self.kind.resource.namespaced else ""
+        return NamespacedName(namespace, claim.pool.name)
+
+
+def _allocation_failed(message: str) -> Waiting:
+    return Waiting(ipam.REASON_ALLOCATION_FAILED, message, None)

@@ -1,0 +1,211 @@
+"""The controllers of an IPAM provider: pools, claims and addresses."""
+
+from __future__ import annotations
+
+import uuid
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from dataclasses import replace
+
+from capsmith_runtime.contract import constants, ipam, metadata
+from capsmith_runtime.contract.ipam_versions import DIALECTS
+from capsmith_runtime.ipam.address_index import AddressIndex, PoolKey
+from capsmith_runtime.ipam.allocator import AllocatorContext
+from capsmith_runtime.ipam.api import ExternalPoolReconciler
+from capsmith_runtime.ipam.claims import ClaimController
+from capsmith_runtime.ipam.external_claims import ExternalClaimController
+from capsmith_runtime.ipam.kinds import PoolKind
+from capsmith_runtime.ipam.live_address_list import LiveAddressList
+from capsmith_runtime.ipam.orphaned_addresses import OrphanedAddressController
+from capsmith_runtime.ipam.pool_registry import PoolRegistry, is_paused
+from capsmith_runtime.ipam.pools import IPPoolController
+from capsmith_runtime.kube.client import (
+    JSON,
+    KubeClient,
+    NamespacedName,
+    ResourceType,
+    Selection,
+    key_of,
+)
+from capsmith_runtime.kube.controller import Result
+from capsmith_runtime.kube.informer import Informer
+from capsmith_runtime.kube.store import Delta
+from capsmith_runtime.reconcile.base import ControllerContext
+from capsmith_runtime.reconcile.caches import BY_CLUSTER, Caches
+from capsmith_runtime.reconcile.groups import ControllerGroup, Queues, Reconcile
+from capsmith_runtime.reconcile.ipam_types import address_type, claim_type
+from capsmith_runtime.reconcile.watches import on_change
+
+_BY_POOL = "address pool"
+_COUNT_SECONDS = 0.5
+"""Delay before the counts of a pool are updated: addresses come and go by the hundred."""
+
+
+class IPAMControllers:
+    """The pool kinds of a provider; a call creates their controllers."""
+
+    def __init__(self, kinds: Sequence[PoolKind]) -> None:
+        self.kinds = kinds
+
+    def __call__(self, caches: Caches, context: ControllerContext) -> ControllerGroup:
+        """Return the controllers for one manager."""
+        return IPAMGroup(self.kinds, caches, context)
+
+
+class IPAMGroup(ControllerGroup):
+    """The caches, controllers and watches of pools, claims and addresses."""
+
+    def __init__(
+        self, kinds: Sequence[PoolKind], caches: Caches, context: ControllerContext
+    ) -> None:
+        self._caches = caches
+        self._dialect = dialect = DIALECTS[caches.reader.version]
+        self._claims = caches.informer(
+            claim_type(dialect.version),
+            caches.scope.own_objects,
+            {BY_CLUSTER: self._index_by_cluster, _BY_POOL: self._index_by_pool},
+        )
+        cluster_scoped = any(not kind.resource.namespaced for kind in kinds)
+        # A cluster-scoped pool has addresses in all namespaces, also in those not watched here.
+        selection = Selection(namespace="" if cluster_scoped else caches.scope.namespace)
+        self._addresses = caches.informer(address_type(dialect.version), selection)
+        self._index = AddressIndex([kind.resource for kind in kinds], dialect, self._addresses)
+        allocators = self._allocator_context(context.client, selection)
+        self._registries = {
+            kind.resource.kind: PoolRegistry(kind, self._pool_informer(kind.resource), allocators)
+            for kind in kinds
+        }
+        self._pools = {
+            name: IPPoolController(registry, caches, context)
+            for name, registry in self._registries.items()
+        }
+        self._claim_controllers = {
+            name: _claim_controller(registry)(
+                registry, self._claims, self._addresses, dialect, caches, context
+            )
+            for name, registry in self._registries.items()
+        }
+        self._orphans = OrphanedAddressController(
+            self._registries, self._index, self._claims, self._addresses, dialect, caches, context
+        )
+        self._queues: Queues = {}
+
+    def _allocator_context(self, client: KubeClient, selection: Selection) -> AllocatorContext:
+        resource = self._addresses.resource
+        return AllocatorContext(
+            client=client,
+            index=self._index,
+            live_list=LiveAddressList(client, resource, selection, self._index),
+            claims=self._claims,
+            addresses=self._addresses,
+            requeue_claims=self._requeue_claims,
+            identity=str(uuid.uuid4()),
+        )
+
+    @property
+    def informers(self) -> Sequence[Informer]:
+        """The informers of claims, addresses and each kind of pool."""
+        pools = (registry.pools for registry in self._registries.values())
+        return (self._claims, self._addresses, *pools)
+
+    def reconcilers(self) -> Iterator[tuple[str, Reconcile]]:
+        """Yield the reconcilers; claims of all kinds share a queue, as each names its pool."""
+        yield ipam.CLAIM_KIND, self._reconcile_claim
+        yield ipam.ADDRESS_KIND, self._orphans.reconcile
+        for name, pools in self._pools.items():
+            yield name, pools.reconcile
+
+    def setup_watches(self, queues: Queues) -> None:
+        """Register the handlers of claims, addresses, pools and Clusters."""
+        self._queues = queues
+        claims = queues[ipam.CLAIM_KIND]
+        self._claims.add_handler(lambda delta: claims.add(delta.key), own_writes=False)
+        self._claims.add_handler(self._on_claim)
+        self._addresses.add_handler(self._on_address)
+        self._caches.clusters.add_handler(on_change(self._pause_flags, self._on_cluster))
+        for name, registry in self._registries.items():
+            registry.pools.add_handler(self._pool_handler(name), own_writes=False)
+            registry.pools.add_handler(on_change(is_paused, self._on_pool_pause))
+
+    async def _reconcile_claim(self, key: NamespacedName) -> Result:
+        obj = self._claims.get(key)
+        pool = self._pool_key(obj) if obj is not None else None
+        if pool is None:
+            return Result()
+        return await self._claim_controllers[pool.kind].reconcile(key)
+
+    def _pool_informer(self, pools: ResourceType) -> Informer:
+        own = self._caches.scope.own_objects
+        return self._caches.informer(pools, own if pools.namespaced else replace(own, namespace=""))
+
+    def _pool_handler(self, name: str) -> Callable[[Delta], None]:
+        def handle(delta: Delta) -> None:
+            self._pools[name].request_full_reconcile(delta.key)
+            self._queues[name].add(delta.key)
+
+        return handle
+
+    def _on_pool_pause(self, obj: JSON) -> None:
+        """Requeue the claims of a pool: neither allocation nor release goes on while paused."""
+        for claim in self._claims.by_index(_BY_POOL, str(PoolKey(obj["kind"], key_of(obj)))):
+            self._queues[ipam.CLAIM_KIND].add(key_of(claim))
+
+    def _on_claim(self, delta: Delta) -> None:
+        if delta.new is not None and not metadata.deleting(delta.new):
+            return
+        pool = self._pool_key(delta.latest)
+        if pool is None:
+            return
+        # Its place in the queue, or the address reserved for it, goes to another claim.
+        self._index.usage(pool).waiting_claims.pop(delta.key, None)
+        self._requeue_claims(pool)
+        self._requeue_counts(pool)
+        self._queues[ipam.ADDRESS_KIND].add(delta.key)
+
+    def _on_address(self, delta: Delta) -> None:
+        update = self._index.update(delta)
+        for pool in (*update.freed_pools, *self._index.drop_outdated_live_list()):
+            self._requeue_claims(pool)
+        for pool in update.changed_pools:
+            self._requeue_counts(pool)
+        for key in (delta.key, *update.conflicting_addresses):
+            claim = self._claims.get(key)
+            if claim is None:
+                self._queues[ipam.ADDRESS_KIND].add(key)
+            elif delta.new is None or not self._dialect.claim(claim).address_name:
+                self._queues[ipam.CLAIM_KIND].add(key)
+
+    def _on_cluster(self, obj: JSON) -> None:
+        value = f"{metadata.namespace(obj)}/{metadata.name(obj)}"
+        for claim in self._claims.by_index(BY_CLUSTER, value):
+            self._queues[ipam.CLAIM_KIND].add(key_of(claim))
+
+    def _pause_flags(self, obj: JSON) -> tuple[bool, bool]:
+        paused = self._caches.reader.cluster(obj).paused
+        return paused, constants.PAUSED_ANNOTATION in metadata.annotations(obj)
+
+    def _requeue_claims(self, pool: PoolKey) -> None:
+        for key in self._index.usage(pool).pop_waiting_claims():
+            self._queues[ipam.CLAIM_KIND].add(key)
+
+    def _requeue_counts(self, pool: PoolKey) -> None:
+        self._pools[pool.kind].request_counts(pool.key)
+        self._queues[pool.kind].add_after(pool.key, _COUNT_SECONDS)
+
+    def _pool_key(self, claim: JSON) -> PoolKey | None:
+        view = self._dialect.claim(claim)
+        return self._index.pool_key(view.pool, view.namespace)
+
+    def _index_by_pool(self, claim: JSON) -> Iterable[str]:
+        pool = self._pool_key(claim)
+        if pool is not None:
+            yield str(pool)
+
+    def _index_by_cluster(self, claim: JSON) -> Iterable[str]:
+        view = self._dialect.claim(claim)
+        if view.cluster_name:
+            yield f"{view.namespace}/{view.cluster_name}"
+
+
+def _claim_controller(registry: PoolRegistry) -> type[ClaimController]:
+    external = isinstance(registry.reconciler, ExternalPoolReconciler)
+    return ExternalClaimController if external else ClaimController

@@ -1,0 +1,136 @@
+"""Reconcile pools: readiness, counts, and deletion only after the last address is released."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import Any
+
+from capsmith_runtime.api.decoding import DecodingError
+from capsmith_runtime.api.encoding import status_fields
+from capsmith_runtime.contract import constants, guards, ipam, metadata
+from capsmith_runtime.contract.status_writer import with_extra
+from capsmith_runtime.ipam.api import ExternalPoolReconciler, PoolReconciler, PoolState
+from capsmith_runtime.ipam.pool_registry import PoolRegistry
+from capsmith_runtime.ipam.pool_usage import NOT_FOUND
+from capsmith_runtime.kube.client import NamespacedName
+from capsmith_runtime.kube.controller import Result
+from capsmith_runtime.reconcile.base import BaseController, ContractError, ControllerContext
+from capsmith_runtime.reconcile.caches import Caches
+from capsmith_runtime.reconcile.patcher import Patcher
+from capsmith_runtime.reconcile.results import Deleted, Waiting
+
+_IN_USE = Waiting("AddressesInUse", "addresses of the pool are in use")
+
+
+class IPPoolController(BaseController[PoolReconciler[Any]]):
+    """Reconcile one kind of pool."""
+
+    def __init__(self, registry: PoolRegistry, caches: Caches, context: ControllerContext) -> None:
+        super().__init__(registry.kind, registry.pools, caches, context, registry.reconciler)
+        self._registry = registry
+        self._counts_only: set[NamespacedName] = set()
+        self._states: dict[NamespacedName, tuple[str, int, PoolState]] = {}
+
+    def request_counts(self, key: NamespacedName) -> None:
+        """Let the next reconcile update the counts only, without calling the reconciler."""
+        self._counts_only.add(key)
+
+    def request_full_reconcile(self, key: NamespacedName) -> None:
+        """Let the next reconcile call the reconciler."""
+        self._counts_only.discard(key)
+
+    async def _reconcile(self, key: NamespacedName, patcher: Patcher) -> Result:
+        obj, usage = patcher.obj, self._registry.usage(key)
+        if guards.deleted_for_move(obj):
+            usage.close("is being moved")
+            return Result()
+        if metadata.deleting(obj):
+            return await self._reconcile_delete(patcher, key)
+        if await self._is_paused(patcher, None):
+            usage.close("is paused")
+            return Result()
+        await patcher.add_finalizer(self.kind)
+        state = await self._state(patcher, key)
+        if isinstance(state, PoolState):
+            return await self._apply_state(patcher, key, state)
+        usage.close(f"is not ready: {state.message or state.reason}")
+        if state.reason == constants.REASON_INVALID_SPEC:
+            await self._report(patcher, state.reason, state.message)
+            return Result()
+        return await self._wait(patcher, state)
+
+    async def _apply_state(self, patcher: Patcher, key: NamespacedName, state: PoolState) -> Result:
+        usage = self._registry.usage(key)
+        if state.ready:
+            usage.open(state.ranges)
+            self._registry.requeue_claims(key)
+        else:
+            usage.close(f"is not ready: {state.message or state.reason}")
+        await self._registry.allocator(key).sync_status()
+        patcher.obj = self._informer.get(key) or patcher.obj
+        if state.ready and usage.ranges is not None and usage.counts().free == 0:
+            state = replace(
+                state,
+                ready=False,
+                reason=ipam.REASON_POOL_EXHAUSTED,
+                message="all addresses are taken",
+            )
+        status = with_extra(
+            dict(metadata.mapping(patcher.obj, "status")), status_fields(state.status)
+        )
+        return await self._provisioned(patcher, status, state)
+
+    async def _state(self, patcher: Patcher, key: NamespacedName) -> PoolState | Waiting:
+        """Return the answer of the reconciler; the last one if only the counts are needed."""
+        version = metadata.uid(patcher.obj), metadata.generation(patcher.obj)
+        last = self._states.pop(key, None)
+        counts_only = key in self._counts_only
+        self._counts_only.discard(key)
+        if counts_only and last is not None and last[:2] == version:
+            state: PoolState | Waiting = last[2]
+        else:
+            state = await self._call_reconciler(patcher)
+        if isinstance(state, PoolState):
+            self._states[key] = *version, state
+        return state
+
+    async def _call_reconciler(self, patcher: Patcher) -> PoolState | Waiting:
+        try:
+            pool = self._registry.pool_scope(patcher.obj)
+        except DecodingError as error:
+            return Waiting(constants.REASON_INVALID_SPEC, str(error), None)
+        state = await self._call(patcher, self.reconciler.reconcile_normal, pool, PoolState)
+        external = isinstance(self.reconciler, ExternalPoolReconciler)
+        if isinstance(state, PoolState) and (state.ranges is None) is not external:
+            message = "a pool has ranges unless another system hands out its addresses"
+            contract_error = ContractError(constants.REASON_INVALID_RESULT, message)
+            await self._failed(patcher, contract_error)
+            raise contract_error
+        return state
+
+    async def _reconcile_delete(self, patcher: Patcher, key: NamespacedName) -> Result:
+        """Keep the finalizer until the last address is released."""
+        usage = self._registry.usage(key)
+        usage.close("is being deleted")
+        if self.kind.finalizer not in metadata.finalizers(patcher.obj):
+            return self._forget(key)
+        if await self._is_paused(patcher, None):
+            return Result()
+        await self._registry.allocator(key).sync_status()
+        patcher.obj = self._informer.get(key) or patcher.obj
+        if usage.in_use:
+            return await self._wait(patcher, _IN_USE)
+        pool = self._registry.find_pool(key)
+        if pool is None:
+            await self._report(patcher, constants.REASON_INVALID_SPEC, "the spec cannot be read")
+            return Result()
+        result = await self._call(patcher, self.reconciler.reconcile_delete, pool, Deleted)
+        if isinstance(result, Waiting):
+            return await self._wait(patcher, result)
+        return await self._release(patcher)
+
+    def _forget(self, key: NamespacedName) -> Result:
+        self._registry.usage(key).close(NOT_FOUND)
+        self._registry.forget(key)
+        self._states.pop(key, None)
+        return super()._forget(key)

@@ -1,0 +1,5 @@
+"""A small level-triggered controller runtime: informers, work queues, patches, leader election.
+
+It knows nothing of Cluster API.  Read ``client`` first, then ``informer``, ``workqueue`` and
+``controller``.
+"""

@@ -1,0 +1,209 @@
+"""The interface to the Kubernetes API that the rest of the runtime uses.
+
+Objects are plain dictionaries. Objects from a cache are shared: copy them before you change
+anything.
+"""
+
+from __future__ import annotations
+
+from collections.abc import AsyncGenerator, Mapping
+from dataclasses import dataclass
+from typing import Any, NamedTuple, Protocol
+
+JSON = dict[str, Any]
+
+
+class NamespacedName(NamedTuple):
+    """Key of an object of a known kind; `namespace` is empty for cluster-scoped kinds."""
+
+    namespace: str
+    name: str
+
+    def __str__(self) -> str:
+        return f"{self.namespace}/{self.name}" if self.namespace else self.name
+
+
+@dataclass(frozen=True, slots=True)
+class ResourceType:
+    """A kind in the REST API; `group` is empty for the core group."""
+
+    group: str
+    version: str
+    kind: str
+    plural: str
+    namespaced: bool = True
+
+    @property
+    def api_version(self) -> str:
+        """Return the `apiVersion` of objects of this kind."""
+        return f"{self.group}/{self.version}" if self.group else self.version
+
+    def path(self, namespace: str = "", name: str = "", subresource: str = "") -> str:
+        """Return the URL path of the collection, of an object, or of its subresource."""
+        root = f"/apis/{self.api_version}" if self.group else f"/api/{self.version}"
+        scope = f"/namespaces/{namespace}" if self.namespaced and namespace else ""
+        rest = "".join(f"/{part}" for part in (name, subresource) if part)
+        return f"{root}{scope}/{self.plural}{rest}"
+
+
+@dataclass(frozen=True, slots=True)
+class Selection:
+    """Filter on the server for objects of a kind; an empty field selects everything."""
+
+    namespace: str = ""
+    labels: str = ""
+    fields: str = ""
+    metadata_only: bool = False
+    """Request only the metadata, if the rest is large or must not be kept in memory."""
+
+
+EVERYTHING = Selection()
+
+
+class Page(NamedTuple):
+    """A page of a list; `token` requests the next page and is empty on the last one."""
+
+    items: list[JSON]
+    resource_version: str
+    token: str
+
+
+class WatchEvent(NamedTuple):
+    """`type` is ADDED, MODIFIED, DELETED or BOOKMARK."""
+
+    type: str
+    object: JSON
+
+
+class ApiError(Exception):
+    """A failed request; `status` is 0 if there was no response."""
+
+    def __init__(
+        self, status: int, reason: str, message: str, retry_after: float | None = None
+    ) -> None:
+        super().__init__(f"{status or 'no answer'} {reason}: {message}")
+        self.status = status
+        self.reason = reason
+        self.message = message
+        self.retry_after = retry_after
+        """Return the delay in seconds that the server requested."""
+
+
+class Unreachable(ApiError):
+    """No response: refused, reset, timed out, or not HTTP."""
+
+
+class Unauthorized(ApiError):
+    """401, although the credentials were reloaded."""
+
+
+class Forbidden(ApiError):
+    """403: the role lacks a rule, or an admission plugin rejected the request."""
+
+
+class NotFound(ApiError):
+    """404: no such object, or no such kind."""
+
+
+class Conflict(ApiError):
+    """409: the object has changed since it was read."""
+
+
+class AlreadyExists(Conflict):
+    """409 on creation."""
+
+
+class ResourceExpired(ApiError):
+    """410: the resource version or page token is too old; list again."""
+
+
+class Invalid(ApiError):
+    """422: the schema or a validation rule rejected the object."""
+
+
+class TooManyRequests(ApiError):
+    """429: `retry_after` may contain the delay."""
+
+
+class ServerError(ApiError):
+    """500 and above."""
+
+
+_ERRORS: Mapping[int, type[ApiError]] = {
+    401: Unauthorized,
+    403: Forbidden,
+    404: NotFound,
+    409: Conflict,
+    410: ResourceExpired,
+    422: Invalid,
+    429: TooManyRequests,
+}
+
+
+def api_error(status: int, reason: str, message: str, retry_after: float | None = None) -> ApiError:
+    """Return the typed error for a response with this status."""
+    if reason == "AlreadyExists":
+        found: type[ApiError] = AlreadyExists
+    else:
+        found = _ERRORS.get(status, ServerError if status >= 500 else ApiError)
+    return found(status, reason, message, retry_after)
+
+
+class KubeClient(Protocol):
+    """A client of the Kubernetes API. Every method raises `ApiError` and has a time limit."""
+
+    async def list_page(
+        self, resource: ResourceType, selection: Selection, *, limit: int = 0, token: str = ""
+    ) -> Page:
+        """Return one page of a list; `limit` 0 requests the whole list."""
+
+    def watch(
+        self, resource: ResourceType, selection: Selection, *, resource_version: str
+    ) -> AsyncGenerator[WatchEvent, None]:
+        """Yield events and bookmarks until the server or a silent connection ends the watch."""
+
+    async def get(self, resource: ResourceType, key: NamespacedName) -> JSON:
+        """Read one object from the server, not from a cache."""
+
+    async def create(self, resource: ResourceType, obj: JSON) -> JSON:
+        """Create `obj` in the namespace that its metadata names."""
+
+    async def patch(
+        self, resource: ResourceType, key: NamespacedName, body: JSON, *, resource_version: str = ""
+    ) -> JSON:
+        """Apply a JSON merge patch; with an outdated resource version it raises `Conflict`."""
+
+    async def patch_status(
+        self, resource: ResourceType, key: NamespacedName, body: JSON, *, resource_version: str = ""
+    ) -> JSON:
+        """Patch the status subresource; `body` contains `status`."""
+
+    async def apply(self, resource: ResourceType, obj: JSON, *, force: bool = False) -> JSON:
+        """Apply on the server side with this process's field manager."""
+
+    async def delete(self, resource: ResourceType, key: NamespacedName, *, uid: str = "") -> None:
+        """Delete an object; with a uid only if it matches (else `Conflict`)."""
+
+    async def served_versions(self, group: str) -> tuple[str, ...]:
+        """Return the versions of an API group, preferred first; empty if it is not served."""
+
+    async def close(self) -> None:
+        """Close all connections."""
+
+
+def key_of(obj: JSON) -> NamespacedName:
+    """Return the key of an object."""
+    metadata = obj["metadata"]
+    return NamespacedName(metadata.get("namespace", ""), metadata["name"])
+
+
+def version_of(obj: JSON) -> int:
+    """Return the resource version as a number; versions of one kind are ordered by time."""
+    version = obj["metadata"].get("resourceVersion", "")
+    return int(version) if version.isdigit() else 0
+
+
+def is_gone(obj: JSON) -> bool:
+    """Return whether this is the last state of an object: in deletion, without finalizers."""
+    metadata = obj["metadata"]
+    return bool(metadata.get("deletionTimestamp")) and not metadata.get("finalizers")

@@ -1,0 +1,116 @@
+"""A controller runs workers that reconcile the keys of a queue; no error ends a worker."""
+
+from __future__ import annotations
+
+import asyncio
+import time
+from collections.abc import Awaitable, Callable
+from dataclasses import dataclass
+from typing import Any, Generic
+
+from capsmith_runtime.kube.client import ApiError, Conflict
+from capsmith_runtime.kube.executor import StillRunningError
+from capsmith_runtime.kube.log import get_logger
+from capsmith_runtime.kube.metrics import Metrics
+from capsmith_runtime.kube.workqueue import K, QueueClosed, WorkQueue
+
+_log = get_logger("controller")
+
+
+@dataclass(frozen=True, slots=True)
+class Result:
+    """Result of a reconcile; without `requeue_after` (seconds) the key waits for a change."""
+
+    requeue_after: float | None = None
+
+
+class Controller(Generic[K]):
+    """Reconciles the keys of one queue, at most one at a time for each key."""
+
+    def __init__(
+        self,
+        name: str,
+        queue: WorkQueue[K],
+        reconcile: Callable[[K], Awaitable[Result]],
+        metrics: Metrics,
+        *,
+        concurrency: int = 10,
+    ) -> None:
+        self.name = name
+        self.queue = queue
+        self._reconcile = reconcile
+        self._metrics = metrics
+        self._concurrency = concurrency
+
+    async def run(self) -> None:
+        """Reconcile until the queue is closed; cancel it to abort running reconciles."""
+        async with asyncio.TaskGroup() as group:
+            for number in range(self._concurrency):
+                group.create_task(self._work(), name=f"{self.name}-{number}")
+
+    async def stop(self, grace: float) -> bool:
+        """Close the queue and wait up to `grace` seconds; return True if all reconciles ended."""
+        self.queue.close()
+        try:
+            await asyncio.wait_for(self.queue.drained(), grace)
+        except TimeoutError:
+            return False
+        return True
+
+    async def _work(self) -> None:
+        active = self._metrics.reconciles_active.labels(self.name)
+        while True:
+            try:
+                key = await self.queue.get()
+            except QueueClosed:
+                return
+            release = True
+            with active.track_inprogress():
+                try:
+                    release = await self._process(key)
+                finally:
+                    if release:
+                        self.queue.done(key)
+
+    async def _process(self, key: K) -> bool:
+        """Reconcile once; return False if a handler still runs, which later releases the key."""
+        began = time.monotonic()
+        try:
+            result = await self._reconcile(key)
+        except StillRunningError as error:
+            self._failed(key, error, began)
+            error.when_ended(lambda: self.queue.done(key))
+            return False
+        except asyncio.CancelledError as error:
+            task = asyncio.current_task()
+            if task is None or task.cancelling():
+                raise
+            # The worker itself was not cancelled: the reconcile raised the error.
+            self._failed(key, error, began)
+            return True
+        except Exception as error:
+            self._failed(key, error, began)
+            return True
+        self._metrics.reconcile_seconds.labels(self.name).observe(time.monotonic() - began)
+        self.queue.forget(key)
+        if result.requeue_after is not None:
+            self.queue.add_after(key, result.requeue_after)
+        return True
+
+    def _failed(self, key: K, error: BaseException, began: float) -> None:
+        took = time.monotonic() - began
+        self._metrics.reconcile_seconds.labels(self.name).observe(took)
+        self._metrics.reconcile_errors.labels(self.name, type(error).__name__).inc()
+        wait = error.retry_after if isinstance(error, ApiError) else None
+        delay = self.queue.add_rate_limited(key, at_least=wait or 0.0)
+        values: dict[str, Any] = {
+            "controller": self.name,
+            "key": str(key),
+            "retry_seconds": round(delay, 2),
+        }
+        if isinstance(error, Conflict):
+            _log.debug("object has changed meanwhile", error=str(error), **values)
+        elif isinstance(error, (ApiError, StillRunningError)):
+            _log.warning("reconcile failed", error=str(error), **values)
+        else:
+            _log.error("reconcile failed", error=repr(error), exc_info=error, **values)

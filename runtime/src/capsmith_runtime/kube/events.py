@@ -1,0 +1,106 @@
+"""Warning events of objects: rate-limited, without duplicates, and never blocking."""
+
+from __future__ import annotations
+
+import asyncio
+import uuid
+from collections import OrderedDict
+from datetime import UTC, datetime
+
+from capsmith_runtime.kube.client import JSON, ApiError, KubeClient, ResourceType
+from capsmith_runtime.kube.clock import monotonic
+from capsmith_runtime.kube.metrics import Metrics
+
+EVENT = ResourceType("events.k8s.io", "v1", "Event", "events")
+
+_NOTE_BYTES = 1024
+_REMEMBERED = 1000
+
+
+class EventRecorder:
+    """Send events in the background (`run`); drop duplicates and bursts."""
+
+    def __init__(
+        self,
+        client: KubeClient,
+        controller: str,
+        instance: str,
+        metrics: Metrics,
+        *,
+        repeat_seconds: float = 600.0,
+        burst: int = 25,
+        per_second: float = 1.0,
+    ) -> None:
+        self._client = client
+        self._controller = controller
+        self._instance = instance[:128]
+        self._metrics = metrics
+        self._repeat_seconds = repeat_seconds
+        self._burst = burst
+        self._per_second = per_second
+        self._tokens, self._filled = float(burst), monotonic()
+        self._sent: OrderedDict[tuple[str, str, str], float] = OrderedDict()
+        self._queue: asyncio.Queue[JSON] = asyncio.Queue(maxsize=burst)
+
+    def warn(self, obj: JSON, reason: str, note: str, *, action: str = "Reconcile") -> None:
+        """Queue a warning about `obj`; return at once, also if the queue is full."""
+        now, mark = monotonic(), (obj["metadata"]["uid"], reason, note)
+        if now - self._sent.get(mark, -self._repeat_seconds) < self._repeat_seconds:
+            self._metrics.events_dropped.labels("repeated").inc()
+        elif not self._take_token(now) or self._queue.full():
+            self._metrics.events_dropped.labels("rate").inc()
+        else:
+            self._sent[mark] = now
+            self._sent.move_to_end(mark)
+            if len(self._sent) > _REMEMBERED:
+                self._sent.popitem(last=False)
+            self._queue.put_nowait(self._event(obj, reason, note, action))
+
+    async def run(self) -> None:
+        """Send until cancelled."""
+        while True:
+            event = await self._queue.get()
+            try:
+                await self._client.create(EVENT, event)
+            except ApiError:
+                # Events are optional: the failure itself is logged and retried anyway.
+                self._metrics.events_dropped.labels("refused").inc()
+
+    def _take_token(self, now: float) -> bool:
+        gained = (now - self._filled) * self._per_second
+        self._tokens, self._filled = min(float(self._burst), self._tokens + gained), now
+        if self._tokens < 1.0:
+            return False
+        self._tokens -= 1.0
+        return True
+
+    def _event(self, obj: JSON, reason: str, note: str, action: str) -> JSON:
+        metadata = obj["metadata"]
+        # The API server requires events of cluster-scoped objects in "default".
+        namespace = metadata.get("namespace") or "default"
+        regarding = {
+            "apiVersion": obj["apiVersion"],
+            "kind": obj["kind"],
+            "name": metadata["name"],
+            "uid": metadata["uid"],
+            "resourceVersion": metadata.get("resourceVersion", ""),
+        }
+        if metadata.get("namespace"):
+            regarding["namespace"] = namespace
+        return {
+            "apiVersion": EVENT.api_version,
+            "kind": EVENT.kind,
+            "metadata": {
+                "namespace": namespace,
+                # A shortened name may end with a character that is invalid before the next dot.
+                "name": f"{metadata['name'][:200].rstrip('.-')}.{uuid.uuid4().hex[:16]}",
+            },
+            "eventTime": datetime.now(UTC).strftime("%Y-%m-%dT%H:%M:%S.%fZ"),
+            "type": "Warning",
+            "reason": reason,
+            "action": action,
+            "note": note.encode(errors="replace")[:_NOTE_BYTES].decode(errors="ignore"),
+            "regarding": regarding,
+            "reportingController": self._controller,
+            "reportingInstance": self._instance,
+        }

@@ -1,0 +1,73 @@
+"""Probes and metrics of a manager: /healthz, /readyz and /metrics, without TLS."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from http import HTTPStatus
+from typing import Final
+
+from capsmith_runtime.kube.http_connection import Limits, Request, Response, text_response
+from capsmith_runtime.kube.http_server import HTTPServer
+from capsmith_runtime.kube.metrics import Metrics
+
+Check = Callable[[], bool]
+
+LIMITS: Final = Limits(
+    head_bytes=8 * 1024,
+    body_bytes=8 * 1024,
+    request_seconds=5.0,
+    idle_seconds=0.0,
+    # Kubernetes grants ten seconds, of which the controllers get eight.
+    stop_seconds=1.0,
+)
+_METRICS: Final = "text/plain; version=0.0.4; charset=utf-8"
+
+
+def parse_address(address: str) -> tuple[str | None, int]:
+    """Split `host:port`, `[v6]:port` or `:port` (all interfaces); raise ValueError otherwise."""
+    host, separator, port = address.rpartition(":")
+    bare = host[1:-1] if host.startswith("[") and host.endswith("]") else host
+    plausible = port.isdecimal() and int(port) <= 0xFFFF and (bare != host or ":" not in host)
+    if not separator or not plausible:
+        raise ValueError(f"not an address of the form host:port: {address!r}")
+    return bare or None, int(port)
+
+
+class DiagnosticsServer:
+    """Serves until closed.  The manager is ready when all named checks pass."""
+
+    def __init__(
+        self,
+        address: str,
+        metrics: Metrics,
+        checks: Mapping[str, Check],
+        limits: Limits = LIMITS,
+    ) -> None:
+        self._metrics = metrics
+        self._checks = checks
+        self._server = HTTPServer(*parse_address(address), self._handle, limits)
+
+    async def start(self) -> int:
+        """Listen; return the port, chosen by the system for port 0."""
+        return await self._server.start()
+
+    async def close(self) -> None:
+        """Stop listening; requests that are being handled may finish."""
+        await self._server.close()
+
+    async def _handle(self, request: Request) -> Response:
+        if request.method not in ("GET", "HEAD"):
+            return text_response(HTTPStatus.METHOD_NOT_ALLOWED)
+        if request.path == "/metrics":
+            return Response(HTTPStatus.OK, self._metrics.render(), _METRICS)
+        if request.path == "/healthz":
+            return text_response(HTTPStatus.OK, "ok")
+        if request.path == "/readyz":
+            return self._readiness()
+        return text_response(HTTPStatus.NOT_FOUND)
+
+    def _readiness(self) -> Response:
+        failed = [f"not ready: {name}" for name, check in self._checks.items() if not check()]
+        if failed:
+            return text_response(HTTPStatus.SERVICE_UNAVAILABLE, "\n".join(failed))
+        return text_response(HTTPStatus.OK, "ok")

@@ -1,0 +1,168 @@
+"""Informers keep a cache of one kind up to date with a paged list and a watch."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Callable, Mapping
+from contextlib import aclosing
+
+from capsmith_runtime.kube.backoff import Backoff
+from capsmith_runtime.kube.client import (
+    EVERYTHING,
+    JSON,
+    ApiError,
+    KubeClient,
+    NamespacedName,
+    ResourceExpired,
+    ResourceType,
+    Selection,
+    WatchEvent,
+    version_of,
+)
+from capsmith_runtime.kube.clock import monotonic
+from capsmith_runtime.kube.log import get_logger
+from capsmith_runtime.kube.metrics import Metrics
+from capsmith_runtime.kube.store import Cache, Delta, IndexFunction, Projection
+
+_PAGE = 250
+# A watch that ends earlier than this without an event is a failure, not the server's time-out.
+_SHORT_SECONDS = 1.0
+
+Handler = Callable[[Delta], None]
+
+
+class Informer:
+    """A cache of one kind, or of a selection of it. `run` updates it until cancelled."""
+
+    def __init__(
+        self,
+        client: KubeClient,
+        resource: ResourceType,
+        metrics: Metrics,
+        *,
+        selection: Selection = EVERYTHING,
+        projection: Projection | None = None,
+        indexes: Mapping[str, IndexFunction] = {},
+        backoff: Backoff | None = None,
+    ) -> None:
+        self.resource = resource
+        self.synced = asyncio.Event()
+        """Set when the first list is in the cache, and from then on."""
+        self._client = client
+        self._metrics = metrics
+        self._selection = selection
+        self._cache = Cache(projection, indexes)
+        self._backoff = backoff or Backoff(base=0.5, limit=15.0)
+        self._handlers: list[tuple[Handler, bool]] = []
+        self._log = get_logger("informer", kind=resource.kind)
+
+    def add_handler(self, handler: Handler, *, own_writes: bool = True) -> None:
+        """Call `handler` on each change, on the event loop; it must neither block nor wait.
+
+        With `own_writes=False` it is not called for changes from `update_from_write`: use that to
+        queue the object itself, because its reconcile already knows its own writes.
+        """
+        self._handlers.append((handler, own_writes))
+
+    @property
+    def seen(self) -> int:
+        """Return the resource version up to which the cache is complete."""
+        return self._cache.seen
+
+    def get(self, key: NamespacedName) -> JSON | None:
+        """Return the cached object, which is shared: copy it before you change anything."""
+        return self._cache.get(key)
+
+    def items(self) -> list[JSON]:
+        """Return all cached objects."""
+        return self._cache.items()
+
+    def by_index(self, index: str, value: str) -> list[JSON]:
+        """Return the cached objects for which the function of `index` yielded `value`."""
+        return self._cache.by_index(index, value)
+
+    def update_from_write(self, obj: JSON) -> None:
+        """Store the response to an own write, so that the next read returns it."""
+        change = self._cache.update_from_write(self._cache.project(obj))
+        if change is not None:
+            self._notify(change, own=True)
+
+    async def run(self) -> None:
+        """List and watch until cancelled; failures are retried with backoff."""
+        listed = False
+        while True:
+            cause = "ended"
+            wait = 0.0
+            began, before = monotonic(), self._cache.seen
+            try:
+                if not listed:
+                    await self._list()
+                    listed = True
+                await self._watch()
+                if monotonic() - began < _SHORT_SECONDS and self._cache.seen == before:
+                    wait = self._backoff.next()
+            except ResourceExpired:
+                cause, listed, wait = "gone", False, self._backoff.next()
+            except ApiError as error:
+                cause, wait = type(error).__name__, self._backoff.next(error.retry_after)
+                level = self._log.info if error.status == 0 and listed else self._log.warning
+                level("watch interrupted", error=str(error), retry_seconds=round(wait, 2))
+            self._metrics.informer_restarts.labels(self.resource.kind, cause).inc()
+            await asyncio.sleep(wait)
+
+    async def _list(self) -> None:
+        objects: list[JSON] = []
+        token, limit = "", _PAGE
+        while True:
+            try:
+                page = await self._client.list_page(
+                    self.resource, self._selection, limit=limit, token=token
+                )
+            except ResourceExpired:
+                if not token:
+                    raise
+                # The remaining pages have expired: request the whole list at once.
+                objects, token, limit = [], "", 0
+                continue
+            for item in page.items:
+                # Items of a list have no apiVersion and kind.
+                item.setdefault("apiVersion", self.resource.api_version)
+                item.setdefault("kind", self.resource.kind)
+                objects.append(self._cache.project(item))
+            token = page.token
+            if not token:
+                break
+        for change in self._cache.replace(objects, int(page.resource_version)):
+            self._notify(change)
+        self._backoff.reset()
+        self.synced.set()
+
+    async def _watch(self) -> None:
+        events = self._client.watch(
+            self.resource, self._selection, resource_version=str(self._cache.seen)
+        )
+        async with aclosing(events) as stream:
+            async for event in stream:
+                self._take(event)
+                self._backoff.reset()
+
+    def _take(self, event: WatchEvent) -> None:
+        if event.type == "BOOKMARK":
+            self._cache.seen = max(self._cache.seen, version_of(event.object))
+            return
+        obj = self._cache.project(event.object)
+        deleted = event.type == "DELETED"
+        change = self._cache.observe_deleted(obj) if deleted else self._cache.observe(obj)
+        if change is not None:
+            self._notify(change)
+
+    def _notify(self, change: Delta, own: bool = False) -> None:
+        self._metrics.informer_objects.labels(self.resource.kind).set(len(self._cache))
+        for handler, own_writes in self._handlers:
+            if own and not own_writes:
+                continue
+            try:
+                handler(change)
+            except Exception as error:
+                # A failing handler must not stop the informer for all others.
+                self._log.error("handler failed", error=repr(error), exc_info=error)

@@ -1,0 +1,220 @@
+"""Leader election by a Lease (coordination.k8s.io/v1).
+
+Whether a lease has expired is judged by how long this process has seen it unchanged, on its
+own clock: the times in the lease are for display, because the clocks of machines differ.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import random
+import time
+from dataclasses import dataclass
+from datetime import UTC, datetime
+
+from capsmith_runtime.kube.client import (
+    JSON,
+    AlreadyExists,
+    ApiError,
+    Conflict,
+    KubeClient,
+    NamespacedName,
+    NotFound,
+    ResourceType,
+)
+from capsmith_runtime.kube.log import get_logger
+from capsmith_runtime.kube.metrics import Metrics
+
+LEASE = ResourceType("coordination.k8s.io", "v1", "Lease", "leases")
+
+_log = get_logger("leader")
+# This clock also counts while the machine is suspended, if the system supports that.
+_CLOCK = getattr(time, "CLOCK_BOOTTIME", time.CLOCK_MONOTONIC)
+
+
+class LeadershipLost(Exception):
+    """The lease is lost: another process may lead, so stop working at once."""
+
+
+@dataclass(frozen=True, slots=True)
+class LeaseTimings:
+    """Times in seconds; two processes may lead unless `duration` > `renew_deadline` > `retry`."""
+
+    duration: float = 15.0
+    renew_deadline: float = 10.0
+    retry: float = 2.0
+
+    def __post_init__(self) -> None:
+        if not self.duration > self.renew_deadline > self.retry > 0:
+            raise ValueError("lease duration > renew deadline > retry period > 0 is required")
+
+
+class LeaderElector:
+    """Elect a leader: `acquire`, then `hold` during the work, then `release`."""
+
+    def __init__(
+        self,
+        client: KubeClient,
+        key: NamespacedName,
+        identity: str,
+        metrics: Metrics,
+        *,
+        timings: LeaseTimings = LeaseTimings(),
+    ) -> None:
+        self._client = client
+        self._key = key
+        self._identity = identity
+        self._metrics = metrics
+        self._timings = timings
+        self._lease: JSON | None = None
+        self._observed: tuple[str, float] = ("", 0.0)
+        self._renewed = 0.0
+        self._acquired = False
+
+    async def acquire(self) -> None:
+        """Wait until this process holds the lease."""
+        _log.info("waiting for the lease", lease=str(self._key), identity=self._identity)
+        while True:
+            try:
+                async with asyncio.timeout(self._timings.renew_deadline):
+                    if await self._try_acquire():
+                        break
+            except (ApiError, TimeoutError) as error:
+                _log.warning("cannot read or take the lease", error=repr(error))
+            await asyncio.sleep(self._timings.retry * random.uniform(1.0, 1.2))
+        self._metrics.leader.set(1)
+        _log.info("leading", lease=str(self._key), identity=self._identity)
+
+    async def hold(self) -> None:
+        """Renew the lease until cancelled; raises LeadershipLost."""
+        try:
+            while True:
+                left = self._renewed + self._timings.renew_deadline - _now()
+                await asyncio.sleep(min(self._timings.retry, max(left, 0.0)))
+                await self._renew()
+        finally:
+            self._metrics.leader.set(0)
+
+    async def release(self) -> None:
+        """Release the lease, so that the next leader need not wait until it expires."""
+        if not self._acquired:
+            return
+        self._acquired = False
+        try:
+            async with asyncio.timeout(self._timings.retry):
+                await self._give_up()
+        except (ApiError, TimeoutError) as error:
+            _log.warning("cannot release the lease", error=repr(error))
+
+    async def _give_up(self) -> None:
+        for _ in range(2):
+            if self._lease is None:
+                await self._read()
+            lease, self._lease = self._lease, None
+            if lease is None or not self._is_ours(lease):
+                return
+            spec = {"holderIdentity": "", "leaseDurationSeconds": 1, "renewTime": _micro_time()}
+            # A cancelled renewal may have reached the server: read the lease again.
+            with contextlib.suppress(Conflict):
+                await self._write(lease, spec)
+                return
+
+    async def _renew(self) -> None:
+        """Renew the lease once; retry until the deadline."""
+        deadline = self._renewed + self._timings.renew_deadline
+        while True:
+            left = deadline - _now()
+            if left <= 0:
+                raise LeadershipLost(f"not renewed for {self._timings.renew_deadline:g} s")
+            try:
+                async with asyncio.timeout(min(left, self._timings.renew_deadline / 2)):
+                    if await self._try_renew():
+                        return
+            except (ApiError, TimeoutError) as error:
+                _log.warning("cannot renew the lease", error=repr(error))
+            await asyncio.sleep(min(max(deadline - _now(), 0.0), self._timings.retry / 2))
+
+    async def _try_renew(self) -> bool:
+        began = _now()
+        if self._lease is None:
+            await self._read()
+        lease = self._lease
+        if lease is None or not self._is_ours(lease):
+            holder = lease["spec"].get("holderIdentity") if lease else "none"
+            raise LeadershipLost(f"{holder} holds the lease")
+        try:
+            self._lease = await self._write(lease, {"renewTime": _micro_time()})
+        except (Conflict, NotFound):
+            self._lease = None  # changed by another process: read it before the next attempt
+            return False
+        self._renewed = began
+        return True
+
+    async def _try_acquire(self) -> bool:
+        began = _now()
+        await self._read()
+        lease = self._lease
+        try:
+            if lease is None:
+                self._lease = await self._client.create(LEASE, self._new_lease())
+            elif self._is_free(lease):
+                self._lease = await self._write(lease, self._claim(lease))
+            else:
+                return False
+        except (Conflict, AlreadyExists):
+            return False
+        self._renewed, self._acquired = began, True
+        return True
+
+    async def _read(self) -> None:
+        try:
+            self._lease = await self._client.get(LEASE, self._key)
+        except NotFound:
+            self._lease = None
+            return
+        self._lease.setdefault("spec", {})
+        version = self._lease["metadata"]["resourceVersion"]
+        if version != self._observed[0]:
+            self._observed = (version, _now())
+
+    def _is_ours(self, lease: JSON) -> bool:
+        return bool(lease["spec"].get("holderIdentity") == self._identity)
+
+    def _is_free(self, lease: JSON) -> bool:
+        spec = lease["spec"]
+        if spec.get("holderIdentity") in (None, "", self._identity):
+            return True
+        duration = spec.get("leaseDurationSeconds") or self._timings.duration
+        return _now() > self._observed[1] + float(duration)
+
+    def _claim(self, lease: JSON) -> JSON:
+        now, spec = _micro_time(), lease["spec"]
+        taken = spec.get("holderIdentity") != self._identity
+        return {
+            "holderIdentity": self._identity,
+            "leaseDurationSeconds": max(1, round(self._timings.duration)),
+            "acquireTime": now,
+            "renewTime": now,
+            "leaseTransitions": (spec.get("leaseTransitions") or 0) + int(taken),
+        }
+
+    def _new_lease(self) -> JSON:
+        return {
+            "apiVersion": LEASE.api_version,
+            "kind": LEASE.kind,
+            "metadata": {"namespace": self._key.namespace, "name": self._key.name},
+            "spec": {**self._claim({"spec": {}}), "leaseTransitions": 0},
+        }
+
+    async def _write(self, lease: JSON, spec: JSON) -> JSON:
+        version = lease["metadata"]["resourceVersion"]
+        return await self._client.patch(LEASE, self._key, {"spec": spec}, resource_version=version)
+
+
+def _now() -> float:
+    return time.clock_gettime(_CLOCK)
+
+
+def _micro_time() -> str:
+    return datetime.now(UTC).strftime("%Y-%m-%dT%H:%M:%S.%fZ")

@@ -1,0 +1,267 @@
+"""The client, based on lightkube's configuration, credentials, TLS and HTTP client.
+
+Requests use the HTTP client directly: lightkube's own watch has neither bookmarks nor a
+read time-out, splits lines at characters that JSON allows in strings, and its errors assume
+that every response is JSON.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import random
+import time
+from collections.abc import AsyncGenerator, Callable, Mapping
+
+import httpx2
+import msgspec
+from lightkube import ConfigError, SingleConfig
+from prometheus_client import Counter
+
+from capsmith_runtime.kube.client import (
+    JSON,
+    NamespacedName,
+    NotFound,
+    Page,
+    ResourceType,
+    Selection,
+    Unreachable,
+    WatchEvent,
+)
+from capsmith_runtime.kube.connection import load_config, open_session
+from capsmith_runtime.kube.log import get_logger
+from capsmith_runtime.kube.metrics import Metrics
+from capsmith_runtime.kube.responses import error_of, event_of, object_of, page_of, versions_of
+
+_log = get_logger("client")
+_MERGE = "application/merge-patch+json"
+_APPLY = "application/apply-patch+yaml"
+_CONNECT_SECONDS = 10.0
+_RENEW_SECONDS = 5.0
+_FAILURES = (httpx2.HTTPError, httpx2.StreamError, OSError, ConfigError)
+
+
+class LightkubeClient:
+    """Implementation of `KubeClient`. Create and use it on one event loop."""
+
+    def __init__(
+        self,
+        metrics: Metrics,
+        *,
+        field_manager: str,
+        config: Callable[[], SingleConfig] = load_config,
+        request_seconds: float = 30.0,
+        silence_seconds: float = 90.0,
+        watch_seconds: tuple[float, float] = (300.0, 600.0),
+        requests: Counter | None = None,
+    ) -> None:
+        self._requests = requests or metrics.requests
+        self._field_manager = field_manager
+        self._config = config
+        self._request_seconds = request_seconds
+        # Shorter than the limit of the request: a half-open connection is then closed in order.
+        self._connect_seconds = min(_CONNECT_SECONDS, request_seconds / 3)
+        # Bookmarks arrive every minute; the server's time-out ends a watch that is only quiet.
+        self._silence_seconds = silence_seconds
+        self._watch_seconds = watch_seconds
+        self._session = self._open()
+        self._renewed = -_RENEW_SECONDS
+        self._retired: set[asyncio.Task[None]] = set()
+
+    async def list_page(
+        self, resource: ResourceType, selection: Selection, *, limit: int = 0, token: str = ""
+    ) -> Page:
+        """See KubeClient."""
+        params = {**_selectors(selection), "limit": str(limit) if limit else "", "continue": token}
+        path, headers = resource.path(selection.namespace), _headers(selection, "List")
+        return page_of(await self._call("list", "GET", path, params, headers=headers))
+
+    async def get(self, resource: ResourceType, key: NamespacedName) -> JSON:
+        """See KubeClient."""
+        return object_of(await self._call("get", "GET", resource.path(*key)))
+
+    async def create(self, resource: ResourceType, obj: JSON) -> JSON:
+        """See KubeClient."""
+        path = resource.path(obj["metadata"].get("namespace", ""))
+        return object_of(await self._call("create", "POST", path, self._manager(), obj))
+
+    async def patch(
+        self, resource: ResourceType, key: NamespacedName, body: JSON, *, resource_version: str = ""
+    ) -> JSON:
+        """See KubeClient."""
+        return await self._patch("patch", resource.path(*key), body, resource_version)
+
+    async def patch_status(
+        self, resource: ResourceType, key: NamespacedName, body: JSON, *, resource_version: str = ""
+    ) -> JSON:
+        """See KubeClient."""
+        path = resource.path(*key, "status")
+        return await self._patch("patch_status", path, body, resource_version)
+
+    async def apply(self, resource: ResourceType, obj: JSON, *, force: bool = False) -> JSON:
+        """See KubeClient."""
+        metadata = obj["metadata"]
+        path = resource.path(metadata.get("namespace", ""), metadata["name"])
+        params = {**self._manager(), "force": "true" if force else ""}
+        return object_of(await self._call("apply", "PATCH", path, params, obj, _APPLY))
+
+    async def delete(self, resource: ResourceType, key: NamespacedName, *, uid: str = "") -> None:
+        """See KubeClient."""
+        body = {"preconditions": {"uid": uid}} if uid else None
+        await self._call("delete", "DELETE", resource.path(*key), body=body)
+
+    async def served_versions(self, group: str) -> tuple[str, ...]:
+        """See KubeClient."""
+        try:
+            return versions_of(await self._call("get", "GET", f"/apis/{group}"))
+        except NotFound:
+            return ()
+
+    async def watch(
+        self, resource: ResourceType, selection: Selection, *, resource_version: str
+    ) -> AsyncGenerator[WatchEvent, None]:
+        """See KubeClient."""
+        params = {
+            **_selectors(selection),
+            "watch": "true",
+            "allowWatchBookmarks": "true",
+            "resourceVersion": resource_version,
+            "timeoutSeconds": str(round(random.uniform(*self._watch_seconds))),
+        }
+        path, headers = resource.path(selection.namespace), _headers(selection)
+        timeout = httpx2.Timeout(self._connect_seconds, read=self._silence_seconds)
+        try:
+            response = await self._send(
+                "watch", "GET", path, params, headers=headers, timeout=timeout, stream=True
+            )
+            try:
+                rest = b""
+                async for chunk in response.aiter_bytes():
+                    *lines, rest = (rest + chunk).split(b"\n")
+                    for line in lines:
+                        if line:
+                            yield event_of(line)
+            finally:
+                await response.aclose()
+        except _FAILURES as error:
+            raise _unreachable(error) from error
+
+    async def close(self) -> None:
+        """See KubeClient."""
+        for task in self._retired:
+            task.cancel()
+        await asyncio.gather(*self._retired, return_exceptions=True)
+        await self._session.aclose()
+
+    async def _patch(self, verb: str, path: str, body: JSON, version: str) -> JSON:
+        if version:
+            metadata = body.get("metadata") or {}
+            body = {**body, "metadata": {**metadata, "resourceVersion": version}}
+        return object_of(await self._call(verb, "PATCH", path, self._manager(), body, _MERGE))
+
+    async def _call(
+        self,
+        verb: str,
+        method: str,
+        path: str,
+        params: Mapping[str, str] = {},
+        body: JSON | None = None,
+        content_type: str = "application/json",
+        headers: Mapping[str, str] = {},
+    ) -> bytes:
+        content = None if body is None else msgspec.json.encode(body)
+        if body is not None:
+            headers = {"Content-Type": content_type}
+        try:
+            async with asyncio.timeout(self._request_seconds):
+                response = await self._send(verb, method, path, params, content, headers)
+            return response.content
+        except _FAILURES as error:
+            raise _unreachable(error) from error
+
+    async def _send(
+        self,
+        verb: str,
+        method: str,
+        path: str,
+        params: Mapping[str, str] = {},
+        content: bytes | None = None,
+        headers: Mapping[str, str] = {},
+        *,
+        timeout: httpx2.Timeout | None = None,
+        stream: bool = False,
+    ) -> httpx2.Response:
+        """Send a request, again with new credentials after a 401; raise for an error status."""
+        query = {name: value for name, value in params.items() if value}
+        for retry in (False, True):
+            session = self._session
+            request = session.build_request(
+                method,
+                path,
+                params=query,
+                content=content,
+                headers=headers,
+                timeout=timeout
+                or httpx2.Timeout(self._request_seconds, connect=self._connect_seconds),
+            )
+            try:
+                response = await session.send(request, stream=stream)
+            except BaseException:  # asyncio.timeout cancels the task
+                self._requests.labels(verb, "none").inc()
+                raise
+            self._requests.labels(verb, str(response.status_code)).inc()
+            if response.status_code < 400:
+                return response
+            await response.aread()
+            await response.aclose()
+            if response.status_code != 401 or retry or not self._renew(session):
+                raise error_of(response)
+        raise AssertionError("unreachable")
+
+    def _renew(self, used: httpx2.AsyncClient) -> bool:
+        """Reload the credentials; return False if they were just reloaded."""
+        if used is not self._session:
+            return True
+        now = time.monotonic()
+        if now - self._renewed < _RENEW_SECONDS:
+            return False
+        self._renewed = now
+        try:
+            self._session = self._open()
+        except Exception as error:
+            # A file may be incomplete while it is replaced; it is read again later.
+            _log.warning("credentials cannot be read", error=repr(error))
+            return False
+        task = asyncio.get_running_loop().create_task(_close_later(used, self._request_seconds))
+        self._retired.add(task)
+        task.add_done_callback(self._retired.discard)
+        _log.info("credentials were refused and have been read again")
+        return True
+
+    def _open(self) -> httpx2.AsyncClient:
+        return open_session(self._config(), self._field_manager)
+
+    def _manager(self) -> dict[str, str]:
+        return {"fieldManager": self._field_manager}
+
+
+async def _close_later(session: httpx2.AsyncClient, seconds: float) -> None:
+    """Close a client after its requests; interrupted watches resume on the new client."""
+    try:
+        await asyncio.sleep(seconds)
+    finally:
+        await session.aclose()
+
+
+def _selectors(selection: Selection) -> dict[str, str]:
+    return {"labelSelector": selection.labels, "fieldSelector": selection.fields}
+
+
+def _headers(selection: Selection, suffix: str = "") -> dict[str, str]:
+    if not selection.metadata_only:
+        return {}
+    kind = f"as=PartialObjectMetadata{suffix};g=meta.k8s.io;v=v1"
+    return {"Accept": f"application/json;{kind},application/json"}
+
+
+def _unreachable(error: Exception) -> Unreachable:
+    return Unreachable(0, type(error).__name__, str(error))

@@ -1,0 +1,108 @@
+"""Structured logging on top of the standard library: `log.info("message", key="value")`."""
+
+from __future__ import annotations
+
+import json
+import logging
+import sys
+import time
+from collections.abc import MutableMapping
+from typing import Any
+
+_STANDARD = frozenset({"exc_info", "stack_info", "stacklevel", "extra"})
+_DEBUG_VERBOSITY = 4
+
+
+class Logger(logging.LoggerAdapter[logging.Logger]):
+    """A logger with structured values: keyword arguments of a call, and those from `bind`."""
+
+    def __init__(self, logger: logging.Logger, values: dict[str, object]) -> None:
+        super().__init__(logger, None)
+        self._values = values
+
+    def bind(self, **values: object) -> Logger:
+        """Return a logger that adds these values to every line."""
+        return Logger(self.logger, {**self._values, **values})
+
+    def log(  # type: ignore[override]
+        self, level: int, msg: object, /, *args: object, **values: Any
+    ) -> None:
+        """Log as in the standard library, but allow a value named `level`."""
+        if self.isEnabledFor(level):
+            text, passed = self.process(msg, values)
+            self.logger.log(level, text, *args, **passed)
+
+    def process(
+        self, msg: Any, kwargs: MutableMapping[str, Any]
+    ) -> tuple[Any, MutableMapping[str, Any]]:
+        """Move unknown keyword arguments into the log record's values."""
+        values = {**self._values, **{k: v for k, v in kwargs.items() if k not in _STANDARD}}
+        passed = {k: v for k, v in kwargs.items() if k in _STANDARD}
+        passed["extra"] = {**(passed.get("extra") or {}), "values": values}
+        return msg, passed
+
+
+def get_logger(name: str, **values: object) -> Logger:
+    """Return a structured logger."""
+    return Logger(logging.getLogger(name), values)
+
+
+def setup(verbosity: int = 2, fmt: str = "text") -> None:
+    """Log to standard error as `text` or `json`; verbosity 4 and above includes debug."""
+    handler = logging.StreamHandler(sys.stderr)
+    handler.setFormatter(JsonFormatter() if fmt == "json" else TextFormatter())
+    root = logging.getLogger()
+    root.handlers[:] = [handler]
+    root.setLevel(logging.DEBUG if verbosity >= _DEBUG_VERBOSITY else logging.INFO)
+    # The HTTP library logs every request at INFO, and each of its steps at DEBUG.
+    for library in ("httpx2", "httpcore2"):
+        logging.getLogger(library).setLevel(logging.WARNING)
+
+
+class TextFormatter(logging.Formatter):
+    """`2006-01-02T15:04:05.000Z INFO controller message key="value"`."""
+
+    def format(self, record: logging.LogRecord) -> str:
+        """Return one line, followed by the traceback."""
+        parts = [_timestamp(record), record.levelname, record.name, _one_line(record.getMessage())]
+        parts += [f"{key}={_quoted(value)}" for key, value in _values(record).items()]
+        line = " ".join(parts)
+        return f"{line}\n{self.formatException(record.exc_info)}" if record.exc_info else line
+
+
+class JsonFormatter(logging.Formatter):
+    """One JSON object a line."""
+
+    def format(self, record: logging.LogRecord) -> str:
+        """Return the record, its values and its traceback as one object."""
+        entry: dict[str, object] = {
+            "ts": _timestamp(record),
+            "level": record.levelname.lower(),
+            "logger": record.name,
+            "msg": record.getMessage(),
+        }
+        for key, value in _values(record).items():
+            entry.setdefault(key, value)
+        if record.exc_info:
+            entry["traceback"] = self.formatException(record.exc_info)
+        return json.dumps(entry, default=str)
+
+
+def _values(record: logging.LogRecord) -> dict[str, object]:
+    return getattr(record, "values", {})
+
+
+def _timestamp(record: logging.LogRecord) -> str:
+    moment = time.strftime("%Y-%m-%dT%H:%M:%S", time.gmtime(record.created))
+    return f"{moment}.{int(record.msecs):03d}Z"
+
+
+def _one_line(text: str) -> str:
+    """Escape line breaks and terminal codes."""
+    return text if text.isprintable() else json.dumps(text)[1:-1].replace('\\"', '"')
+
+
+def _quoted(value: object) -> str:
+    text = str(value)
+    plain = text.isprintable() and text and not any(char in text for char in ' ="')
+    return text if plain else json.dumps(text)

@@ -1,0 +1,86 @@
+"""Minimal merge patches (RFC 7386): only changed fields, and status in a separate request."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+from capsmith_runtime.kube.client import JSON, KubeClient, ResourceType, is_gone, key_of
+
+_MAIN = ("metadata", "spec")
+# Lists that other writers change too. A merge patch replaces a whole list, so the patch must fail
+# if the list has changed since it was read.
+_SHARED = (
+    ("metadata", "finalizers"),
+    ("metadata", "ownerReferences"),
+    ("status", "conditions"),
+)
+
+
+def merge_patch(old: JSON, new: JSON) -> JSON:
+    """Return the merge patch from `old` to `new`; null removes a field, lists are replaced whole.
+
+    An empty value ({}, [], null) counts as absent: it is never added, and a value that has become
+    empty is removed. Kubernetes serialises optional fields the same way.
+    """
+    patch: JSON = {}
+    for name in old.keys() | new.keys():
+        before, after = old.get(name), new.get(name)
+        if before == after or (_empty(before) and _empty(after)):
+            continue
+        if _empty(after):
+            patch[name] = None
+        elif isinstance(before, dict) and isinstance(after, dict):
+            if inner := merge_patch(before, after):
+                patch[name] = inner
+        else:
+            patch[name] = _without_empty(after)
+    return patch
+
+
+def needs_lock(*patches: JSON) -> bool:
+    """Return whether a patch replaces a list that other writers change too."""
+    return any(name in (patch.get(part) or {}) for patch in patches for part, name in _SHARED)
+
+
+async def write(
+    client: KubeClient,
+    resource: ResourceType,
+    old: JSON,
+    new: JSON,
+    update_cache: Callable[[JSON], None],
+) -> JSON:
+    """Write the differences of metadata, spec and status; return the current object.
+
+    At most two requests, none if nothing changed; a write that removes the last finalizer
+    of an object in deletion is the last one. `update_cache` receives each response (see
+    `Informer.update_from_write`). Raises `Conflict` if a shared list has changed on the server.
+    """
+    parts = {part: merge_patch(old.get(part) or {}, new.get(part) or {}) for part in _MAIN}
+    main = {part: patch for part, patch in parts.items() if patch}
+    state = merge_patch(old.get("status") or {}, new.get("status") or {})
+    status = {"status": state} if state else {}
+    locked = needs_lock(main, status)
+    current, key = old, key_of(old)
+    for body, send in ((main, client.patch), (status, client.patch_status)):
+        if body:
+            version = current["metadata"]["resourceVersion"] if locked else ""
+            current = await send(resource, key, body, resource_version=version)
+            update_cache(current)
+        if is_gone(current):
+            break
+    return current
+
+
+def _empty(value: Any) -> bool:
+    if isinstance(value, dict):
+        return all(_empty(inner) for inner in value.values())
+    return value is None or value == []
+
+
+def _without_empty(value: Any) -> Any:
+    """Remove empty objects and nulls from a new value; keep the items of lists."""
+    if not isinstance(value, dict):
+        return value
+    cleaned = {name: _without_empty(inner) for name, inner in value.items()}
+    return {name: inner for name, inner in cleaned.items() if not _empty(inner)}

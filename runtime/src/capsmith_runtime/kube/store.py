@@ -1,0 +1,174 @@
+"""A cache of one kind, fed by the watch and by this process's own writes.
+
+Invariants: an object never goes back to an older resource version, and a read after an own write
+returns at least that write, although the watch delivers it later.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Mapping
+from typing import NamedTuple
+
+from capsmith_runtime.kube.client import JSON, NamespacedName, is_gone, key_of, version_of
+
+IndexFunction = Callable[[JSON], Iterable[str]]
+Projection = Callable[[JSON], JSON]
+
+
+class Delta(NamedTuple):
+    """A change of an object: `old` is None if it was added, `new` is None if it was deleted."""
+
+    old: JSON | None
+    new: JSON | None
+
+    @property
+    def key(self) -> NamespacedName:
+        """Return the key of the object."""
+        return key_of(self.latest)
+
+    @property
+    def latest(self) -> JSON:
+        """Return the latest known state."""
+        found = self.new or self.old
+        assert found is not None
+        return found
+
+
+class Cache:
+    """Objects by key and by index."""
+
+    def __init__(
+        self, projection: Projection | None = None, indexes: Mapping[str, IndexFunction] = {}
+    ) -> None:
+        self.seen = 0
+        """The resource version up to which the watch is complete."""
+        self._projection = projection
+        self._objects: dict[NamespacedName, JSON] = {}
+        self._functions = dict(indexes)
+        # Keys are kept in dictionaries for their order, which makes runs repeatable.
+        self._indexes: dict[str, dict[str, dict[NamespacedName, None]]] = {
+            name: {} for name in indexes
+        }
+        self._own: dict[NamespacedName, set[int]] = {}
+
+    def __len__(self) -> int:
+        return len(self._objects)
+
+    def get(self, key: NamespacedName) -> JSON | None:
+        """Return the object, which is shared: copy it before you change anything."""
+        return self._objects.get(key)
+
+    def items(self) -> list[JSON]:
+        """Return all objects."""
+        return list(self._objects.values())
+
+    def by_index(self, name: str, value: str) -> list[JSON]:
+        """Return the objects for which the index function `name` yielded `value`."""
+        return [self._objects[key] for key in self._indexes[name].get(value, ())]
+
+    def observe(self, obj: JSON) -> Delta | None:
+        """Store an added or modified object from the watch; return None if nothing is new."""
+        key, version = key_of(obj), version_of(obj)
+        self.seen = max(self.seen, version)
+        if self._is_echo(key, version):
+            return None
+        cached = self._objects.get(key)
+        if cached is None:
+            return None if self._has_ended(key, version) else self._put(key, obj)
+        if version_of(cached) < version:
+            return self._put(key, obj)
+        # A change of another writer that the response to an own write already contained.
+        return Delta(cached, cached) if version_of(cached) > version else None
+
+    def observe_deleted(self, obj: JSON) -> Delta | None:
+        """Remove an object that the watch reports as deleted."""
+        key = key_of(obj)
+        self.seen = max(self.seen, version_of(obj))
+        cached = self._objects.get(key)
+        if cached is not None and cached["metadata"]["uid"] != obj["metadata"]["uid"]:
+            return None  # this process has created an object of the same name since then
+        self._own.pop(key, None)
+        return self._remove(key)
+
+    def update_from_write(self, obj: JSON) -> Delta | None:
+        """Store the response to an own write, unless the watch has delivered it already.
+
+        An object that is not cached is left to the watch: it may no longer match the selection.
+        """
+        key, version = key_of(obj), version_of(obj)
+        cached = self._objects.get(key)
+        if cached is None or version <= max(self.seen, version_of(cached)):
+            return None
+        self._own.setdefault(key, set()).add(version)
+        return self._remove(key) if is_gone(obj) else self._put(key, obj)
+
+    def replace(self, objects: Iterable[JSON], version: int) -> list[Delta]:
+        """Replace the content with a list that was read at `version`."""
+        # A server that was restored from a backup has older versions: keep nothing then.
+        kept_above = version if version >= self.seen else float("inf")
+        self.seen = version
+        self._own = {
+            key: newer
+            for key, versions in self._own.items()
+            if (newer := {own for own in versions if own > kept_above})
+        }
+        changes, listed = [], set()
+        for obj in objects:
+            key = key_of(obj)
+            listed.add(key)
+            cached = self._objects.get(key)
+            known = version_of(cached) if cached is not None else -1
+            ended = cached is None and self._has_ended(key, version_of(obj))
+            if known <= kept_above and known != version_of(obj) and not ended:
+                changes.append(self._put(key, obj))
+        for key in self._objects.keys() - listed:
+            if version_of(self._objects[key]) <= kept_above:
+                changes += [change] if (change := self._remove(key)) else []
+        return changes
+
+    def project(self, obj: JSON) -> JSON:
+        """Return the part of an object that is cached."""
+        metadata = obj["metadata"]
+        metadata.pop("managedFields", None)
+        if annotations := metadata.get("annotations"):
+            annotations.pop("kubectl.kubernetes.io/last-applied-configuration", None)
+        return self._projection(obj) if self._projection else obj
+
+    def _has_ended(self, key: NamespacedName, version: int) -> bool:
+        """Return whether a later own write removed this object, which is not cached."""
+        return any(own > version for own in self._own.get(key, ()))
+
+    def _is_echo(self, key: NamespacedName, version: int) -> bool:
+        own = self._own.get(key)
+        if own is None or version not in own:
+            return False
+        own.discard(version)
+        if not own:
+            del self._own[key]
+        return True
+
+    def _put(self, key: NamespacedName, obj: JSON) -> Delta:
+        old = self._objects.get(key)
+        if old is not None:
+            self._unindex(key, old)
+        self._objects[key] = obj
+        for name, function in self._functions.items():
+            for value in function(obj):
+                self._indexes[name].setdefault(value, {})[key] = None
+        return Delta(old, obj)
+
+    def _remove(self, key: NamespacedName) -> Delta | None:
+        old = self._objects.pop(key, None)
+        if old is None:
+            return None
+        self._unindex(key, old)
+        return Delta(old, None)
+
+    def _unindex(self, key: NamespacedName, obj: JSON) -> None:
+        for name, function in self._functions.items():
+            index = self._indexes[name]
+            for value in function(obj):
+                keys = index.get(value, {})
+                keys.pop(key, None)
+                if not keys:
+                    index.pop(value, None)

@@ -1,0 +1,1 @@
+"""Migration of stored objects to the storage version of their CRD."""

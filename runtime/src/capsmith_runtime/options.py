@@ -1,0 +1,163 @@
+"""The manager's command line, with the names that Cluster API's own managers use (MG-01…05)."""
+
+from __future__ import annotations
+
+import argparse
+import os
+import re
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from typing import Final, Protocol
+
+from capsmith_runtime.kube.health import parse_address
+from capsmith_runtime.kube.leaderelection import LeaseTimings
+
+_UNITS: Final = {"ms": 0.001, "s": 1.0, "m": 60.0, "h": 3600.0}
+_PART: Final = re.compile(r"(\d+(?:\.\d+)?)(ms|s|m|h)")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Options:
+    """Options of the manager; times in seconds."""
+
+    component: str = ""
+    """Type of the provider to run."""
+    namespace: str = ""
+    watch_filter: str = ""
+    own_namespace: str = ""
+    leader_elect: bool = False
+    lease_namespace: str = ""
+    timings: LeaseTimings = field(default_factory=LeaseTimings)
+    diagnostics_address: str = ":8443"
+    concurrency: int = 10
+    sync_period: float = 600.0
+    status_debounce: float = 2.0
+    """How long a wait must last before it is written into the status."""
+    hook_timeout: float = 300.0
+    hook_threads: int = 32
+    verbosity: int = 2
+    logging_format: str = "text"
+    kubeconfig: str = ""
+    extra: Mapping[str, object] = field(default_factory=dict)
+    """Values of additional flags by name."""
+
+    def with_default_namespace(self, namespace: str) -> Options:
+        """Return options with this namespace, unless the environment or a flag sets one."""
+        own = self.own_namespace or namespace
+        return replace(self, own_namespace=own, lease_namespace=self.lease_namespace or own)
+
+
+class ExtraFlags(Protocol):
+    """Additional flags of some providers."""
+
+    @property
+    def name(self) -> str:
+        """Key in :attr:`Options.extra`."""
+        ...
+
+    def add(self, parser: argparse.ArgumentParser) -> None:
+        """Add the flags to the parser."""
+        ...
+
+    def read(self, found: argparse.Namespace) -> object:
+        """Return their value."""
+        ...
+
+
+def parse(
+    arguments: Sequence[str] | None,
+    components: Sequence[str],
+    extras: Sequence[ExtraFlags] = (),
+) -> Options:
+    """Parse a command line; exit with a usage message if it is invalid.
+
+    The component is optional if there is only one.
+    """
+    parser = _parser(components)
+    for extra in extras:
+        extra.add(parser)
+    found = parser.parse_args(arguments)
+    own = os.environ.get("POD_NAMESPACE", "")
+    try:
+        timings = LeaseTimings(
+            found.leader_elect_lease_duration,
+            found.leader_elect_renew_deadline,
+            found.leader_elect_retry_period,
+        )
+    except ValueError as error:
+        parser.error(str(error))
+    return Options(
+        component=found.component,
+        namespace=found.namespace,
+        watch_filter=found.watch_filter,
+        own_namespace=own,
+        leader_elect=found.leader_elect,
+        lease_namespace=found.leader_elect_namespace or own,
+        timings=timings,
+        diagnostics_address=found.diagnostics_address,
+        concurrency=found.concurrency,
+        sync_period=found.sync_period,
+        hook_timeout=found.hook_timeout,
+        hook_threads=found.hook_threads,
+        verbosity=found.v,
+        logging_format=found.logging_format,
+        kubeconfig=found.kubeconfig,
+        extra={each.name: each.read(found) for each in extras},
+    )
+
+
+def duration(text: str) -> float:
+    """Return the seconds of a duration such as ``1m30s``.
+
+    Raises ValueError for any other text, including a number without a unit.
+    """
+    if not text or _PART.sub("", text):
+        raise ValueError(f"not a duration such as 10s or 1m30s: {text!r}")
+    return sum(float(number) * _UNITS[unit] for number, unit in _PART.findall(text))
+
+
+def _parser(components: Sequence[str]) -> argparse.ArgumentParser:
+    parser = argparse.ArgumentParser(prog="manager", description="Cluster API provider.")
+    add = parser.add_argument
+    only, several = (components[0], False) if len(components) == 1 else (None, True)
+    add("--component", choices=components, default=only, required=several, help="provider to run")
+    add("--namespace", default="", help="watch only this namespace; all if empty")
+    add("--watch-filter", default="", help="required value of the watch-filter label")
+    _add_leader_flags(parser)
+    add("--diagnostics-address", default=":8443", type=_address, help="health and metrics")
+    add("--concurrency", default=10, type=_positive, help="concurrent reconciles of each kind")
+    add("--sync-period", default=600.0, type=duration, help="reconciles without events; 0s: none")
+    add("--hook-timeout", default=300.0, type=duration, help="limit for one call of your code")
+    add("--hook-threads", default=32, type=_positive, help="concurrent synchronous calls")
+    add("-v", "--v", default=2, type=int, metavar="LEVEL", help="verbosity; 4 and above is debug")
+    add("--logging-format", default="text", choices=("text", "json"))
+    add("--kubeconfig", default="", help="by default KUBECONFIG, or in-cluster")
+    return parser
+
+
+def _add_leader_flags(parser: argparse.ArgumentParser) -> None:
+    add = parser.add_argument
+    # Deployments write --leader-elect as well as --leader-elect=true.
+    add("--leader-elect", nargs="?", const=True, default=False, type=_boolean)
+    add("--leader-elect-lease-duration", default=15.0, type=duration)
+    add("--leader-elect-renew-deadline", default=10.0, type=duration)
+    add("--leader-elect-retry-period", default=2.0, type=duration)
+    add("--leader-elect-namespace", default="", help="where the Lease is; by default POD_NAMESPACE")
+
+
+def _boolean(text: str) -> bool:
+    if text not in ("true", "false"):
+        raise ValueError(f"neither true nor false: {text!r}")
+    return text == "true"
+
+
+def _positive(text: str) -> int:
+    number = int(text)
+    if number < 1:
+        raise ValueError(f"not a positive number: {text!r}")
+    return number
+
+
+def _address(text: str) -> str:
+    parse_address(text)
+    return text

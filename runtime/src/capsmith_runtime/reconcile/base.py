@@ -1,0 +1,240 @@
+"""Base class of the controllers that call an author's reconciler."""
+
+from __future__ import annotations
+
+import asyncio
+import random
+from abc import ABC, abstractmethod
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field
+from typing import Any, Generic, Protocol, TypeVar
+
+from capsmith_runtime.api.decoding import DecodingError, decode
+from capsmith_runtime.contract import constants, guards, metadata
+from capsmith_runtime.contract.core import Cluster
+from capsmith_runtime.contract.model import Condition
+from capsmith_runtime.contract.status_writer import StatusWriter
+from capsmith_runtime.kube.client import JSON, ApiError, Invalid, KubeClient, NamespacedName
+from capsmith_runtime.kube.controller import Result
+from capsmith_runtime.kube.events import EventRecorder
+from capsmith_runtime.kube.executor import HandlerExecutor
+from capsmith_runtime.kube.informer import Informer
+from capsmith_runtime.kube.log import Logger, get_logger
+from capsmith_runtime.options import Options
+from capsmith_runtime.reconcile.caches import Caches
+from capsmith_runtime.reconcile.debounce import StatusDebounce
+from capsmith_runtime.reconcile.kinds import Kind
+from capsmith_runtime.reconcile.patcher import ObjectDeletedError, Patcher, paused, ready
+from capsmith_runtime.reconcile.results import NotAvailableError, Waiting
+
+R = TypeVar("R")
+T = TypeVar("T")
+
+_MESSAGE_CHARACTERS = 4096
+"""The CRD allows 32,768 (ST-01); that is too long to read."""
+
+
+class State(Protocol):
+    """Attributes that all states of reconcilers share."""
+
+    @property
+    def ready(self) -> bool:
+        """Return the status of the Ready condition."""
+        ...
+
+    @property
+    def reason(self) -> str:
+        """Return the reason of the Ready condition; empty for the default."""
+        ...
+
+    @property
+    def message(self) -> str:
+        """Return the message of the Ready condition."""
+        ...
+
+    @property
+    def conditions(self) -> Sequence[Condition]:
+        """Return additional conditions."""
+        ...
+
+    @property
+    def requeue_after(self) -> float | None:
+        """Return the seconds until the next reconcile."""
+        ...
+
+
+class ContractError(Exception):
+    """The author's code returned a value that the contract forbids."""
+
+    def __init__(self, reason: str, message: str) -> None:
+        super().__init__(message)
+        self.reason = reason
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ControllerContext:
+    """Dependencies that all controllers of a manager share."""
+
+    client: KubeClient
+    label: str
+    """The provider's manifest label, such as ``infrastructure-acme``."""
+    contract: str
+    """The contract version in which status and spec are written."""
+    executor: HandlerExecutor
+    events: EventRecorder
+    writer: StatusWriter
+    sync_seconds: float = 600.0
+    """Interval of reconciles without events, with jitter; 0 disables them."""
+    debounce_seconds: float = 2.0
+    """How long a wait must last before it is written into the status."""
+    options: Options = field(default_factory=Options)
+    """Options of the manager."""
+
+
+class BaseController(ABC, Generic[R]):
+    """Controller of one kind: its cache, its reconciler, and the steps common to all kinds."""
+
+    def __init__(
+        self,
+        kind: Kind[R],
+        informer: Informer,
+        caches: Caches,
+        context: ControllerContext,
+        reconciler: R | None = None,
+    ) -> None:
+        self.kind = kind
+        # Several controllers may share one reconciler.
+        self.reconciler = reconciler if reconciler is not None else kind.reconciler()
+        self._informer = informer
+        self._caches = caches
+        self._context = context
+        self._debounce = StatusDebounce(context.debounce_seconds)
+
+    async def reconcile(self, key: NamespacedName) -> Result:
+        """Reconcile one object, or report in its conditions why that failed."""
+        obj = self._informer.get(key)
+        if obj is None:
+            return self._forget(key)
+        patcher = self._patcher(obj)
+        try:
+            result = await self._reconcile(key, patcher)
+        except ObjectDeletedError:
+            return self._forget(key)
+        except Invalid as error:
+            # The CRD rejects what the reconciler returned: report it in the conditions.
+            await self._report(patcher, constants.REASON_INVALID_RESULT, error.message)
+            raise
+        # Events end waits; the sync period ends them if an event was missed (MG-05).
+        requeue_after = result.requeue_after
+        return Result(self._next_look() if requeue_after is None else requeue_after)
+
+    @abstractmethod
+    async def _reconcile(self, key: NamespacedName, patcher: Patcher) -> Result:
+        """Reconcile an object of this kind."""
+
+    def _patcher(self, obj: JSON) -> Patcher:
+        return Patcher(self._context.client, self._informer, self._context.writer, obj)
+
+    def _logger(self, key: NamespacedName) -> Logger:
+        return get_logger("author", kind=self.kind.resource.kind, object=str(key))
+
+    def _forget(self, key: NamespacedName) -> Result:
+        self._debounce.forget(key)
+        return Result()
+
+    async def _is_paused(self, patcher: Patcher, cluster: Cluster | None) -> bool:
+        """Return whether the object is paused; write a change of the Paused condition (ST-08)."""
+        message = guards.pause_message(patcher.obj, self.kind.resource.kind, cluster)
+        if message or patcher.shows(constants.PAUSED_CONDITION, status="True"):
+            await patcher.write_conditions(paused(message))
+        return bool(message)
+
+    async def _decoded_spec(self, patcher: Patcher) -> Any:
+        """Return the spec, or None if it cannot be read, which the conditions then report."""
+        try:
+            return self._spec(patcher.obj)
+        except DecodingError as error:
+            await self._report(patcher, constants.REASON_INVALID_SPEC, str(error))
+            return None
+
+    def _spec(self, obj: JSON) -> Any:
+        return decode(self.kind.spec, metadata.mapping(obj, "spec"), "spec")
+
+    def _spec_or_error(self, obj: JSON) -> Any:
+        try:
+            return self._spec(obj)
+        except DecodingError as error:
+            return error
+
+    async def _call(
+        self, patcher: Patcher, hook: Callable[..., object], scope: object, expected: type[T]
+    ) -> T | Waiting:
+        """Return the result of a reconciler method; report exceptions and raise them again."""
+        try:
+            result = await self._context.executor.call(hook, scope)
+            if isinstance(result, (expected, Waiting)):
+                return result
+            expected_text = f"{hook.__qualname__} must answer {expected.__name__} or Waiting"
+            raise ContractError(constants.REASON_INVALID_RESULT, f"{expected_text}, not {result!r}")
+        except NotAvailableError as error:
+            return error.waiting
+        except Exception as error:
+            await self._failed(patcher, error)
+            raise
+
+    async def _failed(self, patcher: Patcher, error: Exception) -> None:
+        reason = getattr(error, "reason", "") if isinstance(error, ContractError) else ""
+        message = str(error) if reason else f"{type(error).__name__}: {error}"
+        await self._report(patcher, reason or constants.REASON_INTERNAL_ERROR, message)
+
+    async def _report(self, patcher: Patcher, reason: str, message: str) -> None:
+        """Report an error in the Ready condition and as an event."""
+        # The text may come from the author's SDK, with any length and invalid characters.
+        message = message.encode(errors="replace").decode()[:_MESSAGE_CHARACTERS]
+        self._context.events.warn(patcher.obj, reason, message)
+        try:
+            await patcher.write_conditions(ready(False, reason, message, "Error"), paused(""))
+        except ApiError as error:
+            # The original error is retried and reported again: this one must not replace it.
+            self._logger(_key(patcher.obj)).warning("cannot write conditions", error=str(error))
+
+    async def _wait(self, patcher: Patcher, waiting: Waiting) -> Result:
+        """Return when to reconcile again; write the reason once the wait lasts long enough."""
+        left = self._debounce.left(_key(patcher.obj), waiting.reason)
+        requeue_after = waiting.requeue_after
+        if left > 0:
+            return Result(left if requeue_after is None else min(left, requeue_after))
+        await patcher.write_conditions(
+            ready(False, waiting.reason, waiting.message, "Info"), paused("")
+        )
+        return Result(requeue_after)
+
+    async def _provisioned(self, patcher: Patcher, status: JSON, state: State) -> Result:
+        """Write the status of a provisioned object, with one request."""
+        default_reason = constants.REASON_READY if state.ready else constants.REASON_NOT_READY
+        conditions: Sequence[Condition] = (
+            ready(state.ready, state.reason or default_reason, state.message),
+            paused(""),
+            *state.conditions,
+        )
+        await patcher.write_status(status, conditions)
+        self._debounce.forget(_key(patcher.obj))
+        return Result(state.requeue_after)
+
+    async def _release(self, patcher: Patcher) -> Result:
+        await patcher.remove_finalizer(self.kind.finalizer)
+        return self._forget(_key(patcher.obj))
+
+    def _next_look(self) -> float | None:
+        if self._context.sync_seconds <= 0:
+            return None
+        # Jitter spreads the reconciles of objects that were created together.
+        return self._context.sync_seconds * random.uniform(0.9, 1.1)
+
+    @staticmethod
+    def _loop() -> asyncio.AbstractEventLoop:
+        return asyncio.get_running_loop()
+
+
+def _key(obj: JSON) -> NamespacedName:
+    return NamespacedName(metadata.namespace(obj), metadata.name(obj))

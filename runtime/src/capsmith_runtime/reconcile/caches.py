@@ -1,0 +1,146 @@
+"""Caches of Cluster API's own objects, shared by all controllers of a manager."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
+from typing import Any
+
+from capsmith_runtime.contract import metadata
+from capsmith_runtime.contract.constants import (
+    CLUSTER_KIND,
+    CLUSTER_NAME_LABEL,
+    CORE_GROUP,
+    MACHINE_KIND,
+    MACHINE_POOL_KIND,
+    WATCH_FILTER_LABEL,
+)
+from capsmith_runtime.contract.core import Cluster, CoreReader, Machine
+from capsmith_runtime.kube.client import (
+    JSON,
+    KubeClient,
+    NamespacedName,
+    NotFound,
+    ResourceType,
+    Selection,
+)
+from capsmith_runtime.kube.informer import Informer
+from capsmith_runtime.kube.metrics import Metrics
+from capsmith_runtime.reconcile.kinds import core_type
+
+BY_CLUSTER = "cluster"
+BY_OWNER = "owner"
+BY_POOL = "pool"
+BY_SECRET = "secret"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class WatchScope:
+    """The objects for which this manager is responsible."""
+
+    namespace: str = ""
+    """All namespaces if empty."""
+    watch_filter: str = ""
+    """Required value of the watch-filter label; all objects if empty (MG-01)."""
+    own_namespace: str = ""
+    """Namespace of the manager and of the Secrets of identities."""
+
+    @property
+    def own_objects(self) -> Selection:
+        """Select the provider's own objects that are in scope."""
+        labels = f"{WATCH_FILTER_LABEL}={self.watch_filter}" if self.watch_filter else ""
+        return Selection(namespace=self.namespace, labels=labels)
+
+    def covers(self, obj: JSON) -> bool:
+        """Return whether an object that is read unfiltered may be written."""
+        return self.watch_filter in ("", metadata.labels(obj).get(WATCH_FILTER_LABEL))
+
+
+class Caches:
+    """Caches of Clusters and Machines, and a factory for further ones."""
+
+    def __init__(
+        self, client: KubeClient, metrics: Metrics, reader: CoreReader, scope: WatchScope
+    ) -> None:
+        self.reader = reader
+        self.scope = scope
+        self.client = client
+        self.metrics = metrics
+        core = Selection(namespace=scope.namespace)
+        self._cluster_type = core_type(reader.version, CLUSTER_KIND, "clusters")
+        self.clusters = self.informer(self._cluster_type, core)
+        self.machines = self.informer(
+            core_type(reader.version, MACHINE_KIND, "machines"),
+            core,
+            {BY_CLUSTER: spec_cluster, BY_POOL: _owning_pool},
+        )
+
+    def cluster(self, namespace: str, name: str | None) -> Cluster | None:
+        """Return the Cluster from the cache."""
+        obj = self.clusters.get(NamespacedName(namespace, name)) if name else None
+        return self.reader.cluster(obj) if obj is not None else None
+
+    async def live_cluster(self, namespace: str, name: str | None) -> Cluster | None:
+        """Return the Cluster from the API server.
+
+        Deletion reads it live: a pause that the cache has not seen yet must count (SM-01).
+        """
+        if not name:
+            return None
+        try:
+            return self.reader.cluster(
+                await self.client.get(self._cluster_type, NamespacedName(namespace, name))
+            )
+        except NotFound:
+            return None
+
+    def machine_of(self, obj: JSON) -> Machine | None:
+        """Return the Machine that owns an object, from the cache."""
+        name = metadata.owner_name(obj, MACHINE_KIND, CORE_GROUP)
+        owner = self.machines.get(NamespacedName(metadata.namespace(obj), name)) if name else None
+        return self.reader.machine(owner) if owner is not None else None
+
+    def informer(
+        self,
+        resource: ResourceType,
+        selection: Selection,
+        indexes: Mapping[str, Any] | None = None,
+    ) -> Informer:
+        """Return a new informer of one kind; the caller runs it."""
+        return Informer(
+            self.client, resource, self.metrics, selection=selection, indexes=indexes or {}
+        )
+
+
+def owning_cluster(obj: JSON) -> str | None:
+    """Return the name of the Cluster that owns an infrastructure cluster (IC-17)."""
+    return metadata.owner_name(obj, CLUSTER_KIND, CORE_GROUP)
+
+
+def cluster_name_of(obj: JSON) -> str | None:
+    """Return the name of the Cluster of a provider's object, by owner or by label."""
+    return owning_cluster(obj) or metadata.labels(obj).get(CLUSTER_NAME_LABEL)
+
+
+def spec_cluster(obj: JSON) -> Iterable[str]:
+    """Index an object of core by the Cluster that its spec names."""
+    yield f"{metadata.namespace(obj)}/{metadata.text(obj, 'spec', 'clusterName')}"
+
+
+def cluster_of(obj: JSON) -> Iterable[str]:
+    """Index a provider's object by the Cluster that it belongs to."""
+    name = cluster_name_of(obj)
+    if name:
+        yield f"{metadata.namespace(obj)}/{name}"
+
+
+def owner_uids(obj: JSON) -> Iterable[str]:
+    """Index an object by the UIDs of its owners."""
+    for reference in metadata.items(obj, "metadata", "ownerReferences"):
+        yield metadata.text(reference, "uid")
+
+
+def _owning_pool(obj: JSON) -> Iterable[str]:
+    name = metadata.owner_name(obj, MACHINE_POOL_KIND, CORE_GROUP)
+    if name:
+        yield f"{metadata.namespace(obj)}/{name}"

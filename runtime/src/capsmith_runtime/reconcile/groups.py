@@ -1,0 +1,53 @@
+"""Groups of controllers, each with its informers, watches and background tasks."""
+
+from __future__ import annotations
+
+from collections.abc import Awaitable, Callable, Coroutine, Iterable, Mapping, Sequence
+from typing import Any
+
+from capsmith_runtime.kube.client import NamespacedName
+from capsmith_runtime.kube.controller import Result
+from capsmith_runtime.kube.informer import Informer
+from capsmith_runtime.kube.workqueue import WorkQueue
+from capsmith_runtime.reconcile.base import ControllerContext
+from capsmith_runtime.reconcile.caches import Caches
+
+Queues = Mapping[str, WorkQueue[NamespacedName]]
+"""The work queues by kind."""
+Reconcile = Callable[[NamespacedName], Awaitable[Result]]
+Runnable = Callable[[], Coroutine[Any, Any, None]]
+"""A task that runs until it is cancelled."""
+
+
+class ControllerGroup:
+    """Controllers that belong together; nothing runs until the manager starts them."""
+
+    @property
+    def informers(self) -> Sequence[Informer]:
+        """Informers of this group, in addition to those of :class:`.caches.Caches`."""
+        return ()
+
+    def reconcilers(self) -> Iterable[tuple[str, Reconcile]]:
+        """Yield each kind with its reconcile function; they run only on the leader."""
+        return ()
+
+    def setup_watches(self, queues: Queues) -> None:
+        """Register event handlers.  Call before the informers start."""
+
+    @property
+    def ready(self) -> bool:
+        """Return whether the group is ready, apart from its informers."""
+        return True
+
+    @property
+    def runnables(self) -> Sequence[Runnable]:
+        """Background tasks that run from the start, on the leader and on all others."""
+        return ()
+
+    @property
+    def leader_runnables(self) -> Sequence[Runnable]:
+        """Background tasks that run only on the leader."""
+        return ()
+
+
+ControllerGroupFactory = Callable[[Caches, ControllerContext], ControllerGroup]

@@ -1,0 +1,42 @@
+"""Description of the kinds that a manager serves."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any, Final, Generic, TypeVar
+
+from capsmith_runtime.contract import constants, external_id
+from capsmith_runtime.contract.model import Object
+from capsmith_runtime.kube.client import ResourceType
+
+R = TypeVar("R")
+
+SECRET: Final = ResourceType("", "v1", "Secret", "secrets")
+NAMESPACE: Final = ResourceType("", "v1", "Namespace", "namespaces", namespaced=False)
+
+
+def core_type(version: str, kind: str, plural: str) -> ResourceType:
+    """Return a kind of core, in the version that was chosen at start."""
+    return ResourceType(constants.CORE_GROUP, version, kind, plural)
+
+
+# Without slots: Python 3.11 cannot make an object by Class[T](...) with them.
+@dataclass(frozen=True, kw_only=True)
+class Kind(Generic[R]):
+    """A kind of the provider and the reconciler that serves it."""
+
+    resource: ResourceType
+    finalizer: str
+    features: frozenset[str]
+    """Optional features of the contract that the kind has."""
+    spec: type[Any]
+    """The dataclass of its spec."""
+    reconciler: type[R]
+    template: ResourceType | None = None
+    """The template kind, if its status is written."""
+    has_other_versions: bool = False
+    """Whether references to an object may have another API version than the stored one."""
+
+    def external_id(self, obj: Object) -> str:
+        """Return the identity of the infrastructure behind an object of this kind."""
+        return external_id.of(obj, self.resource.group)

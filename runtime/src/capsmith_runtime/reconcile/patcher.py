@@ -1,0 +1,122 @@
+"""Patches an object during one reconcile, and tracks its latest known state."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from datetime import UTC, datetime
+from typing import Any
+
+from capsmith_runtime.contract import conditions, constants, external_id, metadata
+from capsmith_runtime.contract.model import Condition, Object, Severity
+from capsmith_runtime.contract.status_writer import ConditionWriter
+from capsmith_runtime.kube.client import JSON, KubeClient, NotFound
+from capsmith_runtime.kube.informer import Informer
+from capsmith_runtime.kube.patch import write
+from capsmith_runtime.reconcile.kinds import Kind
+
+
+def utc_now() -> str:
+    """Return the current time in the format of conditions."""
+    return datetime.now(UTC).strftime("%Y-%m-%dT%H:%M:%SZ")
+
+
+class ObjectDeletedError(Exception):
+    """The object no longer exists: nothing is left to write, and this is not an error."""
+
+
+class Patcher:
+    """Write only changed fields; ``obj`` is the API server's response to the last write."""
+
+    def __init__(
+        self,
+        client: KubeClient,
+        informer: Informer,
+        writer: ConditionWriter,
+        obj: JSON,
+        now: Callable[[], str] = utc_now,
+    ) -> None:
+        self.obj = obj
+        self._client = client
+        self._informer = informer
+        self._writer = writer
+        self._now = now
+
+    async def add_finalizer(self, kind: Kind[Any], labels: Mapping[str, str] | None = None) -> None:
+        """Add finalizer and external id in one patch, before side effects (SM-08, SM-09)."""
+        changed = dict(self.obj["metadata"])
+        if labels:
+            changed["labels"] = {**metadata.labels(self.obj), **labels}
+        finalizers = metadata.finalizers(self.obj)
+        if kind.finalizer not in finalizers:
+            changed["finalizers"] = [*finalizers, kind.finalizer]
+        if external_id.stored(self.obj, kind.resource.group) is None:
+            changed["annotations"] = {
+                **metadata.annotations(self.obj),
+                external_id.annotation(kind.resource.group): external_id.fresh(self.obj),
+            }
+        await self._write(metadata=changed)
+
+    async def annotate(self, name: str, value: str) -> None:
+        """Write an annotation of the object."""
+        annotations = {**metadata.annotations(self.obj), name: value}
+        await self._write(metadata={**self.obj["metadata"], "annotations": annotations})
+
+    async def remove_finalizer(self, finalizer: str) -> None:
+        """Remove the finalizer, after the infrastructure was deleted (SM-08)."""
+        kept = [name for name in metadata.finalizers(self.obj) if name != finalizer]
+        await self._write(metadata={**self.obj["metadata"], "finalizers": kept})
+
+    async def write_spec(self, spec: Object) -> None:
+        """Write the changed fields of the spec."""
+        await self._write(spec=dict(spec))
+
+    async def write_status(self, status: Object, wanted: Sequence[Condition]) -> None:
+        """Write the changed fields of the status, including these conditions."""
+        full = self._writer.conditions(self.obj, status, wanted, self._now())
+        await self._write(status=full)
+
+    async def write_conditions(self, *wanted: Condition) -> None:
+        """Write conditions and leave the rest of the status as it is."""
+        await self.write_status(metadata.mapping(self.obj, "status"), wanted)
+
+    def shows(self, condition_type: str, *, status: str, reason: str = "") -> bool:
+        """Return whether the object already has such a condition."""
+        entry = conditions.find(metadata.items(self.obj, "status", "conditions"), condition_type)
+        if entry is None or entry.get("status") != status:
+            return False
+        return not reason or entry.get("reason") == reason
+
+    async def _write(self, **parts: JSON) -> None:
+        new = {**self.obj, **parts}
+        try:
+            self.obj = await write(
+                self._client,
+                self._informer.resource,
+                self.obj,
+                new,
+                self._informer.update_from_write,
+            )
+        except NotFound:
+            raise ObjectDeletedError from None
+
+
+def ready(status: bool, reason: str, message: str, severity: Severity = "Warning") -> Condition:
+    """Return the Ready condition (ST-06)."""
+    return Condition(
+        type=constants.READY_CONDITION,
+        status=status,
+        reason=reason,
+        message=message,
+        severity=severity,
+    )
+
+
+def paused(message: str) -> Condition:
+    """Return the Paused condition, which is True if there is a message (ST-08)."""
+    return Condition(
+        type=constants.PAUSED_CONDITION,
+        status=bool(message),
+        reason=constants.REASON_PAUSED if message else constants.REASON_NOT_PAUSED,
+        message=message,
+        severity="Info",
+    )

@@ -1,0 +1,52 @@
+"""Return values that the reconcilers of all provider types share."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from capsmith_runtime.contract.constants import PAUSED_CONDITION, READY_CONDITION
+from capsmith_runtime.contract.model import (
+    Condition,
+    check_reason,
+)
+
+MAX_CONDITIONS = 30
+"""The CRD allows 32 conditions, including Ready and Paused (ST-01)."""
+
+
+@dataclass(frozen=True, slots=True)
+class Waiting:
+    """The operation is still in progress, without an error; reconcile again later."""
+
+    reason: str
+    """Reason of the Ready condition in CamelCase."""
+    message: str = ""
+    requeue_after: float | None = 10.0
+    """Seconds until the next reconcile; None waits for a change of an object."""
+
+    def __post_init__(self) -> None:
+        check_reason(self.reason)
+
+
+@dataclass(frozen=True, slots=True)
+class Deleted:
+    """The infrastructure no longer exists, or never existed."""
+
+
+class NotAvailableError(Exception):
+    """Requested data are not available yet; handled like a returned Waiting."""
+
+    def __init__(self, waiting: Waiting) -> None:
+        super().__init__(f"{waiting.reason}: {waiting.message}")
+        self.waiting = waiting
+
+
+def check_conditions(conditions: Sequence[Condition]) -> None:
+    """Raise ValueError for conditions of the author that cannot be written."""
+    types = [condition.type for condition in conditions]
+    if len(types) > MAX_CONDITIONS or len(set(types)) < len(types):
+        raise ValueError(f"conditions must be at most {MAX_CONDITIONS}, each type once")
+    for reserved in (READY_CONDITION, PAUSED_CONDITION):
+        if reserved in types:
+            raise ValueError(f"condition {reserved} is written for you: use ready and reason")

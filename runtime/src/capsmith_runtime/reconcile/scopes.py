@@ -1,0 +1,92 @@
+"""Arguments of reconcilers: one object and the objects that it refers to."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Awaitable, Callable, Mapping
+from dataclasses import dataclass, field
+from typing import Generic, TypeVar
+
+from capsmith_runtime.api.decoding import DecodingError
+from capsmith_runtime.kube.log import Logger
+from capsmith_runtime.reconcile.results import NotAvailableError, Waiting
+
+Spec = TypeVar("Spec")
+T = TypeVar("T")
+
+
+@dataclass(frozen=True, slots=True)
+class BootstrapData:
+    """The data that a machine runs at its first start."""
+
+    value: bytes
+    format: str
+    """``cloud-config`` or ``ignition``, as set by the bootstrap provider."""
+
+    @property
+    def text(self) -> str:
+        """Return the value as text."""
+        return self.value.decode()
+
+
+BootstrapReader = Callable[[], Awaitable[BootstrapData]]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Scope:
+    """Attributes that all scopes share."""
+
+    name: str
+    namespace: str
+    external_id: str
+    """Unique and stable id of the infrastructure, also across ``clusterctl move``.
+
+    Tag each resource that you create with it, and look up resources by it before you create any.
+    """
+    logger: Logger
+
+
+# Without slots: Python 3.11 cannot make an object by Class[T](...) with them.
+@dataclass(frozen=True, kw_only=True)
+class DeleteScope(Scope, Generic[Spec]):
+    """Scope of a deletion, which must work even if spec or credentials cannot be read."""
+
+    _spec: Spec | DecodingError
+    _credentials: Mapping[str, str] | Waiting = field(repr=False)
+
+    @property
+    def spec(self) -> Spec:
+        """Return the spec.
+
+        Raises DecodingError if it cannot be read.
+        """
+        if isinstance(self._spec, DecodingError):
+            raise self._spec
+        return self._spec
+
+    @property
+    def credentials(self) -> Mapping[str, str]:
+        """Return the credentials.
+
+        Raises NotAvailableError if they are not available; let it pass, to wait for them.
+        """
+        if isinstance(self._credentials, Waiting):
+            raise NotAvailableError(self._credentials)
+        return self._credentials
+
+
+def wait_for(read: Callable[[], Awaitable[T]], loop: asyncio.AbstractEventLoop | None) -> T:
+    """Run a coroutine on the event loop and wait for it in the thread of a synchronous method."""
+
+    async def waited() -> T:
+        return await read()
+
+    try:
+        asyncio.get_running_loop()
+    except RuntimeError:
+        pass
+    else:
+        raise RuntimeError("this blocks the event loop: use the _async method in async code")
+    if loop is None:
+        return asyncio.run(waited())
+    return asyncio.run_coroutine_threadsafe(waited(), loop).result()

@@ -1,0 +1,19 @@
+"""Support for tests of providers: builders of arguments, a fake API server, and conformance tests.
+
+Import the builders of a slice by its name::
+
+    from capsmith_runtime.testing import infrastructure as testing
+
+pytest is needed; nothing outside this package needs it.
+"""
+
+from __future__ import annotations
+
+import pkgutil
+
+import pytest
+
+# Before they are imported: pytest then explains their assertions, too.
+pytest.register_assert_rewrite(
+    *(f"{__name__}.{each.name}" for each in pkgutil.iter_modules(__path__))
+)

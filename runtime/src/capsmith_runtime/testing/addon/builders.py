@@ -1,0 +1,106 @@
+"""For the author's tests: add-ons, and a workload cluster in memory."""
+
+from __future__ import annotations
+
+import copy
+from typing import Any, TypeVar
+
+from capsmith_runtime.addon.api import AddonDeleteScope, AddonScope, Workload
+from capsmith_runtime.kube.client import (
+    JSON,
+    NamespacedName,
+    NotFound,
+    Page,
+    ResourceType,
+    Selection,
+)
+from capsmith_runtime.kube.log import get_logger
+from capsmith_runtime.testing.core import NAMESPACE
+
+Spec = TypeVar("Spec")
+
+
+class WorkloadObjects:
+    """The objects of a workload cluster that add-ons can read and write."""
+
+    def __init__(self) -> None:
+        self._objects: dict[tuple[str, NamespacedName], JSON] = {}
+
+    def find(self, kind: str, name: str, namespace: str = "") -> JSON | None:
+        """One object, if it is there."""
+        return copy.deepcopy(self._objects.get((kind, NamespacedName(namespace, name))))
+
+    def add(self, obj: JSON) -> None:
+        """Create an object under another field manager."""
+        metadata = obj["metadata"]
+        key = NamespacedName(metadata.get("namespace", ""), metadata["name"])
+        self._objects[(obj["kind"], key)] = copy.deepcopy(obj)
+
+    async def apply(self, resource: ResourceType, obj: JSON, *, force: bool = False) -> JSON:
+        """Merge an object into the stored one; fields that it omits stay."""
+        metadata = obj["metadata"]
+        key = NamespacedName(metadata.get("namespace", ""), metadata["name"])
+        merged = _merged(self._objects.get((resource.kind, key), {}), obj)
+        self._objects[(resource.kind, key)] = merged
+        return copy.deepcopy(merged)
+
+    async def get(self, resource: ResourceType, key: NamespacedName) -> JSON:
+        """Read one object."""
+        found = self._objects.get((resource.kind, key))
+        if found is None:
+            raise NotFound(404, "NotFound", f"{resource.kind} {key}")
+        return copy.deepcopy(found)
+
+    async def list_page(
+        self, resource: ResourceType, selection: Selection, *, limit: int = 0, token: str = ""
+    ) -> Page:
+        """All objects of a kind and a namespace, whatever their labels."""
+        found = [
+            copy.deepcopy(obj)
+            for (kind, key), obj in self._objects.items()
+            if kind == resource.kind and selection.namespace in ("", key.namespace)
+        ]
+        return Page(found, "1", "")
+
+    async def delete(self, resource: ResourceType, key: NamespacedName, *, uid: str = "") -> None:
+        """Delete one object."""
+        await self.get(resource, key)
+        del self._objects[(resource.kind, key)]
+
+
+def workload(objects: WorkloadObjects) -> Workload:
+    """The API of a cluster that has these objects."""
+
+    async def kubeconfig() -> bytes:
+        return b"apiVersion: v1\nkind: Config\n"
+
+    api: Any = objects
+    return Workload(api, kubeconfig)
+
+
+def addon(spec: Spec, name: str = "addon") -> AddonScope[Spec]:
+    """What ``reconcile_normal`` is given."""
+    return AddonScope(
+        name=name,
+        namespace=NAMESPACE,
+        external_id=f"{name}.0001",
+        logger=get_logger("test"),
+        spec=spec,
+    )
+
+
+def addon_deletion(spec: Spec, name: str = "addon") -> AddonDeleteScope[Spec]:
+    """What ``reconcile_delete`` is given."""
+    return AddonDeleteScope(
+        name=name,
+        namespace=NAMESPACE,
+        external_id=f"{name}.0001",
+        logger=get_logger("test"),
+        _spec=spec,
+    )
+
+
+def _merged(value: Any, patch: Any) -> Any:
+    if not isinstance(value, dict) or not isinstance(patch, dict):
+        return copy.deepcopy(patch)
+    return {**value, **{key: _merged(value.get(key), item) for key, item in patch.items()}}

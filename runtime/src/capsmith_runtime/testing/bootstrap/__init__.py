@@ -1,0 +1,23 @@
+"""Builders of scopes for unit tests of bootstrap providers; they need no API server."""
+
+from capsmith_runtime.testing.bootstrap.builders import (
+    CERTIFICATES,
+    bootstrap_config,
+    pool_bootstrap_config,
+)
+from capsmith_runtime.testing.core import (
+    core_cluster,
+    core_machine,
+    core_machine_pool,
+    spec_from,
+)
+
+__all__ = [
+    "CERTIFICATES",
+    "bootstrap_config",
+    "core_cluster",
+    "core_machine",
+    "core_machine_pool",
+    "pool_bootstrap_config",
+    "spec_from",
+]

@@ -1,0 +1,141 @@
+"""An event loop on a virtual clock: scenarios that wait for minutes take milliseconds.
+
+Time jumps to the next timer as soon as nothing else is left to do.  It must not jump while
+something outside the loop is at work, or time-outs would expire before the work had any time:
+while a thread runs that was started since the loop was, or a connection is open, time passes at
+its real pace.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import selectors
+import socket
+import threading
+import time
+from collections.abc import Callable, Coroutine
+from concurrent.futures import Executor
+from typing import Any, Final, TypeVar, TypeVarTuple, Unpack
+
+from capsmith_runtime.kube.executor import HandlerThread
+
+STALL_SECONDS: Final = 30.0
+_IDLE: Final = "asyncio_"
+"""Threads of the default executor stay when their work is done; that is counted."""
+
+T = TypeVar("T")
+Ts = TypeVarTuple("Ts")
+
+
+class VirtualLoop(asyncio.SelectorEventLoop):
+    """An event loop whose clock jumps to the next timer while nothing outside is at work."""
+
+    def __init__(self) -> None:
+        self.now = 0.0
+        self._others = frozenset(threading.enumerate())
+        self._in_executors = 0
+        selector = _JumpingSelector(self)
+        super().__init__(selector)
+        # What is registered from now on is not the loop's own pipe.
+        selector.watches_outside = True
+
+    def time(self) -> float:
+        """Return the virtual time in seconds."""
+        return self.now
+
+    def has_handlers(self) -> bool:
+        """Report whether a synchronous handler is running in a thread."""
+        return self._in_executors > 0 or any(
+            isinstance(thread, HandlerThread) and thread.loop is self
+            for thread in threading.enumerate()
+        )
+
+    def has_threads(self) -> bool:
+        """Report whether any thread may be at work for this loop."""
+        return self._in_executors > 0 or any(
+            thread not in self._others and not thread.name.startswith(_IDLE)
+            for thread in threading.enumerate()
+        )
+
+    def run_in_executor(
+        self, executor: Executor | None, func: Callable[[Unpack[Ts]], T], *args: *Ts
+    ) -> asyncio.Future[T]:
+        """Run a function in a thread, which holds the clock."""
+        future = super().run_in_executor(executor, func, *args)
+        self._in_executors += 1
+        future.add_done_callback(self._leave_executor)
+        return future
+
+    async def shutdown_default_executor(self, timeout: float | None = None) -> None:
+        """Wait for the threads of the default executor, in real time."""
+        self._in_executors += 1
+        try:
+            await super().shutdown_default_executor()
+        finally:
+            self._in_executors -= 1
+
+    def _leave_executor(self, _: object) -> None:
+        self._in_executors -= 1
+
+
+class _JumpingSelector(selectors.DefaultSelector):
+    def __init__(self, loop: VirtualLoop) -> None:
+        super().__init__()
+        self._loop = loop
+        self._outside: set[int] = set()
+        self._moved = time.monotonic()
+        self.watches_outside = False
+
+    def register(self, fileobj: Any, events: int, data: Any = None) -> selectors.SelectorKey:
+        key = super().register(fileobj, events, data)
+        if self.watches_outside and not _is_listening(key.fd):
+            self._outside.add(key.fd)
+        return key
+
+    def unregister(self, fileobj: Any) -> selectors.SelectorKey:
+        key = super().unregister(fileobj)
+        self._outside.discard(key.fd)
+        return key
+
+    def select(self, timeout: float | None = None) -> list[tuple[selectors.SelectorKey, int]]:
+        # In this order: a thread that has ended before the question has woken the loop before it
+        # ended, and is seen by the poll; one that ends later is waited for.
+        is_waiting = bool(self._outside) or self._loop.has_threads()
+        events = super().select(0)
+        if events or (timeout is not None and timeout <= 0):
+            self._pass_stalled_time()
+            return events
+        if is_waiting:
+            began = time.monotonic()
+            events = super().select(timeout)
+            self._move(time.monotonic() - began)
+            return events
+        if timeout is None:
+            raise RuntimeError("everything waits, and nothing will ever happen")
+        self._move(timeout)
+        return []
+
+    def _move(self, seconds: float) -> None:
+        self._loop.now += seconds
+        self._moved = time.monotonic()
+
+    def _pass_stalled_time(self) -> None:
+        """Let time-outs expire although callbacks without any pause keep the clock from moving."""
+        stalled = time.monotonic() - self._moved
+        if stalled > STALL_SECONDS:
+            self._move(stalled)
+
+
+def run(main: Coroutine[Any, Any, T]) -> T:
+    """Run a coroutine to its end on a virtual clock of its own."""
+    with asyncio.Runner(loop_factory=VirtualLoop) as runner:
+        return runner.run(main)
+
+
+def _is_listening(fd: int) -> bool:
+    """Report whether a descriptor is a server's socket: it waits for connections, not for work."""
+    try:
+        with socket.socket(fileno=socket.dup(fd)) as found:
+            return bool(found.getsockopt(socket.SOL_SOCKET, socket.SO_ACCEPTCONN))
+    except OSError:
+        return False

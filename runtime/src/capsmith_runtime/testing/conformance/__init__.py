@@ -1,0 +1,31 @@
+"""Tests that show whether a provider conforms to the contract of Cluster API."""
+
+from __future__ import annotations
+
+import importlib
+
+from capsmith_runtime.testing.conformance.base import Case, Conformance, scenario
+from capsmith_runtime.testing.provider import ProviderUnderTest, slice_of
+
+__all__ = ["Case", "Conformance", "conformance_tests", "scenario"]
+
+_WITHOUT_TESTS = ("conversion",)
+
+
+def conformance_tests(provider: ProviderUnderTest) -> dict[str, type[Conformance]]:
+    """Return the test classes for what a provider has, by name.
+
+    A test module puts them among its own names::
+
+        PROVIDER = ProviderUnderTest(...)
+        globals().update(conformance_tests(PROVIDER))
+    """
+    found: dict[str, type[Conformance]] = {}
+    slices = {slice_of(group) for _, group in provider.groups()}
+    for name in sorted(slices.difference(_WITHOUT_TESTS)):
+        module = importlib.import_module(f"{__name__}.{name}")
+        for test in module.__all__:
+            tests: type[Conformance] = getattr(module, test)
+            if tests.cases(provider):
+                found[test] = tests
+    return found

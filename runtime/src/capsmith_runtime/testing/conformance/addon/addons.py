@@ -1,0 +1,196 @@
+"""The life of an add-on: which clusters get it, when, and how it is removed."""
+
+from __future__ import annotations
+
+from capsmith_runtime.kube.client import JSON, NamespacedName
+from capsmith_runtime.testing.addon.environment import SELECTED, AddonEnvironment, remembered
+from capsmith_runtime.testing.conformance.addon.base import AddonConformance
+from capsmith_runtime.testing.conformance.base import scenario
+from capsmith_runtime.testing.objects import condition
+
+
+class TestAddons(AddonConformance):
+    """The life of an add-on: which clusters get it, when, and how it is removed."""
+
+    @scenario
+    async def test_selected_clusters_get_it(self, env: AddonEnvironment) -> None:
+        """Proves: AD-03, SM-08."""
+        env.add_cluster("c1", SELECTED)
+        env.add_cluster("c2", SELECTED)
+        env.add_cluster("other")
+        env.add_cluster("far", SELECTED, namespace="elsewhere")
+        key = env.add_addon()
+        await env.installed(key, "c1", "c2")
+        addon = env.addon(key)
+
+        assert condition(addon, "Ready") == ("True", "Ready")
+        assert (addon["status"]["clusters"], addon["status"]["readyClusters"]) == (2, 2)
+        assert sorted(env.calls) == [("normal", "a1", "c1"), ("normal", "a1", "c2")]
+        assert addon["metadata"]["finalizers"] == [env.kind.finalizer]
+        assert remembered(addon, env.kind.resource.group) == ["c1", "c2"]
+
+    @scenario
+    async def test_it_is_remembered_before_it_is_installed(self, env: AddonEnvironment) -> None:
+        """Proves: SM-08, SM-09."""
+        first: list[JSON] = []
+
+        def refuse(verb: str, kind: str, body: JSON) -> None:
+            if "installed-on" in str(body):
+                first.append({"calls": list(env.calls)})
+
+        env.api.fault = refuse
+        env.add_cluster("c1", SELECTED)
+        await env.installed(env.add_addon(), "c1")
+        assert first == [{"calls": []}]
+
+    @scenario
+    async def test_it_waits_until_the_cluster_can_be_reached(self, env: AddonEnvironment) -> None:
+        """Proves: AD-03, SEC-01."""
+        cluster = env.add_cluster("c1", SELECTED, ready=False)
+        key = env.add_addon()
+        waiting = {"c1": (False, "WaitingForControlPlaneInitialized")}
+        await env.eventually("it waits", lambda: env.clusters(key) == waiting)
+        assert condition(env.addon(key), "Ready") == ("False", "NotReady")
+        env.initialise(cluster)
+        waiting = {"c1": (False, "WaitingForKubeconfig")}
+        await env.eventually("it waits", lambda: env.clusters(key) == waiting)
+        assert env.calls == []
+        env.add_kubeconfig(cluster)
+        await env.installed(key, "c1")
+
+    @scenario
+    async def test_labels_decide(self, env: AddonEnvironment) -> None:
+        """Proves: AD-03."""
+        first, second = env.add_cluster("c1", SELECTED), env.add_cluster("c2")
+        key = env.add_addon()
+        await env.installed(key, "c1")
+        env.label(second, **SELECTED)
+        await env.installed(key, "c1", "c2")
+        env.label(first, addon=None)
+        await env.installed(key, "c2")
+        assert ("delete", "a1", "c1") in env.calls
+        assert remembered(env.addon(key), env.kind.resource.group) == ["c2"]
+        env.change(key, {"spec": {"clusterSelector": {"matchLabels": {"addon": "none"}}}})
+        await env.installed(key)
+        assert condition(env.addon(key), "Ready") == ("True", "Ready")
+
+    @scenario
+    async def test_an_empty_selector_takes_all(self, env: AddonEnvironment) -> None:
+        env.add_cluster("c1")
+        env.add_cluster("c2", SELECTED)
+        await env.installed(env.add_addon(selector={}), "c1", "c2")
+
+    @scenario
+    async def test_a_changed_spec_reaches_every_cluster(self, env: AddonEnvironment) -> None:
+        env.add_cluster("c1", SELECTED)
+        env.add_cluster("c2", SELECTED)
+        key = env.add_addon()
+        await env.installed(key, "c1", "c2")
+        env.calls.clear()
+        everything = {"matchExpressions": [{"key": "addon", "operator": "Exists"}]}
+        env.change(key, {"spec": {"clusterSelector": everything}})
+        await env.eventually("both are looked at again", lambda: len(env.calls) == 2)
+        await env.installed(key, "c1", "c2")
+
+    @scenario
+    async def test_two_addons_do_not_mix(self, env: AddonEnvironment) -> None:
+        env.add_cluster("c1", SELECTED)
+        first, second = env.add_addon("a1"), env.add_addon("a2")
+        await env.installed(first, "c1")
+        await env.installed(second, "c1")
+        env.delete(first)
+        await env.eventually("the first is gone", lambda: env.is_gone(first))
+        await env.installed(second, "c1")
+
+    @scenario
+    async def test_deleting_it_takes_it_from_all_clusters(self, env: AddonEnvironment) -> None:
+        """Proves: SM-08."""
+        env.add_cluster("c1", SELECTED)
+        env.add_cluster("c2", SELECTED)
+        key = env.add_addon()
+        await env.installed(key, "c1", "c2")
+        env.delete(key)
+        await env.eventually("it is gone", lambda: env.is_gone(key))
+        assert not env.has("c1")
+        assert not env.has("c2")
+
+    @scenario
+    async def test_a_cluster_goes_with_all_that_is_on_it(self, env: AddonEnvironment) -> None:
+        """Nothing is removed from a cluster in deletion, and the add-on outlives its last cluster.
+
+        Proves: SM-04.
+        """
+        cluster = env.add_cluster("c1", SELECTED)
+        key = env.add_addon()
+        await env.installed(key, "c1")
+        env.api.change("Cluster", cluster, {"metadata": {"finalizers": ["core"]}})
+        env.api.remove("Cluster", cluster)
+        going = {"c1": (False, "ClusterDeleting")}
+        await env.eventually("the cluster goes", lambda: env.clusters(key) == going)
+        env.api.change("Cluster", cluster, {"metadata": {"finalizers": None}})
+        await env.eventually("it is forgotten", lambda: env.clusters(key) == {})
+        await env.quiet()
+        assert [call for call in env.calls if call[0] == "delete"] == []
+        assert remembered(env.addon(key), env.kind.resource.group) == []
+        assert "ownerReferences" not in env.addon(key)["metadata"]
+
+    @scenario
+    async def test_it_moves_with_its_namespace(self, env: AddonEnvironment) -> None:
+        """Proves: MV-02, MV-03."""
+        labels = env.manifests.crd(env.kind.resource.kind)["metadata"]["labels"]
+        assert "clusterctl.cluster.x-k8s.io/move-hierarchy" in labels
+
+    @scenario
+    async def test_a_copy_that_is_moved_away_keeps_its_hands_off(
+        self, env: AddonEnvironment
+    ) -> None:
+        """Proves: MV-08."""
+        env.add_cluster("c1", SELECTED)
+        key = env.add_addon()
+        await env.installed(key, "c1")
+        env.calls.clear()
+        # clusterctl replaces all annotations.
+        gone: JSON = dict.fromkeys(env.addon(key)["metadata"]["annotations"])
+        gone["clusterctl.cluster.x-k8s.io/delete-for-move"] = ""
+        env.change(key, {"metadata": {"annotations": gone}})
+        env.delete(key)
+        await env.quiet()
+        assert not env.is_gone(key), "clusterctl takes the finalizer"
+        assert env.calls == []
+        assert env.has("c1")
+
+    @scenario
+    async def test_what_arrives_by_a_move_is_taken_up(self, env: AddonEnvironment) -> None:
+        """The status does not move along; what had to be removed is removed at the target.
+
+        Proves: MV-08, ST-11.
+        """
+        group = env.kind.resource.group
+        key = env.add_addon(
+            annotations={
+                f"{group}/external-id": "a1.uid-at-the-source",
+                f"{group}/installed-on": "c1,c2",
+            },
+            finalizers=[env.kind.finalizer],
+        )
+        await env.quiet()
+        for name in ("c1", "c2"):
+            cluster = env.add_cluster(name, SELECTED if name == "c1" else None)
+            env.pause(cluster)
+            await env.quiet()
+        assert remembered(env.addon(key), group) == ["c1", "c2"]
+        for name in ("c1", "c2"):
+            env.pause(NamespacedName(cluster.namespace, name), paused=False)
+        await env.installed(key, "c1")
+        assert ("delete", "a1", "c2") in env.calls
+
+    @scenario
+    async def test_a_copied_addon_takes_nothing_of_the_original_away(
+        self, env: AddonEnvironment
+    ) -> None:
+        group = env.kind.resource.group
+        env.add_cluster("c1")
+        copied = {f"{group}/external-id": "a1.uid-1", f"{group}/installed-on": "c1"}
+        key = env.add_addon("a2", annotations=copied)
+        await env.installed(key)
+        assert env.calls == []

@@ -1,0 +1,149 @@
+"""Add-ons when something goes wrong: pauses, unreachable clusters, errors and restarts."""
+
+from __future__ import annotations
+
+import pytest
+
+from capsmith_runtime.kube.client import NamespacedName
+from capsmith_runtime.testing.addon.environment import (
+    NAMESPACE,
+    SELECTED,
+    AddonEnvironment,
+    remembered,
+)
+from capsmith_runtime.testing.conformance.addon.base import AddonConformance
+from capsmith_runtime.testing.conformance.base import scenario
+from capsmith_runtime.testing.objects import condition
+
+PAUSED = "cluster.x-k8s.io/paused"
+
+
+class TestAddonFaults(AddonConformance):
+    """Add-ons when something goes wrong: pauses, unreachable clusters, errors and restarts."""
+
+    @pytest.mark.parametrize("trouble", ["unreachable", "hanging"])
+    @scenario
+    async def test_one_cluster_does_not_hold_up_the_others(
+        self, env: AddonEnvironment, trouble: str
+    ) -> None:
+        """Proves: AD-03, MG-12."""
+        broken: set[str] = getattr(env.workloads, trouble)
+        broken.add("c1")
+        for name in ("c1", "c2", "c3"):
+            env.add_cluster(name, SELECTED)
+        key = env.add_addon()
+        await env.eventually("the others have it", lambda: env.has("c2") and env.has("c3"))
+        await env.eventually(
+            "the status tells them apart",
+            lambda: [ready for ready, _ in env.clusters(key).values()] == [False, True, True],
+        )
+        if trouble == "unreachable":
+            assert env.clusters(key)["c1"] == (False, "ClusterUnreachable")
+        assert condition(env.addon(key), "Ready") == ("False", "NotReady")
+        broken.clear()
+        await env.installed(key, "c1", "c2", "c3")
+
+    @scenario
+    async def test_an_error_of_the_author_is_told_and_tried_again(
+        self, env: AddonEnvironment
+    ) -> None:
+        env.failing.add("c1")
+        env.add_cluster("c1", SELECTED)
+        env.add_cluster("c2", SELECTED)
+        key = env.add_addon()
+        wanted = {"c1": (False, "InternalError"), "c2": (True, "Ready")}
+        await env.eventually("it is reported", lambda: env.clusters(key) == wanted)
+        entry, _ = env.addon(key)["status"]["matchingClusters"]
+        assert entry["message"] == "RuntimeError: no such chart"
+        await env.eventually("there is an event", lambda: env.api.all("Event"))
+        env.failing.clear()
+        await env.installed(key, "c1", "c2")
+
+    @scenario
+    async def test_a_paused_cluster_is_left_as_it_is(self, env: AddonEnvironment) -> None:
+        """Proves: AD-03, SM-01."""
+        cluster = env.add_cluster("c1", SELECTED)
+        key = env.add_addon()
+        await env.installed(key, "c1")
+        env.pause(cluster)
+        env.calls.clear()
+        env.label(cluster, addon=None)
+        shown = {"c1": (False, "Paused")}
+        await env.eventually("it is paused", lambda: env.clusters(key) == shown)
+        env.delete(key)
+        await env.quiet()
+        assert env.calls == []
+        assert not env.is_gone(key)
+        assert env.has("c1")
+        env.pause(cluster, paused=False)
+        await env.eventually("it is gone", lambda: env.is_gone(key))
+        assert not env.has("c1")
+
+    @scenario
+    async def test_a_paused_addon_does_nothing(self, env: AddonEnvironment) -> None:
+        """Proves: SM-01, ST-08."""
+        cluster = env.add_cluster("c1", SELECTED)
+        key = env.add_addon()
+        await env.installed(key, "c1")
+        env.change(key, {"metadata": {"annotations": {PAUSED: ""}}})
+        await env.eventually(
+            "it says so", lambda: condition(env.addon(key), "Paused") == ("True", "Paused")
+        )
+        env.calls.clear()
+        env.add_cluster("c2", SELECTED)
+        env.label(cluster, addon=None)
+        await env.quiet()
+        assert env.calls == []
+        env.change(key, {"metadata": {"annotations": {PAUSED: None}}})
+        await env.installed(key, "c2")
+
+    @scenario
+    async def test_nothing_is_forgotten_by_a_restart(self, env: AddonEnvironment) -> None:
+        """Proves: SM-09."""
+        first, _ = env.add_cluster("c1", SELECTED), env.add_cluster("c2", SELECTED)
+        key = env.add_addon()
+        await env.installed(key, "c1", "c2")
+        await env.kill()
+        env.label(first, addon=None)
+        env.add_cluster("c3", SELECTED)
+        env.start()
+        await env.installed(key, "c2", "c3")
+        await env.kill()
+        env.delete(key)
+        env.start()
+        await env.eventually("it is gone", lambda: env.is_gone(key))
+        assert not any(map(env.has, ("c1", "c2", "c3")))
+
+    @scenario
+    async def test_it_stays_until_it_is_taken_from_every_cluster(
+        self, env: AddonEnvironment
+    ) -> None:
+        """Proves: SM-08."""
+        env.add_cluster("c1", SELECTED)
+        env.add_cluster("c2", SELECTED)
+        key = env.add_addon()
+        await env.installed(key, "c1", "c2")
+        env.workloads.unreachable.add("c1")
+        env.delete(key)
+        await env.eventually("it is not on the second", lambda: not env.has("c2"))
+        await env.eventually(
+            "it says which one is left",
+            lambda: env.clusters(key) == {"c1": (False, "ClusterUnreachable")},
+        )
+        assert remembered(env.addon(key), env.kind.resource.group) == ["c1"]
+        # A cluster that is gone takes with it what was on it.
+        env.api.remove("Cluster", NamespacedName(NAMESPACE, "c1"))
+        await env.eventually("it is gone", lambda: env.is_gone(key))
+
+    @scenario
+    async def test_a_quiet_cluster_costs_nothing(self, env: AddonEnvironment) -> None:
+        """Proves: ST-06."""
+        env.add_cluster("c1", SELECTED)
+        key = env.add_addon()
+        await env.installed(key, "c1")
+        before = len(env.api.requests), len(env.calls)
+        env.api.change(
+            "Cluster", NamespacedName(NAMESPACE, "c1"), {"status": {"phase": "Provisioned"}}
+        )
+        await env.quiet()
+        assert (len(env.api.requests), len(env.calls)) == before

@@ -1,0 +1,121 @@
+"""The base of all conformance tests: cases, the decorator of scenarios, and how pytest finds both.
+
+pytest looks for ``PROVIDER`` in the module that the test classes have been put into.
+"""
+
+from __future__ import annotations
+
+import functools
+from collections.abc import Awaitable, Callable, Iterable, Sequence
+from dataclasses import dataclass
+from typing import ClassVar, Concatenate, Generic, ParamSpec, Protocol, TypeVar, cast
+
+import pytest
+
+from capsmith_runtime.component import Component
+from capsmith_runtime.kube.client import ResourceType
+from capsmith_runtime.testing.environment import TestEnvironment
+from capsmith_runtime.testing.provider import ProviderUnderTest
+
+T = TypeVar("T")
+G = TypeVar("G")
+E = TypeVar("E", bound=TestEnvironment)
+P = ParamSpec("P")
+
+
+@dataclass(frozen=True, kw_only=True)
+class Case:
+    """One combination of what a class of scenarios runs with: a version of core, and kinds."""
+
+    provider: ProviderUnderTest
+    core_version: str
+
+    @property
+    def kinds(self) -> Sequence[str]:
+        """The names of the kinds, for the id of a test."""
+        return ()
+
+    @property
+    def id(self) -> str:
+        """The id of the tests of this case."""
+        return "-".join(("core", self.core_version, *self.kinds))
+
+
+class HasResource(Protocol):
+    """A kind of the provider."""
+
+    @property
+    def resource(self) -> ResourceType:
+        """Where the API server serves it."""
+        ...
+
+
+K_co = TypeVar("K_co", bound=HasResource, covariant=True)
+
+
+@dataclass(frozen=True, kw_only=True)
+class KindCase(Case, Generic[K_co]):
+    """A version of core, and one kind."""
+
+    component: Component
+    kind: K_co
+
+    @property
+    def kinds(self) -> Sequence[str]:
+        """The kind."""
+        return (self.kind.resource.kind,)
+
+
+def kind_cases(
+    provider: ProviderUnderTest, controllers: type[G], kinds: Callable[[G], Iterable[K_co]]
+) -> list[KindCase[K_co]]:
+    """Return a case for each version of core and each kind of some controllers."""
+    return [
+        KindCase(provider=provider, core_version=version, component=component, kind=kind)
+        for component, group in provider.groups_of(controllers)
+        for version in provider.core_versions
+        for kind in kinds(group)
+    ]
+
+
+class Conformance:
+    """Scenarios that run once with each case; a class without cases is not collected."""
+
+    slow: ClassVar[bool] = False
+    """Whether watches of the fake API server lag behind."""
+
+    @classmethod
+    def cases(cls, provider: ProviderUnderTest) -> Sequence[Case]:
+        """Return the cases that a provider has; none where it lacks the feature."""
+        raise NotImplementedError
+
+    def pytest_generate_tests(self, metafunc: pytest.Metafunc) -> None:
+        """Run each test once with each case."""
+        if "case" in metafunc.fixturenames:
+            found = self.cases(provider_of(metafunc.module))
+            metafunc.parametrize("case", found, ids=[case.id for case in found])
+
+    @pytest.fixture
+    def provider(self, request: pytest.FixtureRequest) -> ProviderUnderTest:
+        """The provider under test."""
+        return provider_of(request.module)
+
+
+def provider_of(module: object) -> ProviderUnderTest:
+    """Return what a test module names as its provider."""
+    found = getattr(module, "PROVIDER", None)
+    assert isinstance(found, ProviderUnderTest), f"{module} has no PROVIDER"
+    return found
+
+
+def scenario(
+    test: Callable[Concatenate[T, E, P], Awaitable[None]],
+) -> Callable[Concatenate[T, E, P], None]:
+    """Run an asynchronous test in its environment ``env``, on a virtual clock."""
+
+    @functools.wraps(test)
+    def run(self: T, env: E, *args: P.args, **kwargs: P.kwargs) -> None:
+        env.run(lambda: test(self, env, *args, **kwargs))
+
+    # pytest passes all arguments by name, which Concatenate cannot express.
+    return cast(Callable[Concatenate[T, E, P], None], run)

@@ -1,0 +1,27 @@
+"""Cases and environments of bootstrap providers."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import pytest
+
+from capsmith_runtime.bootstrap.controller import BootstrapConfigKind
+from capsmith_runtime.bootstrap.controllers import BootstrapControllers
+from capsmith_runtime.testing.bootstrap.environment import BootstrapEnvironment
+from capsmith_runtime.testing.conformance.base import Conformance, KindCase, kind_cases
+from capsmith_runtime.testing.provider import ProviderUnderTest
+
+
+class BootstrapConformance(Conformance):
+    """Scenarios with one running manager of bootstrap providers."""
+
+    @classmethod
+    def cases(cls, provider: ProviderUnderTest) -> Sequence[KindCase[BootstrapConfigKind]]:
+        """Return each kind with each version of core."""
+        return kind_cases(provider, BootstrapControllers, lambda group: group.kinds)
+
+    @pytest.fixture
+    def env(self, case: KindCase[BootstrapConfigKind]) -> BootstrapEnvironment:
+        """A management cluster with bootstrap configurations."""
+        return BootstrapEnvironment(case.provider, case.component, case.core_version, case.kind)

@@ -1,0 +1,155 @@
+"""Bootstrap data during pauses, moves and crashes: no machine ever gets two sets of data."""
+
+from __future__ import annotations
+
+import pytest
+
+from capsmith_runtime.kube.client import JSON, ServerError
+from capsmith_runtime.testing.bootstrap.environment import BootstrapEnvironment
+from capsmith_runtime.testing.conformance.base import scenario
+from capsmith_runtime.testing.conformance.bootstrap.base import BootstrapConformance
+from capsmith_runtime.testing.objects import condition
+
+DELETE_FOR_MOVE = "clusterctl.cluster.x-k8s.io/delete-for-move"
+
+
+class TestBootstrapFaults(BootstrapConformance):
+    """Bootstrap data during pauses, moves and crashes: no machine ever gets two sets of data."""
+
+    @scenario
+    async def test_nothing_is_made_while_paused(self, env: BootstrapEnvironment) -> None:
+        """Proves: SM-01, ST-08."""
+        cluster = env.add_cluster()
+        env.pause(cluster)
+        key = env.add_machine(cluster, "cp1", control_plane=True)
+        paused = ("True", "Paused")
+        await env.eventually("it says so", lambda: condition(env.config(key), "Paused") == paused)
+        await env.quiet()
+        assert env.secret(key) is None
+        assert env.lock(cluster) is None
+
+        env.pause(cluster, False)
+        await env.has_data(key)
+
+    @scenario
+    async def test_a_lost_status_comes_back_from_the_secret(
+        self, env: BootstrapEnvironment
+    ) -> None:
+        """The machine is running: new data would be a second set.
+
+        Proves: BC-05, MV-08, ST-11.
+        """
+        cluster = env.add_cluster()
+        first = env.add_machine(cluster, "cp1", control_plane=True)
+        await env.has_data(first)
+        env.control_plane_is_initialized(cluster)
+        worker = env.add_machine(cluster, "m1")
+        await env.has_data(worker)
+        for key in (first, worker):
+            env.adopt("Machine", key)
+        await env.quiet()
+        secrets = {key: env.secret(key) for key in (first, worker)}
+
+        await env.stop()
+        for key in (first, worker):
+            env.api.change(env.kind.resource.kind, key, {"status": None})
+        # At the target of a move core detects again what exists.
+        env.api.change("Cluster", cluster, {"status": None})
+        env.start()
+        for key in (first, worker):
+            await env.has_data(key)
+        await env.quiet()
+        assert {key: env.secret(key) for key in (first, worker)} == secrets
+        assert env.lock(cluster) is None
+
+    @scenario
+    async def test_a_control_plane_that_core_has_forgotten_is_not_begun_again(
+        self, env: BootstrapEnvironment
+    ) -> None:
+        """Until core has detected it again, another member must not initialize a second cluster.
+
+        Proves: BC-12, MV-08, ST-11.
+        """
+        cluster = env.add_cluster()
+        first = env.add_machine(cluster, "cp1", control_plane=True)
+        await env.has_data(first)
+        env.adopt("Machine", first)
+        env.control_plane_is_initialized(cluster)
+        await env.eventually("the lock is gone", lambda: env.lock(cluster) is None)
+        env.api.change("Cluster", cluster, {"status": None})
+        env.infrastructure_is_ready(cluster)
+
+        second = env.add_machine(cluster, "cp2", control_plane=True)
+        await env.says(second, "WaitingForControlPlaneInitialized")
+        assert env.secret(second) is None
+        assert env.lock(cluster) is None
+        env.control_plane_is_initialized(cluster)
+        await env.has_data(second)
+
+    @pytest.mark.parametrize("lost", ["Secret", "status"])
+    @scenario
+    async def test_a_crash_between_two_writes_makes_one_set_of_data(
+        self, env: BootstrapEnvironment, lost: str
+    ) -> None:
+        """Proves: BC-05, BC-12, SM-09."""
+        cluster = env.add_cluster()
+        reached = False
+
+        def crash(verb: str, kind: str, body: JSON) -> None:
+            nonlocal reached
+            of_config = kind == env.kind.resource.kind and verb == "patch_status"
+            if (lost == "Secret" and kind == "Secret") or (lost == "status" and of_config):
+                reached = True
+                raise ServerError(500, "InternalError", "the answer never came")
+
+        env.api.fault = crash
+        key = env.add_machine(cluster, "cp1", control_plane=True)
+        await env.eventually("the crash", lambda: reached)
+        await env.kill()
+        made = env.secret(key)
+        assert (made is None) is (lost == "Secret")
+
+        env.api.fault = None
+        env.start()
+        await env.has_data(key)
+        assert made is None or env.secret(key) == made
+
+    @scenario
+    async def test_a_copy_that_a_move_deletes_is_left_alone(
+        self, env: BootstrapEnvironment
+    ) -> None:
+        """Proves: MV-07, MV-08."""
+        cluster = env.add_cluster(ready=False)
+        key = env.add_machine(cluster, "cp1", control_plane=True)
+        marks = {"metadata": {"annotations": {DELETE_FOR_MOVE: ""}}}
+        env.api.change(env.kind.resource.kind, key, marks)
+        env.infrastructure_is_ready(cluster)
+        await env.quiet()
+        assert env.secret(key) is None
+        assert env.lock(cluster) is None
+
+    @scenario
+    async def test_a_deletion_needs_nobody(self, env: BootstrapEnvironment) -> None:
+        """Owner references suffice, even when Machine and Cluster are already gone.
+
+        Proves: BC-19.
+        """
+        cluster, key = await env.running_worker()
+        env.api.remove("Machine", key)
+        env.api.remove("Cluster", cluster)
+        await env.quiet()
+        assert "finalizers" not in env.config(key)["metadata"]
+        env.api.remove(env.kind.resource.kind, key)
+        await env.quiet()
+        assert env.api.find(env.kind.resource.kind, key) is None
+
+    @scenario
+    async def test_looking_again_changes_nothing(self, env: BootstrapEnvironment) -> None:
+        _, key = await env.running_worker()
+        env.adopt("Machine", key)
+        await env.quiet()
+        before = env.config(key), env.secret(key)
+        for _ in range(3):
+            await env.restart()
+            await env.quiet()
+        assert (env.config(key), env.secret(key)) == before

@@ -1,0 +1,241 @@
+"""Bootstrap data of Machines: in which order they are created, and how they are published."""
+
+from __future__ import annotations
+
+import base64
+
+from capsmith_runtime.kube.client import NamespacedName
+from capsmith_runtime.testing.bootstrap.environment import (
+    CLUSTER_NAME,
+    GROUP,
+    NAMESPACE,
+    BootstrapEnvironment,
+    private_key,
+    reference_to,
+)
+from capsmith_runtime.testing.conformance.base import scenario
+from capsmith_runtime.testing.conformance.bootstrap.base import BootstrapConformance
+from capsmith_runtime.testing.objects import condition
+
+WAITING_FOR_CONTROL_PLANE = "WaitingForControlPlaneInitialized"
+WORKER_REQUESTS = [("get", "Secret"), ("create", "Secret")]
+"""Besides the certificates that the author's code requests, and the status."""
+
+
+class TestBootstrapData(BootstrapConformance):
+    """Bootstrap data of Machines: in which order they are created, and how they are published."""
+
+    @scenario
+    async def test_a_worker_gets_its_data(self, env: BootstrapEnvironment) -> None:
+        """Name, label, owner, type and keys of the Secret, then the status that names it.
+
+        Proves: BC-01, BC-02, BC-03, BC-04, BC-05, BC-06, BC-09, SEC-04.
+        """
+        cluster = env.add_cluster()
+        env.control_plane_is_initialized(cluster)
+        key = env.add_machine(cluster, "m1")
+        await env.has_data(key)
+        config, secret = env.config(key), env.secret(key)
+        assert secret is not None
+        assert secret["type"] == "cluster.x-k8s.io/secret"
+        assert secret["metadata"]["labels"] == {CLUSTER_NAME: cluster.name}
+        (owner,) = secret["metadata"]["ownerReferences"]
+        assert owner == {
+            "apiVersion": config["apiVersion"],
+            "kind": config["kind"],
+            "name": key.name,
+            "uid": config["metadata"]["uid"],
+            "controller": True,
+            "blockOwnerDeletion": True,
+        }
+        assert secret["data"].keys() == {"value", "format"}
+        assert base64.b64decode(secret["data"]["format"])
+        assert env.data(key)
+        assert config["status"]["dataSecretName"] == secret["metadata"]["name"] == key.name
+        assert condition(config, "Ready") == ("True", "Ready")
+
+    @scenario
+    async def test_a_worker_costs_few_requests(self, env: BootstrapEnvironment) -> None:
+        cluster = env.add_cluster()
+        env.control_plane_is_initialized(cluster)
+        key = env.add_machine(cluster, "m1")
+        await env.has_data(key)
+        await env.quiet()
+        env.adopt("Machine", key)
+        await env.quiet()
+        sent = [(verb, kind) for verb, kind, on in env.api.requests if on == key]
+        assert sent == [*WORKER_REQUESTS, ("patch_status", env.kind.resource.kind)]
+
+    @scenario
+    async def test_machines_wait_for_the_infrastructure_and_the_control_plane(
+        self, env: BootstrapEnvironment
+    ) -> None:
+        """Proves: BC-12."""
+        cluster = env.add_cluster(ready=False)
+        worker = env.add_machine(cluster, "m1")
+        first = env.add_machine(cluster, "cp1", control_plane=True)
+        await env.says(worker, "WaitingForClusterInfrastructureReady")
+        await env.says(first, "WaitingForClusterInfrastructureReady")
+
+        env.infrastructure_is_ready(cluster)
+        await env.says(worker, WAITING_FOR_CONTROL_PLANE)
+        await env.has_data(first)
+        assert env.secret(worker) is None
+
+        env.control_plane_is_initialized(cluster)
+        await env.has_data(worker)
+
+    @scenario
+    async def test_one_machine_at_a_time_initialises(self, env: BootstrapEnvironment) -> None:
+        """The lock exists only while a control plane is being initialized.
+
+        Proves: BC-12.
+        """
+        cluster = env.add_cluster(ready=False)
+        keys = [env.add_machine(cluster, f"cp{n}", control_plane=True) for n in range(3)]
+        env.infrastructure_is_ready(cluster)
+        await env.eventually("one begins", lambda: any(map(env.created, keys)))
+        await env.quiet()
+        (first,) = (key for key in keys if env.created(key))
+        others = [key for key in keys if key != first]
+        for key in others:
+            await env.says(key, WAITING_FOR_CONTROL_PLANE)
+            assert env.secret(key) is None
+        lock = env.lock(cluster)
+        assert lock is not None
+        (owner,) = lock["metadata"]["ownerReferences"]
+        assert (owner["kind"], owner["name"]) == ("Cluster", cluster.name)
+        assert first.name in lock["data"]["lock-information"]
+
+        env.control_plane_is_initialized(cluster)
+        for key in others:
+            await env.has_data(key)
+        await env.eventually("the lock is gone", lambda: env.lock(cluster) is None)
+
+    @scenario
+    async def test_the_lock_goes_on_when_its_holder_is_gone(
+        self, env: BootstrapEnvironment
+    ) -> None:
+        """Proves: BC-12, BC-19."""
+        cluster = env.add_cluster()
+        first = env.add_machine(cluster, "cp1", control_plane=True)
+        await env.has_data(first)
+        second = env.add_machine(cluster, "cp2", control_plane=True)
+        await env.says(second, WAITING_FOR_CONTROL_PLANE)
+
+        env.api.remove(env.kind.resource.kind, first)
+        env.api.remove("Machine", first)
+        await env.has_data(second)
+        lock = env.lock(cluster)
+        assert lock is not None
+        assert second.name in lock["data"]["lock-information"]
+
+    @scenario
+    async def test_a_lock_outlives_a_crash(self, env: BootstrapEnvironment) -> None:
+        """A machine that holds the lock keeps it; no other machine initializes meanwhile.
+
+        Proves: BC-12, SM-09.
+        """
+        cluster = env.add_cluster()
+        env.api.remove("Secret", NamespacedName(NAMESPACE, f"{cluster.name}-ca"))
+        first = env.add_machine(cluster, "cp1", control_plane=True)
+        await env.eventually("it has the lock", lambda: env.lock(cluster) is not None)
+        second = env.add_machine(cluster, "cp2", control_plane=True)
+        await env.restart()
+        await env.quiet()
+        lock = env.lock(cluster)
+        assert lock is not None
+        assert first.name in lock["data"]["lock-information"]
+        assert not env.created(second)
+
+    @scenario
+    async def test_something_else_with_the_name_of_the_lock_stays(
+        self, env: BootstrapEnvironment
+    ) -> None:
+        cluster = env.add_cluster()
+        metadata = {"namespace": cluster.namespace, "name": f"{cluster.name}-lock"}
+        theirs = {"apiVersion": "v1", "kind": "ConfigMap", "metadata": metadata, "data": {"a": "b"}}
+        env.api.add(theirs)
+        key = env.add_machine(cluster, "cp1", control_plane=True)
+        await env.says(key, WAITING_FOR_CONTROL_PLANE)
+        env.control_plane_is_initialized(cluster)
+        await env.has_data(key)
+        await env.quiet()
+        lock = env.lock(cluster)
+        assert lock is not None
+        assert lock["data"] == {"a": "b"}
+
+    @scenario
+    async def test_a_clone_without_owner_is_left_alone(self, env: BootstrapEnvironment) -> None:
+        """Proves: BC-11."""
+        cluster = env.add_cluster()
+        env.control_plane_is_initialized(cluster)
+        key = env.add_config(cluster, "m1", None)
+        await env.quiet()
+        assert env.asked() == []
+        assert "status" not in env.config(key)
+
+        # Core makes the Machine and its ownership after the clone.
+        machine = env.api.add(env.machine(cluster, "m1"))
+        await env.quiet()
+        assert env.asked() == []
+        owned = {"metadata": {"ownerReferences": [reference_to(machine)]}}
+        env.api.change(env.kind.resource.kind, key, owned)
+        await env.has_data(key)
+
+    @scenario
+    async def test_an_owner_may_be_seen_after_what_it_owns(self, env: BootstrapEnvironment) -> None:
+        """Caches of different kinds do not wait for each other."""
+        cluster = env.add_cluster()
+        env.control_plane_is_initialized(cluster)
+        unseen = env.machine(cluster, "m1")
+        unseen["metadata"]["uid"] = "uid-of-m1"
+        key = env.add_config(cluster, "m1", unseen)
+        await env.quiet()
+        assert env.secret(key) is None
+
+        env.api.add(unseen)
+        await env.has_data(key)
+
+    @scenario
+    async def test_data_that_the_user_has_given_stay(self, env: BootstrapEnvironment) -> None:
+        """Proves: BC-12."""
+        cluster = env.add_cluster(ready=False)
+        key = env.add_machine(cluster, "m1")
+        given = {"spec": {"bootstrap": {"dataSecretName": "mine"}}}
+        env.api.change("Machine", key, given)
+        env.infrastructure_is_ready(cluster)
+        env.control_plane_is_initialized(cluster)
+        await env.has_data(key)
+        assert env.config(key)["status"]["dataSecretName"] == "mine"
+        assert env.secret(key) is None
+
+    @scenario
+    async def test_workers_never_see_the_keys_of_the_cluster(
+        self, env: BootstrapEnvironment
+    ) -> None:
+        cluster = env.add_cluster()
+        env.control_plane_is_initialized(cluster)
+        keys = [env.add_machine(cluster, "m1"), env.add_pool(cluster)]
+        for key in keys:
+            await env.has_data(key)
+            for purpose in ("ca", "etcd", "proxy", "sa"):
+                assert private_key(purpose).encode() not in env.data(key)
+
+    @scenario
+    async def test_only_objects_with_the_label_are_worked_on(
+        self, env: BootstrapEnvironment
+    ) -> None:
+        await env.stop()
+        cluster = env.add_cluster()
+        env.control_plane_is_initialized(cluster)
+        theirs = env.add_machine(cluster, "theirs")
+        ours = env.add_machine(cluster, "ours")
+        for key, value in ((theirs, "another"), (ours, "mine")):
+            labels = {"metadata": {"labels": {f"{GROUP}/watch-filter": value}}}
+            env.api.change(env.kind.resource.kind, key, labels)
+        env.start(watch_filter="mine")
+        await env.has_data(ours)
+        await env.quiet()
+        assert env.secret(theirs) is None
+        assert not env.created(theirs)

@@ -1,0 +1,88 @@
+"""Bootstrap data of MachinePools: one Secret, which stays valid for later machines."""
+
+from __future__ import annotations
+
+from capsmith_runtime.testing.bootstrap.environment import BootstrapEnvironment
+from capsmith_runtime.testing.conformance.base import scenario
+from capsmith_runtime.testing.conformance.bootstrap.base import BootstrapConformance
+from capsmith_runtime.testing.objects import condition
+
+IN_PLACE = "in-place-updates.internal.cluster.x-k8s.io/update-in-progress"
+
+
+class TestBootstrapDataOfPools(BootstrapConformance):
+    """Bootstrap data of MachinePools: one Secret, which stays valid for later machines."""
+
+    @scenario
+    async def test_a_pool_gets_its_data(self, env: BootstrapEnvironment) -> None:
+        """Proves: BC-11, BC-12."""
+        cluster = env.add_cluster()
+        key = env.add_pool(cluster)
+        await env.says(key, "WaitingForControlPlaneInitialized")
+        assert env.lock(cluster) is None, "a pool initialises nothing"
+
+        env.control_plane_is_initialized(cluster)
+        await env.has_data(key)
+        assert condition(env.config(key), "Ready") == ("True", "Ready")
+
+    @scenario
+    async def test_data_follow_the_version_of_the_pool(self, env: BootstrapEnvironment) -> None:
+        """They stay in the same Secret, whose name core has copied.
+
+        Proves: MP-19.
+        """
+        cluster = env.add_cluster()
+        env.control_plane_is_initialized(cluster)
+        key = env.add_pool(cluster)
+        await env.has_data(key)
+        env.adopt("MachinePool", key)
+        await env.quiet()
+        before = env.secret(key)
+        assert before is not None
+
+        version = {"spec": {"template": {"spec": {"version": "v1.35.0"}}}}
+        env.api.change("MachinePool", key, version)
+        await env.eventually("created again", lambda: env.secret(key) != before)
+        await env.quiet()
+        secret = env.secret(key)
+        assert secret is not None
+        assert secret["metadata"]["uid"] == before["metadata"]["uid"]
+        assert env.config(key)["status"]["dataSecretName"] == key.name
+
+    @scenario
+    async def test_data_stay_while_machines_are_changed_in_place(
+        self, env: BootstrapEnvironment
+    ) -> None:
+        """Proves: BC-15."""
+        cluster = env.add_cluster()
+        env.control_plane_is_initialized(cluster)
+        key = env.add_pool(cluster)
+        await env.has_data(key)
+        await env.quiet()
+        before = env.secret(key)
+
+        marks = {"metadata": {"annotations": {IN_PLACE: ""}}}
+        env.api.change(env.kind.resource.kind, key, marks)
+        version = {"spec": {"template": {"spec": {"version": "v1.35.0"}}}}
+        env.api.change("MachinePool", key, version)
+        await env.quiet()
+        assert env.secret(key) == before
+
+        done = {"metadata": {"annotations": {IN_PLACE: None}}}
+        env.api.change(env.kind.resource.kind, key, done)
+        await env.eventually("created again", lambda: env.secret(key) != before)
+
+    @scenario
+    async def test_a_pool_is_never_said_to_have_failed(self, env: BootstrapEnvironment) -> None:
+        """Core panics if a pool's configuration reports any terminal failure.
+
+        Proves: MP-13.
+        """
+        cluster = env.add_cluster()
+        env.control_plane_is_initialized(cluster)
+        metadata = {"namespace": cluster.namespace, "name": "p1"}
+        env.api.add({"apiVersion": "v1", "kind": "Secret", "metadata": metadata})
+        key = env.add_pool(cluster)
+        await env.says(key, "DataSecretNameTaken")
+        await env.quiet()
+        assert not {"failureReason", "failureMessage"} & env.config(key)["status"].keys()

@@ -1,0 +1,82 @@
+"""Cases and environments of control plane providers."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from capsmith_runtime.controlplane.cluster_access import ClusterAccess
+from capsmith_runtime.controlplane.controllers import ControlPlaneControllers
+from capsmith_runtime.controlplane.kind import ControlPlaneKind
+from capsmith_runtime.controlplane.managed.controller import ManagedControlPlaneKind
+from capsmith_runtime.controlplane.managed.controllers import ManagedControlPlaneControllers
+from capsmith_runtime.testing.conformance.base import Case, Conformance, KindCase, kind_cases
+from capsmith_runtime.testing.controlplane.environment import ControlPlaneEnvironment
+from capsmith_runtime.testing.controlplane.managed_environment import ManagedControlPlaneEnvironment
+from capsmith_runtime.testing.provider import HostingDouble, ProviderUnderTest
+
+Override = Callable[..., None]
+
+
+class ControlPlaneConformance(Conformance):
+    """Scenarios with one running manager of control plane providers."""
+
+    @classmethod
+    def cases(cls, provider: ProviderUnderTest) -> Sequence[KindCase[ControlPlaneKind]]:
+        """Return each kind with each version of core."""
+        return kind_cases(provider, ControlPlaneControllers, lambda group: group.kinds)
+
+    @pytest.fixture
+    def env(
+        self, case: KindCase[ControlPlaneKind], monkeypatch: pytest.MonkeyPatch
+    ) -> ControlPlaneEnvironment:
+        """A management cluster with a control plane of Machines.
+
+        The API server of the workload cluster answers at once.
+        """
+        env = ControlPlaneEnvironment(case.provider, case.component, case.core_version, case.kind)
+
+        async def workload(self: ClusterAccess, cluster: object) -> object:
+            return env.api
+
+        monkeypatch.setattr(ClusterAccess, "workload", workload)
+        return env
+
+    @pytest.fixture
+    def override(self, monkeypatch: pytest.MonkeyPatch) -> Override:
+        """Replace reconciler methods for all that is created from now on."""
+
+        def put(env: ControlPlaneEnvironment, **methods: Any) -> None:
+            for name, method in methods.items():
+                monkeypatch.setattr(env.kind.reconciler, name, method)
+
+        return put
+
+
+class ManagedControlPlaneConformance(Conformance):
+    """Scenarios with one running manager of managed control planes."""
+
+    @classmethod
+    def cases(cls, provider: ProviderUnderTest) -> Sequence[KindCase[ManagedControlPlaneKind]]:
+        """Return each kind with each version of core."""
+        return kind_cases(provider, ManagedControlPlaneControllers, lambda group: group.kinds)
+
+    @pytest.fixture
+    def hosting(self, case: Case, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> HostingDouble:
+        """A test double of the service that runs the control planes."""
+        assert case.provider.hosting is not None, "PROVIDER has no hosting"
+        double = case.provider.hosting(tmp_path)
+        double.start(monkeypatch)
+        return double
+
+    @pytest.fixture
+    def env(
+        self, case: KindCase[ManagedControlPlaneKind], hosting: HostingDouble
+    ) -> ManagedControlPlaneEnvironment:
+        """A management cluster with a managed control plane."""
+        return ManagedControlPlaneEnvironment(
+            case.provider, case.component, case.core_version, kind=case.kind, hosting=hosting
+        )

@@ -1,0 +1,160 @@
+"""Control planes whose manager crashes between any two requests, or has outdated caches."""
+
+from __future__ import annotations
+
+import asyncio
+from typing import Any
+
+import pytest
+
+from capsmith_runtime.kube.client import JSON, NamespacedName, ResourceType, ServerError
+from capsmith_runtime.testing.conformance.base import scenario
+from capsmith_runtime.testing.conformance.controlplane.base import ControlPlaneConformance
+from capsmith_runtime.testing.controlplane.environment import (
+    CONTROL_PLANE,
+    NAMESPACE,
+    ControlPlaneEnvironment,
+)
+
+
+class TestControlPlaneCrashes(ControlPlaneConformance):
+    """Control planes whose manager crashes between any two requests, or has outdated caches."""
+
+    @pytest.mark.parametrize("crash_after", range(18))
+    @scenario
+    async def test_a_crash_between_any_two_requests_makes_nothing_twice(
+        self, env: ControlPlaneEnvironment, crash_after: int
+    ) -> None:
+        """Proves: CP-19, SM-09."""
+        writes = 0
+
+        def crash(verb: str, kind: str, body: JSON) -> None:
+            nonlocal writes
+            writes += 1
+            if writes > crash_after:
+                raise ServerError(503, "ServiceUnavailable", "crash")
+
+        env.api.fault = crash
+        env.add_control_plane(1)
+        await env.eventually("the crash", lambda: writes > crash_after)
+        await env.kill()
+        env.api.fault = None
+        env.start()
+        await env.settled(1)
+        _check_nothing_is_left_over(env)
+
+    @pytest.mark.parametrize("crash_after", range(8))
+    @scenario
+    async def test_a_crash_while_scaling_down_removes_no_second(
+        self, env: ControlPlaneEnvironment, crash_after: int
+    ) -> None:
+        """Proves: SM-09."""
+        await env.running(3)
+        writes = 0
+
+        def crash(verb: str, kind: str, body: JSON) -> None:
+            nonlocal writes
+            writes += 1
+            if writes > crash_after:
+                raise ServerError(503, "ServiceUnavailable", "crash")
+
+        env.api.fault = crash
+        env.change(replicas=2)
+        await env.eventually("the crash", lambda: writes > crash_after or len(env.names()) == 2)
+        await env.kill()
+        env.api.fault = None
+        env.start()
+        await env.settled(2)
+        removed = [kind for verb, kind, _ in env.api.requests if verb == "delete"]
+        assert removed.count("Machine") <= 2, "asked twice at most, for the same one"
+
+    @scenario
+    async def test_a_machine_that_the_cache_does_not_know_yet_is_not_made_again(
+        self, env: ControlPlaneEnvironment, monkeypatch: pytest.MonkeyPatch
+    ) -> None:
+        """As after a change of leaders: the former one created it, and its event is still to come.
+
+        Proves: CP-19, SM-09.
+        """
+        await env.running(1)
+        open_gate, watch = asyncio.Event(), env.api.watch
+
+        async def late(resource: ResourceType, *args: Any, **more: Any) -> Any:
+            async for event in watch(resource, *args, **more):
+                if resource.kind == "Machine":
+                    await open_gate.wait()
+                yield event
+
+        monkeypatch.setattr(env.api, "watch", late)
+        await env.restart()
+        await env.quiet()
+        made = _by_another_leader(env)
+        env.change(replicas=2)
+        await env.eventually("it looks again and again", lambda: _lists(env) > 2)
+        assert len(env.names()) == 2
+        open_gate.set()
+        await env.settled(2)
+        assert made in env.names()
+
+    @scenario
+    async def test_a_machine_begun_before_a_change_is_not_finished(
+        self, env: ControlPlaneEnvironment
+    ) -> None:
+        def no_machine(verb: str, kind: str, body: JSON) -> None:
+            if (verb, kind) == ("create", "Machine"):
+                raise ServerError(503, "ServiceUnavailable", "not now")
+
+        env.api.fault = no_machine
+        env.add_control_plane(1)
+        await env.eventually("it was begun", lambda: env.api.all(env.kind.bootstrap_kind))
+        (begun,) = env.api.all("FakeMachine")
+        env.change(version="v1.35.0")
+        env.api.fault = None
+        await env.settled(1)
+        assert begun["metadata"]["name"] not in env.names()
+        _check_nothing_is_left_over(env)
+
+    @scenario
+    async def test_what_was_begun_goes_with_the_control_plane(
+        self, env: ControlPlaneEnvironment
+    ) -> None:
+        """Proves: CP-34."""
+
+        def no_machine(verb: str, kind: str, body: JSON) -> None:
+            if (verb, kind) == ("create", "Machine"):
+                raise ServerError(503, "ServiceUnavailable", "not now")
+
+        env.api.fault = no_machine
+        env.add_control_plane(1)
+        await env.eventually("it was begun", lambda: env.api.all(env.kind.bootstrap_kind))
+        kind = env.kind.resource.kind
+        env.api.remove(kind, CONTROL_PLANE)
+        await env.eventually("it is gone", lambda: env.api.find(kind, CONTROL_PLANE) is None)
+        assert not env.api.all("FakeMachine")
+        assert not env.api.all(env.kind.bootstrap_kind)
+
+
+def _by_another_leader(env: ControlPlaneEnvironment) -> str:
+    (own,) = env.api.all("Machine")
+    name = "c1-cp-other"
+    for kind in ("FakeMachine", env.kind.bootstrap_kind, "Machine"):
+        obj = env.api.find(kind, NamespacedName(NAMESPACE, own["metadata"]["name"]))
+        assert obj is not None
+        obj["metadata"]["name"] = name
+        for gone in ("finalizers", "uid", "resourceVersion"):
+            obj["metadata"].pop(gone, None)
+        obj["spec"].pop("providerID", None)
+        obj.pop("status", None)
+        env.api.add(obj)
+    return name
+
+
+def _lists(env: ControlPlaneEnvironment) -> int:
+    return env.api.lists["Machine"]
+
+
+def _check_nothing_is_left_over(env: ControlPlaneEnvironment) -> None:
+    names = env.names()
+    for kind in ("FakeMachine", env.kind.bootstrap_kind):
+        assert sorted(each["metadata"]["name"] for each in env.api.all(kind)) == names
+    assert env.annotations.pending_machine not in env.obj()["metadata"]["annotations"]

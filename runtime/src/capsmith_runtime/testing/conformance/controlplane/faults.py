@@ -1,0 +1,177 @@
+"""Control planes when something goes wrong: broken machines, moves, foreign machines."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from capsmith_runtime.kube.client import JSON, NamespacedName
+from capsmith_runtime.testing.conformance.base import scenario
+from capsmith_runtime.testing.conformance.controlplane.base import ControlPlaneConformance
+from capsmith_runtime.testing.controlplane.environment import (
+    CONTROL_PLANE,
+    GROUP,
+    NAMESPACE,
+    ControlPlaneEnvironment,
+    shows,
+)
+
+
+class TestControlPlaneFaults(ControlPlaneConformance):
+    """Control planes when something goes wrong: broken machines, moves, foreign machines."""
+
+    @scenario
+    async def test_a_broken_machine_is_replaced(self, env: ControlPlaneEnvironment) -> None:
+        """Proves: CP-31."""
+        await env.running(3)
+        broken = env.names()[0]
+        for condition_type in ("HealthCheckSucceeded", "OwnerRemediated"):
+            env.machines.condition(broken, condition_type, "False")
+        await env.eventually("it is gone", lambda: broken not in env.names())
+        await env.settled(3)
+        note = env.annotations.remediation_for
+        made = [m for m in env.api.all("Machine") if note in m["metadata"]["annotations"]]
+        assert [broken in m["metadata"]["annotations"][note] for m in made] == [True]
+        assert env.annotations.remediation_in_progress not in env.obj()["metadata"]["annotations"]
+
+    @scenario
+    async def test_a_machine_is_replaced_when_somebody_says_so(
+        self, env: ControlPlaneEnvironment
+    ) -> None:
+        """Proves: CP-31."""
+        await env.running(3)
+        broken = env.names()[0]
+        note = {"metadata": {"annotations": {f"{GROUP}/remediate-machine": ""}}}
+        env.api.change("Machine", NamespacedName(NAMESPACE, broken), note)
+        await env.eventually("it is gone", lambda: broken not in env.names())
+        await env.settled(3)
+
+    @scenario
+    async def test_the_only_machine_is_not_replaced(self, env: ControlPlaneEnvironment) -> None:
+        """Proves: CP-31."""
+        await env.running(1)
+        (name,) = env.names()
+        for condition_type in ("HealthCheckSucceeded", "OwnerRemediated"):
+            env.machines.condition(name, condition_type, "False", "WaitingForRemediation")
+        await env.eventually(
+            "it says why",
+            lambda: "only Machine" in str(_condition(env, name, "OwnerRemediated")),
+        )
+        await env.quiet()
+        assert env.names() == [name]
+        env.change(machineTemplate=env.from_template("t9"))
+        await env.eventually("it waits", lambda: "t9 does not exist" in str(env.status()))
+        await env.quiet()
+        assert _condition(env, name, "OwnerRemediated") is not None
+        env.machines.condition(name, "HealthCheckSucceeded", "True")
+        await env.eventually(
+            "it is well again", lambda: _condition(env, name, "OwnerRemediated") is None
+        )
+
+    @scenario
+    async def test_a_control_plane_that_was_moved_goes_on(
+        self, env: ControlPlaneEnvironment
+    ) -> None:
+        """Proves: ST-11, MV-08."""
+        await env.running(3)
+        before = env.names()
+        await env.kill()
+        _move(env)
+        assert not env.initialized()
+        env.start()
+        await env.settled(3)
+        assert env.initialized()
+        assert env.names() == before
+
+    @scenario
+    async def test_strangers_in_the_control_plane_stop_it(
+        self, env: ControlPlaneEnvironment
+    ) -> None:
+        """Proves: CP-19."""
+        await env.running(1)
+        (own,) = env.api.all("Machine")
+        for kind in ("FakeMachine", env.kind.bootstrap_kind):
+            clone = env.api.find(kind, NamespacedName(NAMESPACE, own["metadata"]["name"]))
+            assert clone is not None
+            env.api.add(_copy(clone))
+        env.api.add(_copy(own))
+        env.change(replicas=3)
+        await env.eventually("it says so", lambda: "stranger" in str(env.status()))
+        await env.quiet()
+        assert len(env.names()) == 2
+
+    @scenario
+    async def test_a_template_that_is_not_there_is_told(self, env: ControlPlaneEnvironment) -> None:
+        env.add_control_plane(1, machineTemplate=env.from_template("t9"))
+        await env.eventually("it says so", lambda: "t9 does not exist" in str(env.status()))
+        assert env.names() == []
+
+    @scenario
+    async def test_workers_go_before_the_control_plane(self, env: ControlPlaneEnvironment) -> None:
+        """Proves: CP-34."""
+        await env.running(1)
+        worker = NamespacedName(NAMESPACE, "worker")
+        env.api.add(
+            {
+                "apiVersion": f"{GROUP}/{env.api.core_version}",
+                "kind": "Machine",
+                "metadata": {"namespace": NAMESPACE, "name": worker.name, "finalizers": ["x"]},
+                "spec": {"clusterName": "c1", "providerID": "x", "bootstrap": {}},
+            }
+        )
+        kind = env.kind.resource.kind
+        env.api.remove(kind, CONTROL_PLANE)
+        await env.eventually("it says so", lambda: "worker" in str(env.status()))
+        assert len(env.names()) == 2
+        env.api.change("Machine", worker, {"metadata": {"finalizers": None}})
+        env.api.remove("Machine", worker)
+        await env.eventually("it is gone", lambda: env.api.find(kind, CONTROL_PLANE) is None)
+
+    @scenario
+    async def test_other_conditions_of_machines_stay(self, env: ControlPlaneEnvironment) -> None:
+        """Proves: CP-32, ST-10."""
+        await env.running(1)
+        (name,) = env.names()
+        env.machines.condition(name, "Foreign", "True")
+        env.change(version="v1.35.0")
+        await env.eventually(
+            "it is outdated", lambda: shows(_machine(env, name), "UpToDate", "False")
+        )
+        assert shows(_machine(env, name), "Foreign", "True")
+
+
+def _machine(env: ControlPlaneEnvironment, name: str) -> JSON:
+    return env.api.find("Machine", NamespacedName(NAMESPACE, name)) or {}
+
+
+def _condition(env: ControlPlaneEnvironment, name: str, condition_type: str) -> Any:
+    status = _machine(env, name).get("status") or {}
+    found = (status.get("v1beta2") or status).get("conditions") or ()
+    return next((each for each in found if each["type"] == condition_type), None)
+
+
+def _copy(obj: JSON) -> JSON:
+    metadata = {
+        "namespace": NAMESPACE,
+        "name": "stranger",
+        "labels": obj["metadata"]["labels"],
+        "ownerReferences": [{"kind": "Other", "apiVersion": "v1", "name": "x", "uid": "x"}],
+        "finalizers": ["machine.cluster.x-k8s.io"],
+    }
+    return {**obj, "metadata": metadata}
+
+
+def _move(env: ControlPlaneEnvironment) -> None:
+    """Recreate all objects as ``clusterctl move`` does: other uids, no status (MV-07)."""
+    api, uids = env.api, dict[str, str]()
+    kinds = [env.kind.resource.kind, "Machine", "FakeMachine", env.kind.bootstrap_kind]
+    for kind in kinds:
+        for obj in api.all(kind):
+            key = NamespacedName(NAMESPACE, obj["metadata"]["name"])
+            api.change(kind, key, {"metadata": {"finalizers": None}})
+            api.remove(kind, key)
+            old = obj["metadata"].pop("uid")
+            obj.pop("status", None)
+            owners = obj["metadata"]["ownerReferences"]
+            moved = [{**each, "uid": uids.get(each["uid"], each["uid"])} for each in owners]
+            obj["metadata"]["ownerReferences"] = moved
+            uids[old] = api.add(obj)["metadata"]["uid"]

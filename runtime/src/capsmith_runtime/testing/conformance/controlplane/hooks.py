@@ -1,0 +1,188 @@
+"""The hooks of a control plane's reconciler, and the effect of their answers."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+from capsmith_runtime.controlplane.api import (
+    ControlPlaneHealth,
+    ControlPlaneMember,
+    ControlPlaneScope,
+)
+from capsmith_runtime.kube.client import NamespacedName
+from capsmith_runtime.reconcile.results import Waiting
+from capsmith_runtime.testing.conformance.base import scenario
+from capsmith_runtime.testing.conformance.controlplane.base import ControlPlaneConformance, Override
+from capsmith_runtime.testing.controlplane.environment import (
+    NAMESPACE,
+    ControlPlaneEnvironment,
+    condition,
+    shows,
+)
+
+WAITING = Waiting("InTheTest", "the test holds it", 0.05)
+
+
+class TestControlPlaneHooks(ControlPlaneConformance):
+    """The hooks of a control plane's reconciler, and the effect of their answers."""
+
+    @scenario
+    async def test_a_member_leaves_when_the_author_lets_it(
+        self, env: ControlPlaneEnvironment, override: Override
+    ) -> None:
+        """Proves: SM-05."""
+        asked: list[str] = []
+        held = True
+
+        def before_remove(self: Any, member: ControlPlaneMember[Any]) -> Waiting | None:
+            asked.append(member.machine.name)
+            return WAITING if held else None
+
+        override(env, before_remove=before_remove)
+        await env.restart()
+        await env.running(3)
+        env.change(replicas=2)
+        await env.eventually("it is asked again and again", lambda: len(asked) > 3)
+        assert len(env.names()) == 3
+        assert len(set(asked)) == 1
+        held = False
+        await env.settled(2)
+        assert asked[0] not in env.names()
+
+    @scenario
+    async def test_a_member_that_somebody_deletes_takes_its_leave_too(
+        self, env: ControlPlaneEnvironment, override: Override
+    ) -> None:
+        """Proves: SM-05."""
+        asked: list[str] = []
+
+        def before_remove(self: Any, member: ControlPlaneMember[Any]) -> Waiting | None:
+            asked.append(member.machine.name)
+            return None
+
+        override(env, before_remove=before_remove)
+        await env.restart()
+        await env.running(3)
+        gone = env.names()[1]
+        env.api.remove("Machine", NamespacedName(NAMESPACE, gone))
+        await env.eventually("it is gone", lambda: gone not in env.names())
+        await env.settled(3)
+        assert asked == [gone]
+
+    @scenario
+    async def test_the_next_member_waits_for_the_author(
+        self, env: ControlPlaneEnvironment, override: Override
+    ) -> None:
+        asked: list[str] = []
+        held = True
+
+        def after_add(self: Any, member: ControlPlaneMember[Any]) -> Waiting | None:
+            asked.append(member.machine.name)
+            return WAITING if held else None
+
+        override(env, after_add=after_add)
+        await env.restart()
+        env.add_control_plane(3)
+        await env.eventually("it is asked again and again", lambda: len(asked) > 3)
+        assert env.names() == [asked[0]]
+        held = False
+        await env.settled(3)
+        assert set(asked) == set(env.names())
+        done = len(asked)
+        await env.restart()
+        await env.quiet()
+        assert len(asked) == done, "no member is new now"
+
+    @scenario
+    async def test_members_that_are_not_well_stop_scaling(
+        self, env: ControlPlaneEnvironment, override: Override
+    ) -> None:
+        broken: dict[str, str] = {}
+
+        def health(self: Any, control_plane: ControlPlaneScope[Any]) -> ControlPlaneHealth:
+            return ControlPlaneHealth(unhealthy=broken, requeue_after=0.05)
+
+        override(env, health=health)
+        await env.restart()
+        env.add_control_plane(3)
+        await env.up_to_date(3)
+        name = env.names()[0]
+        broken[name] = "etcd has no leader"
+        await env.eventually("it says so", lambda: shows(env.obj(), "Healthy", "False"))
+        env.change(replicas=5)
+        await env.eventually("it waits", lambda: name in str(condition(env.obj(), "ScalingUp")))
+        assert len(env.names()) == 3
+        assert shows(env.obj(), "Available", "True"), "two of three are a quorum"
+        broken[env.names()[1]] = "too"
+        await env.eventually("it says so", lambda: shows(env.obj(), "Available", "False"))
+        broken.clear()
+        await env.up_to_date(5)
+
+    @scenario
+    async def test_the_author_says_when_the_api_server_is_up(
+        self, env: ControlPlaneEnvironment, override: Override
+    ) -> None:
+        """Proves: CP-02, CP-03."""
+        up = False
+
+        async def is_initialized(
+            self: Any, control_plane: ControlPlaneScope[Any]
+        ) -> bool | Waiting:
+            return up or WAITING
+
+        override(env, is_initialized=is_initialized)
+        await env.restart()
+        env.add_control_plane(1)
+        await env.eventually(
+            "it says why", lambda: "the test holds it" in str(condition(env.obj(), "Available"))
+        )
+        assert not env.initialized()
+        up = True
+        await env.settled(1)
+        up = False
+        await env.restart()
+        await env.quiet()
+        assert env.initialized(), "initialized stays initialized"
+
+    @pytest.mark.parametrize(
+        "answer", [RuntimeError("boom"), "no health"], ids=["raises", "nonsense"]
+    )
+    @scenario
+    async def test_code_that_fails_is_told_and_asked_again(
+        self, env: ControlPlaneEnvironment, override: Override, answer: object
+    ) -> None:
+        broken = True
+
+        def health(self: Any, control_plane: ControlPlaneScope[Any]) -> Any:
+            if not broken:
+                return ControlPlaneHealth()
+            if isinstance(answer, Exception):
+                raise answer
+            return answer
+
+        override(env, health=health)
+        await env.restart()
+        env.add_control_plane(1)
+        await env.eventually("it says so", lambda: shows(env.obj(), "Healthy", "Unknown"))
+        assert env.api.all("Event")
+        broken = False
+        await env.settled(1)
+        await env.eventually("it is well", lambda: shows(env.obj(), "Healthy", "True"))
+
+    @scenario
+    async def test_machines_go_without_a_word_when_the_control_plane_goes(
+        self, env: ControlPlaneEnvironment, override: Override
+    ) -> None:
+        """Proves: CP-34."""
+
+        def before_remove(self: Any, member: ControlPlaneMember[Any]) -> Waiting | None:
+            raise AssertionError("no member is left to hand over to")
+
+        override(env, before_remove=before_remove)
+        await env.restart()
+        await env.running(3)
+        kind = env.kind.resource.kind
+        env.api.remove(kind, NamespacedName(NAMESPACE, env.obj()["metadata"]["name"]))
+        await env.eventually("all is gone", lambda: not env.api.all(kind) + env.names())

@@ -1,0 +1,247 @@
+"""The life of a control plane of Machines."""
+
+from __future__ import annotations
+
+from capsmith_runtime.kube.client import JSON, NamespacedName
+from capsmith_runtime.testing.conformance.base import scenario
+from capsmith_runtime.testing.conformance.controlplane.base import ControlPlaneConformance
+from capsmith_runtime.testing.controlplane.environment import (
+    CLUSTER,
+    CONTROL_PLANE,
+    GROUP,
+    NAMESPACE,
+    ControlPlaneEnvironment,
+    shows,
+)
+from capsmith_runtime.testing.controlplane.fake_machines import template_of
+
+
+class TestControlPlane(ControlPlaneConformance):
+    """The life of a control plane of Machines."""
+
+    @scenario
+    async def test_a_control_plane_comes_up_and_goes_away(
+        self, env: ControlPlaneEnvironment
+    ) -> None:
+        """Proves: CP-04, CP-34."""
+        await env.running(3)
+        status = env.status()
+        assert (status["replicas"], status["readyReplicas"], status["version"]) == (3, 3, "v1.34.0")
+        assert env.initialized()
+        assert shows(env.obj(), "Available", "True")
+
+        env.api.remove(env.kind.resource.kind, CONTROL_PLANE)
+        await env.eventually("all is gone", lambda: not _left(env))
+
+    @scenario
+    async def test_machines_are_made_as_core_wants_them(self, env: ControlPlaneEnvironment) -> None:
+        """Proves: CP-19, CRD-09, CP-24."""
+        await env.running(3)
+        for machine in env.api.all("Machine"):
+            _check_machine(env, machine)
+        domains = sorted(each["spec"]["failureDomain"] for each in env.api.all("Machine"))
+        assert domains in (["a", "a", "b"], ["a", "b", "b"])
+
+    @scenario
+    async def test_one_machine_at_a_time(self, env: ControlPlaneEnvironment) -> None:
+        env.machines.hold = True
+        env.add_control_plane(5)
+        await env.eventually("the first is made", env.names)
+        await env.quiet()
+        assert len(env.names()) == 1
+        assert not env.initialized()
+        env.machines.hold = False
+        await env.settled(5)
+
+    @scenario
+    async def test_up_and_down(self, env: ControlPlaneEnvironment) -> None:
+        """Proves: CP-04."""
+        await env.running(1)
+        for replicas in (3, 5, 1):
+            env.change(replicas=replicas)
+            await env.settled(replicas)
+            assert env.status()["replicas"] == replicas
+        before = env.names()
+        env.change(replicas=0)
+        await env.quiet()
+        assert env.names() == before, "the last one stays"
+
+    @scenario
+    async def test_the_marked_one_goes_first(self, env: ControlPlaneEnvironment) -> None:
+        """Proves: CP-31."""
+        await env.running(3)
+        marked = env.names()[-1]
+        note = {"metadata": {"annotations": {f"{GROUP}/delete-machine": ""}}}
+        env.api.change("Machine", NamespacedName(NAMESPACE, marked), note)
+        env.change(replicas=2)
+        await env.settled(2)
+        assert marked not in env.names()
+
+    @scenario
+    async def test_an_upgrade_replaces_all(self, env: ControlPlaneEnvironment) -> None:
+        """Proves: CP-08, CP-10."""
+        await env.running(3)
+        before = set(env.names())
+        env.change(version="1.35.0")
+        await env.eventually("all are new", lambda: not before & set(env.names()))
+        await env.settled(3)
+        versions = {each["spec"]["version"] for each in env.api.all("Machine")}
+        assert versions == {"v1.35.0"}
+        assert env.status()["version"] == "v1.35.0"
+
+    @scenario
+    async def test_another_template_replaces_all(self, env: ControlPlaneEnvironment) -> None:
+        """Proves: CP-21."""
+        await env.running(1)
+        (before,) = env.names()
+        env.api.add(template_of("t2"))
+        env.change(machineTemplate=env.from_template("t2"))
+        await env.eventually("it is new", lambda: env.names() and before not in env.names())
+        await env.settled(1)
+        (clone,) = env.api.all("FakeMachine")
+        assert clone["spec"] == {"size": "t2"}
+        for name in ("t1", "t2"):
+            template = env.api.find("FakeMachineTemplate", NamespacedName(NAMESPACE, name))
+            assert template is not None
+            (owner,) = template["metadata"]["ownerReferences"]
+            assert (owner["kind"], owner["name"]) == ("Cluster", CLUSTER.name)
+
+    @scenario
+    async def test_a_rollout_at_a_time(self, env: ControlPlaneEnvironment) -> None:
+        """Proves: CP-18."""
+        await env.running(1)
+        (before,) = env.names()
+        assert len(env.api.all("Machine")) == 1
+        env.change(rollout={"after": "2100-01-01T00:00:00Z"})
+        await env.quiet()
+        assert env.names() == [before]
+        past = {"metadata": {"creationTimestamp": "2020-01-01T00:00:00Z"}}
+        env.api.change("Machine", NamespacedName(NAMESPACE, before), past)
+        env.change(rollout={"after": "2021-01-01T00:00:00Z"})
+        await env.eventually("it is new", lambda: env.names() and before not in env.names())
+        await env.settled(1)
+
+    @scenario
+    async def test_metadata_and_times_without_a_rollout(self, env: ControlPlaneEnvironment) -> None:
+        """Proves: CP-20, CP-32."""
+        await env.running(1)
+        before = env.names()
+        key = NamespacedName(NAMESPACE, before[0])
+        for kind in _machine_kinds(env):
+            env.api.change(kind, key, {"metadata": {"labels": {"mine": "1"}}})
+        metadata = {"labels": {"team": "a"}, "annotations": {"note": "b"}}
+        env.change(machineTemplate=env.machine_template(metadata=metadata, **_drain(env)))
+        await env.eventually("it has them", lambda: all(_labelled(env, key, "team", "a")))
+        await env.quiet()
+        machine = env.api.find("Machine", key)
+        assert machine is not None
+        assert machine["metadata"]["annotations"]["note"] == "b"
+        assert _drain_of(machine) in (300, "5m0s")
+
+        env.change(machineTemplate={"metadata": None})
+        await env.eventually("they are gone", lambda: not any(_labelled(env, key, "team", "a")))
+        await env.quiet()
+        assert all(_labelled(env, key, "mine", "1"))
+        assert env.names() == before
+
+    @scenario
+    async def test_an_owner_is_named_in_the_version_that_is_stored(
+        self, env: ControlPlaneEnvironment
+    ) -> None:
+        """The garbage collector cannot look up owners in a version that is no longer served.
+
+        Proves: CP-19, CRD-16.
+        """
+        await env.running(1)
+        (name,) = env.names()
+        key = NamespacedName(NAMESPACE, name)
+        (machine,) = env.api.all("Machine")
+        (now,) = machine["metadata"]["ownerReferences"]
+        before = {**now, "apiVersion": f"{now['apiVersion'].partition('/')[0]}/v0alpha1"}
+        await env.stop()
+        env.api.change("Machine", key, {"metadata": {"ownerReferences": [before]}})
+        env.start()
+
+        def owners() -> object:
+            found = env.api.find("Machine", key)
+            assert found is not None
+            return found["metadata"]["ownerReferences"]
+
+        await env.eventually("the owner is up to date", lambda: owners() == [now])
+
+    @scenario
+    async def test_looking_again_changes_nothing(self, env: ControlPlaneEnvironment) -> None:
+        await env.running(3)
+        before = list(env.api.everything())
+        for _ in range(3):
+            await env.restart()
+            await env.quiet()
+        assert env.api.everything() == before
+
+    @scenario
+    async def test_a_pause_is_kept(self, env: ControlPlaneEnvironment) -> None:
+        """Proves: SM-01, ST-08."""
+        await env.running(1)
+        env.api.change("Cluster", CLUSTER, {"spec": {"paused": True}})
+        await env.eventually("it says so", lambda: shows(env.obj(), "Paused", "True"))
+        env.change(replicas=3)
+        env.api.remove(env.kind.resource.kind, CONTROL_PLANE)
+        await env.quiet()
+        assert len(env.names()) == 1
+
+
+def _check_machine(env: ControlPlaneEnvironment, machine: JSON) -> None:
+    name, spec = machine["metadata"]["name"], machine["spec"]
+    (owner,) = machine["metadata"]["ownerReferences"]
+    assert owner["uid"] == env.obj()["metadata"]["uid"]
+    assert owner["controller"] is True
+    assert spec["clusterName"] == CLUSTER.name
+    assert spec["version"] == "v1.34.0"
+    for reference in (spec["infrastructureRef"], spec["bootstrap"]["configRef"]):
+        assert reference["name"] == name
+    for kind in ("Machine", *_machine_kinds(env)):
+        obj = env.api.find(kind, NamespacedName(NAMESPACE, name))
+        assert obj is not None
+        labels = obj["metadata"]["labels"]
+        assert labels[f"{GROUP}/control-plane"] == ""
+        assert labels[f"{GROUP}/cluster-name"] == CLUSTER.name
+        assert labels[f"{GROUP}/control-plane-name"] == CONTROL_PLANE.name
+    clone = env.api.find("FakeMachine", NamespacedName(NAMESPACE, name))
+    assert clone is not None
+    assert clone["spec"] == {"size": "t1"}
+    assert clone["metadata"]["labels"]["from"] == "template"
+    annotations = clone["metadata"]["annotations"]
+    assert annotations[f"{GROUP}/cloned-from-name"] == "t1"
+    kind = "FakeMachineTemplate.infrastructure.cluster.x-k8s.io"
+    assert annotations[f"{GROUP}/cloned-from-groupkind"] == kind
+
+
+def _machine_kinds(env: ControlPlaneEnvironment) -> tuple[str, str]:
+    return "FakeMachine", env.kind.bootstrap_kind
+
+
+def _labelled(
+    env: ControlPlaneEnvironment, key: NamespacedName, label: str, value: str
+) -> list[bool]:
+    found = [env.api.find(kind, key) for kind in ("Machine", *_machine_kinds(env))]
+    mine = found[1:] if label == "mine" else found
+    return [
+        obj is not None and obj["metadata"].get("labels", {}).get(label) == value for obj in mine
+    ]
+
+
+def _drain(env: ControlPlaneEnvironment) -> JSON:
+    if env.contract == "v1beta1":
+        return {"nodeDrainTimeout": "5m"}
+    return {"deletion": {"nodeDrainTimeoutSeconds": 300}}
+
+
+def _drain_of(machine: JSON) -> object:
+    spec = machine["spec"]
+    old = spec.get("nodeDrainTimeout")
+    return old or (spec.get("deletion") or {}).get("nodeDrainTimeoutSeconds")
+
+
+def _left(env: ControlPlaneEnvironment) -> list[str]:
+    kinds = (env.kind.resource.kind, "Machine", *_machine_kinds(env))
+    return [each["metadata"]["name"] for kind in kinds for each in env.api.all(kind)]

@@ -1,0 +1,246 @@
+"""The life of a managed control plane."""
+
+from __future__ import annotations
+
+import pytest
+
+from capsmith_runtime.kube.client import JSON, ServerError
+from capsmith_runtime.testing.conformance.base import scenario
+from capsmith_runtime.testing.conformance.controlplane.base import ManagedControlPlaneConformance
+from capsmith_runtime.testing.controlplane.managed_environment import (
+    CLUSTER,
+    CLUSTER_NAME,
+    CONTROL_PLANE,
+    DELETE_FOR_MOVE,
+    KUBECONFIG,
+    LATER,
+    PAUSED,
+    VERSION,
+    ManagedControlPlaneEnvironment,
+)
+from capsmith_runtime.testing.provider import HostingDouble
+
+ANOTHER = """
+clusters: [{name: c, cluster: {server: "https://another.test:6443"}}]
+contexts: [{name: c, context: {cluster: c, user: u}}]
+users: [{name: u, user: {token: another}}]
+current-context: c
+"""
+
+
+class TestManagedControlPlane(ManagedControlPlaneConformance):
+    """The life of a managed control plane."""
+
+    @scenario
+    async def test_a_control_plane_comes_up(self, env: ManagedControlPlaneEnvironment) -> None:
+        """Proves: CP-01, CP-02, CP-03, CP-09, CP-10, CP-22, CP-25, CP-26, CP-27, SEC-01."""
+        await env.running()
+        obj, status = env.obj(), env.status()
+        assert set(obj["spec"]["controlPlaneEndpoint"]) == {"host", "port"}
+        assert obj["metadata"]["finalizers"] == [env.kind.finalizer]
+        assert status["externalManagedControlPlane"] is True
+        assert status["version"] == VERSION
+        assert env.says("Available", "True")
+        if env.contract == "v1beta1":
+            assert status["ready"] is True
+            assert env.says("Ready", "True")
+        else:
+            assert status["versions"] == [{"version": VERSION}]
+            assert env.says("RollingOut", "False")
+            assert env.says("Deleting", "False")
+        assert list(env.hosting.control_planes().values()) == [VERSION]
+
+    @scenario
+    async def test_the_kubeconfig_is_where_core_looks_for_it(
+        self, env: ManagedControlPlaneEnvironment
+    ) -> None:
+        """Proves: CP-22, SEC-01, SM-07."""
+        await env.running()
+        secret = env.api.find("Secret", KUBECONFIG)
+        assert secret is not None
+        assert secret["type"] == "cluster.x-k8s.io/secret"
+        assert secret["metadata"]["labels"] == {CLUSTER_NAME: CLUSTER.name}
+        (owner,) = secret["metadata"]["ownerReferences"]
+        assert owner["uid"] == env.obj()["metadata"]["uid"]
+        assert owner["controller"] is True
+        assert env.kubeconfig().server.startswith("https://")
+
+    @scenario
+    async def test_the_kubeconfig_is_there_before_anybody_is_told(
+        self, env: ManagedControlPlaneEnvironment
+    ) -> None:
+        """Proves: CP-02, CP-22."""
+
+        def refuse(verb: str, kind: str, body: JSON) -> None:
+            if kind == "Secret":
+                raise ServerError(503, "ServiceUnavailable", "not now")
+
+        env.api.fault = refuse
+        env.add_cluster()
+        env.add_control_plane()
+        await env.eventually("it was tried", lambda: ("create", "Secret") in _writes(env))
+        assert not env.initialized()
+        env.api.fault = None
+        await env.eventually("it is initialised", env.initialized)
+
+    @scenario
+    async def test_the_endpoint_of_the_user_stays(
+        self, env: ManagedControlPlaneEnvironment
+    ) -> None:
+        """Proves: CP-01."""
+        given = {"host": "api.example.com", "port": 443}
+        await env.running(controlPlaneEndpoint=given)
+        assert env.obj()["spec"]["controlPlaneEndpoint"] == given
+
+    @scenario
+    async def test_nothing_is_written_again(self, env: ManagedControlPlaneEnvironment) -> None:
+        await env.running()
+        before = len(env.api.requests)
+        await env.look_again()
+        await env.restart()
+        await env.quiet()
+        writes = [verb for verb, _, _ in env.api.requests[before:] if verb != "get"]
+        assert writes == []
+
+    @pytest.mark.parametrize("crash_after", range(5))
+    @scenario
+    async def test_a_crash_between_any_two_requests_makes_nothing_twice(
+        self, env: ManagedControlPlaneEnvironment, crash_after: int
+    ) -> None:
+        """Proves: SM-08, SM-09."""
+        writes = 0
+
+        def crash(verb: str, kind: str, body: JSON) -> None:
+            nonlocal writes
+            writes += 1
+            if writes > crash_after:
+                raise ServerError(503, "ServiceUnavailable", "crash")
+
+        env.api.fault = crash
+        env.add_cluster()
+        env.add_control_plane()
+        await env.eventually("crash or end", lambda: writes > crash_after or env.initialized())
+        await env.kill()
+        env.api.fault = None
+        env.start()
+        await env.eventually("it is initialised", env.initialized)
+        assert len(env.hosting.control_planes()) == 1
+
+    @scenario
+    async def test_an_upgrade(self, env: ManagedControlPlaneEnvironment) -> None:
+        """Proves: CP-08, CP-09, CP-10."""
+        await env.running()
+        # People leave out the "v".
+        env.api.change(
+            env.kind.resource.kind, CONTROL_PLANE, {"spec": {"version": LATER.removeprefix("v")}}
+        )
+        await env.eventually("it runs", lambda: env.status()["version"] == LATER)
+        assert list(env.hosting.control_planes().values()) == [LATER]
+        assert env.says("Available", "True")
+
+    @scenario
+    async def test_other_credentials_reach_the_secret(
+        self, env: ManagedControlPlaneEnvironment, monkeypatch: pytest.MonkeyPatch
+    ) -> None:
+        """Proves: SEC-01."""
+        await env.running()
+        env.hosting.change_credentials(monkeypatch, ANOTHER)
+        await env.look_again()
+        assert env.kubeconfig().token == "another"
+
+    @scenario
+    async def test_a_kubeconfig_that_is_deleted_comes_back(
+        self, env: ManagedControlPlaneEnvironment
+    ) -> None:
+        """Proves: SEC-01."""
+        await env.running()
+        before = env.kubeconfig()
+        env.api.remove("Secret", KUBECONFIG)
+        await env.eventually("it is back", lambda: env.api.find("Secret", KUBECONFIG))
+        assert env.kubeconfig() == before
+
+    @scenario
+    async def test_a_pause_stops_everything(self, env: ManagedControlPlaneEnvironment) -> None:
+        """Proves: SM-01, ST-08."""
+        await env.running()
+        kind = env.kind.resource.kind
+        env.api.change("Cluster", CLUSTER, {"spec": {"paused": True}})
+        await env.eventually("it says so", lambda: env.says("Paused", "True"))
+        env.api.change(kind, CONTROL_PLANE, {"spec": {"version": LATER}})
+        env.api.remove(kind, CONTROL_PLANE)
+        await env.quiet()
+        assert list(env.hosting.control_planes().values()) == [VERSION]
+        assert env.obj()["metadata"]["finalizers"]
+
+        env.api.change("Cluster", CLUSTER, {"spec": {"paused": False}})
+        await env.eventually("it is gone", lambda: not env.hosting.control_planes())
+
+    @scenario
+    async def test_a_paused_control_plane_of_its_own(
+        self, env: ManagedControlPlaneEnvironment
+    ) -> None:
+        """Proves: SM-01."""
+        env.add_cluster()
+        env.add_control_plane()
+        env.api.change(
+            env.kind.resource.kind, CONTROL_PLANE, {"metadata": {"annotations": {PAUSED: ""}}}
+        )
+        await env.eventually("it says so", lambda: env.says("Paused", "True"))
+        assert not env.hosting.control_planes()
+
+    @scenario
+    async def test_deletion_leaves_nothing(self, env: ManagedControlPlaneEnvironment) -> None:
+        """Proves: CP-34, SM-08."""
+        await env.running()
+        env.api.remove(env.kind.resource.kind, CONTROL_PLANE)
+        await env.eventually(
+            "it is gone", lambda: env.api.find(env.kind.resource.kind, CONTROL_PLANE) is None
+        )
+        assert not env.hosting.control_planes()
+
+    @scenario
+    async def test_a_deletion_for_a_move_leaves_everything(
+        self, env: ManagedControlPlaneEnvironment
+    ) -> None:
+        """Proves: MV-08."""
+        await env.running()
+        kind = env.kind.resource.kind
+        env.api.change(kind, CONTROL_PLANE, {"metadata": {"annotations": {DELETE_FOR_MOVE: ""}}})
+        env.api.remove(kind, CONTROL_PLANE)
+        await env.quiet()
+        assert len(env.hosting.control_planes()) == 1
+
+    @scenario
+    async def test_a_move_finds_everything_again(
+        self, env: ManagedControlPlaneEnvironment, hosting: HostingDouble
+    ) -> None:
+        """Proves: MV-08, SM-09, ST-11, SEC-05."""
+        await env.running()
+        here, kubeconfig = hosting.control_planes(), env.kubeconfig()
+        moved, secret = env.obj(), env.api.find("Secret", KUBECONFIG)
+        assert secret is not None
+
+        async with ManagedControlPlaneEnvironment(
+            env.provider, env.component, env.api.core_version, kind=env.kind, hosting=hosting
+        ) as target:
+            await env.kill()
+            _move(moved, secret, target)
+            await target.eventually("it is initialised", target.initialized)
+            await target.quiet()
+            assert hosting.control_planes() == here
+            assert target.kubeconfig() == kubeconfig
+            assert target.says("Available", "True")
+
+
+def _move(obj: JSON, secret: JSON, target: ManagedControlPlaneEnvironment) -> None:
+    """Recreate objects as clusterctl does: without status and uid, owners first (MV-07)."""
+    owner = target.add_cluster()
+    obj.pop("status")
+    obj["metadata"]["ownerReferences"][0]["uid"] = owner["metadata"]["uid"]
+    made = target.api.add(obj)
+    secret["metadata"]["ownerReferences"][0]["uid"] = made["metadata"]["uid"]
+    target.api.add(secret)
+
+
+def _writes(env: ManagedControlPlaneEnvironment) -> list[tuple[str, str]]:
+    return [(verb, kind) for verb, kind, _ in env.api.requests]

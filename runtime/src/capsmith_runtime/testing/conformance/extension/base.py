@@ -1,0 +1,64 @@
+"""Cases and environments of runtime extensions."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+import pytest
+
+from capsmith_runtime.component import Component
+from capsmith_runtime.extension.controllers import RuntimeExtensionServer
+from capsmith_runtime.extension.dispatch import Handler
+from capsmith_runtime.testing.conformance.base import Case, Conformance
+from capsmith_runtime.testing.extension.environment import ExtensionEnvironment
+from capsmith_runtime.testing.provider import ProviderUnderTest
+from capsmith_runtime.webhook import server
+
+
+@dataclass(frozen=True, kw_only=True)
+class ExtensionCase(Case):
+    """A runtime extension; core has to be of a version that calls it."""
+
+    component: Component
+    extension: RuntimeExtensionServer
+
+
+@dataclass(frozen=True, kw_only=True)
+class HookCase(ExtensionCase):
+    """One hook of a runtime extension."""
+
+    handler: Handler
+
+    @property
+    def id(self) -> str:
+        """The hook."""
+        return self.handler.hook
+
+
+class ExtensionConformance(Conformance):
+    """Scenarios with the manager of a runtime extension."""
+
+    @classmethod
+    def cases(cls, provider: ProviderUnderTest) -> Sequence[ExtensionCase]:
+        """Return the extension."""
+        return [
+            ExtensionCase(
+                provider=provider,
+                core_version="v1beta2",
+                component=component,
+                extension=extension,
+            )
+            for component, extension in provider.groups_of(RuntimeExtensionServer)
+        ]
+
+    @pytest.fixture
+    def env(
+        self, case: ExtensionCase, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    ) -> ExtensionEnvironment:
+        """The extension at work, with its ExtensionConfig."""
+        monkeypatch.setattr(server, "POLL_SECONDS", 0.02)
+        return ExtensionEnvironment(
+            case.provider, case.component, extension=case.extension, folder=tmp_path
+        )

@@ -1,0 +1,181 @@
+"""The runtime extension over TLS, as core calls it, and the manifests around it."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any
+
+from capsmith_runtime.extension.dispatch import API_VERSION
+from capsmith_runtime.kube.client import NamespacedName
+from capsmith_runtime.testing.conformance.base import scenario
+from capsmith_runtime.testing.conformance.extension.base import (
+    ExtensionCase,
+    ExtensionConformance,
+    HookCase,
+)
+from capsmith_runtime.testing.extension.environment import ExtensionEnvironment
+from capsmith_runtime.testing.extension.hook_requests import REQUESTS
+from capsmith_runtime.testing.provider import ProviderUnderTest
+from capsmith_runtime.webhook.options import CERTIFICATES
+
+
+class TestRuntimeExtension(ExtensionConformance):
+    """The runtime extension over TLS, as core calls it, and the manifests around it."""
+
+    @scenario
+    async def test_core_discovers_the_hooks_of_provider_yaml(
+        self, env: ExtensionEnvironment
+    ) -> None:
+        """Proves: RX-03, RX-04."""
+        answer = await env.call("discovery", {})
+        handlers = answer["handlers"]
+
+        assert answer["status"] == "Success"
+        assert [each["requestHook"]["hook"] for each in handlers] == [
+            handler.hook for handler in env.extension.handlers
+        ]
+        assert {each["requestHook"]["apiVersion"] for each in handlers} == {API_VERSION}
+        names = [each["name"] for each in handlers]
+        assert len(set(names)) == len(names)
+        for each in handlers:
+            assert re.fullmatch(r"[a-z0-9]([-a-z0-9]{0,61}[a-z0-9])?", each["name"])
+            assert 1 <= each["timeoutSeconds"] <= 30
+            assert each["failurePolicy"] in ("Fail", "Ignore")
+
+    @scenario
+    async def test_the_extension_config_goes_with_the_extension(
+        self, env: ExtensionEnvironment, case: ExtensionCase
+    ) -> None:
+        """Core does not start while a registered extension is unreachable.
+
+        Proves: RX-01, RX-09.
+        """
+        found = env.config()
+        assert found["metadata"]["labels"] == {"cluster.x-k8s.io/provider": env.component.label}
+        (owner,) = found["metadata"]["ownerReferences"]
+        assert (owner["kind"], owner["name"]) == ("ClusterRole", env.extension.registration.role)
+        assert owner["name"] == f"{env.component.namespace}-{_role(case)['metadata']['name']}"
+        assert found["spec"]["clientConfig"]["service"] == {
+            "namespace": env.component.namespace,
+            "name": env.extension.registration.service,
+        }
+
+    @scenario
+    async def test_what_users_have_set_stays(self, env: ExtensionEnvironment) -> None:
+        """Proves: RX-01."""
+        config, key = env.config(), env.extension.registration.name
+        settings = {"spec": {"settings": {"a": "b"}}}
+        env.api.change("ExtensionConfig", NamespacedName("", key), settings)
+        await env.stop()
+        other = env.new_certificate()
+        env.start()
+        await env.eventually("the authority is another one", lambda: env.trusted() == other)
+        assert env.config()["spec"]["settings"] == {"a": "b"}
+        assert env.config()["metadata"]["uid"] == config["metadata"]["uid"]
+
+    @scenario
+    async def test_core_trusts_a_certificate_that_was_replaced(
+        self, env: ExtensionEnvironment
+    ) -> None:
+        """Proves: MG-04, RX-03."""
+        other = env.new_certificate()
+        await env.eventually("the authority is another one", lambda: env.trusted() == other)
+        assert (await env.call("discovery", {}))["status"] == "Success"
+
+
+class TestRuntimeExtensionHooks(ExtensionConformance):
+    """Each hook of the runtime extension."""
+
+    @classmethod
+    def cases(cls, provider: ProviderUnderTest) -> Sequence[HookCase]:
+        """Return each hook."""
+        return [
+            HookCase(
+                provider=provider,
+                core_version=case.core_version,
+                component=case.component,
+                extension=case.extension,
+                handler=handler,
+            )
+            for case in super().cases(provider)
+            for handler in case.extension.handlers
+        ]
+
+    @scenario
+    async def test_a_hook_answers_the_same_request_the_same_way(
+        self, env: ExtensionEnvironment, case: HookCase
+    ) -> None:
+        """Proves: RX-03, RX-06."""
+        handler, hook = case.handler, case.handler.hook
+        path = f"{hook.lower()}/{handler.name}"
+        body = {"apiVersion": API_VERSION, "kind": f"{hook}Request", **REQUESTS[hook]}
+        first, again = await env.call(path, body), await env.call(path, body)
+
+        assert first == again
+        assert (first["apiVersion"], first["kind"]) == (API_VERSION, f"{hook}Response")
+        assert first["status"] in ("Success", "Failure")
+        assert "see the log of the extension" not in first.get("message", "")
+
+
+class TestRuntimeExtensionManifests(ExtensionConformance):
+    """The manifests around the runtime extension."""
+
+    def test_the_certificate_is_made_out_to_the_service(self, case: ExtensionCase) -> None:
+        """Proves: MG-04, MG-09, RX-08, SEC-06."""
+        service, namespace = case.extension.registration.service, case.component.namespace
+        certificates = [
+            each
+            for each in case.provider.manifests.documents("certmanager")
+            if each["kind"] == "Certificate"
+        ]
+        serving = next(each["spec"] for each in certificates if "dnsNames" in each["spec"])
+
+        assert f"{service}.{namespace}.svc" in serving["dnsNames"]
+        assert service == f"{namespace}-{_only(case, 'webhook', 'Service')['metadata']['name']}"
+        pod = _only_pod(case)
+        secrets = [each["secret"]["secretName"] for each in pod["volumes"] if "secret" in each]
+        assert secrets == [serving["secretName"]]
+        mounts = {each["mountPath"] for each in pod["containers"][0]["volumeMounts"]}
+        assert Path(CERTIFICATES).as_posix() in mounts
+
+    def test_the_service_leads_to_where_it_listens(self, case: ExtensionCase) -> None:
+        """Proves: MG-08."""
+        (port,) = _only(case, "webhook", "Service")["spec"]["ports"]
+        container = _only_pod(case)["containers"][0]
+        ports = {each["name"]: each["containerPort"] for each in container["ports"]}
+
+        assert port["port"] == 443, "the default of core (RX-01)"
+        assert ports[port["targetPort"]] == 9443
+
+    def test_the_manager_may_register_itself_and_no_more(self, case: ExtensionCase) -> None:
+        """Proves: RX-09."""
+        registration = case.extension.registration
+        rules = {rule["apiGroups"][0]: rule for rule in _role(case)["rules"]}
+        itself, owner = rules["runtime.cluster.x-k8s.io"], rules["rbac.authorization.k8s.io"]
+        assert itself["resourceNames"] == [registration.name]
+        assert set(itself["verbs"]) == {"create", "delete", "patch"}
+        assert (owner["resourceNames"], owner["verbs"]) == ([registration.role], ["get"])
+
+
+def _role(case: ExtensionCase) -> dict[str, Any]:
+    """Return the role of the extension, among those of all components."""
+    roles = (
+        each for each in case.provider.manifests.documents("rbac") if each["kind"] == "ClusterRole"
+    )
+    return next(each for each in roles if "extensionconfigs" in str(each["rules"]))
+
+
+def _only(case: ExtensionCase, folder: str, kind: str) -> dict[str, Any]:
+    (found,) = (each for each in case.provider.manifests.documents(folder) if each["kind"] == kind)
+    return found
+
+
+def _only_pod(case: ExtensionCase) -> dict[str, Any]:
+    pods = (
+        each["spec"]["template"]["spec"]
+        for each in case.provider.manifests.documents("manager")
+        if each["kind"] == "Deployment"
+    )
+    return next(pod for pod in pods if any("secret" in volume for volume in pod["volumes"]))

@@ -1,0 +1,53 @@
+"""Conformance of infrastructure providers."""
+
+from capsmith_runtime.testing.conformance.infrastructure.cluster import (
+    TestControlPlaneEndpoint,
+    TestInfraCluster,
+)
+from capsmith_runtime.testing.conformance.infrastructure.credentials import TestCredentials
+from capsmith_runtime.testing.conformance.infrastructure.faults import TestInfrastructureFaults
+from capsmith_runtime.testing.conformance.infrastructure.machine import TestInfraMachine
+from capsmith_runtime.testing.conformance.infrastructure.machine_addresses import (
+    TestMachineAddresses,
+)
+from capsmith_runtime.testing.conformance.infrastructure.machine_pool import (
+    TestMachinePool,
+    TestMachinePoolReconciliation,
+)
+from capsmith_runtime.testing.conformance.infrastructure.machine_templates import (
+    TestMachineTemplates,
+)
+from capsmith_runtime.testing.conformance.infrastructure.manifests import (
+    TestManifests,
+    TestSamples,
+)
+from capsmith_runtime.testing.conformance.infrastructure.pool_machines import (
+    TestPoolMachineReconciliation,
+    TestPoolMachines,
+    TestPoolMachinesWithSlowCaches,
+)
+from capsmith_runtime.testing.conformance.infrastructure.pool_ownership import TestPoolMachineOwners
+from capsmith_runtime.testing.conformance.infrastructure.pool_replacement import (
+    TestPoolMachineReplacement,
+)
+from capsmith_runtime.testing.conformance.infrastructure.watch_scope import TestWatchScope
+
+__all__ = [
+    "TestControlPlaneEndpoint",
+    "TestCredentials",
+    "TestInfraCluster",
+    "TestInfraMachine",
+    "TestInfrastructureFaults",
+    "TestMachineAddresses",
+    "TestMachinePool",
+    "TestMachinePoolReconciliation",
+    "TestMachineTemplates",
+    "TestManifests",
+    "TestPoolMachineOwners",
+    "TestPoolMachineReconciliation",
+    "TestPoolMachineReplacement",
+    "TestPoolMachines",
+    "TestPoolMachinesWithSlowCaches",
+    "TestSamples",
+    "TestWatchScope",
+]

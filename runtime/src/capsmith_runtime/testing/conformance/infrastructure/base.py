@@ -1,0 +1,180 @@
+"""Cases and environments of infrastructure providers."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from capsmith_runtime.component import Component
+from capsmith_runtime.infrastructure.controllers import InfrastructureControllers
+from capsmith_runtime.infrastructure.kinds import InfraClusterKind, InfraMachineKind
+from capsmith_runtime.infrastructure.machine_pool.kinds import MachinePoolMachinesKind
+from capsmith_runtime.reconcile.kinds import Kind
+from capsmith_runtime.testing.conformance.base import Case, Conformance
+from capsmith_runtime.testing.infrastructure.environment import InfrastructureEnvironment
+from capsmith_runtime.testing.infrastructure.pool_environment import MachinePoolEnvironment
+from capsmith_runtime.testing.infrastructure.pool_machines_environment import (
+    PoolMachinesEnvironment,
+)
+from capsmith_runtime.testing.provider import InfrastructureDouble, ProviderUnderTest
+
+
+@dataclass(frozen=True, kw_only=True)
+class InfrastructureCase(Case):
+    """A kind of clusters and a kind of machines."""
+
+    component: Component
+    controllers: InfrastructureControllers
+    cluster_kind: InfraClusterKind
+    machine_kind: InfraMachineKind
+
+    @property
+    def kinds(self) -> Sequence[str]:
+        """Both kinds."""
+        return self.cluster_kind.resource.kind, self.machine_kind.resource.kind
+
+
+@dataclass(frozen=True, kw_only=True)
+class PoolCase(Case):
+    """A kind of machine pools."""
+
+    component: Component
+    controllers: InfrastructureControllers
+    kind: Kind[Any]
+
+    @property
+    def kinds(self) -> Sequence[str]:
+        """The kind of pools."""
+        return (self.kind.resource.kind,)
+
+
+@dataclass(frozen=True, kw_only=True)
+class PoolMachinesCase(PoolCase):
+    """A kind of machine pools whose machines core knows."""
+
+    kind: MachinePoolMachinesKind
+
+
+class WithInfrastructure(Conformance):
+    """Tests that need the author's test double of the infrastructure."""
+
+    @pytest.fixture
+    def infrastructure(
+        self, case: Case, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    ) -> InfrastructureDouble:
+        """A test double of the infrastructure."""
+        assert case.provider.infrastructure is not None, "PROVIDER has no infrastructure"
+        double = case.provider.infrastructure(tmp_path)
+        double.start(monkeypatch)
+        return double
+
+
+class InfrastructureConformance(WithInfrastructure):
+    """Scenarios with one running manager of infrastructure clusters and machines."""
+
+    @classmethod
+    def cases(cls, provider: ProviderUnderTest) -> Sequence[InfrastructureCase]:
+        """Return each pair of kinds with each version of core."""
+        return [
+            InfrastructureCase(
+                provider=provider,
+                core_version=version,
+                component=component,
+                controllers=controllers,
+                cluster_kind=cluster_kind,
+                machine_kind=machine_kind,
+            )
+            for component, controllers in provider.groups_of(InfrastructureControllers)
+            for version in provider.core_versions
+            for cluster_kind in controllers.clusters
+            for machine_kind in controllers.machines
+        ]
+
+    @pytest.fixture
+    def env(
+        self, case: InfrastructureCase, infrastructure: InfrastructureDouble
+    ) -> InfrastructureEnvironment:
+        """A management cluster with the infrastructure's kinds."""
+        return InfrastructureEnvironment(
+            case.provider,
+            case.component,
+            case.core_version,
+            infrastructure=infrastructure,
+            controllers=case.controllers,
+            cluster_kind=case.cluster_kind,
+            machine_kind=case.machine_kind,
+        )
+
+
+class MachinePoolConformance(WithInfrastructure):
+    """Scenarios with pools that the author's code manages as a whole."""
+
+    @classmethod
+    def cases(cls, provider: ProviderUnderTest) -> Sequence[PoolCase]:
+        """Return each kind with each version of core."""
+        return [
+            PoolCase(
+                provider=provider,
+                core_version=version,
+                component=component,
+                controllers=controllers,
+                kind=kind,
+            )
+            for component, controllers in provider.groups_of(InfrastructureControllers)
+            if controllers.pools is not None
+            for version in provider.core_versions
+            for kind in controllers.pools.whole
+        ]
+
+    @pytest.fixture
+    def env(self, case: PoolCase, infrastructure: InfrastructureDouble) -> MachinePoolEnvironment:
+        """A management cluster with one running cluster."""
+        return MachinePoolEnvironment(
+            case.provider,
+            case.component,
+            case.core_version,
+            infrastructure=infrastructure,
+            controllers=case.controllers,
+            kind=case.kind,
+            slow=self.slow,
+        )
+
+
+class PoolMachinesConformance(WithInfrastructure):
+    """Scenarios with pools whose machines core knows one by one."""
+
+    @classmethod
+    def cases(cls, provider: ProviderUnderTest) -> Sequence[PoolMachinesCase]:
+        """Return each kind with each version of core."""
+        return [
+            PoolMachinesCase(
+                provider=provider,
+                core_version=version,
+                component=component,
+                controllers=controllers,
+                kind=kind,
+            )
+            for component, controllers in provider.groups_of(InfrastructureControllers)
+            if controllers.pools is not None
+            for version in provider.core_versions
+            for kind in controllers.pools.with_machines
+        ]
+
+    @pytest.fixture
+    def env(
+        self, case: PoolMachinesCase, infrastructure: InfrastructureDouble
+    ) -> PoolMachinesEnvironment:
+        """A management cluster with one running cluster."""
+        return PoolMachinesEnvironment(
+            case.provider,
+            case.component,
+            case.core_version,
+            infrastructure=infrastructure,
+            controllers=case.controllers,
+            kind=case.kind,
+            slow=self.slow,
+        )

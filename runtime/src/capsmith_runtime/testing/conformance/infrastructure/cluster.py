@@ -1,0 +1,149 @@
+"""The life of an infrastructure cluster."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Sequence
+
+from capsmith_runtime.contract.external_id import annotation
+from capsmith_runtime.kube.client import JSON, ServerError
+from capsmith_runtime.testing.conformance.base import scenario
+from capsmith_runtime.testing.conformance.infrastructure.base import (
+    InfrastructureCase,
+    InfrastructureConformance,
+)
+from capsmith_runtime.testing.infrastructure.environment import InfrastructureEnvironment
+from capsmith_runtime.testing.objects import condition
+from capsmith_runtime.testing.provider import ProviderUnderTest
+
+PAUSED = "cluster.x-k8s.io/paused"
+MANAGED_BY = "cluster.x-k8s.io/managed-by"
+
+
+class TestInfraCluster(InfrastructureConformance):
+    """The life of an infrastructure cluster."""
+
+    @scenario
+    async def test_a_cluster_comes_up_and_goes_away(self, env: InfrastructureEnvironment) -> None:
+        """Proves: IC-10, IC-11, IC-19, IC-20."""
+        key = await env.running_cluster()
+        await env.quiet()
+        obj = env.core.infra_cluster(key)
+        assert condition(obj, "Ready") == ("True", "Ready")
+        assert obj["metadata"]["finalizers"] == [env.cluster_kind.finalizer]
+        assert len(env.infrastructure.clusters()) == 1
+
+        env.api.remove(env.cluster_kind.resource.kind, key)
+        await env.eventually("it is gone", lambda: env.is_gone(env.cluster_kind, key))
+        assert env.infrastructure.clusters() == []
+
+    @scenario
+    async def test_the_finalizer_comes_before_the_first_side_effect(
+        self, env: InfrastructureEnvironment
+    ) -> None:
+        """Proves: IC-19, SM-08."""
+        kind = env.cluster_kind.resource
+        tried = asyncio.Event()
+
+        def refuse(verb: str, written: str, body: JSON) -> None:
+            if written == kind.kind and "finalizers" in body.get("metadata", {}):
+                tried.set()
+                raise ServerError(500, "InternalError", "no finalizer for now")
+
+        env.api.fault = refuse
+        key = env.core.add_cluster()
+        await env.eventually("the finalizer is tried", tried.is_set)
+        await env.quiet()
+        assert env.infrastructure.clusters() == []
+
+        env.api.fault = None
+        await env.eventually("it is there", lambda: env.has_cluster(key))
+        metadata = env.core.infra_cluster(key)["metadata"]
+        assert metadata["annotations"][annotation(kind.group)].startswith(f"{key.name}.")
+
+    @scenario
+    async def test_an_externally_managed_cluster_is_left_alone(
+        self, env: InfrastructureEnvironment
+    ) -> None:
+        """Proves: IC-15, IC-19."""
+        await env.stop()
+        key = env.core.add_cluster()
+        kind = env.cluster_kind.resource.kind
+        # Presence counts, the value does not (IC-15).
+        env.api.change(kind, key, {"metadata": {"annotations": {MANAGED_BY: ""}}})
+        env.start()
+        await env.quiet()
+        assert env.api.written(kind, key) == []
+        assert env.infrastructure.clusters() == []
+
+    @scenario
+    async def test_a_cluster_without_owner_is_left_alone(
+        self, env: InfrastructureEnvironment
+    ) -> None:
+        """Proves: IC-19."""
+        await env.stop()
+        key = env.core.add_cluster()
+        kind = env.cluster_kind.resource.kind
+        env.api.change(kind, key, {"metadata": {"ownerReferences": None}})
+        env.start()
+        await env.quiet()
+        assert env.api.written(kind, key) == []
+        assert env.infrastructure.clusters() == []
+
+    @scenario
+    async def test_a_cluster_goes_away_after_its_owner(
+        self, env: InfrastructureEnvironment
+    ) -> None:
+        """Proves: IC-20, SM-08."""
+        key = await env.running_cluster()
+        env.api.remove("Cluster", key)
+        env.api.remove(env.cluster_kind.resource.kind, key)
+        await env.eventually("it is gone", lambda: env.is_gone(env.cluster_kind, key))
+        assert env.infrastructure.clusters() == []
+
+    @scenario
+    async def test_a_paused_object_is_left_alone(self, env: InfrastructureEnvironment) -> None:
+        """Proves: IC-19, SM-01, ST-08."""
+        await env.stop()
+        key = env.core.add_cluster()
+        kind = env.cluster_kind.resource.kind
+        env.api.change(kind, key, {"metadata": {"annotations": {PAUSED: "no matter what"}}})
+        env.start()
+        await env.eventually(
+            "it says so",
+            lambda: condition(env.core.infra_cluster(key), "Paused") == ("True", "Paused"),
+        )
+        await env.quiet()
+        assert "finalizers" not in env.core.infra_cluster(key)["metadata"]
+        assert env.infrastructure.clusters() == []
+
+        env.api.change(kind, key, {"metadata": {"annotations": {PAUSED: None}}})
+        await env.eventually("it is there", lambda: env.has_cluster(key))
+        assert condition(env.core.infra_cluster(key), "Paused")[0] != "True"
+
+
+class TestControlPlaneEndpoint(InfrastructureConformance):
+    """The endpoint that an infrastructure cluster provides for its control plane."""
+
+    @classmethod
+    def cases(cls, provider: ProviderUnderTest) -> Sequence[InfrastructureCase]:
+        """Return only kinds that provide an endpoint."""
+        found = super().cases(provider)
+        return [case for case in found if "controlPlaneEndpoint" in case.cluster_kind.features]
+
+    @scenario
+    async def test_an_endpoint_reaches_core_and_a_given_one_stays(
+        self, env: InfrastructureEnvironment
+    ) -> None:
+        """Proves: IC-02, IC-03."""
+        first = await env.running_cluster()
+        assert env.core.infra_cluster(first)["spec"]["controlPlaneEndpoint"]["host"]
+
+        given = {"host": "given.example.com", "port": 8443}
+        await env.stop()
+        second = env.core.add_cluster("c2")
+        kind = env.cluster_kind.resource.kind
+        env.api.change(kind, second, {"spec": {"controlPlaneEndpoint": given}})
+        env.start()
+        await env.eventually("c2 is there", lambda: env.has_cluster(second))
+        assert env.core.infra_cluster(second)["spec"]["controlPlaneEndpoint"] == given

@@ -1,0 +1,131 @@
+"""The life of an infrastructure machine."""
+
+from __future__ import annotations
+
+from capsmith_runtime.testing.conformance.base import scenario
+from capsmith_runtime.testing.conformance.infrastructure.base import InfrastructureConformance
+from capsmith_runtime.testing.infrastructure.environment import InfrastructureEnvironment
+from capsmith_runtime.testing.objects import condition
+
+HAPPY_REQUESTS = 3
+"""Finalizer and external id, provider id, status."""
+
+
+class TestInfraMachine(InfrastructureConformance):
+    """The life of an infrastructure machine."""
+
+    @scenario
+    async def test_a_machine_comes_up_and_goes_away(self, env: InfrastructureEnvironment) -> None:
+        """Proves: IM-10, IM-25."""
+        cluster = await env.running_cluster()
+        key = await env.running_machine(cluster)
+        obj = env.core.infra_machine(key)
+        assert obj["spec"]["providerID"]
+        assert condition(obj, "Ready") == ("True", "Ready")
+        assert len(env.infrastructure.servers()) == 1
+
+        env.api.remove(env.machine_kind.resource.kind, key)
+        await env.eventually("it is gone", lambda: env.is_gone(env.machine_kind, key))
+        assert env.infrastructure.servers() == []
+
+    @scenario
+    async def test_a_machine_costs_few_requests(self, env: InfrastructureEnvironment) -> None:
+        cluster = await env.running_cluster()
+        key = await env.running_machine(cluster)
+        written = env.api.written(env.machine_kind.resource.kind, key)
+        assert len(written) <= HAPPY_REQUESTS, written
+
+    @scenario
+    async def test_machines_have_different_provider_ids(
+        self, env: InfrastructureEnvironment
+    ) -> None:
+        """Proves: IM-01, IM-02."""
+        cluster = await env.running_cluster()
+        keys = [await env.running_machine(cluster, name) for name in ("m1", "m2", "m3")]
+        ids = {env.core.infra_machine(key)["spec"]["providerID"] for key in keys}
+        assert len(ids) == len(keys)
+        assert len(env.infrastructure.servers()) == len(keys)
+
+    @scenario
+    async def test_a_machine_waits_for_the_cluster(self, env: InfrastructureEnvironment) -> None:
+        """Proves: IM-19, IM-20."""
+        cluster = env.core.add_cluster()
+        key = env.core.add_machine(cluster)
+        expected = ("False", "WaitingForClusterInfrastructureReady")
+        await env.eventually(
+            "it says so", lambda: condition(env.core.infra_machine(key), "Ready") == expected
+        )
+        assert env.infrastructure.servers() == []
+
+        env.core.infrastructure_is_ready(cluster)
+        await env.eventually("it is there", lambda: env.has_machine(key))
+
+    @scenario
+    async def test_a_machine_waits_for_bootstrap_data(self, env: InfrastructureEnvironment) -> None:
+        """Proves: IM-19, IM-20."""
+        cluster = await env.running_cluster()
+        key = env.core.add_machine(cluster, bootstrap=False)
+        expected = ("False", "WaitingForBootstrapData")
+        await env.eventually(
+            "it says so", lambda: condition(env.core.infra_machine(key), "Ready") == expected
+        )
+        assert env.infrastructure.servers() == []
+
+        env.core.add_bootstrap(key)
+        await env.eventually("it is there", lambda: env.has_machine(key))
+
+    @scenario
+    async def test_a_machine_that_never_was_goes_away(self, env: InfrastructureEnvironment) -> None:
+        """Proves: IM-19, IM-25."""
+        cluster = env.core.add_cluster()
+        key = env.core.add_machine(cluster, bootstrap=False)
+        # The waits for cluster and bootstrap data must not hold up the deletion (IM-19).
+        await env.eventually(
+            "it has its finalizer",
+            lambda: env.core.infra_machine(key)["metadata"].get("finalizers"),
+        )
+        env.api.remove(env.machine_kind.resource.kind, key)
+        await env.eventually("it is gone", lambda: env.is_gone(env.machine_kind, key))
+
+    @scenario
+    async def test_a_machine_goes_away_after_its_owners(
+        self, env: InfrastructureEnvironment
+    ) -> None:
+        """Proves: IM-25, SM-08."""
+        cluster = await env.running_cluster()
+        key = await env.running_machine(cluster)
+        env.api.remove("Machine", key)
+        env.api.remove("Cluster", cluster)
+        env.api.remove(env.machine_kind.resource.kind, key)
+        await env.eventually("it is gone", lambda: env.is_gone(env.machine_kind, key))
+        assert env.infrastructure.servers() == []
+
+    @scenario
+    async def test_looking_again_changes_nothing(self, env: InfrastructureEnvironment) -> None:
+        """Proves: SM-09, ST-06."""
+        cluster = await env.running_cluster()
+        key = await env.running_machine(cluster)
+        before = env.core.infra_machine(key), env.infrastructure.servers()
+        for _ in range(3):
+            await env.restart()
+            await env.quiet()
+        assert (env.core.infra_machine(key), env.infrastructure.servers()) == before
+
+    @scenario
+    async def test_conditions_of_others_stay(self, env: InfrastructureEnvironment) -> None:
+        """Proves: ST-10."""
+        cluster = env.core.add_cluster()
+        key = env.core.add_machine(cluster)
+        foreign = {
+            "type": "Foreign",
+            "status": "True",
+            "reason": "SomebodyElse",
+            "message": "",
+            "lastTransitionTime": "2030-01-01T00:00:00Z",
+        }
+        kind = env.machine_kind.resource.kind
+        await env.quiet()
+        env.api.change(kind, key, {"status": {"conditions": [foreign]}})
+        env.core.infrastructure_is_ready(cluster)
+        await env.eventually("it is there", lambda: env.has_machine(key))
+        assert foreign in env.core.infra_machine(key)["status"]["conditions"]

@@ -1,0 +1,200 @@
+"""The life of a machine pool that the author's reconciler manages as a whole."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import Any, cast
+
+import pytest
+
+from capsmith_runtime.infrastructure.machine_pool.api import (
+    InfraMachinePoolDeleteScope,
+    InfraMachinePoolReconciler,
+    InfraMachinePoolScope,
+    InfraMachinePoolState,
+    Instance,
+)
+from capsmith_runtime.infrastructure.machine_pool.controllers import MachinePoolKinds
+from capsmith_runtime.kube.client import NamespacedName
+from capsmith_runtime.testing.conformance.base import scenario
+from capsmith_runtime.testing.conformance.infrastructure.base import (
+    MachinePoolConformance,
+    PoolCase,
+)
+from capsmith_runtime.testing.infrastructure.pool_environment import MachinePoolEnvironment
+from capsmith_runtime.testing.objects import condition
+from capsmith_runtime.testing.provider import InfrastructureDouble, replace_group
+
+FAILURES = {"failureReason", "failureMessage"}
+ELSEWHERE = "cluster.x-k8s.io/replicas-managed-by"
+
+
+class ScriptedPools(InfraMachinePoolReconciler[Any]):
+    """Report as many instances as the scenario says, and fail when it says nothing."""
+
+    def __init__(self) -> None:
+        self.answers: list[int] = []
+        self.data: list[str] = []
+
+    async def reconcile_normal(self, pool: InfraMachinePoolScope[Any]) -> InfraMachinePoolState:
+        self.data.append((await pool.bootstrap_data_async()).text)
+        count = self.answers[-1] if pool.replicas_managed_elsewhere else self.answers[0]
+        instances = [Instance(provider_id=f"scripted://{number:02}") for number in range(count)]
+        return InfraMachinePoolState(instances=instances[::-1])
+
+    async def reconcile_delete(self, pool: InfraMachinePoolDeleteScope[Any]) -> Any:
+        raise AssertionError("no scenario deletes")
+
+
+class TestMachinePool(MachinePoolConformance):
+    """The life of a machine pool that the author's reconciler manages as a whole."""
+
+    @scenario
+    async def test_a_pool_grows_and_shrinks(self, env: MachinePoolEnvironment) -> None:
+        """Proves: MP-01, MP-03, MP-04, MP-06."""
+        env.add_pool(0)
+        await env.settled(0)
+        for count in (3, 1, 2):
+            before = env.ids()
+            env.scale(count)
+            await env.settled(count)
+            assert env.ids() == sorted(set(env.ids()))
+            kept = min(len(before), count)
+            assert len(set(before) & set(env.ids())) == kept
+        status = env.infra_pool()["status"]
+        assert len(status.get("instances", env.ids())) == 2
+        assert not FAILURES & status.keys()
+
+    @scenario
+    async def test_both_flags_say_the_same(self, env: MachinePoolEnvironment) -> None:
+        """Proves: MP-01, MP-02, MP-14."""
+        env.add_pool(1)
+        await env.settled(1)
+        obj = env.infra_pool()
+        new = obj["status"].get("initialization", {"provisioned": True})
+        assert obj["status"]["ready"] is new["provisioned"] is True
+        assert condition(obj, "Ready") == ("True", "Ready")
+
+    @scenario
+    async def test_a_pool_waits_for_bootstrap_data(self, env: MachinePoolEnvironment) -> None:
+        """Proves: IM-19, IM-20."""
+        env.add_pool(2, bootstrap=False)
+        expected = ("False", "WaitingForBootstrapData")
+        await env.eventually("it says so", lambda: condition(env.infra_pool(), "Ready") == expected)
+        assert env.infrastructure.servers() == []
+        assert "ready" not in env.infra_pool()["status"]
+
+        env.write_bootstrap("late")
+        env.name_bootstrap()
+        await env.settled(2)
+
+    @scenario
+    async def test_looking_again_changes_nothing(self, env: MachinePoolEnvironment) -> None:
+        """Proves: SM-09."""
+        env.add_pool(3)
+        await env.settled(3)
+        before = env.infra_pool(), env.infrastructure.servers()
+        for _ in range(3):
+            await env.restart()
+            await env.quiet()
+        assert (env.infra_pool(), env.infrastructure.servers()) == before
+
+    @scenario
+    async def test_a_paused_pool_is_left_alone(self, env: MachinePoolEnvironment) -> None:
+        """Proves: MP-20, SM-01."""
+        env.add_pool(1)
+        await env.settled(1)
+        env.core.pause(env.cluster)
+        await env.quiet()
+        env.scale(3)
+        await env.quiet()
+        assert len(env.infrastructure.servers()) == 1
+
+        env.api.remove(env.kind.resource.kind, env.pool)
+        await env.quiet()
+        assert len(env.infrastructure.servers()) == 1
+        env.core.pause(env.cluster, False)
+        await _gone(env)
+
+    @scenario
+    async def test_a_pool_goes_away_after_its_owners(self, env: MachinePoolEnvironment) -> None:
+        """Proves: MP-15, SM-08."""
+        env.add_pool(3)
+        await env.settled(3)
+        env.api.remove("MachinePool", env.machine_pool)
+        env.api.remove("Cluster", env.cluster)
+        env.api.remove(env.kind.resource.kind, env.pool)
+        await _gone(env)
+
+
+class TestMachinePoolReconciliation(MachinePoolConformance):
+    """The effect of a reconciler's answers; a scripted reconciler gives them."""
+
+    @pytest.fixture
+    def author(self) -> ScriptedPools:
+        """The reconciler, which answers as a test says."""
+        return ScriptedPools()
+
+    @pytest.fixture
+    def env(
+        self, case: PoolCase, infrastructure: InfrastructureDouble, author: ScriptedPools
+    ) -> MachinePoolEnvironment:
+        """A management cluster with one running cluster, and the scripted reconciler."""
+        scripted = replace(case.kind, reconciler=cast(Any, lambda: author))
+        controllers = replace(case.controllers, pools=MachinePoolKinds(whole=(scripted,)))
+        return MachinePoolEnvironment(
+            case.provider,
+            replace_group(case.component, case.controllers, controllers),
+            case.core_version,
+            infrastructure=infrastructure,
+            controllers=controllers,
+            kind=scripted,
+        )
+
+    @scenario
+    async def test_the_number_may_be_managed_elsewhere(
+        self, env: MachinePoolEnvironment, author: ScriptedPools
+    ) -> None:
+        """Proves: MP-17."""
+        author.answers = [3, 5]
+        env.add_pool(3)
+        await env.eventually("the first answer", lambda: len(env.ids()) == 3)
+        env.note({ELSEWHERE: "an-autoscaler"})
+        await env.eventually("core follows", lambda: env.replicas() == 5)
+        env.note({ELSEWHERE: "false"})
+        author.answers = [4]
+        env.scale(4)
+        await env.eventually("the infrastructure follows", lambda: len(env.ids()) == 4)
+        author.answers = [6]
+        env.write_bootstrap("a look more")
+        await env.eventually("another answer", lambda: len(env.ids()) == 6)
+        assert env.replicas() == 4
+
+    @scenario
+    async def test_new_bootstrap_data_ask_for_a_new_look(
+        self, env: MachinePoolEnvironment, author: ScriptedPools
+    ) -> None:
+        """Proves: MP-19."""
+        author.answers = [1]
+        env.add_pool(1)
+        await env.eventually("it was read", lambda: author.data[-1:] == ["first"])
+        await env.quiet()
+        env.write_bootstrap("second")
+        await env.eventually("it was read again", lambda: author.data[-1] == "second")
+
+    @scenario
+    async def test_what_fails_is_told_by_the_condition_only(
+        self, env: MachinePoolEnvironment
+    ) -> None:
+        """Proves: MP-13."""
+        env.add_pool(1)
+        expected = ("False", "InternalError")
+        await env.eventually("it says so", lambda: condition(env.infra_pool(), "Ready") == expected)
+        assert not FAILURES & env.infra_pool()["status"].keys()
+
+
+async def _gone(env: MachinePoolEnvironment) -> None:
+    key: NamespacedName = env.pool
+    kind = env.kind.resource.kind
+    await env.eventually("it is gone", lambda: env.api.find(kind, key) is None)
+    assert env.infrastructure.servers() == []

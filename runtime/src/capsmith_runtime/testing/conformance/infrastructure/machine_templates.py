@@ -1,0 +1,45 @@
+"""Templates of machines report the capacity of a machine, where the kind has that feature."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from capsmith_runtime.kube.client import NamespacedName
+from capsmith_runtime.testing.conformance.base import scenario
+from capsmith_runtime.testing.conformance.infrastructure.base import (
+    InfrastructureCase,
+    InfrastructureConformance,
+)
+from capsmith_runtime.testing.infrastructure.environment import InfrastructureEnvironment
+from capsmith_runtime.testing.infrastructure.fake_core import NAMESPACE
+from capsmith_runtime.testing.provider import ProviderUnderTest
+
+
+class TestMachineTemplates(InfrastructureConformance):
+    """Templates of machines report the capacity of a machine, where the kind has that feature."""
+
+    @classmethod
+    def cases(cls, provider: ProviderUnderTest) -> Sequence[InfrastructureCase]:
+        """Return only kinds whose templates report the capacity of a machine."""
+        return [case for case in super().cases(provider) if case.machine_kind.template is not None]
+
+    @scenario
+    async def test_a_template_tells_its_capacity(self, env: InfrastructureEnvironment) -> None:
+        """Proves: IM-16."""
+        kind = env.machine_kind
+        assert kind.template is not None
+        key = NamespacedName(NAMESPACE, "t1")
+        template = {
+            "apiVersion": kind.template.api_version,
+            "kind": kind.template.kind,
+            "metadata": {"namespace": key.namespace, "name": key.name},
+            "spec": {"template": {"spec": env.manifests.sample_spec(kind.resource.kind)}},
+        }
+        env.api.add(template)
+        name = kind.template.kind
+        await env.eventually(
+            "it says so",
+            lambda: (env.api.find(name, key) or {}).get("status", {}).get("capacity"),
+        )
+        await env.quiet()
+        assert env.api.written(name, key) == ["patch_status"]

@@ -1,0 +1,75 @@
+"""The manifests in config/ and the code agree."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from capsmith_runtime.infrastructure.controllers import InfrastructureControllers
+from capsmith_runtime.infrastructure.kinds import InfraClusterKind, InfraMachineKind
+from capsmith_runtime.testing.conformance.base import Case, Conformance
+from capsmith_runtime.testing.provider import ProviderUnderTest
+from capsmith_runtime.testing.schema_check import complaints
+
+
+@dataclass(frozen=True, kw_only=True)
+class KindCase(Case):
+    """One kind of clusters or machines."""
+
+    kind: InfraClusterKind | InfraMachineKind
+    is_machine: bool
+
+    @property
+    def id(self) -> str:
+        """The kind alone: no version of core has a part in it."""
+        return self.kind.resource.kind
+
+
+class TestManifests(Conformance):
+    """The manifests in config/ and the code agree."""
+
+    @classmethod
+    def cases(cls, provider: ProviderUnderTest) -> Sequence[KindCase]:
+        """Return each kind of clusters and machines."""
+        return [
+            KindCase(provider=provider, core_version="", kind=kind, is_machine=is_machine)
+            for _, controllers in provider.groups_of(InfrastructureControllers)
+            for is_machine, kinds in ((False, controllers.clusters), (True, controllers.machines))
+            for kind in kinds
+        ]
+
+    def test_the_code_talks_to_what_the_crd_serves(self, case: KindCase) -> None:
+        resource = case.kind.resource
+        spec = case.provider.manifests.crd(resource.kind)["spec"]
+        (version,) = (v for v in spec["versions"] if v["name"] == resource.version)
+        assert spec["group"] == resource.group
+        assert spec["names"]["plural"] == resource.plural
+        assert spec["scope"] == "Namespaced"
+        assert version["served"]
+        assert "status" in version["subresources"]
+
+    def test_the_schema_has_what_the_contract_asks(self, case: KindCase) -> None:
+        manifests, resource = case.provider.manifests, case.kind.resource
+        properties = manifests.schema(resource.kind, resource.version)["properties"]
+        provisioned = "ready" if manifests.contract == "v1beta1" else "initialization"
+        assert {provisioned, "conditions"} <= properties["status"]["properties"].keys()
+        if case.is_machine:
+            assert "providerID" in properties["spec"]["properties"]
+
+
+class TestSamples(Conformance):
+    """The samples are valid."""
+
+    @classmethod
+    def cases(cls, provider: ProviderUnderTest) -> Sequence[Case]:
+        """Return one case."""
+        return [Case(provider=provider, core_version="")]
+
+    def test_samples_are_valid(self, provider: ProviderUnderTest) -> None:
+        manifests = provider.manifests
+        served = {document["spec"]["names"]["kind"] for document in manifests.crds()}
+        for document in manifests.documents("samples"):
+            if document["kind"] in served:
+                version = document["apiVersion"].rpartition("/")[2]
+                rules = manifests.schema(document["kind"], version)["properties"]["spec"]
+                assert list(complaints(rules, document.get("spec") or {}, document["kind"])) == []

@@ -1,0 +1,258 @@
+"""The life of a pool with Machines: how its machines come and go."""
+
+from __future__ import annotations
+
+import asyncio
+from dataclasses import replace
+from typing import Any, cast
+
+import pytest
+
+from capsmith_runtime.infrastructure.reconcilers import InfraMachineReconciler
+from capsmith_runtime.infrastructure.results import InfraMachineState
+from capsmith_runtime.infrastructure.scopes import InfraMachineDeleteScope, InfraMachineScope
+from capsmith_runtime.testing.conformance.base import scenario
+from capsmith_runtime.testing.conformance.infrastructure.base import (
+    PoolMachinesCase,
+    PoolMachinesConformance,
+)
+from capsmith_runtime.testing.infrastructure.fake_core import GROUP
+from capsmith_runtime.testing.infrastructure.pool_environment import VERSION, SlowApi
+from capsmith_runtime.testing.infrastructure.pool_machines_environment import (
+    PoolMachinesEnvironment,
+    is_pooled,
+)
+from capsmith_runtime.testing.objects import condition
+from capsmith_runtime.testing.provider import InfrastructureDouble, replace_group
+
+
+class ScriptedMachines(InfraMachineReconciler[Any]):
+    """Make nothing, and remember the arguments."""
+
+    def __init__(self) -> None:
+        self.calls: list[tuple[str, str | None, str | None]] = []
+
+    async def reconcile_normal(self, machine: InfraMachineScope[Any]) -> InfraMachineState:
+        text = (await machine.bootstrap_data_async()).text
+        self.calls.append((text, machine.machine.version, machine.failure_domain))
+        return InfraMachineState(provider_id=f"scripted://{machine.external_id}")
+
+    async def reconcile_delete(self, machine: InfraMachineDeleteScope[Any]) -> Any:
+        raise AssertionError("no scenario deletes")
+
+
+class TestPoolMachines(PoolMachinesConformance):
+    """The life of a pool with Machines: how its machines come and go."""
+
+    @scenario
+    async def test_a_pool_grows_and_shrinks(self, env: PoolMachinesEnvironment) -> None:
+        """Proves: MP-01, MP-03, MP-04, MP-07, MP-10, MP-11, RB-11."""
+        env.add_pool(0)
+        await env.settled(0)
+        for count in (5, 2, 3):
+            env.scale(count)
+            await env.settled(count)
+            assert env.ids() == sorted(set(env.ids()))
+            assert len(env.api.all("Machine")) == count
+        assert len(env.created()) == len(set(env.created())) == 6
+        # Only Machines were deleted: deleting their infrastructure directly drains nothing (MP-10).
+        deleted = {kind for verb, kind, _ in env.api.requests if verb == "delete"}
+        assert deleted == {"Machine"}
+        assert condition(env.infra_pool(), "Ready") == ("True", "Ready")
+
+    @scenario
+    async def test_a_machine_waits_for_the_data_of_its_pool(
+        self, env: PoolMachinesEnvironment
+    ) -> None:
+        """Proves: IM-19, IM-21."""
+        env.machines.hold_machines = True
+        env.add_pool(1)
+        await env.eventually("it is made", lambda: len(env.infra_machines()) == 1)
+        env.change_pool({"template": {"spec": {"bootstrap": {"dataSecretName": None}}}})
+        await env.quiet()
+        # A Machine of a pool names no Secret, or one without a name: that means nothing.
+        env.machines.hold_machines = False
+        expected = ("False", "WaitingForBootstrapData")
+        await env.eventually(
+            "it says so", lambda: condition(env.infra_machines()[0], "Ready") == expected
+        )
+        assert env.infrastructure.servers() == []
+        env.name_bootstrap()
+        await env.settled(1)
+
+    @scenario
+    async def test_machines_are_spread_over_the_failure_domains(
+        self, env: PoolMachinesEnvironment
+    ) -> None:
+        """Proves: IM-06."""
+        env.add_pool(4, failureDomains=["zone-1", "zone-2"])
+        await env.settled(4)
+        env.scale(2)
+        await env.settled(2)
+        note = env.kind.failure_domain_annotation
+        placed = [machine["metadata"]["annotations"][note] for machine in env.infra_machines()]
+        assert sorted(placed) == ["zone-1", "zone-2"]
+
+    @scenario
+    async def test_machines_are_in_the_scope_of_their_pool(
+        self, env: PoolMachinesEnvironment
+    ) -> None:
+        """Proves: MP-20, MG-01."""
+        await env.stop()
+        env.add_pool(1)
+        label = {"metadata": {"labels": {f"{GROUP}/watch-filter": "mine"}}}
+        env.api.change(env.kind.resource.kind, env.pool, label)
+        env.api.change(env.core.cluster_kind.resource.kind, env.cluster, label)
+        env.start(watch_filter="another")
+        await env.quiet()
+        assert env.infra_machines() == []
+        await env.stop()
+        env.start(watch_filter="mine")
+        await env.settled(1)
+        (machine,) = env.infra_machines()
+        assert label["metadata"]["labels"].items() <= machine["metadata"]["labels"].items()
+
+    @scenario
+    async def test_a_name_that_is_taken_is_passed_over(self, env: PoolMachinesEnvironment) -> None:
+        """Proves: SM-09."""
+        kind = env.kind.machines
+        env.api.add(
+            {
+                "apiVersion": kind.api_version,
+                "kind": kind.kind,
+                "metadata": {"namespace": env.pool.namespace, "name": "p1-1"},
+                "spec": env.manifests.sample_spec(kind.kind),
+            }
+        )
+        env.add_pool(3)
+        await env.settled(3)
+        assert len([m for m in env.api.all(kind.kind) if is_pooled(m)]) == 3
+
+    @scenario
+    async def test_a_paused_pool_is_left_alone(self, env: PoolMachinesEnvironment) -> None:
+        """Proves: MP-20, SM-01."""
+        env.add_pool(1)
+        await env.settled(1)
+        env.core.pause(env.cluster)
+        await env.quiet()
+        env.scale(3)
+        await env.quiet()
+        assert len(env.infra_machines()) == 1
+
+        env.api.remove(env.kind.resource.kind, env.pool)
+        await env.quiet()
+        assert len(env.infrastructure.servers()) == 1
+        env.core.pause(env.cluster, False)
+        await env.gone()
+
+
+class TestPoolMachinesWithSlowCaches(PoolMachinesConformance):
+    """A pool with Machines whose caches lag behind."""
+
+    slow = True
+
+    @scenario
+    async def test_nothing_is_made_twice(self, env: PoolMachinesEnvironment) -> None:
+        """The manager is killed again and again, and its caches learn late what it created.
+
+        Proves: SM-09, MP-07.
+        """
+        env.add_pool(12)
+        for pause in (0.02, 0.05, 0.1, 0.2):
+            await asyncio.sleep(pause)
+            assert len(env.infra_machines()) <= 12
+            await env.restart()
+        await env.settled(12)
+        env.scale(3)
+        for pause in (0.02, 0.05, 0.1):
+            await asyncio.sleep(pause)
+            await env.restart()
+        await env.settled(3)
+        assert len(env.created()) == 12
+
+    @scenario
+    async def test_lagging_caches_neither_make_nor_remove_too_much(
+        self, env: PoolMachinesEnvironment
+    ) -> None:
+        """Proves: MP-07, MP-10."""
+        env.add_pool(0)
+        wanted, made, highest = 0, 0, 0
+        for count in (6, 2, 8, 4):
+            env.scale(count)
+            made += max(0, count - wanted)
+            wanted = count
+            await env.settled(count)
+            highest = max(highest, count)
+        assert len(env.created()) == made
+        assert len(env.infra_machines()) == wanted
+
+    @scenario
+    async def test_a_pool_is_kept_until_caches_know_of_its_machines(
+        self, env: PoolMachinesEnvironment
+    ) -> None:
+        """Proves: SM-08."""
+        assert isinstance(env.api, SlowApi)
+        env.api.lags[env.kind.machines.kind] = 1.0
+        env.machines.hold_machines = True
+        env.add_pool(2)
+        await env.eventually("they are made", lambda: len(env.infra_machines()) == 2)
+        await env.quiet()
+        env.api.remove(env.kind.resource.kind, env.pool)
+        await env.gone()
+
+    @scenario
+    async def test_a_pool_goes_away_with_all_its_machines(
+        self, env: PoolMachinesEnvironment
+    ) -> None:
+        """Proves: MP-15, SM-08."""
+        env.add_pool(6)
+        # In the middle of it: some machines are there, some are on their way.
+        await env.eventually("it begins", lambda: len(env.infra_machines()) >= 2)
+        env.api.change("MachinePool", env.machine_pool, {"metadata": {"finalizers": ["core/pool"]}})
+        env.api.remove("MachinePool", env.machine_pool)
+        env.api.remove(env.kind.resource.kind, env.pool)
+        await env.gone()
+
+
+class TestPoolMachineReconciliation(PoolMachinesConformance):
+    """The arguments of a reconciler for a machine of a pool; a scripted reconciler records them."""
+
+    @pytest.fixture
+    def author(self) -> ScriptedMachines:
+        """The reconciler of machines."""
+        return ScriptedMachines()
+
+    @pytest.fixture
+    def env(
+        self,
+        case: PoolMachinesCase,
+        infrastructure: InfrastructureDouble,
+        author: ScriptedMachines,
+    ) -> PoolMachinesEnvironment:
+        """A management cluster with one running cluster, and the scripted reconciler."""
+        scripted = [
+            replace(each, reconciler=cast(Any, lambda: author))
+            for each in case.controllers.machines
+        ]
+        controllers = replace(case.controllers, machines=tuple(scripted))
+        return PoolMachinesEnvironment(
+            case.provider,
+            replace_group(case.component, case.controllers, controllers),
+            case.core_version,
+            infrastructure=infrastructure,
+            controllers=controllers,
+            kind=case.kind,
+        )
+
+    @scenario
+    async def test_a_machine_is_told_what_its_pool_says(
+        self, env: PoolMachinesEnvironment, author: ScriptedMachines
+    ) -> None:
+        """Proves: IM-06, IM-21."""
+        env.add_pool(1, failureDomains=["zone-7"])
+        await env.eventually("it was asked", lambda: len(env.ids()) == 1)
+        env.write_bootstrap("second")
+        env.scale(2)
+        await env.eventually("it was asked again", lambda: len(env.ids()) == 2)
+        assert author.calls[0] == ("first", VERSION, "zone-7")
+        assert author.calls[-1][0] == "second"

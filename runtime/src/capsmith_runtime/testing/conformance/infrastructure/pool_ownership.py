@@ -1,0 +1,65 @@
+"""The owners of a pool's machines, as core and the garbage collector see them."""
+
+from __future__ import annotations
+
+from capsmith_runtime.kube.client import JSON, NamespacedName
+from capsmith_runtime.testing.conformance.base import scenario
+from capsmith_runtime.testing.conformance.infrastructure.base import PoolMachinesConformance
+from capsmith_runtime.testing.infrastructure.pool_machines_environment import (
+    PoolMachinesEnvironment,
+)
+
+
+class TestPoolMachineOwners(PoolMachinesConformance):
+    """The owners of a pool's machines, as core and the garbage collector see them."""
+
+    @scenario
+    async def test_core_finds_the_machines_of_a_pool(self, env: PoolMachinesEnvironment) -> None:
+        """Proves: MP-08, MP-09."""
+        env.use_long_name()
+        env.add_pool(2)
+        await env.settled(2)
+        pool = env.infra_pool()["metadata"]
+        for machine in env.infra_machines():
+            assert env.pool_labels().items() <= machine["metadata"]["labels"].items()
+            (owner,) = (
+                each
+                for each in machine["metadata"]["ownerReferences"]
+                if each["uid"] == pool["uid"]
+            )
+            assert "controller" not in owner
+
+    @scenario
+    async def test_the_pool_is_named_in_the_version_that_is_stored(
+        self, env: PoolMachinesEnvironment
+    ) -> None:
+        """The garbage collector cannot look up owners in a version that is no longer served.
+
+        Proves: MP-09, CRD-16.
+        """
+        env.add_pool(2)
+        await env.settled(2)
+        before, kind = _owners(env), env.kind.machines.kind
+        group = env.kind.resource.group
+        for name, owners in before.items():
+            old = [
+                {**owner, "apiVersion": f"{group}/v0alpha1"} if _is_pool(env, owner) else owner
+                for owner in owners
+            ]
+            assert old != owners
+            key = NamespacedName(env.pool.namespace, name)
+            env.api.change(kind, key, {"metadata": {"ownerReferences": old}})
+        await env.restart()
+        await env.eventually("it is named", lambda: _owners(env) == before)
+        await env.settled(2)
+        assert len(env.created()) == 2
+
+
+def _owners(env: PoolMachinesEnvironment) -> dict[str, list[JSON]]:
+    """Return the owners of each machine, by its name."""
+    found = (each["metadata"] for each in env.infra_machines())
+    return {each["name"]: each["ownerReferences"] for each in found}
+
+
+def _is_pool(env: PoolMachinesEnvironment, owner: JSON) -> bool:
+    return bool(owner["uid"] == env.infra_pool()["metadata"]["uid"])

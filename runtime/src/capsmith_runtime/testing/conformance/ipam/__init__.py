@@ -1,0 +1,25 @@
+"""Conformance of IPAM providers."""
+
+from capsmith_runtime.testing.conformance.ipam.claims import (
+    TestAddressClaims,
+    TestAddressClaimsWithRanges,
+)
+from capsmith_runtime.testing.conformance.ipam.faults import TestAddressFaults
+from capsmith_runtime.testing.conformance.ipam.orphans import (
+    TestOrphanedAddresses,
+    TestOrphanedAddressesWithRanges,
+)
+from capsmith_runtime.testing.conformance.ipam.pools import (
+    TestAddressPools,
+    TestAddressPoolsWithRanges,
+)
+
+__all__ = [
+    "TestAddressClaims",
+    "TestAddressClaimsWithRanges",
+    "TestAddressFaults",
+    "TestAddressPools",
+    "TestAddressPoolsWithRanges",
+    "TestOrphanedAddresses",
+    "TestOrphanedAddressesWithRanges",
+]

@@ -1,0 +1,162 @@
+"""Addresses that were created by others, for other claims, or that lost their claim."""
+
+from __future__ import annotations
+
+import copy
+
+from capsmith_runtime.kube.client import NamespacedName
+from capsmith_runtime.testing.conformance.base import scenario
+from capsmith_runtime.testing.conformance.ipam.base import IPAMConformance, RangedIPAMConformance
+from capsmith_runtime.testing.ipam.environment import (
+    ADDRESS,
+    CLAIM,
+    NAMESPACE,
+    PROTECT,
+    IPAMEnvironment,
+)
+from capsmith_runtime.testing.objects import condition
+
+
+class TestOrphanedAddresses(IPAMConformance):
+    """Addresses that were created by others, for other claims, or that lost their claim."""
+
+    @scenario
+    async def test_an_address_of_that_name_may_be_somebody_elses(
+        self, env: IPAMEnvironment
+    ) -> None:
+        """Proves: IP-05, IP-09."""
+        pool = env.add_pool()
+        env.add_address(pool, "a1", "10.0.0.5", claim="another")
+        key = env.add_claim(pool)
+        await env.says(key, "AllocationFailed")
+        env.api.remove(ADDRESS, key)
+        await env.gets(key)
+
+    @scenario
+    async def test_an_address_without_claim_comes_back(
+        self, env: IPAMEnvironment, no_grace: None
+    ) -> None:
+        """The finalizer of the claim was removed by hand.
+
+        Proves: IP-10.
+        """
+        pool = env.add_pool()
+        by_hand = env.add_address(pool, "by-hand", "10.0.0.4")
+        key = env.add_claim(pool)
+        await env.gets(key)
+        await env.quiet()
+        env.api.change(CLAIM, key, {"metadata": {"finalizers": None}})
+        env.api.remove(CLAIM, key)
+        await env.goes(ADDRESS, key)
+        await env.counts(pool, total=5, used=1, free=4)
+        assert env.address(by_hand) is not None
+
+    @scenario
+    async def test_an_address_of_an_earlier_claim_makes_way(self, env: IPAMEnvironment) -> None:
+        """A foreign finalizer delays its deletion; the next claim of that name waits for it.
+
+        Proves: IP-09, IP-10.
+        """
+        pool = env.add_pool()
+        key = env.add_claim(pool)
+        await env.gets(key)
+        finalizers = {"finalizers": [PROTECT, "example.com/held"]}
+        env.api.change(ADDRESS, key, {"metadata": finalizers})
+        env.api.remove(CLAIM, key)
+        await env.goes(CLAIM, key)
+        env.add_claim(pool)
+        await env.quiet()
+        assert not env.has_address(key)
+
+        env.api.change(ADDRESS, key, {"metadata": {"finalizers": None}})
+        await env.gets(key)
+        address = env.address(key)
+        assert address is not None
+        owner = address["metadata"]["ownerReferences"][0]
+        assert owner["uid"] == env.claim(key)["metadata"]["uid"]
+
+    @scenario
+    async def test_an_address_that_was_torn_away_is_replaced(self, env: IPAMEnvironment) -> None:
+        """Proves: IP-09."""
+        pool = env.add_pool()
+        key = env.add_claim(pool)
+        await env.gets(key)
+        await env.quiet()
+        env.api.change(ADDRESS, key, {"metadata": {"finalizers": None}})
+        env.api.remove(ADDRESS, key)
+        await env.eventually("there is one again", lambda: env.address(key))
+        await env.quiet()
+        assert len(env.given()) == 1
+
+
+class TestOrphanedAddressesWithRanges(RangedIPAMConformance):
+    """Addresses without claims, of pools with ranges."""
+
+    @scenario
+    async def test_what_others_have_taken_is_taken(self, env: IPAMEnvironment) -> None:
+        """Proves: IP-09."""
+        pool = env.add_pool()
+        env.add_address(pool, "by-hand", "10.0.0.2")
+        env.add_address(pool, "nonsense", "no address at all")
+        env.add_address(pool, "outside", "10.7.7.7")
+        keys = [env.add_claim(pool, f"a{number}") for number in range(5)]
+        given = [await env.gets(key) for key in keys[:4]]
+        assert set(given) == {f"10.0.0.{number}" for number in range(3, 7)}
+        await env.says(keys[4], "PoolExhausted")
+        await env.counts(pool, total=5, used=5, free=0)
+
+        env.api.remove(ADDRESS, NamespacedName(NAMESPACE, "by-hand"))
+        assert await env.gets(keys[4]) == "10.0.0.2"
+        assert env.address(NamespacedName(NAMESPACE, "outside")) is not None
+
+    @scenario
+    async def test_an_address_that_is_there_is_used(self, env: IPAMEnvironment) -> None:
+        """An IPAddress for the claim already exists: it is completed, not replaced.
+
+        Proves: IP-09.
+        """
+        pool = env.add_pool()
+        env.add_address(pool, "a1", "10.0.0.5", claim="a1")
+        key = env.add_claim(pool)
+        assert await env.gets(key) == "10.0.0.5"
+        address = env.address(key)
+        assert address is not None
+        assert address["metadata"]["finalizers"] == [PROTECT]
+        owners = address["metadata"]["ownerReferences"]
+        assert [owner["kind"] for owner in owners] == [CLAIM, env.kind.resource.kind]
+
+    @scenario
+    async def test_an_address_that_two_have_is_told_to_nobody(self, env: IPAMEnvironment) -> None:
+        """Proves: IP-05, IP-09."""
+        pool = env.add_pool()
+        first = env.add_claim(pool, "first")
+        text = await env.gets(first)
+        env.add_address(pool, "second", text, claim="second")
+        second = env.add_claim(pool, "second")
+        await env.says(second, "AllocationFailed")
+        assert condition(env.claim(first), "Ready") == ("True", "Ready")
+
+        env.api.remove(CLAIM, first)
+        assert await env.gets(second) == text
+
+    @scenario
+    async def test_what_was_made_late_for_an_earlier_claim_makes_way(
+        self, env: IPAMEnvironment
+    ) -> None:
+        """A former leader created it, and another claim has the address by now.
+
+        Proves: IP-09, SM-09.
+        """
+        pool = env.add_pool()
+        first = env.add_claim(pool, "first")
+        text = await env.gets(first)
+        given = env.address(first)
+        assert given is not None
+        late = copy.deepcopy(given)
+        late["metadata"]["name"] = late["spec"]["claimRef"]["name"] = "second"
+        for owner in late["metadata"]["ownerReferences"][:1]:
+            owner.update(name="second", uid="of a claim that is gone")
+        env.api.add(late)
+        second = env.add_claim(pool, "second")
+        assert await env.gets(second) != text
+        assert len(env.given()) == 2

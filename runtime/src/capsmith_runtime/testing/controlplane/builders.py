@@ -1,0 +1,81 @@
+"""For the author's tests: control planes and their members, without any API server."""
+
+from __future__ import annotations
+
+from collections.abc import Awaitable, Callable
+from dataclasses import replace
+from typing import Any, Final, TypeVar
+
+from capsmith_runtime.contract.control_plane_machine import ControlPlaneMachine
+from capsmith_runtime.controlplane.api import (
+    ControlPlaneHealth,
+    ControlPlaneMember,
+    ControlPlaneScope,
+)
+from capsmith_runtime.kube.client import KubeClient
+from capsmith_runtime.kube.log import get_logger
+from capsmith_runtime.reconcile.results import NotAvailableError, Waiting
+from capsmith_runtime.testing.core import NAMESPACE, core_cluster
+
+Spec = TypeVar("Spec")
+
+ALL_HEALTHY: Final = ControlPlaneHealth()
+ALL_WELL: Final = ALL_HEALTHY
+"""The name of ``ALL_HEALTHY`` in capsmith 0.1; tests of that time compare with it."""
+
+
+def machine(name: str = "machine", **changes: Any) -> ControlPlaneMachine:
+    """A Machine that has joined; ``changes`` are its fields."""
+    made = ControlPlaneMachine(
+        name=name,
+        namespace=NAMESPACE,
+        uid=f"uid-of-{name}",
+        created="2030-01-01T00:00:00Z",
+        labels={},
+        annotations={},
+        deleted=None,
+        version="v1.34.0",
+        failure_domain=None,
+        provider_id=f"simulated://{name}",
+        node_name=name,
+        addresses=(),
+        infrastructure=None,
+        bootstrap=None,
+        certificates_expiry=None,
+        conditions={},
+    )
+    return replace(made, **changes)
+
+
+def control_plane(
+    spec: Spec,
+    name: str = "control-plane",
+    *,
+    machines: int = 1,
+    initialized: bool = True,
+    workload: Callable[[], Awaitable[KubeClient]] | None = None,
+) -> ControlPlaneScope[Spec]:
+    """What the methods of a reconciler are given; ``workload`` makes its client."""
+
+    async def nowhere() -> KubeClient:
+        raise NotAvailableError(Waiting("KubeconfigNotFound", "a test has no workload cluster"))
+
+    return ControlPlaneScope(
+        name=name,
+        namespace=NAMESPACE,
+        external_id=f"{name}.0001",
+        logger=get_logger("test"),
+        spec=spec,
+        cluster=core_cluster(control_plane_initialized=initialized),
+        version="v1.34.0",
+        replicas=machines,
+        machines=tuple(machine(f"{name}-{number}") for number in range(machines)),
+        initialized=initialized,
+        _workload=workload or nowhere,
+    )
+
+
+def control_plane_member(spec: Spec, *, machines: int = 1) -> ControlPlaneMember[Spec]:
+    """The first member of a control plane."""
+    whole = control_plane(spec, machines=machines)
+    return ControlPlaneMember(machine=whole.machines[0], control_plane=whole)

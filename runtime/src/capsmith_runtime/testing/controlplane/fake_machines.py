@@ -1,0 +1,153 @@
+"""Core's Machine controller and the providers behind it, as a control plane sees them."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Callable
+from typing import Any
+
+from capsmith_runtime.controlplane.kind import ControlPlaneKind
+from capsmith_runtime.kube.client import JSON, NamespacedName, NotFound
+from capsmith_runtime.testing.fake_api import FakeApi
+
+FINALIZER = "machine.cluster.x-k8s.io"
+PRE_TERMINATE = "pre-terminate.delete.hook.machine.cluster.x-k8s.io/"
+TIME = "2030-01-01T00:00:00Z"
+CONTROL_PLANE = "cluster.x-k8s.io/control-plane"
+INFRASTRUCTURE = "infrastructure.cluster.x-k8s.io"
+
+
+class FakeMachines:
+    """Adopts the objects of Machines, gives them Nodes, and removes them in order."""
+
+    def __init__(
+        self, api: FakeApi, kind: ControlPlaneKind, initialized: Callable[[], bool]
+    ) -> None:
+        self._api = api
+        self._kinds = ("FakeMachine", kind.bootstrap_kind)
+        self._initialized = initialized
+        self.hold = False
+        """While it is set, new Machines do not progress."""
+
+    async def run(self) -> None:
+        """Run until cancelled."""
+        seen: object = None
+        while True:
+            await asyncio.sleep(0.002)
+            if seen == (self._api.version, self.hold):
+                continue
+            seen = self._api.version, self.hold
+            for machine in self._api.all("Machine"):
+                if CONTROL_PLANE not in (machine["metadata"].get("labels") or {}):
+                    continue
+                try:
+                    self._play(machine)
+                except NotFound:
+                    continue
+
+    def condition(
+        self, name: str, condition_type: str, status: str, reason: str = "Because"
+    ) -> None:
+        """Set a condition of a Machine as core does."""
+        machine = self._api.find("Machine", NamespacedName("default", name))
+        assert machine is not None
+        self._set(machine, condition_type, status, reason)
+
+    def _play(self, machine: JSON) -> None:
+        metadata = machine["metadata"]
+        key = NamespacedName(metadata["namespace"], metadata["name"])
+        leaving = "deletionTimestamp" in metadata
+        if not leaving and not metadata.get("finalizers"):
+            self._api.change("Machine", key, {"metadata": {"finalizers": [FINALIZER]}})
+        elif leaving:
+            self._end(machine, key)
+        elif not self.hold and self._take_over(machine, key):
+            self._begin(machine, key)
+
+    def _take_over(self, machine: JSON, key: NamespacedName) -> bool:
+        owner = {
+            "apiVersion": machine["apiVersion"],
+            "kind": "Machine",
+            "name": key.name,
+            "uid": machine["metadata"]["uid"],
+            "controller": True,
+        }
+        for kind in self._kinds:
+            clone = self._api.find(kind, key)
+            assert clone is not None, f"{kind} {key} has to be there before its Machine"
+            if clone["metadata"]["ownerReferences"] != [owner]:
+                self._api.change(kind, key, {"metadata": {"ownerReferences": [owner]}})
+        return True
+
+    def _begin(self, machine: JSON, key: NamespacedName) -> None:
+        if "providerID" not in machine["spec"]:
+            self._api.change("Machine", key, {"spec": {"providerID": f"fake://{key.name}"}})
+        elif self._initialized() and "nodeRef" not in (machine.get("status") or {}):
+            # Core looks for Nodes only once the control plane is initialised.
+            self._api.change("Machine", key, {"status": {"nodeRef": {"name": key.name}}})
+            for condition_type in ("NodeHealthy", "Ready", "Available"):
+                found = self._api.find("Machine", key)
+                assert found is not None
+                self._set(found, condition_type, "True")
+
+    def _end(self, machine: JSON, key: NamespacedName) -> None:
+        annotations = machine["metadata"].get("annotations") or {}
+        if any(name.startswith(PRE_TERMINATE) for name in annotations):
+            self._set(machine, "Deleting", "True", "WaitingForPreTerminateHook")
+            return
+        for kind in self._kinds:
+            if self._api.find(kind, key) is not None:
+                self._api.remove(kind, key)
+        self._api.change("Machine", key, {"metadata": {"finalizers": None}})
+
+    def _set(
+        self, machine: JSON, condition_type: str, status: str, reason: str = "Because"
+    ) -> None:
+        entry = {
+            "type": condition_type,
+            "status": status,
+            "reason": reason,
+            "message": "",
+            "lastTransitionTime": TIME,
+        }
+        old = self._api.core_version == "v1beta1"
+        holder: Any = machine.get("status") or {}
+        listed = ((holder.get("v1beta2") or {}) if old else holder).get("conditions") or []
+        if any((e["type"], e["status"], e["reason"]) == tuple(entry.values())[:3] for e in listed):
+            return
+        kept = [e for e in listed if e["type"] != condition_type]
+        inner = {"conditions": [*kept, entry]}
+        metadata = machine["metadata"]
+        body = {"status": {"v1beta2": inner} if old else inner}
+        self._api.change("Machine", NamespacedName(metadata["namespace"], metadata["name"]), body)
+
+
+def crd_of(group: str, kind: str, versions: tuple[str, ...] = ("v1",)) -> JSON:
+    """Return a CRD with the labels of both contracts, as other providers install it (GEN-01)."""
+    plural = f"{kind.lower()}s"
+    labels = {f"cluster.x-k8s.io/{contract}": versions[-1] for contract in ("v1beta1", "v1beta2")}
+    return {
+        "apiVersion": "apiextensions.k8s.io/v1",
+        "kind": "CustomResourceDefinition",
+        "metadata": {"name": f"{plural}.{group}", "labels": labels},
+        "spec": {
+            "group": group,
+            "names": {"kind": kind, "plural": plural},
+            "versions": [{"name": name, "served": True} for name in versions],
+        },
+    }
+
+
+def template_of(name: str) -> JSON:
+    """Return an infrastructure template of another provider."""
+    return {
+        "apiVersion": f"{INFRASTRUCTURE}/v1",
+        "kind": "FakeMachineTemplate",
+        "metadata": {"namespace": "default", "name": name},
+        "spec": {
+            "template": {
+                "metadata": {"labels": {"from": "template"}},
+                "spec": {"size": name},
+            }
+        },
+    }

@@ -1,0 +1,53 @@
+"""For the author's tests: managed control planes, without any API server."""
+
+from __future__ import annotations
+
+from typing import Any, TypeVar
+
+from capsmith_runtime.contract.model import Endpoint
+from capsmith_runtime.controlplane.managed.api import (
+    ManagedControlPlaneDeleteScope,
+    ManagedControlPlaneScope,
+)
+from capsmith_runtime.kube.log import get_logger
+from capsmith_runtime.testing.core import NAMESPACE, core_cluster
+
+Spec = TypeVar("Spec")
+
+
+def managed_control_plane(
+    spec: Spec,
+    name: str = "control-plane",
+    *,
+    version: str = "v1.34.0",
+    endpoint: Endpoint | None = None,
+    initialized: bool = False,
+    **cluster: Any,
+) -> ManagedControlPlaneScope[Spec]:
+    """What ``reconcile_normal`` is given; ``cluster`` are fields of the Cluster."""
+    return ManagedControlPlaneScope(
+        name=name,
+        namespace=NAMESPACE,
+        external_id=f"{name}.0001",
+        logger=get_logger("test"),
+        spec=spec,
+        cluster=core_cluster(**cluster),
+        version=version,
+        control_plane_endpoint=endpoint,
+        initialized=initialized,
+    )
+
+
+def managed_control_plane_deletion(
+    spec: Spec, name: str = "control-plane"
+) -> ManagedControlPlaneDeleteScope[Spec]:
+    """What ``reconcile_delete`` is given, when the Cluster is gone already."""
+    return ManagedControlPlaneDeleteScope(
+        name=name,
+        namespace=NAMESPACE,
+        external_id=f"{name}.0001",
+        logger=get_logger("test"),
+        _spec=spec,
+        cluster=None,
+        control_plane_endpoint=None,
+    )

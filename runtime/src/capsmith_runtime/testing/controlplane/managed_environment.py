@@ -1,0 +1,145 @@
+"""A fake management cluster for managed control planes."""
+
+from __future__ import annotations
+
+import asyncio
+import base64
+from dataclasses import replace
+from typing import Any
+
+from capsmith_runtime.component import Component
+from capsmith_runtime.controlplane.managed.api import ManagedControlPlaneReconciler
+from capsmith_runtime.controlplane.managed.controller import ManagedControlPlaneKind
+from capsmith_runtime.controlplane.managed.controllers import ManagedControlPlaneControllers
+from capsmith_runtime.kube.client import JSON, NamespacedName
+from capsmith_runtime.testing.environment import TestEnvironment
+from capsmith_runtime.testing.provider import HostingDouble, ProviderUnderTest
+from capsmith_runtime.workload.kubeconfig import Access, parse
+
+NAMESPACE = "default"
+GROUP = "cluster.x-k8s.io"
+CLUSTER = NamespacedName(NAMESPACE, "c1")
+CONTROL_PLANE = NamespacedName(NAMESPACE, "c1-cp")
+KUBECONFIG = NamespacedName(NAMESPACE, "c1-kubeconfig")
+CLUSTER_NAME = f"{GROUP}/cluster-name"
+PAUSED = f"{GROUP}/paused"
+DELETE_FOR_MOVE = "clusterctl.cluster.x-k8s.io/delete-for-move"
+VERSION, LATER = "v1.34.0", "v1.35.0"
+
+
+class ManagedControlPlaneEnvironment(TestEnvironment):
+    """One cluster whose infrastructure is there, and its control plane."""
+
+    def __init__(
+        self,
+        provider: ProviderUnderTest,
+        component: Component,
+        core_version: str,
+        *,
+        kind: ManagedControlPlaneKind,
+        hosting: HostingDouble,
+    ) -> None:
+        super().__init__(provider, component, core_version)
+        self.kind = kind
+        self.hosting = hosting
+
+    def use(self, reconciler: type[ManagedControlPlaneReconciler[Any]]) -> None:
+        """Use another reconciler from the next start on."""
+        kind = replace(self.kind, reconciler=reconciler)
+        self.component = replace(self.component, groups=(ManagedControlPlaneControllers((kind,)),))
+
+    def add_cluster(self, *, provisioned: bool = True) -> JSON:
+        """Add the Cluster."""
+        made = self.api.add(
+            {
+                "apiVersion": f"{GROUP}/{self.api.core_version}",
+                "kind": "Cluster",
+                "metadata": {"namespace": NAMESPACE, "name": CLUSTER.name},
+                "spec": {},
+            }
+        )
+        if provisioned:
+            self.provision()
+        return made
+
+    def provision(self) -> None:
+        """Mark the infrastructure of the Cluster as provisioned."""
+        status: JSON = {"initialization": {"infrastructureProvisioned": True}}
+        if self.is_old_core:
+            status = {"infrastructureReady": True}
+        self.api.change("Cluster", CLUSTER, {"status": status})
+
+    def add_control_plane(self, version: str = VERSION, **changes: Any) -> None:
+        """Add a control plane as core creates it; ``changes`` override its spec."""
+        cluster = self.api.find("Cluster", CLUSTER)
+        assert cluster is not None
+        owner = {
+            "apiVersion": cluster["apiVersion"],
+            "kind": "Cluster",
+            "name": CLUSTER.name,
+            "uid": cluster["metadata"]["uid"],
+        }
+        self.api.add(
+            {
+                "apiVersion": self.kind.resource.api_version,
+                "kind": self.kind.resource.kind,
+                "metadata": {
+                    "namespace": NAMESPACE,
+                    "name": CONTROL_PLANE.name,
+                    "labels": {CLUSTER_NAME: CLUSTER.name},
+                    "ownerReferences": [owner],
+                },
+                "spec": {
+                    **self.manifests.sample_spec(self.kind.resource.kind),
+                    "version": version,
+                    **changes,
+                },
+            }
+        )
+
+    async def running(self, version: str = VERSION, **changes: Any) -> None:
+        """Return the state of a control plane that exists."""
+        self.add_cluster()
+        self.add_control_plane(version, **changes)
+        await self.eventually("it is initialised", self.initialized)
+        await self.quiet()
+
+    async def look_again(self) -> None:
+        """Touch the control plane, so that the provider reconciles it again."""
+        touched = {"metadata": {"annotations": {"touched": str(len(self.api.requests))}}}
+        self.api.change(self.kind.resource.kind, CONTROL_PLANE, touched)
+        await asyncio.sleep(0)
+        await self.quiet()
+
+    def obj(self) -> JSON:
+        """Return the control plane."""
+        found = self.api.find(self.kind.resource.kind, CONTROL_PLANE)
+        assert found is not None, "the control plane is gone"
+        return found
+
+    def status(self) -> JSON:
+        """Return its status."""
+        return self.obj().get("status") or {}
+
+    def initialized(self) -> bool:
+        """Report whether the control plane reports that it is initialized (CP-02, CP-03)."""
+        status = self.status()
+        if self.contract == "v1beta1":
+            return status.get("initialized") is True
+        return (status.get("initialization") or {}).get("controlPlaneInitialized") is True
+
+    def condition(self, condition_type: str) -> JSON:
+        """Return one of its conditions; empty if there is none."""
+        found = self.status().get("conditions") or ()
+        return next((each for each in found if each["type"] == condition_type), {})
+
+    def says(self, condition_type: str, status: str, reason: str = "") -> bool:
+        """Report whether it has such a condition."""
+        found = self.condition(condition_type)
+        return found.get("status") == status and reason in ("", found.get("reason"))
+
+    def kubeconfig(self) -> Access:
+        """Return the contents of the Secret with the kubeconfig."""
+        secret = self.api.find("Secret", KUBECONFIG)
+        assert secret is not None, "there is no kubeconfig"
+        return parse(base64.b64decode(secret["data"]["value"]))

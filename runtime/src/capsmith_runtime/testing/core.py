@@ -1,0 +1,80 @@
+"""Builders of the Cluster API objects that scopes of all provider types refer to."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import replace
+from typing import Any, TypeVar
+
+from capsmith_runtime.api.decoding import decode
+from capsmith_runtime.contract.core import Cluster, Machine
+from capsmith_runtime.contract.machine_pool import MachinePool
+
+Spec = TypeVar("Spec")
+NAMESPACE = "default"
+
+
+def spec_from(cls: type[Spec], data: Mapping[str, Any]) -> Spec:
+    """Return a typed spec, given the fields under ``spec`` of an object."""
+    return decode(cls, data, "spec")
+
+
+def core_cluster(name: str = "cluster", **changes: Any) -> Cluster:
+    """Return a Cluster; ``changes`` replace its fields."""
+    cluster = Cluster(
+        name=name,
+        namespace=NAMESPACE,
+        uid=f"uid-of-{name}",
+        labels={},
+        annotations={},
+        deleting=False,
+        paused=False,
+        infrastructure_provisioned=True,
+        control_plane_initialized=False,
+        control_plane_endpoint=None,
+        infrastructure=None,
+        pod_cidrs=(),
+        service_cidrs=(),
+        api_server_port=None,
+    )
+    return replace(cluster, **changes)
+
+
+def core_machine(name: str = "machine", **changes: Any) -> Machine:
+    """Return a Machine; ``changes`` replace its fields."""
+    machine = Machine(
+        name=name,
+        namespace=NAMESPACE,
+        uid=f"uid-of-{name}",
+        labels={},
+        annotations={},
+        deleting=False,
+        cluster_name="cluster",
+        version="v1.34.0",
+        failure_domain=None,
+        data_secret_name=f"{name}-bootstrap",
+        pool_name=None,
+        is_control_plane=False,
+        infrastructure=None,
+    )
+    return replace(machine, **changes)
+
+
+def core_machine_pool(name: str = "pool", **changes: Any) -> MachinePool:
+    """Return a MachinePool; ``changes`` replace its fields."""
+    pool = MachinePool(
+        name=name,
+        namespace=NAMESPACE,
+        uid=f"uid-of-{name}",
+        labels={},
+        annotations={},
+        deleting=False,
+        cluster_name="cluster",
+        replicas=1,
+        replicas_managed_elsewhere=False,
+        version="v1.34.0",
+        failure_domains=(),
+        data_secret_name=f"{name}-bootstrap",
+        infrastructure=None,
+    )
+    return replace(pool, **changes)

@@ -1,0 +1,160 @@
+"""A fake management cluster with the real manager of one component running in it."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Awaitable, Callable, Mapping
+from dataclasses import replace
+from typing import Any, Self
+
+from capsmith_runtime.component import Component
+from capsmith_runtime.kube.client import NamespacedName
+from capsmith_runtime.kube.metrics import Metrics
+from capsmith_runtime.manager import Manager
+from capsmith_runtime.options import Options
+from capsmith_runtime.testing import clock
+from capsmith_runtime.testing.fake_api import FakeApi
+from capsmith_runtime.testing.provider import ProviderUnderTest, slice_of
+
+DEBOUNCE_SECONDS = 0.15
+WAIT_SECONDS = 30.0
+TURN_SECONDS = 0.001
+"""No longer than it takes a request to arrive: no state between two requests is missed."""
+QUIET_TURN_SECONDS = 0.01
+QUIET_TURNS = 25
+"""Turns in a row without a request; together they last longer than the debounce of statuses."""
+SCENARIO_SECONDS = 300.0
+
+
+class TestEnvironment:
+    """A component's manager and its API server; use as an asynchronous context, or by ``run``.
+
+    All times are those of a virtual clock (see :mod:`capsmith_runtime.testing.clock`).
+    """
+
+    __test__ = False
+
+    def __init__(
+        self, provider: ProviderUnderTest, component: Component, core_version: str
+    ) -> None:
+        self.provider = provider
+        self.manifests = provider.manifests
+        self.component = without_migration(component)
+        self.api = FakeApi(core_version, self.manifests)
+        self._stop = asyncio.Event()
+        self._running: asyncio.Task[None] | None = None
+
+    async def __aenter__(self) -> Self:
+        self.start()
+        return self
+
+    async def __aexit__(self, *exc: object) -> None:
+        await self.stop()
+
+    @property
+    def contract(self) -> str:
+        """The contract that the provider serves."""
+        return self.manifests.contract
+
+    @property
+    def is_old_core(self) -> bool:
+        """Whether core serves its objects in version v1beta1 only."""
+        return self.api.core_version == "v1beta1"
+
+    def run(self, scenario: Callable[[], Awaitable[None]]) -> None:
+        """Run a scenario in this environment, on a virtual clock."""
+
+        async def bounded() -> None:
+            async with asyncio.timeout(SCENARIO_SECONDS), self:
+                await scenario()
+
+        clock.run(bounded())
+
+    def start(
+        self,
+        *,
+        namespace: str = "",
+        watch_filter: str = "",
+        extra: Mapping[str, object] | None = None,
+    ) -> None:
+        """Start the component's manager."""
+        options = self.options()
+        options = replace(
+            options,
+            namespace=namespace,
+            watch_filter=watch_filter,
+            status_debounce=DEBOUNCE_SECONDS,
+            extra={**options.extra, **(extra or {})},
+        )
+        self._stop = asyncio.Event()
+        manager = Manager(self.component, options, self.api, Metrics())
+        self._running = asyncio.create_task(manager.run(self._stop))
+
+    def options(self) -> Options:
+        """Return the options of the manager; ``start`` adds its own."""
+        return Options(own_namespace=self.component.namespace, diagnostics_address="127.0.0.1:0")
+
+    async def stop(self) -> None:
+        """Stop the manager."""
+        if self._running is not None:
+            self._stop.set()
+            await self._running
+            self._running = None
+
+    async def kill(self) -> None:
+        """End the manager as if its process had been killed."""
+        if self._running is not None:
+            self._running.cancel()
+            await asyncio.gather(self._running, return_exceptions=True)
+            self._running = None
+
+    async def restart(self) -> None:
+        """Kill the manager and start another: nothing is remembered."""
+        await self.kill()
+        self.start()
+
+    async def eventually(self, what: str, holds: Callable[[], Any]) -> None:
+        """Wait until something holds."""
+        loop = asyncio.get_running_loop()
+        end = loop.time() + WAIT_SECONDS
+        while not holds():
+            assert self._running is None or not self._running.done(), "the manager has ended"
+            assert loop.time() < end, f"not within {WAIT_SECONDS:g} s: {what}\n{self.state()}"
+            await asyncio.sleep(TURN_SECONDS)
+
+    async def quiet(self) -> None:
+        """Wait until the manager has stopped sending requests, and no handler runs in a thread.
+
+        Turns are counted, not seconds: on a busy machine time passes without the manager's doing.
+        """
+        loop = asyncio.get_running_loop()
+        count, turns = -1, 0
+        end = loop.time() + WAIT_SECONDS
+        while turns < QUIET_TURNS:
+            if len(self.api.requests) != count or _has_handlers(loop):
+                count, turns = len(self.api.requests), 0
+            assert loop.time() < end, f"never quiet: {self.api.requests[-10:]}"
+            await asyncio.sleep(QUIET_TURN_SECONDS)
+            turns += 1
+
+    def asked(self) -> list[tuple[str, str, NamespacedName]]:
+        """Return the manager's requests except those for CRDs, which it reads in its own time."""
+        return [each for each in self.api.requests if each[1] != "CustomResourceDefinition"]
+
+    def state(self) -> str:
+        """Return the statuses of all objects, for the message of a test that fails."""
+        return "\n".join(
+            f"{obj['kind']} {obj['metadata']['name']}: {obj['status']}"
+            for obj in self.api.everything()
+            if "status" in obj
+        )
+
+
+def without_migration(component: Component) -> Component:
+    """Return a component that leaves stored objects alone; scenarios of migration count on it."""
+    groups = tuple(group for group in component.groups if slice_of(group) != "migration")
+    return replace(component, groups=groups)
+
+
+def _has_handlers(loop: asyncio.AbstractEventLoop) -> bool:
+    return isinstance(loop, clock.VirtualLoop) and loop.has_handlers()

@@ -1,0 +1,104 @@
+"""For the author's tests: the requests of hooks, without core."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+from capsmith_runtime.extension.in_place import CanUpdateMachineRequest, MachineObjects
+from capsmith_runtime.extension.lifecycle import ClusterRequest, UpgradePlanRequest
+from capsmith_runtime.extension.topology import (
+    GeneratePatchesRequest,
+    Holder,
+    Template,
+    ValidateTopologyRequest,
+)
+from capsmith_runtime.extension.variables import TopologyCluster, Variables
+from capsmith_runtime.testing.core import NAMESPACE
+
+
+def worker_template(kind: str, spec: Mapping[str, Any], **variables: Any) -> Template:
+    """The infrastructure template of a MachineDeployment; ``spec`` is that of its machines."""
+    return Template(
+        uid="1",
+        holder=Holder(
+            api_version="cluster.x-k8s.io/v1beta2",
+            kind="MachineDeployment",
+            namespace=NAMESPACE,
+            name="workers",
+            field_path="spec.template.spec.infrastructureRef",
+        ),
+        object={
+            "apiVersion": "infrastructure.cluster.x-k8s.io/v1alpha1",
+            "kind": kind,
+            "spec": {"template": {"spec": spec}},
+        },
+        variables=Variables(variables),
+    )
+
+
+def generate_patches(*templates: Template, **settings: str) -> GeneratePatchesRequest:
+    """A request to patch templates, with the variables of the first one."""
+    variables = templates[0].variables if templates else Variables({})
+    return GeneratePatchesRequest(settings=settings, variables=variables, templates=templates)
+
+
+def validate_topology(*templates: Template, **settings: str) -> ValidateTopologyRequest:
+    """A request to validate patched templates, with the variables of the first one."""
+    variables = templates[0].variables if templates else Variables({})
+    return ValidateTopologyRequest(settings=settings, variables=variables, templates=templates)
+
+
+def topology_cluster(
+    name: str = "cluster", *, annotations: Mapping[str, str] | None = None, **variables: Any
+) -> TopologyCluster:
+    """A Cluster with a topology."""
+    return TopologyCluster(
+        name=name,
+        namespace=NAMESPACE,
+        uid=f"uid-of-{name}",
+        labels={},
+        annotations=annotations or {},
+        class_name="class",
+        version="v1.34.0",
+        variables=Variables(variables),
+        raw={},
+    )
+
+
+def cluster_request(cluster: TopologyCluster, **settings: str) -> ClusterRequest:
+    """A request about a Cluster and nothing else."""
+    return ClusterRequest(settings=settings, cluster=cluster)
+
+
+def upgrade_plan(from_version: str, to_version: str) -> UpgradePlanRequest:
+    """A request for a plan; workers have the version of the control plane."""
+    return UpgradePlanRequest(
+        settings={},
+        cluster=topology_cluster(),
+        from_control_plane_version=from_version,
+        from_workers_version=from_version,
+        to_version=to_version,
+    )
+
+
+def machine_objects(
+    machine: Mapping[str, Any],
+    infrastructure: Mapping[str, Any] | None = None,
+    bootstrap: Mapping[str, Any] | None = None,
+) -> MachineObjects:
+    """A Machine, or a MachineSet, with what it refers to."""
+    return MachineObjects(
+        machine=machine, infrastructure=infrastructure or {}, bootstrap=bootstrap or {}
+    )
+
+
+def can_update_machine(
+    current: Mapping[str, Any], desired: Mapping[str, Any]
+) -> CanUpdateMachineRequest:
+    """A request about two specs of a Machine."""
+    return CanUpdateMachineRequest(
+        settings={},
+        current=machine_objects({"spec": current}),
+        desired=machine_objects({"spec": desired}),
+    )

@@ -1,0 +1,31 @@
+"""Builders of scopes for unit tests of infrastructure providers; they need no API server."""
+
+from capsmith_runtime.testing.core import (
+    core_cluster,
+    core_machine,
+    core_machine_pool,
+    spec_from,
+)
+from capsmith_runtime.testing.infrastructure.builders import (
+    infra_cluster,
+    infra_cluster_deletion,
+    infra_machine,
+    infra_machine_deletion,
+)
+from capsmith_runtime.testing.infrastructure.pool_builders import (
+    infra_machine_pool,
+    infra_machine_pool_deletion,
+)
+
+__all__ = [
+    "core_cluster",
+    "core_machine",
+    "core_machine_pool",
+    "infra_cluster",
+    "infra_cluster_deletion",
+    "infra_machine",
+    "infra_machine_deletion",
+    "infra_machine_pool",
+    "infra_machine_pool_deletion",
+    "spec_from",
+]

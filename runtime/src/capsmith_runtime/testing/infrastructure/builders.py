@@ -1,0 +1,115 @@
+"""Builders of the scopes of clusters and machines."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import TypeVar
+
+from capsmith_runtime.contract.model import Endpoint
+from capsmith_runtime.infrastructure.scopes import (
+    ClaimedAddress,
+    InfraClusterDeleteScope,
+    InfraClusterScope,
+    InfraClusterView,
+    InfraMachineDeleteScope,
+    InfraMachineScope,
+)
+from capsmith_runtime.kube.log import get_logger
+from capsmith_runtime.reconcile.scopes import BootstrapData
+from capsmith_runtime.testing.core import NAMESPACE, core_cluster, core_machine
+
+Spec = TypeVar("Spec")
+
+
+def infra_cluster(
+    spec: Spec,
+    name: str = "cluster",
+    *,
+    endpoint: Endpoint | None = None,
+    credentials: Mapping[str, str] | None = None,
+) -> InfraClusterScope[Spec]:
+    """Return the argument of ``reconcile_normal`` of a cluster."""
+    return InfraClusterScope(
+        name=name,
+        namespace=NAMESPACE,
+        external_id=f"{name}.0001",
+        logger=get_logger("test"),
+        spec=spec,
+        cluster=core_cluster(name),
+        control_plane_endpoint=endpoint,
+        credentials=credentials or {},
+    )
+
+
+def infra_cluster_deletion(
+    spec: Spec, name: str = "cluster", *, credentials: Mapping[str, str] | None = None
+) -> InfraClusterDeleteScope[Spec]:
+    """Return the argument of ``reconcile_delete`` of a cluster whose Cluster no longer exists."""
+    return InfraClusterDeleteScope(
+        name=name,
+        namespace=NAMESPACE,
+        external_id=f"{name}.0001",
+        logger=get_logger("test"),
+        _spec=spec,
+        _credentials=credentials or {},
+        cluster=None,
+        control_plane_endpoint=None,
+    )
+
+
+def infra_machine(
+    spec: Spec,
+    name: str = "machine",
+    *,
+    bootstrap: bytes = b"#cloud-config\n",
+    provider_id: str | None = None,
+    failure_domain: str | None = None,
+    is_control_plane: bool = False,
+    credentials: Mapping[str, str] | None = None,
+    infra_cluster: InfraClusterView | None = None,
+    ip_addresses: tuple[ClaimedAddress, ...] = (),
+) -> InfraMachineScope[Spec]:
+    """Return the argument of ``reconcile_normal`` of a machine."""
+
+    async def read_bootstrap() -> BootstrapData:
+        return BootstrapData(bootstrap, "cloud-config")
+
+    return InfraMachineScope(
+        name=name,
+        namespace=NAMESPACE,
+        external_id=f"{name}.0001",
+        logger=get_logger("test"),
+        spec=spec,
+        cluster=core_cluster(),
+        machine=core_machine(name, is_control_plane=is_control_plane),
+        infra_cluster=infra_cluster,
+        provider_id=provider_id,
+        failure_domain=failure_domain,
+        is_control_plane=is_control_plane,
+        credentials=credentials or {},
+        ip_addresses=ip_addresses,
+        _bootstrap=read_bootstrap,
+    )
+
+
+def infra_machine_deletion(
+    spec: Spec,
+    name: str = "machine",
+    *,
+    provider_id: str | None = None,
+    credentials: Mapping[str, str] | None = None,
+) -> InfraMachineDeleteScope[Spec]:
+    """Return the argument of ``reconcile_delete`` of a machine whose Machine no longer exists."""
+    return InfraMachineDeleteScope(
+        name=name,
+        namespace=NAMESPACE,
+        external_id=f"{name}.0001",
+        logger=get_logger("test"),
+        _spec=spec,
+        _credentials=credentials or {},
+        cluster=None,
+        machine=None,
+        infra_cluster=None,
+        provider_id=provider_id,
+        is_control_plane=False,
+    )

@@ -1,0 +1,63 @@
+"""A fake management cluster with the manager of an infrastructure provider."""
+
+from __future__ import annotations
+
+from capsmith_runtime.component import Component
+from capsmith_runtime.infrastructure.controllers import InfrastructureControllers
+from capsmith_runtime.infrastructure.kinds import InfraClusterKind, InfraMachineKind
+from capsmith_runtime.kube.client import NamespacedName
+from capsmith_runtime.testing.environment import TestEnvironment
+from capsmith_runtime.testing.infrastructure.fake_core import FakeCore
+from capsmith_runtime.testing.provider import InfrastructureDouble, ProviderUnderTest
+
+
+class InfrastructureEnvironment(TestEnvironment):
+    """One management cluster, with one kind of infrastructure clusters and one of machines."""
+
+    def __init__(
+        self,
+        provider: ProviderUnderTest,
+        component: Component,
+        core_version: str,
+        *,
+        infrastructure: InfrastructureDouble,
+        controllers: InfrastructureControllers,
+        cluster_kind: InfraClusterKind,
+        machine_kind: InfraMachineKind,
+    ) -> None:
+        super().__init__(provider, component, core_version)
+        self.infrastructure = infrastructure
+        self.controllers = controllers
+        self.machine_kind, self.cluster_kind = machine_kind, cluster_kind
+        self.core = FakeCore(self.api, cluster_kind, machine_kind, manifests=self.manifests)
+        self.core.add_credentials(controllers.identity, component.namespace)
+
+    async def running_cluster(self) -> NamespacedName:
+        """Add a cluster, and wait until its infrastructure is provisioned and core knows it."""
+        key = self.core.add_cluster()
+        await self.cluster_is_provisioned(key)
+        self.core.infrastructure_is_ready(key)
+        return key
+
+    async def running_machine(self, cluster: NamespacedName, name: str = "m1") -> NamespacedName:
+        """Add a machine, and wait until it is provisioned."""
+        key = self.core.add_machine(cluster, name)
+        await self.eventually("the machine is provisioned", lambda: self.has_machine(key))
+        await self.quiet()
+        return key
+
+    async def cluster_is_provisioned(self, key: NamespacedName) -> None:
+        """Wait until the infrastructure of a cluster is provisioned."""
+        await self.eventually("the cluster is provisioned", lambda: self.has_cluster(key))
+
+    def has_cluster(self, key: NamespacedName) -> bool:
+        """Report whether an infrastructure cluster is provisioned."""
+        return self.core.provisioned(self.core.infra_cluster(key))
+
+    def has_machine(self, key: NamespacedName) -> bool:
+        """Report whether an infrastructure machine is provisioned."""
+        return self.core.provisioned(self.core.infra_machine(key))
+
+    def is_gone(self, kind: InfraClusterKind | InfraMachineKind, key: NamespacedName) -> bool:
+        """Report whether an object of the provider is gone."""
+        return self.api.find(kind.resource.kind, key) is None

@@ -1,0 +1,153 @@
+"""Cluster API core as an infrastructure provider sees it: owners, references and order."""
+
+from __future__ import annotations
+
+import base64
+from typing import Any
+
+from capsmith_runtime.infrastructure.kinds import IdentityKind, InfraClusterKind, InfraMachineKind
+from capsmith_runtime.kube.client import JSON, NamespacedName
+from capsmith_runtime.testing.fake_api import FakeApi
+from capsmith_runtime.testing.manifests import Manifests
+
+NAMESPACE = "default"
+GROUP = "cluster.x-k8s.io"
+
+
+class FakeCore:
+    """Creates core's objects, and those of the provider as core would."""
+
+    def __init__(
+        self,
+        api: FakeApi,
+        cluster_kind: InfraClusterKind,
+        machine_kind: InfraMachineKind,
+        *,
+        manifests: Manifests,
+    ) -> None:
+        self.api = api
+        self._manifests = manifests
+        self.cluster_kind = cluster_kind
+        self.machine_kind = machine_kind
+        self._old = api.core_version == "v1beta1"
+
+    def add_credentials(self, identity_kind: IdentityKind | None, namespace: str) -> None:
+        """Add the samples of identities and their Secrets, if the provider has any."""
+        if identity_kind is None:
+            return
+        for secret in self._manifests.samples("Secret"):
+            data = {k: _encoded(v) for k, v in secret.get("stringData", {}).items()}
+            metadata = {**secret["metadata"], "namespace": namespace}
+            self.api.add({"apiVersion": "v1", "kind": "Secret", "metadata": metadata, "data": data})
+        for identity in self._manifests.samples(identity_kind.resource.kind):
+            self.api.add(identity)
+        self.api.add({"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": NAMESPACE}})
+
+    def add_cluster(self, name: str = "c1", **spec: Any) -> NamespacedName:
+        """Add a Cluster, and its infrastructure cluster with the owner that core sets."""
+        key = NamespacedName(NAMESPACE, name)
+        kind = self.cluster_kind
+        cluster = self._core_object(
+            "Cluster", name, {"infrastructureRef": self._reference(kind, name), **spec}
+        )
+        self.api.add(self._own_object(kind, name, self.api.add(cluster), name))
+        return key
+
+    def add_machine(
+        self, cluster: NamespacedName, name: str = "m1", *, bootstrap: bool = True
+    ) -> NamespacedName:
+        """Add a Machine, and its infrastructure machine with the owner that core sets."""
+        key = NamespacedName(cluster.namespace, name)
+        kind = self.machine_kind
+        spec = {
+            "clusterName": cluster.name,
+            "version": "v1.34.0",
+            "bootstrap": {},
+            "infrastructureRef": self._reference(kind, name),
+        }
+        machine = self.api.add(self._core_object("Machine", name, spec))
+        self.api.add(self._own_object(kind, name, machine, cluster.name))
+        if bootstrap:
+            self.add_bootstrap(key)
+        return key
+
+    def add_bootstrap(self, machine: NamespacedName) -> None:
+        """Add the bootstrap data of a Machine."""
+        name = f"{machine.name}-bootstrap"
+        secret = {
+            "apiVersion": "v1",
+            "kind": "Secret",
+            "metadata": {"namespace": machine.namespace, "name": name},
+            "data": {"value": _encoded("#cloud-config"), "format": _encoded("cloud-config")},
+        }
+        self.api.add(secret)
+        self.api.change("Machine", machine, {"spec": {"bootstrap": {"dataSecretName": name}}})
+
+    def infrastructure_is_ready(self, cluster: NamespacedName) -> None:
+        """Make core record that the infrastructure cluster is provisioned."""
+        new = {"initialization": {"infrastructureProvisioned": True}}
+        status = {"infrastructureReady": True} if self._old else new
+        self.api.change("Cluster", cluster, {"status": status})
+
+    def pause(self, cluster: NamespacedName, paused: bool = True) -> None:
+        """Set spec.paused of a Cluster."""
+        self.api.change("Cluster", cluster, {"spec": {"paused": paused or None}})
+
+    def infra_cluster(self, key: NamespacedName) -> JSON:
+        """Return the infrastructure cluster."""
+        return _there(self.api.find(self.cluster_kind.resource.kind, key), key)
+
+    def infra_machine(self, key: NamespacedName) -> JSON:
+        """Return the infrastructure machine."""
+        return _there(self.api.find(self.machine_kind.resource.kind, key), key)
+
+    def provisioned(self, obj: JSON) -> bool:
+        """Report whether core considers the object provisioned (IC-05, IC-06, IM-03, IM-04)."""
+        status = obj.get("status") or {}
+        if self._manifests.contract == "v1beta1":
+            return status.get("ready") is True
+        return (status.get("initialization") or {}).get("provisioned") is True
+
+    def _core_object(self, kind: str, name: str, spec: JSON) -> JSON:
+        return {
+            "apiVersion": f"{GROUP}/{self.api.core_version}",
+            "kind": kind,
+            "metadata": {"namespace": NAMESPACE, "name": name},
+            "spec": spec,
+        }
+
+    def _own_object(
+        self, kind: InfraClusterKind | InfraMachineKind, name: str, owner: JSON, cluster: str
+    ) -> JSON:
+        reference = {
+            "apiVersion": owner["apiVersion"],
+            "kind": owner["kind"],
+            "name": owner["metadata"]["name"],
+            "uid": owner["metadata"]["uid"],
+        }
+        return {
+            "apiVersion": kind.resource.api_version,
+            "kind": kind.resource.kind,
+            "metadata": {
+                "namespace": NAMESPACE,
+                "name": name,
+                "labels": {f"{GROUP}/cluster-name": cluster},
+                "ownerReferences": [reference],
+            },
+            "spec": self._manifests.sample_spec(kind.resource.kind),
+        }
+
+    def _reference(self, kind: InfraClusterKind | InfraMachineKind, name: str) -> JSON:
+        resource = kind.resource
+        if self._old:
+            return {"apiVersion": resource.api_version, "kind": resource.kind, "name": name}
+        return {"apiGroup": resource.group, "kind": resource.kind, "name": name}
+
+
+def _there(obj: JSON | None, key: NamespacedName) -> JSON:
+    assert obj is not None, f"{key} is gone"
+    return obj
+
+
+def _encoded(text: str) -> str:
+    return base64.b64encode(text.encode()).decode()

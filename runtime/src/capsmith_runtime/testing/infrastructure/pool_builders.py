@@ -1,0 +1,68 @@
+"""Builders of the scopes of machine pools."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import TypeVar
+
+from capsmith_runtime.infrastructure.machine_pool.api import (
+    InfraMachinePoolDeleteScope,
+    InfraMachinePoolScope,
+)
+from capsmith_runtime.infrastructure.scopes import InfraClusterView
+from capsmith_runtime.kube.log import get_logger
+from capsmith_runtime.reconcile.scopes import BootstrapData
+from capsmith_runtime.testing.core import NAMESPACE, core_cluster, core_machine_pool
+
+Spec = TypeVar("Spec")
+
+
+def infra_machine_pool(
+    spec: Spec,
+    name: str = "pool",
+    *,
+    replicas: int = 1,
+    replicas_managed_elsewhere: bool = False,
+    bootstrap: bytes = b"#cloud-config\n",
+    credentials: Mapping[str, str] | None = None,
+    infra_cluster: InfraClusterView | None = None,
+) -> InfraMachinePoolScope[Spec]:
+    """Return the argument of ``reconcile_normal`` and ``replicas`` of a machine pool."""
+
+    async def read_bootstrap() -> BootstrapData:
+        return BootstrapData(bootstrap, "cloud-config")
+
+    pool = core_machine_pool(
+        name, replicas=replicas, replicas_managed_elsewhere=replicas_managed_elsewhere
+    )
+    return InfraMachinePoolScope(
+        name=name,
+        namespace=NAMESPACE,
+        external_id=f"{name}.0001",
+        logger=get_logger("test"),
+        spec=spec,
+        cluster=core_cluster(),
+        machine_pool=pool,
+        infra_cluster=infra_cluster,
+        provider_ids=(),
+        credentials=credentials or {},
+        _bootstrap=read_bootstrap,
+    )
+
+
+def infra_machine_pool_deletion(
+    spec: Spec, name: str = "pool", *, credentials: Mapping[str, str] | None = None
+) -> InfraMachinePoolDeleteScope[Spec]:
+    """Return the argument of ``reconcile_delete`` of a pool whose MachinePool no longer exists."""
+    return InfraMachinePoolDeleteScope(
+        name=name,
+        namespace=NAMESPACE,
+        external_id=f"{name}.0001",
+        logger=get_logger("test"),
+        _spec=spec,
+        _credentials=credentials or {},
+        cluster=None,
+        machine_pool=None,
+        infra_cluster=None,
+        provider_ids=(),
+    )

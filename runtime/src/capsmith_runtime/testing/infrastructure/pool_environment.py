@@ -1,0 +1,226 @@
+"""A fake management cluster for machine pools, with as much of core as they need."""
+
+from __future__ import annotations
+
+import asyncio
+import base64
+from collections.abc import AsyncGenerator
+from typing import Any, Self
+
+from capsmith_runtime.component import Component
+from capsmith_runtime.contract.label_value import label_value
+from capsmith_runtime.infrastructure.controllers import InfrastructureControllers
+from capsmith_runtime.infrastructure.machine_pool.kinds import MachinePoolMachinesKind
+from capsmith_runtime.kube.client import JSON, NamespacedName, ResourceType, Selection, WatchEvent
+from capsmith_runtime.reconcile.kinds import Kind
+from capsmith_runtime.testing.environment import TestEnvironment
+from capsmith_runtime.testing.fake_api import FakeApi
+from capsmith_runtime.testing.infrastructure.fake_core import (
+    GROUP,
+    NAMESPACE,
+    FakeCore,
+)
+from capsmith_runtime.testing.infrastructure.fake_pool_machines import FakePoolMachines
+from capsmith_runtime.testing.manifests import Manifests
+from capsmith_runtime.testing.provider import InfrastructureDouble, ProviderUnderTest
+
+VERSION = "v1.34.0"
+LAG_SECONDS = 0.03
+
+
+class SlowApi(FakeApi):
+    """Writes take effect at once, but watches report them late."""
+
+    def __init__(self, core_version: str, manifests: Manifests) -> None:
+        super().__init__(core_version, manifests)
+        self.lags: dict[str, float] = {}
+        """The delay in seconds of kinds that have another one."""
+
+    async def watch(
+        self, resource: ResourceType, selection: Selection, *, resource_version: str
+    ) -> AsyncGenerator[WatchEvent, None]:
+        """Yield events, each with a delay."""
+        events = super().watch(resource, selection, resource_version=resource_version)
+        async for event in events:
+            await asyncio.sleep(self.lags.get(resource.kind, LAG_SECONDS))
+            yield event
+
+
+class MachinePoolEnvironment(TestEnvironment):
+    """A management cluster with one running cluster and one pool."""
+
+    def __init__(
+        self,
+        provider: ProviderUnderTest,
+        component: Component,
+        core_version: str,
+        *,
+        infrastructure: InfrastructureDouble,
+        controllers: InfrastructureControllers,
+        kind: Kind[Any],
+        slow: bool = False,
+    ) -> None:
+        super().__init__(provider, component, core_version)
+        if slow:
+            self.api = SlowApi(core_version, self.manifests)
+        self.infrastructure = infrastructure
+        self.kind = kind
+        self.cluster = NamespacedName(NAMESPACE, "c1")
+        self.pool = NamespacedName(NAMESPACE, "p1")
+        self.core = FakeCore(
+            self.api, controllers.clusters[0], controllers.machines[0], manifests=self.manifests
+        )
+        self.core.add_credentials(controllers.identity, component.namespace)
+        machines = kind.machines.kind if isinstance(kind, MachinePoolMachinesKind) else ""
+        self.machines = FakePoolMachines(self.api, machines)
+        self._core_at_work: asyncio.Task[None] | None = None
+
+    async def __aenter__(self) -> Self:
+        await super().__aenter__()
+        self._core_at_work = asyncio.create_task(self.machines.run())
+        await self._running_cluster()
+        return self
+
+    async def __aexit__(self, *exc: object) -> None:
+        if self._core_at_work is not None:
+            self._core_at_work.cancel()
+        await super().__aexit__(*exc)
+
+    def add_pool(self, replicas: int, *, bootstrap: bool = True, **spec: Any) -> None:
+        """Add a MachinePool, and its infrastructure with the owner that core sets."""
+        resource = self.kind.resource
+        group = (
+            {"apiVersion": resource.api_version}
+            if self.is_old_core
+            else {"apiGroup": resource.group}
+        )
+        template = {
+            "clusterName": self.cluster.name,
+            "version": VERSION,
+            "bootstrap": {"configRef": {"name": self.pool.name}},
+            "infrastructureRef": {**group, "kind": resource.kind, "name": self.pool.name},
+        }
+        owner = self.api.add(
+            {
+                "apiVersion": f"{GROUP}/{self.api.core_version}",
+                "kind": "MachinePool",
+                "metadata": {"namespace": NAMESPACE, "name": self.machine_pool.name},
+                "spec": {
+                    "clusterName": self.cluster.name,
+                    "replicas": replicas,
+                    "template": {"spec": template},
+                    **spec,
+                },
+            }
+        )
+        self.api.add(self._infrastructure(owner))
+        if bootstrap:
+            self.write_bootstrap("first")
+            self.name_bootstrap()
+
+    @property
+    def machine_pool(self) -> NamespacedName:
+        """The key of the MachinePool; see ``use_long_name``."""
+        return NamespacedName(NAMESPACE, self._machine_pool_name)
+
+    _machine_pool_name = "mp1"
+
+    def use_long_name(self) -> None:
+        """Give the MachinePool a name that is too long for a label value."""
+        self._machine_pool_name = (
+            "a-machine-pool-with-a-name-that-is-longer-than-what-a-label-can-hold"
+        )
+
+    def write_bootstrap(self, text: str) -> None:
+        """Replace the bootstrap data."""
+        data = {"value": base64.b64encode(text.encode()).decode()}
+        key = NamespacedName(NAMESPACE, "p1-bootstrap")
+        if self.api.find("Secret", key) is not None:
+            self.api.change("Secret", key, {"data": data})
+            return
+        labels = {f"{GROUP}/cluster-name": self.cluster.name}
+        metadata = {"namespace": key.namespace, "name": key.name, "labels": labels}
+        self.api.add({"apiVersion": "v1", "kind": "Secret", "metadata": metadata, "data": data})
+
+    def name_bootstrap(self) -> None:
+        """Name the bootstrap data in the MachinePool, as core does."""
+        bootstrap = {"bootstrap": {"dataSecretName": "p1-bootstrap"}}
+        self.change_pool({"template": {"spec": bootstrap}})
+
+    def change_pool(self, spec: JSON) -> None:
+        """Change the spec of the MachinePool, as a user does."""
+        self.api.change("MachinePool", self.machine_pool, {"spec": spec})
+
+    def scale(self, replicas: int) -> None:
+        """Change the desired number of machines."""
+        self.change_pool({"replicas": replicas})
+
+    def note(self, annotations: dict[str, str]) -> None:
+        """Annotate the MachinePool."""
+        self.api.change(
+            "MachinePool", self.machine_pool, {"metadata": {"annotations": annotations}}
+        )
+
+    def infra_pool(self) -> JSON:
+        """Return the infrastructure of the pool."""
+        found = self.api.find(self.kind.resource.kind, self.pool)
+        assert found is not None, "the pool is gone"
+        return found
+
+    def replicas(self) -> int:
+        """Return the number of machines that the MachinePool specifies."""
+        found = self.api.find("MachinePool", self.machine_pool)
+        assert found is not None
+        return int(found["spec"]["replicas"])
+
+    def ids(self) -> list[str]:
+        """Return the provider ids that the pool reports."""
+        return list(self.infra_pool()["spec"].get("providerIDList") or [])
+
+    def is_settled(self, count: int) -> bool:
+        """Report whether the pool reports that many machines, and the infrastructure has them."""
+        obj = self.infra_pool()
+        status = obj.get("status") or {}
+        reported = (status.get("ready"), status.get("replicas"), len(self.ids()))
+        return reported == (True, count, count) and len(self.infrastructure.servers()) == count
+
+    async def settled(self, count: int) -> None:
+        """Wait until there are that many machines, and the manager is quiet."""
+        await self.eventually(f"{count} machines", lambda: self.is_settled(count))
+        await self.quiet()
+        assert self.is_settled(count)
+
+    def pool_labels(self) -> dict[str, str]:
+        """Return the labels by which core finds the machines of the pool (MP-08)."""
+        return {
+            f"{GROUP}/cluster-name": self.cluster.name,
+            f"{GROUP}/pool-name": label_value(self.machine_pool.name),
+        }
+
+    def _infrastructure(self, owner: JSON) -> JSON:
+        reference = {
+            "apiVersion": owner["apiVersion"],
+            "kind": "MachinePool",
+            "name": owner["metadata"]["name"],
+            "uid": owner["metadata"]["uid"],
+            "controller": True,
+        }
+        return {
+            "apiVersion": self.kind.resource.api_version,
+            "kind": self.kind.resource.kind,
+            "metadata": {
+                "namespace": NAMESPACE,
+                "name": self.pool.name,
+                "labels": {f"{GROUP}/cluster-name": self.cluster.name},
+                "ownerReferences": [reference],
+            },
+            "spec": self.manifests.sample_spec(self.kind.resource.kind),
+        }
+
+    async def _running_cluster(self) -> None:
+        key = self.core.add_cluster(self.cluster.name)
+        await self.eventually(
+            "the cluster is provisioned",
+            lambda: self.core.provisioned(self.core.infra_cluster(key)),
+        )
+        self.core.infrastructure_is_ready(key)

@@ -1,0 +1,55 @@
+"""For the author's tests of pools of addresses: the arguments of reconcilers."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from ipaddress import ip_address
+from typing import Any, TypeVar
+
+from capsmith_runtime.ipam.api import AddressClaim, AddressRelease, Pool
+from capsmith_runtime.kube.log import get_logger
+from capsmith_runtime.testing.core import NAMESPACE
+
+Spec = TypeVar("Spec")
+
+
+def pool(spec: Spec, fields: Mapping[str, Any], name: str = "pool") -> Pool[Spec]:
+    """A pool; ``fields`` are what stands under ``spec`` of the object."""
+    return Pool(
+        name=name,
+        namespace=NAMESPACE,
+        external_id=f"{name}.0001",
+        logger=get_logger("test"),
+        spec=spec,
+        raw_spec=fields,
+    )
+
+
+def address_claim(
+    of: Pool[Spec], name: str = "claim", *, taken: Iterable[str] = ()
+) -> AddressClaim[Spec]:
+    """A claim on a pool that belongs to no Cluster."""
+    return AddressClaim(
+        name=name,
+        namespace=NAMESPACE,
+        external_id=f"{name}.0001",
+        logger=get_logger("test"),
+        pool=of,
+        cluster=None,
+        taken=frozenset(map(ip_address, taken)),
+    )
+
+
+def address_release(
+    of: Pool[Any], name: str = "claim", *, address: str | None = None
+) -> AddressRelease:
+    """A claim that goes."""
+    return AddressRelease(
+        name=name,
+        namespace=NAMESPACE,
+        external_id=f"{name}.0001",
+        logger=get_logger("test"),
+        pool_name=of.name,
+        raw_pool_spec=of.raw_spec,
+        address=ip_address(address) if address is not None else None,
+    )

@@ -1,0 +1,194 @@
+"""A fake management cluster for addresses, with claims as infrastructure providers make them."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from capsmith_runtime.component import Component
+from capsmith_runtime.ipam.kinds import PoolKind
+from capsmith_runtime.kube.client import JSON, NamespacedName
+from capsmith_runtime.testing.environment import TestEnvironment
+from capsmith_runtime.testing.objects import condition
+from capsmith_runtime.testing.provider import ProviderUnderTest
+
+NAMESPACE = "default"
+GROUP = "cluster.x-k8s.io"
+IPAM = f"ipam.{GROUP}"
+CLAIM, ADDRESS = "IPAddressClaim", "IPAddress"
+CLUSTER_NAME = f"{GROUP}/cluster-name"
+PAUSED = f"{GROUP}/paused"
+PROTECT = f"{IPAM}/protect-address"
+FIVE = {"addresses": ["10.0.0.0/29"], "prefix": 29, "gateway": "10.0.0.1"}
+"""Ranges with five addresses: network, broadcast and router are not allocated."""
+
+
+class IPAMEnvironment(TestEnvironment):
+    """A management cluster with pools, claims and Clusters."""
+
+    def __init__(
+        self,
+        provider: ProviderUnderTest,
+        component: Component,
+        core_version: str,
+        kind: PoolKind,
+    ) -> None:
+        super().__init__(provider, component, core_version)
+        self.kind = kind
+
+    @property
+    def has_ranges(self) -> bool:
+        """Whether the pools allocate from ranges in their spec."""
+        return "ranges" in self.kind.features
+
+    def add_pool(self, fields: JSON | None = None, name: str = "p1") -> NamespacedName:
+        """Add a pool, with five addresses unless other fields are given."""
+        key = NamespacedName(NAMESPACE if self.kind.resource.namespaced else "", name)
+        spec = self.manifests.sample_spec(self.kind.resource.kind)
+        if self.has_ranges:
+            spec = {**{k: v for k, v in spec.items() if k != "gateway"}, **(fields or FIVE)}
+        self.api.add(
+            {
+                "apiVersion": self.kind.resource.api_version,
+                "kind": self.kind.resource.kind,
+                "metadata": _metadata(key),
+                "spec": spec,
+            }
+        )
+        return key
+
+    def add_cluster(self, name: str = "c1", *, paused: bool = False) -> NamespacedName:
+        """Add a Cluster."""
+        key = NamespacedName(NAMESPACE, name)
+        self.api.add(
+            {
+                "apiVersion": f"{GROUP}/{self.api.core_version}",
+                "kind": "Cluster",
+                "metadata": _metadata(key),
+                "spec": {"paused": True} if paused else {},
+            }
+        )
+        return key
+
+    def add_claim(
+        self, pool: NamespacedName, name: str = "a1", *, cluster: str = "", **meta: Any
+    ) -> NamespacedName:
+        """Add a claim; ``meta`` goes into its metadata."""
+        key = NamespacedName(NAMESPACE, name)
+        self.api.add(
+            {
+                "apiVersion": f"{IPAM}/{self.api.core_version}",
+                "kind": CLAIM,
+                "metadata": {**_metadata(key), **meta},
+                "spec": {
+                    **({"clusterName": cluster} if cluster else {}),
+                    "poolRef": self.reference(pool),
+                },
+            }
+        )
+        return key
+
+    def add_address(
+        self, pool: NamespacedName, name: str, address: str, claim: str = "unknown"
+    ) -> NamespacedName:
+        """Add an IPAddress that was created by hand."""
+        key = NamespacedName(NAMESPACE, name)
+        self.api.add(
+            {
+                "apiVersion": f"{IPAM}/{self.api.core_version}",
+                "kind": ADDRESS,
+                "metadata": _metadata(key),
+                "spec": {
+                    "address": address,
+                    "prefix": 29,
+                    "claimRef": {"name": claim},
+                    "poolRef": self.reference(pool),
+                },
+            }
+        )
+        return key
+
+    def reference(self, pool: NamespacedName) -> JSON:
+        """Return a reference to a pool."""
+        resource = self.kind.resource
+        return {"apiGroup": resource.group, "kind": resource.kind, "name": pool.name}
+
+    def pool(self, key: NamespacedName) -> JSON:
+        """Return a pool."""
+        return self._there(self.kind.resource.kind, key)
+
+    def claim(self, key: NamespacedName) -> JSON:
+        """Return a claim."""
+        return self._there(CLAIM, key)
+
+    def address(self, key: NamespacedName) -> JSON | None:
+        """Return the IPAddress of a claim."""
+        return self.api.find(ADDRESS, key)
+
+    def given(self) -> list[str]:
+        """Return all allocated addresses."""
+        return [obj["spec"]["address"] for obj in self.api.all(ADDRESS)]
+
+    def has_address(self, key: NamespacedName) -> bool:
+        """Report whether the status of a claim names its address."""
+        status = self.claim(key).get("status") or {}
+        return bool((status.get("addressRef") or {}).get("name"))
+
+    async def gets(self, key: NamespacedName) -> str:
+        """Wait until a claim has an address, and return it."""
+        await self.eventually(f"{key} has an address", lambda: self.has_address(key))
+        address = self.address(key)
+        assert address is not None
+        return str(address["spec"]["address"])
+
+    async def says(self, key: NamespacedName, reason: str) -> None:
+        """Wait until a claim reports why it has no address."""
+        expected = "False", reason
+        await self.eventually(
+            f"{key} says {reason}", lambda: condition(self.claim(key), "Ready") == expected
+        )
+
+    async def pool_says(self, key: NamespacedName, status: str, reason: str) -> None:
+        """Wait until a pool reports a condition."""
+        await self.eventually(
+            f"{key} says {reason}", lambda: condition(self.pool(key), "Ready") == (status, reason)
+        )
+
+    def is_gone(self, kind: str, key: NamespacedName) -> bool:
+        """Report whether an object is gone."""
+        return self.api.find(kind, key) is None
+
+    async def goes(self, kind: str, key: NamespacedName) -> None:
+        """Wait until an object is gone."""
+        await self.eventually(f"{key} is gone", lambda: self.api.find(kind, key) is None)
+
+    async def counts(self, key: NamespacedName, **numbers: int) -> None:
+        """Wait until a pool reports these counts; without ranges it reports used addresses only."""
+        expected = numbers if self.has_ranges else {"used": numbers["used"]}
+        await self.eventually(
+            f"{key} counts {expected}",
+            lambda: (self.pool(key).get("status") or {}).get("addresses") == expected,
+        )
+
+    async def settles(self, key: NamespacedName) -> None:
+        """Wait until a pool has no pending reservations."""
+        await self.eventually(
+            f"{key} has no reservations",
+            lambda: "reservations" not in self.pool(key)["status"].get("allocation", {}),
+        )
+        await self.quiet()
+
+    def _there(self, kind: str, key: NamespacedName) -> JSON:
+        found = self.api.find(kind, key)
+        assert found is not None, f"{kind} {key} is gone"
+        return found
+
+
+def reference_to(owner: JSON) -> JSON:
+    """Return the part of an owner reference that names the owner."""
+    metadata = owner["metadata"]
+    names = {"name": metadata["name"], "uid": metadata["uid"]}
+    return {"apiVersion": owner["apiVersion"], "kind": owner["kind"], **names}
+
+
+def _metadata(key: NamespacedName) -> JSON:
+    return {"name": key.name, **({"namespace": key.namespace} if key.namespace else {})}

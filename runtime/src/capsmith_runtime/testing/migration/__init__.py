@@ -1,0 +1,1 @@
+"""Scenarios about the migration of stored objects."""

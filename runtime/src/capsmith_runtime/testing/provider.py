@@ -1,0 +1,103 @@
+"""The provider under test: its components, its manifests, and the author's test doubles."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, replace
+from functools import cached_property
+from pathlib import Path
+from typing import Any, Protocol, TypeVar
+
+import pytest
+
+from capsmith_runtime.component import Component
+from capsmith_runtime.reconcile.groups import ControllerGroupFactory
+from capsmith_runtime.testing.manifests import Manifests
+
+G = TypeVar("G")
+
+
+class ServiceDouble(Protocol):
+    """Takes the place of a service that reconcilers work with; fresh for each test."""
+
+    def __init__(self, folder: Path) -> None: ...
+
+    def start(self, monkeypatch: pytest.MonkeyPatch) -> None:
+        """Make reconcilers that are created from now on use the test double."""
+
+
+class InfrastructureDouble(ServiceDouble, Protocol):
+    """Takes the place of the infrastructure."""
+
+    def servers(self) -> list[str]:
+        """Return the servers that exist, by any name."""
+        ...
+
+    def clusters(self) -> list[str]:
+        """Return the cluster-wide infrastructure that exists, by any name."""
+        ...
+
+
+class HostingDouble(ServiceDouble, Protocol):
+    """Takes the place of the service that runs managed control planes."""
+
+    def control_planes(self) -> dict[str, str]:
+        """Return the version of each control plane that exists, by any name."""
+        ...
+
+    def change_credentials(self, monkeypatch: pytest.MonkeyPatch, kubeconfig: str) -> None:
+        """Make the service report this kubeconfig for all control planes from now on."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class ProviderUnderTest:
+    """What the conformance tests need to know about a provider."""
+
+    components: Mapping[str, Component]
+    """The components of the repository, by type."""
+    repository: Path
+    """The root of the repository."""
+    config: tuple[str, ...] = ("config",)
+    """The folders with manifests, relative to the root, one for each component."""
+    infrastructure: type[InfrastructureDouble] | None = None
+    """The test double of the infrastructure, where there is an infrastructure component."""
+    hosting: type[HostingDouble] | None = None
+    """The test double of the service that runs managed control planes, where there are any."""
+    address_system: type[ServiceDouble] | None = None
+    """The test double of the IPAM system, where a pool does not name its addresses itself."""
+
+    @cached_property
+    def manifests(self) -> Manifests:
+        """The manifests of all components."""
+        folders = [self.repository / each for each in self.config]
+        return Manifests(folders, [group for _, group in self.groups()])
+
+    @property
+    def core_versions(self) -> tuple[str, ...]:
+        """The versions of core that may meet the provider."""
+        # Core that speaks contract v1beta2 still accepts providers of v1beta1, but not vice versa.
+        return ("v1beta2", "v1beta1") if self.manifests.contract == "v1beta1" else ("v1beta2",)
+
+    def groups(self) -> Iterator[tuple[Component, ControllerGroupFactory]]:
+        """Yield all groups of controllers, each with its component."""
+        for component in self.components.values():
+            for group in component.groups:
+                yield component, group
+
+    def groups_of(self, kind: type[G]) -> list[tuple[Component, G]]:
+        """Return the groups of controllers of one type, each with its component."""
+        found: list[tuple[Component, Any]] = list(self.groups())
+        return [(component, group) for component, group in found if isinstance(group, kind)]
+
+
+def slice_of(group: ControllerGroupFactory) -> str:
+    """Return the slice of the runtime that a group of controllers is from."""
+    return type(group).__module__.removeprefix("capsmith_runtime.").partition(".")[0]
+
+
+def replace_group(
+    component: Component, old: ControllerGroupFactory, new: ControllerGroupFactory
+) -> Component:
+    """Return the component with another group of controllers in the place of one of its own."""
+    groups = tuple(new if group is old else group for group in component.groups)
+    return replace(component, groups=groups)

@@ -1,0 +1,1 @@
+"""The HTTPS server that Cluster API and the API server call."""

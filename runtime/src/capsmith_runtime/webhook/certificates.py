@@ -1,0 +1,85 @@
+"""The serving certificate, loaded again when its files change."""
+
+from __future__ import annotations
+
+import ssl
+from dataclasses import dataclass
+from pathlib import Path
+
+from capsmith_runtime.kube.log import get_logger
+
+_log = get_logger("certificates")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class CertificateFiles:
+    """Paths of certificate, key and certificate authority, all in PEM."""
+
+    directory: Path
+    certificate: str = "tls.crt"
+    key: str = "tls.key"
+    authority: str = "ca.crt"
+    """What clients have to trust; optional, for an issuer that they trust anyway."""
+    client_authority: str = ""
+    """What client certificates have to be signed by; clients need none when empty."""
+
+    def read(self) -> tuple[bytes, ...]:
+        """Return the contents for comparison; raise OSError if a required file is missing."""
+        required = (self.certificate, self.key, self.client_authority)
+        contents = [(self.directory / name).read_bytes() for name in required if name]
+        return (self.read_authority(), *contents)
+
+    def read_authority(self) -> bytes:
+        """Return the certificate authority; empty if there is no such file."""
+        path = self.directory / self.authority
+        return path.read_bytes() if path.is_file() else b""
+
+
+class Certificates:
+    """Offers what the files held when they were last valid."""
+
+    def __init__(self, files: CertificateFiles) -> None:
+        self._files = files
+        self._loaded: tuple[bytes, ...] = ()
+        self._current: ssl.SSLContext | None = None
+        self.ca_bundle = b""
+        """What clients have to trust to accept the current certificate."""
+
+    def refresh(self) -> bool:
+        """Load the files; return True if they hold another certificate.
+
+        Files that are missing or do not match are logged and skipped: they may be being replaced
+        at this moment.
+        """
+        try:
+            contents = self._files.read()
+            if contents == self._loaded:
+                return False
+            self._current = self._context()
+        except (OSError, ssl.SSLError) as error:
+            _log.warning("cannot use the certificate", error=str(error))
+            return False
+        self._loaded, self.ca_bundle = contents, contents[0]
+        return True
+
+    def server_context(self) -> ssl.SSLContext:
+        """Return a context for a server; each new connection gets the current certificate."""
+        context = self._context()
+        # OpenSSL calls this in every handshake, even if the client sends no server name.
+        context.sni_callback = self._select
+        return context
+
+    def _select(self, connection: ssl.SSLObject, name: str | None, base: ssl.SSLContext) -> None:
+        if self._current is not None:
+            connection.context = self._current
+
+    def _context(self) -> ssl.SSLContext:
+        context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
+        context.minimum_version = ssl.TLSVersion.TLSv1_2
+        context.set_alpn_protocols(["http/1.1"])
+        directory = self._files.directory
+        context.load_cert_chain(directory / self._files.certificate, directory / self._files.key)
+        if self._files.client_authority:
+            context.load_verify_locations(directory / self._files.client_authority)
+            context.verify_mode = ssl.CERT_REQUIRED
+        return context

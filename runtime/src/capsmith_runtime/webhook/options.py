@@ -1,0 +1,80 @@
+"""Flags of webhook servers, with the names that Cluster API's own managers use (MG-04)."""
+
+from __future__ import annotations
+
+import argparse
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Final
+from urllib.parse import urlsplit
+
+from capsmith_runtime.options import Options
+
+CERTIFICATES: Final = "/tmp/k8s-webhook-server/serving-certs/"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class WebhookOptions:
+    """Where the server listens, its certificate, and how core reaches it."""
+
+    host: str = ""
+    """All interfaces when empty."""
+    port: int = 9443
+    certificates: Path = Path(CERTIFICATES)
+    certificate: str = "tls.crt"
+    key: str = "tls.key"
+    client_authority: str = ""
+    """Clients need no certificate when empty."""
+    url: str = ""
+    """Core uses the Service when empty."""
+
+
+class WebhookFlags:
+    """Adds the flags and reads them, for :mod:`capsmith_runtime.options`."""
+
+    name = "webhook"
+
+    def add(self, parser: argparse.ArgumentParser) -> None:
+        """Add the flags to the parser."""
+        add = parser.add_argument
+        add("--webhook-host", default="", help="address to listen on; all when empty")
+        add("--webhook-port", default=9443, type=_port, help="port to listen on")
+        add("--webhook-cert-dir", default=Path(CERTIFICATES), type=Path, metavar="DIR")
+        add("--webhook-cert-name", default="tls.crt", metavar="FILE", help="certificate, in DIR")
+        add("--webhook-key-name", default="tls.key", metavar="FILE", help="its key, in DIR")
+        add("--webhook-client-ca-name", default="", metavar="FILE", help="in DIR; who may call")
+        add("--webhook-url", default="", type=_url, help="how core gets here, if not by a Service")
+
+    def read(self, arguments: argparse.Namespace) -> WebhookOptions:
+        """Return the parsed values."""
+        return WebhookOptions(
+            host=arguments.webhook_host,
+            port=arguments.webhook_port,
+            certificates=arguments.webhook_cert_dir,
+            certificate=arguments.webhook_cert_name,
+            key=arguments.webhook_key_name,
+            client_authority=arguments.webhook_client_ca_name,
+            url=arguments.webhook_url,
+        )
+
+
+WEBHOOK: Final = WebhookFlags()
+
+
+def webhook_options(options: Options) -> WebhookOptions:
+    """Return the webhook options of a manager, or the defaults."""
+    webhook = options.extra.get(WEBHOOK.name)
+    return webhook if isinstance(webhook, WebhookOptions) else WebhookOptions()
+
+
+def _port(text: str) -> int:
+    number = int(text)
+    if not 0 <= number <= 0xFFFF:
+        raise ValueError(f"not a port: {text!r}")
+    return number
+
+
+def _url(text: str) -> str:
+    if text and urlsplit(text).scheme != "https":
+        raise ValueError(f"core calls extensions by https only: {text!r}")
+    return text

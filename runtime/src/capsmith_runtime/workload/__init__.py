@@ -1,0 +1,1 @@
+"""Access to workload clusters: kubeconfigs, certificates and clients."""

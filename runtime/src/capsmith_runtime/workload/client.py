@@ -1,0 +1,229 @@
+"""Clients of workload clusters, created from kubeconfig Secrets (SEC-01)."""
+
+from __future__ import annotations
+
+import asyncio
+import base64
+import binascii
+import hashlib
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from typing import Final
+
+from lightkube import SingleConfig
+from lightkube.config.models import Cluster, Context, User
+
+from capsmith_runtime.contract import metadata
+from capsmith_runtime.kube.client import KubeClient, NamespacedName, NotFound, ResourceType
+from capsmith_runtime.kube.clock import monotonic
+from capsmith_runtime.kube.lightkube_client import LightkubeClient
+from capsmith_runtime.kube.log import get_logger
+from capsmith_runtime.kube.metrics import Metrics
+from capsmith_runtime.reconcile.results import NotAvailableError, Waiting
+from capsmith_runtime.workload.guarded import GuardedClient
+from capsmith_runtime.workload.kubeconfig import (
+    SECRET_KEY,
+    Access,
+    KubeconfigError,
+    parse,
+    secret_name,
+)
+
+SECRET: Final = ResourceType("", "v1", "Secret", "secrets")
+REASON_NO_KUBECONFIG: Final = "WaitingForKubeconfig"
+REASON_UNUSABLE_KUBECONFIG: Final = "KubeconfigNotUsable"
+
+_IDLE_CHECK_SECONDS: Final = 60.0
+_log = get_logger("workload")
+
+
+class NoKubeconfigError(NotAvailableError):
+    """The cluster has no kubeconfig yet."""
+
+
+class UnusableKubeconfigError(NotAvailableError):
+    """The kubeconfig is invalid, or not self-contained."""
+
+
+@dataclass(slots=True)
+class _Connection:
+    lock: asyncio.Lock = field(default_factory=asyncio.Lock)
+    client: GuardedClient | None = None
+    digest: bytes = b""
+    """Digest of the kubeconfig that the client was created from."""
+    checked_at: float = float("-inf")
+    """When the Secret was last read."""
+    used_at: float = 0.0
+
+
+class WorkloadClients:
+    """One client per cluster, kept as long as it is used and its kubeconfig does not change.
+
+    ``run`` is a runnable of the manager.
+    """
+
+    def __init__(
+        self,
+        management: KubeClient,
+        metrics: Metrics,
+        *,
+        field_manager: str,
+        request_seconds: float = 10.0,
+        refresh_seconds: float = 30.0,
+        idle_seconds: float = 600.0,
+        clock: Callable[[], float] = monotonic,
+    ) -> None:
+        self._management = management
+        self._metrics = metrics
+        self._field_manager = field_manager
+        self._request_seconds = request_seconds
+        self._refresh_seconds = refresh_seconds
+        self._idle_seconds = idle_seconds
+        self._clock = clock
+        self._connections: dict[NamespacedName, _Connection] = {}
+        self._retired: dict[asyncio.Task[None], KubeClient] = {}
+
+    async def get(self, namespace: str, cluster: str) -> KubeClient:
+        """Return the client of a cluster; do not keep it, it is closed when the kubeconfig changes.
+
+        Its methods raise ``ClusterUnreachableError`` if there is no answer in time.  Raises
+        NoKubeconfigError, UnusableKubeconfigError, and errors of reading the Secret.
+        """
+        key = NamespacedName(namespace, cluster)
+        connection = self._connections.setdefault(key, _Connection())
+        connection.used_at = self._clock()
+        async with connection.lock:
+            fresh = self._clock() - connection.checked_at < self._refresh_seconds
+            if connection.client is None or not fresh:
+                await self._refresh(key, connection)
+            assert connection.client is not None
+            return connection.client
+
+    def invalidate(self, namespace: str, cluster: str) -> None:
+        """Read the kubeconfig again before the next use."""
+        connection = self._connections.get(NamespacedName(namespace, cluster))
+        if connection is not None:
+            connection.checked_at = float("-inf")
+
+    async def run(self) -> None:
+        """Close idle clients until cancelled, then all."""
+        try:
+            while True:
+                await asyncio.sleep(_IDLE_CHECK_SECONDS)
+                self.close_idle(self._clock())
+        finally:
+            await self.close()
+
+    def close_idle(self, now: float) -> None:
+        """Close clients that have been idle for too long; ``now`` is a time of the clock."""
+        limit = now - self._idle_seconds
+        for key, connection in list(self._connections.items()):
+            if connection.used_at < limit and not connection.lock.locked():
+                self._retire(connection)
+                del self._connections[key]
+
+    async def close(self) -> None:
+        """Close all connections."""
+        for connection in self._connections.values():
+            self._retire(connection)
+        self._connections.clear()
+        for task, client in list(self._retired.items()):
+            task.cancel()
+            await client.close()
+
+    async def _refresh(self, key: NamespacedName, connection: _Connection) -> None:
+        try:
+            content = await self._kubeconfig(key)
+            digest = hashlib.sha256(content).digest()
+            if connection.client is None or digest != connection.digest:
+                client = self._open(key, content)
+                self._retire(connection)
+                connection.client, connection.digest = client, digest
+        except NotAvailableError:
+            self._retire(connection)
+            raise
+        connection.checked_at = self._clock()
+
+    async def _kubeconfig(self, key: NamespacedName) -> bytes:
+        name = secret_name(key.name)
+        try:
+            secret = await self._management.get(SECRET, NamespacedName(key.namespace, name))
+        except NotFound:
+            raise NoKubeconfigError(
+                Waiting(REASON_NO_KUBECONFIG, f"Secret {name} does not exist")
+            ) from None
+        try:
+            content = base64.b64decode(metadata.text(secret, "data", SECRET_KEY), validate=True)
+        except binascii.Error:
+            content = b""
+        if not content:
+            raise _unusable(name, f'it has no key "{SECRET_KEY}"')
+        return content
+
+    def _open(self, key: NamespacedName, content: bytes) -> GuardedClient:
+        name = secret_name(key.name)
+        try:
+            access = parse(content)
+        except KubeconfigError as error:
+            raise _unusable(name, str(error)) from error
+        client = self._connect(key.name, access)
+        if client is None:
+            raise _unusable(name, "its certificates or keys cannot be read")
+        _log.info("connected", cluster=str(key), server=access.server)
+        return GuardedClient(client, str(key), lambda: self.invalidate(*key))
+
+    def _connect(self, cluster: str, access: Access) -> KubeClient | None:
+        """Return None for unusable certificates or keys; the error itself could show them."""
+        try:
+            return LightkubeClient(
+                self._metrics,
+                field_manager=self._field_manager,
+                config=lambda: lightkube_config(cluster, access),
+                request_seconds=self._request_seconds,
+                requests=self._metrics.workload_requests,
+            )
+        except (OSError, ValueError):
+            return None
+
+    def _retire(self, connection: _Connection) -> None:
+        """Close a client when its requests have had time to end; its watches are cut."""
+        client, connection.client = connection.client, None
+        if client is not None:
+            task = asyncio.create_task(_close_later(client, self._request_seconds))
+            self._retired[task] = client
+            task.add_done_callback(self._retired.pop)
+
+
+def lightkube_config(cluster: str, access: Access) -> SingleConfig:
+    """Return the configuration of a lightkube client."""
+    return SingleConfig(
+        context_name=cluster,
+        context=Context(cluster=cluster, user=cluster),
+        cluster=Cluster(
+            server=access.server,
+            certificate_auth_data=_text(access.authority),
+            insecure=access.insecure,
+        ),
+        user=User(
+            client_cert_data=_text(access.certificate),
+            client_key_data=_text(access.key),
+            token=access.token or None,
+            username=access.username or None,
+            password=access.password or None,
+        ),
+    )
+
+
+async def _close_later(client: KubeClient, seconds: float) -> None:
+    await asyncio.sleep(seconds)
+    await client.close()
+
+
+def _text(content: bytes) -> str | None:
+    return base64.b64encode(content).decode() if content else None
+
+
+def _unusable(secret: str, message: str) -> UnusableKubeconfigError:
+    return UnusableKubeconfigError(
+        Waiting(REASON_UNUSABLE_KUBECONFIG, f"Secret {secret} cannot be used: {message}")
+    )

@@ -1,0 +1,205 @@
+"""Rendering and parsing of kubeconfigs of workload clusters; no requests."""
+
+from __future__ import annotations
+
+import base64
+import binascii
+import hashlib
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any, Final, TypeVar
+
+import msgspec
+
+from capsmith_runtime.contract.model import Endpoint
+
+ADMINISTRATOR: Final = "kubernetes-admin"
+ADMINISTRATORS: Final = "system:masters"
+SECRET_KEY: Final = "value"
+
+
+class KubeconfigError(ValueError):
+    """A kubeconfig that cannot be used; the message never contains credentials."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Access:
+    """Address of an API server, the authority to trust, and the credentials to use."""
+
+    server: str
+    authority: bytes = b""
+    """PEM; empty for the roots of the system."""
+    insecure: bool = False
+    """Do not verify the certificate of the server."""
+    certificate: bytes = b""
+    """PEM of the client's certificate."""
+    key: bytes = b""
+    """PEM of its key."""
+    token: str = ""
+    username: str = ""
+    password: str = ""
+
+    def __repr__(self) -> str:
+        return f"Access({self.server!r}, ...)"
+
+
+def secret_name(cluster: str) -> str:
+    """Return the name of a cluster's kubeconfig Secret (SEC-01)."""
+    return f"{cluster}-kubeconfig"
+
+
+def server_url(endpoint: Endpoint) -> str:
+    """Return the URL of the API server at an endpoint."""
+    host = f"[{endpoint.host}]" if ":" in endpoint.host else endpoint.host
+    return f"https://{host}:{endpoint.port}"
+
+
+def render(cluster: str, access: Access) -> bytes:
+    """Return a kubeconfig with one context; the same access gives the same text."""
+    user = f"{cluster}-admin"
+    context = f"{user}@{cluster}"
+    server: dict[str, Any] = {"server": access.server}
+    if access.authority:
+        server["certificate-authority-data"] = _text(access.authority)
+    if access.insecure:
+        server["insecure-skip-tls-verify"] = True
+    credentials: dict[str, str] = {
+        "client-certificate-data": _text(access.certificate),
+        "client-key-data": _text(access.key),
+        "token": access.token,
+        "username": access.username,
+        "password": access.password,
+    }
+    document = {
+        "apiVersion": "v1",
+        "kind": "Config",
+        "clusters": [{"name": cluster, "cluster": server}],
+        "contexts": [{"name": context, "context": {"cluster": cluster, "user": user}}],
+        "current-context": context,
+        "preferences": {},
+        "users": [{"name": user, "user": {k: v for k, v in credentials.items() if v}}],
+    }
+    return msgspec.yaml.encode(document)
+
+
+def digest(content: bytes) -> str:
+    """Return a digest that identifies the content of a kubeconfig."""
+    return hashlib.sha256(content).hexdigest()
+
+
+def parse(content: bytes) -> Access:
+    """Return the access of the current context of a kubeconfig.
+
+    Users who can write Secrets of clusters must not be able to make a manager read its own files,
+    run programs or connect elsewhere, so a kubeconfig has to be self-contained.  Raises
+    KubeconfigError for one that is not, or is incomplete.
+    """
+    try:
+        config = msgspec.yaml.decode(content, type=_Config)
+    except (msgspec.MsgspecError, UnicodeError):
+        # The error of the parser would show the content.
+        raise KubeconfigError("it is no kubeconfig") from None
+    context = _named(config.contexts, config.current_context, "context").context
+    cluster = _named(config.clusters, context.cluster, "cluster").cluster
+    user = _named(config.users, context.user, "user").user if context.user else _User()
+    _check_self_contained(cluster, user)
+    if not cluster.server.startswith(("https://", "http://")):
+        raise KubeconfigError("the server is no URL")
+    return Access(
+        server=cluster.server,
+        authority=_bytes(cluster.authority, "certificate-authority-data"),
+        insecure=cluster.insecure,
+        certificate=_bytes(user.certificate, "client-certificate-data"),
+        key=_bytes(user.key, "client-key-data"),
+        token=user.token,
+        username=user.username,
+        password=user.password,
+    )
+
+
+class _Cluster(msgspec.Struct):
+    server: str = ""
+    authority: str = msgspec.field(name="certificate-authority-data", default="")
+    insecure: bool = msgspec.field(name="insecure-skip-tls-verify", default=False)
+    authority_file: Any = msgspec.field(name="certificate-authority", default=None)
+    proxy: Any = msgspec.field(name="proxy-url", default=None)
+    server_name: Any = msgspec.field(name="tls-server-name", default=None)
+
+
+class _User(msgspec.Struct):
+    certificate: str = msgspec.field(name="client-certificate-data", default="")
+    key: str = msgspec.field(name="client-key-data", default="")
+    token: str = ""
+    username: str = ""
+    password: str = ""
+    certificate_file: Any = msgspec.field(name="client-certificate", default=None)
+    key_file: Any = msgspec.field(name="client-key", default=None)
+    token_file: Any = msgspec.field(name="tokenFile", default=None)
+    exec: Any = None
+    provider: Any = msgspec.field(name="auth-provider", default=None)
+    impersonated: Any = msgspec.field(name="as", default=None)
+
+
+class _Context(msgspec.Struct):
+    cluster: str = ""
+    user: str = ""
+
+
+class _NamedCluster(msgspec.Struct):
+    name: str
+    cluster: _Cluster
+
+
+class _NamedUser(msgspec.Struct):
+    name: str
+    user: _User
+
+
+class _NamedContext(msgspec.Struct):
+    name: str
+    context: _Context
+
+
+class _Config(msgspec.Struct):
+    clusters: list[_NamedCluster] = []
+    contexts: list[_NamedContext] = []
+    users: list[_NamedUser] = []
+    current_context: str = msgspec.field(name="current-context", default="")
+
+
+_Entry = TypeVar("_Entry", _NamedCluster, _NamedUser, _NamedContext)
+
+
+def _named(entries: Sequence[_Entry], name: str, what: str) -> _Entry:
+    for entry in entries:
+        if name and entry.name == name:
+            return entry
+    raise KubeconfigError(f"it has no {what} of the required name")
+
+
+def _check_self_contained(cluster: _Cluster, user: _User) -> None:
+    refused = {
+        "certificate-authority": cluster.authority_file,
+        "proxy-url": cluster.proxy,
+        "tls-server-name": cluster.server_name,
+        "client-certificate": user.certificate_file,
+        "client-key": user.key_file,
+        "tokenFile": user.token_file,
+        "exec": user.exec,
+        "auth-provider": user.provider,
+        "as": user.impersonated,
+    }
+    used = [name for name, value in refused.items() if value]
+    if used:
+        raise KubeconfigError(f"it uses what is not supported: {', '.join(used)}")
+
+
+def _text(content: bytes) -> str:
+    return base64.b64encode(content).decode()
+
+
+def _bytes(text: str, what: str) -> bytes:
+    try:
+        return base64.b64decode(text, validate=True)
+    except (binascii.Error, ValueError):
+        raise KubeconfigError(f"its {what} is not base64") from None

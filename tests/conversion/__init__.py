@@ -1,1 +1,0 @@
-"""Objects of one API version in the shape of another."""

@@ -1,0 +1,104 @@
+"""Bootstrap data of pools, which are generated again while they are in use."""
+
+from __future__ import annotations
+
+import asyncio
+import functools
+from datetime import UTC, datetime, timedelta
+
+import pytest
+
+from capsmith_runtime.bootstrap import BootstrapDocument, Waiting, controllers
+from capsmith_runtime.bootstrap.controller import BootstrapConfigController
+from capsmith_runtime.kube.client import JSON, NamespacedName
+from capsmith_runtime.testing.bootstrap.environment import BootstrapEnvironment
+from capsmith_runtime.testing.conformance.base import scenario
+from tests.runtime.bootstrap import scripted_provider
+from tests.runtime.bootstrap.scripted_provider import Scope, Script, ScriptedBootstrap
+
+PROVIDER = scripted_provider.PROVIDER
+
+
+class TestPoolData(ScriptedBootstrap):
+    """Data of a pool are replaced in their Secret, when the reconciler said."""
+
+    @pytest.fixture(autouse=True)
+    def clock(self, monkeypatch: pytest.MonkeyPatch) -> None:
+        """Let the virtual clock tell the time of day, too."""
+        began = datetime.now(UTC)
+
+        def now() -> datetime:
+            return began + timedelta(seconds=asyncio.get_running_loop().time())
+
+        timed = functools.partial(BootstrapConfigController, now=now)
+        monkeypatch.setattr(controllers, "BootstrapConfigController", timed)
+
+    @scenario
+    async def test_data_of_a_pool_are_refreshed_in_place(
+        self, env: BootstrapEnvironment, script: Script
+    ) -> None:
+        """Proves: MP-19."""
+        loop = asyncio.get_running_loop()
+        began = loop.time()
+        key = await _refreshed_pool(env, script, 1)
+        first = env.secret(key)
+        await env.eventually("generated again", lambda: env.data(key) != b"data 0")
+        assert loop.time() - began > 0.5, "no sooner than the reconciler said"
+        secret = env.secret(key)
+        assert first is not None
+        assert secret is not None
+        assert secret["metadata"]["uid"] == first["metadata"]["uid"]
+        previous = script.calls[1].previous
+        assert previous is not None
+        assert (previous.value, previous.format) == (b"data 0", "cloud-config")
+        await env.eventually("and again", lambda: env.data(key) not in (b"data 0", b"data 1"))
+
+    @scenario
+    async def test_the_time_to_refresh_outlives_a_restart(
+        self, env: BootstrapEnvironment, script: Script
+    ) -> None:
+        """Proves: MP-19."""
+        key = await _refreshed_pool(env, script, 3600)
+        env.adopt("MachinePool", key)
+        await env.restart()
+        await env.quiet()
+        assert len(script.calls) == 1
+
+        env.api.change("Secret", key, _due("2020-01-01T00:00:00Z"))
+        await env.restart()
+        await env.eventually("generated again", lambda: env.data(key) == b"data 1")
+        env.api.change("Secret", key, _due("not a time"))
+        await env.restart()
+        await env.eventually("generated again", lambda: env.data(key) == b"data 2")
+
+    @scenario
+    async def test_data_in_use_stay_when_new_ones_cannot_be_generated(
+        self, env: BootstrapEnvironment, script: Script
+    ) -> None:
+        """Proves: MP-13, MP-19."""
+        key = await _refreshed_pool(env, script, 3600)
+        script.result = lambda config: Waiting("NoTokens", requeue_after=0.05)
+        env.api.change("Secret", key, _due("2020-01-01T00:00:00Z"))
+        await env.restart()
+        await env.says(key, "NoTokens")
+        assert env.created(key), "dataSecretCreated never flips back"
+        assert env.data(key) == b"data 0"
+        assert not {"failureReason", "failureMessage"} & env.config(key)["status"].keys()
+
+
+async def _refreshed_pool(
+    env: BootstrapEnvironment, script: Script, seconds: float
+) -> NamespacedName:
+    def count(config: Scope) -> BootstrapDocument:
+        return BootstrapDocument(f"data {len(script.calls) - 1}".encode(), refresh_after=seconds)
+
+    script.result = count
+    cluster = env.add_cluster()
+    env.control_plane_is_initialized(cluster)
+    key = env.add_pool(cluster)
+    await env.has_data(key)
+    return key
+
+
+def _due(time: str) -> JSON:
+    return {"metadata": {"annotations": {"bootstrap.cluster.x-k8s.io/refresh-at": time}}}

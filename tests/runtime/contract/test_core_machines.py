@@ -1,0 +1,255 @@
+"""Machines in all versions of core, read and written by their control plane."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from capsmith_runtime.contract import durations, kubernetes_version, times
+from capsmith_runtime.contract.control_plane_machine import (
+    CoreMachines,
+    MachineCondition,
+    MachineDraft,
+    MachineSettings,
+    waits_for_pre_terminate,
+)
+from capsmith_runtime.contract.core_machines import CORE_MACHINES
+from capsmith_runtime.contract.model import Condition, ObjectRef
+
+VERSIONS = pytest.mark.parametrize("version", ["v1beta1", "v1beta2"])
+NOW = "2030-01-01T00:00:00Z"
+INFRASTRUCTURE = {
+    "apiVersion": "infrastructure.example.com/v1",
+    "kind": "FooMachine",
+    "metadata": {"namespace": "ns", "name": "m"},
+}
+BOOTSTRAP = {
+    "apiVersion": "bootstrap.example.com/v2",
+    "kind": "FooConfig",
+    "metadata": {"namespace": "ns", "name": "m"},
+}
+
+
+def _new(core: CoreMachines, **settings: Any) -> dict[str, Any]:
+    draft = MachineDraft(
+        metadata={"namespace": "ns", "name": "m"},
+        cluster_name="c",
+        version="v1.34.0",
+        failure_domain="a",
+        infrastructure=INFRASTRUCTURE,
+        bootstrap=BOOTSTRAP,
+        settings=MachineSettings(**settings),
+    )
+    return core.new(draft)
+
+
+@VERSIONS
+def test_a_new_machine_can_be_read_back(version: str) -> None:
+    """Proves: CP-19."""
+    core = CORE_MACHINES[version]
+
+    found = core.read(_new(core))
+
+    assert (found.name, found.version, found.failure_domain) == ("m", "v1.34.0", "a")
+    assert found.infrastructure == ObjectRef("infrastructure.example.com", "FooMachine", "m")
+    assert found.bootstrap == ObjectRef("bootstrap.example.com", "FooConfig", "m")
+    assert not found.deleting
+
+
+def test_references_of_both_versions() -> None:
+    """Proves: CP-19."""
+    old = _new(CORE_MACHINES["v1beta1"])["spec"]["infrastructureRef"]
+    new = _new(CORE_MACHINES["v1beta2"])["spec"]["infrastructureRef"]
+
+    group = "infrastructure.example.com"
+    assert old == {
+        "apiVersion": f"{group}/v1",
+        "kind": "FooMachine",
+        "name": "m",
+        "namespace": "ns",
+    }
+    assert new == {"apiGroup": group, "kind": "FooMachine", "name": "m"}
+
+
+def test_settings_of_both_versions() -> None:
+    """Proves: CP-14, CP-15, CP-16, CP-17, CP-20, CP-32."""
+    gate = {"conditionType": "Foo"}
+    taint = {"key": "k", "effect": "NoSchedule", "propagation": "Always"}
+    settings = {"drain_seconds": 90, "readiness_gates": [gate], "taints": [taint]}
+
+    old = _new(CORE_MACHINES["v1beta1"], **settings)["spec"]
+    new = _new(CORE_MACHINES["v1beta2"], **settings)["spec"]
+
+    assert (old["nodeDrainTimeout"], old["nodeDeletionTimeout"]) == ("1m30s", "10s")
+    assert "taints" not in old
+    assert new["deletion"] == {"nodeDrainTimeoutSeconds": 90, "nodeDeletionTimeoutSeconds": 10}
+    assert new["minReadySeconds"] == 0
+    assert new["taints"] == [taint]
+    assert old["readinessGates"] == new["readinessGates"] == [gate]
+
+
+@VERSIONS
+def test_removed_settings_are_removed_from_the_machine(version: str) -> None:
+    """Proves: CP-20."""
+    core = CORE_MACHINES[version]
+    gates = [{"conditionType": "Foo"}]
+    before = _new(core, drain_seconds=90, volume_detach_seconds=5, readiness_gates=gates)
+
+    assert core.spec(before, MachineSettings()) == _new(core)["spec"]
+
+
+def test_an_equal_duration_in_another_format_is_no_change() -> None:
+    """Proves: CP-15."""
+    core = CORE_MACHINES["v1beta1"]
+    machine = {"spec": {"nodeDrainTimeout": "90s", "nodeDeletionTimeout": "10s"}}
+
+    assert core.spec(machine, MachineSettings(drain_seconds=90)) == machine["spec"]
+
+
+@VERSIONS
+def test_zero_is_a_valid_timeout(version: str) -> None:
+    """Proves: CP-14, CP-15."""
+    core = CORE_MACHINES[version]
+
+    found = str(_new(core, drain_seconds=0, deletion_seconds=0)["spec"])
+
+    assert "10" not in found
+    assert found.count("0s") == 2 or found.count("Seconds': 0") == 3
+
+
+@VERSIONS
+def test_min_ready_seconds_of_others_are_kept(version: str) -> None:
+    """Proves: CP-32."""
+    core = CORE_MACHINES[version]
+    machine = {"spec": {"minReadySeconds": 7}}
+
+    assert core.spec(machine, MachineSettings())["minReadySeconds"] == 7
+
+
+def test_failure_domains_for_control_planes() -> None:
+    """Proves: CP-24."""
+    old = {"status": {"failureDomains": {"b": {"controlPlane": True}, "a": {}, "c": {}}}}
+    new = {
+        "status": {
+            "failureDomains": [
+                {"name": "z", "controlPlane": True},
+                {"name": "a", "controlPlane": True},
+                {"name": "w"},
+            ]
+        }
+    }
+
+    assert CORE_MACHINES["v1beta1"].failure_domains(old) == ("b",)
+    assert CORE_MACHINES["v1beta2"].failure_domains(new) == ("a", "z")
+    assert CORE_MACHINES["v1beta2"].failure_domains({}) == ()
+
+
+def test_conditions_are_read_from_the_list_of_the_version() -> None:
+    """Proves: ST-04."""
+    entry = {"type": "Ready", "status": "False", "reason": "Old", "message": "x"}
+    newer = {**entry, "status": "True", "reason": "New"}
+    status = {"conditions": [entry], "v1beta2": {"conditions": [newer]}}
+
+    assert CORE_MACHINES["v1beta2"].read({"status": {"conditions": [entry]}}).conditions == {
+        "Ready": MachineCondition("False", "Old", "x")
+    }
+    assert CORE_MACHINES["v1beta1"].read({"status": status}).has_condition("Ready", "True")
+
+
+@VERSIONS
+def test_conditions_of_the_owner(version: str) -> None:
+    """Proves: CP-31, CP-32."""
+    core = CORE_MACHINES[version]
+    foreign = {"type": "Foreign", "status": "True"}
+    stale = {"type": "OwnerRemediated", "status": "False"}
+    listed = {"conditions": [foreign, stale]}
+    status: dict[str, Any] = {"phase": "Running", **listed}
+    if version == "v1beta1":
+        status["v1beta2"] = listed
+    condition = Condition(type="UpToDate", status=True, reason="UpToDate")
+
+    found = core.status({"status": status}, [condition], ["OwnerRemediated"], NOW)
+
+    inner = found["v1beta2"] if version == "v1beta1" else found
+    assert [each["type"] for each in inner["conditions"]] == ["Foreign", "UpToDate"]
+    assert "OwnerRemediated" not in str(found)
+    assert found["phase"] == "Running"
+
+
+@VERSIONS
+def test_a_deletion_that_waits_for_hooks_is_recognised(version: str) -> None:
+    """Proves: SM-05."""
+    entry = {"type": "Deleting", "status": "True", "reason": "WaitingForPreTerminateHook"}
+    listed = {"conditions": [entry]}
+    status = {"v1beta2": listed} if version == "v1beta1" else listed
+    core = CORE_MACHINES[version]
+
+    assert waits_for_pre_terminate(core.read({"status": status}))
+    assert not waits_for_pre_terminate(core.read({}))
+
+
+@settings(deadline=None)
+@given(st.integers(0, 10**7))
+def test_durations_round_trip(seconds: int) -> None:
+    assert durations.parse_seconds(durations.format_seconds(seconds)) == seconds
+
+
+@pytest.mark.parametrize(
+    ("text", "seconds"),
+    [("5m", 300), ("1h30m", 5400), ("1.5s", 1), ("100ms", 0), ("0s", 0), ("1h0m0s", 3600)],
+)
+def test_durations(text: str, seconds: int) -> None:
+    assert durations.parse_seconds(text) == seconds
+
+
+@pytest.mark.parametrize("text", ["", "5", "5 m", "m", None, 5, "-5m"])
+def test_invalid_durations(text: object) -> None:
+    assert durations.parse_seconds(text) is None
+
+
+def test_versions_are_ordered_as_semantic_versions() -> None:
+    """Proves: CP-09."""
+    ordered = [
+        "v1.9.10",
+        "v1.10.0-alpha.1",
+        "v1.10.0-alpha.2",
+        "v1.10.0-alpha.10",
+        "v1.10.0-rc.0",
+        "v1.10.0",
+        "v1.10.0+build.2",
+        "v1.10.0+build.10",
+        "v1.10.1",
+        "v2.0.0",
+    ]
+
+    mixed = [*ordered[5:], *ordered[:5]]
+    assert sorted(mixed, key=kubernetes_version.sort_key) == ordered
+    with pytest.raises(ValueError, match="no semantic version"):
+        kubernetes_version.sort_key("latest")
+
+
+def test_versions_are_counted_the_oldest_first() -> None:
+    """Proves: CP-09, CP-10."""
+    found = kubernetes_version.count_versions(["v1.34.1", "v1.9.0", "v1.34.1", "latest"])
+
+    assert found == (("v1.9.0", 1), ("v1.34.1", 2))
+    assert kubernetes_version.count_versions([]) == ()
+
+
+def test_a_missing_v_is_added() -> None:
+    """Proves: CP-08."""
+    assert kubernetes_version.normalize("1.34.0") == "v1.34.0"
+    assert kubernetes_version.normalize("v1.34.0") == "v1.34.0"
+
+
+def test_times() -> None:
+    found = times.parse("2030-01-01T01:00:00+01:00")
+
+    assert found is not None
+    assert times.format_time(found) == "2030-01-01T00:00:00Z"
+    assert times.parse("soon") is times.parse(None) is None
+    naive = times.parse("2030-01-01T00:00:00")
+    assert naive == found

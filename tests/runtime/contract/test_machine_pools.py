@@ -1,0 +1,185 @@
+"""MachinePools of both versions of core in one view, label values, and the status of pools."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+from capsmith_runtime.contract.label_value import label_value
+from capsmith_runtime.contract.machine_pool import (
+    owning_machine_pool,
+    read_machine_pool,
+    read_pool_machine,
+)
+from capsmith_runtime.contract.machine_pool_facts import InstanceFacts, PoolFacts, pool_spec
+from capsmith_runtime.contract.machine_pool_status import POOL_STATUS_WRITERS
+from capsmith_runtime.contract.model import Address, ObjectRef
+
+GROUP = "infrastructure.cluster.x-k8s.io"
+V1BETA1, V1BETA2 = POOL_STATUS_WRITERS["v1beta1"], POOL_STATUS_WRITERS["v1beta2"]
+FEATURES = frozenset({"instances", "providerID", "machines"})
+
+
+def machine_pool(reference: dict[str, str], **annotations: str) -> dict[str, Any]:
+    template = {
+        "version": "v1.34.4",
+        "bootstrap": {"dataSecretName": "data"},
+        "infrastructureRef": reference,
+    }
+    return {
+        "metadata": {
+            "name": "p",
+            "namespace": "n",
+            "uid": "u",
+            "annotations": {f"cluster.x-k8s.io/{key}": value for key, value in annotations.items()},
+        },
+        "spec": {
+            "clusterName": "c",
+            "replicas": 3,
+            "failureDomains": ["a", "b"],
+            "template": {"spec": template},
+        },
+    }
+
+
+def test_both_versions_of_a_machine_pool_are_one_view() -> None:
+    old = read_machine_pool(
+        machine_pool({"apiVersion": f"{GROUP}/v1alpha1", "kind": "AcmePool", "name": "i"})
+    )
+    new = read_machine_pool(machine_pool({"apiGroup": GROUP, "kind": "AcmePool", "name": "i"}))
+
+    assert old == new
+    assert new.infrastructure == ObjectRef(GROUP, "AcmePool", "i")
+    assert (new.replicas, new.version, new.data_secret_name) == (3, "v1.34.4", "data")
+    assert new.failure_domains == ("a", "b")
+
+
+def test_an_empty_machine_pool_can_be_read() -> None:
+    view = read_machine_pool({"metadata": {"name": "p"}})
+    assert (view.replicas, view.version, view.data_secret_name) == (1, None, None)
+    assert view.infrastructure is None
+    assert not view.replicas_managed_elsewhere
+
+
+@pytest.mark.parametrize(
+    ("value", "managed"), [("", True), ("an-autoscaler", True), ("true", True), ("false", False)]
+)
+def test_only_false_switches_the_autoscaler_off(value: str, managed: bool) -> None:
+    """Proves: MP-17."""
+    obj = machine_pool({})
+    obj["metadata"]["annotations"] = {"cluster.x-k8s.io/replicas-managed-by": value}
+    assert read_machine_pool(obj).replicas_managed_elsewhere is managed
+
+
+def test_a_machine_says_what_its_pool_has_to_know() -> None:
+    condition = {"type": "OwnerRemediated", "status": "False"}
+    view = read_pool_machine(
+        {
+            "metadata": {"name": "m", "annotations": {"cluster.x-k8s.io/delete-machine": ""}},
+            "status": {"nodeRef": {"name": "node"}, "conditions": [condition]},
+        }
+    )
+    assert (view.delete_requested, view.unhealthy, view.has_node, view.deleting) == (
+        True,
+        True,
+        True,
+        False,
+    )
+    bare = read_pool_machine({"metadata": {"name": "m"}})
+    assert not any((bare.delete_requested, bare.unhealthy, bare.has_node, bare.deleting))
+
+
+def test_the_owner_is_core_s_machine_pool_only() -> None:
+    owners = [
+        {"apiVersion": "other.io/v1", "kind": "MachinePool", "name": "wrong"},
+        {"apiVersion": "cluster.x-k8s.io/v1beta1", "kind": "MachinePool", "name": "right"},
+    ]
+    assert owning_machine_pool({"metadata": {"ownerReferences": owners}}) == "right"
+
+
+@pytest.mark.parametrize(
+    ("name", "value"),
+    [
+        ("pool", "pool"),
+        ("a.b_c-d", "a.b_c-d"),
+        ("", ""),
+        ("a" * 63, "a" * 63),
+        # What Cluster API's MustFormatValue answers for the same names.
+        ("a" * 64, "hash_2W8PhQ_z"),
+        ("pool-.", "hash_AS-YjA_z"),
+        ("x" * 200, "hash_s-S25Q_z"),
+        ("-x", "hash_S81gwA_z"),
+        ("long-pool-name." * 10 + "z", "hash_reS5fw_z"),
+    ],
+)
+def test_names_become_label_values_as_core_makes_them(name: str, value: str) -> None:
+    """Proves: MP-08."""
+    assert label_value(name) == value
+
+
+def facts(*, provisioned: bool = True, ids: tuple[str, ...] = ("b", "a")) -> PoolFacts:
+    instances = [
+        InstanceFacts(
+            name=f"name-{one}",
+            provider_id=one,
+            addresses=[Address("InternalIP", "10.0.0.1")],
+            version="v1.34.4",
+            ready=False,
+        )
+        for one in ids
+    ]
+    return PoolFacts(
+        provisioned=provisioned,
+        provider_ids=ids,
+        provider_id="group",
+        instances=instances,
+        machine_kind="AcmeMachine",
+    )
+
+
+def test_ids_come_in_one_order_each_once() -> None:
+    """Proves: MP-03."""
+    first = pool_spec({"spec": {"size": "s"}}, facts(ids=("b", "a", "b")), FEATURES)
+    assert first == pool_spec({"spec": {"size": "s"}}, facts(ids=("a", "b")), FEATURES)
+    assert first == {"size": "s", "providerIDList": ["a", "b"], "providerID": "group"}
+
+
+@pytest.mark.parametrize("contract", POOL_STATUS_WRITERS.values(), ids=POOL_STATUS_WRITERS)
+def test_core_reads_ready_whatever_the_contract(contract: Any) -> None:
+    """Proves: MP-01, MP-04, MP-06, MP-07, MP-13."""
+    status = contract.status({}, facts(), FEATURES)
+    assert (status["ready"], status["replicas"]) == (True, 2)
+    assert status["infrastructureMachineKind"] == "AcmeMachine"
+    assert status["instances"][0] == {
+        "instanceName": "name-a",
+        "providerID": "a",
+        "version": "v1.34.4",
+        "ready": False,
+        "addresses": [{"type": "InternalIP", "address": "10.0.0.1"}],
+    }
+    assert not {"failureReason", "failureMessage"} & status.keys()
+    assert contract.provisioned({"status": status})
+
+
+@pytest.mark.parametrize("contract", POOL_STATUS_WRITERS.values(), ids=POOL_STATUS_WRITERS)
+def test_a_pool_that_was_never_there_says_so(contract: Any) -> None:
+    """Proves: MP-01, MP-02."""
+    status = contract.status({}, facts(provisioned=False), FEATURES)
+    assert "ready" not in status
+    assert "initialization" not in status
+    assert not contract.provisioned({"status": status})
+
+
+def test_both_flags_have_one_value() -> None:
+    """Proves: MP-02."""
+    status = V1BETA2.status({}, facts(), FEATURES)
+    assert status["ready"] is status["initialization"]["provisioned"] is True
+    again = V1BETA2.status({"status": status}, facts(provisioned=False), FEATURES)
+    assert again["ready"] is again["initialization"]["provisioned"] is True
+
+
+def test_what_is_switched_off_is_not_written() -> None:
+    status = V1BETA2.status({}, facts(), frozenset())
+    assert not {"instances", "infrastructureMachineKind"} & status.keys()
+    assert "providerID" not in pool_spec({}, facts(), frozenset())

@@ -1,0 +1,47 @@
+"""Metadata of the machine template on existing objects."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from capsmith_runtime.controlplane.propagation import initial_metadata, propagate
+
+ANNOTATION = "foocontrolplane.controlplane.example.com/propagated"
+LABELS = st.dictionaries(st.sampled_from("abc"), st.sampled_from("xyz"))
+METADATA = st.fixed_dictionaries({"labels": LABELS, "annotations": LABELS})
+
+
+@settings(deadline=None)
+@given(METADATA, METADATA, METADATA)
+def test_metadata_follow_the_template_and_keep_the_rest(
+    foreign: Any, first: Any, second: Any
+) -> None:
+    """Proves: CP-20, IM-18."""
+    annotation = ANNOTATION
+    made = {"metadata": {"name": "m", **initial_metadata(foreign, first, annotation)}}
+    once = {"metadata": propagate(made, first, annotation)}
+    found = {"metadata": propagate(once, second, annotation)}
+
+    for part in ("labels", "annotations"):
+        values = found["metadata"].get(part, {})
+        assert values.items() >= second[part].items()
+        for key, value in foreign[part].items():
+            taken = first[part].get(key, value) != value or key in second[part]
+            touched = key in first[part]
+            assert taken or touched or values.get(key) == value
+        left = set(values) - {annotation} - set(second[part]) - set(foreign[part])
+        assert not left, "keys that the template no longer has are removed"
+    assert propagate(found, second, annotation) == found["metadata"]
+    assert found["metadata"]["name"] == "m"
+
+
+def test_a_value_changed_by_others_is_kept() -> None:
+    """Proves: CP-20."""
+    annotation = ANNOTATION
+    made = {"metadata": initial_metadata({}, {"labels": {"a": "x", "b": "x"}}, annotation)}
+    made["metadata"]["labels"]["b"] = "mine"
+
+    assert propagate(made, {}, annotation)["labels"] == {"b": "mine"}

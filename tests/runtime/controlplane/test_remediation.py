@@ -1,0 +1,69 @@
+"""Retries of remediation: limits, delays, and the records of earlier attempts."""
+
+from __future__ import annotations
+
+from datetime import UTC, datetime, timedelta
+
+from capsmith_runtime.contract.control_plane_machine import ControlPlaneMachine
+from capsmith_runtime.contract.core_machines import CORE_MACHINES
+from capsmith_runtime.controlplane.annotations import (
+    Annotations,
+    RemediationData,
+    encode,
+    read_pending_machine,
+)
+from capsmith_runtime.controlplane.remediation import (
+    RemediationDelay,
+    RemediationStrategy,
+    next_remediation,
+    remediation_retry_after,
+    remediation_strategy,
+)
+
+NOW = datetime(2030, 1, 1, tzinfo=UTC)
+ANNOTATIONS = Annotations("foocontrolplane.controlplane.example.com")
+
+
+def _machine(**annotations: str) -> ControlPlaneMachine:
+    return CORE_MACHINES["v1beta2"].read({"metadata": {"name": "m", "annotations": annotations}})
+
+
+def _replacement(minutes: float, retries: int) -> ControlPlaneMachine:
+    """Return a Machine that replaced another one some minutes ago."""
+    time = (NOW - timedelta(minutes=minutes)).strftime("%Y-%m-%dT%H:%M:%SZ")
+    data = RemediationData(machine="before", time=time, retries=retries)
+    return _machine(**{ANNOTATIONS.remediation_for: encode(data)})
+
+
+def test_a_replacement_that_fails_soon_counts_as_a_retry() -> None:
+    """Proves: CP-31."""
+    strategy = RemediationStrategy(max_retry=2, retry_period_seconds=600)
+
+    def retry_after(machine: ControlPlaneMachine) -> RemediationDelay:
+        return remediation_retry_after(machine, ANNOTATIONS.remediation_for, strategy, NOW)
+
+    def retries(machine: ControlPlaneMachine) -> int:
+        annotation = ANNOTATIONS.remediation_for
+        return next_remediation(machine, annotation, strategy, NOW).retries
+
+    assert retry_after(_machine()).message == ""
+    assert retry_after(_replacement(5, 0)).seconds == 300
+    assert retry_after(_replacement(11, 1)).message == ""
+    assert "in vain" in retry_after(_replacement(11, 2)).message
+    assert retry_after(_replacement(61, 2)).message == ""
+    assert retries(_replacement(5, 1)) == 2
+    assert retries(_replacement(61, 1)) == 0
+
+
+def test_the_strategy_of_the_spec() -> None:
+    """Proves: CP-31."""
+    spec = {"remediation": {"maxRetry": 0, "minHealthyPeriodSeconds": 0}}
+
+    strategy = RemediationStrategy(max_retry=0, min_healthy_seconds=0)
+    assert remediation_strategy({"spec": spec}) == strategy
+    assert remediation_strategy({}) == RemediationStrategy()
+
+
+def test_unreadable_records_count_as_missing() -> None:
+    for text in ("", "{", "[]", '{"name": "m"}', "null"):
+        assert read_pending_machine({ANNOTATIONS.pending_machine: text}, ANNOTATIONS) is None

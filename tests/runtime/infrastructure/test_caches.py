@@ -1,0 +1,170 @@
+"""Lookups of related objects in the caches, and the watch filter."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import AsyncGenerator
+from typing import Any, cast
+
+import pytest
+
+from capsmith_runtime.contract.model import Condition
+from capsmith_runtime.contract.v1beta2.core import CoreV1Beta2
+from capsmith_runtime.infrastructure.caches import InfrastructureCaches, InfrastructureKinds
+from capsmith_runtime.infrastructure.credentials import CredentialsResolver
+from capsmith_runtime.infrastructure.kinds import (
+    IdentityKind,
+    InfraClusterKind,
+    InfraMachineKind,
+)
+from capsmith_runtime.infrastructure.reconcilers import (
+    InfraClusterReconciler,
+    InfraMachineReconciler,
+)
+from capsmith_runtime.infrastructure.results import InfraClusterState, InfraMachineState
+from capsmith_runtime.kube.client import (
+    JSON,
+    KubeClient,
+    Page,
+    ResourceType,
+    Selection,
+    WatchEvent,
+)
+from capsmith_runtime.kube.metrics import Metrics
+from capsmith_runtime.reconcile.caches import Caches, WatchScope
+from capsmith_runtime.reconcile.kinds import SECRET
+from capsmith_runtime.reconcile.results import Waiting
+
+GROUP = "infrastructure.example.com"
+CLUSTER_LABEL = {"cluster.x-k8s.io/cluster-name": "c"}
+
+
+def _type(kind: str, namespaced: bool = True) -> ResourceType:
+    return ResourceType(GROUP, "v1", kind, kind.lower() + "s", namespaced)
+
+
+def _kinds() -> InfrastructureKinds:
+    # Caches create no reconciler, so the abstract ones will do.
+    cluster = InfraClusterKind(
+        resource=_type("FooCluster"),
+        finalizer="foocluster.example.com",
+        features=frozenset(),
+        spec=object,
+        reconciler=cast(type[InfraClusterReconciler[object]], InfraClusterReconciler),
+    )
+    machine = InfraMachineKind(
+        resource=_type("FooMachine"),
+        finalizer="foomachine.example.com",
+        features=frozenset(),
+        spec=object,
+        reconciler=cast(type[InfraMachineReconciler[object]], InfraMachineReconciler),
+    )
+    return InfrastructureKinds(
+        clusters=(cluster,),
+        machines=(machine,),
+        identity=IdentityKind(resource=_type("FooIdentity", False), keys=("token",)),
+    )
+
+
+class _Lists:
+    """A client whose lists hold some objects, whatever is selected by labels."""
+
+    def __init__(self, objects: tuple[JSON, ...]) -> None:
+        self._objects = objects
+
+    async def list_page(self, resource: ResourceType, selection: Selection, **_: Any) -> Page:
+        found = [obj for obj in self._objects if obj["kind"] == resource.kind]
+        return Page([] if selection.labels else found, "1", "")
+
+    async def watch(self, *_: Any, **__: Any) -> AsyncGenerator[WatchEvent, None]:
+        await asyncio.Event().wait()
+        yield WatchEvent("BOOKMARK", {})
+
+
+def _caches(*objects: JSON, watch_filter: str = "") -> InfrastructureCaches:
+    scope = WatchScope(watch_filter=watch_filter, own_namespace="foo-system")
+    client = cast(KubeClient, _Lists(objects))
+    core = Caches(client, Metrics(), CoreV1Beta2(), scope)
+    caches = InfrastructureCaches(core, _kinds())
+
+    async def fill() -> None:
+        running = [asyncio.create_task(informer.run()) for informer in caches.informers]
+        for informer in caches.informers:
+            await informer.synced.wait()
+        for task in running:
+            task.cancel()
+
+    asyncio.run(fill())
+    return caches
+
+
+def _object(resource: ResourceType, name: str, **parts: Any) -> dict[str, Any]:
+    metadata = {"name": name, "uid": f"uid-{name}", "resourceVersion": "1"}
+    if resource.namespaced:
+        metadata["namespace"] = "ns"
+    metadata |= parts.pop("metadata", {})
+    head = {"apiVersion": resource.api_version, "kind": resource.kind}
+    return {**head, "metadata": metadata, **parts}
+
+
+@pytest.mark.parametrize(
+    "metadata",
+    [
+        {"labels": CLUSTER_LABEL},
+        {
+            "ownerReferences": [
+                {"apiVersion": "cluster.x-k8s.io/v1beta1", "kind": "Cluster", "name": "c"}
+            ]
+        },
+    ],
+    ids=["label", "owner"],
+)
+def test_the_infrastructure_of_a_cluster_that_is_gone_is_found(metadata: dict[str, Any]) -> None:
+    caches = _caches(_object(_type("FooCluster"), "other-name", metadata=metadata))
+
+    found = caches.orphaned_infra_cluster("ns", "c")
+
+    assert found is not None
+    assert found["metadata"]["name"] == "other-name"
+    assert caches.orphaned_infra_cluster("ns", "d") is None
+    assert caches.orphaned_infra_cluster("ns", None) is None
+
+
+def test_identities_are_read_whatever_the_watch_filter_but_written_by_it() -> None:
+    identity = _object(
+        _type("FooIdentity", False),
+        "id",
+        spec={"secretRef": {"name": "s"}, "allowedNamespaces": {}},
+    )
+    secret = _object(SECRET, "s", metadata={"namespace": "foo-system"}, data={"token": "eA=="})
+    caches = _caches(identity, secret, watch_filter="mine")
+    reference = {"identityRef": {"kind": "FooIdentity", "name": "id"}}
+    cluster = _object(_type("FooCluster"), "c", spec=reference)
+
+    assert CredentialsResolver(caches, "foo-system").of_cluster(cluster) == {"token": "x"}
+    assert not caches.core.scope.covers(identity)
+    labels = {"labels": {"cluster.x-k8s.io/watch-filter": "mine"}}
+    assert caches.core.scope.covers(_object(_type("FooIdentity", False), "id", metadata=labels))
+    assert WatchScope().covers(identity)
+
+
+def test_an_identity_of_another_kind_is_none() -> None:
+    resolver = CredentialsResolver(_caches(), "foo-system")
+    reference = {"identityRef": {"kind": "Secret", "name": "id"}}
+
+    found = resolver.of_cluster(_object(_type("FooCluster"), "c", spec=reference))
+
+    assert isinstance(found, Waiting)
+    assert "FooIdentity" in found.message
+
+
+@pytest.mark.parametrize(
+    "types", [["Ready"], ["Paused"], ["A", "A"], [f"T{number}" for number in range(31)]]
+)
+def test_conditions_that_are_not_the_authors(types: list[str]) -> None:
+    conditions = [Condition(type=name, status=True, reason="Fine") for name in types]
+
+    with pytest.raises(ValueError, match="condition"):
+        InfraClusterState(conditions=conditions)
+    with pytest.raises(ValueError, match="condition"):
+        InfraMachineState(provider_id="foo://1", conditions=conditions)

@@ -1,0 +1,68 @@
+"""Changes of other objects that a reconciler waits for."""
+
+from __future__ import annotations
+
+import base64
+from dataclasses import replace
+from typing import Any
+
+import pytest
+
+from capsmith_runtime.infrastructure import InfraClusterScope, InfraClusterState, Waiting
+from capsmith_runtime.kube.client import NamespacedName
+from capsmith_runtime.testing.conformance.base import scenario
+from capsmith_runtime.testing.infrastructure.environment import InfrastructureEnvironment
+from capsmith_runtime.testing.objects import condition
+from tests.runtime.infrastructure import scripted_provider
+from tests.runtime.infrastructure.scripted_provider import (
+    PROVISIONED,
+    ScriptedClusterReconciler,
+    ScriptedMachines,
+    ScriptFactory,
+)
+
+PROVIDER = scripted_provider.PROVIDER
+NEVER = None
+
+
+class TestWaits(ScriptedMachines):
+    """Reconcilers that no timer wakes."""
+
+    @scenario
+    async def test_an_endpoint_from_elsewhere_ends_the_wait(
+        self, env: InfrastructureEnvironment, monkeypatch: pytest.MonkeyPatch
+    ) -> None:
+        """Proves: IC-04, IC-23."""
+
+        def reconcile(self: object, cluster: InfraClusterScope[Any]) -> InfraClusterState | Waiting:
+            if cluster.cluster.control_plane_endpoint is None:
+                return Waiting("WaitingForEndpoint", requeue_after=NEVER)
+            return InfraClusterState()
+
+        monkeypatch.setattr(ScriptedClusterReconciler, "reconcile_normal", reconcile)
+        key = env.core.add_cluster()
+        expected = ("False", "WaitingForEndpoint")
+        await env.eventually(
+            "waiting", lambda: condition(env.core.infra_cluster(key), "Ready") == expected
+        )
+        await env.quiet()
+        endpoint = {"spec": {"controlPlaneEndpoint": {"host": "10.0.0.1", "port": 6443}}}
+        env.api.change("Cluster", key, endpoint)
+        await env.cluster_is_provisioned(key)
+
+    @scenario
+    async def test_new_credentials_reach_existing_machines(
+        self, env: InfrastructureEnvironment, normal: ScriptFactory
+    ) -> None:
+        script = normal(replace(PROVISIONED, requeue_after=NEVER))
+        cluster = await env.running_cluster()
+        await env.running_machine(cluster)
+        namespace = env.component.namespace
+        (secret,) = (
+            each for each in env.api.all("Secret") if each["metadata"]["namespace"] == namespace
+        )
+        token = {"data": {"token": base64.b64encode(b"rotated").decode()}}
+        env.api.change("Secret", NamespacedName(namespace, secret["metadata"]["name"]), token)
+        await env.eventually(
+            "received", lambda: script.calls[-1].credentials == {"token": "rotated"}
+        )

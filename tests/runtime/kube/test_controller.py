@@ -1,0 +1,215 @@
+"""Workers: one reconcile for each object at a time, and nothing that ends a worker."""
+
+from __future__ import annotations
+
+import asyncio
+import itertools
+import random
+import threading
+from collections import Counter
+from collections.abc import Awaitable, Callable
+
+import pytest
+
+from capsmith_runtime.kube.client import Conflict, ServerError, TooManyRequests
+from capsmith_runtime.kube.controller import Controller, Result
+from capsmith_runtime.kube.executor import HandlerExecutor
+from capsmith_runtime.kube.metrics import Metrics
+from capsmith_runtime.kube.workqueue import WorkQueue
+from tests.runtime.support.clock import virtually
+from tests.runtime.support.following import sample
+from tests.runtime.support.waiting import eventually, running
+
+Reconcile = Callable[[str], Awaitable[Result]]
+
+
+def controller(
+    reconcile: Reconcile, *, concurrency: int = 3, metrics: Metrics | None = None
+) -> Controller[str]:
+    metrics = metrics or Metrics()
+    queue: WorkQueue[str] = WorkQueue("c", metrics)
+    return Controller("c", queue, reconcile, metrics, concurrency=concurrency)
+
+
+def test_heavy_concurrency() -> None:
+    """Many workers, few keys, thousands of events: never two at a time, the last one counts."""
+    busy, state, seen = Counter[str](), Counter[str](), dict[str, int]()
+    chance = random.Random(1)
+
+    async def reconcile(key: str) -> Result:
+        busy[key] += 1
+        assert busy[key] == 1
+        observed = state[key]
+        await asyncio.sleep(chance.uniform(0, 0.5))
+        seen[key] = observed
+        busy[key] -= 1
+        return Result()
+
+    async def scenario() -> None:
+        made = controller(reconcile, concurrency=20)
+        async with running(made.run()):
+            for _ in range(5000):
+                key = str(chance.randrange(10))
+                state[key] += 1
+                made.queue.add(key)
+                await asyncio.sleep(chance.uniform(0, 0.01))
+            await asyncio.sleep(5)
+            assert await made.stop(1)
+
+    virtually(scenario())
+    assert seen == state
+
+
+ERRORS = [
+    ValueError("a bug"),
+    Conflict(409, "Conflict", "changed"),
+    ServerError(500, "InternalError", "no"),
+    TooManyRequests(429, "TooManyRequests", "wait", 5),
+    asyncio.CancelledError(),
+    TimeoutError(),
+    ExceptionGroup("several", [ValueError()]),
+    StopAsyncIteration(),
+]
+
+
+@pytest.mark.parametrize("error", ERRORS, ids=lambda error: type(error).__name__)
+def test_no_error_ends_a_worker(error: BaseException) -> None:
+    calls: list[float] = []
+    metrics = Metrics()
+
+    async def reconcile(key: str) -> Result:
+        calls.append(asyncio.get_running_loop().time())
+        if len(calls) <= 4:
+            raise error
+        return Result()
+
+    async def scenario() -> None:
+        made = controller(reconcile, concurrency=1, metrics=metrics)
+        async with running(made.run()):
+            made.queue.add("a")
+            await asyncio.sleep(100)
+            assert len(calls) == 5
+            made.queue.add("a")
+            await asyncio.sleep(1)
+            assert len(calls) == 6
+
+    virtually(scenario())
+    waits = [later - earlier for earlier, later in itertools.pairwise(calls[:5])]
+    asked = getattr(error, "retry_after", None) or 0
+    for number, wait in enumerate(waits):
+        plain = max(0.1 * 2**number, asked)
+        assert plain <= wait <= plain * 1.25 + 0.01
+    label = f'{{controller="c",error="{type(error).__name__}"}}'
+    assert sample(metrics, f"reconcile_errors_total{label}") == 4
+
+
+def test_success_ends_the_backoff() -> None:
+    calls: list[float] = []
+
+    async def reconcile(key: str) -> Result:
+        calls.append(asyncio.get_running_loop().time())
+        if len(calls) in (6, 7):
+            return Result()
+        raise ValueError("a bug")
+
+    async def scenario() -> None:
+        made = controller(reconcile)
+        async with running(made.run()):
+            made.queue.add("a")
+            await asyncio.sleep(100)
+            made.queue.add("a")
+            await asyncio.sleep(1)
+            made.queue.add("a")
+            await asyncio.sleep(0.5)
+
+    virtually(scenario())
+    assert 1.6 <= calls[5] - calls[4] <= 2
+    assert 0.1 <= calls[8] - calls[7] <= 0.125
+
+
+def test_requeue_after() -> None:
+    calls: list[float] = []
+
+    async def reconcile(key: str) -> Result:
+        calls.append(asyncio.get_running_loop().time())
+        return Result(requeue_after=30)
+
+    async def scenario() -> None:
+        made = controller(reconcile)
+        async with running(made.run()):
+            made.queue.add("a")
+            await asyncio.sleep(95)
+
+    virtually(scenario())
+    assert calls == pytest.approx([0, 30, 60, 90])
+
+
+def test_stop_lets_what_runs_come_to_its_end() -> None:
+    done: list[str] = []
+
+    async def reconcile(key: str) -> Result:
+        await asyncio.sleep(3)
+        done.append(key)
+        return Result()
+
+    async def scenario() -> None:
+        made = controller(reconcile, concurrency=2)
+        async with running(made.run()) as (work,):
+            for key in "abcd":
+                made.queue.add(key)
+            await asyncio.sleep(1)
+            assert await made.stop(5)
+            await asyncio.wait_for(work, 1)
+
+    virtually(scenario())
+    assert sorted(done) == ["a", "b"]
+
+
+def test_stop_does_not_wait_for_ever() -> None:
+    async def reconcile(key: str) -> Result:
+        await asyncio.sleep(1000)
+        return Result()
+
+    async def scenario() -> None:
+        made = controller(reconcile)
+        async with running(made.run()):
+            made.queue.add("a")
+            await asyncio.sleep(1)
+            assert not await made.stop(5)
+            assert asyncio.get_running_loop().time() == pytest.approx(6)
+
+    virtually(scenario())
+
+
+async def test_a_hanging_hook_keeps_its_key_and_no_other() -> None:
+    """The thread cannot be ended: its object waits for it, whatever events come."""
+    metrics, active = Metrics(), Counter[str]()
+    release, calls = threading.Event(), list[str]()
+
+    def hook(key: str) -> None:
+        active[key] += 1
+        assert active[key] == 1
+        calls.append(key)
+        if key == "hangs":
+            release.wait(300)
+        active[key] -= 1
+
+    hooks = HandlerExecutor(metrics, threads=4, timeout=2)
+
+    async def reconcile(key: str) -> Result:
+        await hooks.call(hook, key)
+        return Result()
+
+    made = controller(reconcile, concurrency=2, metrics=metrics)
+    async with running(made.run()):
+        made.queue.add("hangs")
+        await eventually(lambda: sample(metrics, "hooks_abandoned") == 1)
+        for number in range(20):
+            made.queue.add("hangs")
+            made.queue.add(f"other-{number}")
+        await eventually(lambda: len(set(calls)) == 21)
+        await asyncio.sleep(0.3)  # the retry would be due by now
+        assert calls.count("hangs") == 1
+        release.set()
+        await eventually(lambda: calls.count("hangs") >= 2)
+        await eventually(lambda: sample(metrics, "hooks_abandoned") == 0)

@@ -1,0 +1,154 @@
+"""The diagnostics server: its three paths, and hostile clients."""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
+from dataclasses import replace
+
+import pytest
+
+from capsmith_runtime.kube.health import LIMITS, DiagnosticsServer, parse_address
+from capsmith_runtime.kube.http_connection import Limits
+from capsmith_runtime.kube.metrics import Metrics
+
+
+@asynccontextmanager
+async def serving(limits: Limits = LIMITS, **checks: bool) -> AsyncIterator[int]:
+    named = {name: (lambda passes=passes: passes) for name, passes in checks.items()}
+    server = DiagnosticsServer("127.0.0.1:0", Metrics(), named, limits)
+    port = await server.start()
+    try:
+        yield port
+    finally:
+        await server.close()
+
+
+async def send(port: int, data: bytes) -> bytes:
+    """Return everything that comes back until the server closes."""
+    reader, writer = await asyncio.open_connection("127.0.0.1", port)
+    writer.write(data)
+    try:
+        return await asyncio.wait_for(reader.read(), 60)
+    except ConnectionError:
+        return b""
+    finally:
+        writer.transport.abort()
+
+
+def request(target: str, method: str = "GET", protocol: str = "HTTP/1.1") -> bytes:
+    return f"{method} {target} {protocol}\r\nHost: x\r\n\r\n".encode()
+
+
+async def test_healthy() -> None:
+    async with serving() as port:
+        answer = await send(port, request("/healthz"))
+    assert answer.startswith(b"HTTP/1.1 200 OK\r\n")
+    assert answer.endswith(b"\r\n\r\nok\n")
+
+
+@pytest.mark.parametrize(("good", "status"), [(True, b"200"), (False, b"503")])
+async def test_ready(good: bool, status: bytes) -> None:
+    async with serving(caches=good, other=True) as port:
+        answer = await send(port, request("/readyz?verbose"))
+    assert answer.split()[1] == status
+    assert (b"not ready: caches\n" in answer) is not good
+    assert b"other" not in answer
+
+
+async def test_metrics() -> None:
+    async with serving() as port:
+        answer = await send(port, request("/metrics"))
+    head, _, body = answer.partition(b"\r\n\r\n")
+    assert b"text/plain; version=0.0.4" in head
+    assert f"Content-Length: {len(body)}".encode() in head
+    assert b"# TYPE workqueue_depth gauge" in body
+
+
+async def test_head_has_no_body() -> None:
+    async with serving() as port:
+        answer = await send(port, request("/healthz", "HEAD"))
+    assert answer.startswith(b"HTTP/1.1 200 OK\r\n")
+    assert answer.endswith(b"\r\n\r\n")
+
+
+@pytest.mark.parametrize(
+    ("data", "status"),
+    [
+        (request("/other"), b"404"),
+        (request("/healthz/../metrics"), b"404"),
+        (request("/healthz", "POST"), b"405"),
+        (request("/healthz", "\x16\x03\x01"), b"400"),
+        (request("/healthz", protocol="HTTP/2.0"), b"400"),
+        (b"GET\r\n\r\n", b"400"),
+        (b"GET /healthz\r\n\r\n", b"400"),
+        (b"\r\n\r\n", b"400"),
+        (b"GET /\xff\xfe HTTP/1.1\r\nHost: x\r\n\r\n", b"400"),
+        (b"GET /healthz HTTP/1.1\r\nX: " + b"x" * 20000 + b"\r\n\r\n", b"431"),
+    ],
+)
+async def test_malformed(data: bytes, status: bytes) -> None:
+    async with serving() as port:
+        answer = await send(port, data)
+        assert answer.split()[1] == status
+        assert (await send(port, request("/healthz"))).startswith(b"HTTP/1.1 200")
+
+
+async def test_an_endless_request_takes_no_memory() -> None:
+    """The server reads little before it closes the connection."""
+    async with serving() as port:
+        _, writer = await asyncio.open_connection("127.0.0.1", port)
+        sent = 0
+        with contextlib.suppress(ConnectionError):
+            while sent < 64 * 2**20:
+                writer.write(b"x" * 2**16)
+                await asyncio.wait_for(writer.drain(), 60)
+                sent += 2**16
+        assert sent < 64 * 2**20
+        writer.transport.abort()
+
+
+async def test_slow_clients_are_closed() -> None:
+    async with serving(replace(LIMITS, request_seconds=0.2)) as port:
+        assert await send(port, b"GET /heal") == b""
+
+
+async def test_clients_that_send_byte_by_byte_are_closed() -> None:
+    async with serving(replace(LIMITS, request_seconds=0.2)) as port:
+        reader, writer = await asyncio.open_connection("127.0.0.1", port)
+        closed = asyncio.create_task(reader.read())
+        async with asyncio.timeout(60):
+            while not closed.done():
+                writer.write(b"x")
+                await asyncio.wait({closed}, timeout=0.05)
+        writer.transport.abort()
+        closed.exception()
+
+
+async def test_connections_are_bounded() -> None:
+    """Silent connections are closed after a while, and then others are accepted again."""
+    async with serving() as port:
+        crowd = [await asyncio.open_connection("127.0.0.1", port) for _ in range(40)]
+        for reader, _ in crowd[32:]:
+            assert await asyncio.wait_for(reader.read(), 60) == b"", "one too many"
+        assert not any(reader.at_eof() for reader, _ in crowd[:32])
+        for reader, writer in crowd:
+            assert await asyncio.wait_for(reader.read(), 60) == b""
+            writer.transport.abort()
+        assert (await send(port, request("/healthz"))).startswith(b"HTTP/1.1 200")
+
+
+@pytest.mark.parametrize(
+    ("text", "address"),
+    [(":8080", (None, 8080)), ("127.0.0.1:0", ("127.0.0.1", 0)), ("[::1]:80", ("::1", 80))],
+)
+def test_addresses(text: str, address: tuple[str | None, int]) -> None:
+    assert parse_address(text) == address
+
+
+@pytest.mark.parametrize("text", ["", "8080", "host:", "host:http", ":-1", ":99999", "::1"])
+def test_invalid_addresses(text: str) -> None:
+    with pytest.raises(ValueError, match="host:port"):
+        parse_address(text)

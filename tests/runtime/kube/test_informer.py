@@ -1,0 +1,105 @@
+"""Informers on a real API server, with nothing in the way."""
+
+from __future__ import annotations
+
+import asyncio
+from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
+
+from capsmith_runtime.kube.client import NamespacedName, Selection
+from tests.runtime.support.following import following
+from tests.runtime.support.proxy import FaultProxy
+from tests.runtime.support.server import Api
+from tests.runtime.support.waiting import eventually
+
+PAGE = 250
+
+
+def fill(api: Api, namespace: str, count: int) -> None:
+    with ThreadPoolExecutor(4) as pool:
+        list(pool.map(lambda number: api.create(namespace, f"w-{number}"), range(count)))
+
+
+async def test_list_in_pages(api: Api, proxy: FaultProxy, kubeconfig: Path, namespace: str) -> None:
+    await asyncio.to_thread(fill, api, namespace, PAGE + 10)
+    async with following(kubeconfig, Selection(namespace)) as found:
+        await found.synced()
+
+        assert found.agrees_with(api.widgets(namespace))
+    lists = [request for request in proxy.requests if not request.watch]
+    assert [request.query.get("limit") for request in lists] == [str(PAGE)] * 2
+    assert len(found.follower.changes) == PAGE + 10
+    assert all(obj["kind"] == "Widget" and obj["apiVersion"] for obj in found.informer.items())
+
+
+async def test_changes_arrive_in_order(api: Api, kubeconfig: Path, namespace: str) -> None:
+    async with following(kubeconfig, Selection(namespace)) as found:
+        await found.synced()
+        api.create(namespace, "a", size=0)
+        for size in range(1, 6):
+            api.change(namespace, "a", size=size)
+        api.delete(namespace, "a")
+        await eventually(lambda: found.follower.changes and not found.informer.items())
+
+        sizes = [change.new and change.new["spec"]["size"] for change in found.follower.changes]
+        assert sizes == [0, 1, 2, 3, 4, 5, None]
+        assert found.agrees_with([])
+
+
+async def test_only_what_is_selected(api: Api, kubeconfig: Path, namespace: str) -> None:
+    """By namespace, label and field, on the server: what leaves the selection is deleted."""
+    other = api.new_namespace()
+    selection = Selection(namespace, labels=f"case={namespace}", fields="spec.color=red")
+    api.create(namespace, "red", color="red")
+    api.create(namespace, "blue", color="blue")
+    api.create(other, "elsewhere", color="red")
+    async with following(kubeconfig, selection) as found:
+        await found.synced()
+        assert found.names() == {"red"}
+        api.change(namespace, "blue", color="red")
+        await eventually(lambda: found.names() == {"red", "blue"})
+        api.change(namespace, "red", color="blue")
+        await eventually(lambda: found.names() == {"blue"})
+        assert found.follower.faults == []
+
+
+async def test_all_namespaces(api: Api, kubeconfig: Path, namespace: str) -> None:
+    other = api.new_namespace()
+    api.create(namespace, "a")
+    async with following(kubeconfig, Selection(labels=f"case in ({namespace},{other})")) as found:
+        await found.synced()
+        api.create(other, "a")
+        await eventually(lambda: len(found.informer.items()) == 2)
+        assert found.informer.get(NamespacedName(other, "a")) is not None
+
+
+async def test_index_and_projection(api: Api, kubeconfig: Path, namespace: str) -> None:
+    options = {
+        "indexes": {"color": lambda obj: [obj["spec"].get("color", "none")]},
+        "projection": lambda obj: {**obj, "spec": {"color": obj["spec"].get("color", "none")}},
+    }
+    api.create(namespace, "a", color="red", secret="x")
+    async with following(kubeconfig, Selection(namespace), informer=options) as found:
+        await found.synced()
+        (obj,) = found.informer.by_index("color", "red")
+        assert obj["spec"] == {"color": "red"}
+        assert "managedFields" not in obj["metadata"]
+        api.change(namespace, "a", color="blue")
+        await eventually(lambda: found.informer.by_index("color", "blue"))
+        assert found.informer.by_index("color", "red") == []
+        api.delete(namespace, "a")
+        await eventually(lambda: not found.informer.by_index("color", "blue"))
+
+
+async def test_a_handler_that_fails_harms_nobody(
+    api: Api, kubeconfig: Path, namespace: str
+) -> None:
+    def broken(change: object) -> None:
+        raise ValueError("a bug")
+
+    async with following(kubeconfig, Selection(namespace)) as found:
+        found.informer._handlers.insert(0, (broken, True))
+        await found.synced()
+        api.create(namespace, "a")
+        await eventually(lambda: found.names() == {"a"})
+        assert len(found.follower.changes) == 1

@@ -1,0 +1,238 @@
+"""The cache against a model of a server: whatever the interleaving, never back in time."""
+
+from __future__ import annotations
+
+import copy
+from dataclasses import dataclass, field
+from typing import Any
+
+from hypothesis import settings
+from hypothesis import strategies as st
+from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, rule
+
+from capsmith_runtime.kube.client import JSON, NamespacedName, is_gone, key_of, version_of
+from capsmith_runtime.kube.store import Cache
+from tests.runtime.support.following import Follower
+
+NAMES = st.sampled_from(["a", "b"])
+
+
+def widget(name: str, version: int, *, uid: str = "1", **metadata: Any) -> JSON:
+    common = {"namespace": "ns", "name": name, "uid": uid, "resourceVersion": str(version)}
+    return {"metadata": {**common, **metadata}, "spec": {"version": version}}
+
+
+def gone(name: str, version: int) -> JSON:
+    return widget(name, version, deletionTimestamp="2026-01-01T00:00:00Z")
+
+
+def test_own_write_is_read_and_its_echo_is_no_news() -> None:
+    cache = Cache()
+    assert cache.observe(widget("a", 1)) is not None
+    assert cache.update_from_write(widget("a", 2)) is not None
+    assert cache.get(NamespacedName("ns", "a")) == widget("a", 2)
+    assert cache.observe(widget("a", 2)) is None
+    assert cache.observe(widget("a", 3)) is not None
+
+
+def test_a_change_of_somebody_else_before_an_own_write_is_news() -> None:
+    """The response to the write contained the change, but no reconcile has seen it."""
+    cache = Cache()
+    cache.observe(widget("a", 1))
+    cache.update_from_write(widget("a", 3))
+    change = cache.observe(widget("a", 2))
+    assert change is not None
+    assert change.new == widget("a", 3)
+
+
+def test_what_an_own_write_has_ended_does_not_come_back() -> None:
+    """The last finalizer went at version 3; the watch still tells of version 2."""
+    cache = Cache()
+    cache.observe(widget("a", 1, finalizers=["x"]))
+    assert cache.update_from_write(gone("a", 3)) is not None
+    cache.observe(widget("a", 2, finalizers=["x"]))
+    assert cache.get(NamespacedName("ns", "a")) is None
+    assert cache.observe_deleted(gone("a", 3)) is None
+    cache.observe(widget("a", 5, uid="2"))
+    assert cache.get(NamespacedName("ns", "a")) is not None
+
+
+def test_nor_by_a_list_that_is_older() -> None:
+    cache = Cache()
+    cache.observe(widget("a", 1, finalizers=["x"]))
+    cache.update_from_write(gone("a", 3))
+    assert cache.replace([widget("a", 2, finalizers=["x"])], 2) == []
+    assert cache.get(NamespacedName("ns", "a")) is None
+
+
+def test_a_write_to_what_has_left_the_selection_is_not_kept() -> None:
+    """The watch has said DELETED and will say nothing more about this object."""
+    cache = Cache()
+    cache.observe(widget("a", 1))
+    cache.observe_deleted(widget("a", 2))
+    assert cache.update_from_write(widget("a", 3)) is None
+    assert cache.get(NamespacedName("ns", "a")) is None
+
+
+def test_a_restored_server_is_believed() -> None:
+    """Its versions are lower than what is cached: its list is the truth all the same."""
+    cache = Cache()
+    cache.observe(widget("b", 9))
+    cache.observe(widget("a", 10))
+    cache.update_from_write(widget("b", 12))
+    changes = cache.replace([widget("a", 5)], 6)
+    assert [version_of(obj) for obj in cache.items()] == [5]
+    assert [change.new is None for change in changes] == [False, True]
+
+
+@dataclass
+class Server:
+    """Objects and their history, as the watch tells it."""
+
+    version: int = 0
+    objects: dict[str, JSON] = field(default_factory=dict)
+    history: list[tuple[str, JSON]] = field(default_factory=list)
+
+    def put(self, name: str, **changes: Any) -> JSON:
+        self.version += 1
+        old = self.objects.get(name)
+        uid = old["metadata"]["uid"] if old else f"uid-{self.version}"
+        kept = {} if old is None else _lasting(old)
+        obj = widget(name, self.version, uid=uid, **{**kept, **changes})
+        if is_gone(obj):
+            self.objects.pop(name)
+            self.history.append(("DELETED", obj))
+        else:
+            self.objects[name] = obj
+            self.history.append(("MODIFIED" if old else "ADDED", obj))
+        return copy.deepcopy(obj)
+
+    def remove(self, name: str) -> None:
+        if self.objects[name]["metadata"].get("finalizers"):
+            self.put(name, deletionTimestamp="2026-01-01T00:00:00Z")
+            return
+        self.version += 1
+        obj = copy.deepcopy(self.objects.pop(name))
+        obj["metadata"]["resourceVersion"] = str(self.version)
+        self.history.append(("DELETED", obj))
+
+
+def _lasting(obj: JSON) -> JSON:
+    names = ("finalizers", "deletionTimestamp")
+    return {name: obj["metadata"][name] for name in names if name in obj["metadata"]}
+
+
+class Consistency(RuleBasedStateMachine):
+    """Writes of our own and of others, their answers and events in any order that can be."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.server, self.cache, self.follower = Server(), Cache(), Follower()
+        self.told = 0
+        self.answers: list[JSON] = []
+        self.newest: dict[str, int] = {}
+
+    @initialize()
+    def all_is_known(self) -> None:
+        for name in ("a", "b"):
+            self.server.put(name, finalizers=["x"])
+        self.the_watch_tells(2)
+
+    def _take(self, change: Any) -> None:
+        if change is not None:
+            self.follower(change)
+
+    @rule(name=NAMES, finalizers=st.sampled_from([[], ["x"]]))
+    def somebody_writes(self, name: str, finalizers: list[str]) -> None:
+        self.server.put(name, finalizers=finalizers)
+
+    @rule(name=NAMES)
+    def somebody_deletes(self, name: str) -> None:
+        if name in self.server.objects:
+            self.server.remove(name)
+
+    @rule(name=NAMES, finalizers=st.sampled_from([[], ["x"]]))
+    def we_write(self, name: str, finalizers: list[str]) -> None:
+        if self.cache.get(NamespacedName("ns", name)) is not None and name in self.server.objects:
+            self.answers.append(self.server.put(name, finalizers=finalizers))
+
+    @rule(name=NAMES, finalizers=st.sampled_from([[], ["x"]]))
+    def we_write_and_hear_at_once(self, name: str, finalizers: list[str]) -> None:
+        self.we_write(name, finalizers)
+        self.an_answer_arrives(len(self.answers) - 1)
+
+    @rule(number=st.integers(0, 3))
+    def an_answer_arrives(self, number: int) -> None:
+        """Answers to different requests may overtake each other."""
+        if self.answers:
+            answer = self.answers.pop(number % len(self.answers))
+            self._take(self.cache.update_from_write(answer))
+            self._not_older(answer)
+            self._note_the_end(answer)
+
+    @rule(count=st.integers(1, 3))
+    def the_watch_tells(self, count: int) -> None:
+        for kind, obj in self.server.history[self.told : self.told + count]:
+            event = copy.deepcopy(obj)
+            take = self.cache.observe_deleted if kind == "DELETED" else self.cache.observe
+            self._take(take(event))
+            self._note_the_end(obj)
+        self.told = min(self.told + count, len(self.server.history))
+
+    @rule()
+    def the_watch_is_lost_and_all_is_listed(self) -> None:
+        objects = copy.deepcopy(list(self.server.objects.values()))
+        for change in self.cache.replace(objects, self.server.version):
+            self._take(change)
+        self.told = len(self.server.history)
+
+    @rule(back=st.integers(0, 3))
+    def a_list_from_the_server_s_cache_is_older(self, back: int) -> None:
+        """Not older than the watch, but older than the last own writes."""
+        until = max(self.told, len(self.server.history) - back)
+        objects: dict[str, JSON] = {}
+        for kind, obj in self.server.history[:until]:
+            objects.pop(obj["metadata"]["name"], None)
+            if kind != "DELETED":
+                objects[obj["metadata"]["name"]] = copy.deepcopy(obj)
+        for change in self.cache.replace(objects.values(), until):
+            self._take(change)
+        self.told = until
+
+    def _note_the_end(self, obj: JSON) -> None:
+        """From now on, whatever is here under this name is a successor."""
+        name = obj["metadata"]["name"]
+        if self.cache.get(key_of(obj)) is None:
+            self.newest[name] = max(self.newest.get(name, 0), version_of(obj))
+
+    def _not_older(self, answer: JSON) -> None:
+        """The next read after an own write sees it, or something newer."""
+        cached = self.cache.get(key_of(answer))
+        told = [obj for _, obj in self.server.history[: self.told]]
+        known = [version_of(obj) for obj in told if key_of(obj) == key_of(answer)]
+        if cached is None:
+            assert is_gone(answer) or max(known, default=0) > 0
+        else:
+            assert version_of(cached) >= version_of(answer) or is_gone(answer)
+
+    @invariant()
+    def never_back_in_time(self) -> None:
+        assert self.follower.faults == []
+        for obj in self.cache.items():
+            name, version = obj["metadata"]["name"], version_of(obj)
+            assert version >= self.newest.get(name, 0)
+            self.newest[name] = version
+
+    def teardown(self) -> None:
+        """After all events, the cache and the handlers' state equal the server."""
+        for answer in self.answers:
+            self._take(self.cache.update_from_write(answer))
+        self.the_watch_tells(len(self.server.history))
+        assert {key_of(obj): obj for obj in self.cache.items()} == {
+            key_of(obj): obj for obj in self.server.objects.values()
+        }
+        assert self.follower.objects.keys() == {key_of(obj) for obj in self.cache.items()}
+
+
+TestConsistency = Consistency.TestCase
+TestConsistency.settings = settings(max_examples=200, stateful_step_count=40, deadline=None)

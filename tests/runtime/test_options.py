@@ -1,0 +1,68 @@
+"""The manager's command line."""
+
+from __future__ import annotations
+
+import pytest
+
+from capsmith_runtime.options import duration, parse
+
+
+@pytest.mark.parametrize(
+    ("text", "seconds"), [("15s", 15), ("1m30s", 90), ("10m", 600), ("1.5h", 5400), ("250ms", 0.25)]
+)
+def test_durations(text: str, seconds: float) -> None:
+    assert duration(text) == seconds
+
+
+@pytest.mark.parametrize("text", ["", "15", "s", "1 m", "-1s", "1d", "1s!"])
+def test_no_durations(text: str) -> None:
+    with pytest.raises(ValueError, match="not a duration"):
+        duration(text)
+
+
+def test_flags_as_deployments_write_them(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Proves: CC-33, MG-01, MG-05."""
+    monkeypatch.setenv("POD_NAMESPACE", "here")
+    options = parse(
+        ["--leader-elect=true", "--v=4", "--namespace", "", "--sync-period=1m"], ["bootstrap"]
+    ).with_default_namespace("default")
+
+    assert options.leader_elect
+    assert (options.verbosity, options.sync_period) == (4, 60)
+    assert (options.own_namespace, options.lease_namespace) == ("here", "here")
+
+
+def test_outside_of_a_cluster(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.delenv("POD_NAMESPACE", raising=False)
+    arguments = ["--leader-elect", "--leader-elect-namespace", "leases"]
+    options = parse(arguments, ["infrastructure"]).with_default_namespace("acme-system")
+
+    assert options.leader_elect
+    assert (options.own_namespace, options.lease_namespace) == ("acme-system", "leases")
+    assert not parse([], ["infrastructure"]).leader_elect
+
+
+def test_one_of_several_components_has_to_be_named() -> None:
+    several = ["infrastructure", "bootstrap"]
+    assert parse([], ["bootstrap"]).component == "bootstrap"
+    assert parse(["--component", "bootstrap"], several).component == "bootstrap"
+    for arguments in ([], ["--component", "ipam"]):
+        with pytest.raises(SystemExit):
+            parse(arguments, several)
+
+
+@pytest.mark.parametrize(
+    "arguments",
+    [
+        ["--leader-elect=maybe"],
+        ["--concurrency", "0"],
+        ["--diagnostics-address", "8443"],
+        ["--sync-period", "10"],
+        ["--leader-elect-lease-duration", "5s"],
+        ["--logging-format", "xml"],
+    ],
+)
+def test_wrong_flags_are_refused(arguments: list[str]) -> None:
+    with pytest.raises(SystemExit) as caught:
+        parse(arguments, ["infrastructure"])
+    assert caught.value.code == 2

@@ -1,0 +1,160 @@
+"""The virtual clock jumps while nothing is at work, and only then."""
+
+from __future__ import annotations
+
+import asyncio
+import threading
+import time
+
+import pytest
+
+from capsmith_runtime.kube.clock import monotonic
+from capsmith_runtime.kube.executor import HandlerExecutor
+from capsmith_runtime.kube.metrics import Metrics
+from capsmith_runtime.testing import clock
+
+HOUR = 3600.0
+WORK_SECONDS = 0.2
+"""The real time that something outside the loop takes."""
+
+
+async def working_thread() -> str:
+    """Run a synchronous handler for a while."""
+    executor = HandlerExecutor(Metrics(), timeout=HOUR)
+    return await executor.call(_work)
+
+
+def _work() -> str:
+    time.sleep(WORK_SECONDS)
+    return "done"
+
+
+def test_hours_take_no_time() -> None:
+    async def main() -> float:
+        began = asyncio.get_running_loop().time()
+        await asyncio.sleep(HOUR)
+        return asyncio.get_running_loop().time() - began
+
+    began = time.monotonic()
+    assert clock.run(main()) == pytest.approx(HOUR)
+    assert time.monotonic() - began < 60
+
+
+def test_timers_expire_in_order() -> None:
+    expired: list[int] = []
+
+    async def timer(minutes: int) -> None:
+        await asyncio.sleep(60.0 * minutes)
+        expired.append(minutes)
+
+    async def main() -> None:
+        await asyncio.gather(*(timer(minutes) for minutes in (5, 1, 3)))
+
+    clock.run(main())
+    assert expired == [1, 3, 5]
+
+
+@pytest.mark.parametrize("repetition", range(5))
+def test_a_synchronous_handler_does_not_run_out_of_time(repetition: int) -> None:
+    async def main() -> tuple[str, float]:
+        timer = asyncio.create_task(asyncio.sleep(HOUR))
+        async with asyncio.timeout(60 * WORK_SECONDS):
+            answer = await working_thread()
+        assert not timer.done()
+        timer.cancel()
+        return answer, asyncio.get_running_loop().time()
+
+    answer, passed = clock.run(main())
+    assert answer == "done"
+    assert WORK_SECONDS * 0.9 <= passed < HOUR
+
+
+def test_many_short_handlers_take_little_time() -> None:
+    async def main() -> float:
+        executor = HandlerExecutor(Metrics(), timeout=1.0)
+        for _ in range(200):
+            assert await executor.call(str) == ""
+            await asyncio.sleep(10.0)
+        return asyncio.get_running_loop().time()
+
+    # The calls cost real time; had the clock jumped meanwhile, some would have timed out.
+    assert clock.run(main()) >= 2000.0
+
+
+def test_a_foreign_thread_holds_the_clock() -> None:
+    async def main() -> str:
+        loop = asyncio.get_running_loop()
+        future: asyncio.Future[str] = loop.create_future()
+
+        def answer() -> None:
+            loop.call_soon_threadsafe(future.set_result, _work())
+
+        threading.Thread(target=answer, daemon=True).start()
+        async with asyncio.timeout(60 * WORK_SECONDS):
+            return await future
+
+    assert clock.run(main()) == "done"
+
+
+def test_a_thread_of_the_default_executor_holds_the_clock_only_at_work() -> None:
+    async def main() -> float:
+        async with asyncio.timeout(60 * WORK_SECONDS):
+            assert await asyncio.to_thread(_work) == "done"
+        began = time.monotonic()
+        await asyncio.sleep(HOUR)
+        return time.monotonic() - began
+
+    assert clock.run(main()) < 60
+
+
+def test_a_connection_holds_the_clock() -> None:
+    async def answer(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        writer.write(await reader.readline())
+        await writer.drain()
+        writer.close()
+
+    async def main() -> bytes:
+        server = await asyncio.start_server(answer, "127.0.0.1", 0)
+        # A server alone does not hold it.
+        await asyncio.sleep(HOUR)
+        async with server, asyncio.timeout(60):
+            port = server.sockets[0].getsockname()[1]
+            reader, writer = await asyncio.open_connection("127.0.0.1", port)
+            writer.write(b"hello\n")
+            line = await reader.readline()
+            writer.close()
+        return line
+
+    assert clock.run(main()) == b"hello\n"
+
+
+def test_what_cannot_come_is_not_waited_for() -> None:
+    async def main() -> None:
+        await asyncio.Event().wait()
+
+    with pytest.raises(RuntimeError, match="nothing will ever happen"):
+        clock.run(main())
+
+
+def test_time_outs_expire_although_callbacks_never_pause(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr(clock, "STALL_SECONDS", 0.05)
+
+    async def main() -> None:
+        async with asyncio.timeout(0.1):
+            while True:
+                await asyncio.sleep(0)
+
+    with pytest.raises(TimeoutError):
+        clock.run(main())
+
+
+def test_the_library_reads_the_clock_of_the_loop() -> None:
+    async def main() -> float:
+        began = monotonic()
+        await asyncio.sleep(HOUR)
+        return monotonic() - began
+
+    assert clock.run(main()) == pytest.approx(HOUR)
+    assert monotonic() == pytest.approx(time.monotonic(), abs=60)

@@ -1,0 +1,213 @@
+"""Certificates in an OpenSSL handshake, and keys in the formats of users."""
+
+from __future__ import annotations
+
+import ssl
+from datetime import UTC, datetime, timedelta
+from pathlib import Path
+from typing import Any
+
+import pytest
+import trustme
+from cryptography import x509
+from cryptography.hazmat.primitives import hashes, serialization
+from cryptography.hazmat.primitives.asymmetric import ec, ed25519, rsa
+
+from capsmith_runtime.controlplane.secrets.certificates import (
+    CertificateError,
+    KeyPair,
+    check_authority,
+    check_signing_keys,
+    check_trust,
+    is_signed_by,
+    new_authority,
+    new_signing_keys,
+    sign_client,
+    validity_of,
+)
+
+NOW = datetime.now(UTC).replace(microsecond=0)
+AUTHORITY = new_authority("kubernetes", NOW)
+SERVER = trustme.CA()
+
+
+def new_client(authority: KeyPair = AUTHORITY, now: datetime = NOW) -> KeyPair:
+    return sign_client(authority, "kubernetes-admin", ["system:masters"], now)
+
+
+def subject_that_a_server_sees(folder: Path, trusted: bytes, pair: KeyPair) -> dict[str, str]:
+    """Return the client subject of a handshake in memory; raises the server's ssl.SSLError."""
+    serving = ssl.create_default_context(ssl.Purpose.CLIENT_AUTH)
+    connecting = ssl.create_default_context()
+    SERVER.configure_trust(connecting)
+    SERVER.issue_cert("server.test").configure_cert(serving)
+    serving.verify_mode = ssl.CERT_REQUIRED
+    serving.load_verify_locations(cadata=trusted.decode())
+    cert, key = folder / "tls.crt", folder / "tls.key"
+    cert.write_bytes(pair.certificate)
+    key.write_bytes(pair.key)
+    connecting.load_cert_chain(cert, key)
+    to_server, to_client = ssl.MemoryBIO(), ssl.MemoryBIO()
+    a = connecting.wrap_bio(to_client, to_server, server_hostname="server.test")
+    b = serving.wrap_bio(to_server, to_client, server_side=True)
+    for side in (a, b, a, b):
+        try:
+            side.do_handshake()
+        except ssl.SSLWantReadError:
+            continue
+    found = b.getpeercert()
+    assert found is not None
+    subject: Any = found["subject"]
+    return {name: value for part in subject for name, value in part}
+
+
+def test_a_server_identifies_the_client_by_its_certificate(tmp_path: Path) -> None:
+    subject = subject_that_a_server_sees(tmp_path, AUTHORITY.certificate, new_client())
+
+    assert subject == {"organizationName": "system:masters", "commonName": "kubernetes-admin"}
+
+
+@pytest.mark.parametrize(
+    ("pair", "message"),
+    [
+        (
+            new_client(new_authority("kubernetes", NOW)),
+            "unable to get local issuer|signature failure",
+        ),
+        (new_client(now=NOW - timedelta(days=366)), "certificate has expired"),
+        (new_client(now=NOW + timedelta(days=1)), "not yet valid"),
+    ],
+    ids=["of another authority", "expired", "of the future"],
+)
+def test_untrusted_and_expired_clients_are_refused(
+    tmp_path: Path, pair: KeyPair, message: str
+) -> None:
+    with pytest.raises(ssl.SSLError, match=message):
+        subject_that_a_server_sees(tmp_path, AUTHORITY.certificate, pair)
+
+
+def test_clocks_may_be_five_minutes_behind(tmp_path: Path) -> None:
+    ahead = NOW + timedelta(minutes=4)
+    authority = new_authority("kubernetes", ahead)
+
+    assert subject_that_a_server_sees(tmp_path, authority.certificate, new_client(authority, ahead))
+
+
+def test_validity_periods() -> None:
+    authority, signed = validity_of(AUTHORITY.certificate), validity_of(new_client().certificate)
+
+    assert authority.end == NOW + timedelta(days=3650)
+    assert signed.end == NOW + timedelta(days=365)
+    assert signed.begin == NOW - timedelta(minutes=5)
+    assert NOW + timedelta(days=182) < signed.half_life < NOW + timedelta(days=183)
+
+
+def test_no_certificate_outlives_its_authority() -> None:
+    late = validity_of(AUTHORITY.certificate).end - timedelta(days=30)
+
+    assert validity_of(new_client(now=late).certificate).end == late + timedelta(days=30)
+    with pytest.raises(CertificateError, match="expired"):
+        new_client(now=late + timedelta(days=31))
+
+
+def user_authority(
+    key: rsa.RSAPrivateKey | ec.EllipticCurvePrivateKey | ed25519.Ed25519PrivateKey,
+) -> KeyPair:
+    """Return an authority of a user: another key type and format, no key identifier."""
+    name = x509.Name([x509.NameAttribute(x509.NameOID.COMMON_NAME, "own")])
+    builder = (
+        x509.CertificateBuilder()
+        .subject_name(name)
+        .issuer_name(name)
+        .public_key(key.public_key())
+        .serial_number(x509.random_serial_number())
+        .not_valid_before(NOW - timedelta(days=1))
+        .not_valid_after(NOW + timedelta(days=100))
+        .add_extension(x509.BasicConstraints(ca=True, path_length=None), critical=True)
+    )
+    edwards = isinstance(key, ed25519.Ed25519PrivateKey)
+    certificate = builder.sign(key, None if edwards else hashes.SHA256())
+    return KeyPair(certificate.public_bytes(serialization.Encoding.PEM), pem(key))
+
+
+def pem(
+    key: rsa.RSAPrivateKey | ec.EllipticCurvePrivateKey | ed25519.Ed25519PrivateKey,
+    password: bytes = b"",
+) -> bytes:
+    return key.private_bytes(
+        serialization.Encoding.PEM,
+        serialization.PrivateFormat.PKCS8,
+        (
+            serialization.BestAvailableEncryption(password)
+            if password
+            else serialization.NoEncryption()
+        ),
+    )
+
+
+@pytest.mark.parametrize(
+    "key",
+    [
+        rsa.generate_private_key(65537, 2048),
+        ec.generate_private_key(ec.SECP384R1()),
+        ed25519.Ed25519PrivateKey.generate(),
+    ],
+    ids=["RSA", "P-384", "Ed25519"],
+)
+def test_authorities_of_users_can_sign(
+    tmp_path: Path, key: rsa.RSAPrivateKey | ec.EllipticCurvePrivateKey
+) -> None:
+    """Proves: SEC-03."""
+    authority = user_authority(key)
+
+    check_authority(authority)
+
+    assert subject_that_a_server_sees(tmp_path, authority.certificate, new_client(authority))
+
+
+def test_invalid_authorities_are_refused() -> None:
+    """Proves: SEC-03."""
+    key = rsa.generate_private_key(65537, 2048)
+    good = user_authority(key)
+    broken = {
+        "there is no certificate": KeyPair(b"", good.key),
+        "no unencrypted private key": KeyPair(good.certificate, pem(key, b"secret")),
+        "no unencrypted private": KeyPair(good.certificate, b"nonsense"),
+        "not that of the certificate": KeyPair(good.certificate, AUTHORITY.key),
+        "not that of an authority": new_client(),
+    }
+
+    for message, pair in broken.items():
+        with pytest.raises(CertificateError, match=message):
+            check_authority(pair)
+        with pytest.raises(CertificateError, match=message):
+            new_client(pair)
+
+
+def test_an_authority_without_key_can_be_trusted() -> None:
+    check_trust(AUTHORITY.certificate)
+    with pytest.raises(CertificateError, match="not that of an authority"):
+        check_trust(new_client().certificate)
+
+
+def test_the_signer_of_a_certificate_is_recognised() -> None:
+    signed, other = new_client().certificate, new_authority("kubernetes", NOW).certificate
+
+    assert is_signed_by(signed, AUTHORITY.certificate)
+    assert not is_signed_by(signed, other)
+
+
+def test_signing_keys_have_to_match() -> None:
+    """Proves: SEC-03."""
+    keys = new_signing_keys()
+    check_signing_keys(keys)
+    check_signing_keys(AUTHORITY)  # a certificate instead of the bare public key
+
+    with pytest.raises(CertificateError, match="not that of the private key"):
+        check_signing_keys(KeyPair(keys.certificate, new_signing_keys().key))
+    with pytest.raises(CertificateError, match="there is no certificate"):
+        check_signing_keys(KeyPair(b"nonsense", keys.key))
+
+
+def test_keys_are_not_in_the_representation() -> None:
+    assert "PRIVATE" not in repr(AUTHORITY)

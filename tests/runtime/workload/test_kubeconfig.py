@@ -1,0 +1,105 @@
+"""Kubeconfigs that are rendered, and kubeconfigs of users that are parsed or refused."""
+
+from __future__ import annotations
+
+import base64
+from typing import Any
+
+import pytest
+import yaml
+
+from capsmith_runtime.contract.model import Endpoint
+from capsmith_runtime.workload.kubeconfig import (
+    Access,
+    KubeconfigError,
+    parse,
+    render,
+    server_url,
+)
+
+ACCESS = Access(
+    server="https://10.0.0.1:6443", authority=b"authority", certificate=b"certificate", key=b"key"
+)
+
+
+def changed(**changes: Any) -> bytes:
+    """Return a kubeconfig with changes to the cluster, to the user, or at the top level."""
+    document = yaml.safe_load(render("one", ACCESS))
+    document["clusters"][0]["cluster"] |= changes.pop("cluster", {})
+    document["users"][0]["user"] |= changes.pop("user", {})
+    return yaml.safe_dump(document | changes).encode()
+
+
+def test_a_rendered_kubeconfig_can_be_parsed() -> None:
+    others = (
+        Access(server="https://[::1]:443", token="t"),
+        Access(server="https://a.test", insecure=True, username="u", password="p"),
+    )
+
+    for access in (ACCESS, *others):
+        assert parse(render("one", access)) == access
+        assert render("one", access) == render("one", access)
+
+
+def test_the_kubeconfig_has_one_named_context() -> None:
+    document = yaml.safe_load(render("one", ACCESS))
+
+    assert document["current-context"] == "one-admin@one"
+    assert document["contexts"] == [
+        {"name": "one-admin@one", "context": {"cluster": "one", "user": "one-admin"}}
+    ]
+    assert base64.b64decode(document["users"][0]["user"]["client-key-data"]) == b"key"
+
+
+def test_ipv6_addresses_are_in_brackets() -> None:
+    assert server_url(Endpoint("fd00::1", 6443)) == "https://[fd00::1]:6443"
+    assert server_url(Endpoint("api.test", 443)) == "https://api.test:443"
+
+
+@pytest.mark.parametrize(
+    "name",
+    ["certificate-authority", "proxy-url", "tls-server-name"],
+)
+def test_references_outside_the_cluster_entry_are_refused(name: str) -> None:
+    with pytest.raises(KubeconfigError, match=f"not supported: {name}$"):
+        parse(changed(cluster={name: "/etc/passwd"}))
+
+
+@pytest.mark.parametrize(
+    ("name", "value"),
+    [
+        ("exec", {"apiVersion": "client.authentication.k8s.io/v1", "command": "sh"}),
+        ("auth-provider", {"name": "other"}),
+        ("client-certificate", "/etc/passwd"),
+        ("client-key", "/etc/passwd"),
+        ("tokenFile", "/var/run/secrets/kubernetes.io/serviceaccount/token"),
+        ("as", "somebody"),
+    ],
+)
+def test_references_outside_the_user_entry_are_refused(name: str, value: object) -> None:
+    """A tenant's Secret must not make the manager run programs or reveal its own token."""
+    with pytest.raises(KubeconfigError, match=f"not supported: {name}$"):
+        parse(changed(user={name: value}))
+
+
+@pytest.mark.parametrize(
+    ("content", "message"),
+    [
+        (b"", "no kubeconfig"),
+        (b"[", "no kubeconfig"),
+        (b"\xff\xfe\x00", "no kubeconfig"),
+        (b"just text", "no kubeconfig"),
+        (b"{}", "no context"),
+        (changed(**{"current-context": "other"}), "no context"),
+        (changed(clusters=[]), "no cluster"),
+        (changed(users=[]), "no user"),
+        (changed(cluster={"server": "file:///etc/passwd"}), "no URL"),
+        (changed(user={"client-key-data": "%"}), "client-key-data is not base64"),
+        (changed(user={"token": ["secret"]}), "no kubeconfig"),
+    ],
+)
+def test_errors_do_not_show_the_content(content: bytes, message: str) -> None:
+    with pytest.raises(KubeconfigError, match=message) as raised:
+        parse(content)
+
+    assert "secret" not in str(raised.value)
