@@ -12,8 +12,7 @@ import click
 from capsmith import __version__
 from capsmith.errors import CapsmithError
 from capsmith.findings import Finding, Severity, has_errors
-from capsmith.formats import junit, sarif
-from capsmith.report import Outcome, Report
+from capsmith.report import Outcome, Report, RuntimeOutcome
 
 _COLOURS = {Severity.ERROR: "red", Severity.WARNING: "yellow", Severity.INFO: "cyan"}
 _DIFF_COLOURS = {"+": "green", "-": "red", "@": "cyan"}
@@ -22,7 +21,7 @@ _NAMED = {Outcome.REFUSED, Outcome.CONFLICTED, Outcome.MERGED, Outcome.REMOVED}
 
 
 class Console:
-    """Shows results in one format on one stream; colours only on a terminal."""
+    """Prints results in one format on one stream; colours only on a terminal."""
 
     def __init__(self, format: str = "text", out: TextIO | None = None, verbose: bool = False):
         self._format = format
@@ -30,7 +29,7 @@ class Console:
         self._verbose = verbose
 
     def report(self, report: Report, done: str, facts: Mapping[str, Any] | None = None) -> None:
-        """Findings and file outcomes; ``done`` is the closing line when the answer is yes.
+        """Print findings and file outcomes; ``done`` is the closing line of a success.
 
         ``facts`` are for machines only, beside the rest.
         """
@@ -46,22 +45,22 @@ class Console:
             self._line(printable(done))
 
     def failure(self, error: CapsmithError) -> None:
-        """An error that stopped the work: on standard error, or as the JSON report."""
+        """Print an error that stopped the run: on standard error, or as the JSON report."""
         if self._machine(Report(findings=(error.finding,)), error.exit_code):
             return
         for line in finding_lines(error.finding):
             click.echo(line, file=sys.stderr)
 
     def data(self, value: Any) -> None:
-        """A value as JSON, with a stable order of keys as given."""
+        """Print a value as JSON, with its keys in the given order."""
         self._line(json.dumps(value, indent=2, ensure_ascii=False), "json")
 
     def text(self, text: str) -> None:
-        """Text as it is."""
+        """Print text unchanged."""
         self._line(text)
 
     def table(self, rows: Sequence[Sequence[str]]) -> None:
-        """Rows in aligned columns; the last column is left ragged."""
+        """Print rows in aligned columns; the last column stays ragged."""
         if not rows:
             return
         widths = [max(len(row[i]) for row in rows) for i in range(len(rows[0]) - 1)]
@@ -70,13 +69,17 @@ class Console:
             self._line("  ".join([*cells, row[-1]]).rstrip())
 
     def _machine(self, report: Report, exit_code: int) -> bool:
-        """Show the report in a machine's format, if that is what was asked for."""
+        """Print the report in a machine-readable format, if one was chosen."""
         match self._format:
             case "json":
                 self.data(report_data(report, exit_code))
             case "sarif":
+                from capsmith.formats import sarif
+
                 self._line(sarif(report.findings, __version__))
             case "junit":
+                from capsmith.formats import junit
+
                 self._line(junit(report.findings, "capsmith"))
             case _:
                 return False
@@ -93,6 +96,8 @@ class Console:
             self._line(f"{count} {'error' if count == 1 else 'errors'}.")
 
     def _outcomes(self, report: Report) -> None:
+        if report.runtime is not None and report.runtime.outcome is not Outcome.UNCHANGED:
+            self._line(runtime_line(report.runtime))
         for outcome in Outcome:
             paths = [file.path for file in report.outcomes if file.outcome is outcome]
             if not paths:
@@ -108,11 +113,11 @@ class Console:
             self._line(click.style(shown, fg=_DIFF_COLOURS.get(line[:1])))
 
     def _line(self, text: str, format: str | None = None) -> None:
-        # click drops the colours when the stream is no terminal.
+        # click drops the colours if the stream is not a terminal.
         click.echo(self._encodable(text, format or self._format), file=self._out)
 
     def _encodable(self, text: str, format: str) -> str:
-        """``text`` in characters that the stream has, and with the same meaning."""
+        """Return ``text`` in characters that the stream has, and with the same meaning."""
         try:
             text.encode(getattr(self._out, "encoding", None) or "utf-8")
         except UnicodeEncodeError:
@@ -124,6 +129,15 @@ class Console:
                 case _:
                     return text.encode("ascii", "backslashreplace").decode()
         return text
+
+
+def runtime_line(runtime: RuntimeOutcome) -> str:
+    """Return what happens to the runtime library, in one line."""
+    if runtime.outcome is Outcome.KEPT:
+        return f"runtime: kept, a fork of {runtime.version}"
+    former = runtime.former_version
+    change = f"{former} -> {runtime.version}" if former not in ("", runtime.version) else ""
+    return f"runtime: {change or runtime.version} ({runtime.mode}, {runtime.outcome})"
 
 
 def finding_lines(finding: Finding) -> list[str]:
@@ -138,15 +152,16 @@ def finding_lines(finding: Finding) -> list[str]:
 
 
 def printable(text: str) -> str:
-    """``text`` with what a terminal would obey, such as in a file's name, made visible."""
+    """Return ``text`` with control characters, as in a file's name, made visible."""
     return "".join(c if c.isprintable() else repr(c)[1:-1] for c in text)
 
 
 def report_data(report: Report, exit_code: int) -> Mapping[str, Any]:
-    """A report as plain data, the shape of ``--format json``."""
+    """Return a report as plain data, the shape of ``--format json``."""
     return {
         "exitCode": exit_code,
         "findings": [finding_data(finding) for finding in report.findings],
+        "runtime": _runtime_data(report.runtime),
         "files": [
             {"path": f.path, "outcome": str(f.outcome), **({"diff": f.diff} if f.diff else {})}
             for f in report.outcomes
@@ -154,8 +169,19 @@ def report_data(report: Report, exit_code: int) -> Mapping[str, Any]:
     }
 
 
+def _runtime_data(runtime: RuntimeOutcome | None) -> Mapping[str, Any] | None:
+    if runtime is None:
+        return None
+    return {
+        "mode": runtime.mode,
+        "version": runtime.version,
+        "formerVersion": runtime.former_version or None,
+        "outcome": str(runtime.outcome),
+    }
+
+
 def finding_data(finding: Finding) -> Mapping[str, Any]:
-    """A finding as plain data."""
+    """Return a finding as plain data."""
     return {
         "id": finding.id,
         "severity": str(finding.severity),

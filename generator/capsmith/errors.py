@@ -2,7 +2,7 @@
 
 CapsmithError
 ├── UnreadableInput   a file that cannot be read or is not what it must be     exit 2
-├── Refused           capsmith will not do this to the tree that it was given  exit 1
+├── Refused           the operation could lose data of the user                exit 1
 ├── DiskError         the disk refuses: full, read-only, no permission          exit 2
 └── BlueprintError    a blueprint (capsmith's or an overlay's) is broken       exit 2
 
@@ -15,7 +15,7 @@ from capsmith.findings import Finding, Location
 
 
 class CapsmithError(Exception):
-    """Something that stops the work, told as a finding so that every output can show it."""
+    """An error that stops the run; it carries a finding, so that every format can show it."""
 
     exit_code = 2
 
@@ -31,13 +31,13 @@ class UnreadableInput(CapsmithError):
 
 
 class Refused(CapsmithError):
-    """Doing it could lose something of the user's."""
+    """The operation could lose data of the user."""
 
     exit_code = 1
 
 
 class DiskError(CapsmithError):
-    """The disk does not do what it is asked to."""
+    """The disk refuses an operation."""
 
 
 class BlueprintError(CapsmithError):

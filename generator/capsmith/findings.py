@@ -1,4 +1,4 @@
-"""What capsmith has to say about somebody's input: data, never exceptions.
+"""Problems in the input: data, never exceptions.
 
 A wrong input is collected as :class:`Finding` values and shown all at once.  Nothing in this
 module prints, reads files or knows where a finding came from.
@@ -11,7 +11,7 @@ from enum import StrEnum
 
 
 class Severity(StrEnum):
-    """How much a finding weighs: only an error makes the answer *no*."""
+    """The severity of a finding: only an error fails a run."""
 
     ERROR = "error"
     WARNING = "warning"
@@ -19,7 +19,7 @@ class Severity(StrEnum):
 
     @property
     def rank(self) -> int:
-        """0 for the gravest, rising."""
+        """Return 0 for the most severe, rising."""
         return list(Severity).index(self)
 
 
@@ -39,9 +39,9 @@ class Location:
 
 @dataclass(frozen=True, slots=True)
 class Finding:
-    """One thing that is wrong, or worth saying.
+    """One problem or notice.
 
-    ``id`` is stable: a contract rule id (``IC-05``) or a kebab-case id of capsmith's own
+    ``id`` is stable: a contract rule id (``IC-05``) or an id in kebab case
     (``spec-unknown-key``).  ``message`` says what is wrong, ``hint`` what to do about it,
     ``link`` where the rule is written down.
     """
@@ -55,16 +55,16 @@ class Finding:
 
     @property
     def sort_key(self) -> tuple[str, int, int, int, str, str]:
-        """Order of reading: file, line, column, then the gravest first."""
+        """Return the key of the reading order: file, line, column, then the most severe first."""
         where = self.location
         return (where.file, where.line, where.column, self.severity.rank, self.id, self.message)
 
 
 def ordered(findings: list[Finding] | tuple[Finding, ...]) -> tuple[Finding, ...]:
-    """The findings without repetition, in the one order every output uses."""
+    """Return the findings without repetition, in the one order every output uses."""
     return tuple(sorted(set(findings), key=lambda finding: finding.sort_key))
 
 
 def has_errors(findings: tuple[Finding, ...] | list[Finding]) -> bool:
-    """Whether the answer is *no*."""
+    """Return whether a finding is an error."""
     return any(finding.severity is Severity.ERROR for finding in findings)

@@ -18,7 +18,7 @@ _NO_XML = re.compile("[^\t\n -\ud7ff\ue000-\ufffd\U00010000-\U0010ffff]")
 
 
 def sarif(findings: Sequence[Finding], version: str) -> str:
-    """A SARIF 2.1.0 log; ``version`` is capsmith's.
+    """Return a SARIF 2.1.0 log; ``version`` is capsmith's.
 
     Source: OASIS, Static Analysis Results Interchange Format 2.1.0.
     """
@@ -58,12 +58,12 @@ def _sarif_result(finding: Finding) -> dict[str, Any]:
 
 
 def _uri(path: str) -> str:
-    """A path as a URI reference, in which no colon begins a scheme."""
+    """Return a path as a URI reference, in which no colon begins a scheme."""
     return ("file://" if path.startswith("/") else "") + quote(path, errors="replace")
 
 
 def junit(findings: Sequence[Finding], name: str) -> str:
-    """A JUnit report: one case for each finding, or one that passed; only errors are failures."""
+    """Return a JUnit report: one case for each finding, or one that passed; errors fail."""
     failures = sum(finding.severity is Severity.ERROR for finding in findings)
     suite = ElementTree.Element(
         "testsuite", name=name, tests=str(max(len(findings), 1)), failures=str(failures)
@@ -74,16 +74,16 @@ def junit(findings: Sequence[Finding], name: str) -> str:
         case = ElementTree.SubElement(
             suite, "testcase", classname=finding.id, name=_xml(str(finding.location))
         )
-        said = _xml("\n".join(part for part in (finding.message, finding.hint) if part))
+        body = _xml("\n".join(part for part in (finding.message, finding.hint) if part))
         if finding.severity is Severity.ERROR:
             failure = ElementTree.SubElement(case, "failure", message=_xml(finding.message))
-            failure.text = said
+            failure.text = body
         else:
-            ElementTree.SubElement(case, "system-out").text = said
+            ElementTree.SubElement(case, "system-out").text = body
     ElementTree.indent(suite)
     return ElementTree.tostring(suite, encoding="unicode", xml_declaration=False)
 
 
 def _xml(text: str) -> str:
-    """``text`` without the characters that XML 1.0 cannot hold."""
+    """Return ``text`` without the characters that XML 1.0 cannot hold."""
     return "".join("?" if _NO_XML.match(character) else character for character in text)

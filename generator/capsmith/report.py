@@ -28,24 +28,38 @@ class FileOutcome:
     path: str
     outcome: Outcome
     diff: str = ""
-    """A unified diff of what changes, if one was asked for."""
+    """A unified diff of the change, if requested."""
+
+
+@dataclass(frozen=True, slots=True)
+class RuntimeOutcome:
+    """What happens to the runtime library of a repository, which is replaced as a whole."""
+
+    outcome: Outcome
+    mode: str
+    """``vendored`` or ``package``."""
+    version: str
+    former_version: str = ""
+    """Empty when there was none."""
 
 
 @dataclass(frozen=True, slots=True)
 class Report:
-    """Findings in order, outcomes by path."""
+    """Findings in order, outcomes by path, and what happened to the runtime library."""
 
     findings: tuple[Finding, ...] = ()
     outcomes: tuple[FileOutcome, ...] = ()
+    """Without the files of the vendored runtime, unless they are refused."""
+    runtime: RuntimeOutcome | None = None
 
     @property
     def exit_code(self) -> int:
-        """0 done, 1 the answer is no.  (2, unreadable input, travels as an exception.)"""
+        """Return 0 for success, 1 for findings; unreadable input (2) is an exception."""
         refused = {Outcome.REFUSED, Outcome.CONFLICTED}
         if has_errors(self.findings) or any(o.outcome in refused for o in self.outcomes):
             return 1
         return 0
 
     def count(self, outcome: Outcome) -> int:
-        """How many files ended so."""
+        """Return how many files ended so."""
         return sum(1 for file in self.outcomes if file.outcome is outcome)

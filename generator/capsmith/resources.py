@@ -1,6 +1,6 @@
 """Where the data of capsmith are: in the wheel (``capsmith/_data``) or in the checkout.
 
-The only module that knows; everything else is given a folder or a text.
+Only this module knows the place; all others receive a folder or a text.
 """
 
 from __future__ import annotations
@@ -19,28 +19,36 @@ _PACKAGE = "capsmith"
 
 
 def blueprints() -> Traversable:
-    """The folder of the blueprints."""
+    """Return the folder of the blueprints."""
     return _folder("blueprints")
 
 
 def schemas() -> Traversable:
-    """The folder of the contract data and the JSON Schema of provider.yaml."""
+    """Return the folder of the contract data and the JSON Schema of provider.yaml."""
     return _folder("schemas")
 
 
+def runtime() -> Traversable:
+    """Return the folder of the runtime library, capsmith_runtime."""
+    return _folder("runtime", "runtime/src") / "capsmith_runtime"
+
+
 def fingerprint() -> str | None:
-    """What changes whenever capsmith, its data, or something installed beside it does.
+    """Return what changes whenever capsmith, its data, or something installed beside it does.
 
     Made of names, sizes and times of files, so it costs little.  None when capsmith is not there
     as files.
     """
-    folders = [Path(__file__).parent, *(Path(str(data())) for data in (blueprints, schemas))]
+    folders = [
+        Path(__file__).parent,
+        *(Path(str(data())) for data in (blueprints, schemas, runtime)),
+    ]
     try:
         states = [state for folder in folders for state in _states(folder)]
-        said = "\n".join([sys.version, *_installed(), *states])
+        state = "\n".join([sys.version, *_installed(), *states])
     except OSError:
         return None
-    return hashlib.sha256(said.encode()).hexdigest()
+    return hashlib.sha256(state.encode()).hexdigest()
 
 
 def _states(folder: Path) -> Iterator[str]:
@@ -55,7 +63,7 @@ def _states(folder: Path) -> Iterator[str]:
 
 
 def _installed() -> list[str]:
-    """The distributions that are installed beside the formatter, with their versions."""
+    """Return the distributions that are installed beside the formatter, with their versions."""
     spec = find_spec("black")
     if spec is None or spec.origin is None:
         return []
@@ -64,9 +72,9 @@ def _installed() -> list[str]:
 
 
 @cache
-def _folder(name: str) -> Traversable:
+def _folder(name: str, in_checkout: str | None = None) -> Traversable:
     shipped = files(_PACKAGE) / "_data" / name
     if shipped.is_dir():
         return shipped
     # A checkout, or an editable install of one: generator/capsmith/resources.py.
-    return Path(__file__).parents[2] / name
+    return Path(__file__).parents[2] / (in_checkout or name)

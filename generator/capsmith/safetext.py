@@ -1,4 +1,4 @@
-"""Text that may stand in generated code as it is.
+"""Text that may appear in generated code unchanged.
 
 A blueprint may print only :class:`SafeText` (and numbers).  Everything else that a user wrote
 has to pass a literal filter, which returns :class:`SafeText` again.  So text cannot become code:

@@ -12,7 +12,7 @@ from capsmith.safetext import RelativePath
 
 
 class Owner(StrEnum):
-    """Whose a file is (design: the generated repository)."""
+    """The owner of a file."""
 
     GENERATED = "generated"
     """Replaced on update; an edited one is refused by name."""
@@ -33,24 +33,24 @@ class GeneratedFile:
 
     @property
     def digest(self) -> str:
-        """``sha256:`` and the hexadecimal digest of the UTF-8 text."""
+        """Return ``sha256:`` and the hexadecimal digest of the UTF-8 text."""
         return digest(self.text)
 
 
 def digest(content: str | bytes) -> str:
-    """``sha256:`` and the hexadecimal digest of bytes, or of the UTF-8 of text."""
+    """Return ``sha256:`` and the hexadecimal digest of bytes, or of the UTF-8 of text."""
     data = content.encode() if isinstance(content, str) else content
     return "sha256:" + hashlib.sha256(data).hexdigest()
 
 
 def digest_of_texts(texts: Mapping[str, str]) -> str:
-    """The digest of texts and the paths that they have, in whatever order."""
+    """Return the digest of texts and the paths that they have, in whatever order."""
     return digest(json.dumps(sorted(texts.items())))
 
 
 @dataclass(frozen=True, slots=True)
 class FileTree:
-    """Files by path, sorted; a path stands in it once."""
+    """Files by path, sorted; each path once."""
 
     files: dict[str, GeneratedFile] = field(default_factory=dict)
 

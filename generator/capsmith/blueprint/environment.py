@@ -15,13 +15,13 @@ from capsmith.safetext import SafeText
 
 
 class Cache(Protocol):
-    """A place to keep what is slow to compute again; losing it costs time only."""
+    """Keeps slow results; losing them costs only time."""
 
     def get(self, key: str) -> bytes | None:
-        """What was kept under ``key``."""
+        """Return what was kept under ``key``."""
 
     def put(self, key: str, value: bytes) -> None:
-        """Keep ``value``; failing to is no error."""
+        """Keep ``value`` if possible."""
 
 
 class UnsafeText(Exception):
@@ -29,21 +29,30 @@ class UnsafeText(Exception):
 
 
 def refuse_unsafe(value: Any) -> Any:
-    """Let only safe text and numbers through (``finalize`` of the environment).
+    """Return safe text and numbers unchanged (``finalize`` of the environment).
 
     Raises UnsafeText for everything else.
     """
+    # Checked by type and not by escaping: a plain str may come from provider.yaml, and only its
+    # blueprint knows whether YAML, Python or Markdown has to be escaped.
     if isinstance(value, SafeText) or type(value) in (int, float):
         return value
     if isinstance(value, Undefined):
-        str(value)  # raises, and names what is undefined
+        str(value)  # Printing it raises an error that names the undefined variable.
     raise UnsafeText(f"{value!r} ({type(value).__name__}) is printed without a literal filter")
+
+
+_ALL_FILTERS: Mapping[str, Callable[..., Any]] = {**FILTERS, **PROVIDER_FILTERS}
+_PASSED = "jinja_pass_arg"
+"""What Jinja's ``pass_context`` sets on a function."""
 
 
 class _KeptBytecode(BytecodeCache):
     def __init__(self, cache: Cache, key: str) -> None:
         self._cache = cache
-        self._key = key
+        # Compiled code depends on which filters take Jinja's context.
+        contextual = [name for name, each in _ALL_FILTERS.items() if hasattr(each, _PASSED)]
+        self._key = "-".join((key, *sorted(contextual)))
 
     def load_bytecode(self, bucket: Bucket) -> None:
         kept = self._cache.get(f"bytecode-{self._key}-{bucket.key}")
@@ -63,7 +72,7 @@ RULES: Mapping[str, Any] = {
     "autoescape": False,
     "auto_reload": False,
 }
-"""How blueprints are read, capsmith's and those of overlays."""
+"""Options of Jinja for capsmith's blueprints and those of overlays."""
 
 
 class BlueprintEnvironment(Environment):
@@ -74,7 +83,7 @@ class BlueprintEnvironment(Environment):
 
 
 def make_environment(sources: Mapping[str, str], cache: Cache | None, key: str) -> Environment:
-    """An environment that loads blueprints from ``sources`` (path -> text).
+    """Return an environment that loads blueprints from ``sources`` (path -> text).
 
     ``cache`` keeps compiled blueprints, under ``key`` (capsmith's version).
     """
@@ -83,6 +92,5 @@ def make_environment(sources: Mapping[str, str], cache: Cache | None, key: str) 
         bytecode_cache=_KeptBytecode(cache, key) if cache is not None else None,
         **RULES,
     )
-    environment.filters.update(FILTERS)
-    environment.filters.update(PROVIDER_FILTERS)
+    environment.filters.update(_ALL_FILTERS)
     return environment

@@ -50,7 +50,7 @@ _Dumper.add_multi_representer(frozenset, lambda d, v: _sequence(d, sorted(v)))
 
 
 def to_yaml(value: Any, indent: int = 0) -> SafeText:
-    """``value`` as block YAML, without a final newline.
+    """Return ``value`` as block YAML, without a final newline.
 
     Every line but the first is indented by ``indent`` blanks, so that the expression stands where
     its first line begins.  YAML 1.1 words (``no``, ``on``) come out quoted.
@@ -68,7 +68,7 @@ def to_yaml(value: Any, indent: int = 0) -> SafeText:
 
 
 def py_literal(value: Any) -> SafeText:
-    """``value`` as a Python literal; only plain data."""
+    """Return ``value`` as a Python literal; only plain data."""
     if isinstance(value, str):
         return SafeText(repr(str(value)))
     if value is None or isinstance(value, bool | int | float):
@@ -88,7 +88,7 @@ def py_literal(value: Any) -> SafeText:
 
 
 def json_literal(value: Any, indent: int | None = None) -> SafeText:
-    """``value`` as JSON in ASCII, which is also a YAML flow value and a TOML basic string."""
+    """Return ``value`` as ASCII JSON; that is valid YAML, and a string of it valid TOML."""
     return SafeText(json.dumps(value, indent=indent, default=_plain))
 
 
@@ -101,7 +101,7 @@ def _plain(value: Any) -> Any:
 
 
 def toml_literal(value: str | int | bool | Iterable[str]) -> SafeText:
-    """A string, number, boolean or list of strings as TOML."""
+    """Return a string, number, boolean or list of strings as TOML."""
     if isinstance(value, str):
         # JSON's escapes are TOML's, but for surrogate pairs (so no ASCII) and DEL (forbidden raw).
         return SafeText(json.dumps(str(value), ensure_ascii=False).replace("\x7f", "\\u007f"))
@@ -115,12 +115,12 @@ _DOCSTRING = 94
 
 
 def one_line(text: str) -> str:
-    """``text`` without control characters, white space folded."""
+    """Return ``text`` without control characters, white space folded."""
     return " ".join("".join(c if c.isprintable() else " " for c in text).split())
 
 
 def comment(text: str, prefix: str = "# ", width: int = 96) -> SafeText:
-    """``text`` as comment lines behind ``prefix``; clusterctl reads ``${`` in comments too.
+    """Return ``text`` as comment lines behind ``prefix``; clusterctl reads ``${`` in comments too.
 
     Raises TypeError for a prefix that is not a blueprint's own.
     """
@@ -130,16 +130,16 @@ def comment(text: str, prefix: str = "# ", width: int = 96) -> SafeText:
 
 
 def docstring(text: str) -> SafeText:
-    """``text`` as the inside of a module's docstring in double quotes, wrapped."""
-    said = one_line(text)
-    said = said if said.endswith((".", "!", "?")) else said + "."
-    said = re.sub(r'"(?=")|^"', r"\"", said.replace("\\", "\\\\"))
-    lines = textwrap.wrap(said, _DOCSTRING, break_long_words=False, break_on_hyphens=False)
+    """Return ``text`` as the inside of a module's docstring in double quotes, wrapped."""
+    escaped = one_line(text)
+    escaped = escaped if escaped.endswith((".", "!", "?")) else escaped + "."
+    escaped = re.sub(r'"(?=")|^"', r"\"", escaped.replace("\\", "\\\\"))
+    lines = textwrap.wrap(escaped, _DOCSTRING, break_long_words=False, break_on_hyphens=False)
     return SafeText("\n".join(lines))
 
 
 def plain(text: str) -> SafeText:
-    """``text`` on one line, for a file that nobody parses."""
+    """Return ``text`` on one line, for a file that no program parses."""
     return SafeText(one_line(text))
 
 
@@ -149,22 +149,22 @@ _BLOCK = re.compile(r"^(\d{1,9}(?=[.)])|(?=[-+=]))")
 
 
 def markdown(text: str) -> SafeText:
-    """``text`` as Markdown prose on one line, also at the start of a block or in a table cell."""
-    said = _MARKDOWN.sub(r"\\\1", _ENTITY.sub("&amp;", one_line(text)))
-    return SafeText(_BLOCK.sub(r"\1\\", said).replace("\\<", "&lt;"))
+    """Return ``text`` as Markdown prose on one line, for a paragraph or a table cell."""
+    escaped = _MARKDOWN.sub(r"\\\1", _ENTITY.sub("&amp;", one_line(text)))
+    return SafeText(_BLOCK.sub(r"\1\\", escaped).replace("\\<", "&lt;"))
 
 
 def markdown_code(text: str) -> SafeText:
-    """``text`` as inline code, also inside a table cell."""
-    said = one_line(text).replace("|", "\\|")
-    longest = max((len(run) for run in re.findall("`+", said)), default=0)
+    """Return ``text`` as inline code, also inside a table cell."""
+    escaped = one_line(text).replace("|", "\\|")
+    longest = max((len(run) for run in re.findall("`+", escaped)), default=0)
     fence = "`" * (longest + 1)
-    pad = " " if said.startswith("`") or said.endswith("`") else ""
-    return SafeText(fence + pad + said + pad + fence)
+    pad = " " if escaped.startswith("`") or escaped.endswith("`") else ""
+    return SafeText(fence + pad + escaped + pad + fence)
 
 
 def join(values: Iterable[Any], separator: str = "") -> SafeText:
-    """Safe texts joined; refuses any that is not safe.
+    """Join safe texts.
 
     Raises TypeError for text that no literal filter made safe.
     """
@@ -182,12 +182,12 @@ def _own(text: str, default: str) -> None:
 
 
 def lower(text: SafeText) -> SafeText:
-    """Lower case; of safe text only."""
+    """Return safe text in lower case."""
     return _same(text, str.lower)
 
 
 def upper(text: SafeText) -> SafeText:
-    """Upper case; of safe text only."""
+    """Return safe text in upper case."""
     return _same(text, str.upper)
 
 

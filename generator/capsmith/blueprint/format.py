@@ -1,4 +1,4 @@
-"""Python is formatted in process, by black, whose style is stable within a calendar year."""
+"""Format Python in process with black, whose style is stable within a calendar year."""
 
 from __future__ import annotations
 
@@ -13,14 +13,14 @@ LINE_LENGTH = 100
 
 
 class Formatter:
-    """black, asked only for text that it has not seen before."""
+    """Runs black on text that is not in the cache."""
 
     def __init__(self, cache: Cache | None) -> None:
         self._cache = cache
         self._style = f"black-{version('black')}-{LINE_LENGTH}" if cache is not None else ""
 
     def format(self, text: str, blueprint: str) -> str:
-        """``text`` as black leaves it.
+        """Return ``text`` as black leaves it.
 
         Raises BlueprintError when ``text`` is no Python; ``blueprint`` is named in it.
         """

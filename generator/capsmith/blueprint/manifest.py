@@ -1,4 +1,4 @@
-"""The table of blueprints: what is rendered to where, for what, when, and whose it is."""
+"""The table of blueprints: what is rendered to where, for what, when, and who owns it."""
 
 from __future__ import annotations
 
@@ -16,16 +16,18 @@ _KEYS = {"source", "target", "for_each", "when", "owner", "executable"}
 
 
 class Scope(StrEnum):
-    """What a blueprint is rendered for, once each."""
+    """The objects for each of which a blueprint is rendered once."""
 
     PROVIDER = "provider"
     COMPONENT = "component"
     RESOURCE = "resource"
     RECONCILED_RESOURCE = "reconciled_resource"
-    """Kinds with a reconciler of the author's: no templates, no identities."""
+    """Kinds for which the author writes a reconciler: no templates, no identities."""
     IDENTITY_RESOURCE = "identity_resource"
     FLAVOR = "flavor"
     CLUSTER_CLASS = "cluster_class"
+    LEGACY_MODULE = "legacy_module"
+    """Import paths of capsmith 0.1 that code of the author may still use."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -56,7 +58,7 @@ def load_manifest(text: str, file: str) -> tuple[Entry, ...]:
     seen: set[tuple[str, str]] = set()
     for entry in entries:
         if (entry.source, entry.target) in seen:
-            raise _broken(file, f"{entry.source} -> {entry.target} stands in it twice")
+            raise _broken(file, f"{entry.source} -> {entry.target} is in it twice")
         seen.add((entry.source, entry.target))
     return entries
 

@@ -1,4 +1,4 @@
-"""What an overlay makes of a provider: files, and whatever is wrong with its blueprints."""
+"""Render an overlay for a provider: its files, and the findings on its blueprints."""
 
 from __future__ import annotations
 
@@ -15,31 +15,32 @@ from capsmith.blueprint.overlay import PROJECT, Overlay
 from capsmith.blueprint.overlay_manifest import Row
 from capsmith.blueprint.plan import PlannedFile, planned
 from capsmith.blueprint.render import is_static, tidy
-from capsmith.blueprint.sandbox import ORIGINAL, OverBudget, OverlayEnvironment, loader
+from capsmith.blueprint.sandbox import ORIGINAL, OverlayEnvironment, loader
 from capsmith.errors import BlueprintError
 from capsmith.findings import Finding, Location
 from capsmith.provider.model import Provider
-from capsmith.spec.quote import clip
+from capsmith.provider.runtime import Runtime
 from capsmith.tree import GeneratedFile
+from capsmith.yamldoc.quote import clip
 
 _RESERVED = re.compile(r"provider\.yaml|\.capsmith(/.*)?|(.*/)?\.git(/.*)?", re.IGNORECASE)
 _CONTROL = re.compile(r"[\x00-\x08\x0b-\x1f\x7f\ud800-\udfff]")
-_LIMITS = (OverBudget, RecursionError, MemoryError, OverflowError)
+_LIMITS = (RecursionError, MemoryError, OverflowError)
 _KINDS: tuple[tuple[str, tuple[type[BaseException], ...], str], ...] = (
-    ("overlay-limit", _LIMITS, "a blueprint is a page of text with a few loops"),
-    ("overlay-forbidden", (SecurityError,), "an overlay reads names and data, and calls nothing"),
-    ("overlay-unsafe-text", (UnsafeText,), "put a literal filter behind it, such as `to_yaml`"),
-    ("overlay-syntax", (TemplateSyntaxError, SyntaxError), "see the documentation of Jinja"),
-    ("overlay-not-found", (TemplateNotFound,), f"capsmith's own begin with `{ORIGINAL}`"),
-    ("overlay-undefined", (UndefinedError,), "capsmith's blueprint of the path shows the names"),
+    ("overlay-limit", _LIMITS, "Shorten the blueprint: it exceeds the limits."),
+    ("overlay-forbidden", (SecurityError,), "Use names, data and filters only."),
+    ("overlay-unsafe-text", (UnsafeText,), "Append a literal filter, such as `to_yaml`."),
+    ("overlay-syntax", (TemplateSyntaxError, SyntaxError), "See the documentation of Jinja."),
+    ("overlay-not-found", (TemplateNotFound,), f"Prefix capsmith's own with `{ORIGINAL}`."),
+    ("overlay-undefined", (UndefinedError,), "Look up the names in capsmith's blueprint."),
 )
-_BROKEN = "capsmith's blueprint of the path shows how its names are used"
+_BROKEN = "Look up how capsmith's blueprint of the same path uses these names."
 
 
 def plan_rows(
-    overlay: Overlay, provider: Provider, own: Iterable[PlannedFile]
+    overlay: Overlay, provider: Provider, runtime: Runtime, own: Iterable[PlannedFile]
 ) -> tuple[list[PlannedFile], list[Finding]]:
-    """The files that the rows of ``overlay`` add to capsmith's ``own``.
+    """Return the files that the rows of ``overlay`` add to capsmith's ``own``.
 
     Id of the findings: ``overlay-target``.
     """
@@ -48,18 +49,18 @@ def plan_rows(
     taken = {str(file.path).lower() for file in own}
     for row in overlay.rows:
         try:
-            for file in planned(row.entry, provider):
-                objection = _objection(file.path, overlay, taken)
-                if objection:
-                    findings.append(_of_row(row, f"{file.path} {objection}"))
+            for file in planned(row.entry, provider, runtime):
+                problem = _problem_of_target(file.path, overlay, taken)
+                if problem:
+                    findings.append(_finding_on_row(row, f"{file.path} {problem}"))
                 taken.add(str(file.path).lower())
                 files.append(file)
         except BlueprintError as error:
-            findings.append(_of_row(row, error.finding.message))
+            findings.append(_finding_on_row(row, error.finding.message))
     return files, findings
 
 
-def _objection(path: str, overlay: Overlay, taken: set[str]) -> str:
+def _problem_of_target(path: str, overlay: Overlay, taken: set[str]) -> str:
     if _RESERVED.fullmatch(path):
         return "is nothing that may be generated"
     if overlay.named and f"{path}/".startswith(f"{overlay.named}/"):
@@ -73,13 +74,13 @@ def _objection(path: str, overlay: Overlay, taken: set[str]) -> str:
     return ""
 
 
-def _of_row(row: Row, message: str) -> Finding:
-    hint = "write another target, or leave the row out"
+def _finding_on_row(row: Row, message: str) -> Finding:
+    hint = "Write another target, or remove the row."
     return Finding("overlay-target", message, row.location, hint=hint)
 
 
-class Press:
-    """Renders the blueprints of one overlay; collects what is wrong instead of stopping."""
+class OverlayRenderer:
+    """Renders the blueprints of one overlay, and collects findings instead of stopping."""
 
     def __init__(self, overlay: Overlay, own: Mapping[str, str], formatter: Formatter) -> None:
         self._overlay = overlay
@@ -90,18 +91,18 @@ class Press:
         self.findings: list[Finding] = []
 
     def check(self) -> None:
-        """Look at every blueprint, whether this provider needs it or not."""
+        """Compile every blueprint, whether this provider needs it or not."""
         for name in self._overlay.sources:
             try:
-                self._environment.begin()
                 self._environment.get_template(name)
-                self.findings += self._lost(name)
-            except Exception as error:  # whatever it is, it is the fault of this blueprint
-                self._blame(name, error)
+                self.findings += self._text_without_effect(name)
+            except Exception as error:  # Any exception here is caused by this blueprint.
+                self._report(name, error)
 
     def render(self, files: Iterable[PlannedFile]) -> list[GeneratedFile]:
-        """The files of blueprints that are not broken."""
-        return [made for file in files if (made := self._render(file)) is not None]
+        """Return the files of the blueprints that are not broken."""
+        rendered = (self._render(file) for file in files)
+        return [file for file in rendered if file is not None]
 
     def _render(self, file: PlannedFile) -> GeneratedFile | None:
         name = PROJECT + file.entry.source
@@ -109,15 +110,14 @@ class Press:
             return None
         try:
             text = self._text(file, name)
-        except Exception as error:  # as above: filters and black raise what they like
-            self._blame(name, error)
+        except Exception as error:  # as above: filters and black may raise anything
+            self._report(name, error)
             return None
         return GeneratedFile(file.path, text, file.entry.owner, file.entry.executable)
 
     def _text(self, file: PlannedFile, name: str) -> str:
         text = self._overlay.sources[name]
         if not is_static(text):
-            self._environment.begin()
             text = tidy(self._environment.get_template(name).render(file.context))
         if found := _CONTROL.search(text):
             raise ValueError(f"it prints the character U+{ord(found[0]):04X}")
@@ -125,26 +125,26 @@ class Press:
             text = self._formatter.format(text, name)
         return text
 
-    def _lost(self, name: str) -> Iterator[Finding]:
-        """Blocks that no blueprint has that is extended, and text outside of blocks."""
+    def _text_without_effect(self, name: str) -> Iterator[Finding]:
+        """Find blocks that the extended blueprint does not have, and text outside blocks."""
         tree = self._environment.parse(self._overlay.sources[name])
         parents = list(tree.find_all(nodes.Extends))
         if not parents or not isinstance(parents[0].template, nodes.Const):
             return
-        known = self._blocks(str(parents[0].template.value), set())
+        blocks = self._blocks(str(parents[0].template.value), set())
         for node in tree.body:
-            if isinstance(node, nodes.Block) and node.name not in known:
-                near = difflib.get_close_matches(node.name, known, n=1)
+            if isinstance(node, nodes.Block) and node.name not in blocks:
+                near = difflib.get_close_matches(node.name, blocks, n=1)
                 hint = (
-                    f"did you mean `{near[0]}`?" if near else f"known: {', '.join(sorted(known))}"
+                    f"Did you mean `{near[0]}`?"
+                    if near
+                    else f"Use one of: {', '.join(sorted(blocks))}."
                 )
                 message = f"there is no block `{clip(node.name)}` in what is extended"
                 yield Finding("overlay-block", message, self._at(name, node.lineno), hint=hint)
             elif isinstance(node, nodes.Output) and _prints(node):
-                message = (
-                    "what stands outside of blocks is lost in a blueprint that extends another"
-                )
-                hint = "move it into a block"
+                message = "text outside of blocks is lost in a blueprint that extends another"
+                hint = "Move it into a block."
                 yield Finding("overlay-block", message, self._at(name, node.lineno), hint=hint)
 
     def _blocks(self, name: str, seen: set[str]) -> set[str]:
@@ -158,33 +158,33 @@ class Press:
                 blocks |= self._blocks(str(parent.template.value), seen | {name})
         return blocks
 
-    def _blame(self, name: str, error: Exception) -> None:
+    def _report(self, name: str, error: Exception) -> None:
         self._broken.add(name)
         if isinstance(error, BlueprintError):
-            id, message, hint = "overlay-python", error.finding.message, "correct the blueprint"
+            id, message, hint = "overlay-python", error.finding.message, "Correct the blueprint."
         else:
             id, hint = next(
                 ((id, hint) for id, kinds, hint in _KINDS if isinstance(error, kinds)),
                 ("overlay-render", _BROKEN),
             )
             message = str(error) or type(error).__name__
-            if not isinstance(error, TemplateError | OverBudget | UnsafeText | ValueError):
+            if not isinstance(error, TemplateError | UnsafeText | ValueError):
                 message = f"{type(error).__name__}: {message}"
         place, line = self._origin(name, error)
         self.findings.append(Finding(id, _short(message), self._at(place, line), hint=hint))
 
     def _origin(self, name: str, error: Exception) -> tuple[str, int]:
-        """The blueprint of the overlay, and its line, in which ``error`` came up last."""
+        """Return the last blueprint and line of the overlay that ``error`` passed through."""
         files = {f"{self._overlay.where}/{path}": path for path in self._overlay.sources}
         filename = getattr(error, "filename", None)
         if isinstance(error, TemplateSyntaxError) and filename in files:
             return files[filename], error.lineno
-        found, trace = (name, 0), error.__traceback__
+        origin, trace = (name, 0), error.__traceback__
         while trace is not None:
             path = files.get(trace.tb_frame.f_code.co_filename)
-            found = (path, trace.tb_lineno) if path is not None else found
+            origin = (path, trace.tb_lineno) if path is not None else origin
             trace = trace.tb_next
-        return found
+        return origin
 
     def _at(self, path: str, line: int) -> Location:
         return Location(f"{self._overlay.where}/{path}", line, 1 if line else 0)
@@ -195,6 +195,6 @@ def _prints(node: nodes.Output) -> bool:
 
 
 def _short(message: str) -> str:
-    said = " ".join(message.split())
-    said = "".join(char if char.isprintable() else "\N{REPLACEMENT CHARACTER}" for char in said)
-    return said if len(said) <= 300 else said[:297] + "..."
+    line = " ".join(message.split())
+    line = "".join(char if char.isprintable() else "\N{REPLACEMENT CHARACTER}" for char in line)
+    return line if len(line) <= 300 else line[:297] + "..."

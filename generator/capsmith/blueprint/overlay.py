@@ -1,7 +1,6 @@
-"""An overlay: blueprints of the author's that replace capsmith's, or stand beside them.
+"""An overlay: the author's blueprints, which replace capsmith's or add to them.
 
-Texts by path -> :class:`Overlay`, or what is wrong with them.  Nothing is read from disk here, and
-nothing is rendered.
+Turns texts by path into an :class:`Overlay` or findings.  Must not read from disk or render.
 """
 
 from __future__ import annotations
@@ -26,27 +25,27 @@ class Overlay:
     where: str
     """The folder, as findings name it."""
     named: str
-    """The same, as provider.yaml names it below its own folder; empty if it does not."""
+    """The folder as provider.yaml names it, relative to its own; empty if it does not name one."""
     texts: Mapping[str, str]
-    """All its files by path, ``\\n`` at the ends of lines."""
+    """All its files by path, with ``\\n`` line ends."""
     rows: tuple[Row, ...]
-    """Files beyond capsmith's."""
+    """The files that it adds to capsmith's."""
 
     @property
     def sources(self) -> Mapping[str, str]:
-        """Its blueprints and macros, by path."""
+        """Return its blueprints and macros by path."""
         return {path: text for path, text in self.texts.items() if path != MANIFEST}
 
     @property
     def digest(self) -> str:
-        """Digest of paths and texts: the same for the same blueprints, wherever they lie."""
+        """Return the digest of paths and texts, which does not depend on the folder."""
         return digest_of_texts(self.texts)
 
 
 def overlay_of(
     texts: Mapping[str, str], own: Mapping[str, str], where: str, named: str
 ) -> tuple[Overlay | None, tuple[Finding, ...]]:
-    """The overlay in ``where`` that consists of ``texts``; None when a finding says why not.
+    """Return the overlay in ``where`` made of ``texts``, or None and the findings on them.
 
     ``own`` are capsmith's blueprints, by path.  Ids: ``overlay-empty``, ``overlay-unknown``,
     ``overlay-unused``, ``overlay-macro`` and those of :mod:`capsmith.blueprint.overlay_manifest`.
@@ -62,7 +61,7 @@ def overlay_of(
         findings += _unused(texts, own, named_sources, where)
     findings += _misplaced(texts, own, where)
     if not texts:
-        hint = "see the README of capsmith: a file below project/ replaces the one of its path"
+        hint = "Add files below project/: each replaces the one with the same path."
         findings.append(Finding("overlay-empty", "no blueprints here", Location(where), hint=hint))
     if findings:
         return None, ordered(findings)
@@ -78,9 +77,9 @@ def _unused(
         near = difflib.get_close_matches(path, [p for p in own if p.startswith(PROJECT)], n=1)
         yield Finding(
             "overlay-unused",
-            "this replaces no blueprint of capsmith's, and no row of manifest.yaml names it",
+            "this replaces none of capsmith's blueprints, and no row of manifest.yaml names it",
             Location(f"{where}/{path}"),
-            hint=f"did you mean `{near[0]}`?" if near else "add a row to manifest.yaml",
+            hint=f"Did you mean `{near[0]}`?" if near else "Add a row to manifest.yaml.",
         )
 
 
@@ -92,14 +91,14 @@ def _misplaced(texts: Mapping[str, str], own: Mapping[str, str], where: str) -> 
                 "overlay-macro",
                 "capsmith's own blueprints include this, so it cannot be replaced",
                 location,
-                hint="give it another name, and replace the blueprints that shall include it",
+                hint="Give it another name, and replace the blueprints that must include it.",
             )
         elif path != MANIFEST and not path.startswith((PROJECT, MACROS)):
             names = [MANIFEST, PROJECT.rstrip("/"), MACROS.rstrip("/")]
             near = difflib.get_close_matches(path.split("/")[0], names, n=1)
             yield Finding(
                 "overlay-unknown",
-                "an overlay holds project/, macros/ and manifest.yaml, and not this",
+                "an overlay holds only project/, macros/ and manifest.yaml",
                 location,
-                hint=f"did you mean `{near[0]}`?" if near else "move it away",
+                hint=f"Did you mean `{near[0]}`?" if near else "Move it away.",
             )

@@ -1,4 +1,4 @@
-"""``manifest.yaml`` of an overlay: the files that it adds."""
+"""Read ``manifest.yaml`` of an overlay: the files that the overlay adds."""
 
 from __future__ import annotations
 
@@ -10,10 +10,10 @@ from typing import Any
 from capsmith.blueprint.manifest import Entry, Scope
 from capsmith.blueprint.plan import CONDITIONS
 from capsmith.findings import Finding, Location
-from capsmith.spec.document import parse_document
-from capsmith.spec.place import Place
-from capsmith.spec.quote import did_you_mean, shown
 from capsmith.tree import Owner
+from capsmith.yamldoc.document import parse_document
+from capsmith.yamldoc.place import Place
+from capsmith.yamldoc.quote import did_you_mean, shown
 
 MOST_ROWS = 500
 _KEYS = ("source", "target", "for_each", "when", "owner", "executable")
@@ -31,12 +31,12 @@ NAMES: Mapping[Scope, Collection[str]] = {
     Scope.FLAVOR: (*_OF_COMPONENTS, "flavor"),
     Scope.CLUSTER_CLASS: (*_OF_COMPONENTS, "cluster_class"),
 }
-"""What a target may name between braces, by what the row is for."""
+"""The names that a target may hold in braces, by the scope of the row."""
 
 
 @dataclass(frozen=True, slots=True)
 class Row:
-    """A row and where it stands."""
+    """A row and its location."""
 
     entry: Entry
     location: Location
@@ -45,10 +45,10 @@ class Row:
 def read_rows(
     text: str, file: str, sources: Collection[str]
 ) -> tuple[tuple[Row, ...], list[Finding]]:
-    """The rows below ``files``, and what is wrong with them, all at once.
+    """Return the rows below ``files``, and all findings on them.
 
-    ``sources`` are the blueprints that the overlay has below project/.  Ids: those of
-    :func:`capsmith.spec.document.parse_document`, ``overlay-manifest``, ``overlay-unknown-key``,
+    ``sources`` are the overlay's blueprints, relative to project/.  Ids: those of
+    :func:`capsmith.yamldoc.document.parse_document`, ``overlay-manifest``, ``overlay-unknown-key``,
     ``overlay-source``, ``overlay-target``, ``overlay-not-one-of``.
     """
     document, found = parse_document(text, file)
@@ -60,7 +60,7 @@ def read_rows(
     listed = document.data.get("files")
     if not isinstance(listed, list) or len(listed) > MOST_ROWS:
         message = f"`files` has to be a list of at most {MOST_ROWS} rows"
-        top.error("overlay-manifest", message, "files: [{source: …, target: …}]", "files")
+        top.error("overlay-manifest", message, "Write `files: [{source: …, target: …}]`.", "files")
         return (), findings
     rows = []
     for number, row in enumerate(listed):
@@ -72,7 +72,7 @@ def read_rows(
 
 def _row(row: Any, place: Place, sources: Collection[str]) -> Entry | None:
     if not isinstance(row, dict):
-        place.error("overlay-manifest", "a row is a mapping", "{source: …, target: …}")
+        place.error("overlay-manifest", "a row is a mapping", "Write `{source: …, target: …}`.")
         return None
     before = len(place.findings)
     _known(place, row, _KEYS)
@@ -82,8 +82,8 @@ def _row(row: Any, place: Place, sources: Collection[str]) -> Entry | None:
         below = ("source",) if "source" in row else ()
         place.error("overlay-source", message, did_you_mean(source, sources), *below)
     if not source.endswith(".jinja"):
-        place.error("overlay-source", "a blueprint ends in .jinja", "rename it")
-    scope = _text(row, place, "for_each", Scope.PROVIDER, tuple(Scope))
+        place.error("overlay-source", "a blueprint ends in .jinja", "Rename it.")
+    scope = _text(row, place, "for_each", Scope.PROVIDER, tuple(NAMES))
     owner = _text(row, place, "owner", Owner.GENERATED, tuple(Owner))
     when = _conditions(row, place)
     target = _text(row, place, "target", source.removesuffix(".jinja"))
@@ -139,7 +139,7 @@ def _target(target: str, scope: Scope, place: Place) -> None:
     below = ("target",) if (*place.path, "target") in place.document.marks else ()
     if not _TARGET.fullmatch(target):
         message = f"{shown(target)} is no path of letters, digits and names in braces"
-        place.error("overlay-target", message, "such as docs/{module}.md", *below)
+        place.error("overlay-target", message, "Write a path such as docs/{module}.md.", *below)
         return
     names = NAMES[scope]
     for name in _NAME.findall(target):

@@ -17,6 +17,7 @@ from capsmith.provider.conversion import (
 from capsmith.provider.migration import has_migration
 from capsmith.provider.model import Component, Provider, Resource, Role
 from capsmith.provider.rbac import aggregate_permissions, namespace_permissions
+from capsmith.provider.runtime import Runtime
 from capsmith.provider.topology import TOPOLOGY_FLAVOR
 from capsmith.provider.upgrade.changes import steps
 from capsmith.safetext import RelativePath, SafeText
@@ -24,7 +25,7 @@ from capsmith.safetext import RelativePath, SafeText
 
 @dataclass(frozen=True, slots=True)
 class PlannedFile:
-    """One file to render: its row, its path, and what the blueprint sees."""
+    """One file to render: its row, its path and the context of the blueprint."""
 
     entry: Entry
     path: RelativePath
@@ -47,19 +48,13 @@ def _has(*types: str) -> _Condition:
 
 
 def _follows(contract: str) -> _Condition:
-    """Controllers and templates keep to the newest contract; what is older is converted."""
+    """Return a condition on the newest contract, as controllers use no other."""
     return lambda provider, context: provider.contracts[0].version == contract
 
 
 def _feature(role: Role, feature: str) -> _Condition:
     return lambda provider, context: any(
         r.role is role and feature in r.features for r in provider.resources
-    )
-
-
-def _hooks_of(module: str) -> _Condition:
-    return lambda provider, context: any(
-        hook.module == module for each in provider.components for hook in each.hooks
     )
 
 
@@ -102,9 +97,11 @@ CONDITIONS: Mapping[str, _Condition] = {
         context["component"].immutable_templates
     ),
     "has_namespace_role": lambda provider, context: bool(
-        namespace_permissions(provider, context["component"])
+        namespace_permissions(provider, context["component"], context["runtime"].permissions)
     ),
-    "has_aggregate": lambda provider, context: bool(aggregate_permissions(context["component"])),
+    "has_aggregate": lambda provider, context: bool(
+        aggregate_permissions(provider, context["component"], context["runtime"].permissions)
+    ),
     "has_cloud": lambda provider, context: (
         provider.component("infrastructure") is not None or _hosts(provider, context)
     ),
@@ -114,25 +111,16 @@ CONDITIONS: Mapping[str, _Condition] = {
     "has_ipam": _has("ipam"),
     "has_runtime_extension": _has("runtime-extension"),
     "has_addon": _has("addon"),
-    "certificates": _has("control-plane"),
-    "durations": lambda provider, context: (
-        _has("control-plane")(provider, context) or has_conversion(provider)
-    ),
     "has_conversion": lambda provider, context: has_conversion(provider),
-    "no_conversion": lambda provider, context: not has_conversion(provider),
     "has_migration": lambda provider, context: has_migration(provider),
     "converts": lambda provider, context: bool(converted_resources(context["component"], provider)),
     "serves_webhooks": lambda provider, context: serves_webhooks(context["component"], provider),
     "has_webhooks": lambda provider, context: has_webhooks(provider),
-    "workload_clusters": _has("control-plane", "addon"),
-    "topology_hooks": _hooks_of("topology"),
-    "lifecycle_hooks": _hooks_of("lifecycle"),
-    "in_place_hooks": _hooks_of("in_place"),
     "infra_cluster": _role(Role.INFRA_CLUSTER),
     "infra_machine": _role(Role.INFRA_MACHINE),
     "infra_machine_pool": _role(Role.INFRA_MACHINE_POOL),
     "bootstrap_config": _role(Role.BOOTSTRAP_CONFIG),
-    # Machines that join what somebody else runs, and those that may be its members.
+    # Machines that join a foreign control plane, and those that may be its members.
     "only_joins": lambda provider, context: (
         _hosts(provider, context) and not _has_members(provider, context)
     ),
@@ -146,11 +134,6 @@ CONDITIONS: Mapping[str, _Condition] = {
     "external_pools": lambda provider, context: any(
         _is_pool(resource, ranges=False) for resource in provider.resources
     ),
-    "ipam_views": lambda provider, context: any(
-        resource.role in _POOLS or "addressesFromPools" in resource.features
-        for resource in provider.resources
-    ),
-    "machine_addresses": _feature(Role.INFRA_MACHINE, "addressesFromPools"),
     "addon": _role(Role.ADDON),
     "managed": lambda provider, context: _MANAGED in context["resource"].features,
     "machine_based": lambda provider, context: _MANAGED not in context["resource"].features,
@@ -162,15 +145,8 @@ CONDITIONS: Mapping[str, _Condition] = {
         resource.role is Role.INFRA_MACHINE_POOL and resource.machine_kind is None
         for resource in provider.resources
     ),
-    "pools_of_machines": lambda provider, context: any(
-        resource.machine_kind is not None for resource in provider.resources
-    ),
     "pool_machines": lambda provider, context: context["resource"].machine_kind is not None,
     "pool_whole": lambda provider, context: context["resource"].machine_kind is None,
-    "pool_views": lambda provider, context: any(
-        resource.role in (Role.INFRA_MACHINE_POOL, Role.BOOTSTRAP_CONFIG)
-        for resource in provider.resources
-    ),
     "managed_control_plane": _hosts,
     "machine_control_plane": _has_members,
 }
@@ -180,17 +156,19 @@ Those on a role need a resource in scope, those on a component one at least.
 """
 
 
-def plan(entries: tuple[Entry, ...], provider: Provider) -> tuple[PlannedFile, ...]:
-    """Every file that ``provider`` needs, in the order of the manifest.
+def plan(
+    entries: tuple[Entry, ...], provider: Provider, runtime: Runtime
+) -> tuple[PlannedFile, ...]:
+    """Return every file that ``provider`` needs, in the order of the manifest.
 
     Raises BlueprintError for an unknown condition or a target that leaves the repository.
     """
-    return tuple(file for entry in entries for file in planned(entry, provider))
+    return tuple(file for entry in entries for file in planned(entry, provider, runtime))
 
 
-def planned(entry: Entry, provider: Provider) -> Iterator[PlannedFile]:
-    """The files of one row.  Raises as :func:`plan` does."""
-    for context in _contexts(entry.for_each, provider):
+def planned(entry: Entry, provider: Provider, runtime: Runtime) -> Iterator[PlannedFile]:
+    """Yield the files of one row.  Raises as :func:`plan` does."""
+    for context in _contexts(entry.for_each, provider, runtime):
         if all(_holds(name, provider, context, entry) for name in entry.when):
             yield PlannedFile(entry, _target(entry, provider, context), context)
 
@@ -201,16 +179,20 @@ def _holds(name: str, provider: Provider, context: Mapping[str, Any], entry: Ent
     try:
         return CONDITIONS[name](provider, context)
     except KeyError as error:
-        said = f"the condition {name} asks for a {error.args[0]}, which `for_each` does not give"
-        raise _broken(entry, said) from error
+        message = f"the condition {name} needs a {error.args[0]}, which `for_each` does not provide"
+        raise _broken(entry, message) from error
 
 
-def _contexts(scope: Scope, provider: Provider) -> Iterator[dict[str, Any]]:
+def _contexts(scope: Scope, provider: Provider, runtime: Runtime) -> Iterator[dict[str, Any]]:
+    common = {"provider": provider, "runtime": runtime}
     if scope is Scope.PROVIDER:
-        yield {"provider": provider}
+        yield common
+        return
+    if scope is Scope.LEGACY_MODULE:
+        yield from ({**common, "legacy": each} for each in runtime.legacy)
         return
     for component in provider.components:
-        base = {"provider": provider, "component": component}
+        base = {**common, "component": component}
         # clusterctl asks infrastructure providers only for templates and classes (CC-70).
         templates = component.type == "infrastructure"
         match scope:
@@ -264,6 +246,8 @@ def _target(entry: Entry, provider: Provider, context: Mapping[str, Any]) -> Rel
             "singular": resource.singular,
         }
     names |= {key: context[key] for key in ("flavor", "cluster_class") if key in context}
+    if "legacy" in context:
+        names["legacy"] = context["legacy"].module
     assert all(isinstance(name, SafeText) for name in names.values())
     try:
         return RelativePath(entry.target.format_map(names))

@@ -3,7 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping
+from functools import wraps
 from typing import Any
+
+from jinja2 import pass_context
+from jinja2.runtime import Context
 
 from capsmith.provider.conversion import (
     converted_resources,
@@ -21,6 +25,7 @@ from capsmith.provider.model import Component, Provider
 from capsmith.provider.pools import pool_machine, shared_fields
 from capsmith.provider.python_types import python_module
 from capsmith.provider.rbac import (
+    Permission,
     aggregate_permissions,
     editor_permissions,
     manager_permissions,
@@ -40,7 +45,7 @@ from capsmith.safetext import SafeText
 
 
 def component_contract_labels(component: Component) -> dict[str, str]:
-    """The contract labels that all CRDs of a component share (GEN-01)."""
+    """Return the contract labels that all CRDs of a component share (GEN-01)."""
     labels = [contract_labels(resource) for resource in component.resources]
     shared = set(labels[0].items()).intersection(*(set(each.items()) for each in labels))
     return dict(sorted(shared))
@@ -52,7 +57,7 @@ def listed(values: Iterable[str]) -> str:
 
 
 def kind_of(provider: Provider, role: str, otherwise: str) -> SafeText:
-    """The first kind of a role, or the words of a blueprint where there is none.
+    """Return the first kind of a role, or the words of a blueprint where there is none.
 
     Raises TypeError for words that are not a blueprint's own.
     """
@@ -60,6 +65,28 @@ def kind_of(provider: Provider, role: str, otherwise: str) -> SafeText:
         raise TypeError(f"unsafe text {otherwise!r}")
     found = (resource.kind for resource in provider.resources if resource.role == role)
     return next(found, otherwise)
+
+
+@pass_context
+@wraps(manager_permissions)
+def _manager_permissions(
+    context: Context, provider: Provider, component: Component
+) -> tuple[Permission, ...]:
+    return manager_permissions(provider, component, context["runtime"].permissions)
+
+
+@pass_context
+@wraps(namespace_permissions)
+def _namespace_permissions(
+    context: Context, provider: Provider, component: Component
+) -> tuple[Permission, ...]:
+    return namespace_permissions(provider, component, context["runtime"].permissions)
+
+
+@pass_context
+@wraps(aggregate_permissions)
+def _aggregate_permissions(context: Context, component: Component) -> tuple[Permission, ...]:
+    return aggregate_permissions(context["provider"], component, context["runtime"].permissions)
 
 
 PROVIDER_FILTERS: Mapping[str, Callable[..., Any]] = {
@@ -73,9 +100,9 @@ PROVIDER_FILTERS: Mapping[str, Callable[..., Any]] = {
     "shape_changes": shape_changes,
     "version_of_contract": version_of_contract,
     "contract_labels": component_contract_labels,
-    "manager_permissions": manager_permissions,
-    "namespace_permissions": namespace_permissions,
-    "aggregate_permissions": aggregate_permissions,
+    "manager_permissions": _manager_permissions,
+    "namespace_permissions": _namespace_permissions,
+    "aggregate_permissions": _aggregate_permissions,
     "viewer_permissions": viewer_permissions,
     "editor_permissions": editor_permissions,
     "kind_of": kind_of,

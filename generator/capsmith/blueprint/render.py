@@ -50,7 +50,7 @@ def _render(
 
 
 def is_static(source: str) -> bool:
-    """Whether a blueprint is plain text.  Static Python blueprints are kept formatted."""
+    """Return whether a blueprint is plain text.  Static Python blueprints are kept formatted."""
     return not any(mark in source for mark in ("{{", "{%", "{#"))
 
 
@@ -63,13 +63,13 @@ def _rendered(file: PlannedFile, name: str, environment: Environment) -> str:
             f"{type(error).__name__}: {error}",
             file=f"blueprints/{name}",
             line=_line(error, name),
-            hint="Correct the blueprint; text of the user's has to pass a literal filter.",
+            hint="Correct the blueprint; text of the user must pass a literal filter.",
         ) from error
     return tidy(text)
 
 
 def tidy(text: str) -> str:
-    """``text`` with one line end behind it; nothing for blanks only."""
+    """Return ``text`` with one line end behind it; nothing for blanks only."""
     return text.rstrip("\n") + "\n" if text.strip() else ""
 
 

@@ -1,18 +1,18 @@
-"""The command line: options -> pipeline -> console -> exit code.
+"""The command line: options -> commands -> console -> exit code.
 
-The pipeline is imported inside the commands, so that ``--help`` and completion stay as quick as
+What carries a command out is imported inside it, so that ``--help`` and completion stay as quick as
 click itself.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable
-from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import click
 
 from capsmith import __version__
+from capsmith.cli.imports import import_pydantic
 from capsmith.cli.options import (
     FOLDER,
     blueprints_option,
@@ -22,28 +22,32 @@ from capsmith.cli.options import (
 )
 from capsmith.cli.update import update
 
+if TYPE_CHECKING:
+    from pathlib import Path
+
 
 @click.group(context_settings={"help_option_names": ["-h", "--help"], "max_content_width": 100})
 @click.version_option(__version__, prog_name="capsmith")
 def main() -> None:
     """Generate Cluster API providers in Python from one provider.yaml.
 
-    Exit codes: 0 done, 1 the answer is no (findings, drift), 2 usage or unreadable input.
+    Exit codes: 0 success, 1 findings or drift, 2 usage error or unreadable input.
     """
 
 
 @main.command()
 @click.argument("spec", type=FOLDER, default="provider.yaml")
 @blueprints_option
-@click.option("--explain", is_flag=True, help="Show everything that follows from the file.")
+@click.option("--explain", is_flag=True, help="Show everything that is derived from the file.")
 @format_option("sarif", "junit")
 @command
 def validate(spec: Path, blueprints: Path | None, explain: bool, format_: str) -> int:
     """Check SPEC (default: provider.yaml) against the contract."""
-    from capsmith import pipeline
+    import_pydantic()
+    from capsmith.commands.validate import validate
     from capsmith.console import Console
 
-    report, resolution = pipeline.validate(spec, blueprints)
+    report, resolution = validate(spec, blueprints)
     console = Console(format_)
     if explain and resolution is not None:
         console.data(resolution)
@@ -54,7 +58,7 @@ def validate(spec: Path, blueprints: Path | None, explain: bool, format_: str) -
 
 def _beside_others(function: Callable[..., Any]) -> Callable[..., Any]:
     return click.option(
-        "-f", "--beside-others", is_flag=True, help="DIR may hold other files; none is replaced."
+        "-f", "--beside-others", is_flag=True, help="Allow other files in DIR; none is replaced."
     )(function)
 
 
@@ -70,7 +74,7 @@ def _beside_others(function: Callable[..., Any]) -> Callable[..., Any]:
 @_beside_others
 @blueprints_option
 @no_blueprints_option
-@click.option("-v", "--verbose", is_flag=True, help="Name every file that changes.")
+@click.option("-v", "--verbose", is_flag=True, help="List every file that changes.")
 @format_option()
 @command
 def generate(
@@ -79,16 +83,18 @@ def generate(
     beside_others: bool,
     verbose: bool,
     format_: str,
-    **overlay: Any,
+    blueprints: Path | None,
+    no_blueprints: bool,
 ) -> int:
     """Generate a provider repository from SPEC (default: provider.yaml)."""
-    from capsmith import pipeline
+    import_pydantic()
+    from capsmith.commands.generate import generate
+    from capsmith.commands.options import UpdateOptions
     from capsmith.console import Console
-    from capsmith.pipeline.engine import Asked
 
     folder = output if output is not None else spec.parent
-    asked = Asked(**overlay)
-    report = pipeline.generate(spec, folder, beside_others=beside_others, asked=asked)
+    options = UpdateOptions(blueprints=blueprints, no_blueprints=no_blueprints)
+    report = generate(spec, folder, beside_others=beside_others, options=options)
     Console(format_, verbose=verbose).report(report, done=f"{folder} is up to date with {spec}.")
     return report.exit_code
 
@@ -98,34 +104,55 @@ main.add_command(update)
 
 @main.command()
 @click.argument("arguments", nargs=-1, metavar="[DIR] [KEY=ANSWER]...")
-@click.option("--no-input", is_flag=True, help="Ask nothing; take the defaults.")
-@click.option("--replay", is_flag=True, help="Ask nothing; take the answers of the last time.")
-@click.option("--replay-file", type=FOLDER, help="Ask nothing; take the answers of this file.")
+@click.option("--no-input", is_flag=True, help="Do not ask; use the defaults.")
+@click.option("--replay", is_flag=True, help="Do not ask; use the answers of the previous run.")
+@click.option("--replay-file", type=FOLDER, help="Do not ask; use the answers in this file.")
 @click.option("--config-file", type=FOLDER, help="Cookiecutter's user configuration.")
-@click.option("--default-config", is_flag=True, help="Do without a user configuration.")
+@click.option("--default-config", is_flag=True, help="Ignore the user configuration.")
 @_beside_others
 @format_option()
 @command
-def new(arguments: tuple[str, ...], beside_others: bool, format_: str, **answering: Any) -> int:
-    """Ask the essentials, and generate a first provider repository in DIR.
+def new(
+    arguments: tuple[str, ...],
+    no_input: bool,
+    replay: bool,
+    replay_file: Path | None,
+    config_file: Path | None,
+    default_config: bool,
+    beside_others: bool,
+    format_: str,
+) -> int:
+    """Ask the essential questions and generate a first provider repository in DIR.
 
-    KEY=ANSWER answers a question beforehand.  Defaults come from cookiecutter's user
+    KEY=ANSWER answers a question in advance.  Defaults come from cookiecutter's user
     configuration (~/.cookiecutterrc, default_context).
     """
-    from capsmith import pipeline, scaffold
+    from pathlib import Path
+
+    from capsmith import scaffold
+
+    import_pydantic()
+    from capsmith.commands.generate import create
     from capsmith.console import Console
 
     folders = [argument for argument in arguments if "=" not in argument]
     if len(folders) > 1:
-        raise click.UsageError(f"One DIR, please: {' '.join(folders)}")
+        raise click.UsageError(f"Give at most one DIR, not {' '.join(folders)}.")
     known = dict(argument.split("=", 1) for argument in arguments if "=" in argument)
     console = Console(format_)
-    options = scaffold.Options(overrides=known, **answering)
+    options = scaffold.Options(
+        no_input=no_input,
+        overrides=known,
+        config_file=config_file,
+        default_config=default_config,
+        replay=replay,
+        replay_file=replay_file,
+    )
     while True:
         proposal = scaffold.propose(options)
         folder = Path(*folders) if folders else Path(proposal.folder)
-        report = pipeline.create(proposal.text, folder, beside_others=beside_others)
-        console.report(report, done=f"{folder} is a provider: its README.md says how to go on.")
+        report = create(proposal.text, folder, beside_others=beside_others)
+        console.report(report, done=f"{folder} is a provider; its README.md has the next steps.")
         if report.exit_code == 0 or report.outcomes or not options.asks:
             return report.exit_code
         options = options.again(proposal)
@@ -136,32 +163,34 @@ def new(arguments: tuple[str, ...], beside_others: bool, format_: str, **answeri
 @format_option()
 @command
 def doctor(folder: Path, format_: str) -> int:
-    """Tell what the provider in DIR (default: .) is on, and what an update would do."""
+    """Show contract versions, file ownership and pending updates of DIR (default: .)."""
+    import_pydantic()
+    from capsmith.commands.doctor import examine, format_facts
     from capsmith.console import Console
-    from capsmith.pipeline import examining
 
-    report, facts = examining.examine(folder)
+    report, facts = examine(folder)
     console = Console(format_)
     if format_ != "json":
-        console.text("\n".join(examining.told(facts)))
+        console.text("\n".join(format_facts(facts)))
     console.report(report, done="", facts=facts)
     return report.exit_code
 
 
 @main.command()
 @click.argument("folder", metavar="[DIR]", type=FOLDER, default=".")
-@click.option("--dry-run", is_flag=True, help="Only say what would happen.")
-@click.option("--allow-dirty", is_flag=True, help="Go on beside uncommitted changes.")
-@click.option("-v", "--verbose", is_flag=True, help="Name every file that changes.")
+@click.option("--dry-run", is_flag=True, help="Show what would happen; write nothing.")
+@click.option("--allow-dirty", is_flag=True, help="Continue despite uncommitted changes.")
+@click.option("-v", "--verbose", is_flag=True, help="List every file that changes.")
 @format_option()
 @command
-def eject(folder: Path, verbose: bool, format_: str, **options: bool) -> int:
-    """Leave capsmith: every file of the repository in DIR (default: .) becomes yours."""
+def eject(folder: Path, dry_run: bool, allow_dirty: bool, verbose: bool, format_: str) -> int:
+    """Remove capsmith from the repository in DIR (default: .); every file becomes yours."""
+    import_pydantic()
+    from capsmith.commands.eject import eject
     from capsmith.console import Console
-    from capsmith.pipeline import ejecting
 
-    report = ejecting.eject(folder, **options)
-    done = f"{folder} would be yours." if options["dry_run"] else f"{folder} is yours."
+    report = eject(folder, dry_run=dry_run, allow_dirty=allow_dirty)
+    done = f"{folder} would be yours." if dry_run else f"{folder} is yours."
     Console(format_, verbose=verbose).report(report, done=done)
     return report.exit_code
 
@@ -170,10 +199,10 @@ def eject(folder: Path, verbose: bool, format_: str, **options: bool) -> int:
 @command
 def schema() -> int:
     """Print the JSON Schema of provider.yaml, for editors."""
-    from capsmith import pipeline
+    from capsmith.commands.build import schema_text
     from capsmith.console import Console
 
-    Console().text(pipeline.schema_text().rstrip("\n"))
+    Console().text(schema_text().rstrip("\n"))
     return 0
 
 
@@ -183,11 +212,11 @@ def schema() -> int:
 @command
 def explain(rule: str, format_: str) -> int:
     """Explain the contract rule RULE, for example IC-05."""
-    from capsmith import pipeline
+    from capsmith.commands.rules import explain
     from capsmith.console import Console
     from capsmith.contract.explain import lines
 
-    explanation = pipeline.explain(rule)
+    explanation = explain(rule)
     console = Console(format_)
     if format_ == "json":
         console.data(explanation)
@@ -197,17 +226,17 @@ def explain(rule: str, format_: str) -> int:
 
 
 @main.command()
-@click.option("--page", help="Only the rules of one page, for example infra-machine.")
-@click.option("--contract", help="Only the rules of one contract version.")
+@click.option("--page", help="List only the rules of one page, for example infra-machine.")
+@click.option("--contract", help="List only the rules of one contract version.")
 @click.option("--level", type=click.Choice(["MUST", "SHOULD", "MAY", "INFO"]))
 @format_option()
 @command
 def rules(page: str | None, contract: str | None, level: str | None, format_: str) -> int:
     """List the contract rules that capsmith knows."""
-    from capsmith import pipeline
+    from capsmith.commands.rules import rules
     from capsmith.console import Console
 
-    rows = pipeline.rules(page, contract, level)
+    rows = rules(page, contract, level)
     console = Console(format_)
     if format_ == "json":
         console.data(rows)

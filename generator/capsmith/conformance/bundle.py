@@ -1,4 +1,4 @@
-"""Manifests sorted by what they are: components, metadata, cluster templates, classes."""
+"""Sort manifests into components, metadata, cluster templates and classes."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ _ASIDE = frozenset({"samples", "examples", "templates", "testdata"})
 
 
 class Artefact(StrEnum):
-    """What a file is to clusterctl, by its name."""
+    """The role of a file for clusterctl, by its name."""
 
     COMPONENTS = "components"
     METADATA = "metadata"
@@ -29,7 +29,7 @@ class Artefact(StrEnum):
 
 
 def artefact(manifest: Manifest) -> Artefact:
-    """What the file of ``manifest`` is."""
+    """Return what the file of ``manifest`` is."""
     name = manifest.base_name
     if name.endswith("components.yaml"):
         return Artefact.COMPONENTS
@@ -65,26 +65,26 @@ class Bundle:
         return {key: tuple(found) for key, found in sorted_.items()}
 
     def files(self, wanted: Artefact) -> tuple[Manifest, ...]:
-        """The objects in files of one sort."""
+        """Return the objects in files of one sort."""
         return self._by_artefact.get(wanted, ())
 
     @cached_property
     def objects(self) -> tuple[Manifest, ...]:
-        """What is installed: the components, or what they are built from."""
+        """Return what is installed: the components, or what they are built from."""
         return self.files(Artefact.COMPONENTS) or self.files(Artefact.SOURCE)
 
     @cached_property
     def crds(self) -> tuple[Crd, ...]:
-        """The CRDs among the objects."""
+        """Return the CRDs among the objects."""
         return read_crds(self.objects, self.roles)
 
     @cached_property
     def installs(self) -> bool:
-        """Whether the objects are a whole provider, so that what is missing can be told."""
+        """Return whether this is a whole provider, so that missing parts can be reported."""
         return bool(self.of("Deployment"))
 
     def of(self, *kinds: str) -> tuple[Manifest, ...]:
-        """The objects of some kinds."""
+        """Return the objects of some kinds."""
         return tuple(manifest for manifest in self.objects if manifest.kind in kinds)
 
 
@@ -138,6 +138,6 @@ def _split_sources(manifests: Sequence[Manifest], roles: Mapping[str, str]) -> I
 
 
 def _config_folder(manifest: Manifest) -> PurePosixPath | None:
-    """The nearest folder named ``config`` around a file: by habit one for each provider."""
+    """Return the nearest folder named ``config`` around a file: by habit one for each provider."""
     parents = PurePosixPath(manifest.file.replace("\\", "/")).parents
     return next((folder for folder in parents if folder.name == "config"), None)

@@ -34,33 +34,33 @@ class Crd:
 
     @property
     def kind(self) -> str:
-        """``spec.names.kind``."""
+        """Return ``spec.names.kind``."""
         return text_of(self.manifest.document, "spec", "names", "kind")
 
     @property
     def group(self) -> str:
-        """``spec.group``."""
+        """Return ``spec.group``."""
         return text_of(self.manifest.document, "spec", "group")
 
     @property
     def plural(self) -> str:
-        """``spec.names.plural``."""
+        """Return ``spec.names.plural``."""
         return text_of(self.manifest.document, "spec", "names", "plural")
 
     @property
     def scope(self) -> str:
-        """``spec.scope``."""
+        """Return ``spec.scope``."""
         return text_of(self.manifest.document, "spec", "scope")
 
     @property
     def labels(self) -> Mapping[str, Any]:
-        """``metadata.labels``, as far as its keys are texts."""
+        """Return ``metadata.labels``, as far as its keys are texts."""
         labels = self.manifest.mapping("metadata", "labels")
         return {key: value for key, value in labels.items() if isinstance(key, str)}
 
     @property
     def annotations(self) -> Mapping[str, Any]:
-        """``metadata.annotations``."""
+        """Return ``metadata.annotations``."""
         return self.manifest.mapping("metadata", "annotations")
 
     def labelled(self, label: str) -> tuple[str, ...]:
@@ -71,7 +71,7 @@ class Crd:
     def versions_of(self, label: str) -> tuple[CrdVersion, ...]:
         """The versions that a contract label names; the stored one when there is no label at all.
 
-        So a CRD that forgot its label is told about its shape as well, once it is its only one.
+        So findings on the shape of a CRD without label are reported too, if it has one version.
         """
         names = self.labelled(label)
         if names:
@@ -82,7 +82,7 @@ class Crd:
 
 
 def read_crds(manifests: tuple[Manifest, ...], roles: Mapping[str, str]) -> tuple[Crd, ...]:
-    """The CRDs among ``manifests``; ``roles`` by CRD name, guessed from the kind where missing."""
+    """Return the CRDs among ``manifests``; a role that ``roles`` lacks is guessed from the kind."""
     found = [m for m in manifests if m.kind == "CustomResourceDefinition"]
     kinds = {
         (text_of(m.document, "spec", "group"), text_of(m.document, "spec", "names", "kind"))

@@ -18,7 +18,7 @@ _NO_ROLES: Mapping[str, str] = {}
 def evaluate_manifests(
     manifests: Sequence[Manifest], contract: Contract, roles: Mapping[str, str] = _NO_ROLES
 ) -> tuple[Finding, ...]:
-    """What the manifests of a provider break in ``contract``.
+    """Return what the manifests of a provider break in ``contract``.
 
     Works on a source tree (kustomizations among the manifests are applied as far as names,
     namespaces and labels go), on built components, and on release folders.  ``roles`` names the
@@ -31,7 +31,7 @@ def evaluate_manifests(
         if rule.check is not None
         for finding in _of_rule(rule, bundle, contract)
     )
-    # What several providers of a repository share is told once.
+    # A file that several providers of a repository share is reported once.
     return ordered(list(dict.fromkeys(found)))
 
 

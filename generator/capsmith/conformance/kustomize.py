@@ -1,4 +1,4 @@
-"""Source manifests -> what kustomize would make of them, as far as checks need it.
+"""Source manifests -> the objects that kustomize would build, as far as checks need them.
 
 Names, namespaces, labels, images and merge patches are applied; JSON patches, generators and
 replacements are not.
@@ -38,7 +38,7 @@ _NAMES = frozenset({"kustomization.yaml", "kustomization.yml", "Kustomization"})
 
 
 def build(manifests: Sequence[Manifest]) -> tuple[Manifest, ...]:
-    """The manifests with the kustomizations among them applied.
+    """Return the manifests with the kustomizations among them applied.
 
     Each file is built once, by the topmost kustomization that reaches most files; a file in a
     kustomization's folder that none of them names is left out, as kustomize does.
@@ -82,7 +82,7 @@ class _Tree:
         return sorted(roots, key=lambda folder: (-len(self.reached(folder)), folder))
 
     def reached(self, folder: str, seen: frozenset[str] = frozenset()) -> set[str]:
-        """The files below a kustomization."""
+        """Return the files below a kustomization."""
         files: set[str] = set()
         for name in self._named(folder):
             if name in self._kustomizations and name not in seen:
@@ -92,7 +92,7 @@ class _Tree:
         return files
 
     def build(self, folder: str, seen: frozenset[str] = frozenset()) -> list[Manifest]:
-        """The objects of a kustomization, transformed; files already done are left out."""
+        """Return the objects of a kustomization, transformed; files already done are left out."""
         objects: list[Manifest] = []
         for name in self._named(folder):
             if name in self._kustomizations and name not in seen:
@@ -167,7 +167,7 @@ def _prefix(objects: list[Manifest], prefix: str) -> None:
 
 
 def _references(document: Any) -> Iterator[tuple[dict[str, Any], str, str]]:
-    """The places that name another object: holder, key, kind."""
+    """Yield the places that name another object: holder, key, kind."""
     for holder in (document.get("roleRef"), *list_of(document, "subjects")):
         if isinstance(holder, dict):
             yield holder, "name", text_of(holder, "kind")
@@ -216,7 +216,7 @@ def _parted(image: str) -> tuple[str, str]:
 
 
 def _child(document: Any, *path: str) -> dict[str, Any]:
-    """The mapping at ``path``; a new one, not attached, where there is none."""
+    """Return the mapping at ``path``; a new one, not attached, where there is none."""
     for key in path:
         document = document.get(key) if isinstance(document, dict) else None
     return document if isinstance(document, dict) else {}

@@ -49,25 +49,25 @@ class Manifest:
 
     @property
     def kind(self) -> str:
-        """The kind, or an empty text."""
+        """Return the kind, or an empty text."""
         return text_of(self.document, "kind")
 
     @property
     def api_group(self) -> str:
-        """The API group; empty for the core group."""
+        """Return the API group; empty for the core group."""
         return text_of(self.document, "apiVersion").rpartition("/")[0]
 
     @property
     def name(self) -> str:
-        """``metadata.name``, or an empty text."""
+        """Return ``metadata.name``, or an empty text."""
         return text_of(self.document, "metadata", "name")
 
     def mapping(self, *path: str) -> Mapping[str, Any]:
-        """The mapping at ``path``; empty where there is none."""
+        """Return the mapping at ``path``; empty where there is none."""
         return mapping_of(self.document, *path)
 
     def listing(self, *path: str) -> list[Any]:
-        """The list at ``path``; empty where there is none."""
+        """Return the list at ``path``; empty where there is none."""
         return list_of(self.document, *path)
 
     def __str__(self) -> str:
@@ -75,7 +75,7 @@ class Manifest:
 
 
 def parse_manifests(text: str, file: str) -> tuple[tuple[Manifest, ...], tuple[Finding, ...]]:
-    """The objects of a YAML file, and what is wrong with the file.
+    """Return the objects of a YAML file, and what is wrong with the file.
 
     Ids: ``manifest-too-large``, ``manifest-yaml``, ``manifest-not-a-mapping``.
     """
@@ -99,30 +99,30 @@ def parse_manifests(text: str, file: str) -> tuple[tuple[Manifest, ...], tuple[F
 
 
 def mapping_of(data: Any, *path: str) -> Mapping[str, Any]:
-    """The mapping at ``path`` in plain data; empty where there is none."""
+    """Return the mapping at ``path`` in plain data; empty where there is none."""
     value = at(data, *path)
     return value if isinstance(value, Mapping) else {}
 
 
 def list_of(data: Any, *path: str) -> list[Any]:
-    """The list at ``path`` in plain data; empty where there is none."""
+    """Return the list at ``path`` in plain data; empty where there is none."""
     value = at(data, *path)
     return value if isinstance(value, list) else []
 
 
 def texts_of(data: Any, *path: str) -> list[str]:
-    """The texts in the list at ``path`` in plain data; what is no text is left out."""
+    """Return the texts in the list at ``path`` in plain data; what is no text is left out."""
     return [item for item in list_of(data, *path) if isinstance(item, str)]
 
 
 def text_of(data: Any, *path: str) -> str:
-    """The text at ``path`` in plain data; empty where there is none."""
+    """Return the text at ``path`` in plain data; empty where there is none."""
     value = at(data, *path)
     return value if isinstance(value, str) else ""
 
 
 def at(data: Any, *path: str) -> Any:
-    """The value at ``path`` in plain data, or None."""
+    """Return the value at ``path`` in plain data, or None."""
     for key in path:
         if not isinstance(data, Mapping):
             return None
@@ -163,7 +163,7 @@ def _refuse_depth(text: str) -> None:
 
 
 def _weight(node: yaml.Node, known: dict[int, int]) -> int:
-    """How many nodes there are below when every alias is written out."""
+    """Return how many nodes there are below when every alias is written out."""
     if id(node) in known:
         return known[id(node)]
     known[id(node)] = MAX_NODES  # an alias to a node around it never ends
@@ -191,5 +191,5 @@ def _syntax(error: yaml.YAMLError, file: str) -> Finding:
 
 
 def _finding(id: str, message: str, file: str, line: int = 0) -> Finding:
-    hint = "Kubernetes manifests are YAML mappings, separated by `---`."
+    hint = "Write Kubernetes manifests as YAML mappings, separated by `---`."
     return Finding(id, message, Location(file, line, 1 if line else 0), hint=hint)

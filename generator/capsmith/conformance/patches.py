@@ -24,11 +24,11 @@ class Patch:
     """``target`` of the kustomization; empty where the patch names its object itself."""
 
     def fits(self, manifest: Manifest, original_name: str) -> bool:
-        """Whether it is for ``manifest``, which had another name before prefixes."""
+        """Return whether it is for ``manifest``, which had another name before prefixes."""
         names = {manifest.name, original_name}
         if not self.target:
-            wanted = text_of(self.document, "metadata", "name")
-            return text_of(self.document, "kind") == manifest.kind and wanted in names
+            target_name = text_of(self.document, "metadata", "name")
+            return text_of(self.document, "kind") == manifest.kind and target_name in names
         kind, name = text_of(self.target, "kind"), text_of(self.target, "name")
         try:
             named = not name or any(re.fullmatch(name, one) for one in names)
@@ -47,7 +47,7 @@ class Patch:
 
 
 def merged(base: Any, patch: Any) -> Any:
-    """``base`` with ``patch`` merged into it; neither is changed."""
+    """Return ``base`` with ``patch`` merged into it; neither is changed."""
     if isinstance(base, Mapping) and isinstance(patch, Mapping):
         result = dict(base)
         for key, value in patch.items():

@@ -1,4 +1,4 @@
-"""Who may do what, according to the Roles and bindings of a provider."""
+"""The permissions that the Roles and bindings of a provider grant."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ class Grant:
     verbs: tuple[str, ...]
 
     def covers(self, group: str, resource: str, verb: str) -> bool:
-        """Whether it allows ``verb`` on ``resource`` (with subresource) of ``group``."""
+        """Return whether it allows ``verb`` on ``resource`` (with subresource) of ``group``."""
         whole, _, sub = resource.partition("/")
         names = {resource, "*", f"{whole}/*", f"*/{sub}"} if sub else {resource, "*"}
         return (
@@ -32,13 +32,13 @@ class Grant:
 
 
 def missing(grants: Iterable[Grant], group: str, resource: str, verbs: Iterable[str]) -> list[str]:
-    """The verbs that no grant allows."""
+    """Return the verbs that no grant allows."""
     known = list(grants)
     return [verb for verb in verbs if not any(g.covers(group, resource, verb) for g in known)]
 
 
 def grants_of(role: Manifest) -> tuple[Grant, ...]:
-    """The rules of a role."""
+    """Return the rules of a role."""
     return tuple(
         Grant(
             tuple(texts_of(rule, "apiGroups")),
@@ -50,7 +50,7 @@ def grants_of(role: Manifest) -> tuple[Grant, ...]:
 
 
 def aggregated(bundle: Bundle, label: str) -> tuple[Manifest, ...]:
-    """The ClusterRoles that carry an aggregation label."""
+    """Return the ClusterRoles that carry an aggregation label."""
     return tuple(
         role
         for role in bundle.of("ClusterRole")
@@ -59,7 +59,7 @@ def aggregated(bundle: Bundle, label: str) -> tuple[Manifest, ...]:
 
 
 def manager_deployments(bundle: Bundle, container: str = "manager") -> tuple[Manifest, ...]:
-    """The Deployments that run a manager, known by the name of its container (CC-28)."""
+    """Return the Deployments that run a manager, known by the name of its container (CC-28)."""
     return tuple(
         deployment
         for deployment in bundle.of("Deployment")
@@ -68,7 +68,7 @@ def manager_deployments(bundle: Bundle, container: str = "manager") -> tuple[Man
 
 
 def containers(deployment: Manifest) -> list[Any]:
-    """The containers of a Deployment's pods."""
+    """Return the containers of a Deployment's pods."""
     return deployment.listing("spec", "template", "spec", "containers")
 
 
@@ -82,7 +82,7 @@ def arguments(deployment: Manifest) -> list[str]:
 
 
 def manager_grants(bundle: Bundle, deployment: Manifest) -> tuple[Grant, ...]:
-    """What the ServiceAccount of a Deployment may do, by the bindings of the bundle."""
+    """Return what the ServiceAccount of a Deployment may do, by the bindings of the bundle."""
     account = text_of(deployment.document, "spec", "template", "spec", "serviceAccountName")
     roles = {(role.kind, role.name): role for role in bundle.of(*_ROLES)}
     found: list[Grant] = []
@@ -106,9 +106,9 @@ def _binds(binding: Manifest, account: str) -> bool:
 
 
 def _parts(bundle: Bundle, role: Manifest) -> Iterator[Manifest]:
-    """The ClusterRoles that an aggregating one is made of."""
+    """Yield the ClusterRoles that an aggregating one combines."""
     for selector in role.listing("aggregationRule", "clusterRoleSelectors"):
-        wanted = mapping_of(selector, "matchLabels").items()
+        labels = mapping_of(selector, "matchLabels").items()
         for other in bundle.of("ClusterRole"):
-            if wanted and wanted <= other.mapping("metadata", "labels").items():
+            if labels and labels <= other.mapping("metadata", "labels").items():
                 yield other

@@ -36,7 +36,7 @@ _WITHOUT_TEMPLATE = "IPPool"
 
 
 def guess_role(group: str, kind: str, scope: str, kinds: Set[tuple[str, str]]) -> str:
-    """The role of ``kind``, or nothing; ``kinds`` are all (group, kind) that come with it."""
+    """Return the role of ``kind`` or ''; ``kinds`` are all (group, kind) of the provider."""
     if group in _CORE_GROUPS or (group, kind) in _CORE_KINDS:
         return ""
     if kind.endswith("Identity"):

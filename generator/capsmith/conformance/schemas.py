@@ -1,4 +1,4 @@
-"""Walking structural schemas."""
+"""Walk structural schemas."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ _OPEN = "x-kubernetes-preserve-unknown-fields"
 
 
 def find(schema: Schema, path: str) -> Schema | None:
-    """The schema of a field by its dotted path, or None where the field is not declared.
+    """Return the schema of a field by its dotted path, or None where the field is not declared.
 
     ``[]`` after a name steps into the items of a list, ``{}`` into the values of a map.
     """
@@ -30,7 +30,7 @@ def find(schema: Schema, path: str) -> Schema | None:
 
 
 def is_open(schema: Schema, path: str) -> bool:
-    """Whether a field that is not declared is kept all the same, because a parent keeps all."""
+    """Return whether an undeclared field is kept because a parent preserves unknown fields."""
     current: Any = schema
     for part in path.split("."):
         if mapping_of(current).get(_OPEN) is True:
@@ -40,14 +40,14 @@ def is_open(schema: Schema, path: str) -> bool:
 
 
 def required(schema: Schema, path: str) -> bool:
-    """Whether the last part of ``path`` is in the ``required`` of its parent."""
+    """Return whether the last part of ``path`` is in the ``required`` of its parent."""
     parent, _, name = path.rpartition(".")
     holder = find(schema, parent) if parent else schema
     return holder is not None and name in list_of(holder, "required")
 
 
 def describe(schema: Schema) -> str:
-    """The JSON type of a schema, for messages: ``integer``, ``map``, ``list``."""
+    """Return the JSON type of a schema, for messages: ``integer``, ``map``, ``list``."""
     if schema.get("x-kubernetes-int-or-string"):
         return "integer or string"
     kind = schema.get("type", "without a type")
@@ -57,7 +57,7 @@ def describe(schema: Schema) -> str:
 
 
 def walk(schema: Schema, path: str = "") -> Iterator[tuple[str, Schema]]:
-    """Every schema below ``schema`` and its path, itself first."""
+    """Yield every schema below ``schema`` and its path, itself first."""
     yield path, schema
     for name, part in mapping_of(schema, "properties").items():
         if isinstance(part, Mapping):

@@ -35,12 +35,12 @@ class Variable:
     line: int
     """From 1."""
     commented: bool
-    """It stands in a YAML comment, where it counts just the same."""
+    """Whether it is in a YAML comment, where clusterctl replaces it as well."""
     trouble: Trouble | None = None
 
 
 def scan(text: str) -> tuple[Variable, ...]:
-    """The variables of a text, in order."""
+    """Return the variables of a text, in order."""
     return tuple(
         variable
         for number, line in enumerate(text.split("\n"), start=1)
@@ -50,7 +50,7 @@ def scan(text: str) -> tuple[Variable, ...]:
 
 
 def with_defaults(text: str) -> str:
-    """``text`` as clusterctl makes it when nothing is set; what has no default stays as it is."""
+    """Replace the variables of ``text`` by their defaults, as clusterctl does if none is set."""
     if "$" not in text:
         return text
     return "\n".join(_filled(line, number) for number, line in enumerate(text.split("\n"), 1))
@@ -67,7 +67,7 @@ def _filled(line: str, number: int) -> str:
 
 
 def _of_line(line: str, number: int) -> list[tuple[Variable, int]]:
-    """The variables of one line and the columns where they begin."""
+    """Return the variables of one line and the columns where they begin."""
     comment = _comment_start(line)
     found: list[tuple[Variable, int]] = []
     position = line.find("${")
@@ -82,7 +82,7 @@ def _of_line(line: str, number: int) -> list[tuple[Variable, int]]:
 
 
 def _escaped(line: str, position: int) -> bool:
-    """Whether an odd number of dollars stands before: ``$${A}`` is the text ``${A}``."""
+    """Return whether an odd number of dollars stands before: ``$${A}`` is the text ``${A}``."""
     before = line[:position]
     return (len(before) - len(before.rstrip("$"))) % 2 == 1
 

@@ -1,4 +1,4 @@
-"""What people can ask about rules, as plain data: one rule in full, or a list of them."""
+"""Answers about rules as plain data: one rule in full, or a list of them."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ _BY = {
 
 
 def explain(rules: Mapping[str, Rule], rule_id: str) -> dict[str, Any]:
-    """Everything there is to know about one rule; upper and lower case are the same.
+    """Return everything there is to know about one rule, in upper or lower case.
 
     Raises UnreadableInput for an id that is not there, with those that resemble it.
     """
@@ -27,13 +27,15 @@ def explain(rules: Mapping[str, Rule], rule_id: str) -> dict[str, Any]:
         raise UnreadableInput(
             "rule-unknown",
             f"there is no rule {rule_id!r}",
-            hint=f"Did you mean {', '.join(near)}?" if near else "`capsmith rules` lists them all.",
+            hint=(
+                f"Did you mean {', '.join(near)}?" if near else "Run `capsmith rules` to list all."
+            ),
         )
     return details(rule)
 
 
 def details(rule: Rule) -> dict[str, Any]:
-    """All fields of a rule, in the order of reading."""
+    """Return all fields of a rule, in the order of reading."""
     return {
         "id": rule.id,
         "title": rule.title,
@@ -52,14 +54,14 @@ def details(rule: Rule) -> dict[str, Any]:
 
 
 def checked(rule: Rule) -> dict[str, Any]:
-    """Who can tell whether the rule is kept: ``static`` (capsmith itself), a proof, or nobody."""
+    """Return what shows whether the rule is kept: capsmith itself (``static``), or a proof."""
     if rule.check is not None:
         return {"by": "static", "check": rule.check.name, "with": dict(rule.check.params)}
     return {"by": rule.proof.value if rule.proof is not None else "nobody"}
 
 
 def lines(rule: Mapping[str, Any]) -> list[str]:
-    """The data of :func:`explain` as lines for a terminal."""
+    """Return the data of :func:`explain` as lines for a terminal."""
     contracts = ", ".join(rule["contracts"])
     result = [
         f"{rule['id']}  {rule['title']}",
@@ -73,7 +75,7 @@ def lines(rule: Mapping[str, Any]) -> list[str]:
     by = rule["checked"]["by"]
     if by == "static":
         result.append(
-            f"Checked by capsmith ({rule['checked']['check']}); a breach is told as "
+            f"Checked by capsmith ({rule['checked']['check']}); violations have severity "
             f"{rule['severity']}."
         )
     elif by != "nobody":
@@ -87,7 +89,7 @@ def listing(
     contract: str | None = None,
     level: str | None = None,
 ) -> list[dict[str, Any]]:
-    """The rules that pass all filters that are given, each with all its fields.
+    """Return the rules that pass all given filters, each with all its fields.
 
     Raises UnreadableInput for a page or contract that no rule is of.
     """
@@ -103,13 +105,13 @@ def listing(
 
 
 def similar(rules: Mapping[str, Rule], rule_id: str) -> list[str]:
-    """Ids that look like ``rule_id``, then rules whose title has it; at most five."""
-    wanted = rule_id.strip().upper()
-    padded = re.sub(r"^([A-Z]+)[-_ ]?([0-9])$", r"\1-0\2", wanted)
+    """Return ids that look like ``rule_id``, then rules whose title has it; at most five."""
+    query = rule_id.strip().upper()
+    padded = re.sub(r"^([A-Z]+)[-_ ]?([0-9])$", r"\1-0\2", query)
     padded = re.sub(r"^([A-Z]+)[_ ]?([0-9]{2})$", r"\1-\2", padded)
     exact = [padded] if padded in rules else []
-    near = exact + difflib.get_close_matches(wanted, rules, n=5, cutoff=0.7)
-    titled = [rule.id for rule in rules.values() if wanted and wanted in rule.title.upper()]
+    near = exact + difflib.get_close_matches(query, rules, n=5, cutoff=0.7)
+    titled = [rule.id for rule in rules.values() if query and query in rule.title.upper()]
     return list(dict.fromkeys([*near, *titled]))[:5]
 
 
@@ -118,5 +120,5 @@ def _known(what: str, value: str | None, there: set[str]) -> None:
         raise UnreadableInput(
             f"{what}-unknown",
             f"no rule is of {what} {value!r}",
-            hint=f"There is {', '.join(sorted(there))}.",
+            hint=f"Use one of: {', '.join(sorted(there))}.",
         )

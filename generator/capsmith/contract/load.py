@@ -1,20 +1,23 @@
 """Contract data (``schemas/contracts``) -> :class:`Contract`.
 
-On the path of every run, so only what is needed is read: shapes and rules when first asked for.
-Unknown keys and unknown files are refused, so that no rule is lost to a slip of the pen.
+Every run passes here, so only what is needed is read, shapes and rules at their first use, and the
+pydantic models are imported by the functions that use them.  Unknown keys and unknown files are
+refused, so that no rule is lost to a typing error.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from importlib.resources.abc import Traversable
-from typing import Any, TypeVar
+from typing import TYPE_CHECKING, TypeVar
 
 from capsmith.contract.hooks import load_hooks
 from capsmith.contract.model import Contract, ContractField, Rule, TypeShape
-from capsmith.contract.reading import Entry, broken, parse
-from capsmith.contract.rules import read_rules
+from capsmith.contract.reading import broken, load, validate
 from capsmith.contract.upgrade import Upgrade, load_upgrade
+
+if TYPE_CHECKING:
+    from capsmith.contract.files import FieldEntry, FragmentEntry
 
 VERSIONS = ("v1beta1", "v1beta2")
 COMMON = "common"
@@ -24,51 +27,54 @@ V = TypeVar("V")
 
 
 def known_versions() -> tuple[str, ...]:
-    """The contract versions that capsmith knows, the oldest first."""
+    """Return the contract versions that capsmith knows, the oldest first."""
     return VERSIONS
 
 
 def load_contract(version: str, reader: Traversable) -> Contract:
-    """The contract ``version`` out of the schemas folder ``reader``.
+    """Return the contract ``version`` from the schemas folder ``reader``.
 
     Raises ValueError for a version that is not known, UnreadableInput for broken data.
     """
+    from capsmith.contract.files import ContractFile
+
     if version not in VERSIONS:
         raise ValueError(f"{version!r} is none of {', '.join(VERSIONS)}")
     common, folder = reader / "contracts" / COMMON, reader / "contracts" / version
-    refuse_strangers(folder)
-    entry = Entry(_data(folder / "contract.yaml"), _label(folder / "contract.yaml"))
-    if entry.take("version", str) != version:
-        raise entry.error("is of another version than its folder")
-    contract = Contract(
+    _refuse_unknown_files(folder)
+    file = folder / "contract.yaml"
+    content = validate(ContractFile, load(file), str(file))
+    if content.version != version:
+        raise broken(str(file), f"is of the version {content.version}, unlike its folder")
+    return Contract(
         version=version,
-        label=entry.take("label", str),
+        label=content.label,
         rules=Lazy(lambda: load_rules(reader, version)),
         types=Shapes((common, folder), lambda: {**_fragments(common), **_fragments(folder)}),
-        core=entry.take("core", str),
-        support_end=entry.take("supportEnd", str),
-        conditions=entry.take("conditions", dict),
-        sources=entry.texts("sources"),
+        core=content.core,
+        support_end=content.support_end,
+        conditions=content.conditions,
+        sources=tuple(content.sources),
         hooks=Lazy(lambda: load_hooks(reader)),
         upgrades=Lazy(lambda: _upgrades(reader, version)),
     )
-    entry.close()
-    return contract
 
 
 def load_rules(reader: Traversable, version: str = "") -> dict[str, Rule]:
-    """All rules by id, or those that hold in ``version``; in order of page and id.
+    """Return all rules by id, or those that hold in ``version``, in order of page and id.
 
-    Raises UnreadableInput for broken data, and when an id stands twice.
+    Raises UnreadableInput for broken data, and when an id is there twice.
     """
+    from capsmith.contract.rules import read_rules
+
     rules: dict[str, Rule] = {}
     for place in (COMMON, *VERSIONS):
         folder = reader / "contracts" / place / "rules"
         allowed = VERSIONS if place == COMMON else (place,)
         for file in _yaml_files(folder):
-            for rule in read_rules(_data(file), file.name[: -len(".yaml")], allowed, _label(file)):
+            for rule in read_rules(load(file), file.name[: -len(".yaml")], allowed, str(file)):
                 if rule.id in rules:
-                    raise broken(_label(file), f"{rule.id} is there twice")
+                    raise broken(str(file), f"{rule.id} is there twice")
                 rules[rule.id] = rule
     chosen = (rule for rule in rules.values() if not version or version in rule.contracts)
     return {rule.id: rule for rule in sorted(chosen, key=lambda rule: order(rule.id))}
@@ -80,13 +86,13 @@ def _upgrades(reader: Traversable, version: str) -> dict[str, Upgrade]:
 
 
 def order(rule_id: str) -> tuple[str, int]:
-    """Sort key of a rule id: letters, then number."""
+    """Return the sort key of a rule id: letters, then number."""
     letters, _, number = rule_id.partition("-")
     return letters, int(number)
 
 
 class Lazy(Mapping[str, V]):
-    """A mapping that is made when it is first looked at."""
+    """A mapping that is made at its first use."""
 
     def __init__(self, make: Callable[[], Mapping[str, V]]) -> None:
         self._make = make
@@ -108,10 +114,10 @@ class Lazy(Mapping[str, V]):
 
 
 class Shapes(Mapping[str, TypeShape]):
-    """Shapes by role, each read when it is first asked for; files are called after roles."""
+    """Shapes by role, each read at its first use; files are named after roles."""
 
     def __init__(
-        self, folders: Iterable[Traversable], fragments: Callable[[], Mapping[str, Any]]
+        self, folders: Iterable[Traversable], fragments: Callable[[], Mapping[str, FragmentEntry]]
     ) -> None:
         files = [file for folder in folders for file in _yaml_files(folder / "types")]
         self._files = {file.name[: -len(".yaml")]: file for file in files}
@@ -120,8 +126,7 @@ class Shapes(Mapping[str, TypeShape]):
 
     def __getitem__(self, role: str) -> TypeShape:
         if role not in self._read:
-            file = self._files[role]
-            self._read[role] = _shape(Entry(_data(file), _label(file)), self._fragments, file.name)
+            self._read[role] = _shape(self._files[role], self._fragments)
         return self._read[role]
 
     def __contains__(self, role: object) -> bool:
@@ -134,79 +139,61 @@ class Shapes(Mapping[str, TypeShape]):
         return len(self._files)
 
 
-def refuse_strangers(folder: Traversable) -> None:
-    """Raises UnreadableInput when a contract's folder holds a file that nobody reads."""
+def _refuse_unknown_files(folder: Traversable) -> None:
+    """Raise UnreadableInput when a contract's folder holds a file that is not read."""
     for entry in folder.iterdir():
         if entry.name not in _FILES:
-            raise broken(_label(entry), "is no file of a contract")
+            raise broken(str(entry), "is no file of a contract")
 
 
 def _yaml_files(folder: Traversable) -> list[Traversable]:
     files = sorted(folder.iterdir(), key=lambda file: file.name)
     for file in files:
         if not file.name.endswith(".yaml"):
-            raise broken(_label(file), "is no .yaml file")
+            raise broken(str(file), "is no .yaml file")
     return files
 
 
-def _shape(entry: Entry, fragments: Mapping[str, Any], file_name: str) -> TypeShape:
-    role = entry.take("role", str)
-    if file_name != f"{role}.yaml":
-        raise entry.error(f"describes {role}")
-    shape = TypeShape(
-        role=role,
-        scope=entry.take("scope", str),
-        spec=_fields(entry.take("spec", dict), fragments, entry.file),
-        status=_fields(entry.take("status", dict), fragments, entry.file),
-        printer_columns=tuple(entry.take("printerColumns", list)),
-        subresources=entry.take("subresources", dict),
+def _shape(file: Traversable, fragments: Mapping[str, FragmentEntry]) -> TypeShape:
+    from capsmith.contract.files import ShapeFile
+
+    content = validate(ShapeFile, load(file), str(file))
+    if file.name != f"{content.role}.yaml":
+        raise broken(str(file), f"describes {content.role}")
+    return TypeShape(
+        role=content.role,
+        scope=content.scope,
+        spec=_fields(content.spec, fragments, str(file)),
+        status=_fields(content.status, fragments, str(file)),
+        printer_columns=tuple(content.printer_columns),
+        subresources=content.subresources,
     )
-    entry.close()
-    return shape
 
 
 def _fields(
-    data: Mapping[str, Any], fragments: Mapping[str, Any], file: str
+    entries: Mapping[str, FieldEntry], fragments: Mapping[str, FragmentEntry], file: str
 ) -> dict[str, ContractField]:
-    return {name: _field(name, Entry(value, file, name), fragments) for name, value in data.items()}
+    return {name: _field(name, entry, fragments, file) for name, entry in entries.items()}
 
 
-def _field(name: str, entry: Entry, fragments: Mapping[str, Any]) -> ContractField:
-    if entry.has("fragment"):
-        fragment = entry.take("fragment", str)
-        if fragment not in fragments:
-            raise entry.error(f"names the fragment {fragment!r}, which is not there")
-        part = Entry(fragments[fragment], entry.file, fragment)
-        schema, rule = part.take("schema", dict), part.take("rule", str)
-        part.close()
-    else:
-        schema, rule = entry.take("schema", dict), entry.take("rule", str)
-    field = ContractField(
-        name=name,
-        schema=schema,
-        required=entry.take("required", bool, False),
-        rule=rule,
-        feature=entry.take("feature", str, ""),
-    )
-    entry.close()
-    return field
+def _field(
+    name: str, entry: FieldEntry, fragments: Mapping[str, FragmentEntry], file: str
+) -> ContractField:
+    rule, schema = entry.rule, entry.schema_
+    if entry.fragment:
+        if rule or schema is not None:
+            raise broken(file, f"{name} has a fragment, so that it cannot have a rule or schema")
+        if entry.fragment not in fragments:
+            raise broken(file, f"{name} names the fragment {entry.fragment!r}, which is not there")
+        fragment = fragments[entry.fragment]
+        rule, schema = fragment.rule, fragment.schema_
+    if not rule or schema is None:
+        raise broken(file, f"{name} needs a rule and a schema, or a fragment")
+    return ContractField(name, schema, entry.required, rule, entry.feature)
 
 
-def _fragments(folder: Traversable) -> dict[str, Any]:
+def _fragments(folder: Traversable) -> dict[str, FragmentEntry]:
+    from capsmith.contract.files import FragmentsFile
+
     file = folder / "fragments.yaml"
-    data = _data(file)
-    if not isinstance(data, dict):
-        raise broken(_label(file), "is not a mapping")
-    return data
-
-
-def _data(file: Traversable) -> Any:
-    try:
-        text = file.read_text(encoding="utf-8")
-    except OSError as error:
-        raise broken(_label(file), f"cannot be read: {error.strerror}") from error
-    return parse(text, _label(file))
-
-
-def _label(file: Traversable) -> str:
-    return str(file)
+    return validate(FragmentsFile, load(file), str(file)).root

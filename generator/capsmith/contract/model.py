@@ -18,7 +18,7 @@ Data = Mapping[str, Any]
 
 
 class Level(StrEnum):
-    """How binding a rule is, in the words of RFC 2119; INFO binds nobody."""
+    """How binding a rule is, in the words of RFC 2119; INFO is not binding."""
 
     MUST = "MUST"
     SHOULD = "SHOULD"
@@ -27,7 +27,7 @@ class Level(StrEnum):
 
 
 class Weight(StrEnum):
-    """What a breach is reported as; the values are those of a finding's severity."""
+    """The severity of a violation; the values are those of a finding's severity."""
 
     ERROR = "error"
     WARNING = "warning"
@@ -35,7 +35,7 @@ class Weight(StrEnum):
 
 
 class Proof(StrEnum):
-    """Who can tell whether a rule without a static check is kept."""
+    """What shows whether a rule without a static check is kept."""
 
     BEHAVIOUR = "behaviour"
     """A test that drives the controller."""
@@ -56,7 +56,7 @@ class Rule:
     """One rule of the contract."""
 
     id: str
-    """``IC-05``; stable for ever."""
+    """``IC-05``; never changes."""
     title: str
     level: Level
     statement: str
@@ -68,7 +68,7 @@ class Rule:
     proof: Proof | None
     """None for checked rules and for information."""
     source: str
-    """Where the rule is written down: a page of the book or a file of upstream."""
+    """Where the rule comes from: a page of the book or a file of upstream."""
     consequence: str
     hint: str
     page: str
@@ -76,11 +76,11 @@ class Rule:
     condition: str = ""
     """When the rule binds at all; empty: always."""
     severity: Weight | None = None
-    """Set where a breach weighs otherwise than its level says."""
+    """Set where the severity of a violation differs from that of its level."""
 
     @property
     def weight(self) -> Weight:
-        """What a breach is reported as."""
+        """Return the severity of a violation."""
         by_level = {Level.MUST: Weight.ERROR, Level.SHOULD: Weight.WARNING}
         return self.severity or by_level.get(self.level, Weight.INFO)
 
@@ -94,7 +94,7 @@ class ContractField:
     """Kubernetes structural schema (OpenAPI v3 subset)."""
     required: bool
     rule: str
-    """Id of the rule that asks for it."""
+    """Id of the rule that requires it."""
     feature: str = ""
     """Name of the optional part that it belongs to; empty: always there."""
 
@@ -122,9 +122,9 @@ class Contract:
     label: str = field(compare=False)
     """Key of the label on CRDs: ``cluster.x-k8s.io/v1beta2``."""
     rules: Mapping[str, Rule] = field(compare=False, repr=False)
-    """By id, read when they are first asked for."""
+    """By id, read at their first use."""
     types: Mapping[str, TypeShape] = field(compare=False, repr=False)
-    """By role, each read when it is first asked for."""
+    """By role, each read at its first use."""
     core: str = field(compare=False)
     """Releases of core that speak it, for people: ``v1.11 and later``."""
     support_end: str = field(compare=False)
@@ -133,6 +133,6 @@ class Contract:
     """Purpose -> condition type: ``ready`` -> ``Ready``."""
     sources: tuple[str, ...] = field(compare=False)
     hooks: Mapping[str, Hook] = field(compare=False, repr=False)
-    """Of the runtime SDK by name, the same for all versions; read when first asked for."""
+    """Of the runtime SDK by name, the same for all versions; read at their first use."""
     upgrades: Mapping[str, Upgrade] = field(compare=False, repr=False)
-    """What has changed since an older version, by that; read when first asked for."""
+    """What has changed since an older version, by that version; read at its first use."""

@@ -1,31 +1,37 @@
-"""Checked access to one mapping of contract data: what is missing, odd or left over is an error.
+"""Contract data as text -> plain data -> validated data; an error names the file and the key.
 
-The data ship with capsmith, so an error here is capsmith's own, or that of whoever edited them.
+The data ship with capsmith, so an error here is capsmith's own, or that of a local edit.
 """
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from typing import Any, TypeVar
+from collections.abc import Iterator, Mapping, Sequence
+from importlib.resources.abc import Traversable
+from typing import TYPE_CHECKING, Any, TypeVar
 
 import yaml
 
 from capsmith.errors import UnreadableInput
 
-T = TypeVar("T")
+if TYPE_CHECKING:
+    from pydantic import BaseModel, ValidationError
+
+M = TypeVar("M", bound="BaseModel")
 
 _LOADER: Any = getattr(yaml, "CSafeLoader", yaml.SafeLoader)
+_IDS = ("id", "hook", "name")
+"""Keys by which an entry of a list is called in messages."""
 
 
 def broken(file: str, message: str) -> UnreadableInput:
-    """The error for contract data that are not what they must be."""
+    """Return the error for contract data that are not what they must be."""
     return UnreadableInput(
         "contract-data", message, file=file, hint="Reinstall capsmith, or undo the edit."
     )
 
 
 def parse(text: str, file: str) -> Any:
-    """YAML text as plain data.
+    """Return YAML text as plain data.
 
     Raises UnreadableInput when it is not YAML.
     """
@@ -35,54 +41,58 @@ def parse(text: str, file: str) -> Any:
         raise broken(file, f"not YAML: {error}") from error
 
 
-class Entry:
-    """A mapping whose keys are taken one by one; :meth:`close` refuses what nobody took."""
+def load(file: Traversable) -> Any:
+    """Return the YAML file ``file`` as plain data.
 
-    def __init__(self, data: Any, file: str, name: str = "") -> None:
-        self.file = file
-        self.name = name
-        if not isinstance(data, Mapping):
-            raise self.error("is not a mapping")
-        self._left = dict(data)
+    Raises UnreadableInput when it cannot be read.
+    """
+    try:
+        text = file.read_text(encoding="utf-8")
+    except OSError as error:
+        raise broken(str(file), f"cannot be read: {error.strerror}") from error
+    return parse(text, str(file))
 
-    def error(self, message: str) -> UnreadableInput:
-        """An error that says where."""
-        return broken(self.file, f"{self.name or 'the file'} {message}")
 
-    def take(self, key: str, kind: type[T], default: T | None = None) -> T:
-        """The value of ``key``; without a default it has to be there."""
-        if key not in self._left:
-            if default is None:
-                raise self.error(f"has no {key!r}")
-            return default
-        value = self._left.pop(key)
-        if not isinstance(value, kind):
-            raise self.error(f"has {value!r} for {key!r}, which is no {kind.__name__}")
-        return value
+def validate(model: type[M], data: Any, file: str) -> M:
+    """Return ``data`` as ``model``.
 
-    def texts(self, key: str) -> tuple[str, ...]:
-        """A list of strings."""
-        values = self.take(key, list)
-        if not all(isinstance(value, str) for value in values):
-            raise self.error(f"has other things than text in {key!r}")
-        return tuple(values)
+    Raises UnreadableInput with all that is wrong.
+    """
+    from pydantic import ValidationError
 
-    def null(self, key: str) -> bool:
-        """Whether ``key`` is there and null; if so it is taken."""
-        if key in self._left and self._left[key] is None:
-            del self._left[key]
-            return True
-        return False
+    if not isinstance(data, Mapping):
+        raise broken(file, "the file is not a mapping")
+    try:
+        return model.model_validate(data)
+    except ValidationError as error:
+        raise broken(file, "; ".join(problems(error, data))) from None
 
-    def has(self, key: str) -> bool:
-        """Whether ``key`` is there and not yet taken."""
-        return key in self._left
 
-    def keys(self) -> tuple[str, ...]:
-        """The keys not yet taken."""
-        return tuple(self._left)
+def problems(error: ValidationError, data: Any) -> Iterator[str]:
+    """Describe each error of a validation of ``data``: the path of the key, and what is wrong."""
+    unknown: dict[str, list[str]] = {}
+    for each in error.errors(include_url=False):
+        path, kind = each["loc"], each["type"]
+        if kind in ("extra_forbidden", "unexpected_keyword_argument"):
+            unknown.setdefault(_path(path[:-1], data), []).append(str(path[-1]))
+        elif kind in ("missing", "missing_argument"):
+            yield f"{_path(path, data)} is missing"
+        else:
+            yield f"{_path(path, data)} is {each['input']!r}: {each['msg']}"
+    for parent, names in unknown.items():
+        yield f"{parent + ' has ' if parent else ''}unknown keys {', '.join(sorted(names))}"
 
-    def close(self) -> None:
-        """Raises UnreadableInput when keys are left over."""
-        if self._left:
-            raise self.error(f"has keys that nobody knows: {', '.join(map(str, self._left))}")
+
+def _path(steps: Sequence[str | int], data: Any) -> str:
+    """Return ``steps`` as text, with an entry of a list called by its id where it has one."""
+    parts: list[str] = []
+    for step in steps:
+        try:
+            data = data[step]
+        except (KeyError, IndexError, TypeError):  # a missing key, or a name of pydantic's
+            data = None
+        if isinstance(step, str):
+            parts.append(step)
+        elif isinstance(data, Mapping):
+            parts.append(next((str(data[key]) for key in _IDS if key in data), str(step + 1)))
+    return ".".join(parts)

@@ -8,11 +8,12 @@ from __future__ import annotations
 from dataclasses import dataclass
 from enum import StrEnum
 from importlib.resources.abc import Traversable
-from typing import Any, TypeVar
+from typing import TYPE_CHECKING
 
-from capsmith.contract.reading import Entry, broken, parse
+from capsmith.contract.reading import broken, load, validate
 
-E = TypeVar("E", bound=StrEnum)
+if TYPE_CHECKING:
+    from capsmith.contract.files import ChangeEntry
 
 
 class Where(StrEnum):
@@ -44,7 +45,7 @@ class ChangeKind(StrEnum):
 
 
 class Conversion(StrEnum):
-    """How a value gets from the old field to the new one; the names of functions to be written."""
+    """How a value gets from the old field to the new one."""
 
     AS_IS = "as-is"
     FLAG = "flag"
@@ -67,7 +68,7 @@ class Conversion(StrEnum):
 
 
 class Actor(StrEnum):
-    """Who has to do something; where nobody is named the generator has."""
+    """Who has to act; by default the generator."""
 
     GENERATOR = "generator"
     """Capsmith: schema and conversion follow from the data."""
@@ -103,7 +104,7 @@ class FieldChange:
     rules: tuple[str, ...]
     who: tuple[Actor, ...]
     habit: bool
-    """Whether the field is no part of the contract, but many providers have it."""
+    """Whether the field is no part of the contract, but a habit of many providers."""
     note: str
 
 
@@ -117,77 +118,59 @@ class Upgrade:
     changes: tuple[FieldChange, ...]
 
     def of(self, role: str) -> tuple[FieldChange, ...]:
-        """The changes of the kinds of one role."""
+        """Return the changes of the kinds of one role."""
         return tuple(change for change in self.changes if role in change.roles)
 
 
 def load_upgrade(reader: Traversable, old: str, new: str) -> Upgrade:
-    """The differences from ``old`` to ``new`` out of the schemas folder ``reader``.
+    """Return the differences from ``old`` to ``new``, from the schemas folder ``reader``.
 
     Raises ValueError where there are none on record, UnreadableInput for broken data.
     """
+    from capsmith.contract.files import UpgradeFile  # builds pydantic models
+
     file = reader / "upgrades" / f"{old}-to-{new}.yaml"
     if not file.is_file():
         raise ValueError(f"there is no upgrade from {old} to {new}")
-    top = Entry(parse(file.read_text(encoding="utf-8"), str(file)), str(file))
-    if (top.take("from", str), top.take("to", str)) != (old, new):
-        raise top.error("is of other versions than its name")
-    source = top.take("source", str)
-    entries = top.take("changes", list)
-    top.close()
-    return Upgrade(old, new, source, tuple(_change(entry, str(file)) for entry in entries))
+    content = validate(UpgradeFile, load(file), str(file))
+    if (content.old, content.new) != (old, new):
+        raise broken(str(file), "describes other versions than its name")
+    changes = tuple(_change(entry, str(file)) for entry in content.changes)
+    return Upgrade(old, new, content.source, changes)
 
 
-def _change(data: Any, file: str) -> FieldChange:
-    entry = Entry(data, file, "a change")
-    conversion = _member(entry, "conversion", Conversion, Conversion.AS_IS)
-    path = entry.take("path", str, "")
+def _change(entry: ChangeEntry, file: str) -> FieldChange:
+    if entry.path and (entry.old or entry.new):
+        raise broken(file, f"{entry.kind} {entry.path} has a path, so that it cannot have old, new")
+    lossless = entry.conversion not in LOSSY if entry.lossless is None else entry.lossless
     change = FieldChange(
-        where=_member(entry, "where", Where, Where.OBJECT),
-        roles=entry.texts("roles") if entry.has("roles") else (),
-        kind=_member(entry, "kind", ChangeKind),
-        old=path or entry.take("old", str, ""),
-        new=path or entry.take("new", str, ""),
-        conversion=conversion,
-        lossless=entry.take("lossless", bool, conversion not in LOSSY),
-        rules=entry.texts("rules") if entry.has("rules") else (),
-        who=_actors(entry),
-        habit=entry.take("habit", bool, False),
-        note=entry.take("note", str),
+        where=entry.where,
+        roles=tuple(entry.roles),
+        kind=entry.kind,
+        old=entry.path or entry.old,
+        new=entry.path or entry.new,
+        conversion=entry.conversion,
+        lossless=lossless,
+        rules=tuple(entry.rules),
+        who=tuple(entry.who),
+        habit=entry.habit,
+        note=entry.note,
     )
-    entry.close()
-    _coherent(change, file)
+    _require_coherence(change, file)
     return change
 
 
-def _coherent(change: FieldChange, file: str) -> None:
-    """Raises UnreadableInput when kind and paths do not go together."""
+def _require_coherence(change: FieldChange, file: str) -> None:
+    """Raise UnreadableInput when kind and paths do not go together."""
     paths = {
         ChangeKind.ADDED: (False, True),
         ChangeKind.REMOVED: (True, False),
     }.get(change.kind, (True, True))
     name = f"{change.kind} {change.old or change.new}"
     if (bool(change.old), bool(change.new)) != paths:
-        raise broken(file, f"{name} has not the paths of its kind")
+        raise broken(file, f"{name} does not have the paths of its kind")
     stays = change.kind in {ChangeKind.NARROWED, ChangeKind.OPTIONAL}
     if stays and change.old != change.new:
         raise broken(file, f"{name} changes its path")
     if not change.roles and change.where in {Where.OBJECT, Where.CORE}:
-        raise broken(file, f"{name} is of no role")
-
-
-def _actors(entry: Entry) -> tuple[Actor, ...]:
-    if not entry.has("who"):
-        return (Actor.GENERATOR,)
-    try:
-        return tuple(Actor(name) for name in entry.texts("who"))
-    except ValueError as error:
-        raise entry.error(f"names an unknown actor: {error}") from None
-
-
-def _member(entry: Entry, key: str, kind: type[E], default: E | None = None) -> E:
-    text = entry.take(key, str, None if default is None else default.value)
-    try:
-        return kind(text)
-    except ValueError:
-        raise entry.error(f"has {text!r} for {key!r}") from None
+        raise broken(file, f"{name} names no role")

@@ -1,1 +1,1 @@
-"""Regeneration: what was generated before, what is on disk, what comes in."""
+"""Regeneration: merge the last generated tree, the disk and the incoming tree."""

@@ -1,4 +1,4 @@
-"""How two states of a file differ, for people to read."""
+"""The difference between two states of a file, for display."""
 
 from __future__ import annotations
 

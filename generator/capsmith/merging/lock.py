@@ -10,8 +10,9 @@ from typing import Any
 import yaml
 
 from capsmith.errors import UnreadableInput
+from capsmith.provider.runtime import FOLDER, RECORD, Runtime, is_vendored, recorded_files
 from capsmith.safetext import RelativePath
-from capsmith.tree import FileTree, Owner
+from capsmith.tree import FileTree, Owner, digest
 
 SPEC_NAME = RelativePath("provider.yaml")
 LOCK_PATH = RelativePath(".capsmith/lock.yaml")
@@ -28,7 +29,7 @@ _DUMPER = getattr(yaml, "CSafeDumper", yaml.SafeDumper)
 
 @dataclass(frozen=True, slots=True)
 class LockedFile:
-    """Whose a file is and the digest of the text that was last generated for it."""
+    """The owner of a file, and the digest of the text that was last generated for it."""
 
     owner: Owner
     digest: str
@@ -38,11 +39,30 @@ class LockedFile:
 
 @dataclass(frozen=True, slots=True)
 class LockedBlueprints:
-    """The blueprints of the author's that were laid over capsmith's.  No place on a machine."""
+    """The author's blueprints that were laid over capsmith's, without their absolute path."""
 
     digest: str
     folder: str = ""
     """What provider.yaml calls the folder; empty if it was named on the command line."""
+
+
+@dataclass(frozen=True, slots=True)
+class LockedRuntime:
+    """The runtime library of the repository, as one entry."""
+
+    version: str
+    mode: str
+    slices: tuple[str, ...]
+    digest: str = ""
+    """Digest of the record of a vendored copy; empty in package mode."""
+    mine: bool = False
+    """Whether the copy is a fork of the author, which capsmith leaves alone."""
+
+    @classmethod
+    def of(cls, runtime: Runtime, tree: FileTree) -> LockedRuntime:
+        """Return the entry of a tree that has just been rendered."""
+        digest = tree[RECORD].digest if RECORD in tree else ""
+        return cls(runtime.version, runtime.mode, runtime.slices, digest)
 
 
 @dataclass(frozen=True, slots=True)
@@ -54,6 +74,9 @@ class Lock:
     spec_digest: str
     files: Mapping[str, LockedFile]
     blueprints: LockedBlueprints | None = None
+    runtime: LockedRuntime | None = None
+    legacy_imports: bool = False
+    """Whether modules keep the import paths of capsmith 0.1 working."""
 
     @classmethod
     def of(
@@ -64,8 +87,10 @@ class Lock:
         spec: str,
         former: Lock | None = None,
         blueprints: LockedBlueprints | None = None,
+        runtime: LockedRuntime | None = None,
+        legacy_imports: bool = False,
     ) -> Lock:
-        """The lock of a tree that has just been rendered from the spec with digest ``spec``.
+        """Return the lock of a tree that has just been rendered from the spec with digest ``spec``.
 
         What the author has taken over stands as in the ``former`` lock: it says what was
         generated when that happened, from where a merge can go on if it is given back.
@@ -73,33 +98,86 @@ class Lock:
         files = {str(file.path): LockedFile(file.owner, file.digest) for file in tree}
         if former is not None:
             files |= {path: former.files[path] for path in former.mine if path in files}
-        return cls(generator, contracts, spec, files, blueprints)
+            if former.has_fork:
+                runtime = former.runtime
+        return cls(generator, contracts, spec, files, blueprints, runtime, legacy_imports)
+
+    @property
+    def has_fork(self) -> bool:
+        """Whether the author has taken over the vendored runtime."""
+        return self.runtime is not None and self.runtime.mine
+
+    def with_record(self, record: str | None, file: str) -> Lock:
+        """Return the lock with the vendored files, whose digests are in ``record``.
+
+        Raises UnreadableInput when the record is not the one that was generated.  That of a fork
+        may be any: without it the files of the fork stay unknown.
+        """
+        if self.runtime is None or not self.runtime.digest:
+            return self
+        if record is None or digest(record.replace("\r\n", "\n")) != self.runtime.digest:
+            if self.runtime.mine:
+                return self
+            raise UnreadableInput(
+                "runtime-record-altered",
+                "the record of the vendored runtime is missing, or not the one that was generated",
+                file=file,
+                hint="Restore the file from version control.",
+            )
+        vendored = {
+            path: LockedFile(Owner.GENERATED, value, self.runtime.mine)
+            for path, value in recorded_files(record.replace("\r\n", "\n")).items()
+        }
+        return replace(self, files={**self.files, **vendored})
 
     def handed_over(self, taken: Container[str], given_back: Container[str]) -> Lock:
-        """The same lock after the author took files over, or gave some back."""
+        """Return the lock after the author took files over, or gave some back."""
+
+        def is_mine(path: str, before: bool) -> bool:
+            name = FOLDER if is_vendored(path) else path
+            return name in taken or (before and name not in given_back)
+
         files = {
-            path: replace(file, mine=path in taken or (file.mine and path not in given_back))
-            for path, file in self.files.items()
+            path: replace(file, mine=is_mine(path, file.mine)) for path, file in self.files.items()
         }
-        return replace(self, files=files)
+        runtime = self.runtime
+        if runtime is not None:
+            runtime = replace(runtime, mine=is_mine(FOLDER, runtime.mine))
+        return replace(self, files=files, runtime=runtime)
 
     @property
     def mine(self) -> frozenset[str]:
         """The files that the author has taken over."""
         return frozenset(path for path, file in self.files.items() if file.mine)
 
+    @property
+    def scaffolds(self) -> frozenset[str]:
+        """The files that were generated once, and are the author's since."""
+        return frozenset(path for path, file in self.files.items() if file.owner is Owner.SCAFFOLD)
+
+    @property
+    def author_paths(self) -> frozenset[str]:
+        """The files that are the author's: scaffolds, and what was taken over."""
+        return self.mine | self.scaffolds
+
+    def is_older_than(self, version: str) -> bool:
+        """Whether an earlier release than ``version`` wrote the lock."""
+        return _release(self.generator) < _release(version)
+
     def is_newer_than(self, version: str) -> bool:
-        """Whether a later release than ``version`` wrote the lock."""
+        """Return whether a later release than ``version`` wrote the lock."""
         return _release(self.generator) > _release(version)
 
     def dump(self) -> str:
-        """The text of the lock file; the same for the same lock."""
-        over = self.blueprints
+        """Return the text of the lock file; equal locks have equal texts."""
+        overlay = self.blueprints
         document = {
             "capsmith": self.generator,
             "contracts": list(self.contracts),
             "spec": self.spec_digest,
-            **({"blueprints": _blueprints_dumped(over)} if over is not None else {}),
+            **({"blueprints": _blueprints_dumped(overlay)} if overlay is not None else {}),
+            **({"runtime": _runtime_dumped(self.runtime)} if self.runtime is not None else {}),
+            **({"legacyImports": True} if self.legacy_imports else {}),
             "files": {
                 str(path): {
                     "owner": str(file.owner),
@@ -107,6 +185,7 @@ class Lock:
                     **({"mine": True} if file.mine else {}),
                 }
                 for path, file in sorted(self.files.items())
+                if not is_vendored(path)
             },
         }
         return _HEADER + yaml.dump(document, Dumper=_DUMPER, sort_keys=False, width=200)
@@ -123,9 +202,12 @@ class Lock:
             document = yaml.load(text, Loader=_LOADER)
             files = dict(_entry(path, entry) for path, entry in document["files"].items())
             contracts = tuple(str(name) for name in document["contracts"])
-            over = _blueprints(document["blueprints"]) if "blueprints" in document else None
+            overlay = _blueprints(document["blueprints"]) if "blueprints" in document else None
             spec = str(document["spec"])
-            return cls(str(document["capsmith"]), contracts, spec, files, over)
+            runtime = _runtime(document["runtime"]) if "runtime" in document else None
+            legacy = document.get("legacyImports", False) is True
+            generator = str(document["capsmith"])
+            return cls(generator, contracts, spec, files, overlay, runtime, legacy)
         except (yaml.YAMLError, KeyError, TypeError, ValueError, AttributeError) as error:
             raise UnreadableInput(
                 "lock-unreadable",
@@ -142,13 +224,33 @@ def _entry(path: str, entry: Mapping[str, Any]) -> tuple[str, LockedFile]:
     return str(RelativePath(path)), LockedFile(Owner(entry["owner"]), str(entry["digest"]), mine)
 
 
+def _runtime(entry: Mapping[str, Any]) -> LockedRuntime:
+    return LockedRuntime(
+        str(entry["version"]),
+        str(entry["mode"]),
+        tuple(str(name) for name in entry["slices"]),
+        str(entry.get("digest", "")),
+        entry.get("mine", False) is True,
+    )
+
+
+def _runtime_dumped(runtime: LockedRuntime) -> dict[str, Any]:
+    return {
+        "version": runtime.version,
+        "mode": runtime.mode,
+        "slices": list(runtime.slices),
+        **({"digest": runtime.digest} if runtime.digest else {}),
+        **({"mine": True} if runtime.mine else {}),
+    }
+
+
 def _blueprints(entry: Mapping[str, Any]) -> LockedBlueprints:
     folder = str(RelativePath(entry["folder"])) if "folder" in entry else ""
     return LockedBlueprints(str(entry["digest"]), folder)
 
 
-def _blueprints_dumped(over: LockedBlueprints) -> dict[str, str]:
-    return {**({"folder": over.folder} if over.folder else {}), "digest": over.digest}
+def _blueprints_dumped(overlay: LockedBlueprints) -> dict[str, str]:
+    return {**({"folder": overlay.folder} if overlay.folder else {}), "digest": overlay.digest}
 
 
 def _release(version: str) -> tuple[int, ...]:

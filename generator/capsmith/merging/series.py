@@ -12,8 +12,8 @@ METADATA_PATH = RelativePath("metadata.yaml")
 _SERIES = re.compile(r"^- major: (\d+)\r?\n  minor: (\d+)\r?$", re.MULTILINE)
 
 
-def forgotten_series(before: bytes | None, tree: FileTree) -> tuple[Finding, ...]:
-    """Warnings on the series that the metadata ``before`` names, and those of ``tree`` do not.
+def dropped_series(before: bytes | None, tree: FileTree) -> tuple[Finding, ...]:
+    """Warn of each series that the metadata ``before`` names, and that of ``tree`` does not.
 
     clusterctl can neither install nor upgrade from a release whose series it does not know
     (CC-08), and what releases of former contracts have left in CRDs follows from them (GEN-06).
@@ -25,11 +25,11 @@ def forgotten_series(before: bytes | None, tree: FileTree) -> tuple[Finding, ...
     return tuple(
         Finding(
             "release-forgotten",
-            f"provider.yaml has the release series v{match[1]}.{match[2]} no more",
+            f"provider.yaml no longer has the release series v{match[1]}.{match[2]}",
             Location(METADATA_PATH, text.count("\n", 0, match.start()) + 1, 1),
             Severity.WARNING,
-            hint="Put it back under `releases`, with its contract, unless nothing of it was ever "
-            "released: nobody could upgrade from it.",
+            hint="Put it back under `releases`, with its contract, unless it was never "
+            "released: clusterctl could not upgrade from it.",
         )
         for match in _SERIES.finditer(text)
         if match.groups() not in known

@@ -17,7 +17,7 @@ _SIZE = 7
 
 
 class Style(StrEnum):
-    """What stands between conflict markers: both sides, or what they were made from too."""
+    """The content between conflict markers: both sides, or the original too."""
 
     MERGE = "merge"
     DIFF3 = "diff3"
@@ -25,7 +25,7 @@ class Style(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class Names:
-    """What the markers call the two sides, and what they were made from."""
+    """The labels of the two sides and of the original in conflict markers."""
 
     ours: str
     base: str
@@ -43,7 +43,7 @@ class Merged:
 def merge_shared(
     base: bytes, ours: bytes, theirs: bytes, style: Style, names: Names
 ) -> Merged | None:
-    """``ours`` with the changes from ``base`` to ``theirs``; None when ``ours`` is no text.
+    """Return ``ours`` with the changes from ``base`` to ``theirs``; None when ``ours`` is no text.
 
     ``base`` and ``theirs`` are capsmith's: UTF-8 without a mark, lines ended by ``\\n`` alone.
     """
@@ -63,7 +63,7 @@ def merge_shared(
 
 
 def unresolved(content: bytes, names: Names, genuine: Iterable[bytes]) -> tuple[int, ...]:
-    """The lines (from 1) of ``content`` with a conflict marker.
+    """Return the lines (from 1) of ``content`` with a conflict marker.
 
     A bare ``=======`` is none if one of ``genuine``, the texts that were merged, has such a line.
     """

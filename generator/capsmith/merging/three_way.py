@@ -9,7 +9,6 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
-from difflib import SequenceMatcher
 
 Lines = tuple[bytes, ...]
 
@@ -19,14 +18,14 @@ _MOST_COMPARISONS = 10_000_000
 
 @dataclass(frozen=True, slots=True)
 class Agreed:
-    """Lines that are not in dispute."""
+    """Lines without a conflict."""
 
     lines: Lines
 
 
 @dataclass(frozen=True, slots=True)
 class Conflict:
-    """What both sides made, differently, of the same lines."""
+    """Lines that both sides changed in different ways."""
 
     base: Lines
     ours: Lines
@@ -44,7 +43,7 @@ class _Hunk:
 
     @property
     def shift(self) -> int:
-        """How much further down the side the lines after the hunk are than in the base."""
+        """Return how much further down the side the lines after the hunk are than in the base."""
         return self.last - self.end
 
 
@@ -57,7 +56,7 @@ class _Side:
     hunks: tuple[_Hunk, ...]
 
     def made_of(self, start: int, end: int) -> Lines:
-        """What the lines ``start`` to ``end`` of the base, which touch whole hunks, became."""
+        """Return the side's lines for ``start`` to ``end`` of the base, which cover whole hunks."""
         before, until = _NOTHING, _NOTHING
         for hunk in self.hunks:
             if hunk.end < start:
@@ -70,10 +69,10 @@ class _Side:
 def merge(
     base: Sequence[bytes], ours: Sequence[bytes], theirs: Sequence[bytes]
 ) -> tuple[Agreed | Conflict, ...]:
-    """What becomes of ``base`` when both ``ours`` and ``theirs`` are to hold.
+    """Merge the changes from ``base`` to ``ours`` and to ``theirs``.
 
-    Changes that touch each other, with no common line between them, are one; it is in conflict
-    unless both sides made the same of it, or one of them nothing.
+    Changes without a common line between them count as one.  It is a conflict unless both sides
+    agree, or one of them left the lines unchanged.
     """
     mine, other = _Side(ours, _hunks(base, ours)), _Side(theirs, _hunks(base, theirs))
     chunks: list[Agreed | Conflict] = []
@@ -95,10 +94,12 @@ def _settled(base: Lines, ours: Lines, theirs: Lines) -> Agreed | Conflict:
 
 
 def _regions(mine: tuple[_Hunk, ...], other: tuple[_Hunk, ...]) -> Iterator[tuple[int, int]]:
-    """The spans of the base that hunks cover; hunks that touch are in one span."""
+    """Yield the spans of the base that hunks cover; hunks that touch are in one span."""
     spans = sorted((hunk.start, hunk.end) for hunk in (*mine, *other))
     if not spans:
         return
+    # As git does: hunks that only touch are one region, because the author may have replaced the
+    # very line after which capsmith inserts.
     start, end = spans[0]
     for next_start, next_end in spans[1:]:
         if next_start > end:
@@ -110,7 +111,7 @@ def _regions(mine: tuple[_Hunk, ...], other: tuple[_Hunk, ...]) -> Iterator[tupl
 
 
 def common_ends(one: Sequence[bytes], other: Sequence[bytes]) -> tuple[int, int]:
-    """How many lines both begin with, and how many of the others both end with."""
+    """Return how many lines both begin with, and how many of the others both end with."""
     shortest = min(len(one), len(other))
     head = next((i for i in range(shortest) if one[i] != other[i]), shortest)
     most = shortest - head
@@ -125,6 +126,9 @@ def _hunks(base: Sequence[bytes], side: Sequence[bytes]) -> tuple[_Hunk, ...]:
         return ()
     if _comparisons(old, new) > _MOST_COMPARISONS:
         return (_Hunk(head, head + len(old), head, head + len(new)),)
+    # Imported here because most runs merge nothing.
+    from difflib import SequenceMatcher
+
     matcher = SequenceMatcher(None, old, new, autojunk=False)
     return tuple(
         _Hunk(head + start, head + end, head + first, head + last)

@@ -1,4 +1,4 @@
-"""An update that waits for the author: what it did, and what is in conflict."""
+"""The state of an unfinished update: what it changed, and its conflicts."""
 
 from __future__ import annotations
 
@@ -37,12 +37,12 @@ class Unfinished:
 
     @property
     def kept(self) -> frozenset[str]:
-        """The digests of the texts that are kept meanwhile."""
+        """Return the digests of the texts that are kept meanwhile."""
         digests = {*self.records.values(), *(file.before for file in self.touched.values())}
         return frozenset(digests - {""})
 
     def dump(self) -> str:
-        """The text of the state file."""
+        """Return the text of the state file."""
         return json.dumps(asdict(self), indent=1, sort_keys=True) + "\n"
 
     @classmethod
@@ -70,7 +70,7 @@ class Unfinished:
 
 
 def kept_path(digest: str) -> str:
-    """Where the text with ``digest`` is kept; raises ValueError for what is no digest."""
+    """Return where the text with ``digest`` is kept; raise ValueError for what is no digest."""
     return RelativePath(f"{UNFINISHED_FOLDER}/{digest.removeprefix('sha256:')}")
 
 

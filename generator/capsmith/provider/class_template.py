@@ -1,4 +1,4 @@
-"""What a template for ClusterClasses leaves out: what the topology controller fills in."""
+"""The fields that a template for ClusterClasses omits: the topology controller sets them."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ _BELOW = frozenset({"infrastructureRef", "after"})
 
 
 def for_classes(fields: Iterable[ContractField]) -> list[ContractField]:
-    """The fields of a control plane as its template has them, none of them required (CP-28)."""
+    """Return the fields of a control plane's template; none is required (CP-28)."""
     return [
         replace(field, schema=_without_topology(field.schema), required=False)
         for field in fields
@@ -24,7 +24,7 @@ def for_classes(fields: Iterable[ContractField]) -> list[ContractField]:
 
 
 def _without_topology(schema: Schema) -> dict[str, Any]:
-    """``schema`` without what topology fills in, at any depth of objects."""
+    """Return ``schema`` without what topology fills in, at any depth of objects."""
     result = dict(schema)
     if "properties" in result:
         result["properties"] = {
@@ -34,7 +34,7 @@ def _without_topology(schema: Schema) -> dict[str, Any]:
         }
     if "required" in result:
         there = result.get("properties", {})
-        # A part that was required for the reference's sake only is not needed any more.
+        # A part that was required only because of the reference is no longer needed.
         kept = [name for name in result["required"] if name in there and name != "spec"]
         result["required"] = kept
         if not kept:

@@ -9,50 +9,38 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
-from capsmith.provider import derive
 from capsmith.provider.model import Field, GroupKind, Schema
 from capsmith.provider.naming import attribute
-from capsmith.safetext import DnsSubdomain, KindName
-from capsmith.spec.plain import is_required, plain, plain_rule, without_transitions
+from capsmith.provider_yaml.plain import is_required, plain, plain_rule, without_transitions
 
 if TYPE_CHECKING:
-    from capsmith.spec.model import ProviderSpec
-    from capsmith.spec.sections import KindSpec
+    from capsmith.provider.draft import Draft
+    from capsmith.provider_yaml.sections import KindSpec
 
 FIELD = "bootstrapConfigSpec"
+MANAGED = "externalManagedControlPlane"
+"""The feature that makes a control plane one without machines (CP-25)."""
 _FREE: Schema = {"type": "object", "x-kubernetes-preserve-unknown-fields": True}
 
 
 def is_machine_based(described: KindSpec) -> bool:
-    """Whether a kind is a control plane whose instances are Machines."""
+    """Return whether a kind is a control plane whose instances are Machines."""
     switched = described.features or {}
-    return described.implements == "ControlPlane" and not switched.get(derive.MANAGED, False)
+    return described.implements == "ControlPlane" and not switched.get(MANAGED, False)
 
 
-def bootstrap_of(described: KindSpec, spec: ProviderSpec) -> GroupKind | None:
-    """The kind of bootstrap configurations; None where nothing says which."""
-    named = getattr(described, "bootstrap", None)  # kinds of control planes have it
-    if named is not None and not isinstance(named, str):
-        return GroupKind(DnsSubdomain(named.group), KindName(named.kind))
-    kinds = list(spec.section("bootstrap"))
-    kind = named if named is not None else (kinds[0] if len(kinds) == 1 else None)
-    if kind not in kinds:
-        return None
-    return GroupKind(DnsSubdomain(derive.group(spec, "bootstrap")), KindName(kind))
-
-
-def bootstrap_field(bootstrap: GroupKind, spec: ProviderSpec) -> Field:
-    """The field of a control plane's spec that holds the spec of the configurations.
+def bootstrap_field(bootstrap: GroupKind, draft: Draft) -> Field:
+    """Return the field of a control plane's spec that holds the spec of the configurations.
 
     Rules that compare with the value before are left out: changing it is a rollout (CP-20).
     """
-    own = spec.section("bootstrap").get(bootstrap.kind)
-    told = f"Spec of the {bootstrap.kind} of each Machine; a change replaces the Machines."
-    if own is None or bootstrap.group != derive.group(spec, "bootstrap"):
-        return Field(FIELD, attribute(FIELD), {**_FREE, "description": told}, required=False)
+    own = draft.spec.section("bootstrap").get(bootstrap.kind)
+    description = f"Spec of the {bootstrap.kind} of each Machine; a change replaces the Machines."
+    if own is None or bootstrap.group != draft.groups["bootstrap"]:
+        return Field(FIELD, attribute(FIELD), {**_FREE, "description": description}, required=False)
     fields = own.spec or {}
     schema: dict[str, Any] = {
-        "description": told,
+        "description": description,
         "type": "object",
         "properties": {name: plain(field) for name, field in fields.items()},
     }

@@ -7,8 +7,8 @@ from typing import Any
 
 from capsmith.contract.upgrade import ChangeKind, Conversion, FieldChange, Where
 from capsmith.provider.crd import is_converted, version_schema
-from capsmith.provider.derive import version_order
 from capsmith.provider.model import Component, Provider, Resource, Schema
+from capsmith.provider.order import version_order
 
 Path = tuple[str, ...]
 
@@ -26,35 +26,35 @@ class ShapeChange:
 
 
 def converted_resources(component: Component, provider: Provider) -> tuple[Resource, ...]:
-    """The kinds of a component that its manager converts."""
+    """Return the kinds of a component that its manager converts."""
     former = provider.former_contracts
     return tuple(resource for resource in component.resources if is_converted(resource, former))
 
 
 def serves_webhooks(component: Component, provider: Provider) -> bool:
-    """Whether the API server or core calls the component's manager."""
+    """Return whether the API server or core calls the component's manager."""
     is_called = bool(converted_resources(component, provider))
     return component.type == "runtime-extension" or is_called
 
 
 def has_webhooks(provider: Provider) -> bool:
-    """Whether the API server or core calls some manager."""
+    """Return whether the API server or core calls some manager."""
     return any(serves_webhooks(component, provider) for component in provider.components)
 
 
 def has_conversion(provider: Provider) -> bool:
-    """Whether some manager converts objects."""
+    """Return whether some manager converts objects."""
     return any(converted_resources(component, provider) for component in provider.components)
 
 
 def version_of_contract(resource: Resource, contract: str) -> str:
-    """The greatest served version of a kind that follows a contract (GEN-03); empty if none."""
+    """Return the greatest served version that follows a contract (GEN-03), or ''."""
     served = (v.name for v in resource.versions if v.served and v.contract.version == contract)
     return max(served, key=version_order, default="")
 
 
 def shape_changes(resource: Resource) -> tuple[ShapeChange, ...]:
-    """What there is to convert in objects of a kind, in the order of the contracts' data.
+    """Return what there is to convert in objects of a kind, in the order of the contracts' data.
 
     Raises KeyError when nothing is on record of the way between the contracts of its versions.
     """
@@ -75,14 +75,14 @@ def shape_changes(resource: Resource) -> tuple[ShapeChange, ...]:
 def _change(
     change: FieldChange, is_template: bool, old_schema: Schema, new_schema: Schema
 ) -> ShapeChange | None:
-    """The change as far as the kind has its fields: authors leave parts out, and habits differ."""
-    old = there(_path(change.old, is_template), old_schema)
-    new = there(_path(change.new, is_template), new_schema)
+    """Return the change, restricted to fields that the kind has: many are optional."""
+    old = has_path(_path(change.old, is_template), old_schema)
+    new = has_path(_path(change.new, is_template), new_schema)
     if not (old or new) or (old == new and change.conversion is Conversion.AS_IS):
         return None
     if (change.old and change.new) and not (old and new):
         # The shapes share a place where only one of them has this field.
-        if there(old, new_schema) or there(new, old_schema):
+        if has_path(old, new_schema) or has_path(new, old_schema):
             return None
         return ShapeChange(old, new, Conversion.NONE.value, False)
     stays = change.kind is ChangeKind.COPIED
@@ -96,8 +96,8 @@ def _path(dotted: str, is_template: bool) -> Path:
     return keys
 
 
-def there(path: Path, schema: Schema) -> Path:
-    """The path, or nothing where the schema has no such field."""
+def has_path(path: Path, schema: Schema) -> Path:
+    """Return the path, or nothing where the schema has no such field."""
     found: Any = schema
     for key in path:
         found = found.get("properties", {}).get(key)

@@ -19,14 +19,14 @@ _SCHEMAS = ("items", "additionalProperties")
 _AGE = ".metadata.creationTimestamp"
 _WANTED = "What is wanted."
 CONVERT_PATH = "/convert"
-"""Where managers convert objects."""
+"""The path of the conversion webhook."""
 _STRING = {"type": "string"}
 
 
 def custom_resource_definition(
     resource: Resource, component: Component, former: Sequence[Contract] = ()
 ) -> dict[str, Any]:
-    """The CustomResourceDefinition of ``resource``; ``former`` contracts are followed no more.
+    """Return the CustomResourceDefinition of ``resource``; ``former`` are the past contracts.
 
     It carries the contract labels (GEN-01), the provider label (CC-26), and on identities and
     pools the label that makes clusterctl move them (MV-03, IP-11).  Where releases had versions of
@@ -51,12 +51,12 @@ def custom_resource_definition(
 
 
 def is_converted(resource: Resource, former: Sequence[Contract]) -> bool:
-    """Whether somebody has to convert objects between versions of the kind."""
+    """Return whether objects must be converted between versions of the kind."""
     return len(resource.versions) > 1 and _names_webhook(resource, former)
 
 
 def spec_schema(resource: Resource, version: ApiVersion) -> dict[str, Any]:
-    """The schema of ``spec``: of a template, that of ``spec.template.spec``.
+    """Return the schema of ``spec``: of a template, that of ``spec.template.spec``.
 
     A template repeats its object's fields, but requires none that only a controller can know
     (TP-08), and holds no transition rules: a ClusterClass dry-run could not pass them (IM-14),
@@ -79,7 +79,7 @@ def spec_schema(resource: Resource, version: ApiVersion) -> dict[str, Any]:
 
 
 def status_schema(resource: Resource, version: ApiVersion) -> dict[str, Any] | None:
-    """The schema of ``status``, or None where the kind has none."""
+    """Return the schema of ``status``, or None where the kind has none."""
     fields = _chosen(_shape(resource, version).status, resource)
     properties = {field.name: _listed(field.schema) for field in fields}
     properties |= {field.name: _listed(field.schema) for field in resource.status_fields}
@@ -104,13 +104,13 @@ def _conversion(
 
 
 def _names_webhook(resource: Resource, former: Sequence[Contract]) -> bool:
-    """Whether releases of the kind have followed two contracts, up to this one.
+    """Return whether releases of the kind have followed two contracts, up to this one.
 
-    Such a CRD names the webhook for ever.  clusterctl merges CRDs, after it has read them into a
+    Such a CRD names the webhook forever.  clusterctl merges CRDs, after it has read them into a
     type that has no nulls: it cannot take a webhook away, and the API server refuses one beside
     strategy None, and with it the whole release.  For the same reason the shapes do not matter,
     which an author may make alike or different with each release.  For the only version of a
-    kind nobody is called.
+    kind the webhook is never called.
     """
     contracts = [*(version.contract for version in resource.versions), *former]
     return len({contract.version for contract in contracts}) > 1
@@ -155,7 +155,7 @@ def _subresources(shape: TypeShape, schema: Schema) -> dict[str, Any]:
 
 
 def version_schema(resource: Resource, version: ApiVersion) -> dict[str, Any]:
-    """The schema of whole objects in one version."""
+    """Return the schema of whole objects in one version."""
     spec = spec_schema(resource, version)
     if resource.role.is_template:
         spec = _template(_shape(resource, version), spec)
@@ -173,7 +173,7 @@ def version_schema(resource: Resource, version: ApiVersion) -> dict[str, Any]:
 
 
 def _template(shape: TypeShape, spec: Schema) -> dict[str, Any]:
-    """``spec.template.{metadata, spec}`` (CRD-08); core copies the whole of ``template``."""
+    """Return ``spec.template.{metadata, spec}`` (CRD-08); core copies the whole of ``template``."""
     template = dict(shape.spec["template"].schema)
     inner = {**spec, "description": template["properties"]["spec"]["description"]}
     template["properties"] = {**template["properties"], "spec": inner}
@@ -196,7 +196,7 @@ def _columns(resource: Resource, shape: TypeShape, schema: Schema) -> list[dict[
 
 
 def _is_there(path: str, schema: Schema) -> bool:
-    """Whether the field that a column shows is in: parts of the contract can be left out."""
+    """Return whether the field that a column shows is in: parts of the contract can be left out."""
     _, part, *rest = path.replace("[", ".").split(".")
     if part not in ("spec", "status"):
         return True
@@ -237,7 +237,7 @@ def _object(
 
 
 def _listed(schema: Schema) -> dict[str, Any]:
-    """``schema`` with every list's type named (CRD-12): what is unnamed is atomic."""
+    """Return ``schema`` with every list's type named (CRD-12): what is unnamed is atomic."""
     result = _mapped(schema, _listed)
     if result.get("type") == "array":
         result.setdefault("x-kubernetes-list-type", "atomic")
@@ -245,7 +245,7 @@ def _listed(schema: Schema) -> dict[str, Any]:
 
 
 def _without_transitions(schema: Schema) -> dict[str, Any]:
-    """``schema`` without the validations that compare with the old object."""
+    """Return ``schema`` without the validations that compare with the old object."""
     result = _mapped(schema, _without_transitions)
     rules = result.pop("x-kubernetes-validations", [])
     kept = [rule for rule in rules if "oldSelf" not in str(rule["rule"])]
@@ -255,7 +255,7 @@ def _without_transitions(schema: Schema) -> dict[str, Any]:
 
 
 def _mapped(schema: Schema, change: Any) -> dict[str, Any]:
-    """A copy of ``schema`` with ``change`` done to the schemas directly below it."""
+    """Return a copy of ``schema`` with ``change`` done to the schemas directly below it."""
     result = dict(schema)
     for key in _SCHEMA_MAPS:
         if key in result:

@@ -27,7 +27,7 @@ def contract_labels(resource: Resource) -> dict[str, str]:
 
 
 def labels(resource: Resource, component: Component, former: Sequence[Contract]) -> dict[str, str]:
-    """The labels of a CRD; ``former`` contracts are followed no more (GEN-01, CC-26, MV-03)."""
+    """Return the labels of a CRD; ``former`` are the past contracts (GEN-01, CC-26, MV-03)."""
     # A label that is left out stays on a CRD that clusterctl merges, and would name a version
     # that another label names too, or none (GEN-06); core reads an empty one as none.
     found = {str(contract.label): "" for contract in former}

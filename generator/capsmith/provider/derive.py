@@ -1,41 +1,52 @@
-"""What follows from what the author wrote, as plain text: nothing here is known to be valid yet.
+"""A description -> its draft: everything that the author left open is decided here, once.
 
-:mod:`capsmith.provider.checks` looks whether the results can be used, and
-:mod:`capsmith.provider.build` makes them safe.
+The result is plain text that may be invalid; any description that the model accepts has a draft.
 """
 
 from __future__ import annotations
 
 import re
-from dataclasses import dataclass
+from collections.abc import Iterable, Mapping
 from typing import TYPE_CHECKING
 from urllib.parse import urlsplit
 
-from capsmith.provider.naming import pluralise, words
+from capsmith.provider.control_planes import MANAGED, is_machine_based
+from capsmith.provider.draft import (
+    CREDENTIALS_FEATURE,
+    DEFAULT_API_VERSION,
+    Draft,
+    DraftCredentials,
+    DraftHook,
+    DraftKind,
+    DraftVersion,
+)
+from capsmith.provider.model import GroupKind
+from capsmith.provider.naming import kebab, pluralise, words
+from capsmith.provider.order import series_order, version_order
+from capsmith.provider.pools import POOL_FLAVOR
 from capsmith.provider.sections import SECTION_TYPES, SectionType
+from capsmith.provider.topology import TOPOLOGY_FLAVOR
+from capsmith.safetext import DnsSubdomain, KindName
 
 if TYPE_CHECKING:
     from capsmith.contract.model import Contract
-    from capsmith.spec.model import ProviderSpec
-    from capsmith.spec.sections import KindSpec
+    from capsmith.provider_yaml.model import ProviderSpec
+    from capsmith.provider_yaml.sections import KindSpec
 
-DEFAULT_API_VERSION = "v1alpha1"
-DEFAULT_KEYS = ("token",)
-DERIVED_FEATURE = "credentials"
-"""The feature that follows from ``credentials``; an author does not switch it."""
-OFF_UNLESS_ASKED = frozenset(
+_DEFAULT_KEYS = ("token",)
+_DESCRIPTION = "Cluster API {words} for {title}."
+_OFF_BY_DEFAULT = frozenset(
     {"interruptible", "capacity", "addressesFromPools", "externalManagedControlPlane"}
 )
-MANAGED = "externalManagedControlPlane"
-"""The feature that makes a control plane one without machines (CP-25)."""
 _OFF_BY_SHAPE = {
     # The InfraCluster gives the endpoint of machines, the control plane itself that of a service.
     ("ControlPlane", False): frozenset({"controlPlaneEndpoint"}),
     ("ControlPlane", True): frozenset({"machines", "replicas", "rolloutAfter"}),
     ("InfraMachinePool", False): frozenset({"machines"}),
 }
-"""(role, managed) -> features that are off unless asked for."""
-LONGEST_KIND_SUFFIX = "TemplateList"
+"""(role, managed) -> features that are off unless the author switches them on."""
+_WITHOUT_TEMPLATE = ("IPPool", "GlobalIPPool", "Addon")
+"""Roles whose kinds come without a template kind (CRD-07)."""
 _REGISTRIES = {"github.com": "ghcr.io", "gitlab.com": "registry.gitlab.com"}
 _SHORT = {
     "InfraCluster": ("Cluster", "cl"),
@@ -46,100 +57,156 @@ _SHORT = {
 }
 
 
-def repository_path(repository: str) -> list[str]:
-    """Segments of the path of the repository's address: organisation and name."""
-    return [segment for segment in urlsplit(repository).path.split("/") if segment]
+def derive(spec: ProviderSpec, contracts: Mapping[str, Contract]) -> Draft:
+    """Return the draft of ``spec``; ``contracts`` holds every known contract, by version."""
+    path = [segment for segment in urlsplit(spec.repository).path.split("/") if segment]
+    distribution = re.sub(r"[^a-z0-9]+", "-", path[-1].lower()).strip("-")
+    title = spec.title or _title(spec.name)
+    sections = tuple(each for each in SECTION_TYPES.values() if spec.has(each.section))
+    credentials = _credentials(spec)
+    names = _kubectl_names(spec, credentials)
+    api_versions = _api_versions(spec)
+    groups = _groups(spec)
+    return Draft(
+        spec=spec,
+        title=title,
+        description=(spec.description or _description(sections, title)).strip(),
+        owner=spec.owner or f"The {spec.name} provider authors",
+        licence=spec.licence or "Apache-2.0",
+        repository_path=tuple(path),
+        distribution=distribution,
+        package=spec.package or distribution.replace("-", "_"),
+        environment_prefix=_environment_prefix(spec.name),
+        image=_image(spec, path),
+        sections=sections,
+        groups=groups,
+        namespaces=_namespaces(spec),
+        kinds=_kinds(spec, contracts, api_versions, groups, names),
+        machine_kinds=tuple(_kinds_that_implement("InfraMachine", spec)),
+        api_versions=api_versions,
+        series=tuple(sorted(spec.releases, key=series_order, reverse=True)),
+        credentials=credentials,
+        hooks=_hooks(spec),
+        flavors=_flavors(spec) if spec.flavors is None else spec.flavors,
+        cluster_classes=(spec.name,) if spec.cluster_classes is None else spec.cluster_classes,
+        kubectl_names=names,
+    )
 
 
-def distribution(spec: ProviderSpec) -> str:
-    """Name of the Python distribution: the last segment of the repository, as a label."""
-    return re.sub(r"[^a-z0-9]+", "-", repository_path(spec.repository)[-1].lower()).strip("-")
+def _title(name: str) -> str:
+    """Return ``acme-cloud`` -> ``Acme Cloud``."""
+    return " ".join(word[:1].upper() + word[1:] for word in words(name))
 
 
-def package(spec: ProviderSpec) -> str:
-    """Name of the Python package."""
-    return spec.package or distribution(spec).replace("-", "_")
+def _description(sections: Iterable[SectionType], title: str) -> str:
+    *first, last = [section.words for section in sections] or [""]
+    listed = f"{', '.join(first)} and {last}" if first else last
+    return _DESCRIPTION.format(words=listed, title=title)
 
 
-def image(spec: ProviderSpec) -> str:
-    """Name of the manager's image, without tag (MG-10)."""
-    if spec.image is not None:
-        return spec.image
-    host = urlsplit(spec.repository).netloc.lower()
-    organisation = "/".join(repository_path(spec.repository)[:-1]).lower()
-    name = f"cluster-api-{spec.name}-controller"
-    if host == "gitlab.com":
-        organisation = "/".join(repository_path(spec.repository)).lower()
-    return f"{_REGISTRIES.get(host, host)}/{organisation}/{name}"
-
-
-def group(spec: ProviderSpec, section: str) -> str:
-    """API group of a section's kinds."""
-    given = (group for where, group in (spec.groups or {}).items() if where == section)
-    return next(given, SECTION_TYPES[section].group)
-
-
-def namespace(spec: ProviderSpec, section: str) -> str:
-    """Namespace of a section's manager; cluster-scoped names begin with it (CC-31)."""
-    given = (name for where, name in (spec.namespaces or {}).items() if where == section)
-    return next(given, SECTION_TYPES[section].namespace.format(name=spec.name))
-
-
-def sections(spec: ProviderSpec) -> list[SectionType]:
-    """The sections that the author has written, in the order of components."""
-    return [section for section in SECTION_TYPES.values() if spec.has(section.section)]
-
-
-def environment_prefix(name: str) -> str:
-    """``acme-cloud`` -> ``ACME_CLOUD``."""
+def _environment_prefix(name: str) -> str:
+    """Return ``acme-cloud`` -> ``ACME_CLOUD``."""
     text = name.upper().replace("-", "_")
     return f"_{text}" if text[0].isdigit() else text
 
 
-def credentials_kind(spec: ProviderSpec) -> str | None:
-    """The identity kind, if there is one."""
-    if spec.credentials is None or isinstance(spec.credentials, str):
-        return spec.credentials
-    return spec.credentials.kind
+def _image(spec: ProviderSpec, path: list[str]) -> str:
+    """Name of the manager's image, without tag (MG-10)."""
+    if spec.image is not None:
+        return spec.image
+    host = urlsplit(spec.repository).netloc.lower()
+    parts = path if host == "gitlab.com" else path[:-1]
+    organisation = "/".join(parts).lower()
+    return f"{_REGISTRIES.get(host, host)}/{organisation}/cluster-api-{spec.name}-controller"
 
 
-def short_name(kind: str, implements: str) -> str | None:
-    """``AcmeMachine`` -> ``acmem``; None where no habit says how (CRD-10)."""
-    if implements not in _SHORT:
+def _groups(spec: ProviderSpec) -> dict[str, str]:
+    default = {section: each.group for section, each in SECTION_TYPES.items()}
+    return default | {str(section): group for section, group in (spec.groups or {}).items()}
+
+
+def _namespaces(spec: ProviderSpec) -> dict[str, str]:
+    """Namespaces of the managers; cluster-scoped names begin with them (CC-31)."""
+    default = {
+        section: each.namespace.format(name=spec.name) for section, each in SECTION_TYPES.items()
+    }
+    return default | {str(section): name for section, name in (spec.namespaces or {}).items()}
+
+
+def _credentials(spec: ProviderSpec) -> DraftCredentials | None:
+    if spec.credentials is None:
         return None
-    suffix, short = _SHORT[implements]
-    stem = kind.removesuffix(suffix).lower()
-    return stem + short if kind.endswith(suffix) and stem else None
+    if isinstance(spec.credentials, str):
+        return DraftCredentials(spec.credentials, _DEFAULT_KEYS)
+    return DraftCredentials(spec.credentials.kind, spec.credentials.keys or _DEFAULT_KEYS)
 
 
-def kubectl_names(spec: ProviderSpec) -> set[str]:
-    """Singulars and plurals of all kinds, templates and the identity included."""
-    kinds = [
-        name
-        for _, kind, described in spec.kinds()
-        for name in ((kind, f"{kind}Template") if has_template(described.implements) else (kind,))
+def _api_versions(spec: ProviderSpec) -> tuple[DraftVersion, ...]:
+    only = spec.contracts[0] if len(set(spec.contracts)) == 1 else ""
+    plain = [
+        (
+            (each, True, None, only)
+            if isinstance(each, str)
+            else (each.name, each.served is not False, each.storage, each.contract or only)
+        )
+        for each in spec.api_versions or (DEFAULT_API_VERSION,)
     ]
-    identity = credentials_kind(spec)
-    lower = [kind.lower() for kind in (*kinds, *((identity,) if identity else ()))]
-    return {name for kind in lower for name in (kind, pluralise(kind))}
+    newest = ""
+    if not any(storage is not None for _, _, storage, _ in plain):
+        newest = max((name for name, _, _, _ in plain), key=version_order)
+    return tuple(
+        DraftVersion(name, served, bool(storage) or name == newest, contract)
+        for name, served, storage, contract in plain
+    )
 
 
-def has_template(implements: str) -> bool:
-    """Whether kinds of a role come with a template kind (CRD-07)."""
-    return implements not in ("IPPool", "GlobalIPPool", "Addon")
+def _kubectl_names(spec: ProviderSpec, credentials: DraftCredentials | None) -> frozenset[str]:
+    kinds = [credentials.kind] if credentials is not None else []
+    for _, kind, described in spec.kinds():
+        kinds.append(kind)
+        if described.implements not in _WITHOUT_TEMPLATE:
+            kinds.append(f"{kind}Template")
+    lower = [kind.lower() for kind in kinds]
+    return frozenset({*lower, *map(pluralise, lower)})
 
 
-def features(described: KindSpec, contracts: list[Contract]) -> set[str]:
-    """The features of a kind: what the author switched, otherwise what its shape says."""
+def _kinds(
+    spec: ProviderSpec,
+    contracts: Mapping[str, Contract],
+    api_versions: tuple[DraftVersion, ...],
+    groups: Mapping[str, str],
+    names: frozenset[str],
+) -> tuple[DraftKind, ...]:
+    own = {*spec.contracts, *(version.contract for version in api_versions)}
+    followed = [contract for version, contract in contracts.items() if version in own]
+    given = {name for _, _, described in spec.kinds() for name in described.short_names or ()}
+    return tuple(
+        DraftKind(
+            section=section,
+            name=kind,
+            spec=described,
+            known_features=_known_features(described.implements, contracts.values()),
+            features=_features(described, followed),
+            short_names=_short_names(kind, described, names | given),
+            has_template=described.implements not in _WITHOUT_TEMPLATE,
+            machine_kind=_machine_kind(described, spec),
+            bootstrap=_bootstrap(described, spec, groups),
+        )
+        for section, kind, described in spec.kinds()
+    )
+
+
+def _features(described: KindSpec, contracts: Iterable[Contract]) -> frozenset[str]:
+    """Return what the author switched, otherwise what the shape of the kind says."""
     switched = described.features or {}
     managed = switched.get(MANAGED, False)
-    off = OFF_UNLESS_ASKED | _OFF_BY_SHAPE.get((described.implements, managed), frozenset())
-    known = known_features(described.implements, contracts)
-    return {feature for feature in known if switched.get(feature, feature not in off)}
+    off = _OFF_BY_DEFAULT | _OFF_BY_SHAPE.get((described.implements, managed), frozenset())
+    known = _known_features(described.implements, contracts)
+    return frozenset(feature for feature in known if switched.get(feature, feature not in off))
 
 
-def known_features(role: str, contracts: list[Contract]) -> set[str]:
-    """Features of a role and its template that an author may switch."""
+def _known_features(role: str, contracts: Iterable[Contract]) -> frozenset[str]:
+    """Return the features of a role and its template that an author may switch."""
     shapes = [
         contract.types[name]
         for contract in contracts
@@ -147,55 +214,68 @@ def known_features(role: str, contracts: list[Contract]) -> set[str]:
         if name in contract.types
     ]
     fields = [f for shape in shapes for f in (*shape.spec.values(), *shape.status.values())]
-    return {field.feature for field in fields} - {"", DERIVED_FEATURE}
+    return frozenset(field.feature for field in fields) - {"", CREDENTIALS_FEATURE}
 
 
-@dataclass(frozen=True, slots=True)
-class Versioned:
-    """One API version, as far as the author's words decide it."""
+def _short_names(kind: str, described: KindSpec, taken: frozenset[str]) -> tuple[str, ...]:
+    """Return ``acmem`` for ``AcmeMachine``; none without a convention or if taken (CRD-10)."""
+    if described.short_names is not None:
+        return described.short_names
+    suffix, short = _SHORT.get(described.implements, ("", ""))
+    stem = kind.removesuffix(suffix).lower()
+    if not suffix or not kind.endswith(suffix) or not stem or stem + short in taken:
+        return ()
+    return (stem + short,)
 
-    name: str
-    served: bool
-    storage: bool
-    contract: str
-    """Empty where the author has to say it, and has not."""
+
+def _machine_kind(described: KindSpec, spec: ProviderSpec) -> str | None:
+    """Return the kind of a pool's machines: the named one, or the only one."""
+    if described.implements != "InfraMachinePool":
+        return None
+    written: str | None = getattr(
+        described, "machine_kind", None
+    )  # kinds of infrastructure have it
+    if written is not None:
+        return written
+    kinds = _kinds_that_implement("InfraMachine", spec)
+    return kinds[0] if len(kinds) == 1 else None
 
 
-def api_versions(spec: ProviderSpec) -> list[Versioned]:
-    """The API versions, in the author's order."""
-    only = spec.contracts[0] if len(set(spec.contracts)) == 1 else ""
-    given = spec.api_versions or (DEFAULT_API_VERSION,)
-    plain = [
+def _bootstrap(
+    described: KindSpec, spec: ProviderSpec, groups: Mapping[str, str]
+) -> GroupKind | None:
+    """Return the kind of the bootstrap configurations: the named one, or the only one."""
+    if not is_machine_based(described):
+        return None
+    written = getattr(described, "bootstrap", None)  # kinds of control planes have it
+    if written is not None and not isinstance(written, str):
+        return GroupKind(DnsSubdomain(written.group), KindName(written.kind))
+    kinds = list(spec.section("bootstrap"))
+    kind = written if written is not None else (kinds[0] if len(kinds) == 1 else None)
+    if kind not in kinds:
+        return None
+    return GroupKind(DnsSubdomain(groups["bootstrap"]), KindName(kind))
+
+
+def _hooks(spec: ProviderSpec) -> tuple[DraftHook, ...]:
+    """Return the hooks in the author's order, by default named like ``generate-patches``."""
+    written = spec.runtime_extension.hooks if spec.runtime_extension is not None else ()
+    return tuple(
         (
-            (v, True, None, only)
-            if isinstance(v, str)
-            else (v.name, v.served is not False, v.storage, v.contract or only)
+            DraftHook(each, kebab(each), None)
+            if isinstance(each, str)
+            else DraftHook(each.hook, each.name or kebab(each.hook), each)
         )
-        for v in given
-    ]
-    newest = ""
-    if not any(storage is not None for _, _, storage, _ in plain):
-        newest = max((name for name, _, _, _ in plain), key=version_order)
-    return [
-        Versioned(name, served, bool(storage) or name == newest, contract)
-        for name, served, storage, contract in plain
-    ]
+        for each in written
+    )
 
 
-def version_order(name: str) -> tuple[int, int, int]:
-    """Sort key of Kubernetes: GA before beta before alpha, then by number (GEN-03)."""
-    major, *stage = re.findall(r"alpha|beta|\d+", name)
-    if not stage:
-        return 2, int(major), 0
-    return int(stage[0] == "beta"), int(major), int(stage[1])
+def _flavors(spec: ProviderSpec) -> tuple[str, ...]:
+    """Return the flavor of a topology, and one for each kind of pool."""
+    pools = _kinds_that_implement("InfraMachinePool", spec)
+    further = (f"{POOL_FLAVOR}-{kind.lower()}" for kind in pools[1:])
+    return (TOPOLOGY_FLAVOR, *(POOL_FLAVOR for _ in pools[:1]), *further)
 
 
-def series_order(series: str) -> tuple[int, int]:
-    """Major and minor of ``v0.1``."""
-    major, minor = series.removeprefix("v").split(".")
-    return int(major), int(minor)
-
-
-def default_title(name: str) -> str:
-    """``acme-cloud`` -> ``Acme Cloud``."""
-    return " ".join(word[:1].upper() + word[1:] for word in words(name))
+def _kinds_that_implement(role: str, spec: ProviderSpec) -> list[str]:
+    return [kind for _, kind, described in spec.kinds() if described.implements == role]

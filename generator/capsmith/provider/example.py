@@ -33,7 +33,7 @@ _WORD = "example"
 
 
 def example(schema: Schema) -> Any:
-    """A value that ``schema`` accepts, as plain data.
+    """Return a value that ``schema`` accepts, as plain data.
 
     Order: example, default, first of the enumeration, then the smallest thing that type, format,
     pattern and limits allow; of an object only what it requires.  CEL rules are not looked at, and
@@ -62,7 +62,7 @@ def example(schema: Schema) -> Any:
 
 
 def example_fields(fields: Sequence[Field]) -> dict[str, Any]:
-    """The required ones of ``fields`` with an example value each."""
+    """Return the required ones of ``fields`` with an example value each."""
     return {field.name: example(field.schema) for field in fields if field.required}
 
 
@@ -124,7 +124,7 @@ def _array(schema: Schema) -> list[Any]:
 
 
 def _distinct(schema: Schema, value: Any, count: int) -> list[Any]:
-    """``count`` different values, as far as enumeration, numbers and free text can differ."""
+    """Return up to ``count`` different values, from enumeration, numbers or free text."""
     choices = [choice for choice in schema.get("enum", ()) if choice is not None]
     if choices:
         return choices[:count]

@@ -8,7 +8,7 @@ from capsmith.provider.model import Component, Field, Hook, Provider, Resource
 
 
 def explain_resolution(provider: Provider) -> dict[str, Any]:
-    """The resolved provider as dicts, lists and plain strings, ready for YAML or JSON."""
+    """Return the resolved provider as dicts, lists and plain strings, ready for YAML or JSON."""
     return {
         "name": str(provider.name),
         "title": provider.title,

@@ -2,23 +2,22 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from typing import TYPE_CHECKING
 
 from capsmith.contract.hooks import HookFamily
 from capsmith.contract.model import Contract
 from capsmith.provider.model import Component, Hook
-from capsmith.provider.naming import kebab, snake
+from capsmith.provider.naming import snake
 from capsmith.safetext import DnsLabel, Identifier, SafeText
 
 if TYPE_CHECKING:
-    from capsmith.spec.model import ProviderSpec
-    from capsmith.spec.sections import HookSpec
+    from capsmith.provider.draft import DraftHook
 
 SERVICE = "webhook"
 """Name of the Service in front of an extension, before the namespace is put before it (CC-31)."""
 _TIMEOUT_SECONDS = 10
-"""What core takes unless it is told otherwise (RX-04)."""
+"""The timeout that core assumes (RX-04)."""
 
 _MODULES = {
     HookFamily.TOPOLOGY: "topology",
@@ -48,7 +47,7 @@ _CLASSES: Mapping[str, tuple[str, str]] = {
 """Hook -> what the author's method is given, and what it returns."""
 _EXPORTS: Mapping[str, Mapping[str, tuple[str, ...]]] = {
     "topology": {
-        "answers": ("VariableDefinition",),
+        "responses": ("VariableDefinition",),
         "topology": (
             "DiscoverVariablesRequest",
             "GeneratePatchesRequest",
@@ -60,7 +59,7 @@ _EXPORTS: Mapping[str, Mapping[str, tuple[str, ...]]] = {
         "variables": ("Variables",),
     },
     "lifecycle": {
-        "answers": ("Proceed", "RetryAfter", "UpgradePlan"),
+        "responses": ("Proceed", "RetryAfter", "UpgradePlan"),
         "lifecycle": (
             "AfterUpgradeRequest",
             "BeforeUpgradeRequest",
@@ -70,7 +69,7 @@ _EXPORTS: Mapping[str, Mapping[str, tuple[str, ...]]] = {
         "variables": ("TopologyCluster", "Variables"),
     },
     "in_place": {
-        "answers": ("InPlace", "Proceed", "RetryAfter"),
+        "responses": ("InPlace", "Proceed", "RetryAfter"),
         "in_place": (
             "CanUpdateMachineRequest",
             "CanUpdateMachineSetRequest",
@@ -79,26 +78,17 @@ _EXPORTS: Mapping[str, Mapping[str, tuple[str, ...]]] = {
         ),
     },
 }
-"""Module -> the classes that its authors need, by the module that they stand in."""
+"""Module -> the classes that authors need, by the module that defines them."""
 
 
-def hooks(spec: ProviderSpec, contract: Contract) -> tuple[Hook, ...]:
-    """The hooks that the author has named, in that order."""
-    given = spec.runtime_extension.hooks if spec.runtime_extension else ()
-    return tuple(
-        _hook(each, None, contract) if isinstance(each, str) else _hook(each.hook, each, contract)
-        for each in given
-    )
-
-
-def handler_name(hook: str, given: HookSpec | None) -> str:
-    """What ClusterClasses call a hook: ``generate-patches`` unless the author says otherwise."""
-    return (given.name if given else None) or kebab(hook)
+def hooks(drafts: Iterable[DraftHook], contract: Contract) -> tuple[Hook, ...]:
+    """Return the hooks of a runtime extension, in the author's order."""
+    return tuple(_hook(draft, contract) for draft in drafts)
 
 
 def author_classes(component: Component) -> dict[SafeText, list[Identifier]]:
-    """What the hooks of a component are written with: module of ``extension`` -> its classes."""
-    found: dict[str, set[str]] = {"answers": {"HookError"}}
+    """Return the classes that the hooks of a component need, by module of ``extension``."""
+    found: dict[str, set[str]] = {"responses": {"HookError"}}
     for module in {str(hook.module) for hook in component.hooks}:
         for where, names in _EXPORTS[module].items():
             found.setdefault(where, set()).update(names)
@@ -109,18 +99,19 @@ def author_classes(component: Component) -> dict[SafeText, list[Identifier]]:
 
 
 def author_names(component: Component) -> list[Identifier]:
-    """All of them, and the class that the author's own is made from, in order."""
+    """Return all of them, and the class that the author's own is made from, in order."""
     names = {name for classes in author_classes(component).values() for name in classes}
     return sorted({*names, Identifier("RuntimeExtension")})
 
 
-def _hook(name: str, given: HookSpec | None, contract: Contract) -> Hook:
-    known = contract.hooks[name]
-    method = snake(name)
-    request, answer = _CLASSES[name]
+def _hook(draft: DraftHook, contract: Contract) -> Hook:
+    given = draft.spec
+    known = contract.hooks[draft.hook]
+    method = snake(draft.hook)
+    request, answer = _CLASSES[draft.hook]
     return Hook(
-        hook=Identifier(name),
-        name=DnsLabel(handler_name(name, given)),
+        hook=Identifier(draft.hook),
+        name=DnsLabel(draft.name),
         method=Identifier(method),
         constant=Identifier(method.upper()),
         module=Identifier(_MODULES[known.family]),

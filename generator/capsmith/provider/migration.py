@@ -1,4 +1,4 @@
-"""Kinds whose stored objects know several API versions, which a manager brings to those of now."""
+"""Kinds whose stored objects have several API versions and are migrated by a manager."""
 
 from __future__ import annotations
 
@@ -6,10 +6,10 @@ from capsmith.provider.model import Component, Provider, Resource
 
 
 def migrated_resources(component: Component, provider: Provider) -> tuple[Resource, ...]:
-    """The kinds of a component whose stored objects its manager migrates (CRD-16).
+    """Return the kinds of a component whose stored objects its manager migrates (CRD-16).
 
     Templates and identities too: no reconcile ever writes them.  A release of an earlier contract
-    may have had a version that is gone, and whoever upgrades from it may leave out those between.
+    may have had a version that is gone, and users may upgrade from it directly.
     """
     return tuple(
         resource
@@ -19,5 +19,5 @@ def migrated_resources(component: Component, provider: Provider) -> tuple[Resour
 
 
 def has_migration(provider: Provider) -> bool:
-    """Whether some manager migrates stored objects."""
+    """Return whether some manager migrates stored objects."""
     return any(migrated_resources(component, provider) for component in provider.components)

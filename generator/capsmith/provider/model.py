@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass
 from enum import StrEnum
-from typing import Any
+from typing import Any, Literal
 
 from capsmith.contract.model import Contract
 from capsmith.safetext import (
@@ -31,7 +31,7 @@ Schema = Mapping[str, Any]
 
 
 class Role(StrEnum):
-    """What a resource is to Cluster API; the values are the contract pages' words."""
+    """The role of a resource in Cluster API; the values are those of the contract pages."""
 
     INFRA_CLUSTER = "InfraCluster"
     INFRA_CLUSTER_TEMPLATE = "InfraClusterTemplate"
@@ -50,12 +50,12 @@ class Role(StrEnum):
 
     @property
     def is_template(self) -> bool:
-        """Whether resources of this role are cloned by core, never reconciled."""
+        """Return whether resources of this role are cloned by core, never reconciled."""
         return self.value.endswith("Template")
 
     @property
     def template(self) -> Role:
-        """The role of the template of this role.
+        """Return the role of the template of this role.
 
         Raises ValueError where there is none (identities, templates).
         """
@@ -137,17 +137,17 @@ class Resource:
 
     @property
     def crd_name(self) -> DnsSubdomain:
-        """``<plural>.<group>`` (CRD-02)."""
+        """Return ``<plural>.<group>`` (CRD-02)."""
         return DnsSubdomain(f"{self.plural}.{self.group}")
 
     @property
     def storage_version(self) -> ApiVersion:
-        """The version that etcd holds."""
+        """Return the version that etcd holds."""
         return next(version for version in self.versions if version.storage)
 
     @property
     def finalizer(self) -> DnsSubdomain:
-        """``<kind>.<group>``, lower case (IC-21); printed with the group's slash form."""
+        """Return ``<kind>.<group>``, lower case (IC-21); printed with the group's slash form."""
         return DnsSubdomain(f"{self.singular}.{self.group}")
 
 
@@ -188,7 +188,7 @@ class Hook:
     name: DnsLabel
     """Of the handler: ClusterClasses name ``<name>.<ExtensionConfig>``."""
     method: Identifier
-    """Of the author's class: ``generate_patches``."""
+    """The method of the author's class: ``generate_patches``."""
     constant: Identifier
     """``GENERATE_PATCHES``."""
     module: Identifier
@@ -231,7 +231,7 @@ class Component:
 
     @property
     def attribute(self) -> Identifier:
-        """The type as a Python name: ``control_plane``."""
+        """Return the type as a Python name: ``control_plane``."""
         return Identifier(self.type.replace("-", "_"))
 
     @property
@@ -245,11 +245,11 @@ class Component:
 
     @property
     def features(self) -> frozenset[str]:
-        """The features that any of its kinds has."""
+        """Return the features that any of its kinds has."""
         return frozenset[str]().union(*(resource.features for resource in self.resources))
 
     def role(self, role: Role) -> tuple[Resource, ...]:
-        """The resources that play ``role``."""
+        """Return the resources that play ``role``."""
         return tuple(resource for resource in self.resources if resource.role is role)
 
 
@@ -276,20 +276,22 @@ class Provider:
     releases: tuple[Release, ...]
     """Newest first."""
     former_contracts: tuple[Contract, ...]
-    """Those of older releases that are followed no more, the newest first."""
+    """Contracts of older releases that are no longer followed, the newest first."""
     components: tuple[Component, ...]
     credentials: Credentials | None
     flavors: tuple[DnsLabel, ...]
     cluster_classes: tuple[DnsLabel, ...]
     rbac: tuple[PolicyRule, ...]
     dependencies: tuple[str, ...]
-    """Python requirements of the author's code."""
+    """Python requirements of the provider's own code."""
+    runtime: Literal["vendored", "package"] = "vendored"
+    """Whether the repository carries the runtime library, or depends on its distribution."""
 
     def component(self, type: str) -> Component | None:
-        """The component of a type (``control-plane``), if there is one."""
+        """Return the component of a type (``control-plane``), if there is one."""
         return next((each for each in self.components if each.type == type), None)
 
     @property
     def resources(self) -> tuple[Resource, ...]:
-        """All resources of all components."""
+        """Return all resources of all components."""
         return tuple(r for component in self.components for r in component.resources)

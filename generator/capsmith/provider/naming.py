@@ -1,7 +1,7 @@
 """Names that follow from other names: plurals of kinds, Python and YAML spellings.
 
 Pure text to text.  What is allowed as a name is said in :mod:`capsmith.safetext` and
-:mod:`capsmith.spec.forms`; this module never refuses.
+:mod:`capsmith.provider_yaml.forms`; this module never refuses.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ _SOFT_KEYWORDS = frozenset({"match", "case", "type", "_"})
 
 @cache
 def pluralise(word: str) -> str:
-    """The plural of a lower-case kind, as Cluster API core computes it (CRD-02).
+    """Return the plural of a lower-case kind, as Cluster API core computes it (CRD-02).
 
     ``foogateway`` -> ``foogateways``, ``fooproxy`` -> ``fooproxies``.
     """
@@ -42,7 +42,7 @@ def pluralise(word: str) -> str:
 
 
 def words(name: str) -> list[str]:
-    """The words of a camelCase, snake_case or kebab-case name.
+    """Return the words of a camelCase, snake_case or kebab-case name.
 
     ``IPAddressPool`` -> ``IP``, ``Address``, ``Pool``; digits stay with their word.
     """
@@ -50,28 +50,28 @@ def words(name: str) -> list[str]:
 
 
 def snake(name: str) -> str:
-    """``diskGiB`` -> ``disk_gib``, ``AcmeMachine`` -> ``acme_machine``."""
+    """Return ``diskGiB`` -> ``disk_gib``, ``AcmeMachine`` -> ``acme_machine``."""
     return "_".join(words(name)).lower()
 
 
 def kebab(name: str) -> str:
-    """``AcmeMachine`` -> ``acme-machine``."""
+    """Return ``AcmeMachine`` -> ``acme-machine``."""
     return "-".join(words(name)).lower()
 
 
 def camel(name: str) -> str:
-    """``acme-machine`` -> ``acmeMachine``."""
+    """Return ``acme-machine`` -> ``acmeMachine``."""
     first, *rest = words(name) or [""]
     return first.lower() + "".join(word[:1].upper() + word[1:] for word in rest)
 
 
 def pascal(name: str) -> str:
-    """``acme-machine`` -> ``AcmeMachine``."""
+    """Return ``acme-machine`` -> ``AcmeMachine``."""
     return "".join(word[:1].upper() + word[1:] for word in words(name))
 
 
 def title(name: str) -> str:
-    """``acme-cloud`` -> ``Acme Cloud``."""
+    """Return ``acme-cloud`` -> ``Acme Cloud``."""
     return " ".join(word[:1].upper() + word[1:] for word in words(name))
 
 

@@ -55,7 +55,7 @@ class _Sampler:
         self._extra = extra
 
     def text(self) -> str:
-        """The sample of the whole expression."""
+        """Return the sample of the whole expression."""
         result = self._alternatives()
         if self._at != len(self._pattern):
             raise NoSample(self._pattern)

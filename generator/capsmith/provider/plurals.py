@@ -11,7 +11,7 @@ from typing import Final
 
 
 def _pairs(table: str) -> tuple[tuple[str, str], ...]:
-    """``singular:plural`` words; a word alone has itself as its plural."""
+    """Return ``singular:plural`` words; a word alone has itself as its plural."""
     split = (entry.partition(":") for entry in table.split())
     return tuple((singular, plural or singular) for singular, _, plural in split)
 

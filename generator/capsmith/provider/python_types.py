@@ -120,7 +120,7 @@ class _Builder:
         return f"Mapping[str, {inner}]"
 
     def _default(self, schema: Schema, annotation: SafeText, required: bool) -> str:
-        """The expression of the default; empty when a value must be given."""
+        """Return the expression of the default; empty when a value must be given."""
         if schema.get("default") is not None:
             return self._expression(schema, str(annotation), schema["default"])
         if required:
@@ -158,7 +158,7 @@ class _Builder:
 
 
 def python_module(resource: Resource) -> PythonModule:
-    """The dataclasses of the author's fields: ``<Kind>Spec``, ``<Kind>Status`` if it has any."""
+    """Return the dataclasses ``<Kind>Spec`` and, if there are fields, ``<Kind>Status``."""
     builder = _Builder()
     parts = {"Spec": resource.spec_fields, "Status": resource.status_fields}
     for part, fields in parts.items():
@@ -222,7 +222,7 @@ def _assignment(member: _Member, default: str) -> SafeText:
 
 
 def _literal(value: Any) -> str:
-    """``repr`` of plain data.
+    """Return ``repr`` of plain data.
 
     Raises TypeError for anything else.
     """
@@ -247,7 +247,7 @@ def _used(classes: Sequence[PythonClass], names: Iterable[str]) -> tuple[SafeTex
 
 
 def _docstring(text: str) -> SafeText:
-    """``text`` as the inside of a docstring, wrapped, without anything that could end it."""
+    """Return ``text`` as the inside of a docstring, wrapped, without anything that could end it."""
     plain = " ".join("".join(c if c.isprintable() else " " for c in text).split())
     if not plain:
         return SafeText("")

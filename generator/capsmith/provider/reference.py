@@ -32,9 +32,9 @@ class FieldRow:
 
 
 def field_rows(resource: Resource) -> tuple[FieldRow, ...]:
-    """Every field of ``spec`` and ``status`` in the storage version, in the schema's order.
+    """Return every field of ``spec`` and ``status`` in the storage version, in the schema's order.
 
-    Of a template only the status: its object's fields are told with the object.
+    Of a template only the status: its other fields are listed with its object.
     """
     version = resource.storage_version
     rows: list[FieldRow] = []

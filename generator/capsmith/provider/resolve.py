@@ -1,4 +1,7 @@
-"""ProviderSpec + contracts -> :class:`Provider`, or findings with positions, all at once."""
+"""ProviderSpec + contracts -> :class:`Provider`: derive once, check, freeze.
+
+Findings have positions and come all at once.
+"""
 
 from __future__ import annotations
 
@@ -14,22 +17,24 @@ from capsmith.provider.checks.kinds import check_kinds
 from capsmith.provider.checks.names import check_names
 from capsmith.provider.checks.variables import check_variables
 from capsmith.provider.checks.versions import check_versions
-from capsmith.provider.explain import explain_resolution
+from capsmith.provider.derive import derive
+from capsmith.provider.draft import Draft
 from capsmith.provider.model import Provider
 from capsmith.provider.sections import SECTION_TYPES
-from capsmith.spec.document import Document
-from capsmith.spec.place import Place
+from capsmith.yamldoc.document import Document
+from capsmith.yamldoc.place import Place
 
 if TYPE_CHECKING:
-    from capsmith.spec.model import ProviderSpec
+    from capsmith.provider_yaml.model import ProviderSpec
 
-__all__ = ["Resolved", "explain_resolution", "link_rules", "resolve"]
+__all__ = ["Resolved", "link_rules", "resolve"]
 
 
 @dataclass(frozen=True, slots=True)
 class Resolved:
     """``provider`` is None when a finding is an error."""
 
+    draft: Draft
     provider: Provider | None
     findings: tuple[Finding, ...]
 
@@ -40,23 +45,24 @@ def resolve(spec: ProviderSpec, document: Document, contracts: Mapping[str, Cont
     ``contracts`` holds every contract that is known, by version: their fields are reserved
     whichever of them the provider serves.
     """
+    draft = derive(spec, contracts)
     findings: list[Finding] = []
     top = Place(document, (), findings)
-    check_names(spec, top)
-    check_versions(spec, contracts, top)
-    check_kinds(spec, contracts, top)
-    check_extension(spec, top)
+    check_names(draft, top)
+    check_versions(draft, contracts, top)
+    check_kinds(draft, contracts, top)
+    check_extension(draft, top)
     for section in SECTION_TYPES:
         check_variables(top.at(section), document.data.get(section))
     if has_errors(findings):
-        return Resolved(None, link_rules(findings, contracts))
-    return Resolved(build_provider(spec, contracts), link_rules(findings, contracts))
+        return Resolved(draft, None, link_rules(findings, contracts))
+    return Resolved(draft, build_provider(draft, contracts), link_rules(findings, contracts))
 
 
 def link_rules(
     findings: list[Finding] | tuple[Finding, ...], contracts: Mapping[str, Contract]
 ) -> tuple[Finding, ...]:
-    """The findings in order; those whose id is a contract rule's link to where it is written."""
+    """Return the findings in order, with a link where the id is that of a contract rule."""
     if not findings:
         return ()
     rules = {id: rule for contract in contracts.values() for id, rule in contract.rules.items()}

@@ -6,8 +6,8 @@ from collections.abc import Mapping
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
-from capsmith.provider import derive
-from capsmith.provider.control_planes import bootstrap_field, bootstrap_of, is_machine_based
+from capsmith.provider.control_planes import bootstrap_field
+from capsmith.provider.draft import CREDENTIALS_FEATURE, Draft, DraftKind
 from capsmith.provider.model import (
     ApiVersion,
     Field,
@@ -17,15 +17,14 @@ from capsmith.provider.model import (
     Schema,
 )
 from capsmith.provider.naming import attribute, pluralise
-from capsmith.provider.pools import pool_machine_kind
+from capsmith.provider.pools import MACHINES
+from capsmith.provider_yaml.plain import is_required, plain, plain_rule, without_transitions
+from capsmith.provider_yaml.rules import is_transition
 from capsmith.safetext import DnsLabel, DnsSubdomain, KindName
-from capsmith.spec.plain import is_required, plain, plain_rule, without_transitions
-from capsmith.spec.rules import is_transition
 
 if TYPE_CHECKING:
-    from capsmith.spec.fields import FieldLike
-    from capsmith.spec.model import ProviderSpec
-    from capsmith.spec.sections import KindSpec
+    from capsmith.provider_yaml.fields import FieldLike
+    from capsmith.provider_yaml.sections import KindSpec
 
 Versions = tuple[ApiVersion, ...]
 _WORDS = {
@@ -46,20 +45,19 @@ _WORDS = {
 }
 
 
-def resources_of(
-    kind: str, described: KindSpec, spec: ProviderSpec, group: DnsSubdomain, versions: Versions
-) -> tuple[Resource, ...]:
-    """The resource of a kind and, where the role has one, that of its template (CRD-07).
+def resources_of(draft: DraftKind, provider: Draft, versions: Versions) -> tuple[Resource, ...]:
+    """Return the resource of a kind and, where the role has one, that of its template (CRD-07).
 
     Rules that compare with the value before are not in the template: core's dry runs change
     templates, and the API server cannot tell those from real changes (IM-14).
     """
-    role = Role(described.implements)
-    bootstrap = bootstrap_of(described, spec) if is_machine_based(described) else None
-    embedded = (bootstrap_field(bootstrap, spec),) if bootstrap is not None else ()
+    described, role = draft.spec, Role(draft.spec.implements)
+    bootstrap = draft.bootstrap
+    embedded = (bootstrap_field(bootstrap, provider),) if bootstrap is not None else ()
     fields = (*_fields(described.spec), *embedded)
     rules = tuple(plain_rule(rule) for rule in described.validations or ())
-    features = _features(described, spec, versions)
+    features = _features(draft, provider)
+    group = DnsSubdomain(provider.groups[draft.section])
     common: dict[str, Any] = {
         "group": group,
         "versions": versions,
@@ -67,24 +65,23 @@ def resources_of(
         "categories": _categories(described),
     }
     own = _resource(
-        kind,
+        draft.name,
         role,
         **common,
         description=described.description,
-        short_names=_short_names(kind, described, spec),
+        short_names=tuple(DnsLabel(name) for name in draft.short_names),
         spec_fields=fields,
         status_fields=_fields(described.status),
         spec_validations=rules,
         printer_columns=_columns(described),
     )
-    machines = pool_machine_kind(described, spec) if "machines" in features else None
-    if role is Role.INFRA_MACHINE_POOL and machines is not None:
-        own = replace(own, machine_kind=KindName(machines))
+    if MACHINES in features and draft.machine_kind is not None:
+        own = replace(own, machine_kind=KindName(draft.machine_kind))
     own = replace(own, bootstrap=bootstrap)
-    if not derive.has_template(role):
+    if not draft.has_template:
         return (own,)
     template = _resource(
-        f"{kind}Template",
+        f"{draft.name}Template",
         role.template,
         **common,
         spec_fields=tuple(_without_transitions(field) for field in fields),
@@ -94,7 +91,7 @@ def resources_of(
 
 
 def identity(kind: str, group: DnsSubdomain, versions: Versions) -> Resource:
-    """The resource that names the credentials; all its fields are the contract data's."""
+    """Return the resource that names the credentials; all its fields are the contract data's."""
     return _resource(
         kind,
         Role.IDENTITY,
@@ -152,20 +149,10 @@ def _without_transitions(field: Field) -> Field:
     return Field(field.name, field.attribute, without_transitions(field.schema), field.required)
 
 
-def _features(described: KindSpec, spec: ProviderSpec, versions: Versions) -> frozenset[str]:
-    chosen = derive.features(described, [version.contract for version in versions])
-    if spec.credentials is not None:
-        chosen.add(derive.DERIVED_FEATURE)
-    return frozenset(chosen)
-
-
-def _short_names(kind: str, described: KindSpec, spec: ProviderSpec) -> tuple[DnsLabel, ...]:
-    if described.short_names is not None:
-        return tuple(DnsLabel(name) for name in described.short_names)
-    derived = derive.short_name(kind, described.implements)
-    taken = derive.kubectl_names(spec)
-    taken.update(*(other.short_names or () for _, _, other in spec.kinds()))
-    return (DnsLabel(derived),) if derived and derived not in taken else ()
+def _features(draft: DraftKind, provider: Draft) -> frozenset[str]:
+    if provider.credentials is None:
+        return draft.features
+    return draft.features | {CREDENTIALS_FEATURE}
 
 
 def _categories(described: KindSpec | None) -> tuple[DnsLabel, ...]:

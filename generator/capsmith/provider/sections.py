@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
-    from capsmith.spec.model import ComponentSection
+    from capsmith.provider_yaml.model import ComponentSection
 
 
 @dataclass(frozen=True, slots=True)

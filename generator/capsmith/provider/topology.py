@@ -12,9 +12,9 @@ from dataclasses import dataclass
 from typing import Any
 
 from capsmith.provider.control_plane_example import example_control_plane
-from capsmith.provider.derive import version_order
 from capsmith.provider.example import example, example_fields
 from capsmith.provider.model import Component, Field, Provider, Resource, Role
+from capsmith.provider.order import version_order
 from capsmith.provider.pools import POOL_FLAVOR
 from capsmith.safetext import DnsLabel, SafeText, VersionName
 
@@ -41,7 +41,7 @@ _RESERVED = frozenset({"builtin"})
 
 @dataclass(frozen=True, slots=True)
 class ClassVariable:
-    """A required scalar field of the author's as a variable of the ClusterClass."""
+    """A required scalar field as a variable of the ClusterClass."""
 
     name: str
     schema: Mapping[str, Any]
@@ -53,7 +53,7 @@ class ClassVariable:
 
     @property
     def field(self) -> str:
-        """The field of the author's."""
+        """Return the field of the kind."""
         return self.path.rpartition("/")[2]
 
 
@@ -98,7 +98,7 @@ class Topology:
     """All kinds of pools: each is a class of workers, named like the kind."""
 
     def pool_variables(self, pool: Own) -> tuple[ClassVariable, ...]:
-        """The variables that mean the same for a pool as for machines."""
+        """Return the variables that mean the same for a pool as for machines."""
         schemas = {field.name: field.schema.get("type") for field in pool.object.spec_fields}
         return tuple(
             variable
@@ -108,24 +108,24 @@ class Topology:
 
     @property
     def control_plane_machines(self) -> bool:
-        """Whether the control plane consists of Machines (CP-11, CP-25)."""
+        """Return whether the control plane consists of Machines (CP-11, CP-25)."""
         return self.control_plane is None or "machines" in self.control_plane.object.features
 
     @property
     def control_plane_replicas(self) -> bool:
-        """Whether the control plane is scaled (CP-04)."""
+        """Return whether the control plane is scaled (CP-04)."""
         return self.control_plane is None or "replicas" in self.control_plane.object.features
 
     @property
     def variables(self) -> tuple[ClassVariable, ...]:
-        """All variables of the ClusterClass."""
+        """Return all variables of the ClusterClass."""
         return self.cluster_variables + self.machine_variables
 
 
 def topology(
     component: Component, provider: Provider, flavor: str = "", cluster_class: str = ""
 ) -> Topology:
-    """The topology of ``component``, which has one InfraCluster and one InfraMachine at least.
+    """Return the topology of ``component``, which has an InfraCluster and an InfraMachine.
 
     Where a provider has several kinds of machines, the first ClusterClass takes the first, the
     next the next; so do the default cluster template and the flavors after it.
@@ -191,7 +191,7 @@ def _is_special(flavor: str, provider: Provider) -> bool:
 
 
 def preferred_version(resource: Resource) -> VersionName:
-    """The version that core works with (GEN-03); a ClusterClass that names another is told so.
+    """Return the version that core uses (GEN-03); it warns if a ClusterClass names another.
 
     All versions of a provider follow one contract, so every served one is in the same label.
     """
@@ -200,7 +200,7 @@ def preferred_version(resource: Resource) -> VersionName:
 
 
 def sample_spec(resource: Resource, provider: Provider) -> dict[str, Any]:
-    """The smallest valid ``spec``: required fields with example values, and the identity."""
+    """Return the smallest valid ``spec``: required fields with example values, and the identity."""
     if resource.role is Role.IDENTITY:
         secret = {"secretRef": {"name": credentials_name(provider)}, "allowedNamespaces": {}}
         return {**secret, **example_fields(resource.spec_fields)}
@@ -213,7 +213,7 @@ def sample_spec(resource: Resource, provider: Provider) -> dict[str, Any]:
 
 
 def _example_fields(resource: Resource) -> dict[str, Any]:
-    """What a pool needs to hand out addresses, or an add-on to select clusters."""
+    """Return what a pool needs to hand out addresses, or an add-on to select clusters."""
     if resource.role not in (Role.IP_POOL, Role.GLOBAL_IP_POOL, Role.ADDON):
         return {}
     fields = resource.storage_version.contract.types[resource.role.value].spec.values()
@@ -230,7 +230,7 @@ def credentials_name(provider: Provider) -> SafeText:
 
 
 def escaped(value: Any) -> Any:
-    """``value`` with every ``$`` doubled, as clusterctl's substitution wants it."""
+    """Return ``value`` with every ``$`` doubled, as clusterctl's substitution wants it."""
     if isinstance(value, str):
         return value.replace("$", "$$")
     if isinstance(value, Mapping):
@@ -256,7 +256,7 @@ def _identity_reference(resource: Resource, provider: Provider) -> dict[str, Any
 
 
 def _value(field: Field, resource: Resource) -> Any:
-    """The field's example; a plain string as ``${KIND_FIELD:=example}``."""
+    """Return the field's example; a plain string as ``${KIND_FIELD:=example}``."""
     value = example(field.schema)
     if not isinstance(value, str) or not _PLAIN_DEFAULT.fullmatch(value):
         return escaped(value)

@@ -48,16 +48,16 @@ class Options:
 
     @property
     def asks(self) -> bool:
-        """Whether there are prompts."""
+        """Return whether there are prompts."""
         return not (self.no_input or self.replays)
 
     @property
     def replays(self) -> bool:
-        """Whether the answers of an earlier time are taken."""
+        """Return whether the answers of an earlier time are taken."""
         return self.replay or self.replay_file is not None
 
     def again(self, proposal: Proposal) -> Options:
-        """The same, with what was typed for ``proposal`` as the defaults of the prompts.
+        """Return the same, with what was typed for ``proposal`` as the defaults of the prompts.
 
         What followed from other answers follows from those of the next time.
         """
@@ -123,7 +123,7 @@ def _settings(options: Options) -> dict[str, Any]:
         raise UnreadableInput(
             "cookiecutter-config",
             str(error),
-            hint="Correct the file, or do without it: --default-config.",
+            hint="Correct the file, or ignore it: --default-config.",
         ) from error
 
 
@@ -159,7 +159,7 @@ def _override(questions: dict[str, Any], overrides: Mapping[str, Answer]) -> Non
     known = tuple(_public(questions))
     for key, answer in overrides.items():
         if key not in known:
-            raise _unusable(f"there is no question {key!r}", f"The questions: {', '.join(known)}.")
+            raise _unusable(f"there is no question {key!r}", f"Use one of: {', '.join(known)}.")
         if not isinstance(answer, bool if isinstance(questions[key], bool) else str) and not (
             isinstance(questions[key], bool) and isinstance(answer, str)
         ):
@@ -180,7 +180,7 @@ def _unusable(message: str, hint: str) -> UnreadableInput:
 
 
 def _verbatim(answer: str) -> str:
-    """``answer`` as a template that renders to it; Jinja folds kinds of line ends too."""
+    """Return ``answer`` as a template that renders to it; Jinja folds kinds of line ends too."""
     if answer.isprintable() and "{" not in answer:
         return answer
     return '{{ "' + "".join(f"\\U{ord(character):08x}" for character in answer) + '" }}'

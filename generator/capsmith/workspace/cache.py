@@ -1,4 +1,4 @@
-"""A folder of the user's where slow results are kept; without it everything works, slower.
+"""Keep slow results in a folder of the user; without it everything works, but slower.
 
 What is kept is also run (compiled blueprints), so a folder that others can write to is not used.
 """
@@ -15,14 +15,14 @@ from pathlib import Path
 
 
 class FolderCache:
-    """One file an entry, written by rename, checked by digest when read."""
+    """One file for each entry, written by rename, checked by digest when read."""
 
     def __init__(self, folder: Path) -> None:
         self._folder = folder
 
     @classmethod
     def of_user(cls) -> FolderCache | None:
-        """The user's cache: ``$CAPSMITH_CACHE``, ``$XDG_CACHE_HOME`` or ``~/.cache``.
+        """Return the user's cache: ``$CAPSMITH_CACHE``, ``$XDG_CACHE_HOME`` or ``~/.cache``.
 
         None when ``$CAPSMITH_CACHE`` is empty, or there is no home to put it in.
         """
@@ -36,7 +36,7 @@ class FolderCache:
             return None
 
     def get(self, key: str) -> bytes | None:
-        """What was kept under ``key``; a damaged entry is none."""
+        """Return what was kept under ``key``; a damaged entry is none."""
         try:
             if not self._is_private():
                 return None

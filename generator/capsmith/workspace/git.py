@@ -1,4 +1,4 @@
-"""What git says of a folder.  Nothing else of it is used, and nothing needs it."""
+"""The state of a folder according to git; nothing else of git is used, and git is optional."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ _TIMEOUT = 120.0
 
 
 def uncommitted(folder: Path) -> tuple[str, ...]:
-    """The paths below ``folder`` that git has not recorded as they are, ignored ones left out.
+    """Return the paths below ``folder`` with uncommitted changes, without ignored ones.
 
     Empty without git, and outside of a work tree.  Raises Refused when git cannot tell.
     """
@@ -28,7 +28,7 @@ def uncommitted(folder: Path) -> tuple[str, ...]:
 
 
 def _git(folder: Path, *arguments: str) -> bytes | None:
-    """The output of git; None when there is no git, or no work tree."""
+    """Return the output of git; None when there is no git, or no work tree."""
     # The folder decides, not what a hook that runs capsmith has in its environment; and looking
     # must neither write nor start a program that the repository's configuration names.
     environment = {
@@ -45,16 +45,16 @@ def _git(folder: Path, *arguments: str) -> bytes | None:
         raise _silent(folder, str(error)) from error
     if done.returncode == 0:
         return done.stdout
-    said = done.stderr.decode(errors="replace").strip()
-    if done.returncode == _NO_REPOSITORY and "not a git repository" in said:
+    message = done.stderr.decode(errors="replace").strip()
+    if done.returncode == _NO_REPOSITORY and "not a git repository" in message:
         return None
-    raise _silent(folder, said)
+    raise _silent(folder, message)
 
 
-def _silent(folder: Path, said: str) -> Refused:
+def _silent(folder: Path, message: str) -> Refused:
     return Refused(
         "git-unusable",
-        f"git does not tell whether this folder has uncommitted changes: {said}",
+        f"git cannot report uncommitted changes of this folder: {message}",
         file=str(folder),
         hint="Correct that, or run this with --allow-dirty.",
     )

@@ -1,4 +1,4 @@
-"""One run at a time in a folder, and a disk's refusals told as findings."""
+"""One run at a time in a folder; OSError becomes a DiskError finding."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from capsmith.errors import DiskError, Refused
 
 @contextlib.contextmanager
 def held(folder: Path) -> Iterator[None]:
-    """Keep other runs of capsmith out of ``folder``; the system lets go of it if this one dies.
+    """Keep other runs of capsmith out of ``folder``; the system releases it if this run dies.
 
     A folder that is not there yet is not held: it appears whole or not at all.  Raises Refused
     when another run has it.
@@ -26,9 +26,9 @@ def held(folder: Path) -> Iterator[None]:
         if not _locked(descriptor):
             raise Refused(
                 "output-busy",
-                "another run of capsmith is at work in this folder",
+                "another run of capsmith is using this folder",
                 file=str(folder),
-                hint="Let it finish and run this again.",
+                hint="Wait until it has finished, and run this again.",
             )
         yield
     finally:
@@ -36,7 +36,7 @@ def held(folder: Path) -> Iterator[None]:
 
 
 def abandoned(folder: Path) -> bool:
-    """Whether no run holds ``folder``."""
+    """Return whether no run holds ``folder``."""
     try:
         with held(folder):
             return True
@@ -45,8 +45,8 @@ def abandoned(folder: Path) -> bool:
 
 
 @contextlib.contextmanager
-def told(folder: Path) -> Iterator[None]:
-    """Turn what the disk refuses into a DiskError that names the file, or else ``folder``."""
+def disk_errors(folder: Path) -> Iterator[None]:
+    """Convert OSError into a DiskError that names the file, or else ``folder``."""
     try:
         yield
     except OSError as error:
@@ -54,7 +54,7 @@ def told(folder: Path) -> Iterator[None]:
             "output-unwritable",
             f"it cannot be used: {error.strerror or error}",
             file=str(error.filename or folder),
-            hint="Make room or correct permissions, and run this again: it takes up where it was.",
+            hint="Free space or correct permissions, and run this again; it continues.",
         ) from error
 
 
@@ -74,6 +74,6 @@ def _locked(descriptor: int) -> bool:
         fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
     except BlockingIOError:
         return False
-    except OSError:  # a file system without locks
+    except OSError:  # The file system has no locks.
         return True
     return True

@@ -1,8 +1,12 @@
 """Changes of a folder that take effect as one, however the run ends.
 
-What is to be written, and what stands there now, are staged beside each other; then a list of all
-of it is written; only then are files moved.  While the list is there, the change can be completed
+New and current files are staged beside each other; then a list of all of them is written; only
+then are files moved.  While the list is there, the change can be completed
 or undone, by this run or a later one, any number of times; without it nothing has happened.
+
+Each of the three waits until the one before it is on the disk: staging ends with every staged file
+synced, the list is synced before it gets its name, and renames follow.  So a loss of power, as a
+kill, finds no list that names a file whose content is not there.
 """
 
 from __future__ import annotations
@@ -16,7 +20,7 @@ from pathlib import Path
 
 from capsmith.errors import Refused, UnreadableInput
 from capsmith.safetext import RelativePath
-from capsmith.workspace.change import Change
+from capsmith.workspace.change import Change, Write
 from capsmith.workspace.place import (
     contained,
     mode,
@@ -25,7 +29,7 @@ from capsmith.workspace.place import (
     replace,
     state,
     unfinished,
-    write,
+    write_all,
 )
 
 STATE_FOLDER = ".capsmith"
@@ -40,35 +44,32 @@ class _Pending:
     before: Mapping[str, str]
     after: Mapping[str, str]
     undo: bool = False
-    """Whether undoing it has begun: then it cannot be completed any more."""
+    """Whether undoing it has begun; then it can no longer be completed."""
 
 
 class Journal:
-    """The change that is under way in a folder, if there is one."""
+    """The pending change of a folder, if there is one."""
 
     def __init__(self, folder: Path) -> None:
         self._folder = folder
 
     @property
     def is_pending(self) -> bool:
-        """Whether a change was interrupted."""
+        """Return whether a change was interrupted."""
         return contained(self._folder, _PENDING).is_file()
 
     def stage(self, change: Change) -> None:
-        """Prepare ``change``; nothing has happened when this fails."""
+        """Prepare ``change``; if this fails, nothing has changed."""
         stage = self._folder / _STAGE
         shutil.rmtree(stage, ignore_errors=True)
         try:
-            for path, file in change.writes.items():
-                there = contained(self._folder, path)
-                kept = mode(there) if there.is_file() else 0o644
-                write(self._new(path), file.content, kept if file.mode is None else file.mode)
+            write_all(self._staged(path, file) for path, file in change.writes.items())
             paths = sorted({*change.writes, *change.removals})
             after = {path: state(self._new(path)) for path in paths}
             before = {path: state(contained(self._folder, path)) for path in paths}
-            for path in _written(before):
-                there = contained(self._folder, path)
-                write(self._old(path), there.read_bytes(), mode(there))
+            write_all(self._kept(path) for path in _written(before))
+            # The promise starts here: with the list a later run can complete or undo the change,
+            # without it nothing has changed.  So the list is written after everything it names.
             self._note(_Pending(before, after))
         except BaseException:
             if not (self._folder / _PENDING).exists():
@@ -88,7 +89,7 @@ class Journal:
         self._check_completable(pending)
         for path in _written(pending.after):
             staged = self._new(path)
-            if staged.is_file():  # else an earlier try has moved it
+            if staged.is_file():  # Otherwise an earlier attempt has moved it.
                 target = contained(self._folder, path)
                 target.parent.mkdir(parents=True, exist_ok=True)
                 os.replace(staged, target)
@@ -97,10 +98,11 @@ class Journal:
         self._conclude()
 
     def undo(self) -> None:
-        """Bring back what was before the pending change.  Raises as :meth:`complete` does."""
+        """Restore the state before the pending change.  Raises as :meth:`complete` does."""
         pending = self._load()
         if not pending.undo:
             self._check_undoable(pending)
+            # Noted first: an undo that is interrupted must not be completed as a change.
             self._note(_Pending(pending.before, pending.after, undo=True))
         self._undo(pending)
 
@@ -136,7 +138,7 @@ class Journal:
             before = pending.before[path]
             staged, there = state(self._new(path)), state(contained(self._folder, path))
             if after and not staged and there != before:
-                continue  # an earlier try has moved it
+                continue  # An earlier attempt has moved it.
             if staged != after:
                 raise _damaged(path)
             if there not in ("", before, after):
@@ -169,6 +171,15 @@ class Journal:
                 hint="Remove the file, and restore the folder from version control.",
             ) from error
 
+    def _staged(self, path: str, file: Write) -> tuple[Path, bytes, int]:
+        there = contained(self._folder, path)
+        kept = mode(there) if there.is_file() else 0o644
+        return self._new(path), file.content, kept if file.mode is None else file.mode
+
+    def _kept(self, path: str) -> tuple[Path, bytes, int]:
+        there = contained(self._folder, path)
+        return self._old(path), there.read_bytes(), mode(there)
+
     def _new(self, path: str) -> Path:
         return reached(self._folder, f"{_STAGE}/new/{RelativePath(path)}")
 
@@ -179,7 +190,7 @@ class Journal:
 def _edited(path: str) -> Refused:
     return Refused(
         "output-edited",
-        "this file was edited since a run was interrupted that is to be completed or undone now",
+        "this file was edited after a run was interrupted that must be completed or undone first",
         file=path,
         hint="Move it away, run this again, and bring your edit back.",
     )
@@ -188,7 +199,7 @@ def _edited(path: str) -> Refused:
 def _damaged(path: str) -> UnreadableInput:
     return UnreadableInput(
         "pending-damaged",
-        "a run was interrupted, and what it has to go on from is not there any more",
+        "a run was interrupted, and the files that it needs to continue are missing",
         file=path,
         hint=f"Remove {_PENDING}, and restore the folder from version control.",
     )

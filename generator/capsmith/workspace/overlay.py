@@ -1,4 +1,4 @@
-"""Reading the folder of an overlay: somebody else's files, not yet trusted."""
+"""Read the folder of an overlay: files of the author, not yet trusted."""
 
 from __future__ import annotations
 
@@ -33,9 +33,9 @@ def read_overlay(folder: Path) -> tuple[dict[str, str], tuple[Finding, ...]]:
             what = "nothing"
         raise UnreadableInput(
             "overlay-not-a-folder",
-            f"blueprints shall be here, and there is {what}",
+            f"blueprints are expected here, but this is {what}",
             file=str(folder),
-            hint="name the folder that holds project/, macros/ or manifest.yaml",
+            hint="Name the folder that holds project/, macros/ or manifest.yaml.",
         )
     texts: dict[str, str] = {}
     findings: list[Finding] = []
@@ -46,10 +46,10 @@ def read_overlay(folder: Path) -> tuple[dict[str, str], tuple[Finding, ...]]:
             "input-unreadable",
             f"cannot be read: {error.strerror or error}",
             file=str(error.filename or folder),
-            hint="check its permissions",
+            hint="Check its permissions.",
         ) from error
     if len(paths) > MOST_FILES:
-        hint = "an overlay replaces the few files that shall be different"
+        hint = "Keep only the files that must differ from capsmith's."
         message = f"more than {MOST_FILES} files"
         return {}, (Finding("overlay-too-large", message, Location(str(folder)), hint=hint),)
     for path in paths:
@@ -62,12 +62,12 @@ def read_overlay(folder: Path) -> tuple[dict[str, str], tuple[Finding, ...]]:
             findings.append(Finding(found.id, found.message, found.location, hint=_HINT))
         except ValueError:
             message = "a path of an overlay has letters, digits and ._@+- only, and is not long"
-            findings.append(Finding("overlay-path", message, Location(where), hint="rename it"))
+            findings.append(Finding("overlay-path", message, Location(where), hint="Rename it."))
     return dict(sorted(texts.items())), tuple(findings)
 
 
 def own_overlay(repository: Path, named: str) -> Path:
-    """The folder that provider.yaml calls ``named``, in ``repository`` and reached without links.
+    """Return the folder ``named`` by provider.yaml: inside ``repository``, without links.
 
     Raises UnreadableInput for anything else.
     """
@@ -79,11 +79,11 @@ def own_overlay(repository: Path, named: str) -> Path:
             "overlay-not-a-folder",
             message,
             file=str(repository / named),
-            hint="`blueprints` names a folder beside provider.yaml, which holds the files",
+            hint="Let `blueprints` name a folder beside provider.yaml that holds the files.",
         ) from error
 
 
-_HINT = "an overlay holds text files of its own, none of them a link or large"
+_HINT = "Keep only regular text files of moderate size in an overlay, and no links."
 
 
 def _paths(folder: Path, prefix: str, depth: int) -> Iterator[str]:

@@ -4,33 +4,48 @@ from __future__ import annotations
 
 import os
 import stat
+import threading
+from collections.abc import Iterable, Sequence
 from pathlib import Path
 
 from capsmith.errors import Refused
 from capsmith.safetext import RelativePath
 from capsmith.tree import digest
 
+_AT_ONCE = 8
+"""Files that are on their way to the disk at a time."""
+
 
 def reached(folder: Path, path: str) -> Path:
-    """The file ``path`` of the repository in ``folder``, whether it is there or not.
+    """Return the file ``path`` of the repository in ``folder``, whether it is there or not.
 
     Raises Refused when the way to it, or itself, is a symlink, when something on the way is no
     folder, and for what belongs to git.
     """
-    *parents, name = path.split("/")
     if ".git" in path.lower().split("/"):
         raise refusal(path, "it belongs to git")
-    target = folder
+    *parents, name = path.split("/")
+    place = folder
     for parent in parents:
-        target = target / parent
-        if target.is_symlink():
-            raise refusal(path, f"{target.name} on the way to it is a symlink")
-        if target.exists() and not target.is_dir():
-            raise refusal(path, f"{target.name} on the way to it is no folder")
-    target = target / name
-    if target.is_symlink():
+        place = place / parent
+        kind = _kind(place)
+        if kind is None:  # A missing folder has nothing below it.
+            return folder / path
+        if stat.S_ISLNK(kind):
+            raise refusal(path, f"{parent} on the way to it is a symlink")
+        if not stat.S_ISDIR(kind):
+            raise refusal(path, f"{parent} on the way to it is no folder")
+    kind = _kind(place / name)
+    if kind is not None and stat.S_ISLNK(kind):
         raise refusal(path, "it is a symlink")
-    return target
+    return folder / path
+
+
+def _kind(place: Path) -> int | None:
+    try:
+        return place.lstat().st_mode
+    except (FileNotFoundError, NotADirectoryError):
+        return None
 
 
 def contained(folder: Path, path: str) -> Path:
@@ -39,17 +54,17 @@ def contained(folder: Path, path: str) -> Path:
 
 
 def refusal(path: str, why: str) -> Refused:
-    """The refusal to touch ``path``."""
+    """Return the refusal to touch ``path``."""
     return Refused(
         "output-not-regular",
         why,
         file=path,
-        hint="capsmith writes regular files only; move this away.",
+        hint="Move it away; capsmith writes regular files only.",
     )
 
 
 def remove_empty_parents(folder: Path, target: Path) -> None:
-    """Remove the folders between ``folder`` and ``target`` that hold nothing any more."""
+    """Remove the folders between ``folder`` and ``target`` that are now empty."""
     for parent in target.parents:
         if parent == folder:
             return
@@ -60,12 +75,12 @@ def remove_empty_parents(folder: Path, target: Path) -> None:
 
 
 def state(file: Path) -> str:
-    """The digest of a file; empty when there is none."""
+    """Return the digest of a file; empty when there is none."""
     return digest(file.read_bytes()) if file.is_file() else ""
 
 
 def mode(file: Path) -> int:
-    """The permissions of a file."""
+    """Return the permissions of a file."""
     return stat.S_IMODE(file.stat().st_mode) & 0o777
 
 
@@ -75,17 +90,55 @@ def write(target: Path, content: bytes, permissions: int) -> None:
     with target.open("wb") as file:
         file.write(content)
         file.flush()
+        target.chmod(permissions)
         os.fsync(file.fileno())
-    target.chmod(permissions)
+
+
+def write_all(files: Iterable[tuple[Path, bytes, int]]) -> None:
+    """Write files as :func:`write` does, several at a time.
+
+    When this returns, the content of every file is on the disk, so a rename or a list that comes
+    after it never refers to a file that a loss of power would leave empty.  The files themselves
+    may arrive in any order: before it returns, nothing may refer to them.  Raises what the first
+    failed write raised, after all other writes have ended.
+    """
+    # A file system commits what is synced at the same time as one; in sequence, each file would
+    # wait for a commit of its own.  Threads do that wherever there is fsync.
+    waiting = list(files)
+    failures: list[BaseException] = []
+    shares = [waiting[start::_AT_ONCE] for start in range(min(_AT_ONCE, len(waiting)))]
+    threads = [threading.Thread(target=_write_share, args=(each, failures)) for each in shares]
+    try:
+        for thread in threads:
+            thread.start()
+        for thread in threads:
+            thread.join()
+    except BaseException as error:
+        failures.append(error)  # the others stop after the file that they are at
+    for thread in threads:
+        if thread.ident is not None:
+            thread.join()
+    if failures:
+        raise failures[0]
+
+
+def _write_share(files: Sequence[tuple[Path, bytes, int]], failures: list[BaseException]) -> None:
+    try:
+        for target, content, permissions in files:
+            if failures:
+                return
+            write(target, content, permissions)
+    except BaseException as error:
+        failures.append(error)
 
 
 def replace(target: Path, content: bytes) -> None:
-    """Write a file so that it is there as it was or as it shall be, at any moment."""
+    """Write a file atomically: at any moment it has the old or the new content."""
     temporary = target.with_name(unfinished(target.name))
     write(temporary, content, 0o644)
     os.replace(temporary, target)
 
 
 def unfinished(name: str) -> str:
-    """What a file is called while :func:`replace` writes it."""
+    """Return what a file is called while :func:`replace` writes it."""
     return name + ".new"

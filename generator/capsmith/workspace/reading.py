@@ -1,4 +1,4 @@
-"""Reading one input file, whatever it is: a person's file, not yet trusted."""
+"""Read one input file of the user, which is not yet trusted."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ _NOTHING_SPECIAL = os.O_RDONLY | getattr(os, "O_NOFOLLOW", 0) | getattr(os, "O_N
 
 
 def read_document(path: Path, limit: int = MAX_BYTES) -> str:
-    """The text of a UTF-8 file of at most ``limit`` bytes, without a byte order mark.
+    """Return the text of a UTF-8 file of at most ``limit`` bytes, without a byte order mark.
 
     Raises UnreadableInput (``input-missing``, ``input-symlink``, ``input-not-a-file``,
     ``input-unreadable``, ``input-too-large``, ``input-not-text``).  The size is looked at before
@@ -31,7 +31,7 @@ def read_document(path: Path, limit: int = MAX_BYTES) -> str:
             f"not UTF-8 text: byte 0x{data[error.start]:02x} at offset {error.start}",
             file=str(path),
             line=line,
-            hint="save the file as UTF-8",
+            hint="Save the file as UTF-8.",
         ) from error
     if "\0" in text:
         raise UnreadableInput(
@@ -39,7 +39,7 @@ def read_document(path: Path, limit: int = MAX_BYTES) -> str:
             "a binary file: it contains zero bytes",
             file=str(path),
             line=text.count("\n", 0, text.index("\0")) + 1,
-            hint="give the YAML file that describes the provider",
+            hint="Name the YAML file that describes the provider.",
         )
     return text
 
@@ -51,11 +51,11 @@ def _bytes(path: Path, limit: int) -> bytes:
                 "input-symlink",
                 "a symbolic link",
                 file=str(path),
-                hint="give the path of the file itself",
+                hint="Name the file itself.",
             )
         descriptor = os.open(path, _NOTHING_SPECIAL)
     except FileNotFoundError as error:
-        hint = "check the path; `capsmith new` writes a first provider.yaml"
+        hint = "Check the path, or run `capsmith new` to write a first provider.yaml."
         raise UnreadableInput("input-missing", "no such file", file=str(path), hint=hint) from error
     except (OSError, ValueError) as error:
         raise _unreadable(path, error) from error
@@ -72,7 +72,7 @@ def _bytes(path: Path, limit: int) -> bytes:
 def _check_kind(path: Path, status: os.stat_result, limit: int) -> None:
     if not stat.S_ISREG(status.st_mode):
         what = "a directory" if stat.S_ISDIR(status.st_mode) else "no regular file"
-        hint = "give the path of a YAML file"
+        hint = "Name a YAML file."
         raise UnreadableInput("input-not-a-file", what, file=str(path), hint=hint)
     if status.st_size > limit:
         raise _too_large(path, limit)
@@ -83,7 +83,7 @@ def _too_large(path: Path, limit: int) -> UnreadableInput:
         "input-too-large",
         f"more than {limit} bytes",
         file=str(path),
-        hint="a provider description is a few hundred lines; is this the right file?",
+        hint="Check that this is the right file; a provider.yaml has a few hundred lines.",
     )
 
 
@@ -93,5 +93,5 @@ def _unreadable(path: Path, error: Exception) -> UnreadableInput:
         "input-unreadable",
         f"cannot be read: {reason}",
         file=str(path),
-        hint="check the path and its permissions",
+        hint="Check the path and its permissions.",
     )

@@ -15,9 +15,9 @@ from pathlib import Path
 
 from capsmith.errors import Refused, UnreadableInput
 from capsmith.workspace.change import Change, Write
-from capsmith.workspace.hold import abandoned, held, told
+from capsmith.workspace.hold import abandoned, disk_errors, held
 from capsmith.workspace.journal import Journal
-from capsmith.workspace.place import contained, mode, refusal, write
+from capsmith.workspace.place import contained, mode, refusal, write_all
 
 __all__ = ["Change", "Repository"]
 
@@ -37,11 +37,11 @@ class Repository:
         Raises Refused when another run is at work, and DiskError for what the disk refuses.
         """
         self._new = not os.path.lexists(self.folder)
-        with told(self.folder), held(self.folder):
+        with disk_errors(self.folder), held(self.folder):
             yield
 
     def names(self) -> tuple[str, ...]:
-        """What lies in the folder itself, sorted; empty when there is no folder.
+        """Return what lies in the folder itself, sorted; empty when there is no folder.
 
         Raises UnreadableInput when the folder is a file, or a symlink to nowhere.
         """
@@ -57,7 +57,7 @@ class Repository:
         return tuple(sorted(entry.name for entry in self.folder.iterdir()))
 
     def files_beside(self, path: str) -> tuple[str, ...]:
-        """The paths of the regular files in the folder of ``path``, sorted; links are left out."""
+        """Return the regular files in the folder of ``path``, sorted, without links."""
         place = contained(self.folder, path).parent
         if self._new or not place.is_dir():
             return ()
@@ -66,7 +66,7 @@ class Repository:
         return tuple(sorted(prefix + entry.name for entry in entries))
 
     def read(self, path: str) -> str | None:
-        """The text of a file, None when it is not there.
+        """Return the text of a file, None when it is not there.
 
         Raises as :meth:`content` does, and UnreadableInput when it is not UTF-8.
         """
@@ -82,7 +82,7 @@ class Repository:
             ) from error
 
     def content(self, path: str) -> bytes | None:
-        """The bytes of a file, None when it is not there.
+        """Return the bytes of a file, None when it is not there.
 
         Raises Refused for anything but a regular file that is reached without symlinks.
         """
@@ -94,10 +94,10 @@ class Repository:
         return target.read_bytes()
 
     def contents(self, paths: Iterable[str], theirs: Container[str] = ()) -> dict[str, bytes]:
-        """The bytes of those of ``paths`` that exist.
+        """Return the bytes of those of ``paths`` that exist.
 
-        Of ``theirs``, the author's own, it only matters that they are there: whatever cannot be
-        read counts as empty.
+        Of ``theirs``, the author's files, only existence matters: an unreadable one counts as
+        empty.
         """
         found: dict[str, bytes] = {}
         for path in paths:
@@ -112,12 +112,12 @@ class Repository:
         return found
 
     def mode(self, path: str) -> int:
-        """The permissions of a file, or those that a plain one gets."""
+        """Return the permissions of a file, or those that a plain one gets."""
         target = contained(self.folder, path)
         return mode(target) if not self._new and target.is_file() else 0o644
 
     def apply(self, change: Change) -> None:
-        """Make ``change``.
+        """Apply ``change``.
 
         A new folder is built beside its place and renamed into it.  In one that is there the
         change is pending first; :meth:`complete_pending` finishes one that was interrupted.
@@ -135,11 +135,11 @@ class Repository:
 
     @property
     def is_interrupted(self) -> bool:
-        """Whether a change is pending."""
+        """Return whether a change is pending."""
         return not self._new and self._journal.is_pending
 
     def complete_pending(self) -> bool:
-        """Finish a change whose run was interrupted; whether there was one.
+        """Finish an interrupted change; return whether there was one.
 
         Raises Refused, before anything is done, when a file was edited since; UnreadableInput
         for a list that capsmith did not write, or for what it can no longer be finished from.
@@ -147,7 +147,7 @@ class Repository:
         return self._settle(self._journal.complete)
 
     def undo_pending(self) -> bool:
-        """Bring back what was before a change that was interrupted; whether there was one.
+        """Undo an interrupted change; return whether there was one.
 
         Raises as :meth:`complete_pending` does.
         """
@@ -160,7 +160,7 @@ class Repository:
         if pending:
             how()
         else:
-            self._journal.clear()  # what a run left that was interrupted while it prepared
+            self._journal.clear()  # leftovers of a run that was interrupted while preparing
         return pending
 
     def _build(self, writes: Mapping[str, Write]) -> None:
@@ -173,17 +173,19 @@ class Repository:
         building.mkdir()
         try:
             with held(building):
-                for path, file in writes.items():
-                    write(building / path, file.content, 0o644 if file.mode is None else file.mode)
+                write_all(
+                    (building / path, file.content, 0o644 if file.mode is None else file.mode)
+                    for path, file in writes.items()
+                )
                 os.replace(building, self.folder)
         except OSError as error:
             if not os.path.lexists(self.folder):
                 raise
             raise Refused(
                 "output-busy",
-                "the folder came into being meanwhile",
+                "another process created the folder meanwhile",
                 file=str(self.folder),
-                hint="Look whose it is, and run this again.",
+                hint="Find out who created it, and run this again.",
             ) from error
         finally:
             shutil.rmtree(building, ignore_errors=True)

@@ -33,12 +33,12 @@ def aggregate_role(context: Context, params: Aggregation) -> Iterator[Problem]:
     if not context.bundle.installs:
         return
     roles = aggregated(context.bundle, params.label)
-    told: set[str] = set()
+    reported: set[str] = set()
     for crd in context.crds():
-        if crd.group in params.exempt or crd.group in told:
+        if crd.group in params.exempt or crd.group in reported:
             continue
         if not any(crd.group in grant.groups for role in roles for grant in grants_of(role)):
-            told.add(crd.group)
+            reported.add(crd.group)
             yield Problem(
                 crd.manifest,
                 f"no ClusterRole with label {params.label}: 'true' covers group {crd.group}",

@@ -88,14 +88,14 @@ class LabelValue:
 @check("provider-label-value", LabelValue)
 def provider_label_value(context: Context, params: LabelValue) -> Iterator[Problem]:
     """CC-51: the label's value is the manifest label of the provider."""
-    told: set[str] = set()
+    reported: set[str] = set()
     for manifest in context.bundle.objects:
         value = manifest.mapping("metadata", "labels").get(params.label)
-        if value is None or str(value) in told:
+        if value is None or str(value) in reported:
             continue
         good = isinstance(value, str) and _LABEL_VALUE.fullmatch(value)
         if not good or not str(value).startswith(params.prefixes):
-            told.add(str(value))
+            reported.add(str(value))
             known = ", ".join(params.prefixes)
             yield Problem(
                 manifest,

@@ -1,4 +1,4 @@
-"""Runtime extensions: how core is told where they are."""
+"""Runtime extensions: how core finds them."""
 
 from __future__ import annotations
 

@@ -51,7 +51,7 @@ def flavor_variables(context: Context, params: Variables) -> Iterator[Problem]:
 
 @check("class-file-name")
 def class_file_name(context: Context) -> Iterator[Problem]:
-    """CC-73: clusterctl asks for the file by the name of the class."""
+    """CC-73: clusterctl requests the file by the name of the class."""
     for found in _by_file(context, Artefact.CLUSTER_CLASS).values():
         name = found[0].base_name.removeprefix("clusterclass-").removesuffix(".yaml")
         classes = [manifest.name for manifest in found if manifest.kind == "ClusterClass"]

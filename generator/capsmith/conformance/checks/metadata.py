@@ -70,9 +70,9 @@ def has_release(context: Context) -> Iterator[Problem]:
         release = _RELEASE.fullmatch(PurePosixPath(metadata.file).parent.name)
         if not release:
             continue
-        wanted = f"{release[1]}.{release[2]}"
+        series = f"{release[1]}.{release[2]}"
         available = [_name(entry) for entry in _series(metadata)]
-        if wanted not in available:
+        if series not in available:
             yield Problem(
                 metadata,
                 f"{release[0]} is in none of the series {', '.join(available) or '(none)'}",

@@ -49,10 +49,10 @@ def paths(context: Context, params: Parts) -> Iterator[Problem]:
         present = find(version.schema, params.parts[0].path) is not None
         if not present:
             if params.needed and not is_open(version.schema, params.parts[0].path):
-                wanted = params.parts[0]
+                expected = params.parts[0]
                 yield Problem(
                     crd.manifest,
-                    f"{where}: {wanted.path} is not declared; expected {wanted.type}",
+                    f"{where}: {expected.path} is not declared; expected {expected.type}",
                 )
             continue
         for part in params.parts:

@@ -28,10 +28,10 @@ class Kind:
 @check("variable-trouble", Kind)
 def variable_trouble(context: Context, params: Kind) -> Iterator[Problem]:
     """CC-40 to CC-42: forms that do not do what they seem to do."""
-    wanted = Trouble(params.trouble)
+    trouble = Trouble(params.trouble)
     for manifest, variable in _variables(context, (*_ALWAYS, Artefact.SOURCE)):
-        if variable.trouble is wanted and not variable.commented:
-            yield Problem(manifest, f"variable {variable.text} {_MEANING[wanted]}", variable.line)
+        if variable.trouble is trouble and not variable.commented:
+            yield Problem(manifest, f"variable {variable.text} {_MEANING[trouble]}", variable.line)
 
 
 @check("variable-commented")

@@ -6,11 +6,11 @@ import re
 from typing import TYPE_CHECKING
 
 from capsmith.contract.model import Contract
-from capsmith.spec.place import Place
-from capsmith.spec.quote import did_you_mean, shown
+from capsmith.yamldoc.place import Place
+from capsmith.yamldoc.quote import did_you_mean, shown
 
 if TYPE_CHECKING:
-    from capsmith.spec.sections import KindSpec
+    from capsmith.provider_yaml.sections import KindSpec
 
 _NAME = r"(?:[A-Za-z0-9_-]|\\.)+"
 _QUOTED = r"'(?:[^'\\\n]|\\.)+'|\"(?:[^\"\\\n]|\\.)+\""
@@ -28,11 +28,13 @@ def check_columns(described: KindSpec, contracts: list[Contract], place: Place) 
         here = place.at("printerColumns", index)
         if column.name in seen:
             message = f"a column {shown(column.name)} is there already"
-            here.error("spec-repeated", message, "name it differently", "name")
+            here.error("spec-repeated", message, "Name it differently.", "name")
         seen.add(column.name)
         if not _PATH.fullmatch(column.json_path):
             message = f"{shown(column.json_path)} is no JSON path of a column"
-            hint = 'such as .spec.size or .status.conditions[?(@.type=="Ready")].status'
+            hint = (
+                'Write a path such as .spec.size or .status.conditions[?(@.type=="Ready")].status.'
+            )
             here.error("column-path", message, hint, "jsonPath")
         elif first := _FIRST.match(column.json_path):
             _exists(first[1], first[2], described, contracts, here)

@@ -4,45 +4,46 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from capsmith.provider.control_planes import FIELD, bootstrap_of, is_machine_based
-from capsmith.spec.place import Place
-from capsmith.spec.quote import listed, shown
+from capsmith.provider.control_planes import FIELD, is_machine_based
+from capsmith.provider.draft import Draft, DraftKind
+from capsmith.yamldoc.place import Place
+from capsmith.yamldoc.quote import listed, shown
 
 if TYPE_CHECKING:
-    from capsmith.spec.model import ProviderSpec
-    from capsmith.spec.sections import KindSpec
+    from capsmith.provider_yaml.sections import KindSpec
 
 
-def check_control_planes(spec: ProviderSpec, top: Place) -> None:
+def check_control_planes(draft: Draft, top: Place) -> None:
     """Ids ``bootstrap-missing``, ``-unknown``, ``-unused`` and ``field-reserved``."""
-    for kind, described in spec.section("controlPlane").items():
-        place = top.at("controlPlane", kind)
-        if is_machine_based(described):
-            _bootstrap(spec, described, place)
-            _field(described, place)
-        elif getattr(described, "bootstrap", None) is not None:
+    for kind in draft.kinds_of("controlPlane"):
+        place = top.at("controlPlane", kind.name)
+        if is_machine_based(kind.spec):
+            _bootstrap(draft, kind, place)
+            _field(kind.spec, place)
+        elif getattr(kind.spec, "bootstrap", None) is not None:
             message = "a managed control plane has no Machines that could be bootstrapped"
-            place.error_at_key("bootstrap-unused", message, "leave it out", "bootstrap")
+            place.error_at_key("bootstrap-unused", message, "Remove it.", "bootstrap")
 
 
-def _bootstrap(spec: ProviderSpec, described: KindSpec, place: Place) -> None:
-    if bootstrap_of(described, spec) is not None:
+def _bootstrap(draft: Draft, kind: DraftKind, place: Place) -> None:
+    if kind.bootstrap is not None:
         return
-    named, kinds = getattr(described, "bootstrap", None), list(spec.section("bootstrap"))
+    named = getattr(kind.spec, "bootstrap", None)
+    kinds = [each.name for each in draft.kinds_of("bootstrap")]
     if named is not None:
         message = f"{shown(named)} is no kind of the section bootstrap"
-        hint = "name one of them, or that of another provider: {group: …, kind: …}"
+        hint = "Name one of them, or that of another provider: {group: …, kind: …}."
         place.error("bootstrap-unknown", message, hint, "bootstrap")
     elif kinds:
         message = f"there are several kinds of bootstrap configurations: {listed(kinds)}"
-        place.error_at_key("bootstrap-missing", message, "choose one: `bootstrap: <kind>`")
+        place.error_at_key("bootstrap-missing", message, "Choose one: `bootstrap: <kind>`.")
     else:
         message = "its Machines need bootstrap configurations, and there is no section bootstrap"
-        hint = "add one, or name the kind of another provider: `bootstrap: {group: …, kind: …}`"
+        hint = "Add one, or name the kind of another provider: `bootstrap: {group: …, kind: …}`."
         place.error_at_key("bootstrap-missing", message, hint)
 
 
 def _field(described: KindSpec, place: Place) -> None:
     if FIELD in (described.spec or {}):
         message = f"{shown(FIELD)} holds the spec of the Machines' bootstrap configurations"
-        place.error_at_key("field-reserved", message, "leave it out", "spec", FIELD)
+        place.error_at_key("field-reserved", message, "Remove it.", "spec", FIELD)

@@ -6,15 +6,14 @@ from collections.abc import Iterable, Mapping
 from typing import TYPE_CHECKING, Any
 
 from capsmith.contract.model import Contract
-from capsmith.provider import derive
+from capsmith.provider.draft import CREDENTIALS_FEATURE, Draft
 from capsmith.provider.naming import attribute
-from capsmith.spec.place import Place
-from capsmith.spec.plain import plain
-from capsmith.spec.quote import shown
+from capsmith.provider_yaml.plain import plain
+from capsmith.yamldoc.place import Place
+from capsmith.yamldoc.quote import shown
 
 if TYPE_CHECKING:
-    from capsmith.spec.model import ProviderSpec
-    from capsmith.spec.sections import KindSpec
+    from capsmith.provider_yaml.sections import KindSpec
 
 _STATUS_OF_CONTROLLERS = {
     "observedGeneration": "CRD-14",
@@ -24,7 +23,7 @@ _STATUS_OF_CONTROLLERS = {
 
 
 def check_fields(
-    spec: ProviderSpec, described: KindSpec, contracts: list[Contract], place: Place
+    draft: Draft, described: KindSpec, contracts: list[Contract], place: Place
 ) -> None:
     """Ids ``field-reserved`` and ``field-attribute-clash``.
 
@@ -32,13 +31,13 @@ def check_fields(
     must not have another meaning when the provider moves on (IM-07).
     """
     for part, fields in (("spec", described.spec), ("status", described.status)):
-        reserved = _reserved(part, described.implements, contracts, spec)
+        reserved = _reserved(part, described.implements, contracts, draft)
         for name in fields or {}:
             if name in reserved:
                 place.error_at_key(
                     "field-reserved",
                     f"{shown(name)} is a field of the contract ({reserved[name]})",
-                    "leave it out: it comes by itself; `features` switches the optional ones",
+                    "Remove it: capsmith adds it; `features` switches the optional fields.",
                     part,
                     name,
                 )
@@ -48,14 +47,12 @@ def check_fields(
             _nested(plain((fields or {})[name]), place.at(part, name))
 
 
-def _reserved(
-    part: str, role: str, contracts: list[Contract], spec: ProviderSpec
-) -> dict[str, str]:
+def _reserved(part: str, role: str, contracts: list[Contract], draft: Draft) -> dict[str, str]:
     found = dict(_STATUS_OF_CONTROLLERS) if part == "status" else {}
     for contract in contracts:
         shape = contract.types[role]
         for name, field in (shape.spec if part == "spec" else shape.status).items():
-            if field.feature != derive.DERIVED_FEATURE or spec.credentials is not None:
+            if field.feature != CREDENTIALS_FEATURE or draft.credentials is not None:
                 found.setdefault(name, field.rule)
     return found
 
@@ -76,5 +73,5 @@ def _attributes(everything: Iterable[str], own: frozenset[str], place: Place) ->
         other = taken.setdefault(attribute(name), name)
         if other != name and name in own:
             message = f"{shown(name)} and {shown(other)} would both be {shown(attribute(name))}"
-            hint = "in Python names are snake_case: choose names that differ more"
+            hint = "Choose names that differ more: in Python they are snake_case."
             place.error_at_key("field-attribute-clash", message, hint, name)

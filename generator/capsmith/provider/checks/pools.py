@@ -5,57 +5,54 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any
 
-from capsmith.contract.model import Contract
-from capsmith.provider import derive
-from capsmith.provider.pools import MACHINES, machine_kinds, pool_machine_kind
-from capsmith.spec.place import Place
-from capsmith.spec.plain import is_required, plain
-from capsmith.spec.quote import did_you_mean, listed, shown
-from capsmith.spec.rules import is_transition
+from capsmith.provider.draft import Draft, DraftKind
+from capsmith.provider.pools import MACHINES
+from capsmith.provider_yaml.plain import is_required, plain
+from capsmith.provider_yaml.rules import is_transition
+from capsmith.yamldoc.place import Place
+from capsmith.yamldoc.quote import did_you_mean, listed, shown
 
 if TYPE_CHECKING:
-    from capsmith.spec.model import ProviderSpec
-    from capsmith.spec.sections import KindSpec
+    from capsmith.provider_yaml.sections import KindSpec
 
 _FOR_PEOPLE = ("title", "description", "example")
 
 
-def check_pools(spec: ProviderSpec, contracts: Mapping[str, Contract], top: Place) -> None:
+def check_pools(draft: Draft, top: Place) -> None:
     """Ids ``pool-machine-kind``, ``pool-field-missing`` and ``pool-field-differs`` (MP-07, MP-11).
 
     A pool with Machines makes objects of another kind: what that kind requires has to be a field
     of the pool, and a field that both have has to mean the same.
     """
-    known = [contracts[version] for version in spec.contracts if version in contracts]
-    for section, kind, described in spec.kinds():
-        place = top.at(section, kind)
-        pool = described.implements == "InfraMachinePool"
-        if pool and MACHINES in derive.features(described, known):
-            _machines(kind, described, spec, place)
-        elif getattr(described, "machine_kind", None) is not None:
-            message = f"{shown(kind)} is no pool with Machines"
+    for kind in draft.kinds:
+        place = top.at(kind.section, kind.name)
+        pool = kind.spec.implements == "InfraMachinePool"
+        if pool and MACHINES in kind.features:
+            _machines(kind, draft, place)
+        elif getattr(kind.spec, "machine_kind", None) is not None:
+            message = f"{shown(kind.name)} is no pool with Machines"
             hint = (
-                "switch the feature `machines` on, or leave this out"
+                "Switch on the feature `machines`, or remove this."
                 if pool
-                else "leave it out: it belongs to kinds that implement InfraMachinePool"
+                else "Remove it: it belongs to kinds that implement InfraMachinePool."
             )
             place.error_at_key("pool-machine-kind", message, hint, "machineKind")
 
 
-def _machines(kind: str, pool: KindSpec, spec: ProviderSpec, place: Place) -> None:
-    known, chosen = machine_kinds(spec), pool_machine_kind(pool, spec)
+def _machines(pool: DraftKind, draft: Draft, place: Place) -> None:
+    known, chosen = draft.machine_kinds, pool.machine_kind
     if chosen is None:
         if known:
-            message = f"the machines of {shown(kind)} could be {listed(known)}"
-            hint = f"say which: `machineKind: {known[0]}`"
+            message = f"the machines of {shown(pool.name)} could be {listed(known)}"
+            hint = f"Name it: `machineKind: {known[0]}`."
             place.error("pool-machine-kind", message, hint, "features")
         return
     if chosen not in known:
         message = f"{shown(chosen)} is no kind that implements InfraMachine"
         place.error("pool-machine-kind", message, did_you_mean(chosen, known), "machineKind")
         return
-    (machine,) = (found for _, name, found in spec.kinds() if name == chosen)
-    _fields(pool, chosen, machine, place)
+    (machine,) = (kind.spec for kind in draft.kinds if kind.name == chosen)
+    _fields(pool.spec, chosen, machine, place)
 
 
 def _fields(pool: KindSpec, name: str, machine: KindSpec, place: Place) -> None:
@@ -65,15 +62,17 @@ def _fields(pool: KindSpec, name: str, machine: KindSpec, place: Place) -> None:
         if here is None:
             if is_required(described):
                 message = f"{shown(name)} requires {shown(field)}, and the pool has no such field"
-                hint = f"add {shown(field)} to the spec of the pool, as it is in {shown(name)}"
+                hint = f"Add {shown(field)} to the spec of the pool, as it is in {shown(name)}."
                 _at_spec(place, "pool-field-missing", message, hint, pool)
             continue
         if is_required(described) and not is_required(here) and "default" not in plain(here):
             message = f"{shown(name)} requires {shown(field)}, and the pool does not"
-            place.error_at_key("pool-field-missing", message, "require it here too", "spec", field)
+            place.error_at_key("pool-field-missing", message, "Require it here too.", "spec", field)
         if _meaning(plain(here)) != _meaning(plain(described)):
             message = f"{shown(field)} has another schema in {shown(name)}"
-            hint = "machines get the value as it is: write the same schema, or use another name"
+            hint = (
+                "Write the same schema, or use another name: machines receive the value unchanged."
+            )
             place.error_at_key("pool-field-differs", message, hint, "spec", field)
 
 
@@ -83,7 +82,7 @@ def _at_spec(place: Place, id: str, message: str, hint: str, pool: KindSpec) -> 
 
 
 def _meaning(schema: Mapping[str, Any]) -> dict[str, Any]:
-    """A schema without words for people, and without rules on how a value may change."""
+    """Return a schema without descriptions and transition rules."""
     kept = {key: value for key, value in schema.items() if key not in _FOR_PEOPLE}
     rules = kept.pop("x-kubernetes-validations", ())
     lasting = [rule for rule in rules if not is_transition(rule["rule"])]

@@ -5,8 +5,8 @@ from __future__ import annotations
 import re
 from typing import Any
 
-from capsmith.spec.place import Place
-from capsmith.spec.quote import shown
+from capsmith.yamldoc.place import Place
+from capsmith.yamldoc.quote import shown
 
 _VARIABLE = re.compile(r"\$\{|\$\$")
 
@@ -14,7 +14,7 @@ _VARIABLE = re.compile(r"\$\{|\$\$")
 def check_variables(place: Place, value: Any) -> None:
     """Findings ``clusterctl-variable`` on every text of ``value``, which stands at ``place``.
 
-    clusterctl reads ``${X}`` as a variable that somebody has to set, and makes one dollar of two,
+    clusterctl reads ``${X}`` as a variable that has to be set, and makes one dollar of two,
     wherever they stand: in descriptions and patterns of a CRD too.
     """
     if isinstance(value, dict):
@@ -27,5 +27,5 @@ def check_variables(place: Place, value: Any) -> None:
         place.error(
             "clusterctl-variable",
             f"clusterctl would replace {shown(found[0] + value[found.end() :][:20])} in this text",
-            "write it without `${` and `$$`; a regular expression can say [$]",
+            "Write it without `${` and `$$`; use [$] in a regular expression.",
         )

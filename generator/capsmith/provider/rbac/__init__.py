@@ -1,27 +1,27 @@
 """Provider -> permissions: the manager's, those that core aggregates, and roles for people.
 
-Each permission carries its reason, which stands as a comment above it and in the reference.
-One module a type of provider, which this one asks.
+What the library's code needs is declared beside that code, in a ``permissions.yaml`` of each
+folder, and evaluated here.  Each permission carries its reason, which stands as a comment above it
+and in the reference.
 """
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from types import ModuleType
+from collections.abc import Iterator
+from typing import Final
 
-from capsmith.provider.model import Component, Provider
-from capsmith.provider.rbac import (
-    addon,
-    bootstrap,
-    common,
-    control_plane,
-    infrastructure,
-    ipam,
-    runtime_extension,
+from capsmith.provider.model import Component, PolicyRule, Provider
+from capsmith.provider.rbac.kinds import groups, plurals
+from capsmith.provider.rbac.model import (
+    Declarations,
+    Permission,
+    policy_rule,
 )
-from capsmith.provider.rbac.model import ALL, READ, Permission, policy_rule
+from capsmith.provider.rbac.rules import aggregated, granted
+from capsmith.provider.slices import SLICE_OF_COMPONENT
 
 __all__ = [
+    "Declarations",
     "Permission",
     "aggregate_permissions",
     "editor_permissions",
@@ -31,50 +31,62 @@ __all__ = [
     "viewer_permissions",
 ]
 
-_BY_TYPE: Mapping[str, ModuleType] = {
-    "infrastructure": infrastructure,
-    "bootstrap": bootstrap,
-    "control-plane": control_plane,
-    "ipam": ipam,
-    "runtime-extension": runtime_extension,
-    "addon": addon,
-}
+_READ: Final = ("get", "list", "watch")
+_ALL: Final = ("create", "delete", "get", "list", "patch", "update", "watch")
 
 
-def manager_permissions(provider: Provider, component: Component) -> tuple[Permission, ...]:
-    """What a component's manager needs in the whole cluster, the author's rules last."""
-    found: tuple[Permission, ...] = _BY_TYPE[component.type].manager_permissions(
-        provider, component
-    )
-    # Control planes read CRDs for their own reasons.
-    reads = any("customresourcedefinitions" in permission.resources for permission in found)
-    return (
-        *found,
-        *(() if reads else common.definitions(provider, component)),
-        *common.migration(provider, component),
-        *common.authors(provider),
-    )
+def manager_permissions(
+    provider: Provider, component: Component, declared: Declarations
+) -> tuple[Permission, ...]:
+    """Return what a component's manager needs in the whole cluster, the author's rules last."""
+    found: list[Permission] = []
+    folders = ("reconcile", SLICE_OF_COMPONENT[component.type], "kube", "migration", "conversion")
+    for folder in folders:
+        for rule in declared[folder].manager:
+            permission = granted(rule, provider, component)
+            # Several parts of a manager may read the same kind, each for its own reason.
+            if permission and not any(earlier.includes(permission) for earlier in found):
+                found.append(permission)
+    return (*found, *(_authors(rule) for rule in provider.rbac))
 
 
-def namespace_permissions(provider: Provider, component: Component) -> tuple[Permission, ...]:
-    """What a component's manager needs in its own namespace only."""
-    found: tuple[Permission, ...] = _BY_TYPE[component.type].namespace_permissions(
-        provider, component
-    )
-    return found
+def namespace_permissions(
+    provider: Provider, component: Component, declared: Declarations
+) -> tuple[Permission, ...]:
+    """Return what a component's manager needs in its own namespace only."""
+    folders = ("kube", SLICE_OF_COMPONENT[component.type])
+    rules = (rule for folder in folders for rule in declared[folder].namespace)
+    permissions = (granted(rule, provider, component) for rule in rules)
+    return tuple(permission for permission in permissions if permission)
 
 
-def aggregate_permissions(component: Component) -> tuple[Permission, ...]:
-    """What the managers of core and of control planes need on a component's kinds."""
-    found: tuple[Permission, ...] = _BY_TYPE[component.type].aggregate_permissions(component)
-    return found
+def aggregate_permissions(
+    provider: Provider, component: Component, declared: Declarations
+) -> tuple[Permission, ...]:
+    """Return what the managers of core and of control planes need on a component's kinds."""
+    rules = declared[SLICE_OF_COMPONENT[component.type]].aggregate
+    return tuple(aggregated(rules, provider, component))
 
 
 def viewer_permissions(component: Component) -> tuple[Permission, ...]:
-    """Reading for people."""
-    return common.people(component, READ, "See the provider's objects.")
+    """Return what people need who only read."""
+    return tuple(_people(component, _READ, "See the provider's objects."))
 
 
 def editor_permissions(component: Component) -> tuple[Permission, ...]:
-    """Reading and writing for people."""
-    return common.people(component, ALL, "Create, change and delete the provider's objects.")
+    """Return what people need who read and write."""
+    return tuple(_people(component, _ALL, "Create, change and delete the provider's objects."))
+
+
+def _people(component: Component, verbs: tuple[str, ...], reason: str) -> Iterator[Permission]:
+    if not component.resources:
+        return
+    every = groups(component.resources)
+    reconciled = tuple(each for each in component.resources if not each.role.is_template)
+    yield Permission(every, plurals(component.resources), verbs, reason)
+    yield Permission(every, plurals(reconciled, "status"), ("get",), "See how they are doing.")
+
+
+def _authors(rule: PolicyRule) -> Permission:
+    reason = "The infrastructure code needs it (provider.yaml, rbac)."
+    return Permission(rule.api_groups, rule.resources, rule.verbs, reason, rule.resource_names)

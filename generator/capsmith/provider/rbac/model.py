@@ -1,18 +1,13 @@
-"""A permission and its reason, and the verbs that go together."""
+"""Permissions as roles hold them, and as the runtime library declares them."""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from dataclasses import dataclass
-from typing import Any
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from string import Template
+from typing import Any, ClassVar, Final, Literal, get_args
 
-from capsmith.provider.model import Resource
-
-CORE = "cluster.x-k8s.io"
-READ = ("get", "list", "watch")
-CHANGE = ("get", "list", "patch", "update", "watch")
-ALL = ("create", "delete", "get", "list", "patch", "update", "watch")
-STATUS = ("get", "patch", "update")
+from capsmith.provider.model import Role
 
 
 @dataclass(frozen=True, slots=True)
@@ -25,9 +20,20 @@ class Permission:
     reason: str
     names: tuple[str, ...] = ()
 
+    def includes(self, other: Permission) -> bool:
+        """Return whether this allows all that ``other`` does."""
+        return not self.names and all(
+            set(theirs) <= set(ours)
+            for ours, theirs in (
+                (self.groups, other.groups),
+                (self.resources, other.resources),
+                (self.verbs, other.verbs),
+            )
+        )
+
 
 def policy_rule(permission: Permission) -> dict[str, Any]:
-    """The ``PolicyRule`` of a Role or ClusterRole."""
+    """Return the ``PolicyRule`` of a Role or ClusterRole."""
     rule: dict[str, Any] = {
         "apiGroups": list(permission.groups),
         "resources": list(permission.resources),
@@ -37,11 +43,90 @@ def policy_rule(permission: Permission) -> dict[str, Any]:
     return {**rule, "verbs": list(permission.verbs)}
 
 
-def groups(resources: Sequence[Resource]) -> tuple[str, ...]:
-    """The API groups of some kinds, each once."""
-    return tuple(sorted({str(resource.group) for resource in resources}))
+Feature = Literal[
+    "addressesFromPools",
+    "capacity",
+    "converted",
+    "inPools",
+    "migrated",
+    "ofMachines",
+    "reconciled",
+    "template",
+    "withoutMachines",
+]
+"""Features of the contract, and what else permissions depend on: see :mod:`.kinds`."""
+
+Placeholder = Literal["bootstrap_group", "migrated_crd", "namespace", "provider"]
+"""A name of which each value makes one group or one name of an object: ``$namespace``."""
+
+_STRICT: Final = {"extra": "forbid"}
 
 
-def plurals(resources: Sequence[Resource], subresource: str = "") -> tuple[str, ...]:
-    """What a rule calls some kinds; ``subresource`` with its slash."""
-    return tuple(sorted(f"{resource.plural}{subresource}" for resource in resources))
+@dataclass(frozen=True, slots=True)
+class KindSelector:
+    """Kinds of the component that have one of the roles, if any is named, and all features."""
+
+    __pydantic_config__: ClassVar[Mapping[str, Any]] = _STRICT
+
+    roles: tuple[Role, ...] = ()
+    features: tuple[Feature, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class DeclaredRule:
+    """One entry of a ``permissions.yaml``; either ``kinds``, or ``groups`` with ``resources``."""
+
+    __pydantic_config__: ClassVar[Mapping[str, Any]] = _STRICT
+
+    verbs: tuple[str, ...]
+    reason: str
+    rules: tuple[str, ...] = ()
+    """Ids of the contract's rules that the reason names."""
+    when: KindSelector | None = None
+    """Left out where the component has no such kind."""
+    kinds: KindSelector | None = None
+    """Own kinds; left out where the component has none of them."""
+    subresource: str = ""
+    """Of ``kinds``."""
+    groups: tuple[str, ...] = ()
+    resources: tuple[str, ...] = ()
+    names: tuple[str, ...] = ()
+    """Of the only objects that it is about; with placeholders, as ``groups``."""
+    uncalled: Mapping[str, str] = field(default_factory=dict)
+    """Verb -> why it is granted although the library sends no such request.
+
+    ``get machines`` where the library sends it to others of ``resources``.
+    """
+
+    def __post_init__(self) -> None:
+        if (self.kinds is None) != bool(self.groups and self.resources):
+            raise ValueError("either kinds, or groups and resources")
+        if self.subresource and self.kinds is None:
+            raise ValueError("a subresource without kinds")
+        if not {key.partition(" ")[0] for key in self.uncalled} <= set(self.verbs):
+            raise ValueError("a verb that is not called is not granted either")
+        for text in (*self.groups, *self.names):
+            if not set(Template(text).get_identifiers()) <= set(get_args(Placeholder)):
+                raise ValueError(f"{text} has an unknown placeholder")
+
+
+@dataclass(frozen=True, slots=True)
+class DeclaredPermissions:
+    """One ``permissions.yaml``."""
+
+    __pydantic_config__: ClassVar[Mapping[str, Any]] = _STRICT
+
+    manager: tuple[DeclaredRule, ...] = ()
+    """What the manager may do in the whole cluster."""
+    namespace: tuple[DeclaredRule, ...] = ()
+    """What the manager may do in its own namespace only."""
+    aggregate: tuple[DeclaredRule, ...] = ()
+    """What other managers of Cluster API may do with each of ``kinds``."""
+
+    def __post_init__(self) -> None:
+        if any(rule.kinds is None for rule in self.aggregate):
+            raise ValueError("aggregated rules are about kinds")
+
+
+Declarations = Mapping[str, DeclaredPermissions]
+"""What the library declares, by folder below the package: ``infrastructure``."""

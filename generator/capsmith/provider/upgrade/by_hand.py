@@ -19,7 +19,7 @@ _CORE = "cluster.x-k8s.io"
 
 @dataclass(frozen=True, slots=True)
 class ByHand:
-    """One thing that somebody has to look after."""
+    """One thing that people have to do."""
 
     who: str
     """``author`` or ``user``."""
@@ -32,7 +32,7 @@ class ByHand:
 def by_hand(
     provider: Provider, step: Step, paths: Collection[str], manifests: Mapping[str, str]
 ) -> tuple[ByHand, ...]:
-    """What is left to people.
+    """Return what is left to people.
 
     ``paths`` are the author's files of the repository, ``manifests`` the texts of those that hold
     objects.
@@ -61,7 +61,7 @@ def by_hand(
 
 
 def _meanings(provider: Provider, step: Step, paths: Collection[str]) -> Iterator[ByHand]:
-    """Fields whose meaning changes: the author's code decides what they say."""
+    """Yield the fields whose meaning changes: the author's code decides what they say."""
     for each in kind_changes(provider, step):
         fields = [path_of(change) for change in each.changes if Actor.AUTHOR in change.who]
         if fields:
@@ -74,12 +74,12 @@ def _meanings(provider: Provider, step: Step, paths: Collection[str]) -> Iterato
 
 
 def _code(resource: Resource, paths: Collection[str]) -> Iterator[str]:
-    """The author's code of a kind."""
+    """Yield the author's code of a kind."""
     return (path for path in sorted(paths) if path.endswith(f"/{resource.module}.py"))
 
 
 def _files(what: str, manifests: Mapping[str, str], concerned: Callable[[str], bool]) -> ByHand:
-    """The author's manifests that name an API version, each with the first line that does."""
+    """Find the author's manifests that name an API version, each with the first line that does."""
     places = []
     for path, text in sorted(manifests.items()):
         named = (each for each in _API_VERSION.finditer(text) if concerned(each[1]))
@@ -90,7 +90,7 @@ def _files(what: str, manifests: Mapping[str, str], concerned: Callable[[str], b
 
 
 def _reshaped(provider: Provider, step: Step, manifests: Mapping[str, str]) -> ByHand:
-    """The author's manifests that have a field which the stored version has not."""
+    """Find the author's manifests with a field that the stored version does not have."""
     kinds, places = {}, set()
     for each in kind_changes(provider, step):
         fields = [change.old.rpartition(".")[2] for change in each.wanted if is_lost(change)]

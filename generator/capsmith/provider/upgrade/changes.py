@@ -7,7 +7,7 @@ from itertools import pairwise
 
 from capsmith.contract.model import Contract
 from capsmith.contract.upgrade import ChangeKind, FieldChange, Where
-from capsmith.provider.conversion import there
+from capsmith.provider.conversion import has_path
 from capsmith.provider.crd import version_schema
 from capsmith.provider.model import ApiVersion, Provider, Resource, Schema
 from capsmith.safetext import VersionName
@@ -33,7 +33,7 @@ class KindChanges:
 
     @property
     def lost(self) -> tuple[str, ...]:
-        """Paths of the old shape that the new one has not."""
+        """Paths of the old shape that the new one does not have."""
         return tuple(change.old for change in self.changes if is_lost(change))
 
 
@@ -46,7 +46,7 @@ class Step:
 
 
 def steps(provider: Provider) -> tuple[Step, ...]:
-    """The steps between the contracts of a provider's releases, the oldest first."""
+    """Return the steps between the contracts of a provider's releases, the oldest first."""
     released = {release.contract for release in provider.releases}
     contracts = sorted(
         (
@@ -60,7 +60,7 @@ def steps(provider: Provider) -> tuple[Step, ...]:
 
 
 def kind_changes(provider: Provider, step: Step) -> tuple[KindChanges, ...]:
-    """The changes of each kind that has any, in the order of the provider's kinds."""
+    """Return the changes of each kind that has any, in the order of the provider's kinds."""
     kinds = {str(resource.kind): resource for resource in provider.resources}
     found = (
         KindChanges(resource, kinds.get(f"{resource.kind}Template"), changes_of(resource, step))
@@ -71,7 +71,7 @@ def kind_changes(provider: Provider, step: Step) -> tuple[KindChanges, ...]:
 
 
 def changes_of(resource: Resource, step: Step) -> tuple[FieldChange, ...]:
-    """The changes of the fields that a kind has, in the order of the contracts' data.
+    """Return the changes of the fields that a kind has, in the order of the contracts' data.
 
     Raises KeyError when nothing is on record of the step.
     """
@@ -85,15 +85,15 @@ def changes_of(resource: Resource, step: Step) -> tuple[FieldChange, ...]:
 
 
 def is_lost(change: FieldChange) -> bool:
-    """Whether what stands at the old path is not read there any more."""
+    """Return whether the old path is no longer read."""
     moved = bool(change.old) and change.old != change.new
     return moved and change.kind is not ChangeKind.COPIED
 
 
-def forgotten(provider: Provider, step: Step) -> tuple[str, ...]:
-    """What people wrote in objects that nothing converts: kind and path of each field that moves.
+def lost_fields(provider: Provider, step: Step) -> tuple[str, ...]:
+    """Return kind and path of each field that people wrote and that moves: it is lost unconverted.
 
-    A field that the manager finds out anew is not among them.
+    A field that the manager writes again is not among them.
     """
     return tuple(
         f"{each.resource.kind} {change.old}"
@@ -104,13 +104,13 @@ def forgotten(provider: Provider, step: Step) -> tuple[str, ...]:
 
 
 def path_of(change: FieldChange) -> str:
-    """The path of a changed field, or both: ``spec.rolloutAfter -> spec.rollout.after``."""
+    """Return the path of a changed field, or both: ``spec.rolloutAfter -> spec.rollout.after``."""
     paths = dict.fromkeys(path for path in (change.old, change.new) if path)
     return " -> ".join(paths)
 
 
 def _applies(change: FieldChange, old: Schema, new: Schema) -> bool:
-    """Whether the kind has the field; authors leave parts out, and habits differ."""
+    """Return whether the kind has the field: authors may leave parts out."""
     before, after = _leads(change.old, old), _leads(change.new, new)
     if change.kind is ChangeKind.ADDED:
         return after and not _leads(change.new, old)
@@ -120,7 +120,7 @@ def _applies(change: FieldChange, old: Schema, new: Schema) -> bool:
 
 
 def _leads(dotted: str, schema: Schema) -> bool:
-    return bool(dotted and there(tuple(dotted.split(".")), schema))
+    return bool(dotted and has_path(tuple(dotted.split(".")), schema))
 
 
 def _schema(resource: Resource, contract: Contract) -> Schema:

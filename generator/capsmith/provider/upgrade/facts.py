@@ -16,7 +16,7 @@ Data = dict[str, Any]
 
 
 def step_facts(provider: Provider, step: Step) -> Data:
-    """Where a provider is on its way, and what comes next."""
+    """Return which stages of a step a provider has done, and which comes next."""
     way = simpler_way(provider, step)
     all_stages = stages(provider, step)
     return {
@@ -31,7 +31,7 @@ def step_facts(provider: Provider, step: Step) -> Data:
 def upgrade_facts(
     provider: Provider, step: Step, hands: Iterable[ByHand], *, in_place: bool
 ) -> Data:
-    """Everything that there is to know of an upgrade; ``in_place`` is the simpler way."""
+    """Return everything about an upgrade; ``in_place`` is the simpler way."""
     facts = step_facts(provider, step)
     if in_place:  # there are no stages then
         facts |= {"stages": [], "next": "", "simpler": None}
@@ -42,15 +42,15 @@ def upgrade_facts(
     }
 
 
-def told(facts: Data) -> Iterator[str]:
-    """The plan, for people."""
+def format_facts(facts: Data) -> Iterator[str]:
+    """Yield the plan in lines for people."""
     yield f"contract {facts['from']} -> {facts['to']}"
-    yield from _told_stages(facts["stages"])
+    yield from _format_stages(facts["stages"])
     for cost in facts["costs"]:
         yield f"  - {cost}"
     yield "fields that are elsewhere, or gone (docs/upgrading.md has all changes):"
     for kind in facts["kinds"]:
-        yield from _told_kind(kind)
+        yield from _format_kind(kind)
     yield "left to people:"
     for hand in facts["byHand"]:
         of = f"{', '.join(hand['kinds'])}: " if hand["kinds"] else ""
@@ -61,7 +61,7 @@ def told(facts: Data) -> Iterator[str]:
         yield f"next, once that is released: {facts['next']}"
 
 
-def _told_stages(stages: list[Data]) -> Iterator[str]:
+def _format_stages(stages: list[Data]) -> Iterator[str]:
     latest = max((place for place, stage in enumerate(stages) if stage["done"]), default=0)
     for place, stage in enumerate(stages):
         mark = "x" if stage["done"] else " "
@@ -69,11 +69,11 @@ def _told_stages(stages: list[Data]) -> Iterator[str]:
         command = f" ({stage['command']})" if not stage["done"] else ""
         yield f"  [{mark}] {series}{stage['title']}{command}"
         if place >= latest:
-            yield from (f"      - {asked}" for asked in stage["asks"])
+            yield from (f"      - {demand}" for demand in stage["asks"])
 
 
-def _told_kind(kind: Data) -> Iterator[str]:
-    paths = [_told_change(change) for change in kind["changes"] if _is_elsewhere(change)]
+def _format_kind(kind: Data) -> Iterator[str]:
+    paths = [_format_change(change) for change in kind["changes"] if _is_elsewhere(change)]
     if paths:
         yield f"  {kind['kind']}: {', '.join(paths)}"
 
@@ -82,7 +82,7 @@ def _is_elsewhere(change: Data) -> bool:
     return bool(change["old"] != change["new"])
 
 
-def _told_change(change: Data) -> str:
+def _format_change(change: Data) -> str:
     if change["old"] and change["new"]:
         return f"{change['old']} -> {change['new']}"
     return f"{change['old'] or change['new']} {change['change']}"

@@ -1,4 +1,4 @@
-"""The stages between two contracts: what each releases and asks for, and which one comes next.
+"""The stages between two contracts: releases, requirements, and which stage comes next.
 
 Knows no disk.  Each stage is a release series of its own, so that people can stop at each.
 """
@@ -10,8 +10,8 @@ from dataclasses import dataclass
 from capsmith.contract.model import Contract
 from capsmith.provider.conversion import has_conversion
 from capsmith.provider.model import ApiVersion, Provider
-from capsmith.provider.upgrade.changes import KindChanges, Step, forgotten, is_lost, kind_changes
-from capsmith.provider.upgrade.rewriting import next_series, next_version
+from capsmith.provider.upgrade.changes import KindChanges, Step, is_lost, kind_changes, lost_fields
+from capsmith.provider.upgrade.rewrite import next_series, next_version
 
 _UPDATE = "capsmith update"
 
@@ -23,7 +23,7 @@ class Stage:
     title: str
     command: str
     series: str
-    """The release series of the stage; empty where provider.yaml does not tell it any more."""
+    """The release series of the stage; empty where provider.yaml no longer says it."""
     contracts: tuple[str, ...]
     asks: tuple[str, ...]
     """What it asks of management clusters, and of those who write manifests."""
@@ -39,7 +39,7 @@ class Way:
 
 
 def next_step(provider: Provider, known: tuple[Contract, ...]) -> Step | None:
-    """The step that a provider is on, or that comes next; None where nothing newer is known.
+    """Return the step that a provider is on, or that comes next; None where nothing newer is known.
 
     ``known`` are all contracts, the oldest first.
     """
@@ -53,7 +53,7 @@ def next_step(provider: Provider, known: tuple[Contract, ...]) -> Step | None:
 
 
 def stages(provider: Provider, step: Step) -> tuple[Stage, ...]:
-    """The stages of ``step``, with those that provider.yaml is past marked as done."""
+    """Return the stages of ``step``, with those that provider.yaml is past marked as done."""
     at = _position(provider, step)
     both = tuple(sorted((step.old.version, step.new.version)))
     series = _series(provider, at)
@@ -89,18 +89,18 @@ def stages(provider: Provider, step: Step) -> tuple[Stage, ...]:
 
 
 def simpler_way(provider: Provider, step: Step) -> Way | None:
-    """The way without new API versions; None once there is a new one, or if objects forget."""
-    if _position(provider, step) > 0 or forgotten(provider, step):
+    """Return the way without new API versions; None once there is one, or if fields are lost."""
+    if _position(provider, step) > 0 or lost_fields(provider, step):
         return None
     command = f"{_UPDATE} --contract {step.new.version} --keep-api-version"
     return Way(command, costs(provider, step))
 
 
 def costs(provider: Provider, step: Step) -> tuple[str, ...]:
-    """What the simpler way costs those who run the provider."""
+    """Return what the simpler way costs those who run the provider."""
     kinds = kind_changes(provider, step)
     newest, former = _releases(provider, step)
-    wanted = [
+    moved = [
         f"{each.resource.kind} {change.old}"
         for each in kinds
         for change in each.wanted
@@ -110,7 +110,7 @@ def costs(provider: Provider, step: Step) -> tuple[str, ...]:
         f"{newest} works with core {step.new.core} only; older management clusters stay on "
         f"{former or 'older releases'}.",
         "Whoever writes these fields has to edit manifests in the moment of the upgrade: "
-        f"{', '.join(wanted) or 'none of your kinds has any'}.",
+        f"{', '.join(moved) or 'none of your kinds has any'}.",
         "The API server shows nothing of the old shape any more, and drops it when an object is "
         f"next written: {_lost(kinds)}.",
         f"There is no way back to {former or 'older releases'}: what is lost then is not kept.",
@@ -124,7 +124,7 @@ def _lost(kinds: tuple[KindChanges, ...]) -> str:
 
 
 def _releases(provider: Provider, step: Step) -> tuple[str, str]:
-    """The series that the simpler way begins or began, and the last one before it."""
+    """Return the series that the simpler way begins or began, and the last one before it."""
     of_new = [str(each.series) for each in provider.releases if each.contract == step.new.version]
     of_old = [str(each.series) for each in provider.releases if each.contract == step.old.version]
     former = of_old[0] if of_old else ""
@@ -132,7 +132,7 @@ def _releases(provider: Provider, step: Step) -> tuple[str, str]:
 
 
 def _position(provider: Provider, step: Step) -> int:
-    """How many stages provider.yaml is past."""
+    """Return the number of stages that provider.yaml is past."""
     followed = {contract.version for contract in provider.contracts}
     if step.new.version not in followed:
         return 0
@@ -142,7 +142,7 @@ def _position(provider: Provider, step: Step) -> int:
 
 
 def _versions(provider: Provider) -> tuple[ApiVersion, ...]:
-    """The API versions: all kinds have the same."""
+    """Return the API versions: all kinds have the same."""
     return next((resource.versions for resource in provider.resources), ())
 
 
@@ -163,7 +163,7 @@ def _new_name(provider: Provider, step: Step) -> str:
 
 
 def _series(provider: Provider, at: int) -> tuple[str, str, str]:
-    """The newest series is of the stage that was done last; each further stage adds the next."""
+    """Yield the series of each stage: the newest is that of the last stage done."""
     names = [str(release.series) for release in provider.releases]
     found = ["", "", ""]
     if at > 0:

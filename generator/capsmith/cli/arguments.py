@@ -1,0 +1,120 @@
+"""The command line of `capsmith update`, checked and typed."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from enum import StrEnum
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import click
+
+if TYPE_CHECKING:
+    from capsmith.commands.options import UpdateOptions
+    from capsmith.provider.upgrade.request import UpgradeRequest
+
+
+class Mode(StrEnum):
+    """What to do with the repository; each but ``UPDATE`` has an option."""
+
+    UPDATE = ""
+    CHECK = "check"
+    PREVIEW = "dry_run"
+    RESUME = "resume"
+    ABORT = "abort"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Arguments:
+    """The command line of ``update``, named as the options are."""
+
+    check: bool
+    dry_run: bool
+    diff: bool
+    resume: bool
+    abort: bool
+    style: str
+    force: bool
+    restore: tuple[str, ...]
+    mine: tuple[str, ...]
+    not_mine: tuple[str, ...]
+    contract: str | None
+    api_version: str | None
+    keep_api_version: bool
+    drop_api_version: tuple[str, ...]
+    release: str | None
+    blueprints: Path | None
+    no_blueprints: bool
+    allow_dirty: bool
+
+    @property
+    def mode(self) -> Mode:
+        """Return the mode; ``--diff`` previews unless it goes with ``--check``.
+
+        Raises UsageError for options that exclude each other.
+        """
+        modes = [mode for mode in Mode if mode and getattr(self, mode)]
+        if len(modes) > 1 or (self.diff and modes and modes[0] in (Mode.RESUME, Mode.ABORT)):
+            raise click.UsageError("--check, --dry-run, --continue and --abort exclude each other.")
+        if modes:
+            return modes[0]
+        return Mode.PREVIEW if self.diff else Mode.UPDATE
+
+    @property
+    def changes_spec(self) -> bool:
+        """Return whether provider.yaml is to be changed too."""
+        named = (self.contract, self.api_version, self.release)
+        flagged = self.keep_api_version or bool(self.drop_api_version)
+        return flagged or any(value is not None for value in named)
+
+    @property
+    def differs_from_last_run(self) -> bool:
+        """Return whether options request more than the repository as last generated."""
+        lists = self.restore or self.mine or self.not_mine
+        return bool(lists) or self.diff or self.no_blueprints
+
+    def options(self) -> UpdateOptions:
+        """Return the options of the update."""
+        from capsmith.commands.options import UpdateOptions
+        from capsmith.merging.shared_file import Style
+
+        return UpdateOptions(
+            style=Style(self.style),
+            force=self.force,
+            restore=frozenset(self.restore),
+            mine=frozenset(self.mine),
+            not_mine=frozenset(self.not_mine),
+            diff=self.diff,
+            blueprints=self.blueprints,
+            no_blueprints=self.no_blueprints,
+            allow_dirty=self.allow_dirty,
+        )
+
+    def request(self) -> UpgradeRequest:
+        """Return the change of provider.yaml.
+
+        Raises UsageError for options that exclude each other.
+        """
+        from capsmith.provider.upgrade.request import UpgradeRequest
+
+        self._check_request()
+        names = (name.strip() for name in (self.contract or "").split(","))
+        return UpgradeRequest(
+            contracts=tuple(dict.fromkeys(name for name in names if name)),
+            api_version=self.api_version or "",
+            keep_api_version=self.keep_api_version,
+            drop=self.drop_api_version,
+            release=self.release or "",
+        )
+
+    def _check_request(self) -> None:
+        if self.mode not in (Mode.UPDATE, Mode.PREVIEW):
+            raise click.UsageError("--check, --continue and --abort cannot change the contract.")
+        if self.contract is not None and not self.contract.strip(", "):
+            raise click.UsageError("--contract needs contracts, such as v1beta1,v1beta2.")
+        if bool(self.contract) == bool(self.drop_api_version):
+            raise click.UsageError("Give either --contract or --drop-api-version.")
+        if self.api_version and self.keep_api_version:
+            raise click.UsageError("--api-version and --keep-api-version exclude each other.")
+        if not self.contract and (self.api_version or self.keep_api_version):
+            raise click.UsageError("--api-version and --keep-api-version require --contract.")

@@ -1,0 +1,178 @@
+"""Apply a plan; after one that left conflicts, conclude it or go back."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+
+from capsmith.commands.plan import Plan
+from capsmith.errors import Refused, UnreadableInput
+from capsmith.findings import Finding, Location, Severity
+from capsmith.merging.lock import BASE_FOLDER
+from capsmith.merging.shared_file import unresolved
+from capsmith.merging.unfinished import STATE_PATH, Touched, Unfinished, kept_path
+from capsmith.report import FileOutcome, Outcome, Report
+from capsmith.tree import digest
+from capsmith.workspace.repository import Change, Repository
+
+
+def apply_plan(repository: Repository, plan: Plan) -> None:
+    """Carry out ``plan``, if it is possible at all.
+
+    With conflicts the lock and the bases stay as they are until :func:`conclude`, and what is
+    replaced is kept for :func:`abort`.
+    """
+    if not plan.is_possible:
+        return
+    change = plan.change
+    if plan.conflicts:
+        _note_unfinished(repository, plan)
+    else:
+        change.writes.update(plan.records.writes)
+        change.removals.update(plan.records.removals)
+    repository.apply(change)
+
+
+def conclude(repository: Repository) -> Report:
+    """Conclude an update whose conflicts are resolved; name those that are not.
+
+    Raises Refused when there is none, UnreadableInput for notes that capsmith did not write.
+    """
+    completed = repository.complete_pending()
+    unfinished = _unfinished(repository)
+    if unfinished is None:
+        return _concluded(completed, "continue", "the interrupted update is complete now")
+    found = [f for path in unfinished.conflicts for f in _markers(repository, unfinished, path)]
+    if found:
+        return Report(tuple(found), _outcomes(unfinished.conflicts, Outcome.CONFLICTED))
+    change = Change()
+    for path, kept in unfinished.records.items():
+        if kept:
+            change.write(path, _kept(repository, kept))
+        else:
+            change.remove(path)
+    _remove_notes(repository, change, unfinished)
+    repository.apply(change)
+    return Report(outcomes=_outcomes(unfinished.conflicts, Outcome.MERGED))
+
+
+def abort(repository: Repository, *, force: bool = False) -> Report:
+    """Bring back what was before an update that left conflicts, or that was interrupted.
+
+    Work on the conflicts is dropped.  Any other file that was edited since is named, and nothing
+    is done unless ``force``.  Raises Refused when there is no such update, UnreadableInput for
+    notes that capsmith did not write.
+    """
+    undone = repository.undo_pending()
+    unfinished = _unfinished(repository)
+    if unfinished is None:
+        return _concluded(undone, "abort", "the state before the interrupted run is restored")
+    paths = tuple(unfinished.touched)
+    present = repository.contents(paths)
+    edited = [
+        path
+        for path, file in unfinished.touched.items()
+        if path not in unfinished.conflicts
+        and _state(present.get(path)) not in (file.before, file.after)
+    ]
+    if edited and not force:
+        return Report(tuple(_edited(path) for path in edited), _outcomes(edited, Outcome.REFUSED))
+    change = Change()
+    for path, file in unfinished.touched.items():
+        if not file.before and path in present:
+            change.remove(path)
+        elif file.before and _state(present.get(path)) != file.before:
+            change.write(path, _kept(repository, file.before), mode=file.mode)
+    restored = _outcomes(change.writes, Outcome.UPDATED) + _outcomes(
+        change.removals, Outcome.REMOVED
+    )
+    _remove_notes(repository, change, unfinished)
+    repository.apply(change)
+    return Report(outcomes=restored)
+
+
+def _note_unfinished(repository: Repository, plan: Plan) -> None:
+    change, records = plan.change, plan.records
+    touched = {}
+    for path in sorted({*change.writes, *change.removals}):
+        before = repository.content(path)
+        after = change.writes.get(path)
+        touched[path] = Touched(
+            _state(before), _state(after.content if after else None), repository.mode(path)
+        )
+        if before is not None:
+            change.write(kept_path(digest(before)), before)
+    noted = {path: digest(write.content) for path, write in records.writes.items()}
+    noted |= dict.fromkeys(records.removals, "")
+    for write in records.writes.values():
+        change.write(kept_path(digest(write.content)), write.content)
+    change.write(STATE_PATH, Unfinished(plan.names, plan.conflicts, touched, noted).dump())
+
+
+def _unfinished(repository: Repository) -> Unfinished | None:
+    text = repository.read(STATE_PATH)
+    return Unfinished.load(text, str(repository.folder / STATE_PATH)) if text is not None else None
+
+
+def _remove_notes(repository: Repository, change: Change, unfinished: Unfinished) -> None:
+    change.remove(STATE_PATH)
+    for kept in unfinished.kept:
+        if repository.content(kept_path(kept)) is not None:
+            change.remove(kept_path(kept))
+
+
+def _markers(repository: Repository, unfinished: Unfinished, path: str) -> list[Finding]:
+    content = repository.content(path)
+    if content is None:  # deleting it is an answer
+        return []
+    kept = (unfinished.touched[path].before, unfinished.records.get(f"{BASE_FOLDER}/{path}"))
+    merged = [_kept(repository, each) for each in kept if each]
+    lines = unresolved(content, unfinished.names, merged)
+    return [
+        Finding(
+            "update-conflict",
+            "a conflict marker is left",
+            Location(path, line, 1),
+            hint="Edit the lines to the final text, remove the marker, and continue again.",
+        )
+        for line in lines
+    ]
+
+
+def _kept(repository: Repository, kept: str) -> bytes:
+    content = repository.content(kept_path(kept))
+    if content is None or digest(content) != kept:
+        raise UnreadableInput(
+            "unfinished-damaged",
+            "this is required to finish the update, but it is missing or was changed",
+            file=kept_path(kept),
+            hint="Restore the whole folder from version control, and update again.",
+        )
+    return content
+
+
+def _concluded(done: bool, option: str, message: str) -> Report:
+    if not done:
+        raise Refused(
+            f"nothing-to-{option}",
+            f"there is no unfinished update to {option}",
+            hint="Run capsmith update to start one.",
+        )
+    return Report((Finding("update-concluded", message, Location(""), Severity.INFO),))
+
+
+def _edited(path: str) -> Finding:
+    return Finding(
+        "abort-edited",
+        "this file was edited after the update wrote it",
+        Location(path),
+        hint="Keep the edit elsewhere and run this again with --force, or resolve the conflicts "
+        "and continue.",
+    )
+
+
+def _outcomes(paths: Iterable[str], outcome: Outcome) -> tuple[FileOutcome, ...]:
+    return tuple(FileOutcome(path, outcome) for path in sorted(paths))
+
+
+def _state(content: bytes | None) -> str:
+    return digest(content) if content is not None else ""

@@ -1,0 +1,146 @@
+"""A resolved provider -> the files of its repository, and whether they keep the contract."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import replace
+from typing import TYPE_CHECKING
+
+from capsmith import __version__, resources
+from capsmith.blueprint.format import Formatter
+from capsmith.blueprint.manifest import load_manifest
+from capsmith.blueprint.plan import plan
+from capsmith.blueprint.render import render
+from capsmith.commands.library import runtime_library
+from capsmith.findings import Finding, ordered
+from capsmith.provider.model import Provider
+from capsmith.provider.runtime import runtime_of, vendored_files
+from capsmith.safetext import RelativePath
+from capsmith.tree import FileTree, GeneratedFile, Owner, digest
+from capsmith.workspace.cache import FolderCache
+from capsmith.workspace.texts import read_texts
+
+if TYPE_CHECKING:
+    from capsmith.blueprint.overlay import Overlay
+
+SCHEMA_PATH = RelativePath(".capsmith/provider.schema.json")
+
+
+def build_checked(
+    provider: Provider, overlay: Overlay | None, legacy_imports: bool = False
+) -> tuple[FileTree | None, tuple[Finding, ...]]:
+    """Return the files of a provider, and what is wrong with its overlay or breaks the contract.
+
+    Raises BlueprintError if one of capsmith's blueprints is broken.
+    """
+    if overlay is not None:
+        return build_overlaid(provider, overlay, legacy_imports)
+    tree = build(provider, legacy_imports)
+    return tree, conformance(tree, provider)
+
+
+def build(provider: Provider, legacy_imports: bool = False) -> FileTree:
+    """Return the whole repository of a provider, in memory.
+
+    ``legacy_imports`` adds modules that keep the import paths of capsmith 0.1 working.
+    Raises BlueprintError for a broken blueprint.
+    """
+    sources = read_texts(resources.blueprints())
+    entries = load_manifest(sources["manifest.yaml"], "blueprints/manifest.yaml")
+    library = runtime_library()
+    runtime = runtime_of(provider, library, legacy_imports)
+    tree = render(plan(entries, provider, runtime), sources, FolderCache.of_user(), __version__)
+    schema = GeneratedFile(SCHEMA_PATH, schema_text(), Owner.GENERATED)
+    return FileTree.of([*tree, schema, *vendored_files(runtime, library)])
+
+
+def build_overlaid(
+    provider: Provider, overlay: Overlay, legacy_imports: bool = False
+) -> tuple[FileTree | None, tuple[Finding, ...]]:
+    """Return the same with an overlay on top, and what is wrong with its blueprints and files.
+
+    There is no tree when a blueprint is broken.
+
+    Raises BlueprintError if one of capsmith's blueprints is broken.
+    """
+    # Imported when there is an overlay: the sandbox is of no use otherwise.
+    from capsmith.blueprint.overlaid import OverlayRenderer, plan_rows
+    from capsmith.blueprint.overlay import PROJECT
+
+    sources = read_texts(resources.blueprints())
+    cache = FolderCache.of_user()
+    entries = load_manifest(sources["manifest.yaml"], "blueprints/manifest.yaml")
+    library = runtime_library()
+    runtime = runtime_of(provider, library, legacy_imports)
+    planned = plan(entries, provider, runtime)
+    added, found = plan_rows(overlay, provider, runtime, planned)
+    replaced = {file.path for file in planned if PROJECT + file.entry.source in overlay.sources}
+    renderer = OverlayRenderer(overlay, sources, Formatter(cache))
+    renderer.check()
+    overlaid = [*(file for file in planned if file.path in replaced), *added]
+    rendered = renderer.render(overlaid)
+    found += renderer.findings
+    if found:
+        return None, ordered(found)
+    rest = [file for file in planned if file.path not in replaced]
+    schema = GeneratedFile(SCHEMA_PATH, schema_text(), Owner.GENERATED)
+    tree = FileTree.of(
+        [
+            *render(rest, sources, cache, __version__),
+            *rendered,
+            schema,
+            *vendored_files(runtime, library),
+        ]
+    )
+    origins = {str(file.path): f"{overlay.where}/{PROJECT}{file.entry.source}" for file in overlaid}
+    return tree, tuple(_blamed(each, origins) for each in conformance(tree, provider))
+
+
+def _blamed(finding: Finding, origins: Mapping[str, str]) -> Finding:
+    """Name the author's blueprint that ``finding`` comes from."""
+    origin = origins.get(finding.location.file)
+    if origin is None:
+        return finding
+    return replace(finding, hint=f"{finding.hint}  Its blueprint is {origin}.".strip())
+
+
+def conformance(tree: FileTree, provider: Provider) -> tuple[Finding, ...]:
+    """Return what the rendered manifests break in the contract."""
+    files = [file for file in tree if file.path.endswith(".yaml") and file.path[0] != "."]
+    cache = FolderCache.of_user()
+    content = "".join(file.path + file.digest for file in files)
+    contracts = "-".join(contract.version for contract in provider.contracts)
+    key = f"conforms-{__version__}-{contracts}-{_rules_digest()}-{digest(content)}"
+    if cache is not None and cache.get(key) is not None:
+        return ()
+    findings = _evaluated(files, provider)
+    if cache is not None and not findings:
+        cache.put(key, b"")
+    return findings
+
+
+def _evaluated(files: list[GeneratedFile], provider: Provider) -> tuple[Finding, ...]:
+    # Imported when needed: a tree that was seen before does without.
+    from capsmith.conformance.evaluate import evaluate_manifests
+    from capsmith.conformance.manifests import parse_manifests
+
+    parsed = [parse_manifests(file.text, file.path) for file in files]
+    manifests = [manifest for found, _ in parsed for manifest in found]
+    roles = {str(resource.crd_name): resource.role.value for resource in provider.resources}
+    syntax = [finding for _, found in parsed for finding in found]
+    broken = {
+        finding: None
+        for contract in provider.contracts
+        for finding in evaluate_manifests(manifests, contract, roles)
+    }
+    return ordered([*syntax, *broken])
+
+
+def _rules_digest() -> str:
+    rules = read_texts(resources.schemas() / "contracts")
+    return digest("".join(path + text for path, text in rules.items()))
+
+
+def schema_text() -> str:
+    """Return the JSON Schema of provider.yaml."""
+    return (resources.schemas() / "provider.schema.json").read_text(encoding="utf-8")

@@ -1,0 +1,119 @@
+"""generate, new: a repository brought in line with its provider.yaml."""
+
+from __future__ import annotations
+
+from collections.abc import Container
+from pathlib import Path
+
+from capsmith.commands.apply import apply_plan
+from capsmith.commands.load import Loaded, load, understand
+from capsmith.commands.options import UpdateOptions
+from capsmith.commands.overlay import add_overlay
+from capsmith.commands.plan import make_plan, spec_digest
+from capsmith.commands.preconditions import read_lock, refuse_unfinished
+from capsmith.errors import Refused
+from capsmith.findings import has_errors
+from capsmith.merging.lock import SPEC_NAME, Lock
+from capsmith.report import Report
+from capsmith.workspace.repository import Change, Repository
+
+_NOT_FOREIGN = frozenset({".git", ".capsmith"})
+
+
+def generate(
+    path: Path, folder: Path, *, beside_others: bool = False, options: UpdateOptions | None = None
+) -> Report:
+    """Bring the repository in ``folder`` in line with the provider.yaml at ``path``.
+
+    Everything is rendered before one byte is written; nothing is written when there is an error.
+    ``beside_others`` allows a first run in a folder that holds other files; none is replaced.
+    ``options`` may name an overlay.  Raises UnreadableInput, Refused, DiskError or BlueprintError.
+    """
+    options = options or UpdateOptions()
+    loaded = load(path, options.blueprints)
+    repository = Repository(folder)
+    with repository.held():
+        own = (
+            {path.name, *loaded.blueprints.split("/")[:1]}
+            if path.parent.resolve() == folder.resolve()
+            else set()
+        )
+        allowed = set(repository.names()) if beside_others else own
+        in_place = path.resolve() == (folder / SPEC_NAME).resolve()
+        return _bring_in_line(repository, loaded, allowed, options, add_spec=not in_place)
+
+
+def create(text: str, folder: Path, *, beside_others: bool = False) -> Report:
+    """Generate a first repository from the text of a provider.yaml, which is written too.
+
+    ``beside_others`` is as in :func:`generate`.  Raises Refused when there is a provider.yaml
+    already, and what :func:`generate` raises.
+    """
+    repository = Repository(folder)
+    with repository.held():
+        names = repository.names()
+        if SPEC_NAME in names:
+            raise Refused(
+                "provider-exists",
+                "there is already a provider",
+                file=str(folder / SPEC_NAME),
+                hint="Edit it and run capsmith generate, or name another folder.",
+            )
+        loaded = understand(text, str(folder / SPEC_NAME))
+        allowed = set(names) if beside_others else set()
+        return _bring_in_line(repository, loaded, allowed, UpdateOptions(), add_spec=True)
+
+
+def _bring_in_line(
+    repository: Repository,
+    loaded: Loaded,
+    allowed: Container[str],
+    options: UpdateOptions,
+    *,
+    add_spec: bool,
+) -> Report:
+    """Generate; ``allowed`` are the names that a folder without a lock may hold."""
+    if loaded.provider is None or has_errors(loaded.findings):
+        return Report(findings=loaded.findings)
+    repository.complete_pending()
+    refuse_unfinished(repository)
+    lock = read_lock(repository)
+    if lock is None:
+        _refuse_foreign(repository, allowed)
+    plan = make_plan(repository, loaded, lock, options)
+    if add_spec and plan.is_possible:
+        _add_spec(repository, plan.change, loaded.text, lock)
+        if loaded.overlay is not None and loaded.overlay.named:
+            add_overlay(repository, plan.change, loaded.overlay, lock)
+    apply_plan(repository, plan)
+    return plan.report
+
+
+def _refuse_foreign(repository: Repository, allowed: Container[str]) -> None:
+    foreign = [
+        name for name in repository.names() if name not in _NOT_FOREIGN and name not in allowed
+    ]
+    if foreign:
+        named = foreign if len(foreign) <= 8 else [*foreign[:7], f"{len(foreign) - 7} more"]
+        raise Refused(
+            "output-not-empty",
+            f"the folder holds files that capsmith did not write: {', '.join(named)}",
+            file=str(repository.folder),
+            hint="Generate into a new folder, or pass --beside-others, which replaces nothing.",
+        )
+
+
+def _add_spec(repository: Repository, change: Change, text: str, lock: Lock | None) -> None:
+    """Write the provider.yaml beside what is generated from it."""
+    present = repository.read(SPEC_NAME)
+    if present not in (None, text) and (
+        lock is None or spec_digest(present or "") != lock.spec_digest
+    ):
+        raise Refused(
+            "output-other-spec",
+            "the folder has another provider.yaml, which differs from the one named",
+            file=str(repository.folder / SPEC_NAME),
+            hint="Run capsmith generate on the provider.yaml in the folder.",
+        )
+    if present != text:
+        change.write(SPEC_NAME, text)

@@ -1,0 +1,75 @@
+"""provider.yaml -> a resolved provider, or what is wrong with it."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from capsmith import resources
+from capsmith.contract.load import known_versions, load_contract
+from capsmith.contract.model import Contract
+from capsmith.findings import Finding, ordered
+from capsmith.provider.model import Provider
+from capsmith.provider.resolve import link_rules, resolve
+from capsmith.provider_yaml.parse import parse
+from capsmith.workspace.reading import read_document
+
+if TYPE_CHECKING:
+    from capsmith.blueprint.overlay import Overlay
+    from capsmith.provider.draft import Draft
+    from capsmith.yamldoc.document import Document
+
+
+@dataclass(frozen=True, slots=True)
+class Loaded:
+    """A provider.yaml as far as it is valid; there is a provider only without errors."""
+
+    text: str
+    provider: Provider | None
+    findings: tuple[Finding, ...]
+    blueprints: str = ""
+    """The folder of the overlay that it names; empty without one."""
+    overlay: Overlay | None = None
+    document: Document | None = None
+    """The YAML of the text; None where it does not fit the model."""
+    draft: Draft | None = None
+
+
+def all_contracts() -> tuple[Contract, ...]:
+    """Return every known contract, the oldest first."""
+    schemas = resources.schemas()
+    return tuple(load_contract(version, schemas) for version in known_versions())
+
+
+def load(path: Path, blueprints: Path | None = None) -> Loaded:
+    """Read, parse and resolve a provider.yaml, and the overlay that it or ``blueprints`` names.
+
+    Raises UnreadableInput when there is nothing to parse, or no such folder.
+    """
+    loaded = understand(read_document(path), str(path))
+    if blueprints is None and not loaded.blueprints:
+        return loaded
+    # Imported here because few providers have an overlay, and reading one is slow to import.
+    from capsmith.commands.overlay import find_overlay
+
+    overlay, findings = find_overlay(path, loaded.blueprints, blueprints)
+    return replace(loaded, findings=ordered((*loaded.findings, *findings)), overlay=overlay)
+
+
+def understand(text: str, file: str) -> Loaded:
+    """Parse and resolve the text of a provider.yaml; ``file`` is its name in the findings."""
+    contracts = {contract.version: contract for contract in all_contracts()}
+    parsed = parse(text, file)
+    if parsed.spec is None or parsed.document is None:
+        return Loaded(text, None, link_rules(parsed.findings, contracts))
+    resolved = resolve(parsed.spec, parsed.document, contracts)
+    findings = ordered(link_rules(parsed.findings, contracts) + resolved.findings)
+    return Loaded(
+        text,
+        resolved.provider,
+        findings,
+        blueprints=parsed.spec.blueprints or "",
+        document=parsed.document,
+        draft=resolved.draft,
+    )

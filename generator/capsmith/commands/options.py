@@ -1,0 +1,30 @@
+"""The options of `generate` and `update`."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from pathlib import Path
+
+from capsmith.merging.shared_file import Style
+
+
+@dataclass(frozen=True, slots=True)
+class UpdateOptions:
+    """What the author decides on the command line, besides provider.yaml."""
+
+    style: Style = Style.MERGE
+    force: bool = False
+    """Replace generated files that were edited."""
+    restore: frozenset[str] = frozenset()
+    """Deleted files to write again."""
+    mine: frozenset[str] = frozenset()
+    """Files of capsmith that the author takes over."""
+    not_mine: frozenset[str] = frozenset()
+    """Files that were taken over and are given back."""
+    diff: bool = False
+    blueprints: Path | None = None
+    """The folder of an overlay that provider.yaml does not name."""
+    no_blueprints: bool = False
+    """Go on without the overlay that was named on the command line before."""
+    allow_dirty: bool = False
+    """Go on beside uncommitted changes."""

@@ -1,0 +1,103 @@
+"""The overlay of a provider: finding it, missing it, keeping it beside provider.yaml."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from capsmith import resources
+from capsmith.errors import Refused
+from capsmith.findings import Finding, Location
+from capsmith.merging.lock import LOCK_PATH, SPEC_NAME, Lock, LockedBlueprints
+from capsmith.tree import digest_of_texts
+from capsmith.workspace.overlay import own_overlay, read_overlay
+from capsmith.workspace.repository import Change, Repository
+from capsmith.workspace.texts import read_texts
+
+if TYPE_CHECKING:
+    from capsmith.blueprint.overlay import Overlay
+
+
+def find_overlay(
+    spec: Path, named: str, given: Path | None
+) -> tuple[Overlay | None, tuple[Finding, ...]]:
+    """Return the overlay of the provider.yaml ``spec``, and what is wrong with it.
+
+    ``named`` is the folder that provider.yaml names, ``given`` the one of the command line.
+    Raises UnreadableInput when there is no such folder.
+    """
+    # Imported here because most providers have no overlay.
+    from capsmith.blueprint.overlay import overlay_of
+
+    if named and given is not None:
+        return None, (_twice(spec),)
+    folder = given or own_overlay(spec.parent, named)
+    texts, unread = read_overlay(folder)
+    overlay, found = overlay_of(texts, read_texts(resources.blueprints()), str(folder), named)
+    if unread:  # its texts would seem to be missing
+        return None, tuple(unread)
+    return overlay, tuple(found)
+
+
+def missing_overlay(
+    named: str, overlay: Overlay | None, lock: Lock | None, *, without: bool
+) -> tuple[Finding, ...]:
+    """Report that there is no ``overlay``, and the repository was generated with one.
+
+    ``named`` is the folder that provider.yaml names; ``without`` allows the overlay to be gone.
+    """
+    if without and named:
+        return (_twice(Path(SPEC_NAME)),)
+    former = lock.blueprints if lock is not None else None
+    if former is None or former.folder or without or overlay is not None:
+        return ()
+    return (
+        Finding(
+            "overlay-missing",
+            f"this was generated with blueprints of digest {former.digest}, and none are named now",
+            Location(str(LOCK_PATH)),
+            hint="Name their folder with --blueprints DIR, or ignore them with --no-blueprints.",
+        ),
+    )
+
+
+def locked_overlay(overlay: Overlay | None) -> LockedBlueprints | None:
+    """Return what the lock records of an overlay."""
+    return LockedBlueprints(overlay.digest, overlay.named) if overlay is not None else None
+
+
+def add_overlay(
+    repository: Repository, change: Change, overlay: Overlay, lock: Lock | None
+) -> None:
+    """Copy the overlay that provider.yaml names into the repository.
+
+    Raises Refused when there is another one that nothing was generated from, UnreadableInput
+    when it cannot be read.
+    """
+    present: dict[str, str] = {}
+    folder = own_overlay(repository.folder, overlay.named)
+    if folder.exists():
+        present, unread = read_overlay(folder)
+        former = lock.blueprints if lock is not None else None
+        unchanged = former is not None and former.digest == digest_of_texts(present)
+        if unread or (present != overlay.texts and not unchanged):
+            raise Refused(
+                "output-other-overlay",
+                "the blueprints here differ from those that were named",
+                file=str(folder),
+                hint="Run capsmith generate on the provider.yaml beside them.",
+            )
+    for path, text in overlay.texts.items():
+        if present.get(path) != text:
+            change.write(f"{overlay.named}/{path}", text)
+    for path in present.keys() - overlay.texts.keys():
+        change.remove(f"{overlay.named}/{path}")
+
+
+def _twice(spec: Path) -> Finding:
+    return Finding(
+        "overlay-twice",
+        "provider.yaml names its blueprints, so the command line cannot",
+        Location(str(spec)),
+        hint="Change `blueprints` there, or omit the option.",
+    )

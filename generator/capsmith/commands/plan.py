@@ -1,0 +1,232 @@
+"""The plan of `generate` and `update`: a repository compared with its provider.yaml."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+
+from capsmith import __version__
+from capsmith.commands import build
+from capsmith.commands.library import runtime_library
+from capsmith.commands.load import Loaded
+from capsmith.commands.options import UpdateOptions
+from capsmith.commands.overlay import locked_overlay, missing_overlay
+from capsmith.findings import Finding, has_errors, ordered
+from capsmith.merging.decide import Decision, MergeOptions, OnDisk, Reason, decide
+from capsmith.merging.decision_findings import (
+    findings_on,
+    not_restored,
+    not_returnable,
+    not_takeable,
+    refused,
+)
+from capsmith.merging.differing import difference
+from capsmith.merging.lock import BASE_FOLDER, LOCK_PATH, Lock, LockedRuntime
+from capsmith.merging.series import METADATA_PATH, dropped_series
+from capsmith.merging.shared_file import Names
+from capsmith.provider.model import Provider
+from capsmith.provider.runtime import FOLDER, is_vendored, runtime_of, without_vendored
+from capsmith.report import FileOutcome, Outcome, Report, RuntimeOutcome
+from capsmith.tree import FileTree, Owner, digest
+from capsmith.workspace.repository import Change, Repository
+
+_LIBRARY_SINCE = "0.2"
+"""Before this release the runtime was generated into each repository."""
+
+
+@dataclass(frozen=True, slots=True)
+class Plan:
+    """Everything that is to be changed, before anything is."""
+
+    report: Report
+    change: Change
+    """Changes of the generated files."""
+    records: Change
+    """Changes of the lock and of the bases of shared files."""
+    names: Names
+    is_possible: bool
+    """Whether it may be carried out; conflicts do not prevent it, they are written."""
+    overlay: str = ""
+    """The folder of the repository in which the author's blueprints are, if any."""
+
+    @property
+    def conflicts(self) -> tuple[str, ...]:
+        """The files that the author has to resolve once the plan is carried out."""
+        files = self.report.outcomes
+        return tuple(file.path for file in files if file.outcome is Outcome.CONFLICTED)
+
+    @property
+    def is_nothing(self) -> bool:
+        """Whether the repository is up to date."""
+        return self.report.exit_code == 0 and not self.change and not self.records
+
+
+def make_plan(
+    repository: Repository, loaded: Loaded, lock: Lock | None, options: UpdateOptions
+) -> Plan:
+    """Plan what has to be done to bring ``repository`` in line.
+
+    Raises UnreadableInput, Refused or BlueprintError.
+    """
+    names = _names(lock)
+    mistakes = _not_handed_over(lock, options)
+    if lock is not None:
+        lock = lock.handed_over(options.mine, options.not_mine)
+    missing = missing_overlay(
+        loaded.blueprints, loaded.overlay, lock, without=options.no_blueprints
+    )
+    if loaded.provider is None or has_errors(loaded.findings) or missing:
+        return _impossible(loaded.findings + missing, names)
+    legacy = _keeps_legacy_imports(lock)
+    tree, broken = build.build_checked(loaded.provider, loaded.overlay, legacy)
+    if tree is None or has_errors(broken):
+        return _impossible(loaded.findings + broken, names)
+    if lock is not None and lock.has_fork:
+        tree = without_vendored(tree)
+    disk = _on_disk(repository, tree, lock)
+    merge_options = MergeOptions(names, options.style, options.force, options.restore)
+    decisions = decide(tree, disk, lock, merge_options)
+    mistakes += _not_restored(decisions, options.restore)
+    refusals = refused(decisions)
+    reported = refusals or decisions  # with a refusal nothing happens to the other files
+    dropped = dropped_series(disk.files.get(METADATA_PATH), tree)
+    found = ordered((*loaded.findings, *findings_on(reported, tree), *mistakes, *dropped))
+    next_lock = _next_lock(tree, loaded, loaded.provider, lock)
+    outcomes = (_outcome(each, tree, disk, options) for each in reported if _is_named(each))
+    report = Report(found, tuple(outcomes), _runtime_outcome(reported, next_lock, lock))
+    records = _records(repository, tree, lock, next_lock)
+    possible = not refusals and not mistakes
+    return Plan(report, _change(decisions), records, names, possible, loaded.blueprints)
+
+
+def _impossible(findings: tuple[Finding, ...], names: Names) -> Plan:
+    return Plan(Report(ordered(findings)), Change(), Change(), names, False)
+
+
+def spec_digest(text: str) -> str:
+    """Return the digest of a provider.yaml, whatever line ends git gave it."""
+    return digest(text.replace("\r\n", "\n"))
+
+
+def _names(lock: Lock | None) -> Names:
+    former = lock.generator if lock is not None else __version__
+    return Names("yours", f"generated before (capsmith {former})", f"capsmith {__version__}")
+
+
+def _on_disk(repository: Repository, tree: FileTree, lock: Lock | None) -> OnDisk:
+    locked = lock.files if lock is not None else {}
+    scaffolds = {str(file.path) for file in tree if file.owner is Owner.SCAFFOLD}
+    authors = scaffolds | (lock.author_paths if lock is not None else frozenset())
+    files = repository.contents({*tree.files, *locked}, authors)
+    shared = [path for path, file in locked.items() if file.owner is Owner.MERGED]
+    bases = repository.contents(f"{BASE_FOLDER}/{path}" for path in shared)
+    return OnDisk(files, {path[len(BASE_FOLDER) + 1 :]: text for path, text in bases.items()})
+
+
+def _outcome(
+    decision: Decision, tree: FileTree, disk: OnDisk, options: UpdateOptions
+) -> FileOutcome:
+    outcome = FileOutcome(decision.path, decision.outcome)
+    if not options.diff:
+        return outcome
+    before = disk.files.get(decision.path)
+    after = decision.content if decision.content is not None else before
+    if decision.outcome is Outcome.REMOVED:
+        after = None
+    elif decision.path in tree and (
+        decision.outcome is Outcome.REFUSED or decision.reason is Reason.BEHIND
+    ):  # show what capsmith has for it
+        after = tree[decision.path].text.encode()
+    return replace(outcome, diff=difference(decision.path, before, after))
+
+
+def _not_restored(decisions: tuple[Decision, ...], restore: frozenset[str]) -> tuple[Finding, ...]:
+    created = {each.path for each in decisions if each.outcome is Outcome.CREATED}
+    return tuple(not_restored(path) for path in sorted(restore - created))
+
+
+def _takeable(lock: Lock | None) -> frozenset[str]:
+    if lock is None:
+        return frozenset()
+    files = {path for path in lock.files if not is_vendored(path)} - lock.scaffolds
+    vendored = lock.runtime is not None and lock.runtime.digest
+    return frozenset(files | {FOLDER}) if vendored else frozenset(files)
+
+
+def _not_handed_over(lock: Lock | None, options: UpdateOptions) -> tuple[Finding, ...]:
+    takeable, returnable = _takeable(lock), lock.mine if lock is not None else frozenset()
+    if lock is not None and lock.has_fork:
+        returnable |= {FOLDER}
+    found = [not_takeable(path) for path in sorted(options.mine - takeable)]
+    return (*found, *(not_returnable(path) for path in sorted(options.not_mine - returnable)))
+
+
+def _keeps_legacy_imports(lock: Lock | None) -> bool:
+    """Return whether the author's code may have been written for capsmith 0.1."""
+    return lock is not None and (lock.legacy_imports or lock.is_older_than(_LIBRARY_SINCE))
+
+
+def _is_named(decision: Decision) -> bool:
+    """Return whether a file is reported by itself: the runtime is replaced as a whole."""
+    return not is_vendored(decision.path) or decision.outcome is Outcome.REFUSED
+
+
+def _runtime_outcome(
+    decisions: tuple[Decision, ...], next_lock: Lock, lock: Lock | None
+) -> RuntimeOutcome | None:
+    runtime, former = next_lock.runtime, lock.runtime if lock is not None else None
+    vendored = {each.outcome for each in decisions if is_vendored(each.path)}
+    if runtime is None or Outcome.REFUSED in vendored:
+        return None
+    if runtime.mine:
+        outcome = Outcome.KEPT
+    elif former is None:
+        outcome = Outcome.CREATED
+    elif former != runtime or vendored - {Outcome.UNCHANGED}:
+        outcome = Outcome.UPDATED
+    else:
+        outcome = Outcome.UNCHANGED
+    return RuntimeOutcome(outcome, runtime.mode, runtime.version, former.version if former else "")
+
+
+def _next_lock(tree: FileTree, loaded: Loaded, provider: Provider, lock: Lock | None) -> Lock:
+    runtime = runtime_of(provider, runtime_library())
+    return Lock.of(
+        tree,
+        __version__,
+        tuple(contract.version for contract in provider.contracts),
+        spec_digest(loaded.text),
+        lock,
+        locked_overlay(loaded.overlay),
+        LockedRuntime.of(runtime, tree),
+        _keeps_legacy_imports(lock),
+    )
+
+
+def _change(decisions: tuple[Decision, ...]) -> Change:
+    change = Change()
+    for decision in decisions:
+        if decision.content is not None:
+            change.write(decision.path, decision.content, decision.executable)
+        elif decision.outcome is Outcome.REMOVED:
+            change.remove(decision.path)
+    return change
+
+
+def _records(repository: Repository, tree: FileTree, lock: Lock | None, new_lock: Lock) -> Change:
+    """Write the bases first and the lock last, each only if it changes."""
+    records = Change()
+    shared = {path for path, file in new_lock.files.items() if file.owner is Owner.MERGED}
+    for path in sorted(shared - new_lock.mine):
+        _write_if_new(repository, records, f"{BASE_FOLDER}/{path}", tree[path].text)
+    for path, file in (lock.files if lock is not None else {}).items():
+        base = f"{BASE_FOLDER}/{path}"
+        if file.owner is Owner.MERGED and path not in shared and repository.content(base):
+            records.remove(base)
+    _write_if_new(repository, records, LOCK_PATH, new_lock.dump())
+    return records
+
+
+def _write_if_new(repository: Repository, change: Change, path: str, text: str) -> None:
+    present = repository.content(path)
+    if present is None or present.replace(b"\r\n", b"\n") != text.encode():
+        change.write(path, text)

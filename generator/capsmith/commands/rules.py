@@ -1,0 +1,25 @@
+"""explain, rules: the contract's rules, for people."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from capsmith import resources
+from capsmith.contract import explain as explaining
+from capsmith.contract.load import load_rules
+
+
+def explain(rule_id: str) -> dict[str, Any]:
+    """Return everything about one contract rule.
+
+    Raises UnreadableInput for an id that is not there, with those that resemble it.
+    """
+    return explaining.explain(load_rules(resources.schemas()), rule_id)
+
+
+def rules(page: str | None, contract: str | None, level: str | None) -> list[dict[str, Any]]:
+    """Return the contract rules that pass every given filter.
+
+    Raises UnreadableInput for a page or contract that no rule is of.
+    """
+    return explaining.listing(load_rules(resources.schemas()), page, contract, level)

@@ -1,0 +1,106 @@
+"""Whether a repository is as it was when it was last found to be up to date.
+
+What a description gives is the same as long as capsmith and the description are.  So once a lock
+has been found to be what they give, that is kept in the user's cache, and looking again takes no
+more than comparing the files with the lock.  Anything unusual is left to the whole way.
+"""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+from capsmith import __version__, resources
+from capsmith.errors import CapsmithError
+from capsmith.merging.base import is_text_of
+from capsmith.merging.decide import settle
+from capsmith.merging.lock import BASE_FOLDER, LOCK_PATH, SPEC_NAME, Lock, LockedFile
+from capsmith.merging.unfinished import STATE_PATH
+from capsmith.provider.runtime import RECORD, is_vendored
+from capsmith.report import FileOutcome, Outcome, Report, RuntimeOutcome
+from capsmith.tree import Owner, digest, digest_of_texts
+from capsmith.workspace.cache import FolderCache
+from capsmith.workspace.overlay import own_overlay, read_overlay
+from capsmith.workspace.repository import Repository
+
+
+def key(repository: Repository) -> str | None:
+    """Return a key of all that decides what the lock has to be; None when part of it is missing."""
+    own = resources.fingerprint()
+    spec, lock = repository.content(SPEC_NAME), repository.content(LOCK_PATH)
+    if own is None or spec is None or lock is None:
+        return None
+    return f"up-to-date-{__version__}-{own}-{digest(spec)}-{digest(lock)}"
+
+
+def remember(repository: Repository, known: str | None) -> None:
+    """Record that ``repository`` is up to date and without findings.
+
+    ``known`` is its key from before that was found out.
+    """
+    cache = FolderCache.of_user()
+    if cache is not None and known is not None and known == key(repository):
+        cache.put(known, b"")
+
+
+def still_up_to_date(folder: Path, blueprints: Path | None = None) -> Report | None:
+    """Return the report on a repository that is up to date; None when that is not known.
+
+    ``blueprints`` is the folder of an overlay that provider.yaml does not name.
+    """
+    repository, cache = Repository(folder), FolderCache.of_user()
+    if cache is None:
+        return None
+    try:
+        with repository.held():
+            known = key(repository)
+            if known is None or cache.get(known) is None or repository.is_interrupted:
+                return None
+            if repository.content(STATE_PATH) is not None:
+                return None
+            lock = Lock.load(repository.read(LOCK_PATH) or "", LOCK_PATH)
+            lock = lock.with_record(repository.read(RECORD), RECORD)
+            if not _has_overlay(lock, folder, blueprints):
+                return None
+            return _compare(repository, lock)
+    except CapsmithError:
+        return None
+
+
+def _has_overlay(lock: Lock, folder: Path, given: Path | None) -> bool:
+    """Return whether the overlay is the one of the lock; False when there is none to look at."""
+    locked = lock.blueprints
+    if locked is None or (locked.folder and given is not None):
+        return locked is None and given is None
+    source = own_overlay(folder, locked.folder) if locked.folder else given
+    if source is None:
+        return False
+    texts, unread = read_overlay(source)
+    return not unread and digest_of_texts(texts) == locked.digest
+
+
+def _compare(repository: Repository, lock: Lock) -> Report | None:
+    contents = repository.contents(lock.files, lock.author_paths)
+    outcomes = []
+    for path, file in sorted(lock.files.items()):
+        # What would be generated is what the lock says, so only decisions that write nothing fit.
+        decision = settle(path, file.owner, file.digest, file, contents.get(path))
+        if decision is None or (
+            file.owner is Owner.MERGED and not _has_base(repository, path, file)
+        ):
+            return None
+        if not is_vendored(path):
+            outcomes.append(FileOutcome(path, decision.outcome))
+    return Report(outcomes=tuple(outcomes), runtime=_runtime(lock))
+
+
+def _runtime(lock: Lock) -> RuntimeOutcome | None:
+    runtime = lock.runtime
+    if runtime is None:
+        return None
+    outcome = Outcome.KEPT if runtime.mine else Outcome.UNCHANGED
+    return RuntimeOutcome(outcome, runtime.mode, runtime.version, runtime.version)
+
+
+def _has_base(repository: Repository, path: str, file: LockedFile) -> bool:
+    base = repository.content(f"{BASE_FOLDER}/{path}")
+    return base is not None and is_text_of(base, file.digest)

@@ -1,0 +1,153 @@
+"""update --contract and --drop-api-version: provider.yaml and the repository changed as one."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+from capsmith.commands.apply import apply_plan
+from capsmith.commands.load import Loaded, all_contracts, load, understand
+from capsmith.commands.options import UpdateOptions
+from capsmith.commands.plan import Plan, make_plan
+from capsmith.commands.preconditions import (
+    refuse_dirty,
+    refuse_interrupted,
+    refuse_unfinished,
+    require_lock,
+)
+from capsmith.findings import Finding, has_errors
+from capsmith.merging.differing import difference
+from capsmith.merging.lock import SPEC_NAME, Lock
+from capsmith.provider.model import Provider
+from capsmith.provider.resolve import link_rules
+from capsmith.provider.upgrade.by_hand import by_hand
+from capsmith.provider.upgrade.changes import lost_fields, steps
+from capsmith.provider.upgrade.facts import upgrade_facts
+from capsmith.provider.upgrade.request import UpgradeRequest, validate_request
+from capsmith.provider.upgrade.rewrite import updated_values
+from capsmith.provider.upgrade.stages import next_step
+from capsmith.report import FileOutcome, Outcome, Report
+from capsmith.workspace.repository import Repository
+from capsmith.yamldoc.editing import edited
+from capsmith.yamldoc.place import Place
+from capsmith.yamldoc.quote import listed
+
+_BYTE_ORDER_MARK = b"\xef\xbb\xbf"
+
+
+def upgrade(
+    folder: Path, request: UpgradeRequest, options: UpdateOptions, *, dry_run: bool = False
+) -> tuple[Report, dict[str, Any] | None]:
+    """Apply ``request`` to provider.yaml, and bring the repository in line, as one change.
+
+    The second result is the plan (:mod:`capsmith.provider.upgrade.facts`), None where there is
+    none.
+
+    Nothing is written when the request is invalid, when the new description or what is generated
+    from it has errors, or with ``dry_run``.  A request that changes nothing leaves the ordinary
+    update.  Raises what :func:`capsmith.commands.update.update` raises.
+    """
+    repository = Repository(folder)
+    with repository.held():
+        if dry_run:
+            refuse_interrupted(repository)
+        else:
+            repository.complete_pending()
+        refuse_unfinished(repository)
+        lock = require_lock(repository)
+        spec = folder / SPEC_NAME
+        loaded = apply_request(load(spec, options.blueprints), request, str(spec))
+        plan = make_plan(repository, loaded, lock, options)
+        plan = _with_spec(repository, loaded, plan, options)
+        if plan.is_possible and not dry_run:
+            if not plan.is_nothing and not options.allow_dirty:
+                refuse_dirty(folder, plan.overlay)
+            apply_plan(repository, plan)
+        facts = _facts(repository, loaded, lock, request) if plan.is_possible else None
+        return plan.report, facts
+
+
+def apply_request(loaded: Loaded, request: UpgradeRequest, file: str) -> Loaded:
+    """Return the description after ``request``; without a provider when it is refused.
+
+    ``file`` is its name in the findings.
+    """
+    if loaded.provider is None or has_errors(loaded.findings):
+        return loaded
+    assert loaded.document is not None
+    assert loaded.draft is not None
+    errors = validate_request(request, loaded.draft, loaded.document)
+    if errors:
+        return _refused(loaded.text, *errors)
+    values = updated_values(request, loaded.draft, loaded.document)
+    result = edited(loaded.text, loaded.document, values, after="contracts")
+    if result.finding is not None:
+        return _refused(loaded.text, result.finding)
+    if not values:
+        return loaded
+    updated = understand(result.text, file)
+    if request.keep_api_version and updated.provider is not None:
+        errors = _losses(updated.provider, Place(loaded.document, (), []))
+        if errors:
+            return _refused(loaded.text, *errors)
+    return replace(updated, overlay=loaded.overlay)
+
+
+def _losses(provider: Provider, top: Place) -> tuple[Finding, ...]:
+    """Report what stored objects lose when API versions keep their names: nothing converts."""
+    place = top.at("contracts")
+    for step in steps(provider)[-1:]:
+        lost = lost_fields(provider, step)
+        if lost:
+            message = f"stored objects would lose user data in {listed(lost)}"
+            both = f"--contract {step.old.version},{step.new.version}"
+            hint = f"Run {both} first, and release that: only separate API versions are converted."
+            place.error("keep-api-version", message, hint)
+    return tuple(place.findings)
+
+
+def _facts(
+    repository: Repository, loaded: Loaded, lock: Lock, request: UpgradeRequest
+) -> dict[str, Any] | None:
+    assert loaded.provider is not None  # or nothing would be possible
+    step = next_step(loaded.provider, all_contracts())
+    if step is None:
+        return None
+    paths, manifests = _author_files(repository, lock)
+    hands = by_hand(loaded.provider, step, paths, manifests)
+    return upgrade_facts(loaded.provider, step, hands, in_place=request.keep_api_version)
+
+
+def _author_files(repository: Repository, lock: Lock) -> tuple[frozenset[str], dict[str, str]]:
+    """Return the author's files that exist, and the texts of manifests, added ones included."""
+    paths = frozenset(repository.contents(lock.author_paths, lock.author_paths))
+    beside = {
+        other
+        for path in lock.scaffolds
+        if path.endswith(".yaml")
+        for other in repository.files_beside(path)
+        if other.endswith((".yaml", ".yml")) and other not in lock.files
+    }
+    candidates = beside | {path for path in paths if path.endswith(".yaml")}
+    contents = repository.contents(candidates, candidates)
+    return paths, {path: text.decode(errors="replace") for path, text in contents.items()}
+
+
+def _refused(text: str, *findings: Finding) -> Loaded:
+    contracts = {contract.version: contract for contract in all_contracts()}
+    return Loaded(text, None, link_rules(findings, contracts))
+
+
+def _with_spec(repository: Repository, loaded: Loaded, plan: Plan, options: UpdateOptions) -> Plan:
+    """Add the change of provider.yaml to ``plan``, if that is possible and there is one."""
+    present = repository.content(SPEC_NAME) or b""
+    mark = _BYTE_ORDER_MARK if present.startswith(_BYTE_ORDER_MARK) else b""
+    content = mark + loaded.text.encode()
+    if not plan.is_possible or content == present:
+        return plan
+    plan.change.write(SPEC_NAME, content, executable=None)
+    diff = difference(SPEC_NAME, present, content) if options.diff else ""
+    outcomes = [*plan.report.outcomes, FileOutcome(SPEC_NAME, Outcome.UPDATED, diff)]
+    report = replace(plan.report, outcomes=tuple(sorted(outcomes, key=lambda file: file.path)))
+    return replace(plan, report=report)

@@ -1,0 +1,27 @@
+"""validate: the findings on a provider.yaml, and what follows from it."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+from capsmith.commands.load import load
+from capsmith.findings import has_errors, ordered
+from capsmith.provider.explain import explain_resolution
+from capsmith.report import Report
+
+
+def validate(path: Path, blueprints: Path | None = None) -> tuple[Report, Mapping[str, Any] | None]:
+    """Return the findings on a provider.yaml, and all that follows from it when it is valid.
+
+    With an overlay the findings on the files that it makes are among them.
+    """
+    loaded = load(path, blueprints)
+    findings, provider = loaded.findings, loaded.provider
+    if loaded.overlay is not None and provider is not None and not has_errors(findings):
+        # Imported here because only an overlay has to be rendered to be checked.
+        from capsmith.commands.build import build_overlaid
+
+        findings = ordered((*findings, *build_overlaid(provider, loaded.overlay)[1]))
+    return Report(findings), explain_resolution(provider) if provider is not None else None

@@ -1,0 +1,151 @@
+"""The findings on decisions: refusals, conflicts, files that are left over."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator
+
+from capsmith.findings import Finding, Location, Severity, ordered
+from capsmith.merging.decide import Decision, Reason
+from capsmith.report import Outcome
+from capsmith.tree import FileTree, Owner
+
+_FINDINGS = {
+    Reason.EDITED: Finding(
+        "output-edited",
+        "this generated file was edited since it was generated",
+        Location(""),
+        hint="Move the edit to a file that is yours (AGENTS.md lists them) and delete this one: "
+        "it comes back.  Or take it over: capsmith update --mine PATH.",
+    ),
+    Reason.TAKEN_BACK: Finding(
+        "output-taken-back",
+        "this generated file was edited; --force discarded the edit",
+        Location(""),
+        Severity.WARNING,
+    ),
+    Reason.FOREIGN: Finding(
+        "output-not-ours",
+        "this file must be generated, but one exists that capsmith did not write",
+        Location(""),
+        hint="Move it away, generate, and bring back what you need of it.",
+    ),
+    Reason.WAS_YOURS: Finding(
+        "output-was-yours",
+        "this file was yours, and capsmith generates it from now on",
+        Location(""),
+        hint="Move it away, run this again, and bring back what you need of it elsewhere.",
+    ),
+    Reason.NOW_SHARED: Finding(
+        "output-now-shared",
+        "your file is kept; capsmith merges its changes into it from now on",
+        Location(""),
+        Severity.INFO,
+    ),
+    Reason.NOT_TEXT: Finding(
+        "output-not-text",
+        "this shared file is no longer text, so it cannot be merged",
+        Location(""),
+        hint="Restore its text, or delete it: a shared file that you delete stays deleted.",
+    ),
+    Reason.LEFT_OVER: Finding(
+        "output-left-over",
+        "provider.yaml no longer requires this file; it is yours now",
+        Location(""),
+        Severity.WARNING,
+        hint="Move what you still need to another file, and delete this one.",
+    ),
+    Reason.BEHIND: Finding(
+        "output-behind",
+        "you took over this file, and capsmith has a newer version of it",
+        Location(""),
+        Severity.INFO,
+        hint="Run capsmith update --diff to see it; --not-mine hands the file back.",
+    ),
+}
+
+
+def findings_on(decisions: Iterable[Decision], tree: FileTree) -> tuple[Finding, ...]:
+    """Return the findings on ``decisions`` about bringing a repository in line with ``tree``."""
+    decisions = tuple(decisions)
+    found = [
+        _located(_FINDINGS[decision.reason], decision.path)
+        for decision in decisions
+        if decision.reason
+    ]
+    successors = [
+        decision.path
+        for decision in decisions
+        if decision.outcome is Outcome.CREATED and tree[decision.path].owner is Owner.SCAFFOLD
+    ]
+    found = [_with_successors(f, successors) if f.id == "output-left-over" else f for f in found]
+    for decision in decisions:
+        found += _conflicts(decision)
+    return ordered(found)
+
+
+def not_restored(path: str) -> Finding:
+    """Return the finding on a file that was to be restored and was not."""
+    return Finding(
+        "restore-not-deleted",
+        "capsmith wrote no such file that was deleted, so there is nothing to restore",
+        Location(path),
+        hint="Name it as in .capsmith/lock.yaml: its path in the repository, with slashes.",
+    )
+
+
+def not_takeable(path: str) -> Finding:
+    """Return the finding on a file that was to be taken over and is not capsmith's."""
+    return Finding(
+        "mine-already",
+        "capsmith does not manage this file, so there is nothing to take over",
+        Location(path),
+        hint="Name it as in .capsmith/lock.yaml: its path in the repository, with slashes.",
+    )
+
+
+def not_returnable(path: str) -> Finding:
+    """Return the finding on a file that was to be given back and was never taken over."""
+    return Finding(
+        "mine-not",
+        "you did not take over this file, so there is nothing to hand back",
+        Location(path),
+        hint="Name a file with `mine: true` in .capsmith/lock.yaml.",
+    )
+
+
+def refused(decisions: Iterable[Decision]) -> tuple[Decision, ...]:
+    """Return the decisions that keep the whole plan from being carried out."""
+    return tuple(each for each in decisions if each.outcome is Outcome.REFUSED)
+
+
+def _conflicts(decision: Decision) -> Iterator[Finding]:
+    for line in decision.conflicts:
+        yield Finding(
+            "update-conflict",
+            "you and capsmith changed the same lines",
+            Location(decision.path, line, 1),
+            hint="Edit the marked lines to the final text, then run "
+            "capsmith update --continue; --abort restores the previous state.",
+        )
+
+
+def _with_successors(finding: Finding, created: list[str]) -> Finding:
+    """Name the new scaffolds beside a file that is left over: one may be its new name."""
+    folder = finding.location.file.rpartition("/")[0]
+    near = [path for path in created if path.rpartition("/")[0] == folder]
+    if not near:
+        return finding
+    return Finding(
+        finding.id,
+        finding.message,
+        finding.location,
+        finding.severity,
+        hint=f"If its kind was renamed, continue in {' or '.join(near)}: "
+        "move what you still need there, and delete this one.",
+    )
+
+
+def _located(finding: Finding, path: str) -> Finding:
+    return Finding(
+        finding.id, finding.message, Location(path), finding.severity, finding.hint, finding.link
+    )

@@ -1,0 +1,109 @@
+"""Everything that is decided about a provider, as plain text: nothing here is known to be valid.
+
+:mod:`capsmith.provider.derive` makes the draft once, :mod:`capsmith.provider.checks` reads it, and
+:mod:`capsmith.provider.build` freezes it into the model.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+from capsmith.provider.sections import SectionType
+
+if TYPE_CHECKING:
+    from capsmith.provider.model import GroupKind
+    from capsmith.provider_yaml.model import ProviderSpec, Section
+    from capsmith.provider_yaml.sections import HookSpec, KindSpec
+
+DEFAULT_API_VERSION = "v1alpha1"
+CREDENTIALS_FEATURE = "credentials"
+"""The feature that follows from the key ``credentials``; an author does not switch it."""
+
+
+@dataclass(frozen=True, slots=True)
+class DraftVersion:
+    """One version of the provider's API."""
+
+    name: str
+    served: bool
+    storage: bool
+    contract: str
+    """Empty where two contracts are followed and the author names neither."""
+
+
+@dataclass(frozen=True, slots=True)
+class DraftKind:
+    """One kind that the author describes; its template is not one of its own."""
+
+    section: Section
+    name: str
+    spec: KindSpec
+    known_features: frozenset[str]
+    """What the author may switch, in any contract."""
+    features: frozenset[str]
+    """What is on in the contracts of the provider, but for the credentials."""
+    short_names: tuple[str, ...]
+    has_template: bool
+    machine_kind: str | None
+    """The kind of the machines of a pool; None where several fit and none is named."""
+    bootstrap: GroupKind | None
+    """The kind of the bootstrap configurations of a control plane with machines, if it is known."""
+
+
+@dataclass(frozen=True, slots=True)
+class DraftHook:
+    """One hook of the runtime extension."""
+
+    hook: str
+    name: str
+    spec: HookSpec | None
+
+
+@dataclass(frozen=True, slots=True)
+class DraftCredentials:
+    """The identity kind, and the keys of its Secrets."""
+
+    kind: str
+    keys: tuple[str, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Draft:
+    """A provider before it is checked."""
+
+    spec: ProviderSpec
+    title: str
+    description: str
+    owner: str
+    licence: str
+    repository_path: tuple[str, ...]
+    """The segments of the repository's address: organisation and name."""
+    distribution: str
+    package: str
+    environment_prefix: str
+    image: str
+    sections: tuple[SectionType, ...]
+    """The sections that the author has written, in the order of components."""
+    groups: Mapping[str, str]
+    """The API group of each section, written or not; empty where it has no kinds."""
+    namespaces: Mapping[str, str]
+    """The namespace of each section, written or not."""
+    kinds: tuple[DraftKind, ...]
+    machine_kinds: tuple[str, ...]
+    """The kinds that implement InfraMachine."""
+    api_versions: tuple[DraftVersion, ...]
+    """In the author's order."""
+    series: tuple[str, ...]
+    """The release series, the newest first."""
+    credentials: DraftCredentials | None
+    hooks: tuple[DraftHook, ...]
+    flavors: tuple[str, ...]
+    cluster_classes: tuple[str, ...]
+    kubectl_names: frozenset[str]
+    """Singulars and plurals of all kinds, templates and the identity included."""
+
+    def kinds_of(self, section: str) -> tuple[DraftKind, ...]:
+        """Return the kinds of one section."""
+        return tuple(kind for kind in self.kinds if kind.section == section)

@@ -1,0 +1,56 @@
+"""Which kinds of a component a declared rule is about."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+
+from capsmith.provider.conversion import converted_resources
+from capsmith.provider.migration import migrated_resources
+from capsmith.provider.model import Component, Provider, Resource
+from capsmith.provider.rbac.model import Feature, KindSelector
+
+
+def selected_kinds(
+    selector: KindSelector, provider: Provider, component: Component
+) -> tuple[Resource, ...]:
+    """Return the kinds of a component that ``selector`` means, in the component's order."""
+    return tuple(
+        resource
+        for resource in component.resources
+        if not selector.roles or resource.role in selector.roles
+        if all(_FEATURES[name](resource, provider, component) for name in selector.features)
+    )
+
+
+def groups(resources: tuple[Resource, ...]) -> tuple[str, ...]:
+    """Return the API groups of some kinds, each once."""
+    return tuple(sorted({str(resource.group) for resource in resources}))
+
+
+def plurals(resources: tuple[Resource, ...], subresource: str = "") -> tuple[str, ...]:
+    """Return what RBAC calls some kinds, or a subresource of them."""
+    suffix = f"/{subresource}" if subresource else ""
+    return tuple(sorted(f"{resource.plural}{suffix}" for resource in resources))
+
+
+def _is_in_pools(resource: Resource, provider: Provider, component: Component) -> bool:
+    return resource.kind in {each.machine_kind for each in component.resources}
+
+
+_FEATURES: Mapping[Feature, Callable[[Resource, Provider, Component], bool]] = {
+    "addressesFromPools": lambda resource, *_: "addressesFromPools" in resource.features,
+    "capacity": lambda resource, *_: "capacity" in resource.features,
+    "converted": lambda resource, provider, component: (
+        resource in converted_resources(component, provider)
+    ),
+    # Machines that a pool of the component consists of, and pools that consist of no such machines.
+    "inPools": _is_in_pools,
+    "withoutMachines": lambda resource, *_: resource.machine_kind is None,
+    "migrated": lambda resource, provider, component: (
+        resource in migrated_resources(component, provider)
+    ),
+    # Control planes whose members are Machines, each with a bootstrap configuration.
+    "ofMachines": lambda resource, *_: resource.bootstrap is not None,
+    "reconciled": lambda resource, *_: not resource.role.is_template,
+    "template": lambda resource, *_: resource.role.is_template,
+}

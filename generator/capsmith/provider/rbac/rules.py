@@ -1,0 +1,67 @@
+"""One declared rule and a provider -> a permission."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from string import Template
+
+from capsmith.provider.migration import migrated_resources
+from capsmith.provider.model import Component, Provider, Resource
+from capsmith.provider.rbac.kinds import groups, plurals, selected_kinds
+from capsmith.provider.rbac.model import DeclaredRule, Permission
+
+
+def granted(rule: DeclaredRule, provider: Provider, component: Component) -> Permission | None:
+    """Return the permission of a component's manager; None if it does not need it."""
+    if not _applies(rule, provider, component):
+        return None
+    if rule.kinds is not None:
+        kinds = selected_kinds(rule.kinds, provider, component)
+        return _on_kinds(rule, kinds) if kinds else None
+    values = _values(provider, component)
+    return Permission(
+        _expanded(rule.groups, values),
+        rule.resources,
+        rule.verbs,
+        rule.reason,
+        _expanded(rule.names, values),
+    )
+
+
+def aggregated(
+    rules: Sequence[DeclaredRule], provider: Provider, component: Component
+) -> Iterator[Permission]:
+    """Yield the permissions on each kind of a component, in the component's order."""
+    needed = [rule for rule in rules if _applies(rule, provider, component)]
+    for resource in component.resources:
+        for rule in needed:
+            if rule.kinds and resource in selected_kinds(rule.kinds, provider, component):
+                yield _on_kinds(rule, (resource,))
+
+
+def _applies(rule: DeclaredRule, provider: Provider, component: Component) -> bool:
+    return rule.when is None or bool(selected_kinds(rule.when, provider, component))
+
+
+def _on_kinds(rule: DeclaredRule, kinds: tuple[Resource, ...]) -> Permission:
+    return Permission(groups(kinds), plurals(kinds, rule.subresource), rule.verbs, rule.reason)
+
+
+def _values(provider: Provider, component: Component) -> Mapping[str, Sequence[str]]:
+    return {
+        "bootstrap_group": [
+            str(each.bootstrap.group) for each in component.resources if each.bootstrap
+        ],
+        "migrated_crd": [str(each.crd_name) for each in migrated_resources(component, provider)],
+        "namespace": [str(component.namespace)],
+        "provider": [str(provider.name)],
+    }
+
+
+def _expanded(texts: Sequence[str], values: Mapping[str, Sequence[str]]) -> tuple[str, ...]:
+    """Return the texts with each value of their placeholders, sorted."""
+    found: set[str] = set()
+    for text in texts:
+        name, *_ = Template(text).get_identifiers() or [""]
+        found |= {Template(text).substitute({name: value}) for value in values.get(name, [""])}
+    return tuple(sorted(found))

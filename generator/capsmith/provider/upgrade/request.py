@@ -1,0 +1,158 @@
+"""A request to change contracts and API versions, and whether it is valid."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+from capsmith.contract.load import known_versions
+from capsmith.findings import Finding
+from capsmith.provider.draft import Draft
+from capsmith.provider.order import series_order, version_order
+from capsmith.safetext import SeriesName, VersionName
+from capsmith.yamldoc.place import Place
+from capsmith.yamldoc.quote import did_you_mean, listed, shown
+
+if TYPE_CHECKING:
+    from capsmith.yamldoc.document import Document
+
+
+@dataclass(frozen=True, slots=True)
+class UpgradeRequest:
+    """The options of the command; empty unless given."""
+
+    contracts: tuple[str, ...] = ()
+    """The contracts to follow from now on."""
+    api_version: str = ""
+    """Name of the API version that a new contract brings."""
+    keep_api_version: bool = False
+    """Whether API versions keep their names and change their shape."""
+    drop: tuple[str, ...] = ()
+    """Names of the API versions that go."""
+    release: str = ""
+    """The release series of the change; the next minor unless given."""
+
+
+def validate_request(
+    request: UpgradeRequest, draft: Draft, document: Document
+) -> tuple[Finding, ...]:
+    """Return what is wrong with a request, given a description that is valid itself.
+
+    Ids: ``contract-unknown``, ``contract-backwards``, ``contract-stage-skipped``,
+    ``keep-api-version``, ``api-version-*``, ``drop-*``, CC-09 and ``release-*``.
+    """
+    findings: list[Finding] = []
+    top = Place(document, (), findings)
+    versions = top.at("apiVersions" if "apiVersions" in document.data else "contracts")
+    if request.contracts:
+        _contracts(request, draft, top.at("contracts"))
+    if not findings and request.api_version:
+        _api_version(request, draft, versions)
+    for name in request.drop:
+        _drop(name, draft, versions)
+    if request.release:
+        _release(request, draft, top.at("releases"))
+    return tuple(findings)
+
+
+def adds_contract(request: UpgradeRequest, draft: Draft) -> bool:
+    """Return whether the request has a contract that is newer than all that are followed."""
+    return max(request.contracts) > max(draft.spec.contracts)
+
+
+def _contracts(request: UpgradeRequest, draft: Draft, place: Place) -> None:
+    for name in request.contracts:
+        if name not in known_versions():
+            message = f"nothing is known of the contract {shown(name)}"
+            place.error("contract-unknown", message, did_you_mean(name, known_versions()))
+            return
+    requested, followed = set(request.contracts), set(draft.spec.contracts)
+    if max(requested) < max(followed) or (max(requested) == max(followed) and requested - followed):
+        older = listed(sorted(requested - followed or requested))
+        message = f"{older} is older than {shown(max(followed))}"
+        hint = "Keep the newer contract: objects stored in its shape cannot be converted back."
+        place.error("contract-backwards", f"{message}, which is followed", hint)
+    elif request.keep_api_version and len(requested) > 1:
+        message = "an API version cannot keep its name where two contracts are followed"
+        hint = f"Name one contract, {shown(max(requested))}, as each needs its own version (GEN-06)"
+        place.error("keep-api-version", message, f"{hint}; or omit --keep-api-version.")
+    elif request.keep_api_version and len(followed) > 1 and requested != followed:
+        message = "each contract has an API version of its own already"
+        place.error("keep-api-version", message, "Omit --keep-api-version.")
+    elif (
+        adds_contract(request, draft) and not request.keep_api_version and not followed <= requested
+    ):
+        _skipped(requested | followed, max(requested), place)
+
+
+def _skipped(both: set[str], newest: str, place: Place) -> None:
+    hint = (
+        f"Run --contract {','.join(sorted(both))} first, and release that.  If no core that "
+        f"needs the old contract is left, run --contract {newest} --keep-api-version."
+    )
+    place.error("contract-stage-skipped", "no release would serve both contracts", hint)
+
+
+def _api_version(request: UpgradeRequest, draft: Draft, place: Place) -> None:
+    name, names = request.api_version, [each.name for each in draft.api_versions]
+    if set(request.contracts) == set(draft.spec.contracts):
+        return
+    if request.keep_api_version or not adds_contract(request, draft):
+        message = "this adds no API version that could be named"
+        place.error("api-version-unused", message, "Omit --api-version.")
+    elif not _is(VersionName, name):
+        message = f"{shown(name)} is not an API version"
+        place.error("spec-not-an-api-version", message, "Write a version such as v1alpha2.")
+    elif name in names:
+        message = f"there is an API version {shown(name)} already"
+        place.error(
+            "api-version-exists", message, "Name another version; the default is the next one."
+        )
+    elif version_order(name) < max(map(version_order, names)):
+        message = f"{shown(name)} comes before {listed(names)} in Kubernetes' order"
+        place.error("api-version-older", message, "Name one that comes after all of them.")
+
+
+def _drop(name: str, draft: Draft, place: Place) -> None:
+    versions = {each.name: (each, i) for i, each in enumerate(draft.api_versions)}
+    if name not in versions:
+        message = f"there is no API version {shown(name)}"
+        place.error("drop-unknown", message, f"Use one of: {listed(versions)}.")
+        return
+    version, index = versions[name]
+    if version.storage:
+        message = f"{shown(name)} is the version that etcd holds"
+        place.error("drop-stored", message, "Stop serving and storing the version first.", index)
+    elif version.served:
+        message = f"{shown(name)} is still served"
+        newest = max(draft.spec.contracts)
+        hint = f"Run --contract {newest} first, and release that."
+        if len(draft.spec.contracts) == 1:
+            hint = "Add `served: false` to it first, and release that."
+        place.error("drop-served", message, hint, index)
+
+
+def _release(request: UpgradeRequest, draft: Draft, place: Place) -> None:
+    name = request.release
+    if not _is(SeriesName, name):
+        message = f"{shown(name)} is not a release series"
+        place.error("CC-05", message, "Write v0.2 for v0.2.0, v0.2.1 and so on.")
+        return
+    newest = draft.series[0]
+    contract = max(request.contracts or draft.spec.contracts)
+    if draft.spec.releases.get(name, contract) != contract:
+        message = (
+            f"the series {shown(name)} is of the contract {draft.spec.releases[name]} for ever"
+        )
+        place.error("CC-09", message, "Name a series that does not exist yet.", name)
+    elif series_order(name) < series_order(newest):
+        message = f"{shown(name)} comes before {shown(newest)}"
+        place.error("release-order", message, "Name a series that comes after all others.")
+
+
+def _is(form: type[VersionName] | type[SeriesName], text: str) -> bool:
+    try:
+        form(text)
+    except ValueError:
+        return False
+    return True

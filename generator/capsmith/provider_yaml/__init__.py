@@ -1,0 +1,1 @@
+"""The model of provider.yaml, and the checks of its form."""

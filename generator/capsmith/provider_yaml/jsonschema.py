@@ -1,0 +1,53 @@
+"""JSON Schema of provider.yaml, made from the model, for editors.
+
+``schemas/provider.schema.json`` is this text; a test compares them.
+"""
+
+from __future__ import annotations
+
+import json
+from typing import Any
+
+from capsmith.provider_yaml.model import ProviderSpec
+
+_DIALECT = "https://json-schema.org/draft/2020-12/schema"
+
+
+def provider_schema() -> dict[str, Any]:
+    """Return the schema as plain data, the same on every run."""
+    made = _tidy(ProviderSpec.model_json_schema(by_alias=True, mode="validation"))
+    made.pop("title", None)
+    return {"$schema": _DIALECT, "title": "Cluster API provider, for capsmith", **made}
+
+
+def provider_schema_text() -> str:
+    """Return the schema as JSON with a final newline."""
+    return json.dumps(provider_schema(), indent=2, ensure_ascii=False) + "\n"
+
+
+def _tidy(node: Any) -> Any:
+    """Return ``schema`` without what repeats the key, and without null for keys left out."""
+    if isinstance(node, list):
+        return [_tidy(item) for item in node]
+    if not isinstance(node, dict):
+        return node
+    kept = {key: _tidy(value) for key, value in node.items() if not _is_noise(key, value)}
+    if len(patterns := kept.pop("patternProperties", {})) == 1:
+        # Editors flag a key of another form only when the names have a schema.
+        ((pattern, value),) = patterns.items()
+        names = {"pattern": pattern, **kept.get("propertyNames", {})}
+        kept |= {"propertyNames": names, "additionalProperties": value}
+    choices = kept.get("anyOf", [])
+    without_null = [choice for choice in choices if choice != {"type": "null"}]
+    if len(without_null) == len(choices):
+        return kept
+    del kept["anyOf"]
+    if len(without_null) == 1:
+        return {**without_null[0], **kept}
+    return {**kept, "anyOf": without_null}
+
+
+def _is_noise(key: str, value: Any) -> bool:
+    if key == "title":
+        return isinstance(value, str)
+    return key == "default" and value is None

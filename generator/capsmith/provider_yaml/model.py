@@ -1,0 +1,179 @@
+"""provider.yaml as written: an optional key left out is None here, and decided in provider/.
+
+What the keys mean together is checked when the description is resolved, not here.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from typing import Annotated, Literal, TypeVar, get_args
+
+from pydantic import Field, Tag
+
+from capsmith.provider_yaml import forms
+from capsmith.provider_yaml.fields import MAPPING, TEXT, Many, Part, one_of_two, text_or_mapping
+from capsmith.provider_yaml.sections import (
+    AddonKindSpec,
+    BootstrapKindSpec,
+    ControlPlaneKindSpec,
+    InfrastructureKindSpec,
+    KindSpec,
+    PoolKindSpec,
+    RuntimeExtensionSpec,
+)
+
+ContractVersion = Literal["v1beta1", "v1beta2"]
+Section = Literal["infrastructure", "bootstrap", "controlPlane", "ipam", "addon"]
+"""Keys under which kinds stand."""
+ComponentSection = Literal[Section, "runtimeExtension"]
+
+
+class ApiVersionSpec(Part):
+    """One version of the provider's API."""
+
+    name: forms.Version = Field(description="Such as v1alpha1.")
+    served: bool | None = Field(None, description="Whether the API server offers it; true.")
+    storage: bool | None = Field(
+        None, description="Whether etcd holds it; one version does, the newest unless said."
+    )
+    contract: ContractVersion | None = Field(
+        None,
+        description="The contract that its shape follows; needed where `contracts` names two.",
+    )
+
+
+class CredentialsSpec(Part):
+    """The kind of object that says which Secret holds the credentials."""
+
+    kind: forms.Kind = Field(description="Such as AcmeIdentity.")
+    keys: Annotated[Many[forms.SecretKey], Field(min_length=1)] | None = Field(
+        None, description="Keys that the Secret must hold; [token] unless given."
+    )
+
+
+class PolicyRuleSpec(Part):
+    """One permission that the infrastructure code needs in the management cluster."""
+
+    api_groups: Annotated[Many[forms.ApiGroupOrCore], Field(min_length=1)] = Field(
+        description='API groups; "" is the core group.'
+    )
+    resources: Annotated[Many[forms.RbacResource], Field(min_length=1)] = Field(
+        description="Plurals in lower case, subresources with a slash."
+    )
+    verbs: Annotated[Many[forms.RbacVerb], Field(min_length=1)] = Field(
+        description="Such as get, list and watch."
+    )
+    resource_names: Many[forms.ObjectName] | None = Field(
+        None, description="Only objects of these names."
+    )
+
+
+ApiVersionLike = Annotated[
+    Annotated[forms.Version, Tag(TEXT)] | Annotated[ApiVersionSpec, Tag(MAPPING)],
+    one_of_two(text_or_mapping, "a version such as v1alpha1 or a mapping {name: v1alpha1, …}"),
+]
+CredentialsLike = Annotated[
+    Annotated[forms.Kind, Tag(TEXT)] | Annotated[CredentialsSpec, Tag(MAPPING)],
+    one_of_two(text_or_mapping, "a kind such as AcmeIdentity or a mapping {kind: …, keys: […]}"),
+]
+
+
+_KindSpec = TypeVar("_KindSpec", bound=KindSpec)
+Kinds = Annotated[dict[forms.Kind, _KindSpec], Field(min_length=1)] | None
+
+
+class ProviderSpec(Part):
+    """Description of a Cluster API provider, from which capsmith generates its repository."""
+
+    capsmith: Literal[1] = Field(description="Version of this format: 1.")
+    name: forms.ProviderName = Field(
+        description="Name that clusterctl knows: `clusterctl init --infrastructure acme`."
+    )
+    title: forms.Line | None = Field(None, description="Name for people.")
+    description: forms.Text | None = Field(None, description="What the provider is for.")
+    owner: forms.Line | None = Field(None, description="Who holds the copyright.")
+    repository: forms.Repository = Field(
+        description="Address of the repository that releases the provider."
+    )
+    image: forms.Image | None = Field(
+        None, description="Image of the manager, without tag; derived from the repository."
+    )
+    licence: forms.Licence | None = Field(
+        None, description="SPDX identifier; Apache-2.0 unless given."
+    )
+    package: forms.PackageName | None = Field(
+        None, description="Python package; derived from the repository."
+    )
+    contracts: Annotated[Many[ContractVersion], Field(min_length=1)] = Field(
+        description="Versions of Cluster API's contract that the provider serves."
+    )
+    api_versions: Annotated[Many[ApiVersionLike], Field(min_length=1)] | None = Field(
+        None, description="Versions of the provider's own API; [v1alpha1] unless given."
+    )
+    releases: Annotated[dict[forms.Series, ContractVersion], Field(min_length=1)] = Field(
+        description="Release series and the contract that each serves: {v0.1: v1beta2}."
+    )
+    groups: dict[Section, forms.Group] | None = Field(
+        None, description="API groups; infrastructure.cluster.x-k8s.io and so on unless given."
+    )
+    namespaces: dict[ComponentSection, forms.Label] | None = Field(
+        None, description="Namespaces of the managers; <name>-system and so on unless given."
+    )
+    infrastructure: Kinds[InfrastructureKindSpec] = Field(
+        None, description="Kinds of the infrastructure provider."
+    )
+    bootstrap: Kinds[BootstrapKindSpec] = Field(
+        None, description="Kinds of the bootstrap provider."
+    )
+    control_plane: Kinds[ControlPlaneKindSpec] = Field(
+        None, description="Kinds of the control plane provider."
+    )
+    ipam: Kinds[PoolKindSpec] = Field(None, description="Kinds of the IPAM provider.")
+    addon: Kinds[AddonKindSpec] = Field(None, description="Kinds of the add-on provider.")
+    runtime_extension: RuntimeExtensionSpec | None = Field(
+        None, description="The runtime extension."
+    )
+    credentials: CredentialsLike | None = Field(
+        None, description="Kind that names the Secret with the infrastructure's credentials."
+    )
+    rbac: Many[PolicyRuleSpec] | None = Field(
+        None, description="Permissions that your code needs beyond the contract's."
+    )
+    dependencies: Many[forms.Requirement] | None = Field(
+        None, description="Python requirements of your code."
+    )
+    runtime: Literal["vendored", "package"] | None = Field(
+        None,
+        description="`vendored`: a copy of the runtime library in the repository (the default); "
+        "`package`: a dependency on its distribution.",
+    )
+    blueprints: forms.Folder | None = Field(
+        None, description="Folder of blueprints that replace or join capsmith's."
+    )
+    flavors: Many[forms.Label] | None = Field(
+        None, description="Flavors of the cluster template; [topology] unless given."
+    )
+    cluster_classes: Many[forms.Label] | None = Field(
+        None, description="ClusterClasses that are released; [<name>] unless given."
+    )
+
+    def has(self, section: ComponentSection) -> bool:
+        """Return whether a section is in the file."""
+        return getattr(self, _ATTRIBUTES[section]) is not None
+
+    def section(self, name: Section) -> Mapping[str, KindSpec]:
+        """Return the kinds of one section, none where it is left out."""
+        kinds: Mapping[str, KindSpec] | None = getattr(self, _ATTRIBUTES[name])
+        return kinds or {}
+
+    def kinds(self) -> Iterator[tuple[Section, str, KindSpec]]:
+        """Yield the section, name and description of every kind."""
+        for section in SECTIONS:
+            for kind, described in self.section(section).items():
+                yield section, kind, described
+
+
+SECTIONS: tuple[Section, ...] = get_args(Section)
+_ATTRIBUTES: Mapping[str, str] = {
+    field.alias or name: name for name, field in ProviderSpec.model_fields.items()
+}

@@ -1,0 +1,104 @@
+"""Fields of the provider's kinds -> plain structural schemas, as the API server takes them."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+from capsmith.provider_yaml.fields import FieldLike, FieldSchema, Validation
+from capsmith.provider_yaml.rules import is_transition
+
+IMMUTABLE_RULE = "self == oldSelf"
+_FORMATS = {
+    "int32": {"type": "integer", "format": "int32"},
+    "int64": {"type": "integer", "format": "int64"},
+}
+_OWN = frozenset(
+    {"required", "immutable", "items", "properties", "additional_properties", "validations"}
+)
+
+
+def is_required(field: FieldLike) -> bool:
+    """Return whether the field itself must be set: ``string!`` or ``required: true``."""
+    if isinstance(field, str):
+        return field.endswith("!")
+    return field.required is True
+
+
+def plain(field: FieldLike) -> dict[str, Any]:
+    """Return the schema of one field, without ``required`` of its own.
+
+    Nested objects list their required properties, ``immutable`` is a validation rule, and every
+    list has a type (atomic unless the field has another).
+    """
+    if isinstance(field, str):
+        return _shorthand(field)
+    schema: dict[str, Any] = {
+        (type(field).model_fields[name].alias or name): _value(getattr(field, name))
+        for name in type(field).model_fields
+        if name in field.model_fields_set and name not in _OWN and _is_set(field, name)
+    }
+    if field.type == "array":
+        schema.setdefault("x-kubernetes-list-type", "atomic")
+    if field.items is not None:
+        schema["items"] = plain(field.items)
+    if field.properties is not None:
+        schema["properties"] = {name: plain(below) for name, below in field.properties.items()}
+    if names := required_names(field):
+        schema["required"] = names
+    if field.additional_properties is not None:
+        schema["additionalProperties"] = plain(field.additional_properties)
+    rules = [plain_rule(rule) for rule in field.validations or ()]
+    if field.immutable:
+        rules.append({"rule": IMMUTABLE_RULE, "message": "the value is immutable"})
+    if rules:
+        schema["x-kubernetes-validations"] = rules
+    return schema
+
+
+def required_names(field: FieldSchema) -> list[str]:
+    """Return the properties that must be set, in the order of the properties."""
+    named = field.required if isinstance(field.required, tuple) else ()
+    properties = field.properties or {}
+    flagged = {name for name, below in properties.items() if is_required(below)}
+    return [name for name in properties if name in flagged or name in named]
+
+
+def plain_rule(rule: Validation) -> dict[str, Any]:
+    """Return a validation rule with the keys that were given."""
+    return rule.model_dump(by_alias=True, exclude_none=True)
+
+
+def without_transitions(schema: Mapping[str, Any]) -> dict[str, Any]:
+    """Return a schema without the rules that compare with the old value, at any depth."""
+    kept = dict(schema)
+    rules = [
+        rule for rule in kept.pop("x-kubernetes-validations", ()) if not is_transition(rule["rule"])
+    ]
+    if rules:
+        kept["x-kubernetes-validations"] = rules
+    if "properties" in kept:
+        kept["properties"] = {
+            name: without_transitions(below) for name, below in kept["properties"].items()
+        }
+    for part in ("items", "additionalProperties"):
+        if part in kept:
+            kept[part] = without_transitions(kept[part])
+    return kept
+
+
+def _shorthand(text: str) -> dict[str, Any]:
+    word = text.removesuffix("!")
+    item = word.removesuffix("[]")
+    schema: dict[str, Any] = dict(_FORMATS.get(item, {"type": item}))
+    if item == word:
+        return schema
+    return {"type": "array", "x-kubernetes-list-type": "atomic", "items": schema}
+
+
+def _is_set(field: FieldSchema, name: str) -> bool:
+    return name == "default" or getattr(field, name) is not None
+
+
+def _value(value: Any) -> Any:
+    return list(value) if isinstance(value, tuple) else value

@@ -1,0 +1,169 @@
+"""Sections of provider.yaml: the kinds of each type of provider, and the hooks of an extension."""
+
+from __future__ import annotations
+
+from typing import Annotated, Literal
+
+from pydantic import Field, Tag
+
+from capsmith.provider_yaml import forms
+from capsmith.provider_yaml.fields import (
+    MAPPING,
+    TEXT,
+    Fields,
+    Many,
+    Part,
+    Validation,
+    one_of_two,
+    text_or_mapping,
+)
+
+Hook = Literal[
+    "BeforeClusterCreate",
+    "AfterControlPlaneInitialized",
+    "BeforeClusterUpgrade",
+    "BeforeControlPlaneUpgrade",
+    "AfterControlPlaneUpgrade",
+    "BeforeWorkersUpgrade",
+    "AfterWorkersUpgrade",
+    "AfterClusterUpgrade",
+    "BeforeClusterDelete",
+    "GeneratePatches",
+    "ValidateTopology",
+    "DiscoverVariables",
+    "GenerateUpgradePlan",
+    "CanUpdateMachine",
+    "CanUpdateMachineSet",
+    "UpdateMachine",
+]
+"""RX-05; what they are is said in schemas/contracts/common/hooks.yaml."""
+
+
+class PrinterColumnSpec(Part):
+    """One column of `kubectl get`."""
+
+    name: forms.Line = Field(description="Heading of the column.")
+    type: Literal["integer", "number", "string", "boolean", "date"] = Field(
+        description="How the value is shown."
+    )
+    json_path: forms.Line = Field(description="Where the value is, such as `.spec.size`.")
+    priority: Annotated[int, Field(ge=0, le=2**31 - 1)] = Field(
+        0, description="0 is always shown; greater ones with `-o wide`."
+    )
+    description: forms.Text | None = Field(None, description="What the column says.")
+
+
+_IMPLEMENTS = "The part of Cluster API's contract that the kind plays."
+
+
+class KindSpec(Part):
+    """One kind of the provider's API; what it implements is said by each section's own class."""
+
+    implements: str = Field(description=_IMPLEMENTS)
+    description: forms.Text | None = Field(None, description="What `kubectl explain` says.")
+    short_names: Many[forms.Label] | None = Field(
+        None, description="Short names for kubectl; derived from the kind unless given."
+    )
+    categories: Many[forms.Label] | None = Field(
+        None, description="Categories for kubectl, besides cluster-api."
+    )
+    features: dict[str, bool] | None = Field(
+        None, description="Optional parts of the contract, switched on or off by name."
+    )
+    spec: Fields | None = Field(
+        None, description="Your fields in spec; contract fields come by themselves."
+    )
+    status: Fields | None = Field(
+        None, description="Your fields in status; contract fields come by themselves."
+    )
+    validations: Many[Validation] | None = Field(
+        None, description="Rules in CEL on the whole spec."
+    )
+    printer_columns: Many[PrinterColumnSpec] | None = Field(
+        None, description="Your columns of `kubectl get`, besides the contract's."
+    )
+
+
+class InfrastructureKindSpec(KindSpec):
+    """One kind of an infrastructure provider."""
+
+    implements: Literal["InfraCluster", "InfraMachine", "InfraMachinePool"] = Field(
+        description=_IMPLEMENTS
+    )
+    machine_kind: forms.Kind | None = Field(
+        None,
+        description="Kind of the machines of a pool with the feature machines; "
+        "needed where there are several.",
+    )
+
+
+class BootstrapKindSpec(KindSpec):
+    """One kind of a bootstrap provider."""
+
+    implements: Literal["BootstrapConfig"] = Field(description=_IMPLEMENTS)
+
+
+class ForeignKindSpec(Part):
+    """A kind of another provider."""
+
+    group: forms.Group = Field(description="API group of the kind.")
+    kind: forms.Kind = Field(description="The kind.")
+
+
+BootstrapLike = Annotated[
+    Annotated[forms.Kind, Tag(TEXT)] | Annotated[ForeignKindSpec, Tag(MAPPING)],
+    one_of_two(text_or_mapping, "a kind such as AcmeConfig or a mapping {group: …, kind: …}"),
+]
+
+
+class ControlPlaneKindSpec(KindSpec):
+    """One kind of a control plane provider."""
+
+    implements: Literal["ControlPlane"] = Field(description=_IMPLEMENTS)
+    bootstrap: BootstrapLike | None = Field(
+        None,
+        description="Kind of the bootstrap configurations of its Machines: one of the section "
+        "bootstrap, which needs no naming where there is one only, or {group: …, kind: …} of "
+        "another provider.",
+    )
+
+
+class PoolKindSpec(KindSpec):
+    """One kind of pool that addresses come from."""
+
+    implements: Literal["IPPool", "GlobalIPPool"] = Field(description=_IMPLEMENTS)
+
+
+class AddonKindSpec(KindSpec):
+    """One kind of add-on for workload clusters."""
+
+    implements: Literal["Addon"] = Field(description=_IMPLEMENTS)
+
+
+class HookSpec(Part):
+    """One hook that a runtime extension answers, otherwise than by default."""
+
+    hook: Hook = Field(description="The hook of Cluster API's runtime SDK.")
+    name: forms.Label | None = Field(
+        None, description="What ClusterClasses call it; generate-patches for GeneratePatches."
+    )
+    timeout_seconds: Annotated[int, Field(ge=1, le=30)] | None = Field(
+        None, description="How long core waits for the answer; 10 unless given."
+    )
+    failure_policy: Literal["Fail", "Ignore"] | None = Field(
+        None, description="What core does when it gets no answer; Fail unless given."
+    )
+
+
+HookLike = Annotated[
+    Annotated[Hook, Tag(TEXT)] | Annotated[HookSpec, Tag(MAPPING)],
+    one_of_two(text_or_mapping, "a hook such as GeneratePatches or a mapping {hook: …, name: …}"),
+]
+
+
+class RuntimeExtensionSpec(Part):
+    """What a runtime extension answers."""
+
+    hooks: Annotated[Many[HookLike], Field(min_length=1)] = Field(
+        description="Hooks of Cluster API's runtime SDK that your code answers."
+    )

@@ -1,0 +1,203 @@
+"""Check that the fields of the kinds are a structural schema that the API server accepts.
+
+Kubernetes' own rules, reported at the line of provider.yaml instead of by ``kubectl apply``.  Lists
+and validation rules have modules of their own.
+"""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import Any
+
+from capsmith.findings import Finding
+from capsmith.provider_yaml import lists, rules
+from capsmith.provider_yaml.fields import FieldLike, FieldSchema
+from capsmith.provider_yaml.model import ProviderSpec
+from capsmith.provider_yaml.patterns import refusal
+from capsmith.provider_yaml.plain import plain
+from capsmith.provider_yaml.values import is_of_type, mismatches, same
+from capsmith.yamldoc.document import Document
+from capsmith.yamldoc.place import Place
+from capsmith.yamldoc.quote import did_you_mean, listed, shown
+
+_NUMERIC = ("minimum", "maximum", "exclusiveMinimum", "exclusiveMaximum", "multipleOf", "format")
+_MEANT_FOR = {
+    "string": ("minLength", "maxLength", "pattern", "format"),
+    "integer": _NUMERIC,
+    "number": _NUMERIC,
+    "array": (
+        "items",
+        "minItems",
+        "maxItems",
+        "x-kubernetes-list-type",
+        "x-kubernetes-list-map-keys",
+    ),
+    "object": (
+        "properties",
+        "additionalProperties",
+        "minProperties",
+        "maxProperties",
+        "x-kubernetes-map-type",
+        "x-kubernetes-preserve-unknown-fields",
+    ),
+}
+_TEXT_FORMATS = """
+    bsonobjectid uri email hostname ipv4 ipv6 cidr mac uuid uuid3 uuid4 uuid5 isbn isbn10 isbn13
+    creditcard ssn hexcolor rgbcolor byte password date duration date-time datetime
+    k8s-short-name k8s-long-name
+"""
+_FORMATS = {
+    "string": tuple(_TEXT_FORMATS.split()),
+    "integer": ("int32", "int64"),
+    "number": ("float", "double"),
+}
+_BOUNDS = (
+    ("minimum", "maximum"),
+    ("minLength", "maxLength"),
+    ("minItems", "maxItems"),
+    ("minProperties", "maxProperties"),
+)
+_FLAGS = ("x-kubernetes-int-or-string", "x-kubernetes-preserve-unknown-fields")
+
+
+def check_structure(spec: ProviderSpec, document: Document) -> list[Finding]:
+    """Check all fields of all kinds; ids ``schema-*``."""
+    findings: list[Finding] = []
+    for section, kind, described in spec.kinds():
+        top = Place(document, (section, kind), findings)
+        for part, fields in (("spec", described.spec), ("status", described.status)):
+            for name, field in (fields or {}).items():
+                _field(field, top.at(part, name))
+        for index, rule in enumerate(described.validations or ()):
+            rules.check_rule(rule, top.at("validations", index))
+    return findings
+
+
+def _field(field: FieldLike, place: Place) -> None:
+    if isinstance(field, str):
+        return
+    schema = plain(field)
+    _type(field, schema, place)
+    _keywords(field, place)
+    _bounds(schema, place)
+    if field.pattern is not None and (why := refusal(field.pattern)):
+        place.error(
+            "schema-pattern",
+            f"the pattern is no RE2 regular expression: {why}",
+            "Use the syntax of the API server: https://github.com/google/re2/wiki/Syntax.",
+            "pattern",
+        )
+    _object(field, place)
+    lists.check_list(field, place)
+    rules.check_rules(field, place)
+    _enum(field, schema, place)
+    if "default" in field.model_fields_set:
+        _default(field, schema, place)
+    _below(field, place)
+
+
+def _below(field: FieldSchema, place: Place) -> None:
+    for name, below in (field.properties or {}).items():
+        _field(below, place.at("properties", name))
+    if field.items is not None:
+        correlated = place.correlated and field.list_type == "map"
+        bounded = place.bounded and field.max_items is not None
+        _field(field.items, replace(place.at("items"), correlated=correlated, bounded=bounded))
+    if field.additional_properties is not None:
+        bounded = place.bounded and field.max_properties is not None
+        values = replace(place.at("additionalProperties"), bounded=bounded)
+        _field(field.additional_properties, values)
+
+
+def _type(field: FieldSchema, schema: dict[str, Any], place: Place) -> None:
+    for flag in _FLAGS:
+        if schema.get(flag) is False:
+            place.error("schema-flag", f"{flag} can only be true", "Remove it.", flag)
+    if field.int_or_string and field.type is not None:
+        message = "a field that is an integer or a string has no type"
+        place.error("schema-type", message, "Remove type.", "type")
+    if field.type is None and not field.int_or_string and not field.preserve_unknown:
+        guesses = [kind for kind, keys in _MEANT_FOR.items() if any(key in schema for key in keys)]
+        hint = f"Add `type: {guesses[0]}`." if guesses else "Add a type, such as `type: string`."
+        place.error("schema-type", "the field has no type", hint)
+
+
+def _keywords(field: FieldSchema, place: Place) -> None:
+    written = {type(field).model_fields[name].alias or name for name in field.model_fields_set}
+    if field.type is not None:
+        others = {key for keys in _MEANT_FOR.values() for key in keys}
+        others -= set(_MEANT_FOR.get(field.type, ()))
+        for key in sorted(written & others):
+            message = f"{shown(key)} means nothing for type {field.type}"
+            place.error_at_key("schema-keyword", message, "Remove it.", key)
+    if isinstance(field.required, tuple) and field.properties is None:
+        message = "`required` lists properties, but there are none"
+        place.error("schema-required", message, "Add properties, or write true.", "required")
+    known = _FORMATS.get(field.type or "", ())
+    if field.format is not None and known and field.format not in known:
+        message = f"the API server does not check the format {shown(field.format)}"
+        place.warning("schema-format", message, did_you_mean(field.format, known), "format")
+
+
+def _bounds(schema: dict[str, Any], place: Place) -> None:
+    for low, high in _BOUNDS:
+        if low in schema and high in schema and schema[low] > schema[high]:
+            message = f"{low} {schema[low]} is more than {high} {schema[high]}"
+            place.error("schema-bounds", message, "Swap them.", low)
+    for exclusive, bound in (("exclusiveMinimum", "minimum"), ("exclusiveMaximum", "maximum")):
+        if exclusive in schema and bound not in schema:
+            message = f"{exclusive} says whether {bound} itself is excluded, and there is none"
+            place.error("schema-bounds", message, f"Add {bound}.", exclusive)
+    if schema.get("multipleOf", 1) <= 0:
+        message = "multipleOf has to be more than 0"
+        place.error("schema-bounds", message, "Remove it.", "multipleOf")
+
+
+def _object(field: FieldSchema, place: Place) -> None:
+    properties = field.properties or {}
+    if field.properties is not None and field.additional_properties is not None:
+        message = "an object has properties or additionalProperties, not both"
+        hint = "Move the free keys into a separate field."
+        place.error("schema-object", message, hint, "additionalProperties")
+    listed_names = field.required if isinstance(field.required, tuple) else ()
+    for index, name in enumerate(listed_names):
+        if properties and name not in properties:
+            message = f"{shown(name)} is required but no property"
+            hint = did_you_mean(name, properties)
+            place.error("schema-required", message, hint, "required", index)
+    open_ended = field.additional_properties is not None or field.preserve_unknown
+    if field.type == "object" and not properties and not open_ended:
+        place.warning(
+            "schema-object",
+            "an object without properties: the API server drops everything in it",
+            "Add properties, additionalProperties or x-kubernetes-preserve-unknown-fields.",
+        )
+
+
+def _enum(field: FieldSchema, schema: dict[str, Any], place: Place) -> None:
+    seen: list[Any] = []
+    for index, value in enumerate(field.enum or ()):
+        if any(same(value, other) for other in seen):
+            message = f"{shown(str(value))} is in the enum twice"
+            place.error("schema-enum", message, "Keep one.", "enum", index)
+        seen = [*seen, value][-200:]
+        null = value is None and field.nullable
+        if field.type is not None and not null and not is_of_type(value, field.type):
+            raw = place.document.raw((*place.path, "enum", index))
+            hint = f"Write a value of type {field.type}" + (
+                f', in quotes: "{raw}".' if raw else "."
+            )
+            message = "the enum has a value of another type"
+            place.error("schema-enum", message, hint, "enum", index)
+    if field.nullable and field.enum is not None and None not in field.enum:
+        hint = f"Add null to {listed(str(value) for value in field.enum[:3])}."
+        place.error("schema-enum", "nullable has no effect: null is not in the enum", hint, "enum")
+
+
+def _default(field: FieldSchema, schema: dict[str, Any], place: Place) -> None:
+    for path, why in list(mismatches(field.default, schema))[:5]:
+        hint = "Give a default that the field itself allows."
+        place.error("schema-default", f"the default does not fit: {why}", hint, "default", *path)
+    if field.required is True:
+        message = "a field with a default is never missing, so `required` has no effect"
+        place.warning("schema-default", message, "Remove one of the two.", "required")

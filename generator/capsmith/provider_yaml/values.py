@@ -1,0 +1,121 @@
+"""Check that defaults and enums match their structural schema, as the API server does."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from typing import Any
+
+from capsmith.provider_yaml.patterns import matches
+from capsmith.yamldoc.compose import Path
+from capsmith.yamldoc.quote import listed, shown
+
+Schema = Mapping[str, Any]
+Mismatch = tuple[Path, str]
+
+_INT32 = range(-(2**31), 2**31)
+
+
+def mismatches(value: Any, schema: Schema, path: Path = ()) -> Iterator[Mismatch]:
+    """Yield what in ``value`` does not match ``schema``: where in the value, and why."""
+    if value is None:
+        if not schema.get("nullable"):
+            yield path, "null is no value here: nullable is not set"
+        return
+    either = schema.get("x-kubernetes-int-or-string")
+    if either and not (is_of_type(value, "integer") or isinstance(value, str)):
+        yield path, "an integer or a text is expected"
+        return
+    if (expected := schema.get("type")) is not None and not is_of_type(value, expected):
+        yield path, f"{_article(expected)} is expected"
+        return
+    if "enum" in schema and not any(same(value, allowed) for allowed in schema["enum"]):
+        yield path, "it is not one of the enum"
+    if isinstance(value, str):
+        yield from _text(value, schema, path)
+    elif isinstance(value, list):
+        yield from _list(value, schema, path)
+    elif isinstance(value, Mapping):
+        yield from _object(value, schema, path)
+    elif not isinstance(value, bool):
+        yield from _number(value, schema, path)
+
+
+def is_of_type(value: Any, name: str) -> bool:
+    """Return whether a value of YAML is of a JSON type; a boolean is no number."""
+    if name == "integer":
+        return isinstance(value, int) and not isinstance(value, bool)
+    if name == "number":
+        return isinstance(value, int | float) and not isinstance(value, bool)
+    kinds = {"string": str, "boolean": bool, "object": dict, "array": list}
+    return isinstance(value, kinds[name])
+
+
+def same(one: Any, other: Any) -> bool:
+    """Return whether two values are equal in JSON, where True is not 1."""
+    return isinstance(one, bool) == isinstance(other, bool) and bool(one == other)
+
+
+def _text(value: str, schema: Schema, path: Path) -> Iterator[Mismatch]:
+    if len(value) < schema.get("minLength", 0):
+        yield path, f"it is shorter than minLength {schema['minLength']}"
+    if len(value) > schema.get("maxLength", len(value)):
+        yield path, f"it is longer than maxLength {schema['maxLength']}"
+    if "pattern" in schema and not matches(schema["pattern"], value):
+        yield path, "it does not match the pattern"
+
+
+def _number(value: int | float, schema: Schema, path: Path) -> Iterator[Mismatch]:
+    low, high = schema.get("minimum"), schema.get("maximum")
+    if low is not None and (value < low or (schema.get("exclusiveMinimum") and value == low)):
+        yield path, f"it is below the minimum {low}"
+    if high is not None and (value > high or (schema.get("exclusiveMaximum") and value == high)):
+        yield path, f"it is above the maximum {high}"
+    step = schema.get("multipleOf")
+    if step and value % step:
+        yield path, f"it is no multiple of {step}"
+    if schema.get("format") == "int32" and isinstance(value, int) and value not in _INT32:
+        yield path, "it does not fit 32 bits"
+
+
+def _list(value: list[Any], schema: Schema, path: Path) -> Iterator[Mismatch]:
+    yield from _size(len(value), schema, "Items", path)
+    for index, item in enumerate(value):
+        yield from mismatches(item, schema.get("items", {}), (*path, index))
+    if schema.get("x-kubernetes-list-type") == "set" and _repeats(value):
+        yield path, "a set holds an item once"
+    if schema.get("x-kubernetes-list-type") == "map":
+        keys = schema.get("x-kubernetes-list-map-keys", ())
+        items = [item for item in value if isinstance(item, dict)]
+        if _repeats([[item.get(key) for key in keys] for item in items]):
+            yield path, f"two items have the same {listed(keys)}"
+
+
+def _object(value: Mapping[str, Any], schema: Schema, path: Path) -> Iterator[Mismatch]:
+    yield from _size(len(value), schema, "Properties", path)
+    properties: Mapping[str, Any] = schema.get("properties", {})
+    for name in schema.get("required", ()):
+        # A default of its own does not help: the API server fills in none inside a default.
+        if name not in value:
+            yield path, f"the required {shown(name)} is missing"
+    rest = schema.get("additionalProperties")
+    for name, below in value.items():
+        if name in properties or rest is not None:
+            yield from mismatches(below, properties.get(name, rest), (*path, name))
+        elif not schema.get("x-kubernetes-preserve-unknown-fields"):
+            yield (*path, name), f"{shown(name)} is not declared in properties"
+
+
+def _size(size: int, schema: Schema, what: str, path: Path) -> Iterator[Mismatch]:
+    if size < schema.get(f"min{what}", 0):
+        yield path, f"it has fewer than min{what} {schema[f'min{what}']}"
+    if size > schema.get(f"max{what}", size):
+        yield path, f"it has more than max{what} {schema[f'max{what}']}"
+
+
+def _repeats(items: list[Any]) -> bool:
+    return any(same(one, two) for i, one in enumerate(items[:200]) for two in items[:i])
+
+
+def _article(name: str) -> str:
+    words = {"string": "a text", "integer": "an integer", "number": "a number"}
+    return words.get(name) or {"boolean": "a boolean", "array": "a list"}.get(name, "an object")

@@ -1,1 +1,0 @@
-"""provider.yaml as authors write it."""

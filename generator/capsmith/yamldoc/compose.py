@@ -1,0 +1,286 @@
+"""Events of the YAML parser -> plain data with positions, within limits.
+
+Not PyYAML's composer with a walker behind it, because the limits would come too late.  For a list
+of 100,000 small mappings ``yaml.compose`` needs seconds and 160 MB to build what is refused here in
+a few milliseconds.  It also ends in a RecursionError for deep nesting, reports a syntax error
+instead of the limit that the text breaks before it, refuses to redefine an anchor, and gives an
+alias the position of its anchor.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass, field
+from typing import Any, NoReturn
+
+import yaml
+
+from capsmith.findings import Finding, Location
+from capsmith.yamldoc.quote import UNPRINTABLE, clip, shown
+
+Path = tuple[str | int, ...]
+"""Keys and list indexes from the top: ``("infrastructure", "AcmeMachine", "spec")``."""
+
+MAX_NODES = 20_000
+"""Keys and values after the aliases are expanded."""
+MAX_DEPTH = 40
+"""Mappings and lists inside each other."""
+MAX_ANCHORS = 100
+MAX_PROBLEMS = 50
+_LONGEST_NUMBER = 40
+_INT64 = range(-(2**63), 2**63)
+_TAGS = ("tag:yaml.org,2002:str", "tag:yaml.org,2002:map", "tag:yaml.org,2002:seq", "!")
+_MERGE = "tag:yaml.org,2002:merge"
+
+
+@dataclass(frozen=True, slots=True)
+class Mark:
+    """Line and column, from 1, of a key and its value; ``raw`` is a plain scalar's text."""
+
+    key: tuple[int, int]
+    value: tuple[int, int]
+    raw: str | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Problem:
+    """A finding without the name of the file."""
+
+    id: str
+    message: str
+    position: tuple[int, int]
+    hint: str
+
+    def finding(self, file: str) -> Finding:
+        """Return the finding in ``file``."""
+        return Finding(self.id, self.message, Location(file, *self.position), hint=self.hint)
+
+
+class Rejected(Exception):
+    """Reading cannot go on."""
+
+    def __init__(self, problem: Problem) -> None:
+        super().__init__(problem.message)
+        self.problem = problem
+
+    def finding(self, file: str) -> Finding:
+        """Return the finding in ``file``."""
+        return self.problem.finding(file)
+
+
+@dataclass(slots=True)
+class _Anchored:
+    data: Any
+    marks: dict[Path, Mark]
+    nodes: int
+
+
+@dataclass(slots=True)
+class Composer:
+    """Composes one document; ``problems`` holds what is wrong but does not stop the reading."""
+
+    events: Iterator[Any]
+    marks: dict[Path, Mark] = field(default_factory=dict)
+    problems: list[Problem] = field(default_factory=list)
+    _anchors: dict[str, _Anchored | None] = field(default_factory=dict)
+    _nodes: int = 0
+    _resolver: yaml.resolver.Resolver = field(default_factory=yaml.resolver.Resolver)
+
+    def document(self) -> dict[str, Any]:
+        """Return the one mapping of the text.
+
+        Raises Rejected, and what the parser raises.
+        """
+        next(self.events)  # start of the stream
+        first = next(self.events)
+        if isinstance(first, yaml.StreamEndEvent):
+            self._reject(
+                "yaml-empty",
+                "the file is empty",
+                (1, 1),
+                "Run `capsmith new` to write a first one.",
+            )
+        data = self._node(next(self.events), (), None)
+        next(self.events)  # end of the document
+        following = next(self.events)
+        if not isinstance(following, yaml.StreamEndEvent):
+            self._reject(
+                "yaml-several-documents",
+                "the file holds several YAML documents",
+                _position(following),
+                "Split it at `---`: one file describes one repository.",
+            )
+        if not isinstance(data, dict):
+            id, what = "yaml-not-a-mapping", (
+                "a list" if isinstance(data, list) else "a single value"
+            )
+            if data is None:
+                id, what = "yaml-empty", "empty"
+            hint = "Start it with `capsmith: 1`; run `capsmith schema` to see the keys."
+            self._reject(id, f"the file is {what}, not a mapping", self.marks[()].value, hint)
+        return data
+
+    def _node(self, event: Any, path: Path, key: tuple[int, int] | None) -> Any:
+        position = _position(event)
+        self._count(1, position)
+        if isinstance(event, yaml.AliasEvent):
+            return self._alias(event, path, key or position)
+        if event.tag is not None and event.tag not in _TAGS:
+            tag = shown(event.tag.replace("tag:yaml.org,2002:", "!!"))
+            self._problem("yaml-tag", f"the tag {tag} is not read here", position, "Remove it.")
+        if event.anchor is not None:
+            self._anchors[event.anchor] = None
+        count_before = self._nodes
+        if isinstance(event, yaml.ScalarEvent):
+            plain = event.style is None and event.tag is None
+            self.marks[path] = Mark(key or position, position, event.value if plain else None)
+            data = self._scalar(event, position)
+        else:
+            self.marks[path] = Mark(key or position, position)
+            if len(path) >= MAX_DEPTH:
+                message = f"more than {MAX_DEPTH} levels inside each other"
+                self._reject("yaml-too-deep", message, position, "Flatten it.")
+            data = self._mapping(path) if _is_mapping(event) else self._sequence(path)
+        if event.anchor is not None:
+            self._record_anchor(event.anchor, data, path, self._nodes - count_before + 1)
+        return data
+
+    def _mapping(self, path: Path) -> dict[str, Any]:
+        data: dict[str, Any] = {}
+        while not isinstance(event := next(self.events), yaml.MappingEndEvent):
+            position = _position(event)
+            key = self._key(event, position)
+            if key in data:
+                first = self.marks[(*path, key)].key[0]
+                self._problem(
+                    "yaml-duplicate-key",
+                    f"the key {shown(key)} is here twice (first in line {first})",
+                    position,
+                    "Keep one of the two.",
+                )
+                key = f"{key} (again in line {position[0]}:{position[1]})"
+            data[key] = self._node(next(self.events), (*path, key), position)
+        return data
+
+    def _sequence(self, path: Path) -> list[Any]:
+        data: list[Any] = []
+        while not isinstance(event := next(self.events), yaml.SequenceEndEvent):
+            data.append(self._node(event, (*path, len(data)), None))
+        return data
+
+    def _key(self, event: Any, position: tuple[int, int]) -> str:
+        self._count(1, position)
+        if not isinstance(event, yaml.ScalarEvent):
+            self._reject("yaml-key-not-text", "a key has to be a text", position, "Write a name.")
+        tag = self._tag(event)
+        if tag == _MERGE:
+            hint = "Write the keys out, or use an alias for the whole value."
+            self._problem("yaml-merge-key", "merge keys (`<<`) are not read", position, hint)
+        elif not tag.endswith((":str", ":timestamp")):
+            self._problem(
+                "yaml-key-not-text",
+                f"YAML reads the key {shown(event.value)} as {_kind(tag)}, not as text",
+                position,
+                f'Write it in quotes: "{clip(event.value)}".',
+            )
+        self._characters(event.value, position)
+        return str(event.value)
+
+    def _scalar(self, event: Any, position: tuple[int, int]) -> Any:
+        text: str = event.value
+        self._characters(text, position)
+        kind = self._tag(event).rpartition(":")[2]
+        if kind == "null":
+            return None
+        if kind == "bool":
+            return text.lower() in ("yes", "true", "on")
+        if kind not in ("int", "float"):
+            return text
+        number = _number(text, kind)
+        if isinstance(number, int) and number in _INT64:
+            return number
+        if isinstance(number, float) and math.isfinite(number):
+            return number
+        hint = f'Use a finite number of 64 bits, or write "{clip(text)}" for a text.'
+        self._problem("yaml-number", f"{shown(text)} is no number that can be used", position, hint)
+        return 0
+
+    def _tag(self, event: Any) -> str:
+        if event.tag is not None or event.style is not None or len(event.value) > _LONGEST_NUMBER:
+            return "tag:yaml.org,2002:str"
+        resolve: Callable[..., Any] = self._resolver.resolve
+        return str(resolve(yaml.ScalarNode, event.value, (True, False)))
+
+    def _alias(self, event: Any, path: Path, key: tuple[int, int]) -> Any:
+        position = _position(event)
+        anchored = self._anchors.get(event.anchor)
+        if anchored is None:
+            reason = "contains itself" if event.anchor in self._anchors else "is not defined above"
+            alias = shown("*" + event.anchor)
+            self._reject("yaml-alias", f"the alias {alias} {reason}", position, "Write it out.")
+        self._count(anchored.nodes, position)
+        for below, mark in anchored.marks.items():
+            self.marks[path + below] = mark
+        self.marks[path] = Mark(key, position, anchored.marks[()].raw)
+        if len(path) + max(map(len, anchored.marks)) > MAX_DEPTH:
+            message = f"more than {MAX_DEPTH} levels inside each other"
+            self._reject("yaml-too-deep", message, position, "Flatten it.")
+        return anchored.data
+
+    def _record_anchor(self, anchor: str, data: Any, path: Path, nodes: int) -> None:
+        if len(self._anchors) > MAX_ANCHORS:
+            message = f"more than {MAX_ANCHORS} anchors"
+            self._reject("yaml-too-many-nodes", message, self.marks[path].value, "Write it out.")
+        length = len(path)
+        below = {p[length:]: mark for p, mark in self.marks.items() if p[:length] == path}
+        self._anchors[anchor] = _Anchored(data, below, nodes)
+
+    def _count(self, nodes: int, position: tuple[int, int]) -> None:
+        self._nodes += nodes
+        if self._nodes > MAX_NODES:
+            self._reject(
+                "yaml-too-many-nodes",
+                f"more than {MAX_NODES} keys and values (aliases count as their content)",
+                position,
+                "Check that this is the right file; a provider.yaml has a few hundred lines.",
+            )
+
+    def _characters(self, text: str, position: tuple[int, int]) -> None:
+        if match := UNPRINTABLE.search(text):
+            message = f"the text contains the character U+{ord(match[0]):04X}"
+            hint = "Remove it: control and direction characters are refused."
+            self._problem("yaml-control-character", message, position, hint)
+
+    def _problem(self, id: str, message: str, position: tuple[int, int], hint: str) -> None:
+        self.problems.append(Problem(id, message, position, hint))
+        if len(self.problems) >= MAX_PROBLEMS:
+            hint = "Correct those above first."
+            self._reject("yaml-too-many-problems", "there is more like this", position, hint)
+
+    def _reject(self, id: str, message: str, position: tuple[int, int], hint: str) -> NoReturn:
+        raise Rejected(Problem(id, message, position, hint))
+
+
+def _number(text: str, kind: str) -> int | float | None:
+    try:
+        constructor = yaml.constructor.SafeConstructor()
+        node = yaml.ScalarNode(f"tag:yaml.org,2002:{kind}", text)
+        if kind == "int":
+            return constructor.construct_yaml_int(node)
+        return constructor.construct_yaml_float(node)
+    except (ValueError, OverflowError):
+        return None
+
+
+def _kind(tag: str) -> str:
+    kind = tag.rpartition(":")[2]
+    return {"bool": "a boolean", "null": "nothing (null)"}.get(kind, "a number")
+
+
+def _is_mapping(event: Any) -> bool:
+    return isinstance(event, yaml.MappingStartEvent)
+
+
+def _position(event: Any) -> tuple[int, int]:
+    return event.start_mark.line + 1, event.start_mark.column + 1

@@ -1,0 +1,103 @@
+"""YAML text -> :class:`Document`: plain data, and the line and column of every key and value.
+
+Hostile text costs little: the limits are checked on the parser's events, before anything is
+built, and an alias counts as all that it expands to.  This module reads no files and does not know
+what the keys mean.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from typing import Any
+
+import yaml
+
+from capsmith.findings import Finding, Location
+from capsmith.yamldoc.compose import Composer, Mark, Path, Rejected
+
+MAX_CHARACTERS = 1024 * 1024
+"""Greatest length of a text, in characters."""
+
+
+@dataclass(frozen=True, slots=True)
+class Document:
+    """A YAML mapping as plain data (dict, list, str, int, float, bool, None) with positions."""
+
+    file: str
+    data: Mapping[str, Any]
+    marks: Mapping[Path, Mark]
+
+    def key(self, path: Path) -> Location:
+        """Return the position of the key of ``path``, or of its nearest parent in the text."""
+        mark = self._mark(path)
+        return Location(self.file, *mark.key)
+
+    def value(self, path: Path) -> Location:
+        """Return the position of the value of ``path``, or of its nearest parent in the text."""
+        mark = self._mark(path)
+        return Location(self.file, *mark.value)
+
+    def raw(self, path: Path) -> str | None:
+        """Return the text of a plain (unquoted) scalar as written; None for everything else."""
+        mark = self.marks.get(path)
+        return mark.raw if mark else None
+
+    def _mark(self, path: Path) -> Mark:
+        for parent in _upwards(path):
+            mark = self.marks.get(parent)
+            if mark is not None:
+                return mark
+        return Mark(key=(1, 1), value=(1, 1))
+
+
+def parse_document(text: str, file: str) -> tuple[Document | None, tuple[Finding, ...]]:
+    """Return the document, or None and the findings that say why there is none.
+
+    Ids: ``yaml-too-large``, ``yaml-syntax``, ``yaml-empty``, ``yaml-not-a-mapping``,
+    ``yaml-several-documents`` and those of :mod:`capsmith.yamldoc.compose`.
+    """
+    if len(text) > MAX_CHARACTERS:
+        too_large = Finding(
+            "yaml-too-large",
+            f"the file has more than {MAX_CHARACTERS} characters",
+            Location(file),
+            hint="Check that this is the right file; a provider.yaml has a few hundred lines.",
+        )
+        return None, (too_large,)
+    try:
+        composer = Composer(yaml.parse(text, Loader=yaml.SafeLoader))
+        data = composer.document()
+    except Rejected as rejected:
+        return None, (rejected.finding(file),)
+    except yaml.YAMLError as error:
+        return None, (_syntax(error, text, file),)
+    except (ValueError, OverflowError):  # PyYAML lets those of chr() and int() through
+        hint = "Look for an escape such as \\UFFFFFFFF and for a %YAML line."
+        message = "not YAML: an escape or a version number is out of range"
+        return None, (Finding("yaml-syntax", message, Location(file), hint=hint),)
+    findings = tuple(problem.finding(file) for problem in composer.problems)
+    if findings:
+        return None, findings
+    return Document(file, data, composer.marks), ()
+
+
+def _syntax(error: yaml.YAMLError, text: str, file: str) -> Finding:
+    hint = "Check the indentation, quotes and brackets here and just before."
+    if isinstance(error, yaml.MarkedYAMLError):
+        mark = error.problem_mark or error.context_mark
+        where = Location(file, mark.line + 1, mark.column + 1) if mark else Location(file)
+        parts = [part for part in (error.context, error.problem) if part]
+        return Finding("yaml-syntax", "not YAML: " + ", ".join(parts), where, hint=hint)
+    if isinstance(error, yaml.reader.ReaderError):
+        before = text[: error.position]
+        column = len(before) - (before.rfind("\n") + 1) + 1
+        where = Location(file, before.count("\n") + 1, column)
+        message = f"the character U+{int(error.character):04X} is not allowed in YAML"
+        return Finding("yaml-control-character", message, where, hint="Remove the character.")
+    return Finding("yaml-syntax", "not YAML", Location(file), hint=hint)
+
+
+def _upwards(path: Path) -> Iterator[Path]:
+    for length in range(len(path), -1, -1):
+        yield path[:length]

@@ -1,0 +1,93 @@
+"""The positions of all parts of a YAML text: a tree of nodes with character spans, no comments.
+
+Only for texts that :mod:`capsmith.yamldoc.document` has accepted: it limits their depth.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass, replace
+from typing import Any
+
+import yaml
+
+
+@dataclass(frozen=True, slots=True)
+class Node:
+    """One scalar, collection or alias.
+
+    ``start`` is the index of its first character, or of its anchor or tag if it has one; ``end`` is
+    the index after its last one, which is never a blank, a comment or a line break.
+    """
+
+    start: int
+    end: int
+    column: int
+    """From 0, as indentation counts."""
+    style: str
+    """``'`` or ``"`` of a quoted scalar, ``|`` or ``>`` of a block, ``[`` or ``{`` of a flow
+    collection, ``-`` or ``:`` of a block collection, ``*`` of an alias; empty for a plain one."""
+    value: str = ""
+    """Of a scalar."""
+    children: tuple[Node, ...] = ()
+    """Items of a list; keys and values of a mapping in turn."""
+
+    @property
+    def is_flow(self) -> bool:
+        """Return whether this is a collection in brackets."""
+        return self.style in ("[", "{")
+
+    @property
+    def is_word(self) -> bool:
+        """Return whether this is a scalar on one line."""
+        return self.style in ("", "'", '"')
+
+    @property
+    def entries(self) -> tuple[tuple[Node, Node], ...]:
+        """Return the keys and values of a mapping."""
+        return tuple(zip(self.children[::2], self.children[1::2], strict=True))
+
+    def get(self, key: str) -> tuple[Node, Node] | None:
+        """Return the entry of a mapping whose key is ``key``."""
+        return next((entry for entry in self.entries if entry[0].value == key), None)
+
+    def leaves(self) -> Iterator[Node]:
+        """Yield the scalars and aliases below, in the order of the text."""
+        if not self.children:
+            yield self
+        for child in self.children:
+            yield from child.leaves()
+
+
+def layout(text: str) -> Node:
+    """Return the root of the one document in ``text``.
+
+    Raises yaml.YAMLError for a text that is not YAML.
+    """
+    events = yaml.parse(text, Loader=yaml.SafeLoader)
+    next(events), next(events)  # the stream and the document begin
+    return _node(events, next(events))
+
+
+def _node(events: Iterator[Any], event: Any) -> Node:
+    if isinstance(event, yaml.AliasEvent):
+        return _placed(event, event, "*")
+    if isinstance(event, yaml.ScalarEvent):
+        return _placed(event, event, event.style or "", event.value)
+    is_list = isinstance(event, yaml.SequenceStartEvent)
+    last = yaml.SequenceEndEvent if is_list else yaml.MappingEndEvent
+    children = []
+    while not isinstance(inner := next(events), last):
+        children.append(_node(events, inner))
+    if event.flow_style:
+        return _placed(event, inner, "[" if is_list else "{", children=children)
+    # The parser's end of a block is after the comments that follow it.
+    block = _placed(event, event, "-" if is_list else ":", children=children)
+    return replace(block, end=max((child.end for child in children), default=block.end))
+
+
+def _placed(
+    first: Any, last: Any, style: str, value: str = "", children: Iterable[Node] = ()
+) -> Node:
+    mark, end = first.start_mark, last.end_mark.index
+    return Node(mark.index, end, mark.column, style, value, tuple(children))

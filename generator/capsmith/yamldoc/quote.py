@@ -1,0 +1,42 @@
+"""Foreign text inside a message: short, printable, on one line."""
+
+from __future__ import annotations
+
+import difflib
+import re
+from collections.abc import Iterable
+
+UNPRINTABLE = re.compile(
+    "[\x00-\x08\x0b-\x1f\x7f-\x9f\u2028\u2029\u202a-\u202e\u2066-\u2069"
+    "\ud800-\udfff\ufeff\ufffe\uffff]"
+)
+"""Control, direction and other characters that are refused in a description."""
+
+_LONGEST = 60
+
+
+def clip(text: str) -> str:
+    """Return ``text`` on one line, at most 60 characters, without control characters."""
+    clean = " ".join(UNPRINTABLE.sub("\N{REPLACEMENT CHARACTER}", text).split())
+    return clean if len(clean) <= _LONGEST else clean[: _LONGEST - 3] + "..."
+
+
+def shown(text: str) -> str:
+    """Return ``text`` between backticks."""
+    return f"`{clip(text)}`"
+
+
+def listed(names: Iterable[str]) -> str:
+    """Return ``names`` as in ``a, b and c``."""
+    *most, last = [shown(name) for name in names] or ["nothing"]
+    return f"{', '.join(most)} and {last}" if most else last
+
+
+def did_you_mean(word: str, known: Iterable[str]) -> str:
+    """Return a hint: the nearest known word, or all of them."""
+    names = sorted(known)
+    near = difflib.get_close_matches(clip(word).lower(), [n.lower() for n in names], n=1)
+    if near:
+        nearest = next(name for name in names if name.lower() == near[0])
+        return f"Did you mean {shown(nearest)}?"
+    return f"Use one of: {', '.join(names)}." if names else "Remove it."
