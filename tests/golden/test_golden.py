@@ -2,13 +2,18 @@
 
 from __future__ import annotations
 
+import json
 from pathlib import Path
 
 import pytest
 
-from capsmith import pipeline
+from capsmith import __version__
+from capsmith.commands.build import SCHEMA_PATH, schema_text
+from capsmith.provider.runtime import FOLDER, RECORD
+from capsmith.tree import digest
 from tests.golden.cases import BASE, Case, File, cases, difference, generated, kept, read
 
+ROOT = Path(__file__).parents[2]
 CASES = pytest.mark.parametrize("case", cases(), ids=lambda case: case.name)
 
 
@@ -31,7 +36,25 @@ def test_copies_are_copies(case: Case, tmp_path: Path) -> None:
         path: files[path].text for path in base
     }
     assert files["provider.yaml"] == File(case.spec.read_text(encoding="utf-8"), False)
-    assert files[pipeline.SCHEMA_PATH].text == pipeline.schema_text()
+    assert files[SCHEMA_PATH].text == schema_text()
+
+
+@CASES
+def test_the_vendored_runtime_is_a_plain_copy(case: Case, tmp_path: Path) -> None:
+    files = generated(case, tmp_path / "repository")
+    vendored = {path: file for path, file in files.items() if path.startswith(f"{FOLDER}/")}
+    library = ROOT / "runtime/src/capsmith_runtime"
+
+    assert {path: file.text for path, file in vendored.items()} == {
+        path: (library / path.removeprefix(f"{FOLDER}/")).read_text(encoding="utf-8")
+        for path in vendored
+    }
+    if vendored:
+        record = json.loads(files[RECORD].text)
+        assert record["version"] == __version__
+        assert record["files"] == {path: digest(file.text) for path, file in vendored.items()}
+    else:
+        assert RECORD not in files
 
 
 @CASES

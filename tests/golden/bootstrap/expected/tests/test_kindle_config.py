@@ -1,4 +1,4 @@
-"""Your tests of KindleConfig: no API server is needed."""
+"""Unit tests of KindleConfigReconciler; they need no API server."""
 
 from __future__ import annotations
 
@@ -6,17 +6,17 @@ import json
 from typing import Any
 
 import yaml
+from capsmith_runtime.bootstrap import LINUX_SENTINEL, BootstrapDocument
+from capsmith_runtime.testing import bootstrap as testing
 
-from cluster_api_bootstrap_provider_kindle import BootstrapDocument
-from cluster_api_bootstrap_provider_kindle._generated import bootstrap_testing, sentinel, testing
 from cluster_api_bootstrap_provider_kindle._generated.api.kindle_config import KindleConfigSpec
 from cluster_api_bootstrap_provider_kindle.controllers.kindle_config import KindleConfigReconciler
 
 SPEC = testing.spec_from(KindleConfigSpec, {})
-SECRET_KEY = bootstrap_testing.CERTIFICATES["ca"].private_key
+SECRET_KEY = testing.CERTIFICATES["ca"].private_key
 
 
-def test_the_first_machine_initialises_and_others_join() -> None:
+def test_first_control_plane_machine_initialises_and_others_join() -> None:
     first = _files(is_control_plane=True, is_first=True)
     second = _files(is_control_plane=True)
     worker = _files()
@@ -33,37 +33,35 @@ def test_the_first_machine_initialises_and_others_join() -> None:
     ]
 
 
-def test_only_control_planes_get_the_key() -> None:
+def test_only_control_plane_machines_receive_the_key() -> None:
     assert SECRET_KEY in _files(is_control_plane=True).values()
     assert SECRET_KEY not in _files().values()
 
 
-def test_workers_are_tainted_until_core_knows_them() -> None:
+def test_only_workers_are_tainted_until_core_initialises_them() -> None:
     assert _settings(_files())["taints"] == ["node.cluster.x-k8s.io/uninitialized:NoSchedule"]
     assert _settings(_files(is_control_plane=True))["taints"] == []
 
 
-def test_the_sentinel_comes_last() -> None:
+def test_sentinel_file_is_created_last() -> None:
     script = _files()["runcmd"]
-    assert script.index(_command(_files())) < script.index(sentinel.LINUX_SENTINEL)
+    assert script.index(_command(_files())) < script.index(LINUX_SENTINEL)
 
 
-def test_data_of_a_pool_are_made_again() -> None:
-    config = bootstrap_testing.pool_bootstrap_config(SPEC)
-    answer = KindleConfigReconciler().bootstrap_data(config)
-    assert isinstance(answer, BootstrapDocument)
-    assert answer.refresh_after is not None
+def test_data_of_a_pool_are_refreshed() -> None:
+    config = testing.pool_bootstrap_config(SPEC)
+    result = KindleConfigReconciler().bootstrap_data(config)
+    assert isinstance(result, BootstrapDocument)
+    assert result.refresh_after is not None
 
 
 def _files(*, is_control_plane: bool = False, is_first: bool = False) -> dict[str, str]:
-    """What stands in the files of a machine, and its script."""
-    config = bootstrap_testing.bootstrap_config(
-        SPEC, is_control_plane=is_control_plane, is_first=is_first
-    )
-    answer = KindleConfigReconciler().bootstrap_data(config)
-    assert isinstance(answer, BootstrapDocument)
-    assert answer.value.startswith(b"#cloud-config\n")
-    document = yaml.safe_load(answer.value)
+    """Return the contents of a machine's files by path, and its script as ``runcmd``."""
+    config = testing.bootstrap_config(SPEC, is_control_plane=is_control_plane, is_first=is_first)
+    result = KindleConfigReconciler().bootstrap_data(config)
+    assert isinstance(result, BootstrapDocument)
+    assert result.value.startswith(b"#cloud-config\n")
+    document = yaml.safe_load(result.value)
     found = {file["path"]: file["content"] for file in document["write_files"]}
     ((shell, option, script),) = document["runcmd"]
     return {**found, "runcmd": script}

@@ -1,8 +1,9 @@
-"""Your tests of SkiffControlPlane: no API server is needed."""
+"""Unit tests of SkiffControlPlaneReconciler; they need no API server."""
 
 from __future__ import annotations
 
-from cluster_api_provider_skiff._generated import control_plane_testing as testing
+from capsmith_runtime.testing import controlplane as testing
+
 from cluster_api_provider_skiff._generated.api.skiff_control_plane import SkiffControlPlaneSpec
 from cluster_api_provider_skiff.controllers.skiff_control_plane import SkiffControlPlaneReconciler
 
@@ -23,13 +24,13 @@ SPEC = testing.spec_from(
 )
 
 
-def test_members_are_well_until_you_say_otherwise() -> None:
+def test_members_are_healthy_by_default() -> None:
     health = SkiffControlPlaneReconciler().health(testing.control_plane(SPEC, machines=3))
 
-    assert health == testing.ALL_WELL
+    assert health == testing.ALL_HEALTHY
 
 
-def test_a_member_comes_and_goes() -> None:
+def test_members_need_no_preparation_by_default() -> None:
     member = testing.control_plane_member(SPEC, machines=3)
     reconciler = SkiffControlPlaneReconciler()
 

@@ -1,9 +1,10 @@
-"""Your tests of SkiffIPPool: no API server is needed."""
+"""Unit tests of SkiffIPPoolReconciler; they need no API server."""
 
 from __future__ import annotations
 
-from cluster_api_provider_skiff import PoolState
-from cluster_api_provider_skiff._generated import ipam_testing, testing
+from capsmith_runtime.ipam import PoolState
+from capsmith_runtime.testing import ipam as testing
+
 from cluster_api_provider_skiff._generated.api.skiff_ip_pool import SkiffIPPoolSpec
 from cluster_api_provider_skiff.controllers.skiff_ip_pool import SkiffIPPoolReconciler
 
@@ -11,8 +12,8 @@ FIELDS = {"addresses": ["192.0.2.0/24"], "prefix": 24, "gateway": "192.0.2.1"}
 SPEC = testing.spec_from(SkiffIPPoolSpec, FIELDS)
 
 
-def test_a_pool_hands_out_the_ranges_in_its_spec() -> None:
-    state = SkiffIPPoolReconciler().reconcile_normal(ipam_testing.pool(SPEC, FIELDS))
+def test_pool_allocates_from_the_ranges_in_its_spec() -> None:
+    state = SkiffIPPoolReconciler().reconcile_normal(testing.pool(SPEC, FIELDS))
 
     assert isinstance(state, PoolState)
     assert state.ready

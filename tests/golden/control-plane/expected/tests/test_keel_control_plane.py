@@ -1,8 +1,9 @@
-"""Your tests of KeelControlPlane: no API server is needed."""
+"""Unit tests of KeelControlPlaneReconciler; they need no API server."""
 
 from __future__ import annotations
 
-from cluster_api_provider_keel._generated import control_plane_testing as testing
+from capsmith_runtime.testing import controlplane as testing
+
 from cluster_api_provider_keel._generated.api.keel_control_plane import KeelControlPlaneSpec
 from cluster_api_provider_keel.controllers.keel_control_plane import KeelControlPlaneReconciler
 
@@ -22,13 +23,13 @@ SPEC = testing.spec_from(
 )
 
 
-def test_members_are_well_until_you_say_otherwise() -> None:
+def test_members_are_healthy_by_default() -> None:
     health = KeelControlPlaneReconciler().health(testing.control_plane(SPEC, machines=3))
 
-    assert health == testing.ALL_WELL
+    assert health == testing.ALL_HEALTHY
 
 
-def test_a_member_comes_and_goes() -> None:
+def test_members_need_no_preparation_by_default() -> None:
     member = testing.control_plane_member(SPEC, machines=3)
     reconciler = KeelControlPlaneReconciler()
 

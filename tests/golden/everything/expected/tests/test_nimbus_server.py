@@ -1,13 +1,13 @@
-"""Your tests of NimbusServer: no API server is needed."""
+"""Unit tests of NimbusServerReconciler; they need no API server."""
 
 from __future__ import annotations
 
 from pathlib import Path
 
 import pytest
+from capsmith_runtime.infrastructure import Deleted, InfraMachineState
+from capsmith_runtime.testing import infrastructure as testing
 
-from capn import Gone, InfraMachineState
-from capn._generated import testing
 from capn._generated.api.nimbus_server import NimbusServerSpec
 from capn.cloud import SimulatedCloud
 from capn.controllers.nimbus_server import NimbusServerReconciler
@@ -20,7 +20,7 @@ def cloud(tmp_path: Path) -> SimulatedCloud:
     return SimulatedCloud(tmp_path)
 
 
-def test_a_machine_is_created_once(cloud: SimulatedCloud, tmp_path: Path) -> None:
+def test_machine_is_created_once(cloud: SimulatedCloud, tmp_path: Path) -> None:
     machine = testing.infra_machine(SPEC)
 
     first = NimbusServerReconciler(cloud).reconcile_normal(machine)
@@ -32,12 +32,12 @@ def test_a_machine_is_created_once(cloud: SimulatedCloud, tmp_path: Path) -> Non
     assert journal == f"create server {machine.external_id}\n"
 
 
-def test_a_machine_goes_away(cloud: SimulatedCloud) -> None:
+def test_machine_is_deleted(cloud: SimulatedCloud) -> None:
     reconciler = NimbusServerReconciler(cloud)
     machine = testing.infra_machine(SPEC)
     reconciler.reconcile_normal(machine)
 
-    answers = [reconciler.reconcile_delete(testing.infra_machine_deletion(SPEC)) for _ in range(2)]
+    results = [reconciler.reconcile_delete(testing.infra_machine_deletion(SPEC)) for _ in range(2)]
 
-    assert answers == [Gone(), Gone()]
+    assert results == [Deleted(), Deleted()]
     assert cloud.find_server(machine.external_id) is None

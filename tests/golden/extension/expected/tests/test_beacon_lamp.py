@@ -1,9 +1,10 @@
-"""Your tests of BeaconLamp: no API server is needed."""
+"""Unit tests of BeaconLampReconciler; they need no API server."""
 
 from __future__ import annotations
 
-from cluster_api_provider_beacon import AddonState, Gone, Waiting
-from cluster_api_provider_beacon._generated import addon_testing, testing
+from capsmith_runtime.addon import AddonState, Deleted, Waiting
+from capsmith_runtime.testing import addon as testing
+
 from cluster_api_provider_beacon._generated.api.beacon_lamp import BeaconLampSpec
 from cluster_api_provider_beacon.controllers.beacon_lamp import NAMESPACE, BeaconLampReconciler
 
@@ -13,17 +14,15 @@ SPEC = testing.spec_from(
 )
 
 
-def test_a_cluster_gets_it_and_keeps_what_others_have_set() -> None:
-    objects = addon_testing.WorkloadObjects()
-    addon, cluster = addon_testing.addon(SPEC), testing.core_cluster()
+def test_add_on_is_installed_and_keeps_fields_of_others() -> None:
+    objects = testing.WorkloadObjects()
+    addon, cluster = testing.addon(SPEC), testing.core_cluster()
     metadata = {"namespace": NAMESPACE, "name": addon.name, "labels": {"of": "others"}}
     objects.add({"apiVersion": "v1", "kind": "ConfigMap", "metadata": metadata})
 
     for _ in range(2):
-        answer = BeaconLampReconciler().reconcile_normal(
-            addon, cluster, addon_testing.workload(objects)
-        )
-        assert answer == AddonState()
+        result = BeaconLampReconciler().reconcile_normal(addon, cluster, testing.workload(objects))
+        assert result == AddonState()
     found = objects.find("ConfigMap", addon.name, NAMESPACE)
 
     assert found is not None
@@ -31,15 +30,15 @@ def test_a_cluster_gets_it_and_keeps_what_others_have_set() -> None:
     assert found["metadata"]["labels"] == {"of": "others"}
 
 
-def test_it_goes_away() -> None:
-    objects = addon_testing.WorkloadObjects()
+def test_add_on_is_deleted() -> None:
+    objects = testing.WorkloadObjects()
     reconciler, cluster = BeaconLampReconciler(), testing.core_cluster()
-    workload = addon_testing.workload(objects)
-    reconciler.reconcile_normal(addon_testing.addon(SPEC), cluster, workload)
+    workload = testing.workload(objects)
+    reconciler.reconcile_normal(testing.addon(SPEC), cluster, workload)
 
-    going = addon_testing.addon_deletion(SPEC)
-    answers = [reconciler.reconcile_delete(going, cluster, workload) for _ in range(2)]
+    scope = testing.addon_deletion(SPEC)
+    results = [reconciler.reconcile_delete(scope, cluster, workload) for _ in range(2)]
 
-    assert isinstance(answers[0], Waiting)
-    assert answers[1] == Gone()
-    assert objects.find("ConfigMap", going.name, NAMESPACE) is None
+    assert isinstance(results[0], Waiting)
+    assert results[1] == Deleted()
+    assert objects.find("ConfigMap", scope.name, NAMESPACE) is None

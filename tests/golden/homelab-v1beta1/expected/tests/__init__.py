@@ -1,1 +1,1 @@
-"""Tests of this provider; those in ``generated`` belong to capsmith."""
+"""Tests of this provider."""

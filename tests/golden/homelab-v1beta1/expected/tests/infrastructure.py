@@ -1,8 +1,8 @@
-"""What the conformance kit in ``tests/generated`` has to know of your infrastructure.
+"""Connect the conformance kit to a test double of your infrastructure.
 
-The kit runs your reconcilers against a fake API server and watches what they do to the
-infrastructure. When the simulated cloud makes way for a real one, let ``start`` put a test double
-of it in place, and the two methods below say what exists there.
+The kit runs your reconcilers against a fake API server and checks what they create and delete in
+the infrastructure. When you replace the simulated cloud, let ``start`` install a test double of
+your cloud, and let the other methods report what exists in it.
 """
 
 from __future__ import annotations
@@ -26,12 +26,12 @@ class Infrastructure:
         SimulatedCloud(self._folder)
 
     def servers(self) -> list[str]:
-        """The servers that exist, by whatever names them."""
+        """Return a unique name of each existing server."""
         return self._names("servers")
 
     def clusters(self) -> list[str]:
-        """The cluster-wide infrastructure that exists, by whatever names it."""
+        """Return a unique name of the shared resources of each cluster."""
         return self._names("clusters")
 
-    def _names(self, part: str) -> list[str]:
-        return sorted(path.stem for path in (self._folder / part).glob("*.json"))
+    def _names(self, collection: str) -> list[str]:
+        return sorted(path.stem for path in (self._folder / collection).glob("*.json"))

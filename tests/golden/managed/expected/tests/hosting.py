@@ -1,8 +1,7 @@
-"""What the conformance kit in ``tests/generated`` has to know of who runs your control planes.
+"""Connect the conformance kit to a test double of the service that runs your control planes.
 
-The kit runs your reconcilers against a fake API server and watches what they do. When the
-simulated cloud makes way for a real one, let ``start`` put a test double of it in place, and the
-other methods say what exists there.
+The kit runs your reconcilers against a fake API server. When you replace the simulated cloud, let
+``start`` install a test double of your service, and let the other methods report what exists in it.
 """
 
 from __future__ import annotations
@@ -28,14 +27,14 @@ class Hosting:
         HostedControlPlanes(SimulatedCloud(self._folder))
 
     def control_planes(self) -> dict[str, str]:
-        """The version of each control plane that exists, by whatever names it."""
+        """Return the version of each existing control plane by a unique name."""
         hosted = HostedControlPlanes(SimulatedCloud(self._folder))
         names = (path.stem for path in (self._folder / "control-planes").glob("*.json"))
         found = (hosted.find(name) for name in names)
         return {each.id: each.version for each in found if each is not None}
 
     def change_credentials(self, monkeypatch: pytest.MonkeyPatch, kubeconfig: str) -> None:
-        """Let the service say from now on that this is the kubeconfig of all control planes."""
+        """Make the service return this kubeconfig for all control planes from now on."""
         path = self._folder / "kubeconfig"
         path.write_text(kubeconfig)
         monkeypatch.setenv("CAPSMITH_SIMULATED_KUBECONFIG", str(path))

@@ -1,20 +1,19 @@
-"""Your tests of TidalMachinePool: no API server is needed."""
+"""Unit tests of TidalMachinePoolReconciler; they need no API server."""
 
 from __future__ import annotations
 
 from pathlib import Path
 
 import pytest
+from capsmith_runtime.infrastructure import Deleted, InfraMachinePoolState, Waiting
+from capsmith_runtime.testing import infrastructure as testing
 
-from cluster_api_provider_tidal import Gone, InfraMachinePoolState, Waiting
-from cluster_api_provider_tidal._generated import machine_pool_testing as testing
 from cluster_api_provider_tidal._generated.api.tidal_machine_pool import TidalMachinePoolSpec
-from cluster_api_provider_tidal._generated.testing import spec_from
 from cluster_api_provider_tidal.cloud import SimulatedCloud
 from cluster_api_provider_tidal.controllers.tidal_machine_pool import TidalMachinePoolReconciler
 from cluster_api_provider_tidal.server_groups import ServerGroups
 
-SPEC = spec_from(TidalMachinePoolSpec, {"size": "example", "image": "example"})
+SPEC = testing.spec_from(TidalMachinePoolSpec, {"size": "example", "image": "example"})
 
 
 @pytest.fixture
@@ -27,8 +26,8 @@ def ids(state: InfraMachinePoolState | Waiting) -> list[str]:
     return [instance.provider_id for instance in state.instances]
 
 
-def test_a_pool_has_the_size_that_is_wanted(cloud: SimulatedCloud, tmp_path: Path) -> None:
-    """Nothing is made twice, and what stays keeps its id."""
+def test_pool_is_scaled_to_the_desired_size(cloud: SimulatedCloud, tmp_path: Path) -> None:
+    """No server is created twice, and servers that stay keep their ids."""
     reconciler = TidalMachinePoolReconciler(cloud)
     sizes = (0, 3, 3, 1, 2)
     states = [
@@ -44,21 +43,21 @@ def test_a_pool_has_the_size_that_is_wanted(cloud: SimulatedCloud, tmp_path: Pat
     assert len(lines) == len(set(lines))
 
 
-def test_the_size_is_the_infrastructure_s_while_that_scales_by_itself(
+def test_pool_keeps_the_size_that_its_own_autoscaler_sets(
     cloud: SimulatedCloud,
 ) -> None:
     reconciler = TidalMachinePoolReconciler(cloud)
     reconciler.reconcile_normal(testing.infra_machine_pool(SPEC, replicas=2))
 
-    elsewhere = testing.infra_machine_pool(SPEC, replicas=9, replicas_managed_elsewhere=True)
-    state = reconciler.reconcile_normal(elsewhere)
+    scope = testing.infra_machine_pool(SPEC, replicas=9, replicas_managed_elsewhere=True)
+    state = reconciler.reconcile_normal(scope)
 
     assert len(ids(state)) == 2
     assert isinstance(state, InfraMachinePoolState)
     assert state.replicas == 2
 
 
-def test_later_servers_run_the_bootstrap_data_of_their_day(
+def test_new_servers_run_the_current_bootstrap_data(
     cloud: SimulatedCloud, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setenv("CAPSMITH_SIMULATED_USER_DATA", "true")
@@ -71,14 +70,14 @@ def test_later_servers_run_the_bootstrap_data_of_their_day(
     assert [server.user_data for server in servers] == ["first", "second"]
 
 
-def test_a_pool_goes_away(cloud: SimulatedCloud) -> None:
+def test_pool_is_deleted(cloud: SimulatedCloud) -> None:
     reconciler = TidalMachinePoolReconciler(cloud)
     pool = testing.infra_machine_pool(SPEC, replicas=3)
     reconciler.reconcile_normal(pool)
 
-    answers = [
+    results = [
         reconciler.reconcile_delete(testing.infra_machine_pool_deletion(SPEC)) for _ in range(2)
     ]
 
-    assert answers == [Gone(), Gone()]
+    assert results == [Deleted(), Deleted()]
     assert ServerGroups(cloud).servers(pool.external_id) == []

@@ -1,12 +1,13 @@
-"""A cloud that is a folder on disk, so that everything runs before there is a real one.
+"""A simulated cloud, which keeps its servers as files in a folder.
 
-It does what yours should let you do: things are found again by a mark that the caller chooses
-(``external_id``), so nothing is ever created twice, whatever crashes when.
+It lets everything run before there is a real cloud.  The caller chooses an ``external_id`` for each
+resource and finds the resource by it, so nothing is created twice, even after a crash at any point.
+Your own client must offer the same.
 
 Environment:
-  CAPSMITH_SIMULATED_CLOUD_DIR   the folder; by default one in the temporary folder
+  CAPSMITH_SIMULATED_CLOUD_DIR   the folder; by default a folder in the system's temporary folder
   CAPSMITH_SIMULATED_ENDPOINT    host:port of all control planes; by default 127.0.0.1:6443
-  CAPSMITH_SIMULATED_USER_DATA   true: servers keep their bootstrap data
+  CAPSMITH_SIMULATED_USER_DATA   true: servers store their bootstrap data
 """
 
 from __future__ import annotations
@@ -32,15 +33,15 @@ class Server:
 
 
 @dataclass(frozen=True, slots=True)
-class SharedParts:
-    """What the simulated servers of a cluster share."""
+class SharedResources:
+    """The resources that all servers of a cluster share, such as a network."""
 
     id: str
     name: str
 
 
 class SimulatedCloud:
-    """Files in place of servers; safe for many threads and processes at a time."""
+    """A cloud of files; safe to use from several threads and processes at once."""
 
     zones = ("zone-1", "zone-2")
 
@@ -48,28 +49,28 @@ class SimulatedCloud:
         chosen = os.environ.get("CAPSMITH_SIMULATED_CLOUD_DIR")
         default = Path(tempfile.gettempdir()) / f"{SCHEME}-simulated-cloud"
         self.folder = folder or (Path(chosen) if chosen else default)
-        for part in ("servers", "clusters"):
-            (self.folder / part).mkdir(parents=True, exist_ok=True)
+        for name in ("servers", "clusters"):
+            (self.folder / name).mkdir(parents=True, exist_ok=True)
 
     def endpoint(self) -> tuple[str, int]:
-        """Where control planes are reached."""
+        """Return host and port of the control planes."""
         address = os.environ.get("CAPSMITH_SIMULATED_ENDPOINT") or "127.0.0.1:6443"
         host, _, port = address.rpartition(":")
         return host, int(port)
 
-    def wants_user_data(self) -> bool:
-        """Whether servers keep their bootstrap data."""
+    def stores_user_data(self) -> bool:
+        """Return whether servers store their bootstrap data."""
         return os.environ.get("CAPSMITH_SIMULATED_USER_DATA") == "true"
 
     def find_server(self, external_id: str) -> Server | None:
-        """The server with that mark."""
+        """Return the server with this external id, if it exists."""
         text = self._read("servers", external_id)
         return Server(**json.loads(text)) if text is not None else None
 
     def create_server(
         self, external_id: str, name: str, cluster: str, user_data: str | None
     ) -> Server:
-        """A new server, or the one that somebody has created with that mark meanwhile."""
+        """Create the server, or return the existing one with this external id."""
         server = Server(
             id=external_id,
             name=name,
@@ -81,51 +82,51 @@ class SimulatedCloud:
         return self.find_server(external_id) or server
 
     def delete_server(self, external_id: str) -> None:
-        """Remove a server; one that is gone already is no error."""
+        """Delete the server; do nothing if it does not exist."""
         self._delete("server", external_id)
 
-    def find_cluster(self, external_id: str) -> SharedParts | None:
-        """What the servers of a cluster share."""
+    def find_cluster(self, external_id: str) -> SharedResources | None:
+        """Return the shared resources of the cluster with this external id, if they exist."""
         text = self._read("clusters", external_id)
-        return SharedParts(**json.loads(text)) if text is not None else None
+        return SharedResources(**json.loads(text)) if text is not None else None
 
-    def create_cluster(self, external_id: str, name: str) -> SharedParts:
-        """What the servers of a cluster will share."""
-        shared = SharedParts(external_id, name)
+    def create_cluster(self, external_id: str, name: str) -> SharedResources:
+        """Create the shared resources of a cluster, unless they exist."""
+        shared = SharedResources(external_id, name)
         self._create("cluster", external_id, json.dumps(asdict(shared)))
         return shared
 
     def delete_cluster(self, external_id: str) -> None:
-        """Remove what the servers of a cluster shared."""
+        """Delete the shared resources of a cluster; do nothing if they do not exist."""
         self._delete("cluster", external_id)
 
-    def _read(self, part: str, external_id: str) -> str | None:
+    def _read(self, collection: str, external_id: str) -> str | None:
         try:
-            return (self.folder / part / f"{external_id}.json").read_text()
+            return (self.folder / collection / f"{external_id}.json").read_text()
         except FileNotFoundError:
             return None
 
-    def _create(self, what: str, external_id: str, text: str) -> None:
-        folder = self.folder / f"{what}s"
+    def _create(self, kind: str, external_id: str, text: str) -> None:
+        folder = self.folder / f"{kind}s"
         handle, draft = tempfile.mkstemp(dir=folder, prefix=".")
         try:
             with os.fdopen(handle, "w") as file:
                 file.write(text)
-            # A link is there at once and whole, and fails if another was faster.
+            # A hard link appears at once with its whole content, and fails if the name exists.
             os.link(draft, folder / f"{external_id}.json")
         except FileExistsError:
             return
         finally:
             Path(draft).unlink()
-        self._note(f"create {what} {external_id}")
+        self._log(f"create {kind} {external_id}")
 
-    def _delete(self, what: str, external_id: str) -> None:
+    def _delete(self, kind: str, external_id: str) -> None:
         try:
-            (self.folder / f"{what}s" / f"{external_id}.json").unlink()
+            (self.folder / f"{kind}s" / f"{external_id}.json").unlink()
         except FileNotFoundError:
             return
-        self._note(f"delete {what} {external_id}")
+        self._log(f"delete {kind} {external_id}")
 
-    def _note(self, line: str) -> None:
+    def _log(self, line: str) -> None:
         with (self.folder / "journal.log").open("a") as journal:
             journal.write(line + "\n")

@@ -1,10 +1,10 @@
-"""What Cluster API asks before and while it changes clusters with a topology."""
+"""Hooks that Cluster API calls before and during changes of clusters with a topology."""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
 
-from . import (
+from capsmith_runtime.extension import (
     AfterUpgradeRequest,
     BeforeUpgradeRequest,
     CanUpdateMachineRequest,
@@ -16,7 +16,6 @@ from . import (
     Patches,
     Proceed,
     RetryAfter,
-    RuntimeExtension,
     UpdateMachineRequest,
     UpgradePlan,
     UpgradePlanRequest,
@@ -24,18 +23,20 @@ from . import (
     VariableDefinition,
 )
 
+from ._generated.extension_api import RuntimeExtension
+
 WORKER_MACHINE = "workerMachine"
-"""Variable of ClusterClasses: fields of the machines that workers get."""
+"""Variable of ClusterClasses: fields of the infrastructure machines of workers."""
 HOLD = "hold.beacon"
-"""A Cluster with the annotation HOLD/<name of a hook> waits at that hook."""
+"""A Cluster with the annotation HOLD/<hook name> is held at that hook."""
 WAIT_SECONDS = 5
 
 
 class Extension(RuntimeExtension):
-    """Replace what the hooks do by what you need; their names stand in provider.yaml."""
+    """One method for each hook in provider.yaml.  Replace the example code."""
 
     def generate_patches(self, request: GeneratePatchesRequest) -> Patches:
-        """Give the machines of workers what the variable says."""
+        """Copy the fields of the variable into the infrastructure templates of workers."""
         patches = Patches()
         for template in request.of(holder="MachineDeployment"):
             values = template.variables.mapping(WORKER_MACHINE)
@@ -44,42 +45,42 @@ class Extension(RuntimeExtension):
         return patches
 
     def validate_topology(self, request: ValidateTopologyRequest) -> Sequence[str]:
-        """Refuse values that only the infrastructure can know."""
+        """Reject values that only the infrastructure provider may set."""
         if "providerID" in request.variables.mapping(WORKER_MACHINE):
             return [f"{WORKER_MACHINE}.providerID comes from the infrastructure: leave it out"]
         return []
 
     def discover_variables(self, request: DiscoverVariablesRequest) -> Sequence[VariableDefinition]:
-        """One variable, an object of free form: each infrastructure has fields of its own."""
+        """Define one variable, an object with arbitrary fields."""
         schema = {
             "type": "object",
-            "description": "Fields of the machines that workers get.",
+            "description": "Fields of the infrastructure machines of workers.",
             "x-kubernetes-preserve-unknown-fields": True,
         }
         return [VariableDefinition(name=WORKER_MACHINE, schema=schema)]
 
     def before_cluster_create(self, request: ClusterRequest) -> Proceed | RetryAfter:
-        """Hold the Cluster up as long as somebody wants that."""
+        """Hold the Cluster while it has the annotation."""
         return self._hold(request, "before-cluster-create")
 
     def after_control_plane_initialized(self, request: ClusterRequest) -> Proceed:
-        """Core does not wait for this one."""
+        """Do nothing: Cluster API does not wait for this hook."""
         return Proceed()
 
     def before_cluster_upgrade(self, request: BeforeUpgradeRequest) -> Proceed | RetryAfter:
-        """Hold the Cluster up as long as somebody wants that."""
+        """Hold the Cluster while it has the annotation."""
         return self._hold(request, "before-cluster-upgrade")
 
     def after_cluster_upgrade(self, request: AfterUpgradeRequest) -> Proceed | RetryAfter:
-        """Hold the Cluster up as long as somebody wants that."""
+        """Hold the Cluster while it has the annotation."""
         return self._hold(request, "after-cluster-upgrade")
 
     def before_cluster_delete(self, request: ClusterRequest) -> Proceed | RetryAfter:
-        """Hold the Cluster up as long as somebody wants that."""
+        """Hold the Cluster while it has the annotation."""
         return self._hold(request, "last-words")
 
     def generate_upgrade_plan(self, request: UpgradePlanRequest) -> UpgradePlan:
-        """Minor version by minor version."""
+        """Upgrade one minor version at a time."""
         begin, end = (
             int(version.split(".")[1])
             for version in (request.from_control_plane_version, request.to_version)
@@ -88,15 +89,15 @@ class Extension(RuntimeExtension):
         return UpgradePlan(control_plane=[*between, request.to_version])
 
     def can_update_machine(self, request: CanUpdateMachineRequest) -> InPlace:
-        """Nothing yet: machines are replaced, as without this extension."""
+        """Update nothing in place: Cluster API replaces the machines."""
         return InPlace()
 
     def can_update_machine_set(self, request: CanUpdateMachineSetRequest) -> InPlace:
-        """Nothing yet: machines are replaced, as without this extension."""
+        """Update nothing in place: Cluster API replaces the machines."""
         return InPlace()
 
     def update_machine(self, request: UpdateMachineRequest) -> Proceed | RetryAfter:
-        """Nothing was said to be possible in place, so there is nothing to do."""
+        """Do nothing: the other hooks report no change that is possible in place."""
         return Proceed()
 
     def _hold(self, request: ClusterRequest, hook: str) -> Proceed | RetryAfter:

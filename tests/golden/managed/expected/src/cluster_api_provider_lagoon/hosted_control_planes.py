@@ -1,8 +1,8 @@
-"""Control planes that the simulated cloud runs for its users, as Kubernetes services do.
+"""Simulated control planes that the cloud runs for its users, like a managed Kubernetes service.
 
 Environment:
-  CAPSMITH_SIMULATED_KUBECONFIG  file with the kubeconfig of all control planes; by default one is
-                                 made with the endpoint of the cloud and a token that nobody knows
+  CAPSMITH_SIMULATED_KUBECONFIG  file with the kubeconfig of all control planes; by default a
+                                 kubeconfig with the endpoint of the cloud and an invalid token
 """
 
 from __future__ import annotations
@@ -13,7 +13,8 @@ import tempfile
 from dataclasses import asdict, dataclass, replace
 from pathlib import Path
 
-from . import ClusterCredentials, Endpoint
+from capsmith_runtime.controlplane import ClusterCredentials, Endpoint
+
 from .cloud import SimulatedCloud
 
 
@@ -27,7 +28,7 @@ class HostedControlPlane:
 
 
 class HostedControlPlanes:
-    """All of them; safe for many threads and processes at a time."""
+    """All control planes; safe to use from several threads and processes at once."""
 
     def __init__(self, cloud: SimulatedCloud) -> None:
         self._cloud = cloud
@@ -35,59 +36,59 @@ class HostedControlPlanes:
         self._folder.mkdir(parents=True, exist_ok=True)
 
     def find(self, external_id: str) -> HostedControlPlane | None:
-        """The control plane with that mark."""
+        """Return the control plane with this external id, if it exists."""
         try:
             return HostedControlPlane(**json.loads(self._path(external_id).read_text()))
         except FileNotFoundError:
             return None
 
     def create(self, external_id: str, name: str, version: str) -> HostedControlPlane:
-        """A new one, or the one that somebody has created with that mark meanwhile."""
-        made = HostedControlPlane(external_id, name, version)
-        draft = self._draft(made)
+        """Create the control plane, or return the existing one with this external id."""
+        control_plane = HostedControlPlane(external_id, name, version)
+        draft = self._draft(control_plane)
         try:
-            # A link is there at once and whole, and fails if another was faster.
+            # A hard link appears at once with its whole content, and fails if the name exists.
             os.link(draft, self._path(external_id))
-            self._note(f"create control-plane {external_id}")
+            self._log(f"create control-plane {external_id}")
         except FileExistsError:
-            return self.find(external_id) or made
+            return self.find(external_id) or control_plane
         finally:
             draft.unlink()
-        return made
+        return control_plane
 
-    def upgrade(self, found: HostedControlPlane, version: str) -> HostedControlPlane:
-        """Bring one to another version of Kubernetes."""
-        changed = replace(found, version=version)
-        self._draft(changed).replace(self._path(found.id))
-        self._note(f"upgrade control-plane {found.id} {version}")
-        return changed
+    def upgrade(self, control_plane: HostedControlPlane, version: str) -> HostedControlPlane:
+        """Upgrade a control plane to another version of Kubernetes."""
+        upgraded = replace(control_plane, version=version)
+        self._draft(upgraded).replace(self._path(upgraded.id))
+        self._log(f"upgrade control-plane {upgraded.id} {version}")
+        return upgraded
 
     def delete(self, external_id: str) -> None:
-        """Remove one; one that is gone already is no error."""
+        """Delete a control plane; do nothing if it does not exist."""
         try:
             self._path(external_id).unlink()
         except FileNotFoundError:
             return
-        self._note(f"delete control-plane {external_id}")
+        self._log(f"delete control-plane {external_id}")
 
     def endpoint(self) -> Endpoint:
-        """Where they are reached."""
+        """Return the endpoint of all control planes."""
         return Endpoint(*self._cloud.endpoint())
 
-    def kubeconfig(self, found: HostedControlPlane) -> str | ClusterCredentials:
-        """How to get into one."""
+    def kubeconfig(self, control_plane: HostedControlPlane) -> str | ClusterCredentials:
+        """Return the credentials for a control plane."""
         path = os.environ.get("CAPSMITH_SIMULATED_KUBECONFIG")
-        return Path(path).read_text() if path else ClusterCredentials(token=found.id)
+        return Path(path).read_text() if path else ClusterCredentials(token=control_plane.id)
 
     def _path(self, external_id: str) -> Path:
         return self._folder / f"{external_id}.json"
 
-    def _draft(self, content: HostedControlPlane) -> Path:
+    def _draft(self, control_plane: HostedControlPlane) -> Path:
         handle, draft = tempfile.mkstemp(dir=self._folder, prefix=".")
         with os.fdopen(handle, "w") as file:
-            file.write(json.dumps(asdict(content)))
+            file.write(json.dumps(asdict(control_plane)))
         return Path(draft)
 
-    def _note(self, line: str) -> None:
+    def _log(self, line: str) -> None:
         with (self._cloud.folder / "journal.log").open("a") as journal:
             journal.write(line + "\n")

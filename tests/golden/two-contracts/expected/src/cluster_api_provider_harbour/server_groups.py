@@ -1,6 +1,6 @@
-"""Groups of servers in the simulated cloud, as scaling groups are in a real one.
+"""Groups of servers in the simulated cloud, like the scaling groups of a real one.
 
-A group has a size, and numbers the servers that it makes; no number comes twice.
+A group has a size and numbers its servers; it never uses a number twice.
 """
 
 from __future__ import annotations
@@ -24,13 +24,13 @@ class ServerGroup:
     id: str
     name: str
     size: int
-    """How many servers it shall have; an autoscaler of the cloud's would change this."""
-    made: int
-    """How many servers it has had in its life."""
+    """Desired number of servers; an autoscaler of the cloud would change it."""
+    created: int
+    """Number of servers created so far."""
 
 
 class ServerGroups:
-    """All groups; safe for many threads and processes at a time."""
+    """All groups; safe to use from several threads and processes at once."""
 
     def __init__(self, cloud: SimulatedCloud) -> None:
         self._cloud = cloud
@@ -38,14 +38,14 @@ class ServerGroups:
         self._folder.mkdir(parents=True, exist_ok=True)
 
     def find(self, external_id: str) -> ServerGroup | None:
-        """The group with that mark."""
+        """Return the group with this external id, if it exists."""
         try:
             return ServerGroup(**json.loads(self._path(external_id).read_text()))
         except FileNotFoundError:
             return None
 
     def servers(self, external_id: str) -> list[Server]:
-        """The servers of a group, the oldest first."""
+        """Return the servers of a group, the oldest first."""
         found = (
             self._cloud.find_server(path.stem)
             for path in (self._cloud.folder / "servers").glob(f"{external_id}-*.json")
@@ -55,14 +55,14 @@ class ServerGroups:
     def scale(
         self, external_id: str, name: str, cluster: str, size: int, user_data: str | None
     ) -> list[Server]:
-        """Make the group be there with that many servers; the youngest go first."""
+        """Create the group if necessary and scale it; the newest servers are deleted first."""
         with self._locked():
             group = self.find(external_id) or ServerGroup(external_id, name, size, 0)
             servers = self.servers(external_id)
-            # Whoever made servers may have died before it could write down how many.
-            made = max([group.made, *(_number(server) + 1 for server in servers)])
-            for number in range(made, made + size - len(servers)):
-                made = number + 1
+            # An earlier call may have crashed between creating servers and storing the number.
+            created = max([group.created, *(_number(server) + 1 for server in servers)])
+            for number in range(created, created + size - len(servers)):
+                created = number + 1
                 servers.append(
                     self._cloud.create_server(
                         f"{external_id}-{number}", f"{name}-{number}", cluster, user_data
@@ -70,11 +70,11 @@ class ServerGroups:
                 )
             for server in servers[size:]:
                 self._cloud.delete_server(server.id)
-            self._write(ServerGroup(external_id, name, size, made))
+            self._write(ServerGroup(external_id, name, size, created))
         return servers[:size]
 
     def delete(self, external_id: str) -> None:
-        """Remove a group with all its servers; one that is gone already is no error."""
+        """Delete a group with all its servers; do nothing if it does not exist."""
         with self._locked():
             for server in self.servers(external_id):
                 self._cloud.delete_server(server.id)

@@ -1,1 +1,1 @@
-"""Your code: what the infrastructure looks like, one module a kind."""
+"""Reconcilers of this provider, one module for each kind."""

@@ -1,15 +1,16 @@
-"""Pools that addresses come from."""
+"""Pools of IP addresses."""
 
 from __future__ import annotations
 
-from .. import RangePoolReconciler
+from capsmith_runtime.ipam import RangePoolReconciler
+
 from .._generated.api.global_skiff_ip_pool import GlobalSkiffIPPoolSpec
 
 
 class GlobalSkiffIPPoolReconciler(RangePoolReconciler[GlobalSkiffIPPoolSpec]):
-    """Pools hand out the ranges in their spec; there is nothing to write for that.
+    """Pools allocate addresses from the ranges in their spec; this needs no code.
 
-    To take the ranges from elsewhere, override ``reconcile_normal``. When another system hands out
-    the addresses, derive from ExternalPoolReconciler, and switch the feature ``ranges`` off in
-    provider.yaml.
+    To read the ranges from another place, override ``reconcile_normal``. If another system
+    allocates the addresses, derive from ExternalPoolReconciler, and switch the feature ``ranges``
+    off in provider.yaml.
     """

@@ -1,36 +1,37 @@
-"""What only you know of your control plane: how its members are, and how they come and go."""
+"""Control planes: health of their members, and hooks for members that join or leave."""
 
 from __future__ import annotations
 
-from .. import (
-    ControlPlane,
+from capsmith_runtime.controlplane import (
     ControlPlaneHealth,
     ControlPlaneMember,
     ControlPlaneReconciler,
+    ControlPlaneScope,
     Waiting,
 )
+
 from .._generated.api.skiff_control_plane import SkiffControlPlaneSpec
 
 
 class SkiffControlPlaneReconciler(ControlPlaneReconciler[SkiffControlPlaneSpec]):
-    """Machines are made, replaced and rolled out for you; override what your servers need.
+    """The runtime creates, rolls out and replaces the Machines.
 
-    Each method may be left out: then the one of the base class does, which works for control
-    planes whose members need no farewell.
+    Every method is optional: the base class works for control planes whose members need no
+    preparation before they leave.
     """
 
     def health(
-        self, control_plane: ControlPlane[SkiffControlPlaneSpec]
+        self, control_plane: ControlPlaneScope[SkiffControlPlaneSpec]
     ) -> ControlPlaneHealth | Waiting:
-        """Say which members are broken, by name: {"machine": "etcd has no leader"}."""
+        """Report unhealthy members by name, for example {"machine": "etcd has no leader"}."""
         return ControlPlaneHealth()
 
     def after_add(self, member: ControlPlaneMember[SkiffControlPlaneSpec]) -> Waiting | None:
-        """A Machine has become a Node; None when nothing (more) has to be done for it."""
+        """Handle a Machine that has become a Node; return None when nothing is left to do."""
         member.control_plane.logger.info("joined", machine=member.machine.name)
         return None
 
     def before_remove(self, member: ControlPlaneMember[SkiffControlPlaneSpec]) -> Waiting | None:
-        """A Machine is about to lose its server; Waiting holds that, for example to leave etcd."""
+        """Prepare a Machine for its deletion, which Waiting delays, for example to leave etcd."""
         member.control_plane.logger.info("leaves", machine=member.machine.name)
         return None

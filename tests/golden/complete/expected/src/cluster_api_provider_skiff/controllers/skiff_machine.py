@@ -1,37 +1,38 @@
-"""The servers behind Machines."""
+"""Servers of Machines."""
 
 from __future__ import annotations
 
-from .. import (
+from capsmith_runtime.infrastructure import (
     Address,
-    Gone,
-    InfraMachine,
-    InfraMachineDeletion,
+    Deleted,
+    InfraMachineDeleteScope,
     InfraMachineReconciler,
+    InfraMachineScope,
     InfraMachineState,
     Waiting,
 )
+
 from .._generated.api.skiff_machine import SkiffMachineSpec
 from ..cloud import SimulatedCloud
 
 
 class SkiffMachineReconciler(InfraMachineReconciler[SkiffMachineSpec]):
-    """Replace the simulated cloud by your own; the shape of the two methods stays."""
+    """Replace the simulated cloud with a client of your own; keep the signatures."""
 
     def __init__(self, cloud: SimulatedCloud | None = None) -> None:
         self._cloud = cloud or SimulatedCloud()
 
     def reconcile_normal(
-        self, machine: InfraMachine[SkiffMachineSpec]
+        self, machine: InfraMachineScope[SkiffMachineSpec]
     ) -> InfraMachineState | Waiting:
-        """Look first, create only what is missing, and answer with what there is.
+        """Look up the server, create it if it is missing, and return its state.
 
-        The process may have died right after it created the server: only looking for the server,
-        by a mark that does not change, tells.
+        Look it up by its stable external id: an earlier call may have created the server and
+        crashed before it could store anything.
         """
         server = self._cloud.find_server(machine.external_id)
         if server is None:
-            user_data = machine.bootstrap_data().text if self._cloud.wants_user_data() else None
+            user_data = machine.bootstrap_data().text if self._cloud.stores_user_data() else None
             server = self._cloud.create_server(
                 machine.external_id, machine.name, machine.cluster.name, user_data
             )
@@ -45,9 +46,11 @@ class SkiffMachineReconciler(InfraMachineReconciler[SkiffMachineSpec]):
             failure_domain=machine.failure_domain,
         )
 
-    def reconcile_delete(self, machine: InfraMachineDeletion[SkiffMachineSpec]) -> Gone | Waiting:
-        """Look first, remove what is there, and say Gone only when it is gone."""
+    def reconcile_delete(
+        self, machine: InfraMachineDeleteScope[SkiffMachineSpec]
+    ) -> Deleted | Waiting:
+        """Look up the server and delete it.  Return Deleted only when it no longer exists."""
         if self._cloud.find_server(machine.external_id) is not None:
             self._cloud.delete_server(machine.external_id)
             machine.logger.info("deleted")
-        return Gone()
+        return Deleted()

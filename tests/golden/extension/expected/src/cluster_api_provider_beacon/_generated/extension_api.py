@@ -11,7 +11,19 @@ from __future__ import annotations
 from abc import ABC, abstractmethod
 from collections.abc import Awaitable, Sequence
 
-from .extension.answers import (
+from capsmith_runtime.extension.in_place import (
+    CanUpdateMachineRequest,
+    CanUpdateMachineSetRequest,
+    MachineObjects,
+    UpdateMachineRequest,
+)
+from capsmith_runtime.extension.lifecycle import (
+    AfterUpgradeRequest,
+    BeforeUpgradeRequest,
+    ClusterRequest,
+    UpgradePlanRequest,
+)
+from capsmith_runtime.extension.responses import (
     HookError,
     InPlace,
     Proceed,
@@ -19,19 +31,7 @@ from .extension.answers import (
     UpgradePlan,
     VariableDefinition,
 )
-from .extension.in_place import (
-    CanUpdateMachineRequest,
-    CanUpdateMachineSetRequest,
-    MachineObjects,
-    UpdateMachineRequest,
-)
-from .extension.lifecycle import (
-    AfterUpgradeRequest,
-    BeforeUpgradeRequest,
-    ClusterRequest,
-    UpgradePlanRequest,
-)
-from .extension.topology import (
+from capsmith_runtime.extension.topology import (
     DiscoverVariablesRequest,
     GeneratePatchesRequest,
     Holder,
@@ -39,7 +39,7 @@ from .extension.topology import (
     Template,
     ValidateTopologyRequest,
 )
-from .extension.variables import (
+from capsmith_runtime.extension.variables import (
     TopologyCluster,
     Variables,
 )

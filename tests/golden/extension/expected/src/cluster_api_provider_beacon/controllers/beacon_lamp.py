@@ -1,35 +1,36 @@
-"""What clusters get that BeaconLamp selects."""
+"""Add-on that is installed in the clusters that BeaconLamp selects."""
 
 from __future__ import annotations
 
 import json
 from dataclasses import asdict
 
-from .. import (
-    Addon,
-    AddonDeletion,
+from capsmith_runtime.addon import (
+    AddonDeleteScope,
     AddonReconciler,
+    AddonScope,
     AddonState,
     Cluster,
-    Gone,
+    Deleted,
     ResourceType,
     Waiting,
     Workload,
 )
+
 from .._generated.api.beacon_lamp import BeaconLampSpec
 
 CONFIG_MAP = ResourceType("", "v1", "ConfigMap", "configmaps")
 NAMESPACE = "kube-system"
-"""It is there in every cluster."""
+"""It exists in every cluster."""
 
 
 class BeaconLampReconciler(AddonReconciler[BeaconLampSpec]):
-    """Replace the ConfigMap by what your add-on is; the shape of the two methods stays."""
+    """Replace the ConfigMap with the objects of your add-on; keep the signatures."""
 
     def reconcile_normal(
-        self, addon: Addon[BeaconLampSpec], cluster: Cluster, workload: Workload
+        self, addon: AddonScope[BeaconLampSpec], cluster: Cluster, workload: Workload
     ) -> AddonState | Waiting:
-        """Apply what the spec says; what is so already stays as it is."""
+        """Apply the objects; applying an unchanged object has no effect."""
         workload.apply(
             CONFIG_MAP,
             {
@@ -45,9 +46,9 @@ class BeaconLampReconciler(AddonReconciler[BeaconLampSpec]):
         return AddonState()
 
     def reconcile_delete(
-        self, addon: AddonDeletion[BeaconLampSpec], cluster: Cluster, workload: Workload
-    ) -> Gone | Waiting:
-        """Remove what is there, and say Gone only when it is gone."""
+        self, addon: AddonDeleteScope[BeaconLampSpec], cluster: Cluster, workload: Workload
+    ) -> Deleted | Waiting:
+        """Delete the objects.  Return Deleted only when they no longer exist."""
         if workload.delete(CONFIG_MAP, addon.name, NAMESPACE):
             return Waiting("Removing", "the ConfigMap is being deleted", requeue_after=1)
-        return Gone()
+        return Deleted()

@@ -1,29 +1,36 @@
-"""What workers run at their first start; the control plane is somebody else's."""
+"""Bootstrap data of workers; another provider runs the control plane."""
 
 from __future__ import annotations
 
 import json
 from typing import Final
 
-from .. import BootstrapConfig, BootstrapConfigReconciler, BootstrapDocument, Waiting
-from .._generated import sentinel
+from capsmith_runtime.bootstrap import (
+    BootstrapConfigReconciler,
+    BootstrapConfigScope,
+    BootstrapDocument,
+    Waiting,
+    cloud_config,
+    run_command,
+    write_file,
+)
+
 from .._generated.api.lagoon_config import LagoonConfigSpec
-from .._generated.cloud_config import cloud_config, write_file
 
 NODE: Final = "lagoon-node"
-"""A program in the machines' image that makes a Kubernetes node, by what stands in its file."""
+"""Program in the machine image that sets up a Kubernetes node from its settings file."""
 FOLDER: Final = f"/etc/{NODE}"
 
 
 class LagoonConfigReconciler(BootstrapConfigReconciler[LagoonConfigSpec]):
-    """Replace the program and its file by what your machines need; the shape stays."""
+    """Replace the program and its settings with your own; keep the signature."""
 
     def bootstrap_data(
-        self, config: BootstrapConfig[LagoonConfigSpec]
+        self, config: BootstrapConfigScope[LagoonConfigSpec]
     ) -> BootstrapDocument | Waiting:
-        """A cloud-config; its last act is the sentinel file, and only if all went well.
+        """Return a cloud-config that creates the sentinel file last, and only on success.
 
-        There is no secret in it: the service that runs the control planes knows the machines.
+        It contains no secret: the service that runs the control planes knows the machines.
         """
         settings = {
             "version": config.version,
@@ -34,6 +41,6 @@ class LagoonConfigReconciler(BootstrapConfigReconciler[LagoonConfigSpec]):
             "taints": [str(taint) for taint in config.node_taints],
         }
         files = [write_file(f"{FOLDER}/node.json", json.dumps(settings, indent=2), "0600")]
-        command = sentinel.run_command(f"{NODE} join --config {FOLDER}/node.json")
+        command = run_command(f"{NODE} join --config {FOLDER}/node.json")
         document = cloud_config({"write_files": files, "runcmd": [command]})
         return BootstrapDocument(document, "cloud-config")

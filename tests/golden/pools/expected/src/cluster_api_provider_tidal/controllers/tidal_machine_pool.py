@@ -1,47 +1,48 @@
-"""Pools of servers that the infrastructure keeps as one thing."""
+"""Pools of servers that the infrastructure manages as a whole."""
 
 from __future__ import annotations
 
-from .. import (
+from capsmith_runtime.infrastructure import (
     Address,
-    Gone,
-    InfraMachinePool,
-    InfraMachinePoolDeletion,
+    Deleted,
+    InfraMachinePoolDeleteScope,
     InfraMachinePoolReconciler,
+    InfraMachinePoolScope,
     InfraMachinePoolState,
     Instance,
     Waiting,
 )
+
 from .._generated.api.tidal_machine_pool import TidalMachinePoolSpec
 from ..cloud import SCHEME, Server, SimulatedCloud
 from ..server_groups import ServerGroups
 
-LOOK_SECONDS = 10.0
-"""How often to look at a pool that the infrastructure's own autoscaler may have changed."""
+POLL_SECONDS = 10.0
+"""Interval at which to read a pool that the infrastructure's own autoscaler may scale."""
 
 
 class TidalMachinePoolReconciler(InfraMachinePoolReconciler[TidalMachinePoolSpec]):
-    """Replace the simulated cloud by your own; the shape of the two methods stays."""
+    """Replace the simulated cloud with a client of your own; keep the signatures."""
 
     def __init__(self, cloud: SimulatedCloud | None = None) -> None:
         self._cloud = cloud or SimulatedCloud()
         self._groups = ServerGroups(self._cloud)
 
     def reconcile_normal(
-        self, pool: InfraMachinePool[TidalMachinePoolSpec]
+        self, pool: InfraMachinePoolScope[TidalMachinePoolSpec]
     ) -> InfraMachinePoolState | Waiting:
-        """Look first, bring the group to the size that is wanted, and answer with what there is.
+        """Look up the group, scale it to the desired size, and return its servers.
 
-        A new spec or version counts for servers that are made from now on; if yours has to
-        replace those that exist, this is the place.
+        A new spec or version applies to servers that are created from now on.  Replace existing
+        servers here if your infrastructure requires it.
         """
         group = self._groups.find(pool.external_id)
         size = pool.replicas
         if group is not None and pool.replicas_managed_elsewhere:
             size = group.size
         user_data = None
-        if len(self._groups.servers(pool.external_id)) < size and self._cloud.wants_user_data():
-            # Read each time: what a server has to run today may not be what it was last week.
+        if len(self._groups.servers(pool.external_id)) < size and self._cloud.stores_user_data():
+            # Read the data each time: they change, for example when a bootstrap token is renewed.
             user_data = pool.bootstrap_data().text
         servers = self._groups.scale(
             pool.external_id, pool.name, pool.cluster.name, size, user_data
@@ -50,17 +51,17 @@ class TidalMachinePoolReconciler(InfraMachinePoolReconciler[TidalMachinePoolSpec
             instances=[_instance(server, pool.version) for server in servers],
             replicas=size,
             provider_id=f"{SCHEME}://{pool.external_id}",
-            requeue_after=LOOK_SECONDS if pool.replicas_managed_elsewhere else None,
+            requeue_after=POLL_SECONDS if pool.replicas_managed_elsewhere else None,
         )
 
     def reconcile_delete(
-        self, pool: InfraMachinePoolDeletion[TidalMachinePoolSpec]
-    ) -> Gone | Waiting:
-        """Remove the group with its servers, and say Gone only when it is gone."""
+        self, pool: InfraMachinePoolDeleteScope[TidalMachinePoolSpec]
+    ) -> Deleted | Waiting:
+        """Delete the group with its servers.  Return Deleted only when it no longer exists."""
         if self._groups.find(pool.external_id) is not None:
             self._groups.delete(pool.external_id)
             pool.logger.info("deleted")
-        return Gone()
+        return Deleted()
 
 
 def _instance(server: Server, version: str | None) -> Instance:

@@ -1,18 +1,22 @@
-"""Pools whose servers are TidalMachines, each with a Machine."""
+"""Pools of TidalMachines, each with a Machine."""
 
 from __future__ import annotations
 
-from .. import InfraMachinePool, MachinePoolMachinesReconciler
+from capsmith_runtime.infrastructure import InfraMachinePoolScope, MachinePoolMachinesReconciler
+
 from .._generated.api.tidal_node_pool import TidalNodePoolSpec
 
 
 class TidalNodePoolReconciler(MachinePoolMachinesReconciler[TidalNodePoolSpec]):
-    """Machines come and go by themselves; TidalMachineReconciler keeps their servers."""
+    """The runtime creates and deletes the machines of a pool.
 
-    def replicas(self, pool: InfraMachinePool[TidalNodePoolSpec]) -> int | None:
-        """How many machines an autoscaler of the infrastructure wants.
+    TidalMachineReconciler manages their servers.
+    """
 
-        Asked only while MachinePool has the annotation cluster.x-k8s.io/replicas-managed-by.
-        None: whoever else makes or deletes machines, they are only counted here.
+    def replicas(self, pool: InfraMachinePoolScope[TidalNodePoolSpec]) -> int | None:
+        """Return the number of machines that the infrastructure's own autoscaler requests.
+
+        Called only while the MachinePool has the annotation cluster.x-k8s.io/replicas-managed-by.
+        None means that the runtime creates and deletes no machines, but reports their number.
         """
         return None

@@ -1,31 +1,32 @@
-"""What all machines of a cluster share: networks, load balancers, endpoints."""
+"""Resources that all machines of a cluster share: networks, load balancers, endpoints."""
 
 from __future__ import annotations
 
-from .. import (
+from capsmith_runtime.infrastructure import (
+    Deleted,
     Endpoint,
     FailureDomain,
-    Gone,
-    InfraCluster,
-    InfraClusterDeletion,
+    InfraClusterDeleteScope,
     InfraClusterReconciler,
+    InfraClusterScope,
     InfraClusterState,
     Waiting,
 )
+
 from .._generated.api.harbour_cluster import HarbourClusterSpec
 from ..cloud import SimulatedCloud
 
 
 class HarbourClusterReconciler(InfraClusterReconciler[HarbourClusterSpec]):
-    """Replace the simulated cloud by your own; the shape of the two methods stays."""
+    """Replace the simulated cloud with a client of your own; keep the signatures."""
 
     def __init__(self, cloud: SimulatedCloud | None = None) -> None:
         self._cloud = cloud or SimulatedCloud()
 
     def reconcile_normal(
-        self, cluster: InfraCluster[HarbourClusterSpec]
+        self, cluster: InfraClusterScope[HarbourClusterSpec]
     ) -> InfraClusterState | Waiting:
-        """Look first, create what is missing, and answer with what there is."""
+        """Look up the resources, create them if they are missing, and return their state."""
         network = self._cloud.find_cluster(cluster.external_id)
         if network is None:
             network = self._cloud.create_cluster(cluster.external_id, cluster.name)
@@ -36,9 +37,11 @@ class HarbourClusterReconciler(InfraClusterReconciler[HarbourClusterSpec]):
             failure_domains=[FailureDomain(zone) for zone in self._cloud.zones],
         )
 
-    def reconcile_delete(self, cluster: InfraClusterDeletion[HarbourClusterSpec]) -> Gone | Waiting:
-        """Look first, remove what is there, and say Gone only when it is gone."""
+    def reconcile_delete(
+        self, cluster: InfraClusterDeleteScope[HarbourClusterSpec]
+    ) -> Deleted | Waiting:
+        """Look up the resources and delete them.  Return Deleted only when they no longer exist."""
         if self._cloud.find_cluster(cluster.external_id) is not None:
             self._cloud.delete_cluster(cluster.external_id)
             cluster.logger.info("deleted")
-        return Gone()
+        return Deleted()

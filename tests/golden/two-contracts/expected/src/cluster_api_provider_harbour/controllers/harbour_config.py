@@ -1,4 +1,4 @@
-"""What machines run at their first start."""
+"""Bootstrap data: the programs that machines run at their first start."""
 
 from __future__ import annotations
 
@@ -8,27 +8,34 @@ import json
 import time
 from typing import Final
 
-from .. import BootstrapConfig, BootstrapConfigReconciler, BootstrapDocument, Waiting
-from .._generated import sentinel
+from capsmith_runtime.bootstrap import (
+    BootstrapConfigReconciler,
+    BootstrapConfigScope,
+    BootstrapDocument,
+    Waiting,
+    cloud_config,
+    run_command,
+    write_file,
+)
+
 from .._generated.api.harbour_config import HarbourConfigSpec
-from .._generated.cloud_config import cloud_config, write_file
 
 NODE: Final = "harbour-node"
-"""A program in the machines' image that makes a Kubernetes node, by what stands in its file."""
+"""Program in the machine image that sets up a Kubernetes node from its settings file."""
 FOLDER: Final = f"/etc/{NODE}"
 TOKEN_SECONDS: Final = 24 * 3600
 
 
 class HarbourConfigReconciler(BootstrapConfigReconciler[HarbourConfigSpec]):
-    """Replace the program and its file by what your machines need; the shape stays."""
+    """Replace the program and its settings with your own; keep the signature."""
 
     def bootstrap_data(
-        self, config: BootstrapConfig[HarbourConfigSpec]
+        self, config: BootstrapConfigScope[HarbourConfigSpec]
     ) -> BootstrapDocument | Waiting:
-        """A cloud-config; its last act is the sentinel file, and only if all went well."""
+        """Return a cloud-config that creates the sentinel file last, and only on success."""
         ca = config.certificate("ca")
         if ca.private_key is None:
-            return Waiting("NoCertificateKey", "nodes that join are vouched for with the CA's key")
+            return Waiting("NoCertificateKey", "join tokens are signed with the key of the CA")
         action = "init" if config.is_first_control_plane else "join"
         settings = {
             "role": "control-plane" if config.is_control_plane else "worker",
@@ -44,16 +51,16 @@ class HarbourConfigReconciler(BootstrapConfigReconciler[HarbourConfigSpec]):
             write_file(f"{FOLDER}/pki/ca.crt", ca.certificate),
         ]
         if config.is_control_plane:
-            # Whoever has the key of the CA can become anybody in the cluster: no worker gets it.
+            # The key of the CA grants every permission in the cluster: never put it on a worker.
             files.append(write_file(f"{FOLDER}/pki/ca.key", ca.private_key, "0600"))
-        command = sentinel.run_command(f"{NODE} {action} --config {FOLDER}/node.json")
+        command = run_command(f"{NODE} {action} --config {FOLDER}/node.json")
         document = cloud_config({"write_files": files, "runcmd": [command]})
-        # Counts for pools only: machines that come later need a token that is still good.
+        # For pools only: machines that are created later need a token that is still valid.
         return BootstrapDocument(document, "cloud-config", refresh_after=TOKEN_SECONDS / 2)
 
 
 def _token(name: str, key: str) -> str:
-    """Proof of a joining node, which every control plane machine can check: it has the key."""
-    until = f"{name}.{int(time.time()) + TOKEN_SECONDS}"
-    proof = hmac.new(key.encode(), until.encode(), hashlib.sha256).hexdigest()
-    return f"{until}.{proof}"
+    """Return a join token that every control plane machine can verify with the key of the CA."""
+    claim = f"{name}.{int(time.time()) + TOKEN_SECONDS}"
+    signature = hmac.new(key.encode(), claim.encode(), hashlib.sha256).hexdigest()
+    return f"{claim}.{signature}"

@@ -5,7 +5,7 @@ from __future__ import annotations
 
 from typing import Final
 
-from .objects import ConvertedKind
+from capsmith_runtime.conversion.objects import ConvertedKind
 
 KINDS: Final = (
     ConvertedKind(

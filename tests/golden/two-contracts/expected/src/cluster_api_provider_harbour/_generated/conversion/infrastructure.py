@@ -5,8 +5,8 @@ from __future__ import annotations
 
 from typing import Final
 
-from .objects import ConvertedKind
-from .shape import Change
+from capsmith_runtime.conversion.objects import ConvertedKind
+from capsmith_runtime.conversion.shape import Change
 
 KINDS: Final = (
     ConvertedKind(
