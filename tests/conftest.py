@@ -17,9 +17,9 @@ from tests.e2e.harness.report import Report
 
 # How fast a machine is, is no property of what is tested; nor is luck.  New examples are looked for
 # with `--hypothesis-profile=searching`.
-_SLOW = {"deadline": None, "suppress_health_check": [HealthCheck.too_slow]}
-settings.register_profile("searching", **_SLOW)
-settings.register_profile("capsmith", **_SLOW, derandomize=True)
+_SLOW = settings(deadline=None, suppress_health_check=[HealthCheck.too_slow])
+settings.register_profile("searching", _SLOW)
+settings.register_profile("capsmith", _SLOW, derandomize=True)
 settings.load_profile("capsmith")
 
 _NOBODY = 65534
@@ -38,7 +38,7 @@ def pytest_xdist_make_scheduler(config: pytest.Config, log: Any) -> Any:
     """With ``--dist loadscope`` tests are handed out by :func:`group_of`."""
     from xdist.scheduler import LoadScopeScheduling
 
-    class ByGroup(LoadScopeScheduling):
+    class ByGroup(LoadScopeScheduling):  # type: ignore[misc] # xdist ships no types
         def _split_scope(self, nodeid: str) -> str:
             return group_of(nodeid)
 

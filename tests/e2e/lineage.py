@@ -109,7 +109,7 @@ class Lineage:
         found = {}
         for path in sorted(self.repository.rglob("*")):
             name = path.relative_to(self.repository).as_posix()
-            skipped = name.startswith((".capsmith/", "out/")) or "__pycache__" in name
+            skipped = name.startswith((".capsmith/", "out/", "vendor/")) or "__pycache__" in name
             if path.is_file() and not skipped and name not in {*ours, "provider.yaml"}:
                 found[name] = path.read_bytes()
         assert any(name.endswith("/cloud.py") for name in found)
@@ -119,7 +119,7 @@ class Lineage:
         """Build the release, and keep what it consists of: managers of it go on beside the next."""
         self._run("make", "release-manifests", f"VERSION={version}", folder=self.repository)
         kept = self._folder / version
-        for part in ("src", "out", "config"):
+        for part in ("src", "vendor", "out", "config"):
             shutil.copytree(self.repository / part, kept / part)
         return ProviderUnderTest(
             contract=contract,

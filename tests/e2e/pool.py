@@ -62,6 +62,9 @@ class Pool:
         version, kind, name = scenario.stack.dialect.resolve(scenario.client, reference)
         return scenario.client.get(version, kind, name, scenario.namespace)
 
+    def has_image(self, image: str) -> bool:
+        return bool(self.infrastructure()["spec"]["image"] == image)
+
     def machines(self) -> list[JSON]:
         """The Machines of the pool; none where the infrastructure keeps it whole."""
         labels = {_CLUSTER_NAME: self.scenario.name}

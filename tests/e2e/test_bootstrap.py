@@ -5,6 +5,7 @@ from __future__ import annotations
 import random
 import time
 from collections.abc import Iterator
+from functools import partial
 
 import pytest
 import yaml
@@ -189,7 +190,7 @@ def _check_data(scenario: Scenario, machines: list[JSON]) -> None:
         assert secret["type"] == "cluster.x-k8s.io/secret"
         (owner,) = secret["metadata"]["ownerReferences"]
         assert (owner["uid"], owner["controller"]) == (config["metadata"]["uid"], True)
-        eventually(lambda of=machine: _is_ready(scenario, of), what=f"{name} is said to be ready")
+        eventually(partial(_is_ready, scenario, machine), what=f"{name} is said to be ready")
         _check_server(scenario, machine, servers[_server_name(machine)], value_of(secret))
     begun = [server for server in servers.values() if "-node init" in (server.user_data or "")]
     assert len(begun) == 1, "one machine initialises the cluster, all others join it"

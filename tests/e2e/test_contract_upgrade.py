@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from functools import partial
 
 import pytest
 
@@ -105,7 +106,7 @@ def _serve_one(upgraded: UpgradedStack, both: Both, before: ProviderUnderTest) -
     upgraded.stack.offer(release)
     _upgrade(upgraded, both, release, identity(both))
     for group in before.groups:
-        eventually(lambda at=group: _unserved(plain, at), what=f"{group}/{OLD} answers 404")
+        eventually(partial(_unserved, plain, group), what=f"{group}/{OLD} answers 404")
     with upgraded.phase("v0.3: workers 3 -> 2, workers of the class 1 -> 2"):
         plain.scale_workers(2)
         scale_topology(classy, 2)

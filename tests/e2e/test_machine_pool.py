@@ -6,6 +6,7 @@ import random
 import time
 from collections.abc import Iterator
 from dataclasses import replace
+from functools import partial
 
 import pytest
 
@@ -241,7 +242,7 @@ def test_topology(pool_scenario: Scenario) -> None:
         machines.wait_replaced(before, 2)
         wait_reconciled(scenario)
     for pool in (whole, machines):
-        eventually(lambda of=pool: of.infrastructure()["spec"]["image"] == "another", what="image")
+        eventually(partial(pool.has_image, "another"), what="image")
     whole.wait_all(WHOLE, 2)
     scenario.delete()
     scenario.delete_classes()

@@ -12,6 +12,7 @@ from pathlib import Path
 import pytest
 
 from tests.golden.cases import cases, generated
+from tests.repositories import import_path, runtime_folder
 
 HERE = Path(__file__).parent
 
@@ -55,8 +56,9 @@ class Repository:
         return {
             "PATH": os.pathsep.join([tools, os.environ.get("PATH", os.defpath)]),
             "HOME": str(self.scratch),
-            "PYTHONPATH": str(self.folder / "src"),
+            "PYTHONPATH": import_path(self.folder),
             "PYTHONDONTWRITEBYTECODE": "1",
+            "MYPYPATH": str(runtime_folder(self.folder)),
             "MYPY_CACHE_DIR": str(self.scratch / "mypy"),
             "RUFF_CACHE_DIR": str(self.scratch / "ruff"),
         }

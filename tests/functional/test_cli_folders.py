@@ -113,7 +113,7 @@ def test_what_a_later_capsmith_generated_is_left_alone() -> None:
     assert result.exit_code == 1
     assert "lock-newer" in result.output + result.stderr
     assert snapshot(Path("repo")) == before
-    lock.write_text(text.replace("capsmith: ", "capsmith: 0.0.1.post3 #"))
+    lock.write_text(text.replace("capsmith: ", "capsmith: 0.2.post3 #"))
     assert run("generate", ACME, "-o", "repo").exit_code == 0
     assert lock.read_text() == text
 

@@ -12,9 +12,9 @@ from typing import Any
 import pytest
 import yaml
 
-from capsmith import pipeline
-from capsmith.pipeline import ejecting, updating
-from capsmith.pipeline.engine import Asked
+from capsmith.commands import eject, update
+from capsmith.commands.generate import generate
+from capsmith.commands.options import UpdateOptions
 from capsmith.report import Outcome
 from tests.functional.conftest import Repository
 
@@ -41,7 +41,7 @@ several = pytest.mark.parametrize("made", ["acme", "complete"], indirect=True)
 
 def regenerated(repository: Repository) -> None:
     spec = repository.folder / "provider.yaml"
-    report = pipeline.generate(spec, repository.folder)
+    report = generate(spec, repository.folder)
     assert report.exit_code == 0, report.findings
 
 
@@ -49,7 +49,7 @@ def described(repository: Repository, **keys: Any) -> None:
     """Add keys to the description, and update."""
     with (repository.folder / "provider.yaml").open("a", encoding="utf-8") as file:
         file.write(yaml.safe_dump(keys))
-    report = updating.update(repository.folder, Asked())
+    report = update.update(repository.folder, UpdateOptions())
     assert report.exit_code == 0, report.findings
 
 
@@ -155,8 +155,8 @@ def test_a_file_that_was_taken_over_is_what_is_released(made: Repository) -> Non
     path = made.folder / name
     text = path.read_text(encoding="utf-8")
     path.write_text(text.replace("memory: 512Mi", "memory: 2Gi"), encoding="utf-8")
-    assert updating.update(made.folder, Asked()).exit_code == 1
-    report = updating.update(made.folder, Asked(mine=frozenset({name})))
+    assert update.update(made.folder, UpdateOptions()).exit_code == 1
+    report = update.update(made.folder, UpdateOptions(mine=frozenset({name})))
     assert report.exit_code == 0
     described(made, title="Another")
     locked = yaml.safe_load((made.folder / ".capsmith/lock.yaml").read_text(encoding="utf-8"))
@@ -190,7 +190,7 @@ def test_blueprints_of_the_authors_are_what_is_released(made: Repository) -> Non
 @one
 def test_an_ejected_repository_goes_on_alone(made: Repository) -> None:
     before = released(made)
-    report = ejecting.eject(made.folder)
+    report = eject.eject(made.folder)
 
     assert report.exit_code == 0
     assert {file.outcome for file in report.outcomes} == {Outcome.UPDATED, Outcome.REMOVED}

@@ -14,7 +14,8 @@ from typing import Any
 import pytest
 import yaml
 
-from capsmith import pipeline
+from capsmith.commands.build import build, conformance
+from capsmith.commands.load import understand
 from capsmith.findings import has_errors
 from capsmith.tree import FileTree
 
@@ -72,10 +73,10 @@ def description() -> dict[str, Any]:
 @pytest.fixture(scope="module", params=["v1beta1", "v1beta2"])
 def tree(request: pytest.FixtureRequest) -> FileTree:
     spec = {**description(), "contracts": [request.param], "releases": {"v0.1": request.param}}
-    loaded = pipeline.understand(yaml.safe_dump(spec), "provider.yaml")
+    loaded = understand(yaml.safe_dump(spec), "provider.yaml")
     assert loaded.provider is not None, loaded.findings
-    made = pipeline.build(loaded.provider)
-    assert not has_errors(pipeline.conformance(made, loaded.provider))
+    made = build(loaded.provider)
+    assert not has_errors(conformance(made, loaded.provider))
     return made
 
 

@@ -15,38 +15,38 @@ POOL = "controllers/tidal_machine_pool.py"
 GROUPS = "server_groups.py"
 
 BROKEN = {
-    "never gives a server back": (
+    "never deletes a server": (
         GROUPS,
         "for server in servers[size:]:",
         "for server in servers[:0]:",
     ),
-    "makes another group at each call": (
+    "creates another group at each call": (
         POOL,
         "pool.external_id, pool.name,",
         "f'{pool.external_id}{id(pool)}', pool.name,",
     ),
-    "makes everything anew when the size changes": (
+    "replaces all servers when the size changes": (
         GROUPS,
-        "servers = self.servers(external_id)\n            # Who",
+        "servers = self.servers(external_id)\n            # An earlier",
         "servers = self.servers(external_id)\n"
         "            if len(servers) != size:\n"
         "                for old in servers:\n"
         "                    self._cloud.delete_server(old.id)\n"
-        "                servers = []\n            # Who",
+        "                servers = []\n            # An earlier",
     ),
     "does not look at the size": (POOL, "size = pool.replicas\n", "size = 1\n"),
-    "names one id for all": (
+    "returns one provider id for all": (
         POOL,
         "provider_id=server.provider_id",
         "provider_id='tidal://one'",
     ),
     "forgets to delete the group": (POOL, "self._groups.delete(pool.external_id)", "pass"),
-    "identifies the group by a name that comes again": (
+    "identifies the group by a name that is used again": (
         POOL,
         "self._groups.find(pool.external_id) is not None",
         "pool.machine_pool is not None",
     ),
-    "answers nothing": (POOL, "return InfraMachinePoolState(", "return None and str("),
+    "returns nothing": (POOL, "return InfraMachinePoolState(", "return None and str("),
 }
 
 
@@ -60,11 +60,11 @@ def repository(tmp_path_factory: pytest.TempPathFactory) -> Path:
 def _kit(repository: Path) -> subprocess.CompletedProcess[str]:
     argv = [sys.executable, "-m", "pytest", "-x", "-q", "-p", "no:cacheprovider"]
     return subprocess.run(
-        [*argv, "tests/generated/test_machine_pool.py"],
+        [*argv, "tests/test_conformance.py", "-k", "Pool"],
         cwd=repository,
         capture_output=True,
         text=True,
-        env={**os.environ, "PYTHONDONTWRITEBYTECODE": "1"},
+        env={**os.environ, "PYTHONPATH": "src:vendor", "PYTHONDONTWRITEBYTECODE": "1"},
     )
 
 

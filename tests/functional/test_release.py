@@ -14,7 +14,7 @@ import yaml
 
 from capsmith import resources
 from capsmith.conformance.evaluate import evaluate_manifests
-from capsmith.conformance.manifests import parse_manifests
+from capsmith.conformance.manifests import Manifest, parse_manifests
 from capsmith.contract.load import load_contract
 from capsmith.findings import Severity
 from tests.functional.conftest import Repository
@@ -141,7 +141,7 @@ def test_the_arguments_are_flags_of_the_manager(repository: Repository, released
     everything = deployments(released)
     types = [type for type, _ in everything]
     code = (
-        f"from {repository.package}._generated.flags import parse; import sys;"
+        f"from capsmith_runtime.options import parse; import sys;"
         f"print(parse(sys.argv[1:], {types}))"
     )
     for type, deployment in everything:
@@ -161,7 +161,7 @@ def test_a_class_file_knows_no_variables(released: Path) -> None:
 
 def test_a_release_breaks_no_rule(repository: Repository, released: Path) -> None:
     contract = load_contract(newest(repository)[1], resources.schemas())
-    manifests = []
+    manifests: list[Manifest] = []
     for path in sorted(released.iterdir()):
         found, unread = parse_manifests(path.read_text(encoding="utf-8"), path.name)
         assert not unread, path.name

@@ -14,6 +14,7 @@ SOURCES = {
     "generator/capsmith": "capsmith",
     "blueprints": "capsmith/_data/blueprints",
     "schemas": "capsmith/_data/schemas",
+    "runtime/src/capsmith_runtime": "capsmith/_data/runtime/capsmith_runtime",
 }
 
 
@@ -41,6 +42,8 @@ def test_wheel_is_the_tree(wheel: Path) -> None:
 
     assert any(name.startswith("capsmith/_data/blueprints/project/") for name in tree)
     assert any(name.startswith("capsmith/_data/schemas/contracts/") for name in tree)
+    for name in ("py.typed", "slices.yaml", "kube/permissions.yaml"):
+        assert f"capsmith/_data/runtime/capsmith_runtime/{name}" in tree
     assert _payload(wheel) == tree
 
 

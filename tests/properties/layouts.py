@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, field
-from typing import Any
+from typing import Any, Protocol, TypeVar
 
 from hypothesis import strategies as st
 
+Ex = TypeVar("Ex")
 OTHERS = {
     "capsmith": "capsmith: 1",
     "name": "name: acme  # the name",
@@ -22,11 +23,17 @@ OTHERS = {
 """Keys that no upgrade touches."""
 
 
+class Draw(Protocol):
+    """Return an example of a strategy, as `draw` of Hypothesis's data does."""
+
+    def __call__(self, strategy: st.SearchStrategy[Ex]) -> Ex: ...
+
+
 @dataclass
 class Pen:
     """Writes values as an author might."""
 
-    draw: st.DrawFn
+    draw: Draw
     comments: list[str] = field(default_factory=list)
 
     def text(self, values: dict[str, Any]) -> tuple[str, list[str]]:

@@ -9,12 +9,13 @@ import yaml
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from capsmith.commands.load import understand
 from capsmith.findings import has_errors
-from capsmith.pipeline.understanding import understand
-from capsmith.provider.upgrade.rewriting import rewritten
-from capsmith.provider.upgrade.wish import Wish, nonsense
-from capsmith.spec.editing import edited
-from capsmith.spec.parse import parse
+from capsmith.provider.draft import Draft
+from capsmith.provider.upgrade.request import UpgradeRequest, validate_request
+from capsmith.provider.upgrade.rewrite import updated_values
+from capsmith.yamldoc.document import Document
+from capsmith.yamldoc.editing import edited
 from tests.properties.layouts import Pen
 
 OLD, NEW = "v1beta1", "v1beta2"
@@ -50,11 +51,11 @@ STATES: tuple[dict[str, Any], ...] = (
     },
 )
 WISHES = (
-    Wish((OLD, NEW)),
-    Wish((NEW, OLD), api_version="v2", release="v3.0"),
-    Wish((NEW,), keep_api_version=True),
-    Wish((NEW,)),
-    Wish(drop=("v1alpha1",)),
+    UpgradeRequest((OLD, NEW)),
+    UpgradeRequest((NEW, OLD), api_version="v2", release="v3.0"),
+    UpgradeRequest((NEW,), keep_api_version=True),
+    UpgradeRequest((NEW,)),
+    UpgradeRequest(drop=("v1alpha1",)),
 )
 
 
@@ -69,12 +70,10 @@ def test_it_means_what_was_meant_and_the_rest_stays(data: st.DataObject) -> None
         text = text.rstrip("\n")
     if data.draw(st.booleans()):
         text, kept = text.replace("\n", "\r\n"), [part.replace("\n", "\r\n") for part in kept]
-    parsed = parse(text, "provider.yaml")
-    assert parsed.spec is not None
-    assert parsed.document is not None
-    possible = [w for w in WISHES if not nonsense(w, parsed.spec, parsed.document)]
-    values = rewritten(data.draw(st.sampled_from(possible)), parsed.spec, parsed.document)
-    result = edited(text, parsed.document, values, after="contracts")
+    draft, document = _draft(text)
+    possible = [w for w in WISHES if not validate_request(w, draft, document)]
+    values = updated_values(data.draw(st.sampled_from(possible)), draft, document)
+    result = edited(text, document, values, after="contracts")
     assert result.finding is None, text
     before, after = yaml.safe_load(text), yaml.safe_load(result.text)
     assert after == {**before, **values}
@@ -84,6 +83,13 @@ def test_it_means_what_was_meant_and_the_rest_stays(data: st.DataObject) -> None
         state["releases"].values()
     )
     check_layout(text, result.text, kept, pen.comments)
+
+
+def _draft(text: str) -> tuple[Draft, Document]:
+    loaded = understand(text, "provider.yaml")
+    assert loaded.draft is not None
+    assert loaded.document is not None
+    return loaded.draft, loaded.document
 
 
 def check_layout(text: str, result: str, kept: list[str], comments: list[str]) -> None:
@@ -103,11 +109,9 @@ def test_every_wish_is_possible_somewhere() -> None:
     for state in STATES:
         head = {"capsmith": 1, "name": "acme", "repository": "https://a.example/b/c"}
         text = yaml.safe_dump(head | state)
-        parsed = parse(text, "provider.yaml")
-        assert parsed.spec is not None
-        assert parsed.document is not None
+        draft, document = _draft(text)
         for wish in WISHES:
-            senseless = nonsense(wish, parsed.spec, parsed.document)
-            if not senseless and rewritten(wish, parsed.spec, parsed.document):
+            errors = validate_request(wish, draft, document)
+            if not errors and updated_values(wish, draft, document):
                 reached.add(wish)
     assert reached == set(WISHES)

@@ -14,13 +14,14 @@ import pytest
 from hypothesis import HealthCheck, event, given, settings
 from hypothesis import strategies as st
 
+from capsmith.commands import build as build_command
+from capsmith.commands import generate, load, update
+from capsmith.commands.load import Loaded
+from capsmith.commands.options import UpdateOptions
 from capsmith.findings import Severity
+from capsmith.merging.base import is_text_of
 from capsmith.merging.lock import LOCK_PATH, Lock
-from capsmith.merging.pristine import is_text_of
 from capsmith.merging.shared_file import Style
-from capsmith.pipeline import building, generating, understanding, updating
-from capsmith.pipeline.engine import Asked
-from capsmith.pipeline.understanding import Loaded
 from capsmith.provider.model import Provider
 from capsmith.report import Outcome, Report
 from capsmith.tree import FileTree, Owner
@@ -31,7 +32,7 @@ FEW = ("config/crd", "/_generated/api/", "metadata.yaml", "docs/")
 MEMORY = Path("/dev/shm")
 Tree = dict[str, tuple[bytes, int]]
 
-_understand, _build = cache(understanding.understand), building.build
+_understand, _build = cache(load.understand), build_command.build
 
 
 @cache
@@ -57,13 +58,14 @@ def _loaded(text: str) -> Loaded:
 def _rendered_once() -> Iterator[None]:
     texts = {id(_loaded(text).provider): text for text in map(description, range(DESCRIPTIONS))}
 
-    def build(provider: Provider) -> FileTree:
+    def build(provider: Provider, legacy_imports: bool) -> FileTree:
+        assert not legacy_imports
         return _built(texts[id(provider)])
 
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(understanding, "understand", lambda text, file: _loaded(text))
-        patch.setattr(building, "build", build)
-        patch.setattr(building, "conformance", lambda tree, provider: ())
+        patch.setattr(load, "understand", lambda text, file: _loaded(text))
+        patch.setattr(build_command, "build", build)
+        patch.setattr(build_command, "conformance", lambda tree, provider: ())
         yield
 
 
@@ -79,7 +81,7 @@ def generated(first_runs: dict[int, Path], number: int) -> Path:
         folder = first_runs[-1] / str(number)
         folder.mkdir()
         (folder / "provider.yaml").write_text(description(number))
-        assert generating.generate(folder / "provider.yaml", folder).exit_code == 0
+        assert generate.generate(folder / "provider.yaml", folder).exit_code == 0
         first_runs[number] = folder
     return first_runs[number]
 
@@ -155,7 +157,7 @@ class Trial:
         self._check_nothing_left_to_do()
 
     def _update(self) -> Report:
-        return updating.update(self._folder, Asked(style=self._round.style))
+        return update.update(self._folder, UpdateOptions(style=self._round.style))
 
     def _read_lock(self) -> Lock:
         return Lock.load((self._folder / LOCK_PATH).read_text(), "lock")
@@ -177,7 +179,7 @@ class Trial:
 
     def _give_in(self) -> None:
         """Move away what is refused."""
-        report = updating.preview(self._folder, Asked())
+        report = update.preview(self._folder, UpdateOptions())
         for file in report.outcomes:
             (self._folder / file.path).unlink()
             del self._before[file.path]
@@ -227,22 +229,22 @@ class Trial:
 
     def _conclude(self, conflicts: set[str]) -> bool:
         """Resolve the conflicts, or go back; whether the update stands."""
-        assert updating.resume(self._folder).exit_code == 1
+        assert update.resume(self._folder).exit_code == 1
         if self._round.resolution == "abort":
-            assert updating.abort(self._folder).exit_code == 0
+            assert update.abort(self._folder).exit_code == 0
             assert tree(self._folder) == self._before
             return False
         for path in conflicts:
             _resolve(self._folder / path, self._round.resolution)
         resolved = {path: state for path, state in tree(self._folder).items() if path[0] != "."}
-        assert updating.resume(self._folder).exit_code == 0
+        assert update.resume(self._folder).exit_code == 0
         now = tree(self._folder)
         assert {path: state for path, state in now.items() if path[0] != "."} == resolved
         return True
 
     def _check_nothing_left_to_do(self) -> None:
         before = tree(self._folder)
-        assert updating.check(self._folder, Asked()).exit_code == 0
+        assert update.check(self._folder, UpdateOptions()).exit_code == 0
         report = self._update()
         assert report.exit_code == 0
         assert {file.outcome for file in report.outcomes} <= {Outcome.KEPT, Outcome.UNCHANGED}

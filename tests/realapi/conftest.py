@@ -7,14 +7,12 @@ from pathlib import Path
 
 import pytest
 
-from tests.contract_code.assembled import importable
 from tests.e2e.harness.components import ApiServer, Etcd
 from tests.e2e.harness.kube import KubeClient
 from tests.e2e.harness.pki import Pki
 from tests.e2e.tools.required import required_toolbox
 
 # Test modules import generated code at their top, so it has to be there before they are read.
-importable()
 
 NewServer = Callable[[str, Pki], ApiServer]
 

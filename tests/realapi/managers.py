@@ -9,6 +9,7 @@ import sys
 import urllib.request
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
+from functools import partial
 from pathlib import Path
 
 import yaml
@@ -20,6 +21,7 @@ from tests.e2e.harness.pki import Pki
 from tests.e2e.harness.process import Process, free_port, http_ok
 from tests.e2e.harness.wait import eventually
 from tests.e2e.tools.build import Toolbox, kubectl
+from tests.repositories import import_path
 
 _NOT_HERE = {"Deployment", "Certificate", "Issuer"}
 _POLICIES = {"ValidatingAdmissionPolicy", "ValidatingAdmissionPolicyBinding"}
@@ -108,7 +110,7 @@ class Installation:
         kubeconfig.write_text(token_kubeconfig(server.url, pki.ca, token))
         self._env = {
             "PATH": os.environ["PATH"],
-            "PYTHONPATH": str(repository / "src"),
+            "PYTHONPATH": import_path(repository),
             "KUBECONFIG": str(kubeconfig),
             "POD_NAMESPACE": namespace,
         }
@@ -142,7 +144,7 @@ def install_core_crds(client: KubeClient, tools: Toolbox, series: str, *names: s
             document["spec"]["conversion"] = {"strategy": "None"}
             client.apply(document)
     for name in names:
-        eventually(lambda at=name: _established(client, at), timeout=120, what=f"{name} is served")
+        eventually(partial(_established, client, name), timeout=120, what=f"{name} is served")
 
 
 def _established(client: KubeClient, name: str) -> bool:

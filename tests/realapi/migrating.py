@@ -12,13 +12,13 @@ from typing import Any
 import trustme
 import yaml
 
-from tests.contract_code.hook_serving import write_certificate
 from tests.e2e.harness.components import ApiServer, Etcd
 from tests.e2e.harness.kube import JSON, ApiError, KubeClient
 from tests.e2e.harness.pki import Pki
 from tests.e2e.harness.process import free_port
 from tests.e2e.harness.wait import NotYet, eventually
 from tests.realapi.managers import Installation, Manager
+from tests.runtime.extension.hook_serving import write_certificate
 
 GROUP = "infrastructure.cluster.x-k8s.io"
 OLD, NEW = "v1alpha1", "v1beta1"

@@ -1,4 +1,4 @@
-"""The Secrets of one cluster on a real API server, with a clock that tests set."""
+"""The Secrets of one cluster on a real API server, with a clock that tests control."""
 
 from __future__ import annotations
 
@@ -10,20 +10,19 @@ from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime, timedelta
 from typing import Any
 
-from capsmith_generated.contract.core import Cluster
-from capsmith_generated.contract.core_v1beta2 import CoreV1Beta2
-from capsmith_generated.contract.model import Endpoint
-from capsmith_generated.controllers.control_plane.secret_report import SecretReport
-from capsmith_generated.controllers.control_plane.secret_store import SecretStore
-from capsmith_generated.controllers.control_plane.secrets import ClusterSecrets
-from capsmith_generated.controllers.kinds import Registry
-from capsmith_generated.controllers.world import Scope, World
-from capsmith_generated.runtime.client import Key
-from capsmith_generated.runtime.lightkube_client import LightkubeClient
-from capsmith_generated.runtime.metrics import Metrics
-from capsmith_generated.workload import kubeconfig
 from lightkube import KubeConfig, SingleConfig
 
+from capsmith_runtime.contract.core import Cluster
+from capsmith_runtime.contract.model import Endpoint
+from capsmith_runtime.contract.v1beta2.core import CoreV1Beta2
+from capsmith_runtime.controlplane.secrets.cluster_secrets import ClusterSecrets
+from capsmith_runtime.controlplane.secrets.report import SecretReport
+from capsmith_runtime.controlplane.secrets.store import SecretStore
+from capsmith_runtime.kube.client import NamespacedName
+from capsmith_runtime.kube.lightkube_client import LightkubeClient
+from capsmith_runtime.kube.metrics import Metrics
+from capsmith_runtime.reconcile.caches import Caches, WatchScope
+from capsmith_runtime.workload import kubeconfig
 from tests.e2e.harness.components import ApiServer
 from tests.e2e.harness.kube import JSON, KubeClient
 
@@ -35,7 +34,7 @@ SUFFIXES = ("ca", "etcd", "proxy", "sa", "kubeconfig")
 
 @dataclass
 class Keeping:
-    """A cluster, its control plane, and who keeps its Secrets."""
+    """A cluster, its control plane, and the manager of its Secrets."""
 
     api: KubeClient
     name: str
@@ -44,11 +43,11 @@ class Keeping:
     now: datetime = NOW
     uid: str = "uid-of-the-control-plane"
     endpoint: Endpoint | None = field(default_factory=lambda: Endpoint("10.0.0.1", 6443))
-    woken: list[Key] = field(default_factory=list)
+    woken: list[NamespacedName] = field(default_factory=list)
 
     def __post_init__(self) -> None:
         self.secrets = ClusterSecrets(self.store, lambda: self.now)
-        self.store.connect(self.woken.append)
+        self.store.set_handler(self.woken.append)
 
     @property
     def owner(self) -> JSON:
@@ -60,42 +59,42 @@ class Keeping:
         }
 
     async def ensure(self, *, generate: bool = True) -> SecretReport:
-        """One look."""
-        return await self.secrets.ensure(self.owner, self.cluster(), generate=generate)
+        """Reconcile the Secrets once."""
+        return await self.secrets.reconcile(self.owner, self.cluster(), generate=generate)
 
     async def requests(self, *, generate: bool = True) -> float:
-        """How many requests one look costs."""
+        """Return the number of requests of one reconcile."""
         before = self._sent()
         await self.ensure(generate=generate)
         return self._sent() - before
 
     def cluster(self) -> Cluster:
-        """As the manager sees it."""
+        """Return the Cluster as the manager sees it."""
         found = CoreV1Beta2().cluster({"metadata": {"name": self.name, "namespace": NAMESPACE}})
         return replace(found, control_plane_endpoint=self.endpoint)
 
     def find(self, suffix: str) -> JSON | None:
-        """One of its Secrets."""
+        """Return one of its Secrets; None if there is none."""
         return self.api.find("v1", "Secret", f"{self.name}-{suffix}", NAMESPACE)
 
     def get(self, suffix: str) -> JSON:
-        """One of its Secrets, which has to be there."""
+        """Return one of its Secrets, which has to exist."""
         found = self.find(suffix)
         assert found is not None, f"there is no {suffix}"
         return found
 
     def data(self, suffix: str, key: str) -> bytes:
-        """What one of its Secrets holds."""
+        """Return data of one of its Secrets."""
         return base64.b64decode(self.get(suffix)["data"][key])
 
     def access(self) -> kubeconfig.Access:
-        """What the kubeconfig says."""
-        return kubeconfig.read(self.data("kubeconfig", "value"))
+        """Return the access of the kubeconfig."""
+        return kubeconfig.parse(self.data("kubeconfig", "value"))
 
     def bring(
         self, suffix: str, secret_type: str, data: Mapping[str, bytes], *, label: bool = True
     ) -> JSON:
-        """Create one of its Secrets as its user."""
+        """Create one of its Secrets as a user."""
         encoded = {name: base64.b64encode(value).decode() for name, value in data.items()}
         return self.api.create(
             {
@@ -112,16 +111,16 @@ class Keeping:
         )
 
     async def watched(self, suffix: str) -> None:
-        """Wait until the watch shows the Secret as it is now; without label it shows none."""
+        """Wait until the watch shows the current Secret, or none if it has no label."""
         found = self.find(suffix)
         labelled = found is not None and LABEL in found["metadata"].get("labels", {})
         wanted = found["metadata"]["resourceVersion"] if found and labelled else None
-        key = Key(NAMESPACE, f"{self.name}-{suffix}")
+        key = NamespacedName(NAMESPACE, f"{self.name}-{suffix}")
         async with asyncio.timeout(60):
             while self._seen(key) != wanted:
                 await asyncio.sleep(0.01)
 
-    def _seen(self, key: Key) -> Any:
+    def _seen(self, key: NamespacedName) -> Any:
         seen = self.store.informer.get(key)
         return seen["metadata"]["resourceVersion"] if seen is not None else None
 
@@ -133,7 +132,7 @@ class Keeping:
 
 @asynccontextmanager
 async def keeping(server: ApiServer, name: str) -> AsyncIterator[Keeping]:
-    """The informer runs; the cluster's Secrets go away in the end."""
+    """Run the informer, and delete the cluster's Secrets in the end."""
 
     def config() -> SingleConfig:
         found = KubeConfig.from_file(server.kubeconfig).get()
@@ -142,9 +141,8 @@ async def keeping(server: ApiServer, name: str) -> AsyncIterator[Keeping]:
 
     metrics = Metrics()
     client = LightkubeClient(metrics, field_manager="test", config=config)
-    registry = Registry(label="control-plane-acme", namespace="acme-system")
-    world = World(client, metrics, registry, CoreV1Beta2(), Scope())
-    made = Keeping(server.client, name, metrics, SecretStore(world))
+    caches = Caches(client, metrics, CoreV1Beta2(), WatchScope())
+    made = Keeping(server.client, name, metrics, SecretStore(caches))
     running = asyncio.create_task(made.store.informer.run())
     try:
         await made.store.informer.synced.wait()
@@ -160,5 +158,5 @@ async def keeping(server: ApiServer, name: str) -> AsyncIterator[Keeping]:
 
 
 def days(number: float) -> timedelta:
-    """So many days."""
+    """Return a number of days."""
     return timedelta(days=number)

@@ -7,7 +7,7 @@ from collections.abc import Iterator
 
 import pytest
 
-from capsmith.pipeline.understanding import understand
+from capsmith.commands.load import understand
 from tests.e2e.harness.kube import JSON, ApiError, KubeClient
 from tests.e2e.harness.wait import NotYet, eventually
 from tests.golden.cases import Case, generated

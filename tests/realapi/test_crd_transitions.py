@@ -11,13 +11,13 @@ import yaml
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from capsmith.commands.load import Loaded, understand
+from capsmith.commands.upgrade import apply_request
 from capsmith.findings import has_errors
-from capsmith.pipeline.understanding import Loaded, understand
-from capsmith.pipeline.upgrading import granted
 from capsmith.provider.conversion import converted_resources
-from capsmith.provider.derive import series_order
 from capsmith.provider.model import Provider
-from capsmith.provider.upgrade.wish import Wish
+from capsmith.provider.order import series_order
+from capsmith.provider.upgrade.request import UpgradeRequest
 from tests.e2e.harness.kube import JSON, KubeClient
 from tests.realapi.crd_lineage import check_labels, crds_of, migrated, removed, upgraded
 
@@ -52,7 +52,7 @@ def _wish(**wishes: Any) -> Move:
     """A command."""
 
     def move(text: str) -> str | None:
-        return _valid(granted(understand(text, FILE), Wish(**wishes), FILE), text)
+        return _valid(apply_request(understand(text, FILE), UpgradeRequest(**wishes), FILE), text)
 
     return move
 

@@ -10,7 +10,7 @@ from ipaddress import IPv4Address
 
 import pytest
 
-from capsmith import pipeline
+from capsmith.commands.generate import generate
 from tests.e2e.harness.kube import JSON, KubeClient
 from tests.e2e.harness.pki import Pki
 from tests.e2e.harness.wait import eventually
@@ -115,7 +115,7 @@ def place(
     repository, pki = folder / "repository", Pki(folder / "pki")
     description = folder / "provider.yaml"
     description.write_text(DESCRIPTION.format(contract=core.contract))
-    assert pipeline.generate(description, repository).exit_code == 0
+    assert generate(description, repository).exit_code == 0
     server = new_server(f"ipam-{core.series}", pki)
     server.start()
     try:

@@ -13,7 +13,7 @@ from capsmith.findings import has_errors
 from capsmith.provider.crd import custom_resource_definition
 from capsmith.provider.model import Component, Provider, Resource, Role
 from capsmith.provider.resolve import resolve
-from capsmith.spec.parse import parse
+from capsmith.provider_yaml.parse import parse
 from tests.e2e.harness.kube import ApiError, KubeClient
 from tests.invalid.cases import CONTRACTS, EXAMPLES, judge
 

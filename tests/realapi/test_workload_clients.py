@@ -16,13 +16,13 @@ from pathlib import Path
 
 import pytest
 import trustme
-from capsmith_generated.runtime.client import Key as ObjectKey
-from capsmith_generated.runtime.client import NotFound, ResourceType, Selection, Unauthorized
-from capsmith_generated.workload.certificates import new_authority, new_signing_keys
-from capsmith_generated.workload.client import NoKubeconfigError, UnusableKubeconfigError
-from capsmith_generated.workload.guarded import ClusterUnreachableError
-from capsmith_generated.workload.kubeconfig import Access, read, written
 
+from capsmith_runtime.controlplane.secrets.certificates import new_authority, new_signing_keys
+from capsmith_runtime.kube.client import NamespacedName as ObjectKey
+from capsmith_runtime.kube.client import NotFound, ResourceType, Selection, Unauthorized
+from capsmith_runtime.workload.client import NoKubeconfigError, UnusableKubeconfigError
+from capsmith_runtime.workload.guarded import ClusterUnreachableError
+from capsmith_runtime.workload.kubeconfig import Access, parse, render
 from tests.e2e.harness.components import ApiServer
 from tests.e2e.harness.kube import JSON, Credentials, KubeClient
 from tests.e2e.harness.kubeconfig import service_account_token
@@ -39,7 +39,7 @@ contexts: [{name: c, context: {cluster: c, user: u}}]
 users: [{name: u, user: {exec: {apiVersion: client.authentication.k8s.io/v1, command: sh}}}]
 current-context: c
 """
-NO_CERTIFICATE = written("one", Access(server="https://127.0.0.1:1", certificate=b"c", key=b"k"))
+NO_CERTIFICATE = render("one", Access(server="https://127.0.0.1:1", certificate=b"c", key=b"k"))
 
 
 @pytest.fixture(scope="module")
@@ -116,17 +116,17 @@ def test_a_client_is_kept_while_its_kubeconfig_stays(
     async def run() -> None:
         async with clients(api_server) as made:
             with pytest.raises(NoKubeconfigError) as raised:
-                await made.of(NAMESPACE, name)
+                await made.get(NAMESPACE, name)
             assert raised.value.waiting.reason == "WaitingForKubeconfig"
 
             store(api, secret, workload.kubeconfig())
-            first = await made.of(NAMESPACE, name)
+            first = await made.get(NAMESPACE, name)
             found = await first.get(SERVICES, ObjectKey(NAMESPACE, "kubernetes"))
             assert found["kind"] == "Service"
-            assert await made.of(NAMESPACE, name) is first
+            assert await made.get(NAMESPACE, name) is first
 
             store(api, secret, workload.kubeconfig())  # another certificate
-            second = await made.of(NAMESPACE, name)
+            second = await made.get(NAMESPACE, name)
             assert second is not first
             await first.served_versions("apps")  # what is under way comes to its end
             with pytest.raises(NotFound):
@@ -134,7 +134,7 @@ def test_a_client_is_kept_while_its_kubeconfig_stays(
 
             api.delete({**secret, "metadata": secret["metadata"]})
             with pytest.raises(NoKubeconfigError):
-                await made.of(NAMESPACE, name)
+                await made.get(NAMESPACE, name)
 
     asyncio.run(run())
 
@@ -147,11 +147,11 @@ def test_the_secret_is_not_read_each_time(
     async def run() -> None:
         async with clients(api_server, refresh_seconds=600.0) as made:
             store(api, secret, workload.kubeconfig())
-            first = await made.of(NAMESPACE, name)
+            first = await made.get(NAMESPACE, name)
             store(api, secret, workload.kubeconfig())
-            assert await made.of(NAMESPACE, name) is first
-            made.changed(NAMESPACE, name)
-            assert await made.of(NAMESPACE, name) is not first
+            assert await made.get(NAMESPACE, name) is first
+            made.invalidate(NAMESPACE, name)
+            assert await made.get(NAMESPACE, name) is not first
 
     asyncio.run(run())
 
@@ -166,9 +166,9 @@ def test_a_client_that_is_refused_makes_the_kubeconfig_be_read_again(
             stranger = new_authority("kubernetes", datetime.now(UTC))
             store(api, secret, workload.kubeconfig(stranger))
             with pytest.raises(Unauthorized):
-                await (await made.of(NAMESPACE, name)).served_versions("apps")
+                await (await made.get(NAMESPACE, name)).served_versions("apps")
             store(api, secret, workload.kubeconfig())
-            assert await (await made.of(NAMESPACE, name)).served_versions("apps") == ("v1",)
+            assert await (await made.get(NAMESPACE, name)).served_versions("apps") == ("v1",)
 
     asyncio.run(run())
 
@@ -182,7 +182,7 @@ def test_a_server_that_is_not_the_clusters_is_as_good_as_none(
 
     async def run() -> None:
         async with clients(api_server) as made:
-            client = await made.of(NAMESPACE, cluster_of(secret))
+            client = await made.get(NAMESPACE, cluster_of(secret))
             with pytest.raises(ClusterUnreachableError, match=r"workload cluster .*certificate"):
                 await client.served_versions("apps")
 
@@ -194,12 +194,12 @@ def test_a_silent_server_is_given_up(
 ) -> None:
     with socket.create_server(("127.0.0.1", 0)) as silent:
         port = silent.getsockname()[1]
-        access = replace(read(workload.kubeconfig()), server=f"https://127.0.0.1:{port}")
-        store(api, secret, written("one", access))
+        access = replace(parse(workload.kubeconfig()), server=f"https://127.0.0.1:{port}")
+        store(api, secret, render("one", access))
 
         async def run() -> float:
             async with clients(api_server, request_seconds=2.0) as made:
-                client = await made.of(NAMESPACE, cluster_of(secret))
+                client = await made.get(NAMESPACE, cluster_of(secret))
                 began = time.monotonic()
                 with pytest.raises(ClusterUnreachableError):
                     await client.served_versions("apps")
@@ -221,7 +221,7 @@ def test_an_unusable_kubeconfig_is_told(
     async def run() -> None:
         async with clients(api_server) as made:
             with pytest.raises(UnusableKubeconfigError) as raised:
-                await made.of(NAMESPACE, cluster_of(secret))
+                await made.get(NAMESPACE, cluster_of(secret))
             assert raised.value.waiting.reason == "KubeconfigNotUsable"
             assert secret["metadata"]["name"] in raised.value.waiting.message
 
@@ -235,7 +235,7 @@ def test_watches_go_through(
 
     async def run() -> None:
         async with clients(api_server) as made:
-            client = await made.of(NAMESPACE, cluster_of(secret))
+            client = await made.get(NAMESPACE, cluster_of(secret))
             page = await client.list_page(SERVICES, Selection(namespace=NAMESPACE))
             watch = client.watch(
                 SERVICES, Selection(namespace=NAMESPACE), resource_version=page.resource_version
@@ -268,8 +268,8 @@ def test_idle_clients_are_closed(
 
     async def run() -> None:
         async with clients(api_server, refresh_seconds=600.0) as made:
-            first = await made.of(NAMESPACE, cluster_of(secret))
-            made.reap(time.monotonic() + 3600)
-            assert await made.of(NAMESPACE, cluster_of(secret)) is not first
+            first = await made.get(NAMESPACE, cluster_of(secret))
+            made.close_idle(time.monotonic() + 3600)
+            assert await made.get(NAMESPACE, cluster_of(secret)) is not first
 
     asyncio.run(run())

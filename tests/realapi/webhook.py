@@ -7,12 +7,16 @@ import base64
 import importlib
 import threading
 from pathlib import Path
+from typing import cast
 
 import trustme
 
-from tests.contract_code.hook_serving import write_certificate
+from capsmith_runtime.conversion.controllers import ConversionWebhook, ConversionWebhookGroup
+from capsmith_runtime.kube.client import KubeClient
+from capsmith_runtime.webhook.options import WebhookOptions
 from tests.e2e.harness.kube import JSON
 from tests.e2e.harness.wait import eventually
+from tests.runtime.extension.hook_serving import write_certificate
 
 
 class Webhook:
@@ -20,15 +24,16 @@ class Webhook:
 
     def __init__(self, package: str, folder: Path) -> None:
         """`package` is one that can be imported, `folder` becomes that of the certificates."""
-        part = importlib.import_module(f"{package}._generated.controllers.conversion.part")
-        flags = importlib.import_module(f"{package}._generated.webhook_flags")
         kinds = importlib.import_module(f"{package}._generated.conversion.infrastructure")
+        versions = importlib.import_module(f"{package}._generated.conversion.versions")
         certificates, authority = folder, trustme.CA()
         write_certificate(certificates, authority)
         self._authority = base64.b64encode(authority.cert_pem.bytes()).decode()
-        options = flags.WebhookOptions(host="127.0.0.1", port=0, certificates=certificates)
+        options = WebhookOptions(host="127.0.0.1", port=0, certificates=certificates)
         # No kind here refers to one of a stranger, so nobody is asked about versions.
-        self.part = part.Converting(kinds.KINDS, None, options)
+        self.part = ConversionWebhookGroup(
+            ConversionWebhook(kinds.KINDS, versions.VERSIONS), cast(KubeClient, None), options
+        )
         self._loop: asyncio.AbstractEventLoop | None = None
         self._stop = asyncio.Event()
         self._thread = threading.Thread(target=lambda: asyncio.run(self._run()))
@@ -52,7 +57,7 @@ class Webhook:
 
     async def _run(self) -> None:
         self._loop = asyncio.get_running_loop()
-        (service,) = self.part.services
+        (service,) = self.part.runnables
         serving = asyncio.create_task(service())
         await self._stop.wait()
         serving.cancel()

@@ -8,13 +8,13 @@ from contextlib import asynccontextmanager
 from dataclasses import dataclass
 from datetime import UTC, datetime
 
-from capsmith_generated.runtime.lightkube_client import LightkubeClient
-from capsmith_generated.runtime.metrics import Metrics
-from capsmith_generated.workload.certificates import KeyPair, sign_client
-from capsmith_generated.workload.client import WorkloadClients
-from capsmith_generated.workload.kubeconfig import Access, written
 from lightkube import KubeConfig, SingleConfig
 
+from capsmith_runtime.controlplane.secrets.certificates import KeyPair, sign_client
+from capsmith_runtime.kube.lightkube_client import LightkubeClient
+from capsmith_runtime.kube.metrics import Metrics
+from capsmith_runtime.workload.client import WorkloadClients
+from capsmith_runtime.workload.kubeconfig import Access, render
 from tests.e2e.harness.components import ApiServer
 from tests.e2e.harness.kube import JSON, KubeClient
 
@@ -37,7 +37,7 @@ class Workload:
             certificate=client.certificate,
             key=client.key,
         )
-        return written("one", access)
+        return render("one", access)
 
 
 def store(api: KubeClient, secret: JSON, content: bytes) -> None:

@@ -118,8 +118,8 @@ def change_blueprint(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Change:
     """Another capsmith: later, and with other blueprints."""
     blueprints = tmp_path / "blueprints"
     shutil.copytree(Path(str(resources.blueprints())), blueprints)
-    for module in ("engine", "building", "updating", "memory", "examining"):
-        monkeypatch.setattr(f"capsmith.pipeline.{module}.__version__", "9.9.9")
+    for module in ("plan", "build", "preconditions", "update", "up_to_date", "doctor"):
+        monkeypatch.setattr(f"capsmith.commands.{module}.__version__", "9.9.9")
     monkeypatch.setattr(resources, "blueprints", lambda: blueprints)
 
     def change(name: str, old: str, new: str) -> None:

@@ -21,11 +21,15 @@ from pathlib import Path
 
 import pytest
 
+from capsmith.commands import build as build_command
+from capsmith.commands import generate as generate_command
+from capsmith.commands import load
+from capsmith.commands import update as update_command
+from capsmith.commands import upgrade as upgrade_command
+from capsmith.commands.options import UpdateOptions
 from capsmith.errors import CapsmithError
-from capsmith.pipeline import building, generating, understanding, updating, upgrading
-from capsmith.pipeline.engine import Asked
 from capsmith.provider.model import Provider
-from capsmith.provider.upgrade.wish import Wish
+from capsmith.provider.upgrade.request import UpgradeRequest
 from capsmith.tree import FileTree
 from tests.regenerate.conftest import ACME, tree
 from tests.regenerate.faults import When, dies
@@ -40,22 +44,22 @@ NEW = (
     .replace("AcmeCluster", "AcmeSite")
 )
 PAST = OLD.replace("v1beta2", "v1beta1")
-BOTH = Wish(("v1beta1", "v1beta2"))
+BOTH = UpgradeRequest(("v1beta1", "v1beta2"))
 FEW = ("pyproject", "Makefile", ".gitignore", "controllers/acme", "api/acme", "crd/")
 """Of the files of a provider, those whose path has one of these."""
 TRANSIENT = (".capsmith/stage/", ".capsmith/pending.json")
 
 
 def update(folder: Path) -> object:
-    return updating.update(folder, Asked())
+    return update_command.update(folder, UpdateOptions())
 
 
 def upgrade(folder: Path) -> object:
-    return upgrading.upgrade(folder, BOTH, Asked())
+    return upgrade_command.upgrade(folder, BOTH, UpdateOptions())
 
 
 def first(folder: Path) -> object:
-    return generating.generate(folder.parent / "provider.yaml", folder)
+    return generate_command.generate(folder.parent / "provider.yaml", folder)
 
 
 @dataclass(frozen=True)
@@ -71,7 +75,11 @@ class Scenario:
     @property
     def ways(self) -> tuple[tuple[Action, frozenset[str]], ...]:
         again = frozenset({self.after})
-        return (self.action, again), (updating.resume, self.resumed), (updating.abort, self.aborted)
+        return (
+            (self.action, again),
+            (update_command.resume, self.resumed),
+            (update_command.abort, self.aborted),
+        )
 
 
 def _scenario(before: str, action: Action, after: str, resumed: str, aborted: str) -> Scenario:
@@ -85,33 +93,35 @@ SCENARIOS = {
     "conflict": _scenario("clash", update, "marked", "clash marked", "clash"),
     "upgrade": _scenario("past", upgrade, "raised", "past raised", "past raised"),
     "stuck": _scenario("past-clash", upgrade, "stuck", "past-clash stuck", "past-clash"),
-    "continue": _scenario("resolved", updating.resume, "concluded", "concluded", "clash concluded"),
-    "abort": _scenario("resolved", updating.abort, "clash", "clash concluded", "clash"),
+    "continue": _scenario(
+        "resolved", update_command.resume, "concluded", "concluded", "clash concluded"
+    ),
+    "abort": _scenario("resolved", update_command.abort, "clash", "clash concluded", "clash"),
     "complete": _scenario("pending", update, "updated", "updated", "edited updated"),
-    "undo": _scenario("pending", updating.abort, "edited", "edited updated", "edited"),
+    "undo": _scenario("pending", update_command.abort, "edited", "edited updated", "edited"),
 }
 
 
 def render_once() -> None:
     """Resolve and render the descriptions; of each, take a few files of every owner."""
-    loaded = {text: understanding.understand(text, "provider.yaml") for text in (OLD, NEW, PAST)}
-    raised = upgrading.granted(loaded[PAST], BOTH, "provider.yaml")
+    loaded = {text: load.understand(text, "provider.yaml") for text in (OLD, NEW, PAST)}
+    raised = upgrade_command.apply_request(loaded[PAST], BOTH, "provider.yaml")
     loaded[raised.text] = raised
     trees = [
-        (each.provider, _few(building.build(each.provider)))
+        (each.provider, _few(build_command.build(each.provider)))
         for each in loaded.values()
         if each.provider is not None
     ]
     assert len(trees) == len(loaded) == 4
 
-    def build(provider: Provider) -> FileTree:
+    def build(provider: Provider, legacy_imports: bool = False) -> FileTree:
         return next(tree for known, tree in trees if known is provider)
 
     with_patches = pytest.MonkeyPatch()
-    for module in (understanding, upgrading):
+    for module in (load, upgrade_command):
         with_patches.setattr(module, "understand", lambda text, file: loaded[text])
-    with_patches.setattr(building, "build", build)
-    with_patches.setattr(building, "conformance", lambda tree, provider: ())
+    with_patches.setattr(build_command, "build", build)
+    with_patches.setattr(build_command, "conformance", lambda tree, provider: ())
 
 
 def _few(tree: FileTree) -> FileTree:
@@ -131,7 +141,7 @@ def make(state: str, folder: Path) -> None:
         case "past" | "past-clash":
             (folder.parent / "provider.yaml").write_text(PAST)
             first(folder)
-            _edit(folder, PAST, "prometheus" if state == "past-clash" else "")
+            _edit(folder, PAST, 'version = "' if state == "past-clash" else "")
         case "raised" | "stuck":
             make("past" if state == "raised" else "past-clash", folder)
             upgrade(folder)
@@ -149,7 +159,7 @@ def make(state: str, folder: Path) -> None:
             _resolve(folder)
         case "concluded":
             make("resolved", folder)
-            updating.resume(folder)
+            update_command.resume(folder)
         case "pending":
             make("edited", folder)
             assert dies(lambda: update(folder), _in_the_middle(), "kill")

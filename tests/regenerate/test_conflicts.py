@@ -6,6 +6,7 @@ import shutil
 
 import pytest
 
+from capsmith import __version__
 from tests.regenerate.conftest import Change, Provider, run
 
 MINE = 'description = "Mine"'
@@ -51,7 +52,7 @@ def test_a_conflict_is_told_with_its_line_and_the_rest_is_done(conflicting: Prov
         MINE,
         "=======",
         'description = "Theirs"',
-        ">>>>>>> capsmith 0.1.0",
+        f">>>>>>> capsmith {__version__}",
     ]
     assert "rack" in conflicting.path(MODEL).read_text()
 
@@ -59,7 +60,7 @@ def test_a_conflict_is_told_with_its_line_and_the_rest_is_done(conflicting: Prov
 def test_the_origin_is_shown_when_that_is_asked_for(conflicting: Provider) -> None:
     assert conflicting.update("--conflict", "diff3").code == 1
     text = conflicting.path(SHARED).read_text()
-    assert "\n||||||| generated before (capsmith 0.1.0)\ndescription = " in text
+    assert f"\n||||||| generated before (capsmith {__version__})\ndescription = " in text
     assert conflicting.update("--continue").code == 1
     resolve(conflicting)
     assert conflicting.update("--continue").code == 0
@@ -83,7 +84,7 @@ def test_until_it_is_resolved_nothing_else_goes_on(conflicting: Provider) -> Non
     assert conflicting.tree() == before
 
 
-@pytest.mark.parametrize("left", ["<<<<<<< yours", "=======", ">>>>>>> capsmith 0.1.0"])
+@pytest.mark.parametrize("left", ["<<<<<<< yours", "=======", f">>>>>>> capsmith {__version__}"])
 def test_a_marker_that_is_left_is_named_and_the_update_stays_unfinished(
     conflicting: Provider, left: str
 ) -> None:

@@ -44,7 +44,11 @@ def authors(provider: Provider) -> dict[str, bytes]:
     """All that is the author's alone: scaffolds, and what capsmith never wrote."""
     lock = Lock.load(provider.path(".capsmith/lock.yaml").read_text(), "lock")
     scaffolds = {path for path, file in lock.files.items() if file.owner is Owner.SCAFFOLD}
-    own = {path for path in provider.tree() if path not in lock.files and path[:9] != ".capsmith"}
+    own = {
+        path
+        for path in provider.tree()
+        if path not in lock.files and not path.startswith((".capsmith", "vendor/"))
+    }
     found = scaffolds | own - {"provider.yaml"}
     assert found >= {*ADDED, *REPLACED} - SHARED
     return {path: provider.path(path).read_bytes() for path in found}

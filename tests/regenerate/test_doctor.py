@@ -6,6 +6,7 @@ from pathlib import Path
 
 import pytest
 
+from capsmith import __version__
 from tests.regenerate.conftest import ROOT, Change, Provider, Said, run
 
 MODEL = "src/cluster_api_provider_acme/_generated/api/acme_machine.py"
@@ -64,7 +65,7 @@ def test_what_the_next_update_would_do(provider: Provider, change_blueprint: Cha
     assert (said.code, said.ids) == (1, {"update-conflict"})
     facts = said.report["facts"]
     assert facts["update"] == {"created": 1, "conflicted": 1}
-    assert facts["generator"] == {"here": "9.9.9", "generatedBy": "0.1.0"}
+    assert facts["generator"] == {"here": "9.9.9", "generatedBy": __version__}
     provider.update()
     said = doctor(provider)
     assert (said.code, said.ids) == (1, {"update-unfinished"})

@@ -88,7 +88,7 @@ from capsmith.cli import main
 try:
     main(["update", "--check", sys.argv[1]])
 except SystemExit as end:
-    print(end.code, *sorted({"pydantic", "jinja2", "capsmith.spec"} & set(sys.modules)))
+    print(end.code, *sorted({"pydantic", "jinja2", "capsmith.provider_yaml"} & set(sys.modules)))
 """
 
 
@@ -103,5 +103,5 @@ def test_what_is_remembered_needs_little(provider: Provider, tmp_path: Path) -> 
         )
         return done.stdout.splitlines()[-1]
 
-    assert ask() == "0 capsmith.spec jinja2 pydantic"
+    assert ask() == "0 capsmith.provider_yaml jinja2 pydantic"
     assert ask() == "0"

@@ -5,11 +5,12 @@ from __future__ import annotations
 import shutil
 from collections.abc import Callable
 from pathlib import Path
+from typing import Any
 
 import pytest
 import yaml
 
-from capsmith import pipeline
+from capsmith import resources
 from tests.regenerate.conftest import ACME, Provider, run, tree
 from tests.regenerate.test_git import commit, git
 
@@ -52,7 +53,7 @@ def overlaid(provider: Provider) -> Provider:
     return provider
 
 
-def lock(provider: Provider) -> dict[str, object]:
+def lock(provider: Provider) -> dict[str, Any]:
     return dict(yaml.safe_load(provider.path(".capsmith/lock.yaml").read_text()))
 
 
@@ -69,7 +70,7 @@ def test_blueprints_replace_and_join_those_of_capsmith(provider: Provider) -> No
     assert provider.path("docs/acme_machine.md").read_text() == "# AcmeMachine\n"
     makefile = provider.path("Makefile").read_text()
     assert makefile == before["Makefile"][0].decode() + "\n.PHONY: audit\naudit:\n\ttrue\n"
-    owners = {path: file["owner"] for path, file in lock(provider)["files"].items()}  # type: ignore[attr-defined]
+    owners = {path: file["owner"] for path, file in lock(provider)["files"].items()}
     assert owners["NOTICE"] == "generated"
     assert owners["docs/acme_machine.md"] == "scaffold"
     assert owners["Makefile"] == "merged"
@@ -246,7 +247,7 @@ def test_errors_are_told_with_their_lines_and_nothing_is_written(overlaid: Provi
 
 def test_what_breaks_the_contract_is_refused_with_its_rule(provider: Provider) -> None:
     """The name of the container is clusterctl's business (CC-28)."""
-    original = Path(pipeline.__file__).parents[3] / "blueprints/project/config/manager"
+    original = Path(resources.__file__).parents[2] / "blueprints/project/config/manager"
     text = (original / "manager.yaml.jinja").read_text()
     assert "- name: manager\n" in text
     broken = text.replace("- name: manager\n", "- name: controller\n")

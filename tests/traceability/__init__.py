@@ -1,4 +1,4 @@
-"""Rule -> data file -> generated file -> what proves it, gathered from where each of them stands.
+"""Rule -> data file -> generated file -> proof, gathered from the files themselves.
 
-`python -m tests.traceability` writes docs/traceability.md anew and says what is missing.
+`python -m tests.traceability` writes docs/traceability/ and reports what is missing.
 """

@@ -12,19 +12,22 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
 
+import yaml
+
 from capsmith.blueprint.manifest import Entry, load_manifest
 from capsmith.blueprint.provider_filters import PROVIDER_FILTERS
 from capsmith.contract.load import known_versions, load_contract
 from capsmith.contract.model import TypeShape
 from tests.traceability.catalogue import ROOT, RULE_ID
-
-PROJECT = "blueprints/project/"
+from tests.traceability.roots import GENERATOR, MODULES, PERMISSIONS, PROJECT
 
 _NAMED = re.compile(rf"\b{RULE_ID}\b")
 _KIT = "tests/"
-_GENERATOR = "generator/"
-_MODULES = ("provider", "spec", "blueprint")
-"""Packages of the generator that decide what is generated."""
+_ROLES = {
+    "manager": "role.yaml",
+    "aggregate": "aggregate_to_manager_role.yaml",
+    "namespace": "namespace_role.yaml",
+}
 
 
 @dataclass(frozen=True, order=True)
@@ -52,11 +55,10 @@ def carriers(root: Path = ROOT) -> dict[str, list[Carrier]]:
         kept = tuple(target for target in of_source if not target.startswith(_KIT))
         for rule in _named(root / source) if kept else ():
             found[rule].add(Carrier(source, kept))
-    for source, text in _modules(root):
-        carrier = Carrier(source, _printed(source, root, targets))
+    for carrier, text in _modules(root, targets):
         for rule in _NAMED.findall(text):
             found[rule].add(carrier)
-    for rule, carrier in _fields(root, targets):
+    for rule, carrier in (*_fields(root, targets), *_permissions(root)):
         found[rule].add(carrier)
     return {rule: sorted(of_rule) for rule, of_rule in found.items()}
 
@@ -73,10 +75,14 @@ def _targets(root: Path) -> dict[str, list[str]]:
     return targets
 
 
-def _modules(root: Path) -> Iterator[tuple[str, str]]:
-    for package in _MODULES:
-        for file in sorted((root / _GENERATOR / "capsmith" / package).rglob("*.py")):
-            yield file.relative_to(root).as_posix(), file.read_text(encoding="utf-8")
+def _modules(root: Path, targets: dict[str, list[str]]) -> Iterator[tuple[Carrier, str]]:
+    """Yield each module as a carrier, with its text."""
+    for source_root in MODULES:
+        for file in source_root.files(root):
+            source = file.relative_to(root).as_posix()
+            printer = source_root.printed_by or source
+            results = source_root.copies(source) or _printed(printer, root, targets)
+            yield Carrier(source, results), file.read_text(encoding="utf-8")
 
 
 def _printed(module: str, root: Path, targets: dict[str, list[str]]) -> tuple[str, ...]:
@@ -85,7 +91,7 @@ def _printed(module: str, root: Path, targets: dict[str, list[str]]) -> tuple[st
     A function of a package speaks for those of its modules that have one called like it, and for
     modules that have none such and help the others.
     """
-    dotted = module.removeprefix(_GENERATOR).removesuffix(".py").replace("/", ".")
+    dotted = module.removeprefix(GENERATOR).removesuffix(".py").replace("/", ".")
     text = (root / module).read_text(encoding="utf-8")
     near = {
         name: function
@@ -114,6 +120,16 @@ def _fields(root: Path, targets: dict[str, list[str]]) -> Iterator[tuple[str, Ca
             source = _shape_file(root, version, role)
             for path, rule in _of_shape(shape):
                 yield rule, Carrier(source, crd[:1], f"{role} {path}")
+
+
+def _permissions(root: Path) -> Iterator[tuple[str, Carrier]]:
+    """Yield the rules of the declared permissions, with the role that carries each of them."""
+    for file in PERMISSIONS.files(root):
+        source = file.relative_to(root).as_posix()
+        for role, declared in yaml.safe_load(file.read_text(encoding="utf-8")).items():
+            carrier = Carrier(source, (f"{{config}}/rbac/{_ROLES[role]}",))
+            for permission in declared:
+                yield from ((rule, carrier) for rule in permission.get("rules", ()))
 
 
 def _of_shape(shape: TypeShape) -> Iterator[tuple[str, str]]:

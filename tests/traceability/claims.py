@@ -7,12 +7,11 @@ docstring of a test function; anywhere else it is a mistake.
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
 
-from tests.traceability.carriers import PROJECT
 from tests.traceability.catalogue import ROOT, RULE_ID, Place
+from tests.traceability.roots import TESTS
 
 _TEST = re.compile(
     r"^[ ]*(?:async )?def (?P<name>test_\w+)\((?:[^()]|\([^()]*\))*\)[^:\n]*:\n"
@@ -22,7 +21,6 @@ _TEST = re.compile(
 _LINE = re.compile(r"^[ \t]*Proves:(.*)$", re.MULTILINE)
 _IDS = re.compile(rf"[ ]{RULE_ID}(?:, {RULE_ID})*\.")
 _SAYS = re.compile(r"\bProves:")
-_OWN = "tests/traceability"
 
 
 @dataclass(frozen=True, order=True)
@@ -47,22 +45,14 @@ class Claims:
 
 
 def read_claims(root: Path = ROOT) -> Claims:
-    """Every claim below ``tests`` and in the tests of generated repositories."""
+    """Return every claim below :data:`~tests.traceability.roots.TESTS`."""
     claims: list[Claim] = []
     mistakes: list[str] = []
-    for file in _files(root):
+    for file in (file for source_root in TESTS for file in source_root.files(root)):
         found, wrong = _of_text(file.read_text(encoding="utf-8"), file.relative_to(root).as_posix())
         claims += found
         mistakes += wrong
     return Claims(tuple(sorted(claims)), tuple(mistakes))
-
-
-def _files(root: Path) -> Iterator[Path]:
-    for file in sorted((root / "tests").rglob("*.py")):
-        name = file.relative_to(root).as_posix()
-        if not name.startswith(_OWN) and "/expected/" not in name:
-            yield file
-    yield from sorted((root / PROJECT / "tests").rglob("*.py.jinja"))
 
 
 def _of_text(text: str, file: str) -> tuple[list[Claim], list[str]]:

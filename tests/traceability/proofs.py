@@ -9,10 +9,12 @@ from dataclasses import dataclass, field
 from functools import cache
 from pathlib import Path
 
-from capsmith import pipeline
 from capsmith.blueprint.plan import PlannedFile, plan
+from capsmith.commands.library import runtime_library
+from capsmith.commands.load import load
 from capsmith.contract.model import Rule
 from capsmith.provider.model import Provider
+from capsmith.provider.runtime import runtime_of
 from tests.golden.cases import Case, cases
 from tests.rules.cases import left_out
 from tests.traceability.carriers import blueprints
@@ -118,14 +120,15 @@ def _sought(rule: Rule) -> str:
 
 @cache
 def _provider(case: Case) -> Provider:
-    provider = pipeline.load(case.spec).provider
+    provider = load(case.spec).provider
     assert provider is not None, f"{case.spec} is not valid"
     return provider
 
 
 @cache
 def _planned(case: Case) -> tuple[PlannedFile, ...]:
-    return plan(blueprints(), _provider(case))
+    provider = _provider(case)
+    return plan(blueprints(), provider, runtime_of(provider, runtime_library()))
 
 
 @cache

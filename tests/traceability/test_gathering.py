@@ -12,6 +12,7 @@ from tests.traceability.catalogue import ROOT, catalogue
 from tests.traceability.claims import Claims, read_claims
 from tests.traceability.proofs import Evidence
 from tests.traceability.reasons import read_reasons
+from tests.traceability.roots import SourceRoot
 from tests.traceability.table import Row, missing, table
 
 PLAIN = '''\
@@ -168,3 +169,15 @@ def test_a_claim_of_what_is_no_rule_is_told(tmp_path: Path) -> None:
     made = table(tmp_path)
     assert "tests/test_a.py:2: test_a says to prove IC-99, which is no rule" in made.mistakes
     assert any("has neither a proof nor a reason" in mistake for mistake in made.mistakes)
+
+
+def test_files_of_a_source_root(tmp_path: Path) -> None:
+    source_root = SourceRoot("lib", excluded=("/testing/",), copied_to="vendor/lib")
+    assert list(source_root.files(tmp_path)) == []
+    for name in ("b.py", "a.py", "a.md", "testing/c.py"):
+        (tmp_path / "lib" / name).parent.mkdir(parents=True, exist_ok=True)
+        (tmp_path / "lib" / name).touch()
+    found = [file.relative_to(tmp_path).as_posix() for file in source_root.files(tmp_path)]
+    assert found == ["lib/a.py", "lib/b.py"]
+    assert source_root.copies("lib/a.py") == ("vendor/lib/a.py",)
+    assert SourceRoot("lib").copies("lib/a.py") == ()

@@ -9,6 +9,8 @@ from dataclasses import dataclass, field
 from functools import cached_property
 from pathlib import Path
 
+from tests.repositories import import_path
+
 from .cloud import VARIABLE, SimulatedCloud
 from .component import ComponentUnderTest, component_types
 from .contract import ContractVersion
@@ -253,7 +255,7 @@ class Controllers:
         kubeconfig.write_text(token_kubeconfig(management.apiserver.url, management.pki.ca, token))
         return {
             "PATH": os.environ["PATH"],
-            "PYTHONPATH": str(self._provider.repository / "src"),
+            "PYTHONPATH": import_path(self._provider.repository),
             "KUBECONFIG": str(kubeconfig),
             VARIABLE: str(self._cloud.folder),
             "CAPSMITH_SIMULATED_USER_DATA": "true",

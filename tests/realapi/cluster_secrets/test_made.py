@@ -4,12 +4,8 @@ from __future__ import annotations
 
 import asyncio
 
-from capsmith_generated.contract.model import Endpoint
-from capsmith_generated.workload.certificates import (
-    is_signed_by,
-    validity_of,
-)
-
+from capsmith_runtime.contract.model import Endpoint
+from capsmith_runtime.controlplane.secrets.certificates import is_signed_by, validity_of
 from tests.realapi.cluster_secrets.conftest import Run
 from tests.realapi.secret_keeping import (
     LABEL,
@@ -29,7 +25,7 @@ def test_everything_is_made_once(run: Run) -> None:
         report = await kept.ensure()
 
         assert report.waiting is None
-        assert report.renewal == validity_of(kept.access().certificate).half
+        assert report.renewal == validity_of(kept.access().certificate).half_life
         for suffix in SUFFIXES:
             secret = kept.get(suffix)
             assert secret["type"] == OURS

@@ -4,14 +4,14 @@ from __future__ import annotations
 
 import pytest
 import trustme
-from capsmith_generated.workload import kubeconfig
-from capsmith_generated.workload.certificates import (
+
+from capsmith_runtime.controlplane.secrets.certificates import (
     KeyPair,
     is_signed_by,
     new_authority,
     sign_client,
 )
-
+from capsmith_runtime.workload import kubeconfig
 from tests.realapi.cluster_secrets.conftest import Run
 from tests.realapi.secret_keeping import (
     LABEL,
@@ -129,7 +129,7 @@ def test_a_kubeconfig_of_users_is_never_written(run: Run) -> None:
             certificate=client.certificate,
             key=client.key,
         )
-        kept.bring("kubeconfig", "Opaque", {"value": kubeconfig.written("c", access)})
+        kept.bring("kubeconfig", "Opaque", {"value": kubeconfig.render("c", access)})
         before = kept.get("kubeconfig")
 
         report = await kept.ensure()

@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
-from capsmith_generated.contract.model import Endpoint
-from capsmith_generated.workload.certificates import (
+from capsmith_runtime.contract.model import Endpoint
+from capsmith_runtime.controlplane.secrets.certificates import (
     KeyPair,
     is_signed_by,
     new_authority,
     validity_of,
 )
-
 from tests.realapi.cluster_secrets.conftest import Run
 from tests.realapi.secret_keeping import (
     NAMESPACE,

@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from capsmith import pipeline
+from capsmith.commands.load import load
 from capsmith.provider.model import Provider
 
 ACME = Path(__file__).parents[3] / "examples/acme/provider.yaml"
@@ -14,6 +14,6 @@ ACME = Path(__file__).parents[3] / "examples/acme/provider.yaml"
 
 @pytest.fixture(scope="session")
 def provider() -> Provider:
-    loaded = pipeline.load(ACME)
+    loaded = load(ACME)
     assert loaded.provider is not None
     return loaded.provider

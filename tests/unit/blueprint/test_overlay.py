@@ -7,18 +7,21 @@ from string import Formatter
 
 import pytest
 
-from capsmith import pipeline, resources
+from capsmith import resources
 from capsmith.blueprint.manifest import Entry, Scope
 from capsmith.blueprint.overlaid import plan_rows
 from capsmith.blueprint.overlay import Overlay, overlay_of
 from capsmith.blueprint.overlay_manifest import NAMES, read_rows
 from capsmith.blueprint.plan import planned
+from capsmith.commands import build
+from capsmith.commands.load import load
 from capsmith.findings import Finding, has_errors
-from capsmith.pipeline import building
 from capsmith.provider.model import Provider
+from capsmith.provider.runtime import Runtime
 from capsmith.tree import Owner
 from capsmith.workspace.texts import read_texts
 
+RUNTIME = Runtime("vendored", "0.2.0", (), (), {})
 EXAMPLES = Path(__file__).parents[3] / "examples"
 OWN = {"project/Makefile.jinja": "all:\n", "project/docs/a.md.jinja": "a\n", "macros/m.jinja": "m"}
 
@@ -59,14 +62,14 @@ def test_all_that_is_wrong_is_told_at_once() -> None:
     )
     assert made is None
     assert {(each.location.file, each.id, each.hint) for each in found} == {
-        ("over/project/Makefil.jinja", "overlay-unused", "did you mean `project/Makefile.jinja`?"),
-        ("over/project/docs/b.jinja", "overlay-unused", "did you mean `project/docs/a.md.jinja`?"),
-        ("over/projct/Makefile.jinja", "overlay-unknown", "did you mean `project`?"),
-        ("over/manifest.yml", "overlay-unknown", "did you mean `manifest.yaml`?"),
+        ("over/project/Makefil.jinja", "overlay-unused", "Did you mean `project/Makefile.jinja`?"),
+        ("over/project/docs/b.jinja", "overlay-unused", "Did you mean `project/docs/a.md.jinja`?"),
+        ("over/projct/Makefile.jinja", "overlay-unknown", "Did you mean `project`?"),
+        ("over/manifest.yml", "overlay-unknown", "Did you mean `manifest.yaml`?"),
         (
             "over/macros/m.jinja",
             "overlay-macro",
-            "give it another name, and replace the blueprints that shall include it",
+            "Give it another name, and replace the blueprints that must include it.",
         ),
     }
     assert ids(overlay()[1]) == [("over", "overlay-empty")]
@@ -154,10 +157,10 @@ def test_where_nothing_may_be_written(target: str, said: str, provider: Provider
         file
         for name in ("Makefile", "config/crd/a.yaml")
         for file in planned(
-            Entry("o.jinja", name, Scope.PROVIDER, (), Owner.GENERATED, False), provider
+            Entry("o.jinja", name, Scope.PROVIDER, (), Owner.GENERATED, False), provider, RUNTIME
         )
     ]
-    _, (finding,) = plan_rows(made, provider, own)
+    _, (finding,) = plan_rows(made, provider, RUNTIME, own)
     assert (finding.id, str(finding.location)) == ("overlay-target", "over/manifest.yaml:2:3")
     assert said in finding.message
 
@@ -165,22 +168,22 @@ def test_where_nothing_may_be_written(target: str, said: str, provider: Provider
 def test_rows_do_not_collide_with_each_other(provider: Provider) -> None:
     made, _ = manifest("- {source: mine.jinja, target: a}\n- {source: mine.jinja, target: A/b}")
     assert made is not None
-    _, (finding,) = plan_rows(made, provider, [])
+    _, (finding,) = plan_rows(made, provider, RUNTIME, [])
     assert finding.location.line == 3
 
 
 def test_a_condition_that_needs_more_than_there_is(provider: Provider) -> None:
     made, _ = manifest("- {source: mine.jinja, when: infra_machine}")
     assert made is not None
-    _, (finding,) = plan_rows(made, provider, [])
-    assert "asks for a resource" in finding.message
+    _, (finding,) = plan_rows(made, provider, RUNTIME, [])
+    assert "needs a resource" in finding.message
 
 
-@pytest.mark.parametrize("scope", list(Scope))
+@pytest.mark.parametrize("scope", list(NAMES))
 def test_a_target_may_name_what_it_is_said_to(scope: Scope, provider: Provider) -> None:
     target = "/".join(f"{{{name}}}" for name in NAMES[scope])
     assert {name for _, name, _, _ in Formatter().parse(target)} == set(NAMES[scope])
-    files = list(planned(Entry("x", target, scope, (), Owner.GENERATED, False), provider))
+    files = list(planned(Entry("x", target, scope, (), Owner.GENERATED, False), provider, RUNTIME))
     assert files
     assert all(file.path.count("/") >= len(NAMES[scope]) - 1 for file in files)
 
@@ -203,13 +206,13 @@ def test_the_digest_is_of_paths_and_texts_only() -> None:
 @pytest.mark.parametrize("name", ["complete", "pools", "extension"])
 def test_capsmiths_own_blueprints_would_do_as_an_overlay(name: str) -> None:
     """So authors can begin with a copy of any of them."""
-    made = pipeline.load(EXAMPLES / name / "provider.yaml").provider
+    made = load(EXAMPLES / name / "provider.yaml").provider
     assert made is not None
     own = read_texts(resources.blueprints())
     copies = {path: text for path, text in own.items() if path.startswith("project/")}
     whole, found = overlay_of(copies, own, "over", "")
     assert found == ()
     assert whole is not None
-    tree, found = building.build_overlaid(made, whole)
+    tree, found = build.build_overlaid(made, whole)
     assert not has_errors(found)
-    assert tree == building.build(made)
+    assert tree == build.build(made)

@@ -1,13 +1,12 @@
-"""Blueprints of an overlay are somebody else's: they reach no Python, and do not go on for ever."""
+"""Blueprints of an overlay reach no Python and print no text of provider.yaml unchecked."""
 
 from __future__ import annotations
 
 import pytest
 
-from capsmith.blueprint import sandbox
 from capsmith.blueprint.format import Formatter
 from capsmith.blueprint.manifest import Entry, Scope
-from capsmith.blueprint.overlaid import Press
+from capsmith.blueprint.overlaid import OverlayRenderer
 from capsmith.blueprint.overlay import Overlay
 from capsmith.blueprint.plan import PlannedFile
 from capsmith.findings import Finding
@@ -21,20 +20,20 @@ OWN = {
 }
 
 
-def pressed(
+def rendered(
     text: str, provider: Provider, *, target: str = "out.txt", **more: str
 ) -> tuple[str | None, list[Finding]]:
     """What a blueprint of an overlay gives, and what is said about it."""
     texts = {"project/mine.jinja": text, **{f"macros/{name}": more[name] for name in more}}
-    press = Press(Overlay("over", "", texts, ()), OWN, Formatter(None))
-    press.check()
+    renderer = OverlayRenderer(Overlay("over", "", texts, ()), OWN, Formatter(None))
+    renderer.check()
     entry = Entry("mine.jinja", target, Scope.PROVIDER, (), Owner.GENERATED, False)
-    made = press.render([PlannedFile(entry, RelativePath(target), {"provider": provider})])
-    return (made[0].text if made else None), press.findings
+    made = renderer.render([PlannedFile(entry, RelativePath(target), {"provider": provider})])
+    return (made[0].text if made else None), renderer.findings
 
 
 def refused(text: str, provider: Provider, **more: str) -> Finding:
-    made, findings = pressed(text, provider, **more)
+    made, findings = rendered(text, provider, **more)
     assert made is None
     (finding,) = findings
     assert finding.location.file == "over/project/mine.jinja"
@@ -83,7 +82,6 @@ def refused(text: str, provider: Provider, **more: str) -> Finding:
         "{{ [1, 2] | random }}",
         "{{ ('a' * 3) }}",
         "{{ '%s' % provider.title }}",
-        "{{ 9 ** 9 }}",
         "{% import 'os' as os %}{{ os.getcwd() }}",
         "{% include '../../../../etc/passwd' %}",
         "{% extends '/etc/passwd' %}",
@@ -113,52 +111,18 @@ def test_the_attribute_itself_is_what_is_refused(provider: Provider) -> None:
 @pytest.mark.parametrize(
     "text",
     [
-        "{% for a in range(10 ** 9) %}x{% endfor %}".replace("10 ** 9", "1000000000"),
-        "{% for a in range(99999) %}{% for b in range(99999) %}{% endfor %}{% endfor %}",
-        "{% for a in range(99999) if false %}{% endfor %}" * 60,
-        "{% for a in range(99999) %}{% for b in range(99999) if false %}{% endfor %}{% endfor %}",
+        "{% for a in range(1000000000) %}x{% endfor %}",
         "{% for a in [1] recursive %}{{ loop([1, 1]) }}{% endfor %}",
         "{% macro m() %}{{ m() }}{{ m() }}{% endmacro %}{{ m() }}",
         "{% include 'project/mine.jinja' %}{% include 'project/mine.jinja' %}",
         "{% extends 'project/mine.jinja' %}",
-        "{% set n = namespace(t='xxxxxxxx') %}"
-        "{% for a in range(60) %}{% set n.t = n.t ~ n.t %}{% endfor %}",
-        "{% set n = namespace(t='xxxxxxxx') %}"
-        "{% for a in range(60) %}{% set n.t = n.t + n.t %}{% endfor %}",
-        "{% set n = namespace(t=[1]) %}"
-        "{% for a in range(60) %}{% set n.t = n.t + n.t %}{% endfor %}",
-        "{% set n = namespace(t=[1]) %}"
-        "{% for a in range(60) %}{% set n.t = [n.t, n.t] %}{% endfor %}{{ n.t | py_literal }}",
-        "{% set n = namespace(t=[1]) %}"
-        "{% for a in range(60) %}{% set n.t = {'a': n.t, 'b': n.t} %}{% endfor %}",
-        "{% set n = namespace(t=1) %}{% for a in range(99) %}{% set n.t = n.t * 9 %}{% endfor %}",
-        "{% for a in range(99999) %}" + "x" * 99 + "{% endfor %}",
-        "{% set t %}{% for a in range(99999) %}" + "x" * 99 + "{% endfor %}{% endset %}",
-        "{{ {'a': [1]} | to_yaml(100000000) }}",
-        "{{ {'a': [1]} | json_literal(indent=100000000) }}",
-        "{{ [1] | map('to_yaml', 100000000) | list }}",
         "{{ " + "(" * 5000 + "1" + ")" * 5000 + " }}",
         "{{ provider" + ".a" * 50_000 + " }}",
     ],
 )
-def test_it_ends(text: str, provider: Provider) -> None:
+def test_endless_recursion_and_loops_are_findings(text: str, provider: Provider) -> None:
     finding = refused(text, provider)
     assert finding.id in {"overlay-limit", "overlay-render", "overlay-syntax"}
-
-
-def test_all_files_together_have_a_budget(
-    provider: Provider, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setattr(sandbox, "MOST_STEPS_IN_ALL", 50)
-    environment = sandbox.OverlayEnvironment(lambda name: ("{{ 1 }}", name, None))
-
-    def another() -> None:
-        environment.begin()
-        environment.get_template("any").render()
-
-    another()
-    with pytest.raises(sandbox.OverBudget):
-        [another() for _ in range(60)]
 
 
 @pytest.mark.parametrize(
@@ -204,7 +168,7 @@ def test_text_of_the_description_needs_a_literal_filter(text: str, provider: Pro
 )  # fmt: skip
 def test_what_blueprints_are_for(text: str, expected: str | None, provider: Provider) -> None:
     helpers = "{% macro greet(x) %}hello {{ x }}{% endmacro %}"
-    made, findings = pressed(text, provider, helpers=helpers)
+    made, findings = rendered(text, provider, helpers=helpers)
     assert findings == []
     assert made
     assert expected in (None, made)
@@ -217,14 +181,14 @@ def test_errors_are_told_by_line_and_all_at_once(provider: Provider) -> None:
         "project/c.jinja": "{% import 'macros/m' as m %}\n{{ m.f() }}\n",
         "macros/m": "{% macro f() %}\n\n{{ provider.title }}{% endmacro %}\n",
     }
-    press = Press(Overlay("over", "", texts, ()), OWN, Formatter(None))
-    press.check()
+    renderer = OverlayRenderer(Overlay("over", "", texts, ()), OWN, Formatter(None))
+    renderer.check()
     names = ("a.jinja", "b.jinja", "c.jinja")
     entries = [Entry(n, n, Scope.PROVIDER, (), Owner.GENERATED, False) for n in names]
     context = {"provider": provider}
     files = [PlannedFile(each, RelativePath(each.target), context) for each in entries]
-    assert press.render([*files, *files]) == []
-    assert {(str(f.location), f.id) for f in press.findings} == {
+    assert renderer.render([*files, *files]) == []
+    assert {(str(f.location), f.id) for f in renderer.findings} == {
         ("over/project/a.jinja:2:1", "overlay-undefined"),
         ("over/project/b.jinja:3:1", "overlay-syntax"),
         ("over/macros/m:3:1", "overlay-undefined"),
@@ -232,12 +196,12 @@ def test_errors_are_told_by_line_and_all_at_once(provider: Provider) -> None:
 
 
 def test_python_that_is_none_and_control_characters(provider: Provider) -> None:
-    made, (finding,) = pressed("x = (\n", provider, target="out.py")
+    made, (finding,) = rendered("x = (\n", provider, target="out.py")
     assert (made, finding.id) == (None, "overlay-python")
-    made, findings = pressed("x = {  'a':1 }", provider, target="out.py")
+    made, findings = rendered("x = {  'a':1 }", provider, target="out.py")
     assert (made, findings) == ('x = {"a": 1}\n', [])
     for text in ("a\x07", "{{ '\\u0000' }}", "{{ '\\ud800' }}", "{{ 'a\\r' }}"):
-        made, (finding,) = pressed(text, provider)
+        made, (finding,) = rendered(text, provider)
         assert (made, finding.id) == (None, "overlay-render")
         assert "U+" in finding.message
 
@@ -245,14 +209,14 @@ def test_python_that_is_none_and_control_characters(provider: Provider) -> None:
 @pytest.mark.parametrize(
     ("text", "said"),
     [
-        ("{% block aa %}x{% endblock %}", "did you mean `a`?"),
-        ("{% block nothing_like_it %}x{% endblock %}", "known: a, b"),
-        ("lost\n", "move it into a block"),
-        ("{{ provider.name }}", "move it into a block"),
+        ("{% block aa %}x{% endblock %}", "Did you mean `a`?"),
+        ("{% block nothing_like_it %}x{% endblock %}", "Use one of: a, b."),
+        ("lost\n", "Move it into a block."),
+        ("{{ provider.name }}", "Move it into a block."),
     ],
 )
 def test_what_jinja_would_drop_is_told(text: str, said: str, provider: Provider) -> None:
-    _, (finding,) = pressed("{% extends 'capsmith:project/Makefile.jinja' %}\n" + text, provider)
+    _, (finding,) = rendered("{% extends 'capsmith:project/Makefile.jinja' %}\n" + text, provider)
     assert (finding.id, finding.location.line) == ("overlay-block", 2)
     assert finding.hint == said
 
@@ -262,4 +226,4 @@ def test_a_block_inside_a_block_may_be_new(provider: Provider) -> None:
         "{% extends 'capsmith:project/Makefile.jinja' %}\n"
         "{% block a %}{% block inner %}x\n{% endblock %}{% endblock %}\n{# said #}\n"
     )
-    assert pressed(text, provider) == ("x\nb\n", [])
+    assert rendered(text, provider) == ("x\nb\n", [])

@@ -10,6 +10,7 @@ from capsmith import resources
 from capsmith.conformance import checks
 from capsmith.conformance.checks.registry import bind, check
 from capsmith.contract.load import load_rules
+from capsmith.contract.model import Rule
 
 RULES = load_rules(resources.schemas())
 
@@ -31,7 +32,8 @@ class Params:
 @pytest.mark.parametrize(
     "rule", [rule for rule in RULES.values() if rule.check], ids=lambda rule: rule.id
 )
-def test_every_rule_names_a_check_and_its_parameters(rule) -> None:
+def test_every_rule_names_a_check_and_its_parameters(rule: Rule) -> None:
+    assert rule.check is not None
     named = checks.registered()[rule.check.name]
     assert isinstance(bind(named.params, rule.check.params), named.params)
 

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
+
 from capsmith import resources
 from capsmith.conformance.evaluate import evaluate_manifests
 from capsmith.conformance.manifests import Manifest, parse_manifests
@@ -35,7 +37,9 @@ spec:
 """
 
 
-def found(files: dict[str, str], version: str = "v1beta2", **options) -> list[Finding]:
+def found(
+    files: dict[str, str], version: str = "v1beta2", **options: Mapping[str, str]
+) -> list[Finding]:
     manifests: list[Manifest] = []
     for name, text in files.items():
         parsed, broken = parse_manifests(text, name)

@@ -5,6 +5,7 @@ import pytest
 from capsmith import resources
 from capsmith.contract.explain import explain, lines, listing, similar
 from capsmith.contract.load import load_rules
+from capsmith.contract.model import Rule
 from capsmith.errors import UnreadableInput
 
 RULES = load_rules(resources.schemas())
@@ -39,7 +40,7 @@ def test_who_can_tell(rule_id: str, by: str, text: str) -> None:
 
 
 @pytest.mark.parametrize("rule", RULES.values(), ids=lambda rule: rule.id)
-def test_every_rule_can_be_told(rule) -> None:
+def test_every_rule_can_be_told(rule: Rule) -> None:
     text = "\n".join(lines(explain(RULES, rule.id)))
     assert rule.statement in text
     assert rule.consequence in text
@@ -76,4 +77,4 @@ def test_filters() -> None:
 def test_filters_that_no_rule_can_pass(filters: dict[str, str]) -> None:
     with pytest.raises(UnreadableInput) as caught:
         listing(RULES, **filters)
-    assert caught.value.finding.hint.startswith("There is ")
+    assert caught.value.finding.hint.startswith("Use one of: ")

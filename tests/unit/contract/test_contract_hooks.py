@@ -12,7 +12,7 @@ from capsmith import resources
 from capsmith.contract.hooks import Hook, HookFamily, load_hooks
 from capsmith.contract.load import known_versions, load_contract
 from capsmith.errors import UnreadableInput
-from capsmith.spec.sections import Hook as HookName
+from capsmith.provider_yaml.sections import Hook as HookName
 
 REAL = Path(str(resources.schemas()))
 TEXT = """\
@@ -52,11 +52,11 @@ def test_hooks_are_read(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("change", "message"),
     [
-        (("topology", "nowhere"), "of no family"),
+        (("topology", "nowhere"), "GeneratePatches.family is 'nowhere'"),
         (("hook: UpdateMachine", "hook: GeneratePatches"), "there twice"),
-        (("since", "until"), "keys that nobody knows"),
-        (("statement: Change templates.", "statement: [1]"), "no str"),
-        (("source: https://example.com", "hello: 1"), "has no 'source'"),
+        (("since", "until"), "UpdateMachine has unknown keys until"),
+        (("statement: Change templates.", "statement: [1]"), r"GeneratePatches.statement is \[1\]"),
+        (("source: https://example.com", "hello: 1"), "source is missing"),
     ],
 )
 def test_broken_data_are_refused(tmp_path: Path, change: tuple[str, str], message: str) -> None:

@@ -3,6 +3,7 @@ from __future__ import annotations
 import shutil
 from collections.abc import Callable
 from pathlib import Path
+from typing import Any
 
 import pytest
 import yaml
@@ -25,7 +26,7 @@ def folder(tmp_path: Path) -> Path:
     return tmp_path
 
 
-def edit(file: Path, change: Callable[[dict], object]) -> None:
+def edit(file: Path, change: Callable[[dict[str, Any]], object]) -> None:
     data = yaml.safe_load(file.read_text())
     change(data)
     file.write_text(yaml.safe_dump(data))
@@ -190,7 +191,7 @@ MACHINE = "v1beta2/types/InfraMachine.yaml"
     ],
 )
 def test_broken_data_are_refused(
-    folder: Path, file: str, change: Callable[[dict], object], message: str
+    folder: Path, file: str, change: Callable[[dict[str, Any]], object], message: str
 ) -> None:
     edit(folder / "contracts" / file, change)
     with pytest.raises(UnreadableInput, match=message) as caught:

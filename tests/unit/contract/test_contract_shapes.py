@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from typing import Any
 
 import pytest
@@ -24,7 +24,7 @@ SHAPES = [
 GROUP = "infrastructure.cluster.x-k8s.io"
 
 
-def part(fields: dict[str, ContractField]) -> dict[str, Any]:
+def part(fields: Mapping[str, ContractField]) -> dict[str, Any]:
     required = [field.name for field in fields.values() if field.required]
     schema = {"type": "object", "properties": {name: f.schema for name, f in fields.items()}}
     return schema | ({"required": required} if required else {})
@@ -101,7 +101,9 @@ def test_columns_show_fields_that_exist(contract: Contract, shape: TypeShape) ->
     names = [column["name"] for column in shape.printer_columns]
     assert len(names) == len(set(names))
     for column in shape.printer_columns:
-        first, name = re.match(r"\.(\w+)\.(\w+)", column["jsonPath"]).groups()
+        path = re.match(r"\.(\w+)\.(\w+)", column["jsonPath"])
+        assert path is not None
+        first, name = path.groups()
         assert first == "metadata" or name in fields[first]
 
 

@@ -14,7 +14,7 @@ import yaml
 from capsmith import resources
 from capsmith.contract.load import known_versions, load_contract
 from capsmith.contract.model import TypeShape
-from capsmith.contract.upgrade import ChangeKind, Conversion, Where, load_upgrade
+from capsmith.contract.upgrade import ChangeKind, Conversion, FieldChange, Where, load_upgrade
 from capsmith.errors import UnreadableInput
 
 OLD, NEW = (load_contract(version, resources.schemas()) for version in known_versions())
@@ -30,7 +30,7 @@ IN_CONTRACT = [
 
 def leaves(shape: TypeShape) -> dict[str, dict[str, Any]]:
     """Every path of a shape, without the texts for people."""
-    found = {}
+    found: dict[str, dict[str, Any]] = {}
     for part, fields in (("spec", shape.spec), ("status", shape.status)):
         for name, field in fields.items():
             found |= dict(walk(dict(field.schema), f"{part}.{name}"))
@@ -67,7 +67,7 @@ def test_every_difference_of_the_shapes_is_on_record(role: str) -> None:
 @pytest.mark.parametrize(
     ("role", "change"), IN_CONTRACT, ids=[f"{r}-{c.old or c.new}" for r, c in IN_CONTRACT]
 )
-def test_paths_are_those_of_the_shapes(role: str, change) -> None:
+def test_paths_are_those_of_the_shapes(role: str, change: FieldChange) -> None:
     old, new = leaves(OLD.types[role]), leaves(NEW.types[role])
     assert not change.old or change.old in old
     assert not change.new or change.new in new
@@ -109,7 +109,7 @@ def test_an_upgrade_that_nobody_wrote_down() -> None:
     ],
 )
 def test_broken_data_are_refused(
-    tmp_path: Path, change: Callable[[dict], object], message: str
+    tmp_path: Path, change: Callable[[dict[str, Any]], object], message: str
 ) -> None:
     shutil.copytree(Path(str(resources.schemas())) / "upgrades", tmp_path / "upgrades")
     file = tmp_path / FILE

@@ -8,14 +8,14 @@ from typing import Any
 import pytest
 
 from capsmith.provider.model import Component, Provider, Role
-from capsmith.provider.rbac import (
+from capsmith.provider.resolve import resolve
+from capsmith.provider_yaml.parse import parse
+from tests.invalid.cases import CONTRACTS
+from tests.unit.provider.permissions import (
     aggregate_permissions,
     manager_permissions,
     namespace_permissions,
 )
-from capsmith.provider.resolve import resolve
-from capsmith.spec.parse import parse
-from tests.invalid.cases import CONTRACTS
 from tests.unit.provider.test_rbac import verbs
 
 GROUP = "bootstrap.cluster.x-k8s.io"

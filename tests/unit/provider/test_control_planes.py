@@ -9,11 +9,11 @@ import yaml
 
 from capsmith.provider.crd import custom_resource_definition
 from capsmith.provider.model import Provider, Resource, Role
-from capsmith.provider.rbac import manager_permissions
 from capsmith.provider.resolve import resolve
 from capsmith.provider.topology import sample_spec
-from capsmith.spec.parse import parse
+from capsmith.provider_yaml.parse import parse
 from tests.invalid.cases import CONTRACTS as KNOWN
+from tests.unit.provider.permissions import manager_permissions
 
 HEAD = """
 capsmith: 1

@@ -6,15 +6,15 @@ from typing import Any
 
 from capsmith.provider.crd import custom_resource_definition
 from capsmith.provider.model import Component, Provider
-from capsmith.provider.rbac import (
+from capsmith.provider.resolve import resolve
+from capsmith.provider.topology import sample_spec
+from capsmith.provider_yaml.parse import parse
+from tests.invalid.cases import CONTRACTS
+from tests.unit.provider.permissions import (
     aggregate_permissions,
     manager_permissions,
     namespace_permissions,
 )
-from capsmith.provider.resolve import resolve
-from capsmith.provider.topology import sample_spec
-from capsmith.spec.parse import parse
-from tests.invalid.cases import CONTRACTS
 from tests.unit.provider.test_rbac import verbs
 
 GROUP = "ipam.cluster.x-k8s.io"
@@ -99,7 +99,9 @@ def test_pools_move() -> None:
 
 
 def test_samples_of_pools_can_be_used_as_they_are() -> None:
-    found = {r.kind: sample_spec(r, provider()) for r in component("ipam").resources}
+    found: dict[str, Any] = {
+        r.kind: sample_spec(r, provider()) for r in component("ipam").resources
+    }
 
     assert found["AcmeIPPool"] == {
         "addresses": ["192.0.2.0/24"],

@@ -8,11 +8,11 @@ from pathlib import Path
 
 import pytest
 
-from capsmith import pipeline
+from capsmith.commands.load import load
 from capsmith.provider.model import Component, Provider, Resource, Role
 from capsmith.provider.pools import pool_machine, shared_fields
-from capsmith.provider.rbac import aggregate_permissions, manager_permissions
 from capsmith.provider.topology import topology
+from tests.unit.provider.permissions import aggregate_permissions, manager_permissions
 
 EXAMPLE = Path(__file__).parents[3] / "examples" / "pools" / "provider.yaml"
 CORE = "cluster.x-k8s.io"
@@ -20,7 +20,7 @@ CORE = "cluster.x-k8s.io"
 
 @cache
 def provider() -> Provider:
-    found = pipeline.load(EXAMPLE).provider
+    found = load(EXAMPLE).provider
     assert found is not None
     return found
 

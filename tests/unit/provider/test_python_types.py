@@ -30,9 +30,9 @@ def field(name: str, schema: Mapping[str, Any], required: bool = False) -> Field
 
 
 def text(*fields: Field, status: tuple[Field, ...] = ()) -> str:
-    kind = resource("AcmeMachine", Role.INFRA_MACHINE, fields)
-    kind = types.SimpleNamespace(  # type: ignore[assignment]
-        kind=kind.kind, group=kind.group, spec_fields=fields, status_fields=status
+    machine = resource("AcmeMachine", Role.INFRA_MACHINE, fields)
+    kind = types.SimpleNamespace(
+        kind=machine.kind, group=machine.group, spec_fields=fields, status_fields=status
     )
     ENVIRONMENT.filters["python_module"] = python_module
     rendered = ENVIRONMENT.get_template(SOURCE).render(resource=kind)
@@ -47,7 +47,7 @@ def run(*fields: Field, status: tuple[Field, ...] = ()) -> types.ModuleType:
     return module
 
 
-def annotations(*fields: Field) -> dict[str, str]:
+def annotations_of(*fields: Field) -> dict[str, str]:
     return {
         str(f.attribute): f"{f.annotation}{f.assignment}"
         for cls in python_module(resource(fields=fields)).classes
@@ -89,7 +89,7 @@ def annotations(*fields: Field) -> dict[str, str]:
     ],
 )
 def test_types(schema: Mapping[str, Any], required: bool, expected: str) -> None:
-    assert annotations(field("size", schema, required))["size"] == expected
+    assert annotations_of(field("size", schema, required))["size"] == expected
 
 
 def test_a_nested_object_is_a_class_of_its_own() -> None:

@@ -7,17 +7,14 @@ from dataclasses import replace
 
 from capsmith.provider.crd import version_schema
 from capsmith.provider.model import PolicyRule
-from capsmith.provider.rbac import (
-    Permission,
-    aggregate_permissions,
-    editor_permissions,
-    manager_permissions,
-    namespace_permissions,
-    policy_rule,
-    viewer_permissions,
-)
+from capsmith.provider.rbac import Permission, editor_permissions, policy_rule, viewer_permissions
 from capsmith.safetext import VersionName
 from tests.unit.provider.build import FEATURES, provider, version
+from tests.unit.provider.permissions import (
+    aggregate_permissions,
+    manager_permissions,
+    namespace_permissions,
+)
 
 GROUP = "infrastructure.cluster.x-k8s.io"
 

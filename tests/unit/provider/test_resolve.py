@@ -14,7 +14,7 @@ from hypothesis import strategies as st
 from capsmith.provider.explain import explain_resolution
 from capsmith.provider.model import Provider, Resource, Role
 from capsmith.provider.resolve import resolve
-from capsmith.spec.parse import parse
+from capsmith.provider_yaml.parse import parse
 from tests.invalid.cases import CONTRACTS, EXAMPLES
 
 BASE: dict[str, Any] = {

@@ -8,15 +8,15 @@ from typing import get_args
 
 import yaml
 
-from capsmith import pipeline
+from capsmith.commands.load import load
 from capsmith.provider.extension import author_classes, author_names
 from capsmith.provider.model import Component, Provider
-from capsmith.provider.rbac import (
+from capsmith.provider_yaml.sections import Hook as HookName
+from tests.unit.provider.permissions import (
     aggregate_permissions,
     manager_permissions,
     namespace_permissions,
 )
-from capsmith.spec.sections import Hook as HookName
 
 BASE = {
     "capsmith": 1,
@@ -25,13 +25,13 @@ BASE = {
     "contracts": ["v1beta2"],
     "releases": {"v0.1": "v1beta2"},
 }
-GENERATED = Path(__file__).parents[3] / "blueprints/project/src/__package__/_generated/extension"
+EXTENSION = Path(__file__).parents[3] / "runtime/src/capsmith_runtime/extension"
 
 
 def resolved(folder: Path, **sections: object) -> Provider:
     path = folder / "provider.yaml"
     path.write_text(yaml.safe_dump({**BASE, **sections}))
-    loaded = pipeline.load(path)
+    loaded = load(path)
     assert loaded.provider is not None, loaded.findings
     return loaded.provider
 
@@ -74,18 +74,18 @@ def test_a_hook_can_be_otherwise(tmp_path: Path) -> None:
     assert hook.since == "v1.12"
 
 
-def test_the_generated_code_has_all_that_the_hooks_name(tmp_path: Path) -> None:
-    """What is generated names classes and codecs of static files: they have to be there."""
+def test_the_runtime_has_all_that_the_hooks_name(tmp_path: Path) -> None:
+    """Generated code names classes and codecs of the runtime: they have to exist."""
     component = extension(tmp_path, *get_args(HookName))
     classes = author_classes(component)
     everything = {name for names in classes.values() for name in names}
 
     for module, names in classes.items():
-        text = (GENERATED / f"{module}.py.jinja").read_text()
+        text = (EXTENSION / f"{module}.py").read_text()
         for name in names:
             assert re.search(rf"^class {name}\b", text, re.MULTILINE), f"{module}: {name}"
     for hook in component.hooks:
-        text = (GENERATED / f"{hook.module}.py.jinja").read_text()
+        text = (EXTENSION / f"{hook.module}.py").read_text()
         assert re.search(rf"^{hook.constant}: Final = ", text, re.MULTILINE), hook.constant
         named = set(re.findall(r"[A-Z]\w+", f"{hook.request} {hook.answer}")) - {"Sequence"}
         assert named <= everything

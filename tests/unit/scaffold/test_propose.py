@@ -16,9 +16,9 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from capsmith.errors import UnreadableInput
+from capsmith.provider_yaml.model import ProviderSpec
+from capsmith.provider_yaml.parse import parse
 from capsmith.scaffold import TEMPLATE, Options, Proposal, propose
-from capsmith.spec.model import ProviderSpec
-from capsmith.spec.parse import parse
 
 ROOT = Path(__file__).parents[3]
 TEMPLATE_FOLDER = ROOT / "generator" / "capsmith" / "scaffold" / TEMPLATE
@@ -129,6 +129,7 @@ def test_every_key_that_is_shown_is_valid(config: Path) -> None:
     assert parsed.findings == ()
     assert parsed.spec is not None
     assert parsed.spec.credentials is not None
+    assert parsed.spec.infrastructure is not None
     assert all(kind.features for kind in parsed.spec.infrastructure.values())
 
 

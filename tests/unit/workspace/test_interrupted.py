@@ -25,12 +25,12 @@ def test_a_killed_run_leaves_the_old_tree_or_is_completed(
     calls = 0
     replace = os.replace
 
-    def dying_replace(source: object, target: object) -> None:
+    def dying_replace(source: Path | str, target: Path | str) -> None:
         nonlocal calls
         calls += 1
         if calls == dies_at:
             raise Died
-        replace(source, target)  # type: ignore[arg-type]
+        replace(source, target)
 
     monkeypatch.setattr(os, "replace", dying_replace)
     try:

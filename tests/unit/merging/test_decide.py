@@ -5,8 +5,8 @@ from __future__ import annotations
 import pytest
 
 from capsmith.errors import UnreadableInput
+from capsmith.merging.decide import Decision, MergeOptions, OnDisk, Reason, decide
 from capsmith.merging.lock import Lock, LockedFile
-from capsmith.merging.reconcile import Decision, OnDisk, Reason, Wishes, reconcile
 from capsmith.merging.shared_file import Names
 from capsmith.report import Outcome
 from capsmith.safetext import RelativePath
@@ -37,8 +37,8 @@ def decided(
         {} if current is None else {"a/file": current.encode()},
         {} if base is None else {"a/file": base.encode()},
     )
-    wishes = Wishes(NAMES, force=force, restore=frozenset(restore))
-    (decision,) = reconcile(incoming, disk, known, wishes)
+    wishes = MergeOptions(NAMES, force=force, restore=frozenset(restore))
+    (decision,) = decide(incoming, disk, known, wishes)
     return decision
 
 
@@ -130,8 +130,8 @@ def test_line_ends_of_another_system_are_no_edit_and_stay(owner: Owner) -> None:
     assert decided(tree(owner), "new\r\n", lock(owner)).outcome is Outcome.UNCHANGED
     decision = decided(tree(owner), "old\r\n", lock(owner), base="old\r\n")
     assert (decision.outcome, decision.content) == (Outcome.UPDATED, b"new\r\n")
-    assert reconcile(
-        FileTree(), OnDisk({"a/file": b"old\r\n"}, {}), lock(owner), Wishes(NAMES)
+    assert decide(
+        FileTree(), OnDisk({"a/file": b"old\r\n"}, {}), lock(owner), MergeOptions(NAMES)
     ) == (
         Decision("a/file", Outcome.REMOVED),
     )

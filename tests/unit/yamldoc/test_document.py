@@ -8,8 +8,8 @@ import tracemalloc
 import pytest
 
 from capsmith.findings import Location
-from capsmith.spec.compose import MAX_ANCHORS, MAX_DEPTH, MAX_NODES
-from capsmith.spec.document import MAX_CHARACTERS, Document, parse_document
+from capsmith.yamldoc.compose import MAX_ANCHORS, MAX_DEPTH, MAX_NODES
+from capsmith.yamldoc.document import MAX_CHARACTERS, Document, parse_document
 
 
 def document(text: str) -> Document:

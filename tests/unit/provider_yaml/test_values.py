@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from capsmith.spec.values import mismatches
+from capsmith.provider_yaml.values import mismatches
 
 MAP = {
     "type": "array",

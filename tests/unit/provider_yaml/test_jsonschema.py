@@ -9,7 +9,7 @@ from typing import Any
 import yaml
 
 from capsmith import resources
-from capsmith.spec.jsonschema import provider_schema, provider_schema_text
+from capsmith.provider_yaml.jsonschema import provider_schema, provider_schema_text
 from tests.invalid.cases import EXAMPLES
 
 

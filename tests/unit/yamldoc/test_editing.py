@@ -7,9 +7,9 @@ from typing import Any
 
 import pytest
 
-from capsmith.spec.document import parse_document
-from capsmith.spec.editing import Edited, edited
-from capsmith.spec.layout import layout
+from capsmith.yamldoc.document import parse_document
+from capsmith.yamldoc.editing import Edited, edited
+from capsmith.yamldoc.layout import layout
 
 HEAD = "capsmith: 1\n"
 BOTH = {"contracts": ["v1beta1", "v1beta2"]}

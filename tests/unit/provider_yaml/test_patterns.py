@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from capsmith.spec.patterns import matches, refusal
+from capsmith.provider_yaml.patterns import matches, refusal
 
 ACCEPTED = r"""
     ^[a-z]+$ ^(a+)+$ (?P<n>a) (?<n>a) (?i)a (?i:a) (?-i)a (?s). [[:alpha:]] \pL\p{Greek} \x{61}

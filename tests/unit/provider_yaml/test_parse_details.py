@@ -6,11 +6,11 @@ from typing import Any
 
 import pytest
 
-from capsmith.spec.fields import FieldSchema
-from capsmith.spec.parse import parse
-from capsmith.spec.plain import is_required, plain
-from capsmith.spec.quote import clip, did_you_mean, listed
-from capsmith.spec.rules import is_transition
+from capsmith.provider_yaml.fields import FieldSchema
+from capsmith.provider_yaml.parse import parse
+from capsmith.provider_yaml.plain import is_required, plain
+from capsmith.provider_yaml.rules import is_transition
+from capsmith.yamldoc.quote import clip, did_you_mean, listed
 from tests.invalid.cases import EXAMPLES
 
 ACME = (EXAMPLES / "acme" / "provider.yaml").read_text(encoding="utf-8")
@@ -26,17 +26,17 @@ def hints(text: str) -> list[str]:
         (
             "name: acme",
             "name: no",
-            'YAML reads plain `no` as a boolean; in quotes it is a text: "no"',
+            'Write "no" in quotes: YAML reads plain `no` as a boolean.',
         ),
-        ("name: acme", "name: acme\ntitle: 1.10", 'in quotes it is a text: "1.10"'),
-        ("contracts: [v1beta2]", "contracts: v1beta2", "write [v1beta2]"),
-        ("contracts: [v1beta2]", "contracs: [v1beta2]", "did you mean `contracts`?"),
-        ("minimum: 8", 'minimum: "8"', "leave the quotes out"),
-        ("capsmith: 1", 'capsmith: "1"', "leave the quotes out"),
-        ("format: int32", "uniqueItems: true", "use x-kubernetes-list-type: set"),
-        ("implements: InfraMachine", "implements: inframachine", "did you mean `InfraMachine`?"),
-        ("name: acme\n", "", "add the name that clusterctl will know, such as `name: acme`"),
-        ("image: string!", "image:", "give it a value, or leave the key out"),
+        ("name: acme", "name: acme\ntitle: 1.10", 'Write "1.10" in quotes'),
+        ("contracts: [v1beta2]", "contracts: v1beta2", "Write [v1beta2]."),
+        ("contracts: [v1beta2]", "contracs: [v1beta2]", "Did you mean `contracts`?"),
+        ("minimum: 8", 'minimum: "8"', "Remove the quotes."),
+        ("capsmith: 1", 'capsmith: "1"', "Remove the quotes."),
+        ("format: int32", "uniqueItems: true", "Use x-kubernetes-list-type: set."),
+        ("implements: InfraMachine", "implements: inframachine", "Did you mean `InfraMachine`?"),
+        ("name: acme\n", "", "Add the name of the provider in clusterctl, such as `name: acme`."),
+        ("image: string!", "image:", "Give it a value, or remove the key."),
     ],
 )
 def test_hints_say_what_to_do(old: str, new: str, hint: str) -> None:
@@ -121,6 +121,6 @@ def test_quotes_are_short_and_printable() -> None:
     assert clip("a\x1b[2J\nb\u202e") == "a\ufffd[2J b\ufffd"
     assert len(clip("x" * 1000)) == 60
     assert listed(["a", "b", "c"]) == "`a`, `b` and `c`"
-    assert did_you_mean("Contracs", ["contracts", "name"]) == "did you mean `contracts`?"
-    assert did_you_mean("zzz", ["b", "a"]) == "known here: a, b"
-    assert did_you_mean("zzz", []) == "leave it out"
+    assert did_you_mean("Contracs", ["contracts", "name"]) == "Did you mean `contracts`?"
+    assert did_you_mean("zzz", ["b", "a"]) == "Use one of: a, b."
+    assert did_you_mean("zzz", []) == "Remove it."

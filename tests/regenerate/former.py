@@ -1,0 +1,40 @@
+"""Repositories that earlier releases made: unpacked, and what in them is their author's."""
+
+from __future__ import annotations
+
+import tarfile
+from pathlib import Path
+
+import yaml
+
+from tests.regenerate.conftest import Provider
+
+ARCHIVES = Path(__file__).parent / "archives"
+NAMES = tuple(sorted(path.name.partition(".tar")[0] for path in ARCHIVES.glob("*.tar.xz")))
+
+
+def unpacked(name: str, folder: Path) -> Provider:
+    """Return the repository of an archive in ``folder``; nothing is written outside of it."""
+    folder.mkdir(parents=True)
+    with tarfile.open(ARCHIVES / f"{name}.tar.xz") as archive:
+        archive.extractall(folder, filter="data")
+    return Provider(folder)
+
+
+def owners(provider: Provider) -> dict[str, str]:
+    """Return path -> owner of the files that the old lock lists."""
+    lock = yaml.safe_load(provider.path(".capsmith/lock.yaml").read_text())
+    return {
+        path: "mine" if entry.get("mine") else entry["owner"]
+        for path, entry in lock["files"].items()
+    }
+
+
+def author_files(provider: Provider) -> frozenset[str]:
+    """Return scaffolds, files that were taken over, and those that capsmith never wrote."""
+    known = owners(provider)
+    return frozenset(
+        path
+        for path in provider.tree()
+        if not path.startswith(".capsmith/") and known.get(path, "mine") in ("mine", "scaffold")
+    )

@@ -1,0 +1,21 @@
+"""The permissions of a provider, with what the shipped library declares."""
+
+from __future__ import annotations
+
+from capsmith.commands.library import runtime_library
+from capsmith.provider import rbac
+from capsmith.provider.model import Component, Provider
+from capsmith.provider.rbac import Permission
+from tests.unit.provider.build import provider
+
+
+def manager_permissions(provider: Provider, component: Component) -> tuple[Permission, ...]:
+    return rbac.manager_permissions(provider, component, runtime_library().permissions)
+
+
+def namespace_permissions(provider: Provider, component: Component) -> tuple[Permission, ...]:
+    return rbac.namespace_permissions(provider, component, runtime_library().permissions)
+
+
+def aggregate_permissions(component: Component) -> tuple[Permission, ...]:
+    return rbac.aggregate_permissions(provider(), component, runtime_library().permissions)

@@ -1,0 +1,87 @@
+"""The ``permissions.yaml`` files of the library, and what such a file may hold."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+from typing import Any
+
+import pytest
+
+from capsmith import resources
+from capsmith.commands.library import runtime_library
+from capsmith.contract.load import load_rules
+from capsmith.errors import UnreadableInput
+from capsmith.provider.model import Role
+from capsmith.provider.rbac.declarations import declared_permissions
+from capsmith.provider.rbac.model import DeclaredRule
+
+RULE = {"groups": ["example.com"], "resources": ["things"], "verbs": ["get"], "reason": "Why."}
+KINDS = {"kinds": {"features": ["reconciled"]}, "verbs": ["get"], "reason": "Why."}
+
+
+def rules() -> Iterator[DeclaredRule]:
+    for declared in runtime_library().permissions.values():
+        yield from (*declared.manager, *declared.namespace, *declared.aggregate)
+
+
+def test_each_provider_type_declares_its_own() -> None:
+    slices = set(runtime_library().slices) - {"webhook", "workload"}
+
+    assert set(runtime_library().permissions) == {*slices, "kube", "reconcile"}
+
+
+def test_a_reason_names_the_rules_of_the_contract() -> None:
+    known = load_rules(resources.schemas())
+    for rule in rules():
+        assert rule.reason.endswith(".")
+        assert re.findall(r"[A-Z]{2,3}-[0-9]{2}", rule.reason) == list(rule.rules)
+        assert set(rule.rules) <= set(known), rule.reason
+    assert {"RB-03", "RB-04", "RB-05", "RB-06", "RB-07", "RB-08", "RB-10", "RB-11"} <= {
+        id for rule in rules() for id in rule.rules
+    }
+
+
+def test_core_gets_something_on_each_kind_that_it_reads() -> None:
+    """Proves: RB-03."""
+    aggregated = {
+        role
+        for declared in runtime_library().permissions.values()
+        for rule in declared.aggregate
+        if rule.kinds
+        for role in rule.kinds.roles
+    }
+    others = {Role.IDENTITY, Role.IP_POOL, Role.GLOBAL_IP_POOL, Role.ADDON}
+
+    assert aggregated == set(Role) - others
+
+
+@pytest.mark.parametrize(
+    ("data", "message"),
+    [
+        ({"managers": []}, "unknown keys managers"),
+        ({"manager": [{**RULE, "verb": "get"}]}, "unknown keys verb"),
+        ({"manager": [{**RULE, "reason": 1}]}, "reason is 1"),
+        ({"manager": [{"groups": [""], "resources": ["pods"], "verbs": ["get"]}]}, "reason"),
+        ({"manager": [{**KINDS, "kinds": {"features": ["fast"]}}]}, "'fast'"),
+        ({"manager": [{**KINDS, "kinds": {"roles": ["InfraPod"]}}]}, "'InfraPod'"),
+        ({"manager": [{**RULE, **KINDS}]}, "either kinds, or groups and resources"),
+        ({"manager": [{"verbs": ["get"], "reason": "Why."}]}, "either kinds"),
+        ({"manager": [{**RULE, "subresource": "status"}]}, "a subresource without kinds"),
+        ({"manager": [{**RULE, "names": ["$pod"]}]}, "unknown placeholder"),
+        ({"manager": [{**RULE, "uncalled": {"list": "Why."}}]}, "a verb that is not called"),
+        ({"aggregate": [RULE]}, "aggregated rules are about kinds"),
+    ],
+)
+def test_what_is_unknown_is_refused(data: Any, message: str) -> None:
+    with pytest.raises(UnreadableInput, match=re.escape(message)) as refused:
+        declared_permissions(data, "infrastructure/permissions.yaml")
+    assert refused.value.finding.location.file == "infrastructure/permissions.yaml"
+
+
+def test_a_rule_as_it_is_written() -> None:
+    declared = declared_permissions({"manager": [RULE], "aggregate": [KINDS]}, "x.yaml")
+
+    assert declared.manager[0].groups == ("example.com",)
+    assert declared.aggregate[0].kinds is not None
+    assert declared.namespace == ()

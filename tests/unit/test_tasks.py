@@ -1,0 +1,50 @@
+"""README, Makefile and ./dev agree on the developer tasks."""
+
+from __future__ import annotations
+
+import re
+import subprocess
+from pathlib import Path
+
+import pytest
+
+ROOT = Path(__file__).parents[2]
+
+
+def run(*arguments: str) -> subprocess.CompletedProcess[str]:
+    command = ["sh", str(ROOT / "dev"), *arguments]
+    return subprocess.run(command, check=False, capture_output=True, text=True, timeout=60)
+
+
+@pytest.fixture(scope="module")
+def tasks() -> list[str]:
+    return [line.split()[0] for line in run("help").stdout.splitlines()]
+
+
+def test_the_makefile_has_the_same_tasks(tasks: list[str]) -> None:
+    makefile = (ROOT / "Makefile").read_text(encoding="utf-8")
+    (targets,) = re.findall(r"^TASKS := (.*)$", makefile, re.MULTILINE)
+    assert targets.split() == tasks
+
+
+def test_commands_of_the_readme(tasks: list[str]) -> None:
+    readme = (ROOT / "README.md").read_text(encoding="utf-8")
+    blocks = re.findall(r"^```sh\n(.*?)^```$", readme, re.MULTILINE | re.DOTALL)
+    assert blocks == ["./dev demo\n", "./dev test\n"]
+    assert {"demo", "test"} <= set(tasks)
+
+
+def test_an_unknown_task_is_a_usage_error() -> None:
+    result = run("tset")
+    assert result.returncode == 2
+    assert result.stderr == "dev: no task tset; ./dev help shows them\n"
+
+
+def test_another_python_has_to_exist() -> None:
+    command = ["sh", str(ROOT / "dev"), "demo"]
+    environment = {"PATH": "/usr/bin:/bin", "PYTHON": "no-such-python"}
+    result = subprocess.run(
+        command, env=environment, check=False, capture_output=True, text=True, timeout=60
+    )
+    assert result.returncode == 1
+    assert "no-such-python has to be Python 3.11 or later" in result.stderr

@@ -1,0 +1,86 @@
+"""Many files, written at the same time: all of them whole and on the disk, or an error."""
+
+from __future__ import annotations
+
+import os
+import threading
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+
+from capsmith.workspace.place import write_all
+from capsmith.workspace.repository import Repository
+from tests.unit.workspace.changing import change, contents
+
+MANY = tuple(f"{folder}/{name}" for folder in ("a", "b/c") for name in range(20))
+
+
+@pytest.fixture
+def events(monkeypatch: pytest.MonkeyPatch) -> list[str]:
+    """What is synced and renamed, in order."""
+    seen: list[str] = []
+
+    def recorded(name: str, function: Callable[..., None]) -> Callable[..., None]:
+        def run(*arguments: object) -> None:
+            function(*arguments)
+            seen.append(f"{name} {arguments[0]}" if name == "rename" else name)
+
+        return run
+
+    monkeypatch.setattr(os, "fsync", recorded("sync", os.fsync))
+    monkeypatch.setattr(os, "replace", recorded("rename", os.replace))
+    return seen
+
+
+def test_contents_and_permissions(tmp_path: Path) -> None:
+    write_all((tmp_path / name, name.encode(), 0o640 + len(name)) for name in MANY)
+    assert contents(tmp_path) == {name: name for name in MANY}
+    for name in MANY:
+        assert (tmp_path / name).stat().st_mode & 0o777 == 0o640 + len(name)
+    assert threading.active_count() == 1
+
+
+def test_a_write_that_fails_is_raised_when_no_other_is_under_way(tmp_path: Path) -> None:
+    (tmp_path / "b").write_text("in the way")
+    with pytest.raises(OSError, match="b"):
+        write_all((tmp_path / name, b"x", 0o644) for name in MANY)
+    assert threading.active_count() == 1
+
+
+def test_an_interrupt_ends_the_writes_too(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    join = threading.Thread.join
+    interrupts = [KeyboardInterrupt()]
+
+    def interrupted_join(thread: threading.Thread) -> None:
+        if interrupts:
+            raise interrupts.pop()
+        join(thread)
+
+    monkeypatch.setattr(threading.Thread, "join", interrupted_join)
+    with pytest.raises(KeyboardInterrupt):
+        write_all((tmp_path / name, b"x", 0o644) for name in MANY)
+    assert threading.active_count() == 1
+
+
+def test_a_new_folder_gets_its_name_when_every_file_is_on_the_disk(
+    tmp_path: Path, events: list[str]
+) -> None:
+    Repository(tmp_path / "new").apply(change("x", *MANY))
+    assert events[:-1] == ["sync"] * len(MANY)
+    assert events[-1].startswith("rename")
+
+
+def test_nothing_refers_to_what_is_staged_until_it_is_on_the_disk(
+    tmp_path: Path, events: list[str]
+) -> None:
+    repository = Repository(tmp_path)
+    repository.apply(change("old", *MANY))
+    del events[:]
+    repository.apply(change("new", *MANY))
+    staged, listed = 2 * len(MANY), 1
+    assert events[: staged + listed] == ["sync"] * (staged + listed)
+    first, *rest = events[staged + listed :]
+    assert first.endswith("pending.json.new")
+    assert all("/stage/new/" in event for event in rest)
+    assert len(rest) == len(MANY)
