@@ -1,0 +1,10 @@
+# The tasks of ./dev, for those who have make; arguments go into ARGS.
+PYTHON ?= python3
+ARGS ?=
+
+.DEFAULT_GOAL := help
+TASKS := demo test lint types format golden e2e lock clean help
+
+.PHONY: $(TASKS)
+$(TASKS):
+	@PYTHON="$(PYTHON)" ./dev $@ $(ARGS)
