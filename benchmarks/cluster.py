@@ -19,7 +19,7 @@ from typing import Any
 
 import yaml
 
-from capsmith import pipeline
+from capsmith.commands.generate import create
 from tests.e2e.harness.components import ApiServer, Etcd
 from tests.e2e.harness.kube import KubeClient
 from tests.e2e.harness.kubeconfig import service_account_token, token_kubeconfig
@@ -104,7 +104,7 @@ def _generate(folder: Path) -> Path:
     text = "".join(
         line for line in example.splitlines(keepends=True) if not line.startswith("credentials:")
     )
-    report = pipeline.create(text, folder / "provider")
+    report = create(text, folder / "provider")
     assert report.exit_code == 0, report.findings
     return folder / "provider"
 

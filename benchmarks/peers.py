@@ -21,8 +21,10 @@ from capsmith import resources
 from capsmith.blueprint.manifest import load_manifest
 from capsmith.blueprint.plan import plan
 from capsmith.blueprint.render import is_static
+from capsmith.commands.library import runtime_library
 from capsmith.contract.load import Lazy
 from capsmith.provider.model import Provider
+from capsmith.provider.runtime import runtime_of, vendored_files
 from capsmith.workspace.texts import read_texts
 
 _EXTENSION = f"{Blueprints.__module__}.{Blueprints.__qualname__}"
@@ -56,15 +58,21 @@ def make_tree(provider: Provider, contexts: Path) -> Tree:
     """The templates; what they see is written to ``contexts``."""
     sources = read_texts(resources.blueprints())
     seen, files = {}, []
-    for file in plan(load_manifest(sources["manifest.yaml"], "manifest.yaml"), provider):
+    library = runtime_library()
+    runtime = runtime_of(provider, library)
+    entries = load_manifest(sources["manifest.yaml"], "manifest.yaml")
+    for file in plan(entries, provider, runtime):
         text = sources[f"project/{file.entry.source}"]
         static = is_static(text)
         if not static:
             seen[str(file.path)] = dict(file.context)
             text = _names(str(file.path), list(file.context)) + text
         files.append(Template(str(file.path), text, static))
-    with contexts.open("wb") as file:
-        _Pickler(file).dump(seen)
+    files += [
+        Template(str(file.path), file.text, True) for file in vendored_files(runtime, library)
+    ]
+    with contexts.open("wb") as output:
+        _Pickler(output).dump(seen)
     partials = {path: text for path, text in sources.items() if path.startswith("macros/")}
     return Tree(tuple(files), partials)
 

@@ -21,6 +21,7 @@ from benchmarks.cluster import ROOT, Cluster, cluster
 from benchmarks.load import Load
 from benchmarks.timing import table
 from tests.e2e.harness.process import Process, free_port, http_ok
+from tests.repositories import import_path
 
 IDLE_SECONDS = 30.0
 SETTLE_SECONDS = 5.0
@@ -45,7 +46,7 @@ def generated(cluster: Cluster, folder: Path) -> Contender:
         folder / "generated.log",
         {
             **os.environ,
-            "PYTHONPATH": str(cluster.repository / "src"),
+            "PYTHONPATH": import_path(cluster.repository),
             "KUBECONFIG": str(cluster.kubeconfig),
             "CAPSMITH_SIMULATED_CLOUD_DIR": str(cloud),
         },

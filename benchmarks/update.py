@@ -17,7 +17,7 @@ from pathlib import Path
 from benchmarks.generate import SPEC, environment, spec_with
 from benchmarks.peers import Tree, make_tree, write_cookiecutter, write_copier
 from benchmarks.timing import Command, by_turns, table
-from capsmith import pipeline
+from capsmith.commands.load import load
 
 KINDS = (2, 8, 32, 64, 128)
 KIND_GROWTH = 1.5
@@ -28,7 +28,7 @@ _GIT = ("-c", "user.name=benchmark", "-c", "user.email=benchmark@example.com")
 
 def peers(scratch: Path, rounds: int) -> bool:
     """The same tree, asked of each tool whether there is something to do; there is nothing."""
-    provider = pipeline.load(SPEC).provider
+    provider = load(SPEC).provider
     assert provider is not None
     tree = make_tree(provider, scratch / "contexts")
     around = environment(scratch)
