@@ -58,7 +58,7 @@ class ProviderUnderTest:
     repository: Path
     """The root of the repository."""
     config: tuple[str, ...] = ("config",)
-    """The folders with manifests, relative to the root, one for each component."""
+    """The folders with manifests, relative to the root, one for each component in their order."""
     infrastructure: type[InfrastructureDouble] | None = None
     """The test double of the infrastructure, where there is an infrastructure component."""
     hosting: type[HostingDouble] | None = None
@@ -71,6 +71,16 @@ class ProviderUnderTest:
         """The manifests of all components."""
         folders = [self.repository / each for each in self.config]
         return Manifests(folders, [group for _, group in self.groups()])
+
+    def manifests_of(self, component: Component) -> Manifests:
+        """Return the manifests of one component."""
+        labels = [each.label for each in self.components.values()]
+        (folder,) = (
+            folder
+            for label, folder in zip(labels, self.config, strict=True)
+            if label == component.label
+        )
+        return Manifests([self.repository / folder], component.groups)
 
     @property
     def core_versions(self) -> tuple[str, ...]:

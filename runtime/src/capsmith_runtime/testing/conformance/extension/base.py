@@ -13,6 +13,7 @@ from capsmith_runtime.extension.controllers import RuntimeExtensionServer
 from capsmith_runtime.extension.dispatch import Handler
 from capsmith_runtime.testing.conformance.base import Case, Conformance
 from capsmith_runtime.testing.extension.environment import ExtensionEnvironment
+from capsmith_runtime.testing.manifests import Manifests
 from capsmith_runtime.testing.provider import ProviderUnderTest
 from capsmith_runtime.webhook import server
 
@@ -23,6 +24,11 @@ class ExtensionCase(Case):
 
     component: Component
     extension: RuntimeExtensionServer
+
+    @property
+    def manifests(self) -> Manifests:
+        """The manifests of the extension: other components may serve webhooks as well."""
+        return self.provider.manifests_of(self.component)
 
 
 @dataclass(frozen=True, kw_only=True)

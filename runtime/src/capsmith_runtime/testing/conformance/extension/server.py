@@ -125,14 +125,13 @@ class TestRuntimeExtensionManifests(ExtensionConformance):
     def test_the_certificate_is_made_out_to_the_service(self, case: ExtensionCase) -> None:
         """Proves: MG-04, MG-09, RX-08, SEC-06."""
         service, namespace = case.extension.registration.service, case.component.namespace
-        certificates = [
-            each
-            for each in case.provider.manifests.documents("certmanager")
-            if each["kind"] == "Certificate"
-        ]
-        serving = next(each["spec"] for each in certificates if "dnsNames" in each["spec"])
+        documents = case.manifests.documents("certmanager")
+        certificates = [each["spec"] for each in documents if each["kind"] == "Certificate"]
+        (serving,) = (spec for spec in certificates if "dnsNames" in spec)
+        (authority,) = (spec for spec in certificates if spec.get("isCA"))
 
         assert f"{service}.{namespace}.svc" in serving["dnsNames"]
+        assert authority["commonName"] == namespace
         assert service == f"{namespace}-{_only(case, 'webhook', 'Service')['metadata']['name']}"
         pod = _only_pod(case)
         secrets = [each["secret"]["secretName"] for each in pod["volumes"] if "secret" in each]
@@ -160,22 +159,16 @@ class TestRuntimeExtensionManifests(ExtensionConformance):
 
 
 def _role(case: ExtensionCase) -> dict[str, Any]:
-    """Return the role of the extension, among those of all components."""
-    roles = (
-        each for each in case.provider.manifests.documents("rbac") if each["kind"] == "ClusterRole"
-    )
+    """Return the role of the extension's manager, among those for users."""
+    roles = (each for each in case.manifests.documents("rbac") if each["kind"] == "ClusterRole")
     return next(each for each in roles if "extensionconfigs" in str(each["rules"]))
 
 
 def _only(case: ExtensionCase, folder: str, kind: str) -> dict[str, Any]:
-    (found,) = (each for each in case.provider.manifests.documents(folder) if each["kind"] == kind)
+    (found,) = (each for each in case.manifests.documents(folder) if each["kind"] == kind)
     return found
 
 
 def _only_pod(case: ExtensionCase) -> dict[str, Any]:
-    pods = (
-        each["spec"]["template"]["spec"]
-        for each in case.provider.manifests.documents("manager")
-        if each["kind"] == "Deployment"
-    )
-    return next(pod for pod in pods if any("secret" in volume for volume in pod["volumes"]))
+    pod: dict[str, Any] = _only(case, "manager", "Deployment")["spec"]["template"]["spec"]
+    return pod
