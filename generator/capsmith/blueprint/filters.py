@@ -13,6 +13,7 @@ import yaml
 from capsmith.safetext import SafeText
 
 
+# The C dumper is missing where PyYAML was built without libyaml, so the base is not static.
 class _Dumper(getattr(yaml, "CSafeDumper", yaml.SafeDumper)):  # type: ignore[misc]
     """Block style, no aliases, strings as plain ``str`` whatever their subclass."""
 

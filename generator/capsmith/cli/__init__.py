@@ -25,6 +25,8 @@ from capsmith.cli.update import update
 if TYPE_CHECKING:
     from pathlib import Path
 
+    from capsmith.scaffold import Options
+
 
 @click.group(context_settings={"help_option_names": ["-h", "--help"], "max_content_width": 100})
 @click.version_option(__version__, prog_name="capsmith")
@@ -127,6 +129,24 @@ def new(
     KEY=ANSWER answers a question in advance.  Defaults come from cookiecutter's user
     configuration (~/.cookiecutterrc, default_context).
     """
+    from capsmith import scaffold
+
+    folders = [argument for argument in arguments if "=" not in argument]
+    if len(folders) > 1:
+        raise click.UsageError(f"Give at most one DIR, not {' '.join(folders)}.")
+    options = scaffold.Options(
+        no_input=no_input,
+        overrides=dict(argument.split("=", 1) for argument in arguments if "=" in argument),
+        config_file=config_file,
+        default_config=default_config,
+        replay=replay,
+        replay_file=replay_file,
+    )
+    return _create(options, next(iter(folders), None), beside_others, format_)
+
+
+def _create(options: Options, named: str | None, beside_others: bool, format_: str) -> int:
+    """Ask and generate, again while the answers lead to errors; return the exit code."""
     from pathlib import Path
 
     from capsmith import scaffold
@@ -135,22 +155,10 @@ def new(
     from capsmith.commands.generate import create
     from capsmith.console import Console
 
-    folders = [argument for argument in arguments if "=" not in argument]
-    if len(folders) > 1:
-        raise click.UsageError(f"Give at most one DIR, not {' '.join(folders)}.")
-    known = dict(argument.split("=", 1) for argument in arguments if "=" in argument)
     console = Console(format_)
-    options = scaffold.Options(
-        no_input=no_input,
-        overrides=known,
-        config_file=config_file,
-        default_config=default_config,
-        replay=replay,
-        replay_file=replay_file,
-    )
     while True:
         proposal = scaffold.propose(options)
-        folder = Path(*folders) if folders else Path(proposal.folder)
+        folder = Path(named if named is not None else proposal.folder)
         report = create(proposal.text, folder, beside_others=beside_others)
         console.report(report, done=f"{folder} is a provider; its README.md has the next steps.")
         if report.exit_code == 0 or report.outcomes or not options.asks:

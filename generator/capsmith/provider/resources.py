@@ -52,14 +52,11 @@ def resources_of(draft: DraftKind, provider: Draft, versions: Versions) -> tuple
     templates, and the API server cannot tell those from real changes (IM-14).
     """
     described, role = draft.spec, Role(draft.spec.implements)
-    bootstrap = draft.bootstrap
-    embedded = (bootstrap_field(bootstrap, provider),) if bootstrap is not None else ()
-    fields = (*_fields(described.spec), *embedded)
+    fields = _spec_fields(draft, provider)
     rules = tuple(plain_rule(rule) for rule in described.validations or ())
     features = _features(draft, provider)
-    group = DnsSubdomain(provider.groups[draft.section])
     common: dict[str, Any] = {
-        "group": group,
+        "group": DnsSubdomain(provider.groups[draft.section]),
         "versions": versions,
         "features": features,
         "categories": _categories(described),
@@ -77,7 +74,7 @@ def resources_of(draft: DraftKind, provider: Draft, versions: Versions) -> tuple
     )
     if MACHINES in features and draft.machine_kind is not None:
         own = replace(own, machine_kind=KindName(draft.machine_kind))
-    own = replace(own, bootstrap=bootstrap)
+    own = replace(own, bootstrap=draft.bootstrap)
     if not draft.has_template:
         return (own,)
     template = _resource(
@@ -136,6 +133,14 @@ def _resource(
         features=features,
         versions=versions,
     )
+
+
+def _spec_fields(draft: DraftKind, provider: Draft) -> tuple[Field, ...]:
+    """Return the fields of the spec, with that of the embedded bootstrap config, if any."""
+    own = _fields(draft.spec.spec)
+    if draft.bootstrap is None:
+        return own
+    return (*own, bootstrap_field(draft.bootstrap, provider))
 
 
 def _fields(fields: Mapping[str, FieldLike] | None) -> tuple[Field, ...]:

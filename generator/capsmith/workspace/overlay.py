@@ -27,27 +27,10 @@ def read_overlay(folder: Path) -> tuple[dict[str, str], tuple[Finding, ...]]:
     UnreadableInput when there is no such folder.  Ids of findings: ``overlay-path``,
     ``overlay-too-large`` and those of :func:`capsmith.workspace.reading.read_document`.
     """
-    if folder.is_symlink() or not folder.is_dir():
-        what = "a symbolic link" if folder.is_symlink() else "no folder"
-        if not os.path.lexists(folder):
-            what = "nothing"
-        raise UnreadableInput(
-            "overlay-not-a-folder",
-            f"blueprints are expected here, but this is {what}",
-            file=str(folder),
-            hint="Name the folder that holds project/, macros/ or manifest.yaml.",
-        )
+    _require_folder(folder)
     texts: dict[str, str] = {}
     findings: list[Finding] = []
-    try:
-        paths = list(islice(_paths(folder, "", 0), MOST_FILES + 1))
-    except OSError as error:
-        raise UnreadableInput(
-            "input-unreadable",
-            f"cannot be read: {error.strerror or error}",
-            file=str(error.filename or folder),
-            hint="Check its permissions.",
-        ) from error
+    paths = _first_paths(folder)
     if len(paths) > MOST_FILES:
         hint = "Keep only the files that must differ from capsmith's."
         message = f"more than {MOST_FILES} files"
@@ -84,6 +67,37 @@ def own_overlay(repository: Path, named: str) -> Path:
 
 
 _HINT = "Keep only regular text files of moderate size in an overlay, and no links."
+
+
+def _require_folder(folder: Path) -> None:
+    """Raise UnreadableInput unless this is a folder."""
+    if folder.is_dir() and not folder.is_symlink():
+        return
+    what = "a symbolic link" if folder.is_symlink() else "no folder"
+    if not os.path.lexists(folder):
+        what = "nothing"
+    raise UnreadableInput(
+        "overlay-not-a-folder",
+        f"blueprints are expected here, but this is {what}",
+        file=str(folder),
+        hint="Name the folder that holds project/, macros/ or manifest.yaml.",
+    )
+
+
+def _first_paths(folder: Path) -> list[str]:
+    """Return the paths of the files, but no more than one above the limit.
+
+    Raises UnreadableInput for a folder that cannot be read.
+    """
+    try:
+        return list(islice(_paths(folder, "", 0), MOST_FILES + 1))
+    except OSError as error:
+        raise UnreadableInput(
+            "input-unreadable",
+            f"cannot be read: {error.strerror or error}",
+            file=str(error.filename or folder),
+            hint="Check its permissions.",
+        ) from error
 
 
 def _paths(folder: Path, prefix: str, depth: int) -> Iterator[str]:

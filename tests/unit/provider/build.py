@@ -80,21 +80,23 @@ def resource(
     )
 
 
-def provider(
-    contract: str = "v1beta2", credentials: bool = False, features: frozenset[str] = FEATURES
-) -> Provider:
-    features |= {"credentials"} if credentials else set()
-    machine = resource(contract=contract, features=features)
-    cluster = resource("AcmeCluster", Role.INFRA_CLUSTER, (REGION,), contract, features)
-    kinds = [
-        cluster,
+def _kinds(contract: str, features: frozenset[str]) -> list[Resource]:
+    return [
+        resource("AcmeCluster", Role.INFRA_CLUSTER, (REGION,), contract, features),
         resource("AcmeClusterTemplate", Role.INFRA_CLUSTER_TEMPLATE, (REGION,), contract, features),
-        machine,
+        resource(contract=contract, features=features),
         replace(
             resource("AcmeMachineTemplate", contract=contract, features=features),
             role=Role.INFRA_MACHINE_TEMPLATE,
         ),
     ]
+
+
+def provider(
+    contract: str = "v1beta2", credentials: bool = False, features: frozenset[str] = FEATURES
+) -> Provider:
+    features |= {"credentials"} if credentials else set()
+    kinds = _kinds(contract, features)
     if credentials:
         kinds.append(resource("AcmeIdentity", Role.IDENTITY, (), contract, features))
     component = Component(
@@ -118,7 +120,7 @@ def provider(
         image=ImageName("ghcr.io/acme/cluster-api-acme-controller"),
         licence=LicenceId("Apache-2.0"),
         owner="The acme provider authors",
-        contracts=(machine.storage_version.contract,),
+        contracts=(kinds[0].storage_version.contract,),
         releases=(Release(SeriesName("v0.1"), 0, 1, contract),),
         former_contracts=(),
         components=(component,),

@@ -38,10 +38,11 @@ class VersionBook:
 
 def newest_version(labels: Mapping[str, Any]) -> str:
     """Return the greatest version in the label of a CRD (GEN-03); empty if there is none."""
-    names = [name for name in str(labels.get(LABEL) or "").split("_") if _VERSION.fullmatch(name)]
-    return max(names, key=_order, default="")
+    matches = map(_VERSION.fullmatch, str(labels.get(LABEL) or "").split("_"))
+    newest = max((match for match in matches if match is not None), key=_order, default=None)
+    return newest.group() if newest is not None else ""
 
 
-def _order(name: str) -> tuple[int, int, int]:
-    major, stage, minor = _VERSION.fullmatch(name).groups()  # type: ignore[union-attr]
+def _order(version: re.Match[str]) -> tuple[int, int, int]:
+    major, stage, minor = version.groups()
     return {None: 2, "beta": 1, "alpha": 0}[stage], int(major), int(minor or 0)

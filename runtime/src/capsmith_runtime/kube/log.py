@@ -24,6 +24,7 @@ class Logger(logging.LoggerAdapter[logging.Logger]):
         """Return a logger that adds these values to every line."""
         return Logger(self.logger, {**self._values, **values})
 
+    # The standard library's `level` can be passed by name; here that name is free for a value.
     def log(  # type: ignore[override]
         self, level: int, msg: object, /, *args: object, **values: Any
     ) -> None:

@@ -18,57 +18,50 @@ class Metrics:
     """The metrics of one process."""
 
     def __init__(self) -> None:
-        registry = CollectorRegistry()
-        self._registry = registry
-        ProcessCollector(registry=registry)
-        self.requests = Counter(
-            "kube_requests", "Requests to the API server.", ["verb", "code"], registry=registry
+        self._registry = CollectorRegistry()
+        ProcessCollector(registry=self._registry)
+        self.requests = self._counter(
+            "kube_requests", "Requests to the API server.", "verb", "code"
         )
-        self.workload_requests = Counter(
-            "workload_kube_requests",
-            "Requests to API servers of workload clusters.",
-            ["verb", "code"],
-            registry=registry,
-        )
-        self.queue_depth = Gauge(
-            "workqueue_depth", "Keys that wait for a worker.", ["name"], registry=registry
-        )
+        workload = "Requests to API servers of workload clusters."
+        self.workload_requests = self._counter("workload_kube_requests", workload, "verb", "code")
+        self.queue_depth = self._gauge("workqueue_depth", "Keys that wait for a worker.", "name")
         self.reconcile_seconds = Histogram(
             "reconcile_duration_seconds",
             "How long reconciles took.",
             ["controller"],
             buckets=_LATENCY,
-            registry=registry,
+            registry=self._registry,
         )
-        self.reconcile_errors = Counter(
-            "reconcile_errors", "Failed reconciles.", ["controller", "error"], registry=registry
+        self.reconcile_errors = self._counter(
+            "reconcile_errors", "Failed reconciles.", "controller", "error"
         )
-        self.reconciles_active = Gauge(
-            "reconciles_active", "Reconciles that run now.", ["controller"], registry=registry
+        self.reconciles_active = self._gauge(
+            "reconciles_active", "Reconciles that run now.", "controller"
         )
-        self.informer_objects = Gauge(
-            "informer_objects", "Objects in the cache.", ["kind"], registry=registry
+        self.informer_objects = self._gauge("informer_objects", "Objects in the cache.", "kind")
+        self.informer_restarts = self._counter(
+            "informer_restarts", "Watches that ended.", "kind", "cause"
         )
-        self.informer_restarts = Counter(
-            "informer_restarts", "Watches that ended.", ["kind", "cause"], registry=registry
+        self.hook_timeouts = self._counter(
+            "hook_timeouts", "Author hooks that ran out of time.", "hook"
         )
-        self.hook_timeouts = Counter(
-            "hook_timeouts", "Author hooks that ran out of time.", ["hook"], registry=registry
+        self.hooks_abandoned = self._gauge(
+            "hooks_abandoned", "Hooks past their time-out that still run."
         )
-        self.hooks_abandoned = Gauge(
-            "hooks_abandoned", "Hooks past their time-out that still run.", registry=registry
+        self.events_dropped = self._counter(
+            "events_dropped", "Kubernetes events that were not sent.", "cause"
         )
-        self.events_dropped = Counter(
-            "events_dropped", "Kubernetes events that were not sent.", ["cause"], registry=registry
-        )
-        self.objects_rewritten = Counter(
-            "stored_objects_rewritten",
-            "Objects rewritten because they may be stored in another version.",
-            ["kind"],
-            registry=registry,
-        )
-        self.leader = Gauge("leader", "1 while this process holds the lease.", registry=registry)
+        rewritten = "Objects rewritten because they may be stored in another version."
+        self.objects_rewritten = self._counter("stored_objects_rewritten", rewritten, "kind")
+        self.leader = self._gauge("leader", "1 while this process holds the lease.")
 
     def render(self) -> bytes:
         """Return the metrics in the text exposition format."""
         return generate_latest(self._registry)
+
+    def _counter(self, name: str, description: str, *labels: str) -> Counter:
+        return Counter(name, description, labels, registry=self._registry)
+
+    def _gauge(self, name: str, description: str, *labels: str) -> Gauge:
+        return Gauge(name, description, labels, registry=self._registry)

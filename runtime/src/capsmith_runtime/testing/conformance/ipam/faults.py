@@ -107,26 +107,13 @@ class TestAddressFaults(IPAMConformance):
         moved = {key: _moved(env, key) for key in taken[1:]}
         env.api.change("Cluster", cluster, {"spec": {"paused": True}})
         await env.quiet()
-        # At the source all copies go, and their managers keep their hands off.
         for key in taken:
-            for kind in (ADDRESS, CLAIM):
-                annotations = {"annotations": None}
-                env.api.change(kind, key, {"metadata": annotations})
-                env.api.change(kind, key, {"metadata": {"annotations": {DELETE_FOR_MOVE: ""}}})
-                env.api.requests.clear()
-                env.api.remove(kind, key)
-                await env.quiet()
-                assert env.api.written(kind, key) == []
-                env.api.change(kind, key, {"metadata": {"finalizers": None}})
+            await _remove_at_source(env, key)
         # This is the target now, with a pool that has forgotten everything.
         env.api.change(env.kind.resource.kind, pool, {"status": None})
         await env.restart()
         for claim, address in moved.values():
-            claim = env.api.add(claim)
-            owners = [{**reference_to(claim), "controller": True, "blockOwnerDeletion": True}]
-            owners.append({**reference_to(env.pool(pool)), "uid": "of the pool at the source"})
-            address["metadata"]["ownerReferences"] = owners
-            env.api.add(address)
+            _add_at_target(env, pool, claim, address)
         await env.quiet()
         assert not any(env.has_address(key) for key in moved)
 
@@ -210,6 +197,27 @@ def _moved(env: IPAMEnvironment, key: NamespacedName) -> tuple[JSON, JSON]:
         assert obj["metadata"]["finalizers"]
     assert address["metadata"]["labels"] == {CLUSTER_NAME: "c1"}
     return claim, address
+
+
+async def _remove_at_source(env: IPAMEnvironment, key: NamespacedName) -> None:
+    """Remove claim and IPAddress as clusterctl does; their manager must not write to them."""
+    for kind in (ADDRESS, CLAIM):
+        env.api.change(kind, key, {"metadata": {"annotations": None}})
+        env.api.change(kind, key, {"metadata": {"annotations": {DELETE_FOR_MOVE: ""}}})
+        env.api.requests.clear()
+        env.api.remove(kind, key)
+        await env.quiet()
+        assert env.api.written(kind, key) == []
+        env.api.change(kind, key, {"metadata": {"finalizers": None}})
+
+
+def _add_at_target(env: IPAMEnvironment, pool: NamespacedName, claim: JSON, address: JSON) -> None:
+    """Create claim and IPAddress; owners of the address get the uids of the target."""
+    claim = env.api.add(claim)
+    owners = [{**reference_to(claim), "controller": True, "blockOwnerDeletion": True}]
+    owners.append({**reference_to(env.pool(pool)), "uid": "of the pool at the source"})
+    address["metadata"]["ownerReferences"] = owners
+    env.api.add(address)
 
 
 def _elsewhere(env: IPAMEnvironment, claim: JSON) -> NamespacedName:
