@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 from typing import Any, Final, Protocol
 
 from capsmith_runtime.contract import metadata
-from capsmith_runtime.contract.constants import CONTROL_PLANE_LABEL
+from capsmith_runtime.contract.constants import CONTROL_PLANE_LABEL, CORE_GROUP, MACHINE_KIND
 from capsmith_runtime.contract.model import ADDRESS_TYPES, Address, Condition, Object, ObjectRef
 
 PRE_TERMINATE_PREFIX: Final = "pre-terminate.delete.hook.machine.cluster.x-k8s.io/"
@@ -164,6 +164,25 @@ def waits_for_pre_terminate(machine: ControlPlaneMachine) -> bool:
     """Report whether the deletion of a Machine waits for nothing but its hooks (SM-05)."""
     condition = machine.conditions.get("Deleting")
     return condition is not None and condition.reason == WAITING_FOR_PRE_TERMINATE
+
+
+def new_machine(
+    draft: MachineDraft, *, version: str, bootstrap: Object, infrastructure: Object
+) -> dict[str, Any]:
+    """Return the Machine of a draft without its settings, given the references of that version."""
+    spec: dict[str, Any] = {
+        "clusterName": draft.cluster_name,
+        "version": draft.version,
+        "bootstrap": {"configRef": bootstrap},
+        "infrastructureRef": infrastructure,
+    }
+    set_or_remove(spec, "failureDomain", draft.failure_domain)
+    return {
+        "apiVersion": f"{CORE_GROUP}/{version}",
+        "kind": MACHINE_KIND,
+        "metadata": dict(draft.metadata),
+        "spec": spec,
+    }
 
 
 def set_or_remove(obj: dict[str, Any], name: str, value: Any) -> None:

@@ -11,6 +11,11 @@ from dataclasses import dataclass
 from typing import Protocol
 
 from capsmith_runtime.contract import metadata
+from capsmith_runtime.contract.constants import (
+    CONTROL_PLANE_LABEL,
+    CORE_GROUP,
+    MACHINE_POOL_KIND,
+)
 from capsmith_runtime.contract.model import Endpoint, Object, ObjectRef
 
 
@@ -73,6 +78,51 @@ class CoreReader(Protocol):
         ...
 
 
+def read_cluster(
+    obj: Object,
+    *,
+    infrastructure_provisioned: bool,
+    control_plane_initialized: bool,
+    infrastructure: ObjectRef | None,
+) -> Cluster:
+    """Return the view of a Cluster, given the parts that depend on the version of core."""
+    return Cluster(
+        name=metadata.name(obj),
+        namespace=metadata.namespace(obj),
+        uid=metadata.uid(obj),
+        labels=metadata.labels(obj),
+        annotations=metadata.annotations(obj),
+        deleting=metadata.deleting(obj),
+        paused=metadata.lookup(obj, "spec", "paused") is True,
+        infrastructure_provisioned=infrastructure_provisioned,
+        control_plane_initialized=control_plane_initialized,
+        control_plane_endpoint=read_endpoint(obj),
+        infrastructure=infrastructure,
+        pod_cidrs=_cidrs(obj, "pods"),
+        service_cidrs=_cidrs(obj, "services"),
+        api_server_port=_port(obj),
+    )
+
+
+def read_machine(obj: Object, *, infrastructure: ObjectRef | None) -> Machine:
+    """Return the view of a Machine, given the part that depends on the version of core."""
+    return Machine(
+        name=metadata.name(obj),
+        namespace=metadata.namespace(obj),
+        uid=metadata.uid(obj),
+        labels=metadata.labels(obj),
+        annotations=metadata.annotations(obj),
+        deleting=metadata.deleting(obj),
+        cluster_name=metadata.text(obj, "spec", "clusterName"),
+        version=metadata.text(obj, "spec", "version") or None,
+        failure_domain=metadata.text(obj, "spec", "failureDomain") or None,
+        data_secret_name=_data_secret_name(obj),
+        pool_name=metadata.owner_name(obj, MACHINE_POOL_KIND, CORE_GROUP),
+        is_control_plane=CONTROL_PLANE_LABEL in metadata.labels(obj),
+        infrastructure=infrastructure,
+    )
+
+
 def read_endpoint(obj: Object) -> Endpoint | None:
     """Return ``spec.controlPlaneEndpoint`` if complete; the same in all versions and kinds."""
     host = metadata.text(obj, "spec", "controlPlaneEndpoint", "host")
@@ -82,18 +132,18 @@ def read_endpoint(obj: Object) -> Endpoint | None:
     return Endpoint(host, port)
 
 
-def read_cidrs(obj: Object, what: str) -> tuple[str, ...]:
+def _cidrs(obj: Object, what: str) -> tuple[str, ...]:
     """Return ``spec.clusterNetwork.<what>.cidrBlocks``."""
     return tuple(metadata.items(obj, "spec", "clusterNetwork", what, "cidrBlocks"))
 
 
-def read_port(obj: Object) -> int | None:
+def _port(obj: Object) -> int | None:
     """Return ``spec.clusterNetwork.apiServerPort``."""
     port = metadata.lookup(obj, "spec", "clusterNetwork", "apiServerPort")
     return port if isinstance(port, int) else None
 
 
-def read_data_secret_name(obj: Object) -> str | None:
+def _data_secret_name(obj: Object) -> str | None:
     """Return ``spec.bootstrap.dataSecretName``; empty and absent differ (IM-21)."""
     value = metadata.lookup(obj, "spec", "bootstrap", "dataSecretName")
     return value if isinstance(value, str) else None

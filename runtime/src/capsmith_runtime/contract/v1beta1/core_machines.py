@@ -6,16 +6,17 @@ from collections.abc import Iterable, Sequence
 from typing import Any
 
 from capsmith_runtime.contract import conditions, durations, metadata
-from capsmith_runtime.contract.constants import CORE_GROUP, MACHINE_KIND
 from capsmith_runtime.contract.control_plane_machine import (
     DEFAULT_DELETION_SECONDS,
     ControlPlaneMachine,
     MachineDraft,
     MachineSettings,
+    new_machine,
     read_machine,
     set_or_remove,
 )
-from capsmith_runtime.contract.model import Condition, Object, ObjectRef
+from capsmith_runtime.contract.model import Condition, Object
+from capsmith_runtime.contract.v1beta1.references import read_reference, reference_to
 
 
 class CoreMachinesV1Beta1:
@@ -29,8 +30,8 @@ class CoreMachinesV1Beta1:
         new = metadata.items(obj, "status", "v1beta2", "conditions")
         return read_machine(
             obj,
-            infrastructure=_reference(metadata.mapping(obj, "spec", "infrastructureRef")),
-            bootstrap=_reference(metadata.mapping(obj, "spec", "bootstrap", "configRef")),
+            infrastructure=read_reference(metadata.mapping(obj, "spec", "infrastructureRef")),
+            bootstrap=read_reference(metadata.mapping(obj, "spec", "bootstrap", "configRef")),
             conditions=(*old, *new),
         )
 
@@ -41,19 +42,13 @@ class CoreMachinesV1Beta1:
 
     def new(self, draft: MachineDraft) -> dict[str, Any]:
         """Return the object to create."""
-        spec: dict[str, Any] = {
-            "clusterName": draft.cluster_name,
-            "version": draft.version,
-            "bootstrap": {"configRef": _reference_to(draft.bootstrap)},
-            "infrastructureRef": _reference_to(draft.infrastructure),
-        }
-        set_or_remove(spec, "failureDomain", draft.failure_domain)
-        return {
-            "apiVersion": f"{CORE_GROUP}/{self.version}",
-            "kind": MACHINE_KIND,
-            "metadata": dict(draft.metadata),
-            "spec": self.spec({"spec": spec}, draft.settings),
-        }
+        obj = new_machine(
+            draft,
+            version=self.version,
+            bootstrap=reference_to(draft.bootstrap),
+            infrastructure=reference_to(draft.infrastructure),
+        )
+        return {**obj, "spec": self.spec(obj, draft.settings)}
 
     def spec(self, obj: Object, settings: MachineSettings) -> dict[str, Any]:
         """Write timeouts as durations, unless the existing one is of the same length."""
@@ -86,20 +81,3 @@ class CoreMachinesV1Beta1:
         status["v1beta2"] = {**metadata.mapping(status, "v1beta2"), "conditions": listed}
         status["conditions"] = list(old)
         return status
-
-
-def _reference(reference: Object) -> ObjectRef | None:
-    name = metadata.text(reference, "name")
-    if not name:
-        return None
-    group = metadata.text(reference, "apiVersion").partition("/")[0]
-    return ObjectRef(group, metadata.text(reference, "kind"), name)
-
-
-def _reference_to(obj: Object) -> dict[str, Any]:
-    return {
-        "apiVersion": obj["apiVersion"],
-        "kind": obj["kind"],
-        "name": metadata.name(obj),
-        "namespace": metadata.namespace(obj),
-    }

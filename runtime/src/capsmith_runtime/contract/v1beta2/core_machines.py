@@ -6,16 +6,17 @@ from collections.abc import Iterable, Sequence
 from typing import Any
 
 from capsmith_runtime.contract import conditions, metadata
-from capsmith_runtime.contract.constants import CORE_GROUP, MACHINE_KIND
 from capsmith_runtime.contract.control_plane_machine import (
     DEFAULT_DELETION_SECONDS,
     ControlPlaneMachine,
     MachineDraft,
     MachineSettings,
+    new_machine,
     read_machine,
     set_or_remove,
 )
-from capsmith_runtime.contract.model import Condition, Object, ObjectRef
+from capsmith_runtime.contract.model import Condition, Object
+from capsmith_runtime.contract.v1beta2.references import read_reference, reference_to
 
 
 class CoreMachinesV1Beta2:
@@ -27,8 +28,8 @@ class CoreMachinesV1Beta2:
         """Return the view of a Machine."""
         return read_machine(
             obj,
-            infrastructure=_reference(metadata.mapping(obj, "spec", "infrastructureRef")),
-            bootstrap=_reference(metadata.mapping(obj, "spec", "bootstrap", "configRef")),
+            infrastructure=read_reference(metadata.mapping(obj, "spec", "infrastructureRef")),
+            bootstrap=read_reference(metadata.mapping(obj, "spec", "bootstrap", "configRef")),
             conditions=metadata.items(obj, "status", "conditions"),
         )
 
@@ -39,19 +40,13 @@ class CoreMachinesV1Beta2:
 
     def new(self, draft: MachineDraft) -> dict[str, Any]:
         """Return the object to create."""
-        spec: dict[str, Any] = {
-            "clusterName": draft.cluster_name,
-            "version": draft.version,
-            "bootstrap": {"configRef": _reference_to(draft.bootstrap)},
-            "infrastructureRef": _reference_to(draft.infrastructure),
-        }
-        set_or_remove(spec, "failureDomain", draft.failure_domain)
-        return {
-            "apiVersion": f"{CORE_GROUP}/{self.version}",
-            "kind": MACHINE_KIND,
-            "metadata": dict(draft.metadata),
-            "spec": self.spec({"spec": spec}, draft.settings),
-        }
+        obj = new_machine(
+            draft,
+            version=self.version,
+            bootstrap=reference_to(draft.bootstrap),
+            infrastructure=reference_to(draft.infrastructure),
+        )
+        return {**obj, "spec": self.spec(obj, draft.settings)}
 
     def spec(self, obj: Object, settings: MachineSettings) -> dict[str, Any]:
         """Write timeouts in seconds; ``minReadySeconds`` always, as 0 is a value, too (CP-32)."""
@@ -84,16 +79,3 @@ class CoreMachinesV1Beta2:
             **metadata.mapping(obj, "status"),
             "conditions": conditions.merged(listed, present, generation=generation, now=now),
         }
-
-
-def _reference(reference: Object) -> ObjectRef | None:
-    name = metadata.text(reference, "name")
-    if not name:
-        return None
-    group = metadata.text(reference, "apiGroup")
-    return ObjectRef(group, metadata.text(reference, "kind"), name)
-
-
-def _reference_to(obj: Object) -> dict[str, Any]:
-    group = metadata.text(obj, "apiVersion").partition("/")[0]
-    return {"apiGroup": group, "kind": obj["kind"], "name": metadata.name(obj)}
