@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from contextlib import suppress
 from datetime import UTC, datetime
+from functools import partial
 from typing import Any
 
 from capsmith_runtime.contract import guards, metadata
@@ -74,7 +75,9 @@ class ControlPlaneController(BaseController[ControlPlaneReconciler[Any]]):
         if not isinstance(patcher, ControlPlanePatcher) or guards.deleted_for_move(patcher.obj):
             return Result()
         if metadata.deleting(patcher.obj):
-            return await self._reconcile_delete(patcher, key)
+            name = cluster_name_of(patcher.obj)
+            deletion = partial(self._reconcile_delete, patcher, key, name)
+            return await self._finalize(patcher, key, name, deletion)
         cluster = self._caches.cluster(key.namespace, owning_cluster(patcher.obj))
         # Without an owner there is nothing to do yet; the owner reference triggers an event.
         if cluster is None or await self._is_paused(patcher, cluster):
@@ -115,13 +118,13 @@ class ControlPlaneController(BaseController[ControlPlaneReconciler[Any]]):
             raise summary.error
         return Result(min(summary.requeue, default=None))
 
-    async def _reconcile_delete(self, patcher: ControlPlanePatcher, key: NamespacedName) -> Result:
-        if self._kind.finalizer not in metadata.finalizers(patcher.obj):
-            return self._forget(key)
-        name = cluster_name_of(patcher.obj)
-        cluster = await self._caches.live_cluster(key.namespace, name)
-        if await self._is_paused(patcher, cluster):
-            return Result()
+    async def _reconcile_delete(
+        self,
+        patcher: ControlPlanePatcher,
+        key: NamespacedName,
+        name: str | None,
+        cluster: Cluster | None,
+    ) -> Result:
         control_plane = self._load(patcher, cluster or deleted_cluster(key.namespace, name or ""))
         summary = ReconcileSummary(initialized=self._shape.initialized(patcher.obj))
         try:

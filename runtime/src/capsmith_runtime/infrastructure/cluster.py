@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from functools import partial
 from typing import Any
 
 from capsmith_runtime.api.encoding import status_fields
@@ -16,7 +17,7 @@ from capsmith_runtime.kube.client import NamespacedName
 from capsmith_runtime.kube.controller import Result
 from capsmith_runtime.reconcile.caches import cluster_name_of, owning_cluster
 from capsmith_runtime.reconcile.patcher import Patcher
-from capsmith_runtime.reconcile.results import Deleted, Waiting
+from capsmith_runtime.reconcile.results import Waiting
 
 
 class InfraClusterController(InfrastructureController[InfraClusterReconciler[Any]]):
@@ -27,14 +28,15 @@ class InfraClusterController(InfrastructureController[InfraClusterReconciler[Any
         if guards.externally_managed(obj) or guards.deleted_for_move(obj):
             return Result()
         if metadata.deleting(obj):
-            return await self._delete(patcher, key)
+            clean_up = partial(self._clean_up, patcher)
+            return await self._finalize(patcher, key, cluster_name_of(obj), clean_up)
         cluster = self._caches.cluster(key.namespace, owning_cluster(obj))
         # Without an owner there is nothing to do yet; an event of the owner enqueues this object.
         if cluster is None or await self._is_paused(patcher, cluster):
             return Result()
-        return await self._normal(patcher, key, cluster)
+        return await self._normal(patcher, cluster)
 
-    async def _normal(self, patcher: Patcher, key: NamespacedName, cluster: Cluster) -> Result:
+    async def _normal(self, patcher: Patcher, cluster: Cluster) -> Result:
         await patcher.add_finalizer(self.kind)
         spec = await self._decoded_spec(patcher)
         if spec is None:
@@ -43,10 +45,7 @@ class InfraClusterController(InfrastructureController[InfraClusterReconciler[Any
         if isinstance(credentials, Waiting):
             return await self._wait(patcher, credentials)
         scope = InfraClusterScope(
-            name=key.name,
-            namespace=key.namespace,
-            external_id=self.kind.external_id(patcher.obj),
-            logger=self._logger(key),
+            **self._scope_fields(patcher.obj),
             spec=spec,
             cluster=cluster,
             control_plane_endpoint=read_endpoint(patcher.obj),
@@ -70,23 +69,12 @@ class InfraClusterController(InfrastructureController[InfraClusterReconciler[Any
         status = writer.cluster_status(patcher.obj, facts, features)
         return await self._provisioned(patcher, status, state)
 
-    async def _delete(self, patcher: Patcher, key: NamespacedName) -> Result:
-        if self.kind.finalizer not in metadata.finalizers(patcher.obj):
-            return self._forget(key)
-        cluster = await self._caches.live_cluster(key.namespace, cluster_name_of(patcher.obj))
-        if await self._is_paused(patcher, cluster):
-            return Result()
+    async def _clean_up(self, patcher: Patcher, cluster: Cluster | None) -> Result:
         scope = InfraClusterDeleteScope(
-            name=key.name,
-            namespace=key.namespace,
-            external_id=self.kind.external_id(patcher.obj),
-            logger=self._logger(key),
+            **self._scope_fields(patcher.obj),
             _spec=self._spec_or_error(patcher.obj),
             _credentials=self._credentials.of_cluster(patcher.obj),
             cluster=cluster,
             control_plane_endpoint=read_endpoint(patcher.obj),
         )
-        result = await self._call(patcher, self.reconciler.reconcile_delete, scope, Deleted)
-        if isinstance(result, Waiting):
-            return await self._wait(patcher, result)
-        return await self._release(patcher)
+        return await self._call_delete(patcher, self.reconciler.reconcile_delete, scope)

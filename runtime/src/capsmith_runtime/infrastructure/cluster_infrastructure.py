@@ -6,7 +6,8 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 
 from capsmith_runtime.contract import constants, metadata
-from capsmith_runtime.contract.core import Cluster, read_endpoint
+from capsmith_runtime.contract.core import Cluster, Machine, read_endpoint
+from capsmith_runtime.contract.machine_pool import MachinePool
 from capsmith_runtime.infrastructure.caches import InfrastructureCaches
 from capsmith_runtime.infrastructure.credentials import CredentialsResolver
 from capsmith_runtime.infrastructure.scopes import InfraClusterView
@@ -44,6 +45,17 @@ class ClusterInfrastructure:
             return cls(_view(caches, obj), {}, None)
         blocker = _missing(cluster, kind.resource.kind) if obj is None else None
         return cls(_view(caches, obj), credentials.of_cluster(obj), blocker)
+
+
+def core_blocker(cluster: Cluster, owner: Machine | MachinePool, kind: str) -> Waiting | None:
+    """Return what core must do before machines can be created for the owner (IM-19, IM-20)."""
+    if not cluster.infrastructure_provisioned:
+        message = f"infrastructure of Cluster {cluster.name} is not provisioned yet"
+        return Waiting(constants.REASON_WAITING_FOR_INFRASTRUCTURE, message, None)
+    if owner.data_secret_name is None:
+        message = f"bootstrap data of {kind} {owner.name} are not available yet"
+        return Waiting(constants.REASON_WAITING_FOR_BOOTSTRAP, message, None)
+    return None
 
 
 def _view(caches: InfrastructureCaches, obj: JSON | None) -> InfraClusterView | None:

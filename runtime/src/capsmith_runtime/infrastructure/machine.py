@@ -7,6 +7,7 @@ status.
 from __future__ import annotations
 
 from dataclasses import replace
+from functools import partial
 from typing import Any
 
 from capsmith_runtime.api.encoding import status_fields
@@ -14,7 +15,10 @@ from capsmith_runtime.contract import constants, guards, metadata
 from capsmith_runtime.contract.core import Cluster, Machine
 from capsmith_runtime.contract.status_writer import MachineFacts
 from capsmith_runtime.infrastructure.bootstrap_data import bootstrap_reader
-from capsmith_runtime.infrastructure.cluster_infrastructure import ClusterInfrastructure
+from capsmith_runtime.infrastructure.cluster_infrastructure import (
+    ClusterInfrastructure,
+    core_blocker,
+)
 from capsmith_runtime.infrastructure.context import InfrastructureController
 from capsmith_runtime.infrastructure.reconcilers import InfraMachineReconciler
 from capsmith_runtime.infrastructure.results import InfraMachineState
@@ -24,7 +28,7 @@ from capsmith_runtime.kube.controller import Result
 from capsmith_runtime.reconcile.base import ContractError
 from capsmith_runtime.reconcile.caches import cluster_name_of
 from capsmith_runtime.reconcile.patcher import Patcher
-from capsmith_runtime.reconcile.results import Deleted, Waiting
+from capsmith_runtime.reconcile.results import Waiting
 
 
 class InfraMachineController(InfrastructureController[InfraMachineReconciler[Any]]):
@@ -36,7 +40,9 @@ class InfraMachineController(InfrastructureController[InfraMachineReconciler[Any
             return Result()
         machine = self._infrastructure.machine_of(obj)
         if metadata.deleting(obj):
-            return await self._delete(patcher, key, machine)
+            name = machine.cluster_name if machine is not None else cluster_name_of(obj)
+            clean_up = partial(self._clean_up, patcher, machine, name)
+            return await self._finalize(patcher, key, name, clean_up)
         name = machine.cluster_name if machine is not None else None
         cluster = self._caches.cluster(key.namespace, name)
         # Without owners there is nothing to do yet; events of the owners enqueue this object.
@@ -48,7 +54,7 @@ class InfraMachineController(InfrastructureController[InfraMachineReconciler[Any
         self, patcher: Patcher, key: NamespacedName, cluster: Cluster, machine: Machine
     ) -> Result:
         await patcher.add_finalizer(self.kind)
-        blocker = _blocker(cluster, machine)
+        blocker = core_blocker(cluster, machine, constants.MACHINE_KIND)
         if blocker is not None:
             return await self._wait(patcher, blocker)
         spec = await self._decoded_spec(patcher)
@@ -64,7 +70,7 @@ class InfraMachineController(InfrastructureController[InfraMachineReconciler[Any
         addresses = await self._infrastructure.addresses_of(patcher.obj, cluster)
         if isinstance(addresses, Waiting):
             return await self._wait(patcher, addresses)
-        scope = self._scope(patcher.obj, key, spec, cluster, machine)
+        scope = self._scope(patcher.obj, spec, cluster, machine)
         scope = replace(
             scope,
             infra_cluster=infrastructure.infra_cluster,
@@ -79,13 +85,10 @@ class InfraMachineController(InfrastructureController[InfraMachineReconciler[Any
         return await self._write(patcher, state)
 
     def _scope(
-        self, obj: JSON, key: NamespacedName, spec: Any, cluster: Cluster, machine: Machine
+        self, obj: JSON, spec: Any, cluster: Cluster, machine: Machine
     ) -> InfraMachineScope[Any]:
         return InfraMachineScope(
-            name=key.name,
-            namespace=key.namespace,
-            external_id=self.kind.external_id(obj),
-            logger=self._logger(key),
+            **self._scope_fields(obj),
             spec=spec,
             cluster=cluster,
             machine=machine,
@@ -119,23 +122,15 @@ class InfraMachineController(InfrastructureController[InfraMachineReconciler[Any
         status = writer.machine_status(patcher.obj, facts, features)
         return await self._provisioned(patcher, status, state)
 
-    async def _delete(
-        self, patcher: Patcher, key: NamespacedName, machine: Machine | None
+    async def _clean_up(
+        self, patcher: Patcher, machine: Machine | None, name: str | None, cluster: Cluster | None
     ) -> Result:
-        if self.kind.finalizer not in metadata.finalizers(patcher.obj):
-            return self._forget(key)
-        name = machine.cluster_name if machine is not None else cluster_name_of(patcher.obj)
-        cluster = await self._caches.live_cluster(key.namespace, name)
-        if await self._is_paused(patcher, cluster):
-            return Result()
+        namespace = metadata.namespace(patcher.obj)
         infrastructure = ClusterInfrastructure.of(
-            self._infrastructure, self._credentials, key.namespace, cluster, name
+            self._infrastructure, self._credentials, namespace, cluster, name
         )
         scope = InfraMachineDeleteScope(
-            name=key.name,
-            namespace=key.namespace,
-            external_id=self.kind.external_id(patcher.obj),
-            logger=self._logger(key),
+            **self._scope_fields(patcher.obj),
             _spec=self._spec_or_error(patcher.obj),
             _credentials=infrastructure.credentials,
             cluster=cluster,
@@ -144,21 +139,7 @@ class InfraMachineController(InfrastructureController[InfraMachineReconciler[Any
             provider_id=_provider_id(patcher.obj),
             is_control_plane=_is_control_plane(patcher.obj, machine),
         )
-        result = await self._call(patcher, self.reconciler.reconcile_delete, scope, Deleted)
-        if isinstance(result, Waiting):
-            return await self._wait(patcher, result)
-        return await self._release(patcher)
-
-
-def _blocker(cluster: Cluster, machine: Machine) -> Waiting | None:
-    """Return what core must do before the machine can be created (IM-19, IM-20)."""
-    if not cluster.infrastructure_provisioned:
-        message = f"infrastructure of Cluster {cluster.name} is not provisioned yet"
-        return Waiting(constants.REASON_WAITING_FOR_INFRASTRUCTURE, message, None)
-    if machine.data_secret_name is None:
-        message = f"bootstrap data of Machine {machine.name} are not available yet"
-        return Waiting(constants.REASON_WAITING_FOR_BOOTSTRAP, message, None)
-    return None
+        return await self._call_delete(patcher, self.reconciler.reconcile_delete, scope)
 
 
 def _is_control_plane(obj: JSON, machine: Machine | None) -> bool:

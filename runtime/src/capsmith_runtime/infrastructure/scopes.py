@@ -10,6 +10,7 @@ from typing import Any, Generic, TypeVar
 from capsmith_runtime.api.decoding import decode
 from capsmith_runtime.contract.core import Cluster, Machine
 from capsmith_runtime.contract.model import Endpoint
+from capsmith_runtime.reconcile.results import NotAvailableError, Waiting
 from capsmith_runtime.reconcile.scopes import (
     BootstrapData,
     BootstrapReader,
@@ -93,8 +94,26 @@ class InfraMachineScope(Scope, Generic[Spec]):
         return await self._bootstrap()
 
 
+# Without slots: Python 3.11 cannot make an object by Class[T](...) with them.
+@dataclass(frozen=True, kw_only=True)
+class InfraDeleteScope(DeleteScope[Spec]):
+    """Scope of a deletion, which must work even if the credentials cannot be read."""
+
+    _credentials: Mapping[str, str] | Waiting = field(repr=False)
+
+    @property
+    def credentials(self) -> Mapping[str, str]:
+        """Return the credentials.
+
+        Raises NotAvailableError if they are not available; let it pass, to wait for them.
+        """
+        if isinstance(self._credentials, Waiting):
+            raise NotAvailableError(self._credentials)
+        return self._credentials
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
-class InfraClusterDeleteScope(DeleteScope[Spec]):
+class InfraClusterDeleteScope(InfraDeleteScope[Spec]):
     """Scope of ``reconcile_delete`` of an infrastructure cluster.
 
     Its Cluster may have been deleted already.
@@ -105,7 +124,7 @@ class InfraClusterDeleteScope(DeleteScope[Spec]):
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class InfraMachineDeleteScope(DeleteScope[Spec]):
+class InfraMachineDeleteScope(InfraDeleteScope[Spec]):
     """Scope of ``reconcile_delete`` of an infrastructure machine.
 
     Its Machine and its Cluster may have been deleted already.

@@ -37,10 +37,7 @@ class ExternalClaimController(ClaimController):
         # The first side effect happens in the other system, so the finalizer comes first (SM-08).
         await self._add_finalizer(patcher)
         scope = AddressClaim(
-            name=key.name,
-            namespace=key.namespace,
-            external_id=self.kind.external_id(patcher.obj),
-            logger=self._logger(key),
+            **self._scope_fields(patcher.obj),
             pool=pool,
             cluster=cluster,
             taken=usage,

@@ -17,7 +17,7 @@ from capsmith_runtime.kube.controller import Result
 from capsmith_runtime.reconcile.base import BaseController, ContractError, ControllerContext
 from capsmith_runtime.reconcile.caches import Caches
 from capsmith_runtime.reconcile.patcher import Patcher
-from capsmith_runtime.reconcile.results import Deleted, Waiting
+from capsmith_runtime.reconcile.results import Waiting
 
 _IN_USE = Waiting("AddressesInUse", "addresses of the pool are in use")
 
@@ -124,10 +124,7 @@ class IPPoolController(BaseController[PoolReconciler[Any]]):
         if pool is None:
             await self._report(patcher, constants.REASON_INVALID_SPEC, "the spec cannot be read")
             return Result()
-        result = await self._call(patcher, self.reconciler.reconcile_delete, pool, Deleted)
-        if isinstance(result, Waiting):
-            return await self._wait(patcher, result)
-        return await self._release(patcher)
+        return await self._call_delete(patcher, self.reconciler.reconcile_delete, pool)
 
     def _forget(self, key: NamespacedName) -> Result:
         self._registry.usage(key).close(NOT_FOUND)

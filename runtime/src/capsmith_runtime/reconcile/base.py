@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 import random
 from abc import ABC, abstractmethod
-from collections.abc import Callable, Sequence
+from collections.abc import Awaitable, Callable, Sequence
 from dataclasses import dataclass, field
 from typing import Any, Generic, Protocol, TypeVar
 
@@ -25,7 +25,8 @@ from capsmith_runtime.reconcile.caches import Caches
 from capsmith_runtime.reconcile.debounce import StatusDebounce
 from capsmith_runtime.reconcile.kinds import Kind
 from capsmith_runtime.reconcile.patcher import ObjectDeletedError, Patcher, paused, ready
-from capsmith_runtime.reconcile.results import NotAvailableError, Waiting
+from capsmith_runtime.reconcile.results import Deleted, NotAvailableError, Waiting
+from capsmith_runtime.reconcile.scopes import ScopeFields
 
 R = TypeVar("R")
 T = TypeVar("T")
@@ -138,6 +139,16 @@ class BaseController(ABC, Generic[R]):
     def _logger(self, key: NamespacedName) -> Logger:
         return get_logger("author", kind=self.kind.resource.kind, object=str(key))
 
+    def _scope_fields(self, obj: JSON) -> ScopeFields:
+        """Return the attributes that the scopes of all kinds share."""
+        key = _key(obj)
+        return {
+            "name": key.name,
+            "namespace": key.namespace,
+            "external_id": self.kind.external_id(obj),
+            "logger": self._logger(key),
+        }
+
     def _forget(self, key: NamespacedName) -> Result:
         self._debounce.forget(key)
         return Result()
@@ -220,6 +231,33 @@ class BaseController(ABC, Generic[R]):
         await patcher.write_status(status, conditions)
         self._debounce.forget(_key(patcher.obj))
         return Result(state.requeue_after)
+
+    async def _finalize(
+        self,
+        patcher: Patcher,
+        key: NamespacedName,
+        cluster_name: str | None,
+        clean_up: Callable[[Cluster | None], Awaitable[Result]],
+    ) -> Result:
+        """Clean up what an object in deletion stands for, unless it is paused or has no finalizer.
+
+        ``clean_up`` gets the Cluster, or None if that was deleted already.
+        """
+        if self.kind.finalizer not in metadata.finalizers(patcher.obj):
+            return self._forget(key)
+        cluster = await self._caches.live_cluster(key.namespace, cluster_name)
+        if await self._is_paused(patcher, cluster):
+            return Result()
+        return await clean_up(cluster)
+
+    async def _call_delete(
+        self, patcher: Patcher, hook: Callable[..., object], scope: object
+    ) -> Result:
+        """Call the author's ``reconcile_delete``; remove the finalizer after Deleted."""
+        result = await self._call(patcher, hook, scope, Deleted)
+        if isinstance(result, Waiting):
+            return await self._wait(patcher, result)
+        return await self._release(patcher)
 
     async def _release(self, patcher: Patcher) -> Result:
         await patcher.remove_finalizer(self.kind.finalizer)

@@ -3,13 +3,12 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Awaitable, Callable, Mapping
-from dataclasses import dataclass, field
-from typing import Generic, TypeVar
+from collections.abc import Awaitable, Callable
+from dataclasses import dataclass
+from typing import Generic, TypedDict, TypeVar
 
 from capsmith_runtime.api.decoding import DecodingError
 from capsmith_runtime.kube.log import Logger
-from capsmith_runtime.reconcile.results import NotAvailableError, Waiting
 
 Spec = TypeVar("Spec")
 T = TypeVar("T")
@@ -46,13 +45,21 @@ class Scope:
     logger: Logger
 
 
+class ScopeFields(TypedDict):
+    """The arguments of :class:`Scope`."""
+
+    name: str
+    namespace: str
+    external_id: str
+    logger: Logger
+
+
 # Without slots: Python 3.11 cannot make an object by Class[T](...) with them.
 @dataclass(frozen=True, kw_only=True)
 class DeleteScope(Scope, Generic[Spec]):
-    """Scope of a deletion, which must work even if spec or credentials cannot be read."""
+    """Scope of a deletion, which must work even if the spec cannot be read."""
 
     _spec: Spec | DecodingError
-    _credentials: Mapping[str, str] | Waiting = field(repr=False)
 
     @property
     def spec(self) -> Spec:
@@ -63,16 +70,6 @@ class DeleteScope(Scope, Generic[Spec]):
         if isinstance(self._spec, DecodingError):
             raise self._spec
         return self._spec
-
-    @property
-    def credentials(self) -> Mapping[str, str]:
-        """Return the credentials.
-
-        Raises NotAvailableError if they are not available; let it pass, to wait for them.
-        """
-        if isinstance(self._credentials, Waiting):
-            raise NotAvailableError(self._credentials)
-        return self._credentials
 
 
 def wait_for(read: Callable[[], Awaitable[T]], loop: asyncio.AbstractEventLoop | None) -> T:

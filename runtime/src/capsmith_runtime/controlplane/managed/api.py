@@ -12,12 +12,11 @@ from collections.abc import Awaitable, Sequence
 from dataclasses import dataclass
 from typing import Any, Final, Generic, TypeVar
 
-from capsmith_runtime.api.decoding import DecodingError
 from capsmith_runtime.contract.core import Cluster
 from capsmith_runtime.contract.kubernetes_version import normalize, sort_key
 from capsmith_runtime.contract.model import Condition, Endpoint, check_reason
 from capsmith_runtime.reconcile.results import Deleted, Waiting, check_conditions
-from capsmith_runtime.reconcile.scopes import Scope
+from capsmith_runtime.reconcile.scopes import DeleteScope, Scope
 
 Spec = TypeVar("Spec")
 
@@ -40,21 +39,12 @@ class ManagedControlPlaneScope(Scope, Generic[Spec]):
     """Whether an earlier reconcile has returned a state."""
 
 
-# Without slots: Python 3.11 cannot make an object by Class[T](...) with them.
-@dataclass(frozen=True, kw_only=True)
-class ManagedControlPlaneDeleteScope(Scope, Generic[Spec]):
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ManagedControlPlaneDeleteScope(DeleteScope[Spec]):
     """A managed control plane that is being deleted.  Its Cluster may already be deleted."""
 
-    _spec: Spec | DecodingError
     cluster: Cluster | None
     control_plane_endpoint: Endpoint | None
-
-    @property
-    def spec(self) -> Spec:
-        """The spec; raises DecodingError if it cannot be decoded."""
-        if isinstance(self._spec, DecodingError):
-            raise self._spec
-        return self._spec
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

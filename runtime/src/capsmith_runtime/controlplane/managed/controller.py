@@ -8,6 +8,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import replace
 from datetime import UTC, datetime
+from functools import partial
 from typing import Any
 
 from capsmith_runtime.api.encoding import status_fields
@@ -36,7 +37,7 @@ from capsmith_runtime.reconcile.base import BaseController, ContractError, Contr
 from capsmith_runtime.reconcile.caches import Caches, cluster_name_of, owning_cluster
 from capsmith_runtime.reconcile.kinds import Kind
 from capsmith_runtime.reconcile.patcher import Patcher
-from capsmith_runtime.reconcile.results import Deleted, Waiting
+from capsmith_runtime.reconcile.results import Waiting
 from capsmith_runtime.workload import kubeconfig
 
 ManagedControlPlaneKind = Kind[ManagedControlPlaneReconciler[Any]]
@@ -63,25 +64,21 @@ class ManagedControlPlaneController(BaseController[ManagedControlPlaneReconciler
         if guards.deleted_for_move(patcher.obj):
             return Result()
         if metadata.deleting(patcher.obj):
-            return await self._reconcile_delete(patcher, key)
+            clean_up = partial(self._clean_up, patcher)
+            return await self._finalize(patcher, key, cluster_name_of(patcher.obj), clean_up)
         cluster = self._caches.cluster(key.namespace, owning_cluster(patcher.obj))
         # Without an owner there is nothing to do yet; the owner reference triggers an event.
         if cluster is None or await self._is_paused(patcher, cluster):
             return Result()
-        return await self._reconcile_normal(patcher, key, cluster)
+        return await self._reconcile_normal(patcher, cluster)
 
-    async def _reconcile_normal(
-        self, patcher: Patcher, key: NamespacedName, cluster: Cluster
-    ) -> Result:
+    async def _reconcile_normal(self, patcher: Patcher, cluster: Cluster) -> Result:
         await patcher.add_finalizer(self.kind)
         spec = await self._decoded_spec(patcher)
         if spec is None:
             return Result()
         scope = ManagedControlPlaneScope(
-            name=key.name,
-            namespace=key.namespace,
-            external_id=self.kind.external_id(patcher.obj),
-            logger=self._logger(key),
+            **self._scope_fields(patcher.obj),
             spec=spec,
             cluster=cluster,
             version=normalize(metadata.text(patcher.obj, "spec", "version")),
@@ -130,25 +127,14 @@ class ManagedControlPlaneController(BaseController[ManagedControlPlaneReconciler
             report.check_expiry(kubeconfig.secret_name(key.name), secret.content.validity.end)
         return report
 
-    async def _reconcile_delete(self, patcher: Patcher, key: NamespacedName) -> Result:
-        if self.kind.finalizer not in metadata.finalizers(patcher.obj):
-            return self._forget(key)
-        cluster = await self._caches.live_cluster(key.namespace, cluster_name_of(patcher.obj))
-        if await self._is_paused(patcher, cluster):
-            return Result()
+    async def _clean_up(self, patcher: Patcher, cluster: Cluster | None) -> Result:
         scope = ManagedControlPlaneDeleteScope(
-            name=key.name,
-            namespace=key.namespace,
-            external_id=self.kind.external_id(patcher.obj),
-            logger=self._logger(key),
+            **self._scope_fields(patcher.obj),
             _spec=self._spec_or_error(patcher.obj),
             cluster=cluster,
             control_plane_endpoint=read_endpoint(patcher.obj),
         )
-        result = await self._call(patcher, self.reconciler.reconcile_delete, scope, Deleted)
-        if isinstance(result, Waiting):
-            return await self._wait(patcher, result)
-        return await self._release(patcher)
+        return await self._call_delete(patcher, self.reconciler.reconcile_delete, scope)
 
     def _patcher(self, obj: JSON) -> Patcher:
         context = self._context

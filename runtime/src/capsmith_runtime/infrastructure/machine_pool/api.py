@@ -18,12 +18,11 @@ from capsmith_runtime.contract.core import Cluster
 from capsmith_runtime.contract.machine_pool import MachinePool
 from capsmith_runtime.contract.model import Address, Condition, check_reason
 from capsmith_runtime.infrastructure.results import MAX_ADDRESSES, MAX_PROVIDER_ID
-from capsmith_runtime.infrastructure.scopes import InfraClusterView
+from capsmith_runtime.infrastructure.scopes import InfraClusterView, InfraDeleteScope
 from capsmith_runtime.reconcile.results import Deleted, Waiting, check_conditions
 from capsmith_runtime.reconcile.scopes import (
     BootstrapData,
     BootstrapReader,
-    DeleteScope,
     Scope,
     wait_for,
 )
@@ -150,7 +149,7 @@ class InfraMachinePoolScope(Scope, Generic[Spec]):
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class InfraMachinePoolDeleteScope(DeleteScope[Spec]):
+class InfraMachinePoolDeleteScope(InfraDeleteScope[Spec]):
     """Scope of ``reconcile_delete`` of a machine pool.
 
     Its MachinePool and its Cluster may have been deleted already.

@@ -15,7 +15,7 @@ from capsmith_runtime.infrastructure.machine_pool.api import (
 from capsmith_runtime.infrastructure.machine_pool.pool import MachinePoolController
 from capsmith_runtime.kube.controller import Result
 from capsmith_runtime.reconcile.patcher import Patcher
-from capsmith_runtime.reconcile.results import Deleted, Waiting
+from capsmith_runtime.reconcile.results import Waiting
 
 
 class InfraMachinePoolController(MachinePoolController[InfraMachinePoolReconciler[Any]]):
@@ -38,10 +38,7 @@ class InfraMachinePoolController(MachinePoolController[InfraMachinePoolReconcile
     async def _delete_pool(
         self, patcher: Patcher, scope: InfraMachinePoolDeleteScope[Any]
     ) -> Result:
-        result = await self._call(patcher, self.reconciler.reconcile_delete, scope, Deleted)
-        if isinstance(result, Waiting):
-            return await self._wait(patcher, result)
-        return await self._release(patcher)
+        return await self._call_delete(patcher, self.reconciler.reconcile_delete, scope)
 
 
 def _facts(state: InfraMachinePoolState) -> PoolFacts:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from abc import abstractmethod
+from functools import partial
 from typing import Any, TypeVar
 
 from capsmith_runtime.contract import constants, guards, metadata
@@ -14,7 +15,10 @@ from capsmith_runtime.contract.machine_pool import (
 )
 from capsmith_runtime.contract.machine_pool_status import POOL_STATUS_WRITERS
 from capsmith_runtime.infrastructure.bootstrap_data import bootstrap_reader
-from capsmith_runtime.infrastructure.cluster_infrastructure import ClusterInfrastructure
+from capsmith_runtime.infrastructure.cluster_infrastructure import (
+    ClusterInfrastructure,
+    core_blocker,
+)
 from capsmith_runtime.infrastructure.context import InfrastructureContext, InfrastructureController
 from capsmith_runtime.infrastructure.machine_pool.api import (
     InfraMachinePoolDeleteScope,
@@ -51,7 +55,9 @@ class MachinePoolController(InfrastructureController[R]):
             return Result()
         pool = self._machine_pool(obj)
         if metadata.deleting(obj):
-            return await self._delete(patcher, key, pool)
+            name = pool.cluster_name if pool is not None else cluster_name_of(obj)
+            clean_up = partial(self._clean_up, patcher, pool, name)
+            return await self._finalize(patcher, key, name, clean_up)
         name = pool.cluster_name if pool is not None else None
         cluster = self._caches.cluster(key.namespace, name)
         # Without owners there is nothing to do yet; events of the owners enqueue this object.
@@ -75,7 +81,7 @@ class MachinePoolController(InfrastructureController[R]):
         self, patcher: Patcher, key: NamespacedName, cluster: Cluster, pool: MachinePool
     ) -> Result:
         await patcher.add_finalizer(self.kind)
-        blocker = _blocker(cluster, pool)
+        blocker = core_blocker(cluster, pool, constants.MACHINE_POOL_KIND)
         if blocker is not None:
             return await self._wait(patcher, blocker)
         spec = await self._decoded_spec(patcher)
@@ -89,10 +95,7 @@ class MachinePoolController(InfrastructureController[R]):
         if isinstance(infrastructure.credentials, Waiting):
             return await self._wait(patcher, infrastructure.credentials)
         scope = InfraMachinePoolScope(
-            name=key.name,
-            namespace=key.namespace,
-            external_id=self.kind.external_id(patcher.obj),
-            logger=self._logger(key),
+            **self._scope_fields(patcher.obj),
             spec=spec,
             cluster=cluster,
             machine_pool=pool,
@@ -104,23 +107,15 @@ class MachinePoolController(InfrastructureController[R]):
         )
         return await self._reconcile_pool(patcher, scope)
 
-    async def _delete(
-        self, patcher: Patcher, key: NamespacedName, pool: MachinePool | None
+    async def _clean_up(
+        self, patcher: Patcher, pool: MachinePool | None, name: str | None, cluster: Cluster | None
     ) -> Result:
-        if self.kind.finalizer not in metadata.finalizers(patcher.obj):
-            return self._forget(key)
-        name = pool.cluster_name if pool is not None else cluster_name_of(patcher.obj)
-        cluster = await self._caches.live_cluster(key.namespace, name)
-        if await self._is_paused(patcher, cluster):
-            return Result()
+        namespace = metadata.namespace(patcher.obj)
         infrastructure = ClusterInfrastructure.of(
-            self._infrastructure, self._credentials, key.namespace, cluster, name
+            self._infrastructure, self._credentials, namespace, cluster, name
         )
         scope = InfraMachinePoolDeleteScope(
-            name=key.name,
-            namespace=key.namespace,
-            external_id=self.kind.external_id(patcher.obj),
-            logger=self._logger(key),
+            **self._scope_fields(patcher.obj),
             _spec=self._spec_or_error(patcher.obj),
             _credentials=infrastructure.credentials,
             cluster=cluster,
@@ -145,17 +140,6 @@ class MachinePoolController(InfrastructureController[R]):
             self._machine_pools.get(NamespacedName(metadata.namespace(obj), name)) if name else None
         )
         return read_machine_pool(owner) if owner is not None else None
-
-
-def _blocker(cluster: Cluster, pool: MachinePool) -> Waiting | None:
-    """Return what core must do before machines can be created (IM-19, IM-20)."""
-    if not cluster.infrastructure_provisioned:
-        message = f"infrastructure of Cluster {cluster.name} is not provisioned yet"
-        return Waiting(constants.REASON_WAITING_FOR_INFRASTRUCTURE, message, None)
-    if pool.data_secret_name is None:
-        message = f"bootstrap data of MachinePool {pool.name} are not available yet"
-        return Waiting(constants.REASON_WAITING_FOR_BOOTSTRAP, message, None)
-    return None
 
 
 def _provider_ids(obj: JSON) -> tuple[str, ...]:
