@@ -29,9 +29,15 @@ SHORTHAND = r"(string|integer|int32|int64|number|boolean)(\[\])?!?"
 
 
 class Part(BaseModel):
-    """A mapping of the file: no unknown keys, no conversions, keys in camelCase."""
+    """A mapping of the file: no unknown keys, no conversions, keys in camelCase.
 
-    model_config = ConfigDict(frozen=True, extra="forbid", strict=True, alias_generator=to_camel)
+    Validators are built when the first description is read: one for the whole description, instead
+    of another for each part of it.
+    """
+
+    model_config = ConfigDict(
+        frozen=True, extra="forbid", strict=True, alias_generator=to_camel, defer_build=True
+    )
 
 
 def text_or_mapping(value: Any) -> str | None:
@@ -162,5 +168,3 @@ FieldLike = Annotated[
     one_of_two(text_or_mapping, "a shorthand such as `string!` or a schema such as {type: string}"),
 ]
 Fields = dict[FieldName, FieldLike]
-
-FieldSchema.model_rebuild()
