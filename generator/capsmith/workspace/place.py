@@ -85,8 +85,7 @@ def mode(file: Path) -> int:
 
 
 def write(target: Path, content: bytes, permissions: int) -> None:
-    """Write a file durably, with exactly these permissions."""
-    target.parent.mkdir(parents=True, exist_ok=True)
+    """Write a file durably, with exactly these permissions; its folder is there."""
     with target.open("wb") as file:
         file.write(content)
         file.flush()
@@ -95,7 +94,7 @@ def write(target: Path, content: bytes, permissions: int) -> None:
 
 
 def write_all(files: Iterable[tuple[Path, bytes, int]]) -> None:
-    """Write files as :func:`write` does, several at a time.
+    """Write files as :func:`write` does, several at a time, and make their folders.
 
     When this returns, the content of every file is on the disk, so a rename or a list that comes
     after it never refers to a file that a loss of power would leave empty.  The files themselves
@@ -105,6 +104,8 @@ def write_all(files: Iterable[tuple[Path, bytes, int]]) -> None:
     # A file system commits what is synced at the same time as one; in sequence, each file would
     # wait for a commit of its own.  Threads do that wherever there is fsync.
     waiting = list(files)
+    for folder in dict.fromkeys(target.parent for target, _, _ in waiting):
+        folder.mkdir(parents=True, exist_ok=True)
     failures: list[BaseException] = []
     shares = [waiting[start::_AT_ONCE] for start in range(min(_AT_ONCE, len(waiting)))]
     threads = [threading.Thread(target=_write_share, args=(each, failures)) for each in shares]
@@ -135,6 +136,7 @@ def _write_share(files: Sequence[tuple[Path, bytes, int]], failures: list[BaseEx
 def replace(target: Path, content: bytes) -> None:
     """Write a file atomically: at any moment it has the old or the new content."""
     temporary = target.with_name(unfinished(target.name))
+    temporary.parent.mkdir(parents=True, exist_ok=True)
     write(temporary, content, 0o644)
     os.replace(temporary, target)
 
