@@ -9,8 +9,10 @@ from __future__ import annotations
 from collections.abc import Iterable
 from dataclasses import dataclass
 from enum import StrEnum
+from typing import TYPE_CHECKING
 
-from capsmith.merging.three_way import Agreed, Conflict, Lines, common_ends, merge
+if TYPE_CHECKING:
+    from capsmith.merging.three_way import Agreed, Conflict, Lines
 
 _MARK = "\ufeff".encode()
 _SIZE = 7
@@ -47,6 +49,9 @@ def merge_shared(
 
     ``base`` and ``theirs`` are capsmith's: UTF-8 without a mark, lines ended by ``\\n`` alone.
     """
+    # Imported when there is something to merge: a first run does without.
+    from capsmith.merging.three_way import Conflict, merge
+
     if b"\0" in ours:
         return None
     mark = _MARK if ours.startswith(_MARK) else b""
@@ -88,6 +93,8 @@ def _lines(content: bytes) -> Lines:
 def _written(
     chunks: Iterable[Agreed | Conflict], style: Style, names: Names
 ) -> tuple[list[bytes], tuple[int, ...]]:
+    from capsmith.merging.three_way import Agreed, common_ends
+
     lines: list[bytes] = []
     conflicts: list[int] = []
     for chunk in chunks:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import os
-import subprocess
 from pathlib import Path
 
 from capsmith.errors import Refused
@@ -29,6 +28,9 @@ def uncommitted(folder: Path) -> tuple[str, ...]:
 
 def _git(folder: Path, *arguments: str) -> bytes | None:
     """Return the output of git; None when there is no git, or no work tree."""
+    # Imported when git is asked: a first run does without.
+    import subprocess
+
     # The folder decides, not what a hook that runs capsmith has in its environment; and looking
     # must neither write nor start a program that the repository's configuration names.
     environment = {
