@@ -185,7 +185,7 @@ def _kinds(
             section=section,
             name=kind,
             spec=described,
-            known_features=_known_features(described.implements, contracts.values()),
+            known_features=_switchable(described, contracts.values()),
             features=_features(described, followed),
             short_names=_short_names(kind, described, names | given),
             has_template=described.implements not in _WITHOUT_TEMPLATE,
@@ -203,6 +203,14 @@ def _features(described: KindSpec, contracts: Iterable[Contract]) -> frozenset[s
     off = _OFF_BY_DEFAULT | _OFF_BY_SHAPE.get((described.implements, managed), frozenset())
     known = _known_features(described.implements, contracts)
     return frozenset(feature for feature in known if switched.get(feature, feature not in off))
+
+
+def _switchable(described: KindSpec, contracts: Iterable[Contract]) -> frozenset[str]:
+    """Return the features to compare with those that the author switched.
+
+    Where nothing is switched, contracts that the provider does not follow stay unread.
+    """
+    return _known_features(described.implements, contracts) if described.features else frozenset()
 
 
 def _known_features(role: str, contracts: Iterable[Contract]) -> frozenset[str]:

@@ -41,7 +41,7 @@ class DraftKind:
     name: str
     spec: KindSpec
     known_features: frozenset[str]
-    """What the author may switch, in any contract."""
+    """What the author may switch, in any contract; empty where nothing is switched."""
     features: frozenset[str]
     """What is on in the contracts of the provider, but for the credentials."""
     short_names: tuple[str, ...]
