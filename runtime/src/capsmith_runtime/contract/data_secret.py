@@ -35,7 +35,7 @@ class DataContent:
 
 
 class Ownership(Enum):
-    """To whom a Secret with the name of a configuration belongs."""
+    """The relation between a configuration and a Secret of its name."""
 
     OURS = auto()
     UNOWNED = auto()
@@ -99,7 +99,7 @@ def read(secret: Object, config: Object) -> DataContent:
 
 
 def ownership(secret: Object, config: Object, cluster: str) -> Ownership:
-    """Return to whom the Secret with the name of a configuration belongs."""
+    """Return the relation between a configuration and a Secret of its name."""
     if secret.get("type") != SECRET_TYPE or "value" not in metadata.mapping(secret, "data"):
         return Ownership.FOREIGN
     owners = metadata.items(secret, "metadata", "ownerReferences")

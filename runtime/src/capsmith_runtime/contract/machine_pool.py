@@ -1,7 +1,6 @@
 """Views of MachinePools and of the Machines that core creates for them.
 
-The versions of core differ in how a reference names its group, and in nothing else that is read
-here.
+Of the fields read here, the versions of core differ only in the group of references.
 """
 
 from __future__ import annotations

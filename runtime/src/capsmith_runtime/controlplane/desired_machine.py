@@ -28,7 +28,7 @@ CONTROL_PLANE_NAME_LABEL = "cluster.x-k8s.io/control-plane-name"
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class DesiredMachine:
-    """Everything that new Machines of one control plane are created from."""
+    """The inputs from which new Machines of one control plane are created."""
 
     owner: Object
     """The control plane."""

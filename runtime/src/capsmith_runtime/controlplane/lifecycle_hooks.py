@@ -1,4 +1,4 @@
-"""When the author's hooks are called: initialisation, after a join, before a removal, health."""
+"""Call the author's hooks: initialisation, after a join, before a removal, health."""
 
 from __future__ import annotations
 
@@ -60,9 +60,9 @@ class LifecycleHooks:
         summary: ReconcileSummary,
         scope: ControlPlaneScope[Any],
     ) -> None:
-        """Call the hook only if a running Machine that will stay can answer (CP-02).
+        """Call the hook only if there is a running Machine that will not be removed (CP-02).
 
-        Nodes cannot tell: core looks for them only after initialisation.
+        Nodes are no evidence: core looks for them only after initialisation.
         """
         running = [m for m in control_plane.machines if m.provider_id is not None]
         if all(_is_expendable(machine, control_plane) for machine in running):
@@ -81,7 +81,7 @@ class LifecycleHooks:
         summary: ReconcileSummary,
         scope: ControlPlaneScope[Any],
     ) -> None:
-        """Let Machines go one at a time, in the order of their deletion (SM-05)."""
+        """Run the hook for one deleted Machine at a time, in the order of deletion (SM-05)."""
         hook = control_plane.annotations.pre_terminate_hook
         deleting = [
             machine
@@ -90,7 +90,7 @@ class LifecycleHooks:
         ]
         held = [machine for machine in deleting if hook in machine.annotations]
         if not held or len(held) < len(deleting):
-            return  # there is none, or an earlier one is still on its way out
+            return  # there is none, or an earlier removal has not finished
         machine = held[0]
         if has_other_pre_terminate_hooks(machine, hook) or not waits_for_pre_terminate(machine):
             return
@@ -148,7 +148,7 @@ def control_plane_scope(
     logger: Logger,
     workload: WorkloadReader,
 ) -> ControlPlaneScope[Any]:
-    """Return what hooks are given."""
+    """Return the argument of the hooks."""
     return ControlPlaneScope(
         name=control_plane.key.name,
         namespace=control_plane.key.namespace,

@@ -41,7 +41,7 @@ class MachineNameTakenError(Exception):
 
 
 class MachineClient:
-    """Requests to the API server for Machines and the objects they consist of."""
+    """Create, find and delete Machines and the objects they consist of."""
 
     def __init__(
         self,
@@ -84,7 +84,7 @@ class MachineClient:
         await self._ensure(self._machines, self._core.new(draft), desired)
 
     async def exists(self, desired: DesiredMachine, name: str) -> bool:
-        """Report whether the API server has the Machine, whatever the cache says."""
+        """Report whether the API server has the Machine, regardless of the cache."""
         key = NamespacedName(desired.cluster.namespace, name)
         return await self._get_owned(self._machines, key, desired) is not None
 

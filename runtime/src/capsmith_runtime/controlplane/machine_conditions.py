@@ -38,7 +38,10 @@ async def write_machine_conditions(
     control_plane: ControlPlane,
     summary: ReconcileSummary,
 ) -> None:
-    """Write what changed.  Raises Conflict if core has changed a Machine since it was read."""
+    """Write the conditions that changed.
+
+    Raises Conflict if core has changed a Machine since it was read.
+    """
     for machine in control_plane.machines:
         present = [*_up_to_date(machine, summary.outdated)]
         present += _owner_remediated(machine, summary.decision.remediation)

@@ -22,7 +22,7 @@ UP_TO_DATE: Final = "UpToDate"
 
 
 def is_owned(obj: Object, owner: Object) -> bool:
-    """Report whether an object has that owner; compares the uid, names can be reused."""
+    """Report whether an object has that owner, by uid: names can be reused."""
     uid = metadata.uid(owner)
     return any(
         reference.get("uid") == uid
@@ -60,6 +60,6 @@ def health_problem(machine: ControlPlaneMachine, reported: Mapping[str, str]) ->
 
 
 def has_other_pre_terminate_hooks(machine: ControlPlaneMachine, own: str) -> bool:
-    """Report whether others hold the Machine; they come first, they need its server."""
+    """Report whether others hold the Machine; they run first, as they need its server."""
     hooks = [name for name in machine.annotations if name.startswith(PRE_TERMINATE_PREFIX)]
     return any(name != own for name in hooks)

@@ -11,7 +11,7 @@ from capsmith_runtime.controlplane.scale_input import MachineInput, ScaleInput, 
 
 
 def quorum(machines: int) -> int:
-    """Return how many of that many Machines have to be healthy for etcd to accept writes."""
+    """Return how many of ``machines`` must be healthy for etcd to accept writes."""
     return machines // 2 + 1
 
 

@@ -29,7 +29,7 @@ def propagate(obj: Object, template: Metadata, annotation: str) -> dict[str, Any
     for part in _PARTS:
         values = dict(metadata.mapping(changed, part))
         for key, value_digest in previous.get(part, {}).items():
-            # A value that was changed since belongs to the one who changed it.
+            # A value that was changed since then belongs to its new writer.
             removed = key not in template.get(part, {}) and key in values
             if removed and _digest(values[key]) == value_digest:
                 del values[key]

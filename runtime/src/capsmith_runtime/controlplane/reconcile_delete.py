@@ -48,7 +48,7 @@ class DeleteReconciler:
         hook = control_plane.annotations.pre_terminate_hook
         for machine in control_plane.machines:
             if hook in machine.annotations:
-                # No member stays that etcd's membership would matter to.
+                # No member remains for which etcd membership would matter.
                 await self._syncer.annotate(machine, {hook: None})
             if not machine.deleting:
                 await self._machine_client.delete(machine)

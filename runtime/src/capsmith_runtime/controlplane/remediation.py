@@ -32,7 +32,7 @@ MIN_HEALTHY_SECONDS: Final = 3600
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class RemediationStrategy:
-    """``spec.remediation``."""
+    """The settings in ``spec.remediation``."""
 
     max_retry: int | None = None
     """Unlimited if None."""
@@ -42,7 +42,7 @@ class RemediationStrategy:
 
 @dataclass(frozen=True, slots=True)
 class RemediationDelay:
-    """Why a Machine must not be replaced yet, and for how many more seconds."""
+    """The reason for which a Machine must not be replaced yet, and the seconds left."""
 
     message: str = ""
     seconds: float | None = None
@@ -69,7 +69,7 @@ def remediate(scale_input: ScaleInput) -> Decision:
 
 
 def remediation_strategy(obj: Object) -> RemediationStrategy:
-    """Return what the spec of a control plane sets."""
+    """Return the settings in the spec of a control plane."""
     spec = metadata.mapping(obj, "spec", "remediation")
     min_healthy = _integer(spec, "minHealthyPeriodSeconds")
     return RemediationStrategy(
@@ -110,7 +110,7 @@ def next_remediation(
 def _last_remediation(
     machine: ControlPlaneMachine, annotation: str, strategy: RemediationStrategy, now: datetime
 ) -> RemediationData | None:
-    """Return what the Machine replaced; None if it was healthy for long enough since."""
+    """Return the remediation that created it; None if it has been healthy long enough since."""
     last = read_remediation_data(machine.annotations, annotation)
     since = times.parse(last.time) if last is not None else None
     if since is None or since + timedelta(seconds=strategy.min_healthy_seconds) <= now:

@@ -1,4 +1,4 @@
-"""Rollout: whether a Machine is up to date, and if not, why (CP-20, CP-32)."""
+"""Rollout: decide whether a Machine is up to date, and explain why not (CP-20, CP-32)."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ CLONED_FROM_KIND = "cluster.x-k8s.io/cloned-from-groupkind"
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class RolloutCriteria:
-    """What an up-to-date Machine is created from."""
+    """The inputs from which an up-to-date Machine is created."""
 
     version: str
     template: ObjectRef

@@ -11,7 +11,7 @@ Cause = Literal["scaling down", "rolling out", "remediating"]
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class MachineInput:
-    """One Machine of the control plane, as far as the decision depends on it."""
+    """The properties of one Machine on which the decision depends."""
 
     name: str
     created: str
@@ -77,7 +77,7 @@ class RemediationStatus:
 
 @dataclass(frozen=True, slots=True)
 class Decision:
-    """The single next step, or what it waits for; never two steps at a time."""
+    """The next step, or the reason to wait; never two steps at a time."""
 
     step: ScaleUp | ScaleDown | None = None
     blocked: str = ""

@@ -168,7 +168,7 @@ def _machines_up_to_date(control_plane: ControlPlane, summary: ReconcileSummary)
 
 
 def _progress(control_plane: ControlPlane, summary: ReconcileSummary) -> Iterable[Condition]:
-    """Return what is in progress, and what blocks it."""
+    """Yield the conditions of operations in progress, with their obstacles."""
     current = len(control_plane.machines)
     desired = 0 if metadata.deleting(control_plane.obj) else control_plane.replicas
     outdated = _outdated(control_plane, summary)

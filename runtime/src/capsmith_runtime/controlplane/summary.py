@@ -1,4 +1,4 @@
-"""What one reconcile of a control plane finds out, for the status."""
+"""The results of one reconcile of a control plane, for the status."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ class ReconcileSummary:
     """Seconds until the next reconcile; the smallest counts."""
 
     def wait(self, waiting: Waiting) -> None:
-        """Record what has to happen first."""
+        """Record a wait, and request another reconcile after it."""
         self.waits.append(waiting)
         self.requeue_after(waiting.requeue_after)
 

@@ -153,4 +153,4 @@ class MachineSyncer:
         try:
             await write(self._client, informer.resource, old, new, informer.update_from_write)
         except (NotFound, Conflict):
-            return  # the cache is behind; its next event triggers another reconcile
+            return  # the cache is outdated; its next event triggers another reconcile

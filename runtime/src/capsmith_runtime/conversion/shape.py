@@ -36,7 +36,7 @@ Versions = Callable[[str, str], str]
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ConversionContext:
-    """What a conversion needs to know besides spec and status."""
+    """The inputs of a conversion besides spec and status."""
 
     namespace: str = ""
     versions: Versions = lambda group, kind: ""

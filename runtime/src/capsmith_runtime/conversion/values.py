@@ -24,7 +24,7 @@ _OLD_MESSAGE: Final = 10240
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ValueContext:
-    """What the meaning of a value depends on."""
+    """The context on which the meaning of a value depends."""
 
     status: Data
     """The status of the same object."""

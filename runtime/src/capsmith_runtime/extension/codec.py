@@ -1,4 +1,4 @@
-"""How the request of a hook is read, and its response written."""
+"""Read the request of a hook, and write its response."""
 
 from __future__ import annotations
 

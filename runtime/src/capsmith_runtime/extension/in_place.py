@@ -23,7 +23,7 @@ _MACHINE_SET: Final = (
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class MachineObjects:
-    """A Machine and the objects that it refers to, or a MachineSet and its templates, no status."""
+    """A Machine and the objects that it refers to, or a MachineSet and its templates; no status."""
 
     machine: Mapping[str, Any]
     infrastructure: Mapping[str, Any]
@@ -33,7 +33,7 @@ class MachineObjects:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class CanUpdateRequest:
-    """Which differences can be made in place.  The hook must not change anything yet."""
+    """Ask which differences can be made in place.  The hook must not change anything yet."""
 
     settings: Mapping[str, str]
     current: MachineObjects

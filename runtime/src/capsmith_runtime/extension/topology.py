@@ -63,7 +63,7 @@ class Template:
 
     @property
     def spec(self) -> Mapping[str, Any]:
-        """``spec.template.spec``, which becomes the spec of each object made from the template."""
+        """``spec.template.spec``, which becomes the spec of each object created from it."""
         return metadata.mapping(self.object, *_SPEC)
 
 
@@ -96,7 +96,7 @@ class ValidateTopologyRequest(_Topology):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class DiscoverVariablesRequest:
-    """Which variables the patch of a ClusterClass defines."""
+    """Ask which variables the patch of a ClusterClass defines."""
 
     settings: Mapping[str, str]
 

@@ -19,7 +19,7 @@ _RETRY_SECONDS = 1.0
 
 
 class ExternalClaimController(ClaimController):
-    """Call the reconciler, then reserve its answer so that no address is given twice."""
+    """Call the reconciler, then reserve its result so that no address is allocated twice."""
 
     reconciler: ExternalPoolReconciler[Any]
 

@@ -51,7 +51,7 @@ class LiveAddressList:
             except ResourceExpired:
                 if not token:
                     raise
-                # The list was too old to go on with: take all in one page, which cannot expire.
+                # The remaining pages have expired: request the whole list at once.
                 objects, token, limit = [], "", 0
                 continue
             objects += page.items

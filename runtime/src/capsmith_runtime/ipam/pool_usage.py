@@ -65,7 +65,10 @@ class PoolUsage:
             self._used_in_ranges = sum(1 for number in self._holders if self._in_ranges(number))
 
     def close(self, why: str) -> Waiting:
-        """Allocate nothing; addresses in use stay in use.  ``why`` follows the name."""
+        """Allocate nothing; addresses in use stay in use.
+
+        ``why`` continues the message after the name of the pool.
+        """
         problem = Waiting(ipam.REASON_POOL_NOT_READY, f"{self.name} {why}", None)
         self.problem = problem
         return problem

@@ -81,7 +81,7 @@ class IPPoolController(BaseController[PoolReconciler[Any]]):
         return await self._provisioned(patcher, status, state)
 
     async def _state(self, patcher: Patcher, key: NamespacedName) -> PoolState | Waiting:
-        """Return the answer of the reconciler; the last one if only the counts are needed."""
+        """Return the state from the reconciler; the last one if only the counts are needed."""
         version = metadata.uid(patcher.obj), metadata.generation(patcher.obj)
         last = self._states.pop(key, None)
         counts_only = key in self._counts_only

@@ -47,7 +47,7 @@ class StillRunningError(HookTimeoutError):
 class HandlerThread(threading.Thread):
     """A thread that runs one synchronous call for an event loop.
 
-    A loop on a virtual clock finds by it what it has to wait for in real time.
+    A loop on a virtual clock recognises by this type the calls that need real time.
     """
 
     def __init__(

@@ -98,8 +98,8 @@ class _JumpingSelector(selectors.DefaultSelector):
         return key
 
     def select(self, timeout: float | None = None) -> list[tuple[selectors.SelectorKey, int]]:
-        # In this order: a thread that has ended before the question has woken the loop before it
-        # ended, and is seen by the poll; one that ends later is waited for.
+        # In this order: a thread wakes the loop before it ends.  So the poll sees one that ended
+        # before this check, and one that ends later is waited for.
         is_waiting = bool(self._outside) or self._loop.has_threads()
         events = super().select(0)
         if events or (timeout is not None and timeout <= 0):

@@ -125,7 +125,8 @@ class TestEnvironment:
     async def quiet(self) -> None:
         """Wait until the manager has stopped sending requests, and no handler runs in a thread.
 
-        Turns are counted, not seconds: on a busy machine time passes without the manager's doing.
+        Turns are counted, not seconds: on a busy machine time passes while the manager makes no
+        progress.
         """
         loop = asyncio.get_running_loop()
         count, turns = -1, 0
@@ -151,7 +152,7 @@ class TestEnvironment:
 
 
 def without_migration(component: Component) -> Component:
-    """Return a component that leaves stored objects alone; scenarios of migration count on it."""
+    """Return a component that does not migrate stored objects; scenarios of migration need it."""
     groups = tuple(group for group in component.groups if slice_of(group) != "migration")
     return replace(component, groups=groups)
 

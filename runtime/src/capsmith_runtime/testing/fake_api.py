@@ -97,14 +97,14 @@ class FakeApi:
     async def patch(
         self, resource: ResourceType, key: NamespacedName, body: JSON, *, resource_version: str = ""
     ) -> JSON:
-        """Merge patch of everything but the status."""
+        """Apply a merge patch to everything but the status."""
         async with _travel():
             return self._patch(resource.kind, key, body, resource_version)
 
     async def patch_status(
         self, resource: ResourceType, key: NamespacedName, body: JSON, *, resource_version: str = ""
     ) -> JSON:
-        """Merge patch of the status."""
+        """Apply a merge patch to the status."""
         async with _travel():
             return self._patch_status(resource.kind, key, body, resource_version)
 
@@ -158,7 +158,7 @@ class FakeApi:
         return self._store({}, new)
 
     def change(self, kind: str, key: NamespacedName, body: JSON) -> JSON:
-        """Merge patch, status included, as another client."""
+        """Apply a merge patch, status included, as another client."""
         old = self._found(kind, key)
         return self._store(old, merged(old, body))
 

@@ -18,7 +18,7 @@ G = TypeVar("G")
 
 
 class ServiceDouble(Protocol):
-    """Takes the place of a service that reconcilers work with; fresh for each test."""
+    """Replaces a service that reconcilers use; each test gets a new one."""
 
     def __init__(self, folder: Path) -> None: ...
 
@@ -27,7 +27,7 @@ class ServiceDouble(Protocol):
 
 
 class InfrastructureDouble(ServiceDouble, Protocol):
-    """Takes the place of the infrastructure."""
+    """Replaces the infrastructure."""
 
     def servers(self) -> list[str]:
         """Return the servers that exist, by any name."""
@@ -39,7 +39,7 @@ class InfrastructureDouble(ServiceDouble, Protocol):
 
 
 class HostingDouble(ServiceDouble, Protocol):
-    """Takes the place of the service that runs managed control planes."""
+    """Replaces the service that runs managed control planes."""
 
     def control_planes(self) -> dict[str, str]:
         """Return the version of each control plane that exists, by any name."""
@@ -51,7 +51,7 @@ class HostingDouble(ServiceDouble, Protocol):
 
 @dataclass(frozen=True, kw_only=True)
 class ProviderUnderTest:
-    """What the conformance tests need to know about a provider."""
+    """The inputs of the conformance tests for a provider."""
 
     components: Mapping[str, Component]
     """The components of the repository, by type."""
@@ -84,8 +84,8 @@ class ProviderUnderTest:
 
     @property
     def core_versions(self) -> tuple[str, ...]:
-        """The versions of core that may meet the provider."""
-        # Core that speaks contract v1beta2 still accepts providers of v1beta1, but not vice versa.
+        """The versions of core with which the provider may run."""
+        # Core with contract v1beta2 still accepts providers of v1beta1, but not vice versa.
         return ("v1beta2", "v1beta1") if self.manifests.contract == "v1beta1" else ("v1beta2",)
 
     def groups(self) -> Iterator[tuple[Component, ControllerGroupFactory]]:
@@ -108,6 +108,6 @@ def slice_of(group: ControllerGroupFactory) -> str:
 def replace_group(
     component: Component, old: ControllerGroupFactory, new: ControllerGroupFactory
 ) -> Component:
-    """Return the component with another group of controllers in the place of one of its own."""
+    """Return the component with one group of controllers replaced by another."""
     groups = tuple(new if group is old else group for group in component.groups)
     return replace(component, groups=groups)

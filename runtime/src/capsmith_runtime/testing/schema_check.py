@@ -1,4 +1,4 @@
-"""Schema validation as an API server does it, as far as it finds a provider's mistakes."""
+"""Schema validation like an API server's, as far as it finds errors of a provider."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ _LIMITS: tuple[tuple[str, type, Callable[[int, int], bool]], ...] = (
 
 
 def complaints(schema: dict[str, Any], value: Any, path: str) -> Iterator[str]:
-    """Yield what an API server would refuse, or drop silently."""
+    """Yield the values that an API server would reject, or drop silently."""
     if value is None and schema.get("nullable"):
         return
     if schema.get("x-kubernetes-int-or-string"):

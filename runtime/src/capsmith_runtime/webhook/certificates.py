@@ -36,7 +36,7 @@ class CertificateFiles:
 
 
 class Certificates:
-    """Offers what the files held when they were last valid."""
+    """Provides the last valid contents of the files."""
 
     def __init__(self, files: CertificateFiles) -> None:
         self._files = files

@@ -15,7 +15,7 @@ CERTIFICATES: Final = "/tmp/k8s-webhook-server/serving-certs/"
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class WebhookOptions:
-    """Where the server listens, its certificate, and how core reaches it."""
+    """The address of the server, its certificate, and the URL that core uses."""
 
     host: str = ""
     """All interfaces when empty."""

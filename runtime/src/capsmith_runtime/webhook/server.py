@@ -44,7 +44,7 @@ class WebhookServer:
 
     @property
     def ca_bundle(self) -> bytes:
-        """What clients have to trust to accept the current certificate."""
+        """The CA bundle with which clients accept the current certificate."""
         return self._certificates.ca_bundle
 
     @asynccontextmanager

@@ -76,7 +76,7 @@ class V1Beta1ControlPlane:
         return with_extra(status, facts.extra)
 
     def conditions(self, conditions: Sequence[Condition]) -> Sequence[Condition]:
-        """Copy Available to Ready (CP-27); leave out False where it is good news (ST-02)."""
+        """Copy Available to Ready (CP-27); omit negative-polarity conditions (ST-02)."""
         shown = [c for c in conditions if c.type not in NEGATIVE or c.status is True]
         available = next((c for c in conditions if c.type == AVAILABLE), None)
         if available is not None:
@@ -84,5 +84,5 @@ class V1Beta1ControlPlane:
         return shown
 
     def absent(self, conditions: Sequence[Condition]) -> frozenset[str]:
-        """Return conditions that are False, where False is good news."""
+        """Return the types of negative-polarity conditions that are False."""
         return frozenset(c.type for c in conditions if c.type in NEGATIVE and c.status is not True)

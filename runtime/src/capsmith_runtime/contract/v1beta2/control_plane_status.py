@@ -73,7 +73,7 @@ class V1Beta2ControlPlane:
         return with_extra(status, facts.extra)
 
     def conditions(self, conditions: Sequence[Condition]) -> Sequence[Condition]:
-        """Return all; Available takes the place of Ready (CP-26)."""
+        """Return all conditions; Available replaces Ready (CP-26)."""
         return conditions
 
     def absent(self, conditions: Sequence[Condition]) -> frozenset[str]:

@@ -1,4 +1,4 @@
-"""Controller of managed control planes: fulfils the contract for what the author reports.
+"""Controller of managed control planes: implements the contract from the author's reports.
 
 See CP-01 and CP-25.
 """

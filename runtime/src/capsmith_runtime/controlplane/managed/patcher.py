@@ -50,7 +50,7 @@ class ManagedControlPlanePatcher(ControlPlanePatcher):
         await self.patch_status(full, shown, absent)
 
     def _progress(self, status: Object) -> Iterator[Condition]:
-        """Return what is in progress."""
+        """Yield the conditions of operations in progress."""
         deleting = metadata.deleting(self.obj)
         running = metadata.text(status, "version")
         desired = metadata.text(self.obj, "spec", "version")

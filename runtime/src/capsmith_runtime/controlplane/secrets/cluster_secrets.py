@@ -56,7 +56,7 @@ class ClusterSecrets:
     async def reconcile(self, owner: JSON, cluster: Cluster, *, generate: bool) -> SecretReport:
         """Create missing Secrets, renew the kubeconfig, and report the state of all.
 
-        ``generate`` allows to create keys: nothing can have been created with the missing ones.
+        ``generate`` allows creating keys: nothing can have been created with the missing ones.
         Raises errors of the API server.
         """
         report, key = SecretReport(now=self._now()), NamespacedName(cluster.namespace, cluster.name)

@@ -1,4 +1,4 @@
-"""Contents of the Secrets of a cluster: created ones, and what is kept of existing ones.
+"""Contents of the Secrets of a cluster: new ones, and the part of existing ones that is kept.
 
 Private keys are never kept, only whether a Secret can be used, and until when (SEC-01, SEC-03).
 """

@@ -26,7 +26,7 @@ class KubeconfigSecrets:
     async def get(
         self, owner: JSON, cluster: NamespacedName, report: SecretReport
     ) -> CachedKubeconfig | None:
-        """Return the kubeconfig, as far as the watch shows one; check or adopt it."""
+        """Return the kubeconfig if the watch has delivered one, checked or adopted."""
         key = NamespacedName(cluster.namespace, secret_name(cluster.name))
         secret = await self._store.find(key, kubeconfig_content)
         if secret is None:

@@ -1,4 +1,4 @@
-"""State of the Secrets of a cluster: what is wrong, what to know, and when to renew."""
+"""State of the Secrets of a cluster: problems, notes, and the time of the next renewal."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ class SecretReport:
 
     @property
     def waiting(self) -> Waiting | None:
-        """What has to be repaired first; None if all Secrets are usable."""
+        """The repair to wait for; None if all Secrets are usable."""
         message = "; ".join(self.faults)
         return Waiting(REASON_NOT_USABLE, message, None) if message else None
 

@@ -37,7 +37,7 @@ _TRUSTED_SECONDS = 30.0
 # Without slots: Python 3.11 cannot make an object by Class[T](...) with them.
 @dataclass(frozen=True, kw_only=True)
 class CachedSecret(Generic[T]):
-    """A Secret without its data, and what was extracted from them."""
+    """A Secret without its data, and the content extracted from them."""
 
     obj: JSON
     """Metadata and type only."""
@@ -126,6 +126,6 @@ class SecretStore:
         if change.new is None:
             self._secrets.pop(change.key, None)
         elif cached is not None and self._is_current(cached, change.new):
-            return  # the echo of a write of this process
+            return  # the watch event of a write of this process
         if self._handler is not None:
             self._handler(cluster)

@@ -1,4 +1,4 @@
-"""Controller of machine pools with Machines, made of infrastructure machines (MP-07).
+"""Controller of machine pools with Machines, which have infrastructure machines (MP-07).
 
 Core creates a Machine for each infrastructure machine, which is then reconciled like any other.
 Outdated machines are replaced one at a time.

@@ -1,4 +1,4 @@
-"""For the author's tests: add-ons, and a workload cluster in memory."""
+"""Builders for the author's tests: add-ons, and a workload cluster in memory."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ class WorkloadObjects:
         self._objects: dict[tuple[str, NamespacedName], JSON] = {}
 
     def find(self, kind: str, name: str, namespace: str = "") -> JSON | None:
-        """One object, if it is there."""
+        """Return one object, or None if it does not exist."""
         return copy.deepcopy(self._objects.get((kind, NamespacedName(namespace, name))))
 
     def add(self, obj: JSON) -> None:
@@ -54,7 +54,7 @@ class WorkloadObjects:
     async def list_page(
         self, resource: ResourceType, selection: Selection, *, limit: int = 0, token: str = ""
     ) -> Page:
-        """All objects of a kind and a namespace, whatever their labels."""
+        """Return all objects of a kind and a namespace; labels are ignored."""
         found = [
             copy.deepcopy(obj)
             for (kind, key), obj in self._objects.items()
@@ -69,7 +69,7 @@ class WorkloadObjects:
 
 
 def workload(objects: WorkloadObjects) -> Workload:
-    """The API of a cluster that has these objects."""
+    """Return the API of a cluster that has these objects."""
 
     async def kubeconfig() -> bytes:
         return b"apiVersion: v1\nkind: Config\n"
@@ -79,7 +79,7 @@ def workload(objects: WorkloadObjects) -> Workload:
 
 
 def addon(spec: Spec, name: str = "addon") -> AddonScope[Spec]:
-    """What ``reconcile_normal`` is given."""
+    """Return the argument of ``reconcile_normal``."""
     return AddonScope(
         name=name,
         namespace=NAMESPACE,
@@ -90,7 +90,7 @@ def addon(spec: Spec, name: str = "addon") -> AddonScope[Spec]:
 
 
 def addon_deletion(spec: Spec, name: str = "addon") -> AddonDeleteScope[Spec]:
-    """What ``reconcile_delete`` is given."""
+    """Return the argument of ``reconcile_delete``."""
     return AddonDeleteScope(
         name=name,
         namespace=NAMESPACE,

@@ -35,7 +35,7 @@ OBJECT = ResourceType("", "v1", "ConfigMap", "configmaps")
 
 
 class WorkloadClusters:
-    """All workload clusters and their faults; takes the place of their clients."""
+    """All workload clusters and their faults; replaces their clients."""
 
     def __init__(self, env: AddonEnvironment) -> None:
         self._env = env

@@ -1,4 +1,4 @@
-"""For the author's tests: the argument of ``bootstrap_data``, without any API server."""
+"""Builders for the author's tests: the argument of ``bootstrap_data``, without any API server."""
 
 from __future__ import annotations
 
@@ -43,7 +43,7 @@ def bootstrap_config(
     cluster: Cluster | None = None,
     certificates: Certificates = CERTIFICATES,
 ) -> BootstrapConfigScope[Spec]:
-    """What ``bootstrap_data`` is given for a Machine."""
+    """Return the argument of ``bootstrap_data`` for a Machine."""
     return BootstrapConfigScope(
         name=name,
         namespace=NAMESPACE,
@@ -67,7 +67,7 @@ def pool_bootstrap_config(
     cluster: Cluster | None = None,
     certificates: Certificates = CERTIFICATES,
 ) -> BootstrapConfigScope[Spec]:
-    """What ``bootstrap_data`` is given for a MachinePool."""
+    """Return the argument of ``bootstrap_data`` for a MachinePool."""
     return BootstrapConfigScope(
         name=name,
         namespace=NAMESPACE,

@@ -25,7 +25,7 @@ P = ParamSpec("P")
 
 @dataclass(frozen=True, kw_only=True)
 class Case:
-    """One combination of what a class of scenarios runs with: a version of core, and kinds."""
+    """One combination for a class of scenarios: a version of core, and kinds."""
 
     provider: ProviderUnderTest
     core_version: str
@@ -46,7 +46,7 @@ class HasResource(Protocol):
 
     @property
     def resource(self) -> ResourceType:
-        """Where the API server serves it."""
+        """The resource under which the API server serves it."""
         ...
 
 
@@ -102,7 +102,7 @@ class Conformance:
 
 
 def provider_of(module: object) -> ProviderUnderTest:
-    """Return what a test module names as its provider."""
+    """Return the provider that a test module names."""
     found = getattr(module, "PROVIDER", None)
     assert isinstance(found, ProviderUnderTest), f"{module} has no PROVIDER"
     return found

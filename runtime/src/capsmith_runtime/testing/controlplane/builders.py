@@ -1,4 +1,4 @@
-"""For the author's tests: control planes and their members, without any API server."""
+"""Builders for the author's tests: control planes and their members, without any API server."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ ALL_WELL: Final = ALL_HEALTHY
 
 
 def machine(name: str = "machine", **changes: Any) -> ControlPlaneMachine:
-    """A Machine that has joined; ``changes`` are its fields."""
+    """Return a Machine that has joined; ``changes`` are its fields."""
     made = ControlPlaneMachine(
         name=name,
         namespace=NAMESPACE,
@@ -55,7 +55,7 @@ def control_plane(
     initialized: bool = True,
     workload: Callable[[], Awaitable[KubeClient]] | None = None,
 ) -> ControlPlaneScope[Spec]:
-    """What the methods of a reconciler are given; ``workload`` makes its client."""
+    """Return the argument of a reconciler's methods; ``workload`` creates its client."""
 
     async def nowhere() -> KubeClient:
         raise NotAvailableError(Waiting("KubeconfigNotFound", "a test has no workload cluster"))
@@ -76,6 +76,6 @@ def control_plane(
 
 
 def control_plane_member(spec: Spec, *, machines: int = 1) -> ControlPlaneMember[Spec]:
-    """The first member of a control plane."""
+    """Return the first member of a control plane."""
     whole = control_plane(spec, machines=machines)
     return ControlPlaneMember(machine=whole.machines[0], control_plane=whole)

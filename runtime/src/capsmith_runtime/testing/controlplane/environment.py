@@ -21,7 +21,7 @@ CONTROL_PLANE = NamespacedName(NAMESPACE, "c1-cp")
 
 
 class ControlPlaneEnvironment(TestEnvironment):
-    """One cluster whose infrastructure is there, and its control plane."""
+    """One cluster with provisioned infrastructure, and its control plane."""
 
     def __init__(
         self,

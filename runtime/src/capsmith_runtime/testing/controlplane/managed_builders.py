@@ -1,4 +1,4 @@
-"""For the author's tests: managed control planes, without any API server."""
+"""Builders for the author's tests: managed control planes, without any API server."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ def managed_control_plane(
     initialized: bool = False,
     **cluster: Any,
 ) -> ManagedControlPlaneScope[Spec]:
-    """What ``reconcile_normal`` is given; ``cluster`` are fields of the Cluster."""
+    """Return the argument of ``reconcile_normal``; ``cluster`` are fields of the Cluster."""
     return ManagedControlPlaneScope(
         name=name,
         namespace=NAMESPACE,
@@ -41,7 +41,7 @@ def managed_control_plane(
 def managed_control_plane_deletion(
     spec: Spec, name: str = "control-plane"
 ) -> ManagedControlPlaneDeleteScope[Spec]:
-    """What ``reconcile_delete`` is given, when the Cluster is gone already."""
+    """Return the argument of ``reconcile_delete``, after the deletion of the Cluster."""
     return ManagedControlPlaneDeleteScope(
         name=name,
         namespace=NAMESPACE,

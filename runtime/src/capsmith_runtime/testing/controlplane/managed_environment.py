@@ -28,7 +28,7 @@ VERSION, LATER = "v1.34.0", "v1.35.0"
 
 
 class ManagedControlPlaneEnvironment(TestEnvironment):
-    """One cluster whose infrastructure is there, and its control plane."""
+    """One cluster with provisioned infrastructure, and its control plane."""
 
     def __init__(
         self,

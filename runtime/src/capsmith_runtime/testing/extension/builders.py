@@ -1,4 +1,4 @@
-"""For the author's tests: the requests of hooks, without core."""
+"""Builders for the author's tests: the requests of hooks, without core."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ from capsmith_runtime.testing.core import NAMESPACE
 
 
 def worker_template(kind: str, spec: Mapping[str, Any], **variables: Any) -> Template:
-    """The infrastructure template of a MachineDeployment; ``spec`` is that of its machines."""
+    """Return the infrastructure template of a MachineDeployment; ``spec`` is for its machines."""
     return Template(
         uid="1",
         holder=Holder(
@@ -38,13 +38,13 @@ def worker_template(kind: str, spec: Mapping[str, Any], **variables: Any) -> Tem
 
 
 def generate_patches(*templates: Template, **settings: str) -> GeneratePatchesRequest:
-    """A request to patch templates, with the variables of the first one."""
+    """Return a request to patch templates, with the variables of the first one."""
     variables = templates[0].variables if templates else Variables({})
     return GeneratePatchesRequest(settings=settings, variables=variables, templates=templates)
 
 
 def validate_topology(*templates: Template, **settings: str) -> ValidateTopologyRequest:
-    """A request to validate patched templates, with the variables of the first one."""
+    """Return a request to validate patched templates, with the variables of the first one."""
     variables = templates[0].variables if templates else Variables({})
     return ValidateTopologyRequest(settings=settings, variables=variables, templates=templates)
 
@@ -52,7 +52,7 @@ def validate_topology(*templates: Template, **settings: str) -> ValidateTopology
 def topology_cluster(
     name: str = "cluster", *, annotations: Mapping[str, str] | None = None, **variables: Any
 ) -> TopologyCluster:
-    """A Cluster with a topology."""
+    """Return a Cluster with a topology."""
     return TopologyCluster(
         name=name,
         namespace=NAMESPACE,
@@ -67,12 +67,12 @@ def topology_cluster(
 
 
 def cluster_request(cluster: TopologyCluster, **settings: str) -> ClusterRequest:
-    """A request about a Cluster and nothing else."""
+    """Return a request about a Cluster and nothing else."""
     return ClusterRequest(settings=settings, cluster=cluster)
 
 
 def upgrade_plan(from_version: str, to_version: str) -> UpgradePlanRequest:
-    """A request for a plan; workers have the version of the control plane."""
+    """Return a request for a plan; workers have the version of the control plane."""
     return UpgradePlanRequest(
         settings={},
         cluster=topology_cluster(),
@@ -87,7 +87,7 @@ def machine_objects(
     infrastructure: Mapping[str, Any] | None = None,
     bootstrap: Mapping[str, Any] | None = None,
 ) -> MachineObjects:
-    """A Machine, or a MachineSet, with what it refers to."""
+    """Return a Machine, or a MachineSet, with the objects that it refers to."""
     return MachineObjects(
         machine=machine, infrastructure=infrastructure or {}, bootstrap=bootstrap or {}
     )
@@ -96,7 +96,7 @@ def machine_objects(
 def can_update_machine(
     current: Mapping[str, Any], desired: Mapping[str, Any]
 ) -> CanUpdateMachineRequest:
-    """A request about two specs of a Machine."""
+    """Return a request about two specs of a Machine."""
     return CanUpdateMachineRequest(
         settings={},
         current=machine_objects({"spec": current}),

@@ -1,4 +1,4 @@
-"""For the author's tests of pools of addresses: the arguments of reconcilers."""
+"""Builders for the author's tests of pools of addresses: the arguments of reconcilers."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ Spec = TypeVar("Spec")
 
 
 def pool(spec: Spec, fields: Mapping[str, Any], name: str = "pool") -> Pool[Spec]:
-    """A pool; ``fields`` are what stands under ``spec`` of the object."""
+    """Return a pool; ``fields`` are the ``spec`` of the object."""
     return Pool(
         name=name,
         namespace=NAMESPACE,
@@ -28,7 +28,7 @@ def pool(spec: Spec, fields: Mapping[str, Any], name: str = "pool") -> Pool[Spec
 def address_claim(
     of: Pool[Spec], name: str = "claim", *, taken: Iterable[str] = ()
 ) -> AddressClaim[Spec]:
-    """A claim on a pool that belongs to no Cluster."""
+    """Return a claim on a pool that belongs to no Cluster."""
     return AddressClaim(
         name=name,
         namespace=NAMESPACE,
@@ -43,7 +43,7 @@ def address_claim(
 def address_release(
     of: Pool[Any], name: str = "claim", *, address: str | None = None
 ) -> AddressRelease:
-    """A claim that goes."""
+    """Return a claim that is being deleted."""
     return AddressRelease(
         name=name,
         namespace=NAMESPACE,

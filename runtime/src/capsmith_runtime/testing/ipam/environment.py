@@ -1,4 +1,4 @@
-"""A fake management cluster for addresses, with claims as infrastructure providers make them."""
+"""A fake management cluster for addresses, with claims as infrastructure providers create them."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The hooks of a control plane's reconciler, and the effect of their answers."""
+"""The hooks of a control plane's reconciler, and the effect of their results."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ WAITING = Waiting("InTheTest", "the test holds it", 0.05)
 
 
 class TestControlPlaneHooks(ControlPlaneConformance):
-    """The hooks of a control plane's reconciler, and the effect of their answers."""
+    """The hooks of a control plane's reconciler, and the effect of their results."""
 
     @scenario
     async def test_a_member_leaves_when_the_author_lets_it(

@@ -36,7 +36,7 @@ current-context: c
 
 
 class Scripted(ManagedControlPlaneReconciler[Any]):
-    """Answer what a scenario says."""
+    """Give the answer that a scenario has set."""
 
     answer: Answer | Exception
 

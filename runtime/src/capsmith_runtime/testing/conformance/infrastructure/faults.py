@@ -160,7 +160,7 @@ class TestInfrastructureFaults(InfrastructureConformance):
             "it says so", lambda: condition(env.core.infra_machine(key), "Ready") == expected
         )
 
-        # It comes back as core makes it: whose it is, is written later.
+        # It is created again as core creates it: the owner reference follows later.
         owners = {"metadata": {name: lost["metadata"].pop(name) for name in OWNED_BY}}
         env.api.add(lost)
         await env.quiet()

@@ -30,7 +30,7 @@ ELSEWHERE = "cluster.x-k8s.io/replicas-managed-by"
 
 
 class ScriptedPools(InfraMachinePoolReconciler[Any]):
-    """Report as many instances as the scenario says, and fail when it says nothing."""
+    """Report the number of instances that the scenario sets; fail if it sets none."""
 
     def __init__(self) -> None:
         self.answers: list[int] = []
@@ -128,11 +128,11 @@ class TestMachinePool(MachinePoolConformance):
 
 
 class TestMachinePoolReconciliation(MachinePoolConformance):
-    """The effect of a reconciler's answers; a scripted reconciler gives them."""
+    """The effect of a reconciler's results; a scripted reconciler returns them."""
 
     @pytest.fixture
     def author(self) -> ScriptedPools:
-        """The reconciler, which answers as a test says."""
+        """The reconciler, whose results a test sets."""
         return ScriptedPools()
 
     @pytest.fixture

@@ -21,7 +21,7 @@ class KindCase(Case):
 
     @property
     def id(self) -> str:
-        """The kind alone: no version of core has a part in it."""
+        """The kind alone: the case does not depend on core."""
         return self.kind.resource.kind
 
 

@@ -27,7 +27,7 @@ from capsmith_runtime.testing.provider import InfrastructureDouble, replace_grou
 
 
 class ScriptedMachines(InfraMachineReconciler[Any]):
-    """Make nothing, and remember the arguments."""
+    """Create nothing, and record the arguments."""
 
     def __init__(self) -> None:
         self.calls: list[tuple[str, str | None, str | None]] = []

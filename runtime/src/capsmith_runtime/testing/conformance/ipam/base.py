@@ -34,7 +34,7 @@ class IPAMConformance(Conformance):
 
     @pytest.fixture
     def no_grace(self, monkeypatch: pytest.MonkeyPatch) -> None:
-        """Take addresses without claims back at once."""
+        """Delete addresses without claims at once."""
         monkeypatch.setattr(orphaned_addresses, "GRACE_SECONDS", 0.0)
 
 

@@ -1,4 +1,4 @@
-"""The life of claims and addresses, and what each waits for."""
+"""The life of claims and addresses, and the waits of each."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ ONE = {"addresses": ["10.0.0.2"], "prefix": 29}
 
 
 class TestAddressClaims(IPAMConformance):
-    """The life of claims and addresses, and what each waits for."""
+    """The life of claims and addresses, and the waits of each."""
 
     @scenario
     async def test_a_claim_gets_an_address(self, env: IPAMEnvironment) -> None:
@@ -68,7 +68,7 @@ class TestAddressClaims(IPAMConformance):
         await env.quiet()
         assert env.api.written(CLAIM, key) == CLAIM_REQUESTS
         assert env.api.written(ADDRESS, key) == ["create"]
-        # Who hands out, what is reserved, and that it is no longer: for all claims of that moment.
+        # Holder, reservation and its removal: for all claims of that moment.
         assert len(env.api.written(env.kind.resource.kind, pool)) <= 3
 
     @scenario
