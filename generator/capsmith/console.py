@@ -117,7 +117,7 @@ class Console:
         click.echo(self._encodable(text, format or self._format), file=self._out)
 
     def _encodable(self, text: str, format: str) -> str:
-        """Return ``text`` in characters that the stream has, and with the same meaning."""
+        """Return ``text`` with characters escaped that the stream cannot encode."""
         try:
             text.encode(getattr(self._out, "encoding", None) or "utf-8")
         except UnicodeEncodeError:
@@ -132,7 +132,7 @@ class Console:
 
 
 def runtime_line(runtime: RuntimeOutcome) -> str:
-    """Return what happens to the runtime library, in one line."""
+    """Describe the change of the runtime library in one line."""
     if runtime.outcome is Outcome.KEPT:
         return f"runtime: kept, a fork of {runtime.version}"
     former = runtime.former_version
@@ -141,7 +141,7 @@ def runtime_line(runtime: RuntimeOutcome) -> str:
 
 
 def finding_lines(finding: Finding) -> list[str]:
-    """A finding as text: what is wrong, then what to do and where it is written."""
+    """Return the lines of a finding: the problem, the hint, and the link to the rule."""
     where = f"{finding.location}: " if finding.location.file else ""
     lines = [f"{where}{finding.severity} {finding.id}: {finding.message}"]
     if finding.hint:

@@ -25,7 +25,7 @@ class Severity(StrEnum):
 
 @dataclass(frozen=True, slots=True, order=True)
 class Location:
-    """Where in a file.  ``line`` and ``column`` count from 1; 0 means the file as a whole."""
+    """A position in a file.  ``line`` and ``column`` count from 1; 0 means the file as a whole."""
 
     file: str
     line: int = 0

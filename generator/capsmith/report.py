@@ -9,7 +9,7 @@ from capsmith.findings import Finding, has_errors
 
 
 class Outcome(StrEnum):
-    """What a run did, or would do, to one file."""
+    """The action of a run on one file, done or planned."""
 
     CREATED = "created"
     UPDATED = "updated"
@@ -33,7 +33,7 @@ class FileOutcome:
 
 @dataclass(frozen=True, slots=True)
 class RuntimeOutcome:
-    """What happens to the runtime library of a repository, which is replaced as a whole."""
+    """The action on the runtime library of a repository, which is replaced as a whole."""
 
     outcome: Outcome
     mode: str
@@ -61,5 +61,5 @@ class Report:
         return 0
 
     def count(self, outcome: Outcome) -> int:
-        """Return how many files ended so."""
+        """Return the number of files with this outcome."""
         return sum(1 for file in self.outcomes if file.outcome is outcome)

@@ -1,4 +1,4 @@
-"""Where the data of capsmith are: in the wheel (``capsmith/_data``) or in the checkout.
+"""The folders with the data of capsmith: in the wheel (``capsmith/_data``) or in the checkout.
 
 Only this module knows the place; all others receive a folder or a text.
 """
@@ -34,7 +34,7 @@ def runtime() -> Traversable:
 
 
 def fingerprint() -> str | None:
-    """Return what changes whenever capsmith, its data, or something installed beside it does.
+    """Return a fingerprint that changes with capsmith, its data, and distributions beside it.
 
     Made of names, sizes and times of files, so it costs little.  None when capsmith is not there
     as files.

@@ -52,7 +52,7 @@ class KindName(_Checked):
 
 
 class Identifier(_Checked):
-    """A Python identifier (ASCII); keywords are the caller's business."""
+    """A Python identifier (ASCII); the caller excludes keywords."""
 
     form = re.compile(r"[A-Za-z_][A-Za-z0-9_]*")
     limit = 255

@@ -1,6 +1,6 @@
 """Compile blueprints: Jinja's code generator with the rules of this project.
 
-Must not know a blueprint or make an environment.
+Must not know a blueprint or create an environment.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""The one Jinja environment: strict about what is undefined, and about what may be printed."""
+"""The Jinja environment, in which undefined names and unsafe text are errors."""
 
 from __future__ import annotations
 
@@ -18,10 +18,10 @@ class Cache(Protocol):
     """Keeps slow results; losing them costs only time."""
 
     def get(self, key: str) -> bytes | None:
-        """Return what was kept under ``key``."""
+        """Return the value stored under ``key``."""
 
     def put(self, key: str, value: bytes) -> None:
-        """Keep ``value`` if possible."""
+        """Store ``value`` if possible."""
 
 
 class UnsafeText(Exception):

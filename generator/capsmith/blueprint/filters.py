@@ -1,4 +1,4 @@
-"""Filters of the blueprints: pure functions that turn values into text which is safe to print."""
+"""Filters of the blueprints: pure functions that convert values to text that is safe to print."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ def _text(dumper: Any, value: str) -> Any:
     if "\n" in value and not re.search(r"[ \t]\n|^\s|[^\x20-\x7e\n]", value):
         style = "|"
     elif "${" in value or _AMBIGUOUS.fullmatch(value):
-        # What clusterctl puts in a variable's place stays a string.
+        # A value that clusterctl substitutes for a variable stays a string.
         style = '"'
     return dumper.represent_scalar("tag:yaml.org,2002:str", str(value), style=style)
 
@@ -53,8 +53,8 @@ _Dumper.add_multi_representer(frozenset, lambda d, v: _sequence(d, sorted(v)))
 def to_yaml(value: Any, indent: int = 0) -> SafeText:
     """Return ``value`` as block YAML, without a final newline.
 
-    Every line but the first is indented by ``indent`` blanks, so that the expression stands where
-    its first line begins.  YAML 1.1 words (``no``, ``on``) come out quoted.
+    Every line but the first is indented by ``indent`` blanks, so that the expression is placed
+    where its first line begins.  YAML 1.1 words (``no``, ``on``) come out quoted.
     """
     text = yaml.dump(
         value,

@@ -35,7 +35,7 @@ class Formatter:
         return formatted
 
     def _black(self, text: str, blueprint: str) -> str:
-        # Imported when first needed: a run whose files are all known does without.
+        # Imported when first needed: a run whose files are all cached does not need it.
         import black
         from black.mode import TargetVersion
         from black.parsing import InvalidInput

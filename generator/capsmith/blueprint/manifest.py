@@ -1,4 +1,4 @@
-"""The table of blueprints: what is rendered to where, for what, when, and who owns it."""
+"""The table of blueprints: source, target, scope, condition and owner of each file."""
 
 from __future__ import annotations
 

@@ -45,9 +45,9 @@ class Overlay:
 def overlay_of(
     texts: Mapping[str, str], own: Mapping[str, str], where: str, named: str
 ) -> tuple[Overlay | None, tuple[Finding, ...]]:
-    """Return the overlay in ``where`` made of ``texts``, or None and the findings on them.
+    """Return the overlay in ``where`` with these ``texts``, or None and the findings on them.
 
-    ``own`` are capsmith's blueprints, by path.  Ids: ``overlay-empty``, ``overlay-unknown``,
+    ``own`` holds the blueprints of capsmith, by path.  Ids: ``overlay-empty``, ``overlay-unknown``,
     ``overlay-unused``, ``overlay-macro`` and those of :mod:`capsmith.blueprint.overlay_manifest`.
     """
     findings: list[Finding] = []
@@ -77,7 +77,7 @@ def _unused(
         near = difflib.get_close_matches(path, [p for p in own if p.startswith(PROJECT)], n=1)
         yield Finding(
             "overlay-unused",
-            "this replaces none of capsmith's blueprints, and no row of manifest.yaml names it",
+            "this replaces no blueprint of capsmith, and no row of manifest.yaml names it",
             Location(f"{where}/{path}"),
             hint=f"Did you mean `{near[0]}`?" if near else "Add a row to manifest.yaml.",
         )

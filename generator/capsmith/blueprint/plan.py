@@ -1,4 +1,4 @@
-"""Manifest x Provider -> the files to render."""
+"""Select the files to render: the rows of the manifest, applied to a provider."""
 
 from __future__ import annotations
 

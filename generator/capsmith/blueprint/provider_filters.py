@@ -52,14 +52,14 @@ def component_contract_labels(component: Component) -> dict[str, str]:
 
 
 def listed(values: Iterable[str]) -> str:
-    """Words for people, separated by commas; still unsafe text.  The core API group is ``core``."""
+    """Return texts for display, with commas; still unsafe.  The core API group is ``core``."""
     return ", ".join(str(value) or "core" for value in values)
 
 
 def kind_of(provider: Provider, role: str, otherwise: str) -> SafeText:
-    """Return the first kind of a role, or the words of a blueprint where there is none.
+    """Return the first kind of a role, or ``otherwise`` if there is none.
 
-    Raises TypeError for words that are not a blueprint's own.
+    Raises TypeError if ``otherwise`` is not the blueprint's own text.
     """
     if not isinstance(otherwise, SafeText):
         raise TypeError(f"unsafe text {otherwise!r}")

@@ -1,4 +1,4 @@
-"""Planned files -> a file tree.  Nothing is written here."""
+"""Render the planned files into a file tree.  Nothing is written here."""
 
 from __future__ import annotations
 
@@ -69,7 +69,7 @@ def _rendered(file: PlannedFile, name: str, environment: Environment) -> str:
 
 
 def tidy(text: str) -> str:
-    """Return ``text`` with one line end behind it; nothing for blanks only."""
+    """Return ``text`` with one final newline; empty for blanks only."""
     return text.rstrip("\n") + "\n" if text.strip() else ""
 
 

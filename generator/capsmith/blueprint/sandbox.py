@@ -1,4 +1,4 @@
-"""The environment of overlays: Jinja's sandbox, with the rules of capsmith's own blueprints.
+"""The environment of overlays: Jinja's sandbox, with the rules for capsmith's blueprints.
 
 An overlay lies in the author's repository, so this guards against mistakes that a review may miss,
 not against an author: values lead to no Python, calls change nothing, and the same overlay gives
@@ -53,7 +53,7 @@ class OverlayEnvironment(ImmutableSandboxedEnvironment):
         self.filters.update(FILTERS)
         self.filters.update(PROVIDER_FILTERS)
         del self.filters["random"]  # the same input has to give the same tree
-        del self.filters["attr"]  # it reaches methods, which are no data
+        del self.filters["attr"]  # it reaches methods, which are not data
 
     def concat(self, pieces: Iterable[str]) -> SafeText:
         """Join pieces that were each found to be safe when they were printed."""

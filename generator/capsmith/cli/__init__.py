@@ -1,7 +1,7 @@
 """The command line: options -> commands -> console -> exit code.
 
-What carries a command out is imported inside it, so that ``--help`` and completion stay as quick as
-click itself.
+The modules behind a command are imported inside it, so that ``--help`` and completion stay as quick
+as click itself.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""Import what is slow to import, as cheaply as possible."""
+"""Import slow modules as cheaply as possible."""
 
 from __future__ import annotations
 

@@ -17,7 +17,7 @@ if TYPE_CHECKING:
 
 
 class _PathType(click.Path):
-    """Paths as pathlib's, which is imported only once there is one: `--help` does without."""
+    """Paths of pathlib, which is imported only for the first path: `--help` does not need it."""
 
     def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> Path:
         from pathlib import Path

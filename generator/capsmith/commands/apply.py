@@ -1,4 +1,4 @@
-"""Apply a plan; after one that left conflicts, conclude it or go back."""
+"""Apply a plan; finish or undo one that left conflicts."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from capsmith.workspace.repository import Change, Repository
 
 
 def apply_plan(repository: Repository, plan: Plan) -> None:
-    """Carry out ``plan``, if it is possible at all.
+    """Apply ``plan``, if it is possible.
 
     With conflicts the lock and the bases stay as they are until :func:`conclude`, and what is
     replaced is kept for :func:`abort`.
@@ -33,7 +33,7 @@ def apply_plan(repository: Repository, plan: Plan) -> None:
 
 
 def conclude(repository: Repository) -> Report:
-    """Conclude an update whose conflicts are resolved; name those that are not.
+    """Finish an update whose conflicts are resolved; report those that are not.
 
     Raises Refused when there is none, UnreadableInput for notes that capsmith did not write.
     """
@@ -56,7 +56,7 @@ def conclude(repository: Repository) -> Report:
 
 
 def abort(repository: Repository, *, force: bool = False) -> Report:
-    """Bring back what was before an update that left conflicts, or that was interrupted.
+    """Restore the state before an update that left conflicts, or that was interrupted.
 
     Work on the conflicts is dropped.  Any other file that was edited since is named, and nothing
     is done unless ``force``.  Raises Refused when there is no such update, UnreadableInput for
@@ -122,7 +122,7 @@ def _remove_notes(repository: Repository, change: Change, unfinished: Unfinished
 
 def _markers(repository: Repository, unfinished: Unfinished, path: str) -> list[Finding]:
     content = repository.content(path)
-    if content is None:  # deleting it is an answer
+    if content is None:  # deleting the file resolves its conflict
         return []
     kept = (unfinished.touched[path].before, unfinished.records.get(f"{BASE_FOLDER}/{path}"))
     merged = [_kept(repository, each) for each in kept if each]

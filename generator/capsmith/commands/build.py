@@ -1,4 +1,4 @@
-"""A resolved provider -> the files of its repository, and whether they keep the contract."""
+"""Build the files of a resolved provider's repository, and check them against the contract."""
 
 from __future__ import annotations
 
@@ -29,9 +29,9 @@ SCHEMA_PATH = RelativePath(".capsmith/provider.schema.json")
 def build_checked(
     provider: Provider, overlay: Overlay | None, legacy_imports: bool = False
 ) -> tuple[FileTree | None, tuple[Finding, ...]]:
-    """Return the files of a provider, and what is wrong with its overlay or breaks the contract.
+    """Return the files of a provider, and the findings on its overlay and on the contract.
 
-    Raises BlueprintError if one of capsmith's blueprints is broken.
+    Raises BlueprintError if a blueprint of capsmith is broken.
     """
     if overlay is not None:
         return build_overlaid(provider, overlay, legacy_imports)
@@ -57,13 +57,13 @@ def build(provider: Provider, legacy_imports: bool = False) -> FileTree:
 def build_overlaid(
     provider: Provider, overlay: Overlay, legacy_imports: bool = False
 ) -> tuple[FileTree | None, tuple[Finding, ...]]:
-    """Return the same with an overlay on top, and what is wrong with its blueprints and files.
+    """Return the repository with an overlay on top, and the findings on its blueprints and files.
 
     There is no tree when a blueprint is broken.
 
-    Raises BlueprintError if one of capsmith's blueprints is broken.
+    Raises BlueprintError if a blueprint of capsmith is broken.
     """
-    # Imported when there is an overlay: the sandbox is of no use otherwise.
+    # Imported when there is an overlay: nothing else needs the sandbox.
     from capsmith.blueprint.overlaid import OverlayRenderer, plan_rows
     from capsmith.blueprint.overlay import PROJECT
 
@@ -105,7 +105,7 @@ def _blamed(finding: Finding, origins: Mapping[str, str]) -> Finding:
 
 
 def conformance(tree: FileTree, provider: Provider) -> tuple[Finding, ...]:
-    """Return what the rendered manifests break in the contract."""
+    """Return the violations of the contract in the rendered manifests."""
     files = [file for file in tree if file.path.endswith(".yaml") and file.path[0] != "."]
     cache = FolderCache.of_user()
     content = "".join(file.path + file.digest for file in files)
@@ -120,7 +120,7 @@ def conformance(tree: FileTree, provider: Provider) -> tuple[Finding, ...]:
 
 
 def _evaluated(files: list[GeneratedFile], provider: Provider) -> tuple[Finding, ...]:
-    # Imported when needed: a tree that was seen before does without.
+    # Imported when needed: a tree that was checked before does not need it.
     from capsmith.conformance.evaluate import evaluate_manifests
     from capsmith.conformance.manifests import parse_manifests
 

@@ -1,4 +1,4 @@
-"""eject: a provider repository that goes on without capsmith."""
+"""eject: remove capsmith from a provider repository."""
 
 from __future__ import annotations
 
@@ -64,7 +64,7 @@ def _change(repository: Repository, lock: Lock) -> tuple[Change, list[str]]:
 
 
 def _descriptions(repository: Repository, lock: Lock) -> Iterator[str]:
-    """Yield what the author wrote and only capsmith reads."""
+    """Yield the files of the author that only capsmith reads."""
     if repository.content(SPEC_NAME) is not None:
         yield SPEC_NAME
     if lock.blueprints is not None and lock.blueprints.folder:

@@ -1,4 +1,4 @@
-"""generate, new: a repository brought in line with its provider.yaml."""
+"""generate, new: bring a repository in line with its provider.yaml."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""provider.yaml -> a resolved provider, or what is wrong with it."""
+"""Load provider.yaml: return a resolved provider, or the findings."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The overlay of a provider: finding it, missing it, keeping it beside provider.yaml."""
+"""The overlay of a provider: find it, report a missing one, copy it beside provider.yaml."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ if TYPE_CHECKING:
 def find_overlay(
     spec: Path, named: str, given: Path | None
 ) -> tuple[Overlay | None, tuple[Finding, ...]]:
-    """Return the overlay of the provider.yaml ``spec``, and what is wrong with it.
+    """Return the overlay of the provider.yaml ``spec``, and the findings on it.
 
     ``named`` is the folder that provider.yaml names, ``given`` the one of the command line.
     Raises UnreadableInput when there is no such folder.
@@ -42,7 +42,7 @@ def find_overlay(
 def missing_overlay(
     named: str, overlay: Overlay | None, lock: Lock | None, *, without: bool
 ) -> tuple[Finding, ...]:
-    """Report that there is no ``overlay``, and the repository was generated with one.
+    """Report a missing ``overlay`` if the repository was generated with one.
 
     ``named`` is the folder that provider.yaml names; ``without`` allows the overlay to be gone.
     """
@@ -62,7 +62,7 @@ def missing_overlay(
 
 
 def locked_overlay(overlay: Overlay | None) -> LockedBlueprints | None:
-    """Return what the lock records of an overlay."""
+    """Return the entry of the lock for an overlay."""
     return LockedBlueprints(overlay.digest, overlay.named) if overlay is not None else None
 
 

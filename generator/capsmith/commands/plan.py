@@ -35,7 +35,7 @@ _LIBRARY_SINCE = "0.2"
 
 @dataclass(frozen=True, slots=True)
 class Plan:
-    """Everything that is to be changed, before anything is."""
+    """All changes of a run, decided before the first one is made."""
 
     report: Report
     change: Change
@@ -50,7 +50,7 @@ class Plan:
 
     @property
     def conflicts(self) -> tuple[str, ...]:
-        """The files that the author has to resolve once the plan is carried out."""
+        """The files with conflicts, which the author has to resolve after the plan is applied."""
         files = self.report.outcomes
         return tuple(file.path for file in files if file.outcome is Outcome.CONFLICTED)
 
@@ -63,7 +63,7 @@ class Plan:
 def make_plan(
     repository: Repository, loaded: Loaded, lock: Lock | None, options: UpdateOptions
 ) -> Plan:
-    """Plan what has to be done to bring ``repository`` in line.
+    """Plan the changes that bring ``repository`` in line with provider.yaml.
 
     Raises UnreadableInput, Refused or BlueprintError.
     """
@@ -103,7 +103,7 @@ def _impossible(findings: tuple[Finding, ...], names: Names) -> Plan:
 
 
 def spec_digest(text: str) -> str:
-    """Return the digest of a provider.yaml, whatever line ends git gave it."""
+    """Return the digest of a provider.yaml, regardless of the line ends that git gave it."""
     return digest(text.replace("\r\n", "\n"))
 
 
@@ -134,7 +134,7 @@ def _outcome(
         after = None
     elif decision.path in tree and (
         decision.outcome is Outcome.REFUSED or decision.reason is Reason.BEHIND
-    ):  # show what capsmith has for it
+    ):  # show the generated text
         after = tree[decision.path].text.encode()
     return replace(outcome, diff=difference(decision.path, before, after))
 

@@ -1,4 +1,4 @@
-"""What has to hold before a command touches a repository; the exception says what to do."""
+"""Check the preconditions of commands; the exceptions tell the user what to do."""
 
 from __future__ import annotations
 
@@ -63,7 +63,7 @@ def refuse_unfinished(repository: Repository) -> None:
 
 
 def refuse_interrupted(repository: Repository) -> None:
-    """Raise Refused when a run is incomplete: then the files are of two states."""
+    """Raise Refused after an interrupted run: some of the files are old and some are new."""
     if repository.is_interrupted:
         raise Refused(
             "update-interrupted",

@@ -1,4 +1,4 @@
-"""explain, rules: the contract's rules, for people."""
+"""explain, rules: return the contract's rules for display."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from capsmith.contract.load import load_rules
 def explain(rule_id: str) -> dict[str, Any]:
     """Return everything about one contract rule.
 
-    Raises UnreadableInput for an id that is not there, with those that resemble it.
+    Raises UnreadableInput for an unknown id, with similar ids.
     """
     return explaining.explain(load_rules(resources.schemas()), rule_id)
 
@@ -20,6 +20,6 @@ def explain(rule_id: str) -> dict[str, Any]:
 def rules(page: str | None, contract: str | None, level: str | None) -> list[dict[str, Any]]:
     """Return the contract rules that pass every given filter.
 
-    Raises UnreadableInput for a page or contract that no rule is of.
+    Raises UnreadableInput for a page or contract without rules.
     """
     return explaining.listing(load_rules(resources.schemas()), page, contract, level)

@@ -1,8 +1,8 @@
-"""Whether a repository is as it was when it was last found to be up to date.
+"""Recognise a repository that is unchanged since it was last found to be up to date.
 
-What a description gives is the same as long as capsmith and the description are.  So once a lock
-has been found to be what they give, that is kept in the user's cache, and looking again takes no
-more than comparing the files with the lock.  Anything unusual is left to the whole way.
+The same description and the same capsmith always give the same lock.  So a lock that was found to
+be up to date is recorded in the user's cache, and the next check only compares the files with the
+lock.  Anything unusual is left to the full check.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ from capsmith.workspace.repository import Repository
 
 
 def key(repository: Repository) -> str | None:
-    """Return a key of all that decides what the lock has to be; None when part of it is missing."""
+    """Return the cache key of everything the lock depends on; None when part of it is missing."""
     own = resources.fingerprint()
     spec, lock = repository.content(SPEC_NAME), repository.content(LOCK_PATH)
     if own is None or spec is None or lock is None:
@@ -35,7 +35,7 @@ def key(repository: Repository) -> str | None:
 def remember(repository: Repository, known: str | None) -> None:
     """Record that ``repository`` is up to date and without findings.
 
-    ``known`` is its key from before that was found out.
+    ``known`` is its key from before the check.
     """
     cache = FolderCache.of_user()
     if cache is not None and known is not None and known == key(repository):
@@ -82,7 +82,7 @@ def _compare(repository: Repository, lock: Lock) -> Report | None:
     contents = repository.contents(lock.files, lock.author_paths)
     outcomes = []
     for path, file in sorted(lock.files.items()):
-        # What would be generated is what the lock says, so only decisions that write nothing fit.
+        # The lock describes what would be generated, so only decisions that write nothing apply.
         decision = settle(path, file.owner, file.digest, file, contents.get(path))
         if decision is None or (
             file.owner is Owner.MERGED and not _has_base(repository, path, file)

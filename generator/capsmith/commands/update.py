@@ -1,4 +1,4 @@
-"""update: a generated repository after a change of its provider.yaml, or of capsmith."""
+"""update: bring a repository in line after a change of its provider.yaml, or of capsmith."""
 
 from __future__ import annotations
 
@@ -39,14 +39,14 @@ def update(folder: Path, options: UpdateOptions) -> Report:
 
 
 def preview(folder: Path, options: UpdateOptions) -> Report:
-    """Report what :func:`update` would do, and write nothing.  Raises as it does, but for git."""
+    """Report what :func:`update` would do; write nothing.  Raises the same, except for git."""
     repository = Repository(folder)
     with repository.held():
         return _preview(repository, options).report
 
 
 def check(folder: Path, options: UpdateOptions) -> Report:
-    """Report what :func:`update` would do; that it would do anything is an error."""
+    """Report what :func:`update` would do; any change is an error."""
     repository = Repository(folder)
     with repository.held():
         known = up_to_date.key(repository)
@@ -65,14 +65,14 @@ def check(folder: Path, options: UpdateOptions) -> Report:
 
 
 def resume(folder: Path) -> Report:
-    """Conclude an update after its conflicts were resolved, or after an interruption."""
+    """Finish an update after its conflicts were resolved, or after an interruption."""
     repository = Repository(folder)
     with repository.held():
         return apply.conclude(repository)
 
 
 def abort(folder: Path, *, force: bool = False) -> Report:
-    """Bring back what was before an unfinished update; see :func:`apply.abort`."""
+    """Restore the state before an unfinished update; see :func:`apply.abort`."""
     repository = Repository(folder)
     with repository.held():
         return apply.abort(repository, force=force)

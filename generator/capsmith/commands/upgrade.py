@@ -1,4 +1,4 @@
-"""update --contract and --drop-api-version: provider.yaml and the repository changed as one."""
+"""update --contract and --drop-api-version: change provider.yaml and the repository as one."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""validate: the findings on a provider.yaml, and what follows from it."""
+"""validate: return the findings on a provider.yaml, and everything derived from it."""
 
 from __future__ import annotations
 
@@ -13,9 +13,9 @@ from capsmith.report import Report
 
 
 def validate(path: Path, blueprints: Path | None = None) -> tuple[Report, Mapping[str, Any] | None]:
-    """Return the findings on a provider.yaml, and all that follows from it when it is valid.
+    """Return the findings on a provider.yaml, and everything derived from it if it is valid.
 
-    With an overlay the findings on the files that it makes are among them.
+    They include findings on the files that an overlay generates.
     """
     loaded = load(path, blueprints)
     findings, provider = loaded.findings, loaded.provider

@@ -26,7 +26,7 @@ class CrdVersion:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Crd:
-    """One CRD and what its kind is to Cluster API; the role is empty where it is nothing."""
+    """One CRD and the role of its kind in Cluster API, empty if it has none."""
 
     manifest: Manifest
     role: str

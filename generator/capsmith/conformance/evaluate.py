@@ -1,4 +1,4 @@
-"""Manifests x contract -> findings: every rule with a check, on everything that it applies to."""
+"""Check manifests against the contract: each rule with a check, on all that it applies to."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ _NO_ROLES: Mapping[str, str] = {}
 def evaluate_manifests(
     manifests: Sequence[Manifest], contract: Contract, roles: Mapping[str, str] = _NO_ROLES
 ) -> tuple[Finding, ...]:
-    """Return what the manifests of a provider break in ``contract``.
+    """Return the violations of ``contract`` in the manifests of a provider.
 
     Works on a source tree (kustomizations among the manifests are applied as far as names,
     namespaces and labels go), on built components, and on release folders.  ``roles`` names the

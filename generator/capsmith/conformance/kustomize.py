@@ -1,4 +1,4 @@
-"""Source manifests -> the objects that kustomize would build, as far as checks need them.
+"""Build from source manifests the objects that kustomize would build, as far as checks need them.
 
 Names, namespaces, labels, images and merge patches are applied; JSON patches, generators and
 replacements are not.
@@ -69,7 +69,7 @@ class _Tree:
                 self._files.setdefault(manifest.file, []).append(manifest)
 
     def owns(self, manifest: Manifest) -> bool:
-        """Whether only a kustomization could make something of a file: a patch, or left out."""
+        """Return whether a file has no effect by itself: a kustomization covers its folder."""
         folder = posixpath.dirname(manifest.file)
         while folder not in self._kustomizations and folder:
             folder = posixpath.dirname(folder)

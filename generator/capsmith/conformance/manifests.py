@@ -1,4 +1,4 @@
-"""YAML text, several documents to a file, -> :class:`Manifest` values.
+"""Parse YAML files of several documents into :class:`Manifest` values.
 
 Broken or hostile text is reported as findings; nothing here reads files.
 """
@@ -39,7 +39,7 @@ class Manifest:
 
     @property
     def location(self) -> Location:
-        """Where findings about it point."""
+        """The location of findings on it."""
         return Location(self.file, self.line, 1)
 
     @property
@@ -111,7 +111,7 @@ def list_of(data: Any, *path: str) -> list[Any]:
 
 
 def texts_of(data: Any, *path: str) -> list[str]:
-    """Return the texts in the list at ``path`` in plain data; what is no text is left out."""
+    """Return the texts in the list at ``path`` in plain data; other values are left out."""
     return [item for item in list_of(data, *path) if isinstance(item, str)]
 
 
@@ -147,7 +147,7 @@ def _documents(text: str) -> Iterator[tuple[int, Any]]:
 
 
 def _may_be_deep(text: str) -> bool:
-    """A cheap upper bound: depth takes brackets, or columns that hold nothing but structure."""
+    """Decide cheaply: depth takes brackets, or columns that hold nothing but structure."""
     return text.count("[") + text.count("{") > MAX_DEPTH // 2 or bool(_STRUCTURE.search(text))
 
 

@@ -17,14 +17,14 @@ from capsmith.conformance.manifests import Manifest, mapping_of, text_of
 
 @dataclass(frozen=True, slots=True)
 class Patch:
-    """A patch and what it is for."""
+    """A patch and its target."""
 
     document: Mapping[str, Any]
     target: Mapping[str, Any]
     """``target`` of the kustomization; empty where the patch names its object itself."""
 
     def fits(self, manifest: Manifest, original_name: str) -> bool:
-        """Return whether it is for ``manifest``, which had another name before prefixes."""
+        """Return whether it is for ``manifest``, by the name without prefixes."""
         names = {manifest.name, original_name}
         if not self.target:
             target_name = text_of(self.document, "metadata", "name")

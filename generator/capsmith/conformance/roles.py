@@ -1,4 +1,4 @@
-"""What a kind most likely is to Cluster API, by its name, its group and its template."""
+"""Guess the role of a kind in Cluster API from its name, its group and its template."""
 
 from __future__ import annotations
 

@@ -14,7 +14,7 @@ _ASSIGN = re.compile(r":=|:-|=")
 
 
 class Trouble(StrEnum):
-    """What is wrong with a variable."""
+    """The problem with a variable."""
 
     SYNTAX = "syntax"
     """clusterctl refuses the whole file."""
@@ -120,7 +120,7 @@ def _closing(line: str, start: int) -> int:
 
 
 def _comment_start(line: str) -> int:
-    """Column of the comment of a YAML line, or -1; quotes are honoured."""
+    """Return the column of the comment of a YAML line, or -1; quotes are honoured."""
     quote = ""
     for position, character in enumerate(line):
         if quote:

@@ -1,4 +1,4 @@
-"""Answers about rules as plain data: one rule in full, or a list of them."""
+"""Contract rules as plain data: one rule in full, or a list."""
 
 from __future__ import annotations
 
@@ -17,9 +17,9 @@ _BY = {
 
 
 def explain(rules: Mapping[str, Rule], rule_id: str) -> dict[str, Any]:
-    """Return everything there is to know about one rule, in upper or lower case.
+    """Return all data on one rule; the case of its id does not matter.
 
-    Raises UnreadableInput for an id that is not there, with those that resemble it.
+    Raises UnreadableInput for an unknown id, with similar ids.
     """
     rule = rules.get(rule_id.strip().upper())
     if rule is None:
@@ -54,7 +54,7 @@ def details(rule: Rule) -> dict[str, Any]:
 
 
 def checked(rule: Rule) -> dict[str, Any]:
-    """Return what shows whether the rule is kept: capsmith itself (``static``), or a proof."""
+    """Return how the rule is verified: by capsmith itself (``static``), or by a proof."""
     if rule.check is not None:
         return {"by": "static", "check": rule.check.name, "with": dict(rule.check.params)}
     return {"by": rule.proof.value if rule.proof is not None else "nobody"}
@@ -91,7 +91,7 @@ def listing(
 ) -> list[dict[str, Any]]:
     """Return the rules that pass all given filters, each with all its fields.
 
-    Raises UnreadableInput for a page or contract that no rule is of.
+    Raises UnreadableInput for a page or contract without rules.
     """
     _known("page", page, {rule.page for rule in rules.values()})
     _known("contract", contract, {name for rule in rules.values() for name in rule.contracts})

@@ -10,7 +10,7 @@ from capsmith.contract.reading import broken, load, validate
 
 
 class HookFamily(StrEnum):
-    """What hooks are about; each family is served by code of its own."""
+    """The subject of hooks; each family has its own code."""
 
     TOPOLOGY = "topology"
     LIFECYCLE = "lifecycle"

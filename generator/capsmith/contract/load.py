@@ -1,4 +1,4 @@
-"""Contract data (``schemas/contracts``) -> :class:`Contract`.
+"""Load contract data (``schemas/contracts``) as a :class:`Contract`.
 
 Every run passes here, so only what is needed is read, shapes and rules at their first use, and the
 pydantic models are imported by the functions that use them.  Unknown keys and unknown files are
@@ -63,7 +63,7 @@ def load_contract(version: str, reader: Traversable) -> Contract:
 def load_rules(reader: Traversable, version: str = "") -> dict[str, Rule]:
     """Return all rules by id, or those that hold in ``version``, in order of page and id.
 
-    Raises UnreadableInput for broken data, and when an id is there twice.
+    Raises UnreadableInput for broken data, and for a duplicate id.
     """
     from capsmith.contract.rules import read_rules
 
@@ -92,7 +92,7 @@ def order(rule_id: str) -> tuple[str, int]:
 
 
 class Lazy(Mapping[str, V]):
-    """A mapping that is made at its first use."""
+    """A mapping that is created at its first use."""
 
     def __init__(self, make: Callable[[], Mapping[str, V]]) -> None:
         self._make = make

@@ -1,6 +1,6 @@
-"""What a version of Cluster API's provider contract says, as frozen data.
+"""One version of Cluster API's provider contract, as frozen data.
 
-Knows no provider and reads no files; made only by :mod:`capsmith.contract.load`.
+Knows no provider and reads no files; created only by :mod:`capsmith.contract.load`.
 """
 
 from __future__ import annotations
@@ -35,7 +35,7 @@ class Weight(StrEnum):
 
 
 class Proof(StrEnum):
-    """What shows whether a rule without a static check is kept."""
+    """The way in which a rule without a static check is verified."""
 
     BEHAVIOUR = "behaviour"
     """A test that drives the controller."""

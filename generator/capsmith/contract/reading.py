@@ -1,4 +1,4 @@
-"""Contract data as text -> plain data -> validated data; an error names the file and the key.
+"""Read contract data: parse the text and validate it; an error names the file and the key.
 
 The data ship with capsmith, so an error here is capsmith's own, or that of a local edit.
 """
@@ -24,7 +24,7 @@ _IDS = ("id", "hook", "name")
 
 
 def broken(file: str, message: str) -> UnreadableInput:
-    """Return the error for contract data that are not what they must be."""
+    """Return the error for invalid contract data."""
     return UnreadableInput(
         "contract-data", message, file=file, hint="Reinstall capsmith, or undo the edit."
     )
@@ -56,7 +56,7 @@ def load(file: Traversable) -> Any:
 def validate(model: type[M], data: Any, file: str) -> M:
     """Return ``data`` as ``model``.
 
-    Raises UnreadableInput with all that is wrong.
+    Raises UnreadableInput with all errors.
     """
     from pydantic import ValidationError
 

@@ -1,4 +1,4 @@
-"""One rules file (a page of the contract) -> :class:`Rule` values."""
+"""Parse one rules file (a page of the contract) into :class:`Rule` values."""
 
 from __future__ import annotations
 

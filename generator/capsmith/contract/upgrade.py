@@ -1,6 +1,6 @@
-"""What changes for a provider between two contracts, field by field (``schemas/upgrades``).
+"""The differences between two contracts for a provider, field by field (``schemas/upgrades``).
 
-Says what differs; converts nothing.
+Only describes them; converts nothing.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ if TYPE_CHECKING:
 
 
 class Where(StrEnum):
-    """What a path leads into."""
+    """The part of an object into which a path leads."""
 
     OBJECT = "object"
     """Objects of the provider's kinds."""
@@ -68,7 +68,7 @@ class Conversion(StrEnum):
 
 
 class Actor(StrEnum):
-    """Who has to act; by default the generator."""
+    """The party that has to act; by default the generator."""
 
     GENERATOR = "generator"
     """Capsmith: schema and conversion follow from the data."""

@@ -1,4 +1,4 @@
-"""Texts as capsmith generated them, recognised by digest, whatever line ends git gave them."""
+"""Texts as capsmith generated them, recognised by digest, regardless of line ends."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ def is_text_of(content: bytes, digest: str) -> bool:
 def verified_base(path: str, content: bytes | None, digest: str) -> bytes:
     """Return what was generated for the shared file ``path``: the base of its merge.
 
-    ``content`` is what is kept of it.  Raises UnreadableInput when that is missing or altered: a
+    ``content`` is the stored copy.  Raises UnreadableInput when that is missing or altered: a
     merge from another base could lose what the author wrote.
     """
     if content is None or not is_text_of(content, digest):

@@ -1,4 +1,4 @@
-"""What to do to each file: the incoming tree against the lock and what is on disk.  Pure."""
+"""Decide what to do with each file: the incoming tree against lock and disk.  Pure."""
 
 from __future__ import annotations
 
@@ -37,7 +37,7 @@ class Reason(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class Decision:
-    """What to do with one path."""
+    """The decision on one path."""
 
     path: str
     outcome: Outcome
@@ -60,7 +60,7 @@ class OnDisk:
 
 @dataclass(frozen=True, slots=True)
 class MergeOptions:
-    """How to merge, and what may be replaced."""
+    """Options of a merge, and the files that may be replaced."""
 
     names: Names
     style: Style = Style.MERGE

@@ -104,7 +104,7 @@ def not_takeable(path: str) -> Finding:
 
 
 def not_returnable(path: str) -> Finding:
-    """Return the finding on a file that was to be given back and was never taken over."""
+    """Return the finding on a file to hand back to capsmith that was never taken over."""
     return Finding(
         "mine-not",
         "you did not take over this file, so there is nothing to hand back",

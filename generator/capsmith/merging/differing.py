@@ -6,7 +6,7 @@ import difflib
 
 
 def difference(path: str, before: bytes | None, after: bytes | None) -> str:
-    """A unified diff; empty when there is no difference.  None is a file that is not there."""
+    """Return a unified diff; empty when there is no difference.  None is a missing file."""
     if before == after:
         return ""
     if any(content is not None and b"\0" in content for content in (before, after)):

@@ -1,4 +1,4 @@
-"""``.capsmith/lock.yaml``: which generator wrote which file, for whom, with what content."""
+"""``.capsmith/lock.yaml``: the generator's version, and owner and digest of each file."""
 
 from __future__ import annotations
 
@@ -92,8 +92,8 @@ class Lock:
     ) -> Lock:
         """Return the lock of a tree that has just been rendered from the spec with digest ``spec``.
 
-        What the author has taken over stands as in the ``former`` lock: it says what was
-        generated when that happened, from where a merge can go on if it is given back.
+        Files that the author has taken over keep their entries of the ``former`` lock, so that a
+        merge can continue from there if they are handed back.
         """
         files = {str(file.path): LockedFile(file.owner, file.digest) for file in tree}
         if former is not None:

@@ -1,4 +1,4 @@
-"""A draft that was found to be valid -> :class:`Provider`.
+"""Build a :class:`Provider` from a draft that was found to be valid.
 
 Makes no findings: a name that does not fit raises ValueError, and that is a bug of the checks.
 """

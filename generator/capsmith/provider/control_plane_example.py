@@ -1,4 +1,4 @@
-"""What a control plane of Machines has to say at least, for samples."""
+"""The minimal spec of a control plane of Machines, for samples."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ _FOREIGN = ("infrastructure.cluster.x-k8s.io/v1beta1", "ExampleMachineTemplate",
 
 
 def example_control_plane(resource: Resource, provider: Provider) -> dict[str, Any]:
-    """Version, and the template of the Machines' infrastructure; nothing for other roles.
+    """Return version and infrastructure template of the Machines; nothing for other roles.
 
     The template is this repository's own where it has one (CP-12, CP-13).
     """

@@ -1,6 +1,6 @@
-"""Which bootstrap configurations the Machines of a control plane get, and how its spec holds them.
+"""The bootstrap configurations of a control plane's Machines, as part of its spec.
 
-The spec of the configuration stands inside the control plane's own, as ``bootstrapConfigSpec``: a
+The spec of the configuration is part of the control plane's own, as ``bootstrapConfigSpec``: a
 ClusterClass clones and patches nothing else of a control plane (CP-30), and what is embedded needs
 no owner to be moved with its cluster (MV-06), which a template beside it would.
 """

@@ -54,12 +54,12 @@ def version_of_contract(resource: Resource, contract: str) -> str:
 
 
 def shape_changes(resource: Resource) -> tuple[ShapeChange, ...]:
-    """Return what there is to convert in objects of a kind, in the order of the contracts' data.
+    """Return the changes to convert in objects of a kind, in the order of the contracts' data.
 
-    Raises KeyError when nothing is on record of the way between the contracts of its versions.
+    Raises KeyError when the differences between its contracts are not recorded.
     """
     by_contract = {version.contract.version: version for version in resource.versions}
-    if len(by_contract) < 2:  # those of before are gone
+    if len(by_contract) < 2:  # the versions of earlier contracts are gone
         return ()
     (_, old), *_, (_, new) = sorted(by_contract.items())
     schemas = [version_schema(resource, version) for version in (old, new)]

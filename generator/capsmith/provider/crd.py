@@ -1,7 +1,7 @@
-"""Resource -> CustomResourceDefinition, as plain data.
+"""Convert resources to CustomResourceDefinitions, as plain data.
 
-The author's fields and the contract's fragments stand side by side in one structural schema;
-which contract a version follows is the version's own (:class:`ApiVersion`).
+The author's fields and the contract's fragments form one structural schema; which contract a
+version follows is the version's own (:class:`ApiVersion`).
 """
 
 from __future__ import annotations
@@ -86,7 +86,7 @@ def status_schema(resource: Resource, version: ApiVersion) -> dict[str, Any] | N
     if not properties:
         return None
     required = [field.name for field in fields if field.required]
-    return _object(properties, required, "What was observed; written by the manager.")
+    return _object(properties, required, "Observed state; written by the manager.")
 
 
 def _conversion(

@@ -11,14 +11,14 @@ _MOVE_LABELS = {
     Role.IDENTITY: "move-hierarchy",
     Role.IP_POOL: "move-hierarchy",
     Role.ADDON: "move-hierarchy",
-    # What a cluster-scoped owner takes along stays at the source too, and addresses must not.
+    # Dependents of a cluster-scoped owner also stay at the source, and addresses must not.
     Role.GLOBAL_IP_POOL: "move",
 }
 """What makes clusterctl move objects without owners (MV-02, MV-03, IP-11)."""
 
 
 def contract_labels(resource: Resource) -> dict[str, str]:
-    """Contract label -> the served versions that follow it, joined by ``_`` (GEN-01, GEN-02)."""
+    """Return contract labels with their served versions, joined by ``_`` (GEN-01, GEN-02)."""
     labels: dict[str, list[str]] = {}
     for version in resource.versions:
         if version.served:

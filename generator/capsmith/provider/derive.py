@@ -1,4 +1,4 @@
-"""A description -> its draft: everything that the author left open is decided here, once.
+"""Derive the draft of a description: everything the author left open is decided here, once.
 
 The result is plain text that may be invalid; any description that the model accepts has a draft.
 """
@@ -94,7 +94,7 @@ def derive(spec: ProviderSpec, contracts: Mapping[str, Contract]) -> Draft:
 
 
 def _title(name: str) -> str:
-    """Return ``acme-cloud`` -> ``Acme Cloud``."""
+    """Return the title of a name: ``acme-cloud`` -> ``Acme Cloud``."""
     return " ".join(word[:1].upper() + word[1:] for word in words(name))
 
 
@@ -105,13 +105,13 @@ def _description(sections: Iterable[SectionType], title: str) -> str:
 
 
 def _environment_prefix(name: str) -> str:
-    """Return ``acme-cloud`` -> ``ACME_CLOUD``."""
+    """Return the prefix for a name: ``acme-cloud`` -> ``ACME_CLOUD``."""
     text = name.upper().replace("-", "_")
     return f"_{text}" if text[0].isdigit() else text
 
 
 def _image(spec: ProviderSpec, path: list[str]) -> str:
-    """Name of the manager's image, without tag (MG-10)."""
+    """Return the name of the manager's image, without tag (MG-10)."""
     if spec.image is not None:
         return spec.image
     host = urlsplit(spec.repository).netloc.lower()
@@ -126,7 +126,7 @@ def _groups(spec: ProviderSpec) -> dict[str, str]:
 
 
 def _namespaces(spec: ProviderSpec) -> dict[str, str]:
-    """Namespaces of the managers; cluster-scoped names begin with them (CC-31)."""
+    """Return the namespaces of the managers; cluster-scoped names begin with them (CC-31)."""
     default = {
         section: each.namespace.format(name=spec.name) for section, each in SECTION_TYPES.items()
     }

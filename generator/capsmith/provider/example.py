@@ -90,7 +90,7 @@ def _number(schema: Schema) -> int | float:
 
 
 def _least(schema: Schema, step: float) -> float:
-    """A small number within the limits, ``step`` off an exclusive one; 1 where none is set."""
+    """Return a small number within the limits, ``step`` off an exclusive one, by default 1."""
     low, high, multiple = (schema.get(key) for key in ("minimum", "maximum", "multipleOf"))
     value: float = 1
     if low is not None:

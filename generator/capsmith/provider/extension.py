@@ -99,7 +99,7 @@ def author_classes(component: Component) -> dict[SafeText, list[Identifier]]:
 
 
 def author_names(component: Component) -> list[Identifier]:
-    """Return all of them, and the class that the author's own is made from, in order."""
+    """Return all these names and that of the base class for the author, in order."""
     names = {name for classes in author_classes(component).values() for name in classes}
     return sorted({*names, Identifier("RuntimeExtension")})
 

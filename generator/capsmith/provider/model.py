@@ -98,7 +98,7 @@ class ApiVersion:
 
 @dataclass(frozen=True, slots=True)
 class GroupKind:
-    """A kind, maybe of another provider; which version of it, the CRD's label says (GEN-01)."""
+    """A kind, maybe of another provider; the CRD's label gives its version (GEN-01)."""
 
     group: DnsSubdomain
     kind: KindName
@@ -188,7 +188,7 @@ class Hook:
     name: DnsLabel
     """Of the handler: ClusterClasses name ``<name>.<ExtensionConfig>``."""
     method: Identifier
-    """The method of the author's class: ``generate_patches``."""
+    """The method in the author's class: ``generate_patches``."""
     constant: Identifier
     """``GENERATE_PATCHES``."""
     module: Identifier
@@ -236,7 +236,7 @@ class Component:
 
     @property
     def immutable_templates(self) -> tuple[Resource, ...]:
-        """Templates that roll machines out by being replaced (IM-13); bootstrap's may change."""
+        """Templates whose replacement rolls out machines (IM-13); those of bootstrap may change."""
         return tuple(
             resource
             for resource in self.resources

@@ -1,6 +1,6 @@
 """Names that follow from other names: plurals of kinds, Python and YAML spellings.
 
-Pure text to text.  What is allowed as a name is said in :mod:`capsmith.safetext` and
+Pure text to text.  Valid names are defined in :mod:`capsmith.safetext` and
 :mod:`capsmith.provider_yaml.forms`; this module never refuses.
 """
 
@@ -50,33 +50,33 @@ def words(name: str) -> list[str]:
 
 
 def snake(name: str) -> str:
-    """Return ``diskGiB`` -> ``disk_gib``, ``AcmeMachine`` -> ``acme_machine``."""
+    """Return snake_case: ``diskGiB`` -> ``disk_gib``, ``AcmeMachine`` -> ``acme_machine``."""
     return "_".join(words(name)).lower()
 
 
 def kebab(name: str) -> str:
-    """Return ``AcmeMachine`` -> ``acme-machine``."""
+    """Return kebab-case: ``AcmeMachine`` -> ``acme-machine``."""
     return "-".join(words(name)).lower()
 
 
 def camel(name: str) -> str:
-    """Return ``acme-machine`` -> ``acmeMachine``."""
+    """Return camelCase: ``acme-machine`` -> ``acmeMachine``."""
     first, *rest = words(name) or [""]
     return first.lower() + "".join(word[:1].upper() + word[1:] for word in rest)
 
 
 def pascal(name: str) -> str:
-    """Return ``acme-machine`` -> ``AcmeMachine``."""
+    """Return PascalCase: ``acme-machine`` -> ``AcmeMachine``."""
     return "".join(word[:1].upper() + word[1:] for word in words(name))
 
 
 def title(name: str) -> str:
-    """Return ``acme-cloud`` -> ``Acme Cloud``."""
+    """Return words for a title: ``acme-cloud`` -> ``Acme Cloud``."""
     return " ".join(word[:1].upper() + word[1:] for word in words(name))
 
 
 def attribute(name: str) -> Identifier:
-    """A snake_case Python name that is no keyword: ``class`` -> ``class_``."""
+    """Return a snake_case Python name that is not a keyword: ``class`` -> ``class_``."""
     text = snake(name) or "_"
     if text[0].isdigit():
         text = "_" + text

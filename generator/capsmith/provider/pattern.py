@@ -26,7 +26,7 @@ class NoSample(Exception):
 
 
 def sample(pattern: str, minimum: int = 0, maximum: int = _LONGEST) -> str:
-    """A text of ``minimum`` to ``maximum`` characters in which ``pattern`` is found.
+    """Return a text of ``minimum`` to ``maximum`` characters in which ``pattern`` is found.
 
     Raises NoSample when none is known.
     """

@@ -1,4 +1,4 @@
-"""Pools of machines: which kind their machines are, and what these get from the pool."""
+"""Pools of machines: the kind of their machines, and the fields that machines get from them."""
 
 from __future__ import annotations
 

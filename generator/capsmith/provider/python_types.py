@@ -1,4 +1,4 @@
-"""Fields of a kind -> Python dataclasses, as text for the blueprint of its module.
+"""Generate Python dataclasses from the fields of a kind, as text for the blueprint.
 
 Every piece of text is built from checked identifiers and ``repr`` of plain data, so nothing that
 a user wrote can become code.

@@ -61,7 +61,7 @@ def _rows(path: str, schema: Schema) -> Iterator[FieldRow]:
 
 
 def _inner(path: str, schema: Schema) -> tuple[str, Schema]:
-    """Where the fields below ``path`` are: in the object, in the items, in the values."""
+    """Return path and schema of the fields below ``path``: in the object, items or values."""
     if schema.get("type") == "array":
         return _inner(f"{path}[]", schema.get("items", {}))
     values = schema.get("additionalProperties")
@@ -97,7 +97,7 @@ def _limits(schema: Schema) -> str:
 
 def _range(schema: Schema, unit: str, low: str, high: str) -> str:
     if high == "maxProperties" and "properties" in schema:
-        return ""  # how many of the fields below are set says nothing that they do not say
+        return ""  # the limit on the number of properties adds nothing to the fields themselves
     if low in schema and high in schema:
         return f"{schema[low]} to {schema[high]}{unit}"
     if low in schema:

@@ -1,4 +1,4 @@
-"""ProviderSpec + contracts -> :class:`Provider`: derive once, check, freeze.
+"""Resolve a description to a :class:`Provider`: derive once, check, freeze.
 
 Findings have positions and come all at once.
 """

@@ -1,4 +1,4 @@
-"""One kind of the description -> its resource and that of its template."""
+"""Create the resource of one kind of the description, and that of its template."""
 
 from __future__ import annotations
 
@@ -31,16 +31,16 @@ _WORDS = {
     Role.INFRA_CLUSTER: "{kind} is the infrastructure of one cluster.",
     Role.INFRA_MACHINE: "{kind} is the infrastructure of one machine.",
     Role.INFRA_CLUSTER_TEMPLATE: "{kind} is a template that ClusterClasses use.",
-    Role.INFRA_MACHINE_TEMPLATE: "{kind} is a template that machines are made from.",
+    Role.INFRA_MACHINE_TEMPLATE: "{kind} is a template from which machines are created.",
     Role.INFRA_MACHINE_POOL: "{kind} is the infrastructure of a pool of machines.",
-    Role.INFRA_MACHINE_POOL_TEMPLATE: "{kind} is a template that machine pools are made from.",
-    Role.BOOTSTRAP_CONFIG: "{kind} says how a machine becomes a Node.",
-    Role.BOOTSTRAP_CONFIG_TEMPLATE: "{kind} is a template that bootstrap configs are made from.",
+    Role.INFRA_MACHINE_POOL_TEMPLATE: "{kind} is a template from which machine pools are created.",
+    Role.BOOTSTRAP_CONFIG: "{kind} defines how a machine becomes a Node.",
+    Role.BOOTSTRAP_CONFIG_TEMPLATE: "{kind} is a template of bootstrap configs.",
     Role.CONTROL_PLANE: "{kind} is the control plane of one cluster.",
     Role.CONTROL_PLANE_TEMPLATE: "{kind} is a template that ClusterClasses use.",
     Role.IP_POOL: "{kind} is a pool of IP addresses.",
     Role.GLOBAL_IP_POOL: "{kind} is a pool of IP addresses for all namespaces.",
-    Role.ADDON: "{kind} is something that selected clusters get.",
+    Role.ADDON: "{kind} is an add-on that is installed on selected clusters.",
     Role.IDENTITY: "{kind} names the Secret with the credentials for the infrastructure.",
 }
 
@@ -88,7 +88,7 @@ def resources_of(draft: DraftKind, provider: Draft, versions: Versions) -> tuple
 
 
 def identity(kind: str, group: DnsSubdomain, versions: Versions) -> Resource:
-    """Return the resource that names the credentials; all its fields are the contract data's."""
+    """Return the resource of the identity kind; all its fields come from the contract data."""
     return _resource(
         kind,
         Role.IDENTITY,

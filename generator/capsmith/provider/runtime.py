@@ -63,7 +63,7 @@ class LegacyModule:
 
 @dataclass(frozen=True, slots=True)
 class Runtime:
-    """What one provider repository has of the library."""
+    """The part of the library that one provider repository has."""
 
     mode: Mode
     version: str

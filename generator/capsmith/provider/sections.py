@@ -1,4 +1,4 @@
-"""The sections of provider.yaml and what clusterctl installs for each: one component a section.
+"""The sections of provider.yaml, and the component that clusterctl installs for each.
 
 Folder and namespace of a component never depend on which others there are, so that a provider
 can gain one without moving what it has.

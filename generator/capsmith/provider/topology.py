@@ -1,4 +1,4 @@
-"""What cluster templates, ClusterClasses and samples say about the provider's kinds.
+"""The provider's kinds in cluster templates, ClusterClasses and samples.
 
 Files for clusterctl go through its variable substitution, which reads every ``$``: values that
 come from the author are escaped here, and scalar strings become variables with a default.
@@ -225,12 +225,12 @@ def _example_fields(resource: Resource) -> dict[str, Any]:
 
 
 def credentials_name(provider: Provider) -> SafeText:
-    """Name of the sample's Secret."""
+    """Return the name of the sample's Secret."""
     return SafeText(f"{provider.name}-credentials")
 
 
 def escaped(value: Any) -> Any:
-    """Return ``value`` with every ``$`` doubled, as clusterctl's substitution wants it."""
+    """Return ``value`` with every ``$`` doubled, as clusterctl's substitution requires."""
     if isinstance(value, str):
         return value.replace("$", "$$")
     if isinstance(value, Mapping):

@@ -89,11 +89,11 @@ class Validation(Part):
     rule: Annotated[str, Field(min_length=1, max_length=8192)] = Field(
         description="CEL expression; `self` is the value, `oldSelf` the one before the update."
     )
-    message: Text | None = Field(None, description="What the user is told when the rule fails.")
+    message: Text | None = Field(None, description="The message for the user when the rule fails.")
     message_expression: Text | None = Field(None, description="CEL expression for the message.")
-    reason: Reason | None = Field(None, description="Machine-readable reason of the refusal.")
+    reason: Reason | None = Field(None, description="Machine-readable reason for the rejection.")
     field_path: str | None = Field(None, description="The field to blame, such as `.cidr`.")
-    optional_old_self: bool | None = Field(None, description="Whether the rule runs on create too.")
+    optional_old_self: bool | None = Field(None, description="Whether it also runs on creation.")
 
 
 class FieldSchema(Part):
@@ -103,8 +103,8 @@ class FieldSchema(Part):
         None, description="JSON type of the value."
     )
     format: str | None = Field(None, max_length=64, description="Such as int32, cidr, date-time.")
-    title: Text | None = Field(None, description="Short name for people.")
-    description: Text | None = Field(None, description="What `kubectl explain` says.")
+    title: Text | None = Field(None, description="Short name for display.")
+    description: Text | None = Field(None, description="Text of `kubectl explain`.")
     required: Required | None = Field(
         None, description="true: this field must be set; a list: those properties must be."
     )
@@ -130,10 +130,10 @@ class FieldSchema(Part):
     max_items: Count | None = Field(None, description="Most items.")
     min_properties: Count | None = Field(None, description="Fewest keys.")
     max_properties: Count | None = Field(None, description="Most keys.")
-    items: FieldLike | None = Field(None, description="What an item of the list is.")
+    items: FieldLike | None = Field(None, description="The schema of an item.")
     properties: Fields | None = Field(None, description="The fields of the object.")
     additional_properties: FieldLike | None = Field(
-        None, description="What a value of the map is; its keys are free."
+        None, description="The schema of a value of the map; its keys are free."
     )
     validations: Annotated[Many[Validation], Field(min_length=1)] | None = Field(
         None, alias="x-kubernetes-validations", description="Rules in CEL."
@@ -141,7 +141,7 @@ class FieldSchema(Part):
     list_type: Literal["atomic", "set", "map"] | None = Field(
         None,
         alias="x-kubernetes-list-type",
-        description="How the list is merged; atomic unless said.",
+        description="How the list is merged; atomic by default.",
     )
     list_map_keys: Annotated[Many[str], Field(min_length=1)] | None = Field(
         None, alias="x-kubernetes-list-map-keys", description="Keys that identify an item."

@@ -1,4 +1,4 @@
-"""JSON Schema of provider.yaml, made from the model, for editors.
+"""JSON Schema of provider.yaml, generated from the model, for editors.
 
 ``schemas/provider.schema.json`` is this text; a test compares them.
 """

@@ -32,9 +32,9 @@ class ApiVersionSpec(Part):
     """One version of the provider's API."""
 
     name: forms.Version = Field(description="Such as v1alpha1.")
-    served: bool | None = Field(None, description="Whether the API server offers it; true.")
+    served: bool | None = Field(None, description="Whether it is served; true by default.")
     storage: bool | None = Field(
-        None, description="Whether etcd holds it; one version does, the newest unless said."
+        None, description="Whether it is the storage version; by default the newest is."
     )
     contract: ContractVersion | None = Field(
         None,
@@ -90,8 +90,8 @@ class ProviderSpec(Part):
         description="Name that clusterctl knows: `clusterctl init --infrastructure acme`."
     )
     title: forms.Line | None = Field(None, description="Name for people.")
-    description: forms.Text | None = Field(None, description="What the provider is for.")
-    owner: forms.Line | None = Field(None, description="Who holds the copyright.")
+    description: forms.Text | None = Field(None, description="The purpose of the provider.")
+    owner: forms.Line | None = Field(None, description="The copyright holder.")
     repository: forms.Repository = Field(
         description="Address of the repository that releases the provider."
     )

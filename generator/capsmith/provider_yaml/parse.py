@@ -1,4 +1,4 @@
-"""provider.yaml text -> :class:`ProviderSpec`, or findings with positions, all at once."""
+"""Parse the text of provider.yaml into a :class:`ProviderSpec`, or return all findings."""
 
 from __future__ import annotations
 

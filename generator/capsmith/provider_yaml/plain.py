@@ -1,4 +1,4 @@
-"""Fields of the provider's kinds -> plain structural schemas, as the API server takes them."""
+"""Convert fields of the provider's kinds to plain structural schemas for the API server."""
 
 from __future__ import annotations
 

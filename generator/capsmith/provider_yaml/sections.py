@@ -36,7 +36,7 @@ Hook = Literal[
     "CanUpdateMachineSet",
     "UpdateMachine",
 ]
-"""RX-05; what they are is said in schemas/contracts/common/hooks.yaml."""
+"""RX-05; schemas/contracts/common/hooks.yaml describes them."""
 
 
 class PrinterColumnSpec(Part):
@@ -50,17 +50,17 @@ class PrinterColumnSpec(Part):
     priority: Annotated[int, Field(ge=0, le=2**31 - 1)] = Field(
         0, description="0 is always shown; greater ones with `-o wide`."
     )
-    description: forms.Text | None = Field(None, description="What the column says.")
+    description: forms.Text | None = Field(None, description="The meaning of the column.")
 
 
 _IMPLEMENTS = "The part of Cluster API's contract that the kind plays."
 
 
 class KindSpec(Part):
-    """One kind of the provider's API; what it implements is said by each section's own class."""
+    """One kind of the provider's API; each section's own class declares what it implements."""
 
     implements: str = Field(description=_IMPLEMENTS)
-    description: forms.Text | None = Field(None, description="What `kubectl explain` says.")
+    description: forms.Text | None = Field(None, description="Text of `kubectl explain`.")
     short_names: Many[forms.Label] | None = Field(
         None, description="Short names for kubectl; derived from the kind unless given."
     )
@@ -71,10 +71,10 @@ class KindSpec(Part):
         None, description="Optional parts of the contract, switched on or off by name."
     )
     spec: Fields | None = Field(
-        None, description="Your fields in spec; contract fields come by themselves."
+        None, description="Your fields in spec; capsmith adds the contract's."
     )
     status: Fields | None = Field(
-        None, description="Your fields in status; contract fields come by themselves."
+        None, description="Your fields in status; capsmith adds the contract's."
     )
     validations: Many[Validation] | None = Field(
         None, description="Rules in CEL on the whole spec."
@@ -123,7 +123,7 @@ class ControlPlaneKindSpec(KindSpec):
     bootstrap: BootstrapLike | None = Field(
         None,
         description="Kind of the bootstrap configurations of its Machines: one of the section "
-        "bootstrap, which needs no naming where there is one only, or {group: …, kind: …} of "
+        "bootstrap, which may be omitted if there is only one, or {group: …, kind: …} of "
         "another provider.",
     )
 
@@ -141,17 +141,17 @@ class AddonKindSpec(KindSpec):
 
 
 class HookSpec(Part):
-    """One hook that a runtime extension answers, otherwise than by default."""
+    """One hook of a runtime extension, with settings other than the defaults."""
 
     hook: Hook = Field(description="The hook of Cluster API's runtime SDK.")
     name: forms.Label | None = Field(
-        None, description="What ClusterClasses call it; generate-patches for GeneratePatches."
+        None, description="Its name in ClusterClasses; generate-patches for GeneratePatches."
     )
     timeout_seconds: Annotated[int, Field(ge=1, le=30)] | None = Field(
-        None, description="How long core waits for the answer; 10 unless given."
+        None, description="Seconds that core waits for the response; 10 by default."
     )
     failure_policy: Literal["Fail", "Ignore"] | None = Field(
-        None, description="What core does when it gets no answer; Fail unless given."
+        None, description="What core does without a response; Fail by default."
     )
 
 
@@ -162,8 +162,8 @@ HookLike = Annotated[
 
 
 class RuntimeExtensionSpec(Part):
-    """What a runtime extension answers."""
+    """The hooks of a runtime extension."""
 
     hooks: Annotated[Many[HookLike], Field(min_length=1)] = Field(
-        description="Hooks of Cluster API's runtime SDK that your code answers."
+        description="Hooks of Cluster API's runtime SDK that your code implements."
     )

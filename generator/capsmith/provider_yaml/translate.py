@@ -1,4 +1,4 @@
-"""Errors of pydantic -> findings: where, what is wrong, what to do."""
+"""Translate errors of pydantic into findings: position, problem and hint."""
 
 from __future__ import annotations
 

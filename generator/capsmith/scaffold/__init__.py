@@ -1,4 +1,4 @@
-"""``capsmith new``: cookiecutter's questions -> the text of a first provider.yaml.
+"""``capsmith new``: create a first provider.yaml from cookiecutter's questions.
 
 The folder ``capsmith-provider`` is a cookiecutter template as it stands, so that ``cookiecutter
 <this repository>`` asks the same questions of the same file and writes the same bytes.  Nothing
@@ -53,20 +53,20 @@ class Options:
 
     @property
     def replays(self) -> bool:
-        """Return whether the answers of an earlier time are taken."""
+        """Return whether the answers of an earlier run are used."""
         return self.replay or self.replay_file is not None
 
     def again(self, proposal: Proposal) -> Options:
-        """Return the same, with what was typed for ``proposal`` as the defaults of the prompts.
+        """Return the options for another round, with the answers to ``proposal`` as defaults.
 
-        What followed from other answers follows from those of the next time.
+        Defaults that depend on other answers are computed again.
         """
         return replace(self, overrides={**(self.overrides or {}), **proposal.typed})
 
 
 @dataclass(frozen=True, slots=True)
 class Proposal:
-    """What the answers lead to; not validated yet."""
+    """The provider.yaml from the answers; not validated yet."""
 
     answers: Mapping[str, Answer]
     typed: Mapping[str, Answer]

@@ -1,6 +1,6 @@
-"""Events of the YAML parser -> plain data with positions, within limits.
+"""Compose plain data with positions from the events of the YAML parser, within limits.
 
-Not PyYAML's composer with a walker behind it, because the limits would come too late.  For a list
+PyYAML's composer, followed by a walk, would apply the limits too late.  For a list
 of 100,000 small mappings ``yaml.compose`` needs seconds and 160 MB to build what is refused here in
 a few milliseconds.  It also ends in a RecursionError for deep nesting, reports a syntax error
 instead of the limit that the text breaks before it, refuses to redefine an anchor, and gives an
@@ -58,7 +58,7 @@ class Problem:
 
 
 class Rejected(Exception):
-    """Reading cannot go on."""
+    """The text cannot be read any further."""
 
     def __init__(self, problem: Problem) -> None:
         super().__init__(problem.message)

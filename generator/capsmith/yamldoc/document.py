@@ -1,4 +1,4 @@
-"""YAML text -> :class:`Document`: plain data, and the line and column of every key and value.
+"""Parse YAML into a :class:`Document`: plain data, with line and column of keys and values.
 
 Hostile text costs little: the limits are checked on the parser's events, before anything is
 built, and an alias counts as all that it expands to.  This module reads no files and does not know
@@ -52,7 +52,7 @@ class Document:
 
 
 def parse_document(text: str, file: str) -> tuple[Document | None, tuple[Finding, ...]]:
-    """Return the document, or None and the findings that say why there is none.
+    """Return the document, or None and the findings that explain why.
 
     Ids: ``yaml-too-large``, ``yaml-syntax``, ``yaml-empty``, ``yaml-not-a-mapping``,
     ``yaml-several-documents`` and those of :mod:`capsmith.yamldoc.compose`.

@@ -20,14 +20,14 @@ _IMAGE = re.compile(
 
 @dataclass(frozen=True, slots=True)
 class Prefixes:
-    """What names may begin with."""
+    """The allowed prefixes of names."""
 
     prefixes: tuple[str, ...]
 
 
 @check("components-name", Prefixes)
 def components_name(context: Context, params: Prefixes) -> Iterator[Problem]:
-    """CC-20: the file's name says the type of provider."""
+    """CC-20: the file's name contains the type of provider."""
     seen: set[str] = set()
     for manifest in context.bundle.files(Artefact.COMPONENTS):
         name = manifest.base_name

@@ -1,4 +1,4 @@
-"""Names, scope and dress of CRDs."""
+"""Check names, scope and metadata of CRDs."""
 
 from __future__ import annotations
 

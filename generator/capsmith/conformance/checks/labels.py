@@ -1,4 +1,4 @@
-"""Contract labels of CRDs: there, right, served, and in line with metadata.yaml."""
+"""Contract labels of CRDs: present, correct, served, and in line with metadata.yaml."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ _NEAR_MISS = re.compile(r".*cluster\.x-k8s\.io/v[0-9].*")
 
 @check("contract-label-there")
 def label_there(context: Context) -> Iterator[Problem]:
-    """GEN-01, ER-06: the label stands on each CRD that core touches."""
+    """GEN-01, ER-06: each CRD that core uses has the label."""
     label = context.contract.label
     for crd in context.crds():
         if crd.labelled(label):
@@ -51,7 +51,7 @@ def label_served(context: Context) -> Iterator[Problem]:
 
 @check("contract-label-exclusive")
 def label_exclusive(context: Context) -> Iterator[Problem]:
-    """GEN-06: a version stands under one contract only."""
+    """GEN-06: a version is listed under one contract only."""
     for crd in context.crds():
         seen: dict[str, str] = {}
         for label in _contract_labels(crd):

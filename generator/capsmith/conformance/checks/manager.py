@@ -59,7 +59,7 @@ def _container(deployment: Manifest, params: Pod) -> Iterator[str]:
 
 
 def _restricted(deployment: Manifest) -> Iterator[str]:
-    """What the ``restricted`` profile of Pod Security would refuse."""
+    """Yield what the ``restricted`` profile of Pod Security would reject."""
     pod = deployment.mapping("spec", "template", "spec")
     for key in ("hostNetwork", "hostPID", "hostIPC"):
         if pod.get(key) is True:

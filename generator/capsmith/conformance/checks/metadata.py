@@ -115,7 +115,7 @@ def series_once(context: Context) -> Iterator[Problem]:
 
 
 def _series(metadata: Manifest) -> list[dict[str, Any]]:
-    """The entries that are well-formed as far as their numbers go."""
+    """Return the entries with valid version numbers."""
     return [
         entry
         for entry in list_of(metadata.document, "releaseSeries")

@@ -30,7 +30,7 @@ class Problem:
 
 @dataclass(frozen=True, slots=True)
 class Context:
-    """What a check looks at, and for which rule."""
+    """The input of a check, and the rule that it checks."""
 
     bundle: Bundle
     contract: Contract

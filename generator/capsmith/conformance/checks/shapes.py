@@ -189,7 +189,7 @@ def list_types(context: Context) -> Iterator[Problem]:
 
 @dataclass(frozen=True, slots=True)
 class Telltale:
-    """Keys that give a shape away when they stand together."""
+    """Keys that together identify a shape."""
 
     keys: tuple[str, ...]
 

@@ -1,4 +1,4 @@
-"""Templates: there, of the right shape, immutable, and passable for a dry-run."""
+"""Templates: present, of the right shape, immutable, and accepted in a dry run."""
 
 from __future__ import annotations
 
@@ -75,7 +75,7 @@ class ControllerFields:
 
 @check("template-not-required", ControllerFields)
 def not_required(context: Context, params: ControllerFields) -> Iterator[Problem]:
-    """TP-08: a template can be written by a person."""
+    """TP-08: a template can be written by hand."""
     for crd, version in context.versions():
         for field in params.fields:
             if required(version.schema, f"{_SPEC}.{field}"):

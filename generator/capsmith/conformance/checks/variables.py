@@ -20,7 +20,7 @@ _ALWAYS = (Artefact.COMPONENTS, Artefact.CLUSTER_TEMPLATE)
 
 @dataclass(frozen=True, slots=True)
 class Kind:
-    """One of the things that can be wrong: ``syntax``, ``nested``, ``empty``."""
+    """The kind of problem: ``syntax``, ``nested`` or ``empty``."""
 
     trouble: str
 
@@ -36,7 +36,7 @@ def variable_trouble(context: Context, params: Kind) -> Iterator[Problem]:
 
 @check("variable-commented")
 def variable_commented(context: Context) -> Iterator[Problem]:
-    """CC-43: a variable in a comment is a variable."""
+    """CC-43: clusterctl substitutes variables in comments, too."""
     for manifest, variable in _variables(context, _ALWAYS):
         if variable.commented and (variable.default is None or variable.trouble):
             yield Problem(manifest, f"a comment has variable {variable.text}", variable.line)
@@ -45,7 +45,7 @@ def variable_commented(context: Context) -> Iterator[Problem]:
 def _variables(
     context: Context, artefacts: tuple[Artefact, ...]
 ) -> Iterator[tuple[Manifest, Variable]]:
-    """Variables of each file once."""
+    """Yield the variables of each file once."""
     seen: set[str] = set()
     for manifest in (m for artefact in artefacts for m in context.bundle.files(artefact)):
         if manifest.file not in seen:

@@ -1,1 +1,1 @@
-"""What a description means together: rules across keys that the model alone cannot check."""
+"""Checks across the keys of a description, which the model alone cannot make."""

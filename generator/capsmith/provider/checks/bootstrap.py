@@ -14,7 +14,7 @@ _TAKEN: Final = "KubeadmConfig"
 
 
 def check_bootstrap(draft: Draft, top: Place) -> None:
-    """Id ``kind-taken``; core also treats templates of that kind in its own way (BC-17)."""
+    """Report ``kind-taken``; core also treats templates of that kind in its own way (BC-17)."""
     for kind in (each.name for each in draft.kinds_of(_SECTION)):
         if kind.lower() != _TAKEN.lower():
             continue

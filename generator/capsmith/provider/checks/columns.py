@@ -1,4 +1,4 @@
-"""Printer columns: paths that the API server can read, to fields that exist."""
+"""Check printer columns: the API server can read their paths, and the fields exist."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ _FIRST = re.compile(r"\.(spec|status)\.([A-Za-z0-9_-]+)")
 
 
 def check_columns(described: KindSpec, contracts: list[Contract], place: Place) -> None:
-    """Ids ``column-path``, ``column-path-unknown`` and ``spec-repeated``."""
+    """Report ``column-path``, ``column-path-unknown`` and ``spec-repeated``."""
     seen: set[str] = set()
     for index, column in enumerate(described.printer_columns or ()):
         here = place.at("printerColumns", index)

@@ -1,4 +1,4 @@
-"""Control planes: which bootstrap configurations their Machines get."""
+"""Check the bootstrap configurations of control planes of Machines."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ if TYPE_CHECKING:
 
 
 def check_control_planes(draft: Draft, top: Place) -> None:
-    """Ids ``bootstrap-missing``, ``-unknown``, ``-unused`` and ``field-reserved``."""
+    """Report ``bootstrap-missing``, ``-unknown``, ``-unused`` and ``field-reserved``."""
     for kind in draft.kinds_of("controlPlane"):
         place = top.at("controlPlane", kind.name)
         if is_machine_based(kind.spec):

@@ -1,4 +1,4 @@
-"""The runtime extension: can core call every hook by a name of its own?"""
+"""Check that core can call every hook of the runtime extension by a unique name."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from capsmith.yamldoc.quote import shown
 
 
 def check_extension(draft: Draft, top: Place) -> None:
-    """Ids RX-04, RX-05 and ``namespace-too-long``."""
+    """Report RX-04, RX-05 and ``namespace-too-long``."""
     if draft.spec.runtime_extension is None:
         return
     hooks: set[str] = set()
@@ -30,7 +30,7 @@ def check_extension(draft: Draft, top: Place) -> None:
 
 
 def _service(draft: Draft, top: Place) -> None:
-    """The Service bears the namespace in its name, as all that clusterctl installs (CC-31)."""
+    """Check the length of the Service's name, which begins with the namespace (CC-31)."""
     namespace = draft.namespaces["runtimeExtension"]
     longest = DnsLabel.limit - len(SERVICE) - 1
     if longest < len(namespace) <= DnsLabel.limit:

@@ -25,7 +25,7 @@ _STATUS_OF_CONTROLLERS = {
 def check_fields(
     draft: Draft, described: KindSpec, contracts: list[Contract], place: Place
 ) -> None:
-    """Ids ``field-reserved`` and ``field-attribute-clash``.
+    """Report ``field-reserved`` and ``field-attribute-clash``.
 
     A field of any contract version is reserved in all: a field that one version gives a meaning
     must not have another meaning when the provider moves on (IM-07).

@@ -35,7 +35,7 @@ _LONGEST_SUFFIX = "TemplateList"
 
 
 def check_kinds(draft: Draft, contracts: Mapping[str, Contract], top: Place) -> None:
-    """Ids CRD-02, CRD-04, TP-02, ``kind-*``, ``short-name-*``, ``feature-unknown`` and below."""
+    """Report CRD-02, CRD-04, TP-02, ``kind-*``, ``short-name-*``, ``feature-unknown`` and below."""
     check_sections(draft, top)
     _clashes(draft, top)
     _short_names(draft, top)

@@ -1,4 +1,4 @@
-"""Names of the provider as a whole: do clusterctl, Kubernetes and Python accept them?"""
+"""Check that clusterctl, Kubernetes and Python accept the names of the provider."""
 
 from __future__ import annotations
 
@@ -44,7 +44,7 @@ def check_names(draft: Draft, top: Place) -> None:
 
 
 def _licence(draft: Draft, top: Place) -> None:
-    """What builds the Python package refuses a licence that SPDX does not know."""
+    """Check the licence: building a Python package fails for one that SPDX does not list."""
     if draft.spec.licence in (None, "Apache-2.0"):
         return
     from packaging.licenses import InvalidLicenseExpression, canonicalize_license_expression
@@ -156,7 +156,7 @@ def _namespace(draft: Draft, section: SectionType, top: Place) -> None:
 
 
 def _unused(draft: Draft, top: Place) -> None:
-    """Groups and namespaces of sections that are not there."""
+    """Report groups and namespaces of missing sections."""
     present = {section.section for section in draft.sections}
     for key, given in (("groups", draft.spec.groups), ("namespaces", draft.spec.namespaces)):
         for section in given or {}:

@@ -1,4 +1,4 @@
-"""Pools with Machines: what their machines are, and whether the pool says enough of them."""
+"""Check pools with Machines: the kind of their machines, and the fields that it requires."""
 
 from __future__ import annotations
 
@@ -19,9 +19,9 @@ _FOR_PEOPLE = ("title", "description", "example")
 
 
 def check_pools(draft: Draft, top: Place) -> None:
-    """Ids ``pool-machine-kind``, ``pool-field-missing`` and ``pool-field-differs`` (MP-07, MP-11).
+    """Report ``pool-machine-kind``, ``pool-field-missing``, ``pool-field-differs`` (MP-07, MP-11).
 
-    A pool with Machines makes objects of another kind: what that kind requires has to be a field
+    A pool with Machines creates objects of another kind: what that kind requires has to be a field
     of the pool, and a field that both have has to mean the same.
     """
     for kind in draft.kinds:

@@ -1,4 +1,4 @@
-"""The sections of the description: is there one, and does each have the roles that it needs?"""
+"""Check the sections: there is at least one, and each has the roles that it needs."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ _NEEDED = {"infrastructure": ("InfraCluster", "InfraMachine")}
 
 
 def check_sections(draft: Draft, top: Place) -> None:
-    """Ids ``section-missing``, ``kind-missing``, ``kind-repeated``, ``kind-taken`` and
+    """Report ``section-missing``, ``kind-missing``, ``kind-repeated``, ``kind-taken`` and
     ``credentials-unused``.
     """
     if not draft.sections:

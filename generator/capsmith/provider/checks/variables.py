@@ -1,4 +1,4 @@
-"""Texts that land in the components file, where clusterctl replaces variables."""
+"""Check texts of the components file, in which clusterctl replaces variables."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Contracts, API versions and releases: do they agree with each other?"""
+"""Check that contracts, API versions and releases agree with each other."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from capsmith.yamldoc.quote import listed, shown
 
 
 def check_versions(draft: Draft, contracts: Mapping[str, Contract], top: Place) -> None:
-    """Ids GEN-09, GEN-08, GEN-02, ``api-version-*``, ``release-order``."""
+    """Report GEN-09, GEN-08, GEN-02, ``api-version-*``, ``release-order``."""
     _contracts(draft, contracts, top.at("contracts"))
     _api_versions(draft, top.at("apiVersions"))
     _releases(draft, top.at("releases"))
@@ -23,7 +23,7 @@ def _contracts(draft: Draft, contracts: Mapping[str, Contract], place: Place) ->
     repeats(draft.spec.contracts, place)
     for index, version in enumerate(draft.spec.contracts):
         if version not in contracts:
-            message = f"nothing is known of the contract {shown(version)}"
+            message = f"capsmith does not know the contract {shown(version)}"
             place.error("contract-unknown", message, f"Use one of: {listed(contracts)}.", index)
 
 

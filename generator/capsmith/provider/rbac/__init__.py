@@ -1,7 +1,7 @@
-"""Provider -> permissions: the manager's, those that core aggregates, and roles for people.
+"""Permissions of a provider: the manager's, those that core aggregates, and roles for users.
 
-What the library's code needs is declared beside that code, in a ``permissions.yaml`` of each
-folder, and evaluated here.  Each permission carries its reason, which stands as a comment above it
+The permissions of the library's code are declared beside it, in a ``permissions.yaml`` of each
+folder, and evaluated here.  Each permission has a reason, which is printed as a comment above it
 and in the reference.
 """
 
@@ -38,7 +38,7 @@ _ALL: Final = ("create", "delete", "get", "list", "patch", "update", "watch")
 def manager_permissions(
     provider: Provider, component: Component, declared: Declarations
 ) -> tuple[Permission, ...]:
-    """Return what a component's manager needs in the whole cluster, the author's rules last."""
+    """Return the cluster-wide permissions of a component's manager, the author's rules last."""
     found: list[Permission] = []
     folders = ("reconcile", SLICE_OF_COMPONENT[component.type], "kube", "migration", "conversion")
     for folder in folders:
@@ -53,7 +53,7 @@ def manager_permissions(
 def namespace_permissions(
     provider: Provider, component: Component, declared: Declarations
 ) -> tuple[Permission, ...]:
-    """Return what a component's manager needs in its own namespace only."""
+    """Return the permissions of a component's manager in its own namespace only."""
     folders = ("kube", SLICE_OF_COMPONENT[component.type])
     rules = (rule for folder in folders for rule in declared[folder].namespace)
     permissions = (granted(rule, provider, component) for rule in rules)
@@ -63,18 +63,18 @@ def namespace_permissions(
 def aggregate_permissions(
     provider: Provider, component: Component, declared: Declarations
 ) -> tuple[Permission, ...]:
-    """Return what the managers of core and of control planes need on a component's kinds."""
+    """Return the permissions of core's and control planes' managers on a component's kinds."""
     rules = declared[SLICE_OF_COMPONENT[component.type]].aggregate
     return tuple(aggregated(rules, provider, component))
 
 
 def viewer_permissions(component: Component) -> tuple[Permission, ...]:
-    """Return what people need who only read."""
-    return tuple(_people(component, _READ, "See the provider's objects."))
+    """Return the permissions of users who only read."""
+    return tuple(_people(component, _READ, "Read the provider's objects."))
 
 
 def editor_permissions(component: Component) -> tuple[Permission, ...]:
-    """Return what people need who read and write."""
+    """Return the permissions of users who read and write."""
     return tuple(_people(component, _ALL, "Create, change and delete the provider's objects."))
 
 
@@ -84,7 +84,7 @@ def _people(component: Component, verbs: tuple[str, ...], reason: str) -> Iterat
     every = groups(component.resources)
     reconciled = tuple(each for each in component.resources if not each.role.is_template)
     yield Permission(every, plurals(component.resources), verbs, reason)
-    yield Permission(every, plurals(reconciled, "status"), ("get",), "See how they are doing.")
+    yield Permission(every, plurals(reconciled, "status"), ("get",), "Read their status.")
 
 
 def _authors(rule: PolicyRule) -> Permission:

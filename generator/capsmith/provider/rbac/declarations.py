@@ -1,4 +1,4 @@
-"""``permissions.yaml`` of a folder of the runtime library, as plain data, -> declared permissions.
+"""Parse ``permissions.yaml`` of a folder of the runtime library into declared permissions.
 
 Imported only where such files are read: it builds pydantic's validators.
 """
@@ -16,9 +16,9 @@ _ADAPTER = TypeAdapter(DeclaredPermissions)
 
 
 def declared_permissions(data: Any, file: str) -> DeclaredPermissions:
-    """Return what one file declares.
+    """Return the declarations of one file.
 
-    Raises UnreadableInput with all that is wrong.
+    Raises UnreadableInput with all errors.
     """
     try:
         return _ADAPTER.validate_python(data)

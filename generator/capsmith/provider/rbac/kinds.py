@@ -1,4 +1,4 @@
-"""Which kinds of a component a declared rule is about."""
+"""Select the kinds of a component to which a declared rule applies."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ def groups(resources: tuple[Resource, ...]) -> tuple[str, ...]:
 
 
 def plurals(resources: tuple[Resource, ...], subresource: str = "") -> tuple[str, ...]:
-    """Return what RBAC calls some kinds, or a subresource of them."""
+    """Return the RBAC resource names of some kinds, or of a subresource of them."""
     suffix = f"/{subresource}" if subresource else ""
     return tuple(sorted(f"{resource.plural}{suffix}" for resource in resources))
 

@@ -12,7 +12,7 @@ from capsmith.provider.model import Role
 
 @dataclass(frozen=True, slots=True)
 class Permission:
-    """One RBAC rule and why it is there."""
+    """One RBAC rule and the reason for it."""
 
     groups: tuple[str, ...]
     resources: tuple[str, ...]

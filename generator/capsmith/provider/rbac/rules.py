@@ -1,4 +1,4 @@
-"""One declared rule and a provider -> a permission."""
+"""Evaluate a declared rule for a provider."""
 
 from __future__ import annotations
 

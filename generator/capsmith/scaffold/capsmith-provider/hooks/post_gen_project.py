@@ -7,7 +7,7 @@ from importlib.util import find_spec
 
 
 def _command() -> list[str]:
-    """capsmith of cookiecutter's own environment, else the one on the path."""
+    """Return the capsmith of cookiecutter's own environment, else the one on the path."""
     if find_spec("capsmith") is not None:
         return [sys.executable, "-m", "capsmith"]
     command = shutil.which("capsmith")

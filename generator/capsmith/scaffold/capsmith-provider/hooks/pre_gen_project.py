@@ -1,4 +1,4 @@
-"""Before cookiecutter writes: keep a provider.yaml that is there, it is the author's."""
+"""Before cookiecutter writes: refuse to replace an existing provider.yaml."""
 
 import sys
 from pathlib import Path
