@@ -16,10 +16,19 @@ from capsmith_runtime.kube.informer import Handler, Informer
 from capsmith_runtime.kube.store import Delta
 from capsmith_runtime.kube.workqueue import WorkQueue
 from capsmith_runtime.reconcile.base import ControllerContext
-from capsmith_runtime.reconcile.caches import BY_CLUSTER, BY_OWNER, Caches, spec_cluster
+from capsmith_runtime.reconcile.caches import (
+    BY_CLUSTER,
+    BY_OWNER,
+    Caches,
+    cluster_of,
+    spec_cluster,
+)
 from capsmith_runtime.reconcile.groups import ControllerGroup, Queues, Reconcile
 from capsmith_runtime.reconcile.kinds import core_type
 from capsmith_runtime.reconcile.watches import on_change
+
+_WITHOUT_DATA = "cluster, without data"
+"""Index of configurations whose data are not created yet, by Cluster."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -46,7 +55,7 @@ class BootstrapGroup(ControllerGroup):
         self._writer = BOOTSTRAP_STATUS_WRITERS[context.contract]
         self._caches = caches
         self._context = context
-        indexes = {BY_OWNER: owner_keys}
+        indexes = {BY_OWNER: owner_keys, _WITHOUT_DATA: self._index_without_data}
         self._configs = {
             kind.resource.kind: caches.informer(kind.resource, caches.scope.own_objects, indexes)
             for kind in kinds
@@ -85,7 +94,7 @@ class BootstrapGroup(ControllerGroup):
             informer.add_handler(_enqueue(queues[name]), own_writes=False)
         caches.machines.add_handler(on_change(caches.reader.machine, requeue_owned(MACHINE_KIND)))
         caches.machines.add_handler(
-            _on_delete(lambda machine: requeue(self._without_data(machine)))
+            _on_delete(lambda machine: requeue(self._waiting_for_lock(machine)))
         )
         self._pools.add_handler(on_change(read_machine_pool, requeue_owned(MACHINE_POOL_KIND)))
         caches.clusters.add_handler(
@@ -104,12 +113,23 @@ class BootstrapGroup(ControllerGroup):
         for pool in self._pools.by_index(BY_CLUSTER, value):
             yield from self._owned_by(MACHINE_POOL_KIND, pool)
 
-    def _without_data(self, machine: JSON) -> Iterator[JSON]:
-        """Yield configurations that may wait for the lock that the Machine held (BC-12)."""
-        cluster = self._caches.reader.machine(machine).cluster_name
-        for config in self._of_cluster(metadata.namespace(machine), cluster):
-            if not self._writer.created(config):
-                yield config
+    def _index_without_data(self, config: JSON) -> Iterable[str]:
+        return () if self._writer.created(config) else cluster_of(config)
+
+    def _waiting_for_lock(self, machine: JSON) -> Iterator[JSON]:
+        """Yield configurations that may wait for the lock that a deleted Machine held (BC-12).
+
+        Only members of a control plane that is not initialized take the lock or wait for it.
+        """
+        deleted = self._caches.reader.machine(machine)
+        cluster = self._caches.cluster(deleted.namespace, deleted.cluster_name)
+        if not deleted.is_control_plane or cluster is None or cluster.control_plane_initialized:
+            return
+        for informer in self._configs.values():
+            for config in informer.by_index(_WITHOUT_DATA, f"{cluster.namespace}/{cluster.name}"):
+                owner = self._caches.machine_of(config)
+                if owner is not None and owner.is_control_plane:
+                    yield config
 
 
 def _enqueue(queue: WorkQueue[NamespacedName]) -> Handler:
