@@ -33,6 +33,7 @@ from capsmith_runtime.kube.client import JSON, NamespacedName
 from capsmith_runtime.kube.controller import Result
 from capsmith_runtime.kube.informer import Informer
 from capsmith_runtime.kube.log import get_logger
+from capsmith_runtime.kube.priority import Priority
 from capsmith_runtime.reconcile.base import ControllerContext
 from capsmith_runtime.reconcile.caches import Caches
 from capsmith_runtime.reconcile.debounce import StatusDebounce
@@ -197,7 +198,8 @@ class InstallationController:
             self.requeue_addon(installation.addon)
         if requeue_after is None and self._context.sync_seconds > 0 and not status.removed:
             # No watch reports changes in the workload cluster, so it is checked periodically.
-            requeue_after = self._context.sync_seconds * random.uniform(0.9, 1.1)
+            resync = self._context.sync_seconds * random.uniform(0.9, 1.1)
+            return Result(resync, Priority.LOW)
         return Result(requeue_after)
 
     def _forget(self, installation: Installation) -> None:

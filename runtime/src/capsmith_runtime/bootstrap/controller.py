@@ -248,8 +248,10 @@ class BootstrapConfigController(BaseController[BootstrapConfigReconciler[Any]]):
         await patcher.write_status(status, (ready(True, constants.REASON_READY, ""), paused("")))
         self._debounce.forget(key)
         left = self._seconds_left(content) if content is not None else None
+        if left is None:
+            return Result()
         resync = self._next_look()
-        return Result(left if resync is None or left is None else min(left, resync))
+        return Result(left if resync is None else min(left, resync))
 
 
 def _no_infrastructure(cluster: Cluster) -> Waiting:

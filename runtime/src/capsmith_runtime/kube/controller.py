@@ -12,7 +12,8 @@ from capsmith_runtime.kube.client import ApiError, Conflict
 from capsmith_runtime.kube.executor import StillRunningError
 from capsmith_runtime.kube.log import get_logger
 from capsmith_runtime.kube.metrics import Metrics
-from capsmith_runtime.kube.workqueue import K, QueueClosed, WorkQueue
+from capsmith_runtime.kube.priority import K, Priority
+from capsmith_runtime.kube.workqueue import QueueClosed, WorkQueue
 
 _log = get_logger("controller")
 
@@ -22,6 +23,8 @@ class Result:
     """Result of a reconcile; without `requeue_after` (seconds) the key waits for a change."""
 
     requeue_after: float | None = None
+    priority: Priority | None = None
+    """Priority of the next reconcile; None keeps that of this one."""
 
 
 class Controller(Generic[K]):
@@ -94,7 +97,7 @@ class Controller(Generic[K]):
         self._metrics.reconcile_seconds.labels(self.name).observe(time.monotonic() - began)
         self.queue.forget(key)
         if result.requeue_after is not None:
-            self.queue.add_after(key, result.requeue_after)
+            self.queue.add_after(key, result.requeue_after, result.priority)
         return True
 
     def _failed(self, key: K, error: BaseException, began: float) -> None:

@@ -5,12 +5,10 @@ from __future__ import annotations
 import asyncio
 import random
 from collections import deque
-from collections.abc import Hashable
-from typing import Generic, TypeVar
+from typing import Generic
 
 from capsmith_runtime.kube.metrics import Metrics
-
-K = TypeVar("K", bound=Hashable)
+from capsmith_runtime.kube.priority import K, Priority, PriorityFifo
 
 
 class QueueClosed(Exception):
@@ -18,7 +16,11 @@ class QueueClosed(Exception):
 
 
 class WorkQueue(Generic[K]):
-    """Keys that wait for a worker. Lives on one event loop; not thread-safe."""
+    """Keys that wait for a worker. Lives on one event loop; not thread-safe.
+
+    Keys that are added before the first worker starts are of low priority: they are the first list
+    of all objects, and what happens from then on must not wait for it.
+    """
 
     def __init__(
         self,
@@ -32,38 +34,51 @@ class WorkQueue(Generic[K]):
         self._metrics = metrics
         self._base_delay = base_delay
         self._max_delay = max_delay
-        self._ready: deque[K] = deque()
-        self._dirty: set[K] = set()
-        self._processing: set[K] = set()
-        self._timers: dict[K, asyncio.TimerHandle] = {}
+        self._ready = PriorityFifo[K]()
+        # Keys to process again after their running reconcile.
+        self._again: dict[K, Priority] = {}
+        self._processing: dict[K, Priority] = {}
+        self._timers: dict[K, tuple[asyncio.TimerHandle, Priority]] = {}
         self._failures: dict[K, int] = {}
         self._wake: deque[asyncio.Future[None]] = deque()
         self._idle = asyncio.Event()
         self._idle.set()
+        self._started = False
         self._closed = False
 
     def __len__(self) -> int:
         return len(self._ready)
 
-    def add(self, key: K) -> None:
-        """Add a key now, or again after its running reconcile."""
-        if self._closed or key in self._dirty:
-            return
-        self._dirty.add(key)
-        if key not in self._processing:
-            self._push(key)
+    def add(self, key: K, priority: Priority = Priority.NORMAL) -> None:
+        """Add a key now, or again after its running reconcile.
 
-    def add_after(self, key: K, seconds: float) -> None:
-        """Add a key after `seconds`; the earliest request wins."""
+        A key that waits already keeps its place, unless it waits with a lower priority.
+        """
         if self._closed:
             return
+        if not self._started:
+            priority = Priority.LOW
+        if key in self._processing:
+            self._again[key] = max(priority, self._again.get(key, priority))
+        else:
+            self._push(key, priority)
+
+    def add_after(self, key: K, seconds: float, priority: Priority | None = None) -> None:
+        """Add a key after `seconds`; the earliest request and the highest priority win.
+
+        Without a priority it is that of the reconcile that is running for the key.
+        """
+        if self._closed:
+            return
+        if priority is None:
+            priority = self._processing.get(key, Priority.NORMAL)
         loop = asyncio.get_running_loop()
-        pending = self._timers.get(key)
-        if pending is not None:
-            if pending.when() <= loop.time() + seconds:
-                return
+        due = loop.time() + max(0.0, seconds)
+        if key in self._timers:
+            pending, other = self._timers[key]
             pending.cancel()
-        self._timers[key] = loop.call_later(max(0.0, seconds), self._due, key)
+            due, priority = min(due, pending.when()), max(priority, other)
+        self._timers[key] = loop.call_at(due, self._due, key), priority
 
     def add_rate_limited(self, key: K, *, at_least: float = 0.0) -> float:
         """Add a failed key after exponential backoff with jitter; return the delay in seconds."""
@@ -80,6 +95,7 @@ class WorkQueue(Generic[K]):
 
     async def get(self) -> K:
         """Return the next key, which must be passed to `done`; raises QueueClosed at shutdown."""
+        self._started = True
         while not self._ready:
             if self._closed:
                 raise QueueClosed
@@ -91,32 +107,31 @@ class WorkQueue(Generic[K]):
                 # This waiter may have received the only wake-up: pass it on.
                 self._wake_one()
                 raise
-        key = self._ready.popleft()
-        self._dirty.discard(key)
-        self._processing.add(key)
+        key, priority = self._ready.pop()
+        self._processing[key] = priority
         self._idle.clear()
-        timer = self._timers.pop(key, None)
-        if timer is not None:
-            timer.cancel()  # the new reconcile decides when to run again
+        if key in self._timers:
+            self._timers.pop(key)[0].cancel()  # the new reconcile decides when to run again
         self._report_depth()
         return key
 
     def done(self, key: K) -> None:
         """Mark the reconcile of a key as finished."""
-        self._processing.discard(key)
-        if key in self._dirty and not self._closed:
-            self._push(key)
+        self._processing.pop(key, None)
+        again = self._again.pop(key, None)
+        if again is not None:
+            self._push(key, again)
         if not self._processing:
             self._idle.set()
 
     def close(self) -> None:
         """Drop all waiting keys, accept no new ones, and stop the workers."""
         self._closed = True
-        for timer in self._timers.values():
+        for timer, _ in self._timers.values():
             timer.cancel()
         self._timers.clear()
         self._ready.clear()
-        self._dirty.clear()
+        self._again.clear()
         self._report_depth()
         while self._wake:
             self._wake_one()
@@ -125,8 +140,11 @@ class WorkQueue(Generic[K]):
         """Wait until no key is being processed."""
         await self._idle.wait()
 
-    def _push(self, key: K) -> None:
-        self._ready.append(key)
+    def _push(self, key: K, priority: Priority) -> None:
+        before = len(self._ready)
+        self._ready.push(key, priority)
+        if len(self._ready) == before:
+            return
         self._report_depth()
         self._wake_one()
 
@@ -134,8 +152,8 @@ class WorkQueue(Generic[K]):
         self._metrics.queue_depth.labels(self.name).set(len(self._ready))
 
     def _due(self, key: K) -> None:
-        self._timers.pop(key, None)
-        self.add(key)
+        _, priority = self._timers.pop(key)
+        self.add(key, priority)
 
     def _wake_one(self) -> None:
         while self._wake:

@@ -20,6 +20,7 @@ from capsmith_runtime.kube.events import EventRecorder
 from capsmith_runtime.kube.executor import HandlerExecutor
 from capsmith_runtime.kube.informer import Informer
 from capsmith_runtime.kube.log import Logger, get_logger
+from capsmith_runtime.kube.priority import Priority
 from capsmith_runtime.options import Options
 from capsmith_runtime.reconcile.caches import Caches
 from capsmith_runtime.reconcile.debounce import StatusDebounce
@@ -126,8 +127,9 @@ class BaseController(ABC, Generic[R]):
             await self._report(patcher, constants.REASON_INVALID_RESULT, error.message)
             raise
         # Events end waits; the sync period ends them if an event was missed (MG-05).
-        requeue_after = result.requeue_after
-        return Result(self._next_look() if requeue_after is None else requeue_after)
+        if result.requeue_after is None:
+            return Result(self._next_look(), Priority.LOW)
+        return result
 
     @abstractmethod
     async def _reconcile(self, key: NamespacedName, patcher: Patcher) -> Result:
