@@ -77,3 +77,32 @@ def test_the_end_of_the_lock_s_holder_wakes_the_members_that_wait_for_it(
         assert set(await found.keys(KIND)) == {"cp-1", "cp-2"}
 
     run(scenario, initialized=False)
+
+
+def test_annotations_of_a_cluster_wake_only_configurations_that_wait() -> None:
+    async def scenario(env: BootstrapEnvironment, cluster: NamespacedName, found: Woken) -> None:
+        await _all_have_data(env, cluster, found)
+        env.api.change("Cluster", cluster, {"metadata": {"annotations": {"team": "x"}}})
+        assert await found.keys(KIND) == ["worker-0"]
+
+    run(scenario)
+
+
+def test_what_reconcilers_read_wakes_configurations_that_wait_first() -> None:
+    async def scenario(env: BootstrapEnvironment, cluster: NamespacedName, found: Woken) -> None:
+        await _all_have_data(env, cluster, found)
+        env.pause(cluster)
+        names = await found.keys(KIND)
+        assert names[0] == "worker-0"
+        assert len(names) == WORKERS + len(CONTROL_PLANE)
+
+    run(scenario)
+
+
+async def _all_have_data(env: BootstrapEnvironment, cluster: NamespacedName, found: Woken) -> None:
+    """Give all configurations but one their data."""
+    names = [*CONTROL_PLANE, *(f"worker-{number}" for number in range(1, WORKERS))]
+    for name in names:
+        status = {"dataSecretName": name, "ready": True}
+        env.api.change(KIND, NamespacedName(cluster.namespace, name), {"status": status})
+    await found.forget()

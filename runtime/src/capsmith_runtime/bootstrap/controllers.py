@@ -3,16 +3,18 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from capsmith_runtime.bootstrap.controller import BootstrapConfigController, BootstrapConfigKind
 from capsmith_runtime.bootstrap.owners import ConfigOwnerFinder, owner_key, owner_keys
 from capsmith_runtime.contract import metadata
 from capsmith_runtime.contract.bootstrap_status import BOOTSTRAP_STATUS_WRITERS
 from capsmith_runtime.contract.constants import MACHINE_KIND, MACHINE_POOL_KIND
+from capsmith_runtime.contract.core import Cluster
 from capsmith_runtime.contract.machine_pool import read_machine_pool
 from capsmith_runtime.kube.client import JSON, NamespacedName, Selection, key_of
 from capsmith_runtime.kube.informer import Handler, Informer
+from capsmith_runtime.kube.priority import Priority
 from capsmith_runtime.kube.store import Delta
 from capsmith_runtime.kube.workqueue import WorkQueue
 from capsmith_runtime.reconcile.base import ControllerContext
@@ -87,6 +89,12 @@ class BootstrapGroup(ControllerGroup):
             for config in configs:
                 queues[config["kind"]].add(key_of(config))
 
+        def requeue_all(cluster: JSON) -> None:
+            for config in self._of_cluster(*key_of(cluster)):
+                done = self._writer.created(config)
+                priority = Priority.LOW if done else Priority.NORMAL
+                queues[config["kind"]].add(key_of(config), priority)
+
         def requeue_owned(kind: str) -> Callable[[JSON], None]:
             return lambda owner: requeue(self._owned_by(kind, owner))
 
@@ -97,9 +105,16 @@ class BootstrapGroup(ControllerGroup):
             _on_delete(lambda machine: requeue(self._waiting_for_lock(machine)))
         )
         self._pools.add_handler(on_change(read_machine_pool, requeue_owned(MACHINE_POOL_KIND)))
+        # Tools change annotations of Clusters often: they concern only what is still waiting.
         caches.clusters.add_handler(
-            on_change(caches.reader.cluster, lambda obj: requeue(self._of_cluster(*key_of(obj))))
+            on_change(
+                caches.reader.cluster, lambda obj: requeue(self._without_data(str(key_of(obj))))
+            )
         )
+        caches.clusters.add_handler(on_change(self._shared_view, requeue_all))
+
+    def _shared_view(self, obj: JSON) -> Cluster:
+        return replace(self._caches.reader.cluster(obj), annotations={})
 
     def _owned_by(self, kind: str, owner: JSON) -> Iterator[JSON]:
         value = owner_key(kind, metadata.namespace(owner), metadata.name(owner))
@@ -125,11 +140,14 @@ class BootstrapGroup(ControllerGroup):
         cluster = self._caches.cluster(deleted.namespace, deleted.cluster_name)
         if not deleted.is_control_plane or cluster is None or cluster.control_plane_initialized:
             return
+        for config in self._without_data(f"{cluster.namespace}/{cluster.name}"):
+            owner = self._caches.machine_of(config)
+            if owner is not None and owner.is_control_plane:
+                yield config
+
+    def _without_data(self, cluster: str) -> Iterator[JSON]:
         for informer in self._configs.values():
-            for config in informer.by_index(_WITHOUT_DATA, f"{cluster.namespace}/{cluster.name}"):
-                owner = self._caches.machine_of(config)
-                if owner is not None and owner.is_control_plane:
-                    yield config
+            yield from informer.by_index(_WITHOUT_DATA, cluster)
 
 
 def _enqueue(queue: WorkQueue[NamespacedName]) -> Handler:

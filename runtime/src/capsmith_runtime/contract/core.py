@@ -28,6 +28,7 @@ class Cluster:
     uid: str
     labels: Mapping[str, str]
     annotations: Mapping[str, str]
+    """A change of them wakes only machines that wait; others see it at their next reconcile."""
     deleting: bool
     paused: bool
     infrastructure_provisioned: bool

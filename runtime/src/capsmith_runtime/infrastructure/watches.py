@@ -2,17 +2,25 @@
 
 Core objects change often in fields that providers ignore: only changes of their views, see
 :mod:`capsmith_runtime.contract.core`, enqueue anything.
+
+What all machines of a cluster share may concern thousands of them.  Machines that may wait for it
+are enqueued with normal priority, provisioned ones with low priority: new machines, of this and of
+other clusters, do not wait until all of them are reconciled.
 """
 
 from __future__ import annotations
 
 from collections.abc import Iterable
+from dataclasses import replace
+from functools import partial
 
-from capsmith_runtime.contract import metadata
+from capsmith_runtime.contract import external_id, metadata
+from capsmith_runtime.contract.core import Cluster
 from capsmith_runtime.contract.model import Object, ObjectRef
 from capsmith_runtime.infrastructure.caches import BY_IDENTITY, InfrastructureCaches
 from capsmith_runtime.kube.client import JSON, NamespacedName, key_of
 from capsmith_runtime.kube.informer import Informer
+from capsmith_runtime.kube.priority import Priority
 from capsmith_runtime.reconcile.caches import BY_CLUSTER, BY_SECRET, cluster_name_of
 from capsmith_runtime.reconcile.groups import Queues
 from capsmith_runtime.reconcile.watches import enqueue_object, on_change
@@ -33,10 +41,10 @@ class InfrastructureWatches:
                 self._watch_objects(informer)
         core.machines.add_handler(on_change(core.reader.machine, self._enqueue_infra_machine))
         core.clusters.add_handler(on_change(core.reader.cluster, self._enqueue_infra_cluster))
+        core.clusters.add_handler(on_change(self._shared_view, self._enqueue_machines_of_cluster))
         for informer in caches.clusters.values():
-            informer.add_handler(
-                on_change(_machine_relevant_fields, self._enqueue_machines_of_infra_cluster)
-            )
+            view = partial(_machine_relevant_fields, informer.resource.group)
+            informer.add_handler(on_change(view, self._enqueue_machines_of_infra_cluster))
         if caches.identities and caches.secrets and caches.namespaces:
             self._watch_objects(caches.identities)
             caches.identities.add_handler(on_change(_spec, self._enqueue_users_of_identity))
@@ -54,18 +62,38 @@ class InfrastructureWatches:
             metadata.namespace(obj), self._caches.core.reader.machine(obj).infrastructure
         )
 
+    def _shared_view(self, obj: JSON) -> Cluster:
+        """Return the fields of a Cluster whose change concerns all of its machines.
+
+        Tools keep their own records in annotations, and change them often: only a machine that
+        waits, perhaps for one of them, is enqueued; the others see them at their next reconcile.
+        """
+        return replace(self._caches.core.reader.cluster(obj), annotations={})
+
     def _enqueue_infra_cluster(self, obj: JSON) -> None:
         namespace = metadata.namespace(obj)
         self._enqueue_reference(namespace, self._caches.core.reader.cluster(obj).infrastructure)
-        self._enqueue_machines(namespace, metadata.name(obj))
+        self._enqueue_machines(namespace, metadata.name(obj), at_least=Priority.NORMAL)
 
-    def _enqueue_machines(self, namespace: str, cluster: str) -> None:
+    def _enqueue_machines_of_cluster(self, obj: JSON) -> None:
+        self._enqueue_machines(metadata.namespace(obj), metadata.name(obj))
+
+    def _enqueue_machines(
+        self, namespace: str, cluster: str, at_least: Priority = Priority.LOW
+    ) -> None:
+        """Enqueue the pools of a cluster, and its machines of a priority.
+
+        They are found by their label, which core sets together with the owner.
+        """
         value = f"{namespace}/{cluster}"
-        for machine in self._caches.core.machines.by_index(BY_CLUSTER, value):
-            self._enqueue_infra_machine(machine)
-        # Pools, and machines whose Machine was deleted, are found by their label.
-        for kind, informer in (self._caches.machines | self._caches.pools).items():
+        for kind, informer in self._caches.pools.items():
             self._enqueue(kind, informer.by_index(BY_CLUSTER, value))
+        for kind, informer in self._caches.machines.items():
+            queue = self._queues[kind]
+            for machine in informer.by_index(BY_CLUSTER, value):
+                priority = _priority(machine)
+                if priority >= at_least:
+                    queue.add(key_of(machine), priority)
 
     def _enqueue_machines_of_infra_cluster(self, obj: JSON) -> None:
         name = cluster_name_of(obj)
@@ -115,5 +143,12 @@ def _data(obj: JSON) -> Object:
     return metadata.mapping(obj, "data")
 
 
-def _machine_relevant_fields(obj: JSON) -> tuple[Object, Object, str | None]:
-    return _spec(obj), metadata.annotations(obj), cluster_name_of(obj)
+def _machine_relevant_fields(group: str, obj: JSON) -> tuple[Object, str | None, str | None]:
+    """Return the fields of an infrastructure cluster that its machines read."""
+    return _spec(obj), external_id.stored(obj, group), cluster_name_of(obj)
+
+
+def _priority(machine: JSON) -> Priority:
+    """Return the priority of a machine after a change that all machines of its cluster share."""
+    provisioned = bool(metadata.text(machine, "spec", "providerID"))
+    return Priority.LOW if provisioned and not metadata.deleting(machine) else Priority.NORMAL

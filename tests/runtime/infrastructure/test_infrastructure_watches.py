@@ -1,0 +1,147 @@
+"""Which changes wake which machines, in a cluster with many of them."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Awaitable, Callable
+from typing import Any
+
+import pytest
+
+from capsmith_runtime.infrastructure.controllers import InfrastructureControllers
+from capsmith_runtime.kube.client import JSON, NamespacedName
+from capsmith_runtime.kube.priority import Priority
+from capsmith_runtime.testing import clock
+from capsmith_runtime.testing.infrastructure.environment import InfrastructureEnvironment
+from tests.runtime.infrastructure.scripted_provider import COMPONENT, PROVIDER, NoInfrastructure
+from tests.runtime.support.woken import TURN_SECONDS, Woken, woken
+
+MACHINE, CLUSTER = "AcmeMachine", "AcmeCluster"
+PROVISIONED = [f"m{number}" for number in range(20)]
+WAITING = "waiting"
+
+Scenario = Callable[[InfrastructureEnvironment, NamespacedName, Woken], Awaitable[None]]
+
+
+def run(scenario: Scenario) -> None:
+    """Run a scenario in a cluster with provisioned machines, and one that is not provisioned."""
+
+    async def play() -> None:
+        env = _environment()
+        cluster = env.core.add_cluster()
+        env.core.infrastructure_is_ready(cluster)
+        for name in PROVISIONED:
+            key = env.core.add_machine(cluster, name)
+            env.api.change(MACHINE, key, {"spec": {"providerID": f"acme://{name[1:]}"}})
+        env.core.add_machine(cluster, WAITING)
+        async with woken(env.component, env.api) as found:
+            await found.forget()
+            await scenario(env, cluster, found)
+
+    clock.run(play())
+
+
+def _environment() -> InfrastructureEnvironment:
+    controllers = COMPONENT.groups[0]
+    assert isinstance(controllers, InfrastructureControllers)
+    return InfrastructureEnvironment(
+        PROVIDER,
+        COMPONENT,
+        "v1beta2",
+        infrastructure=NoInfrastructure(PROVIDER.repository),
+        controllers=controllers,
+        cluster_kind=controllers.clusters[0],
+        machine_kind=controllers.machines[0],
+    )
+
+
+def _annotate(**annotations: str) -> JSON:
+    return {"metadata": {"annotations": annotations}}
+
+
+def test_annotations_of_a_cluster_wake_only_machines_that_wait() -> None:
+    """GitOps tools keep their records there: 5,000 machines were reconciled for each of them."""
+
+    async def scenario(
+        env: InfrastructureEnvironment, cluster: NamespacedName, found: Woken
+    ) -> None:
+        env.api.change("Cluster", cluster, _annotate(team="x"))
+        assert await found.keys(MACHINE) == [WAITING]
+        env.api.change(CLUSTER, cluster, _annotate(team="x"))
+        assert await found.keys(MACHINE) == []
+        assert await found.keys(CLUSTER) == [cluster.name]
+
+    run(scenario)
+
+
+@pytest.mark.parametrize(
+    "change",
+    [
+        {"spec": {"paused": True}},
+        {"spec": {"controlPlaneEndpoint": {"host": "10.0.0.1", "port": 6443}}},
+        {"status": {"initialization": {"controlPlaneInitialized": True}}},
+        {"metadata": {"labels": {"team": "x"}}},
+    ],
+    ids=["paused", "endpoint", "initialized", "labels"],
+)
+def test_what_reconcilers_read_wakes_machines_that_wait_before_others(change: JSON) -> None:
+    """All machines of the cluster, but the provisioned ones behind what else has changed."""
+
+    async def scenario(
+        env: InfrastructureEnvironment, cluster: NamespacedName, found: Woken
+    ) -> None:
+        env.api.change("Cluster", cluster, change)
+        await asyncio.sleep(TURN_SECONDS)
+        found.queues[MACHINE].add(NamespacedName("default", "of-another-cluster"))
+        names = await found.keys(MACHINE)
+        urgent, rest = names[:2], names[2:]
+        assert set(urgent) == {WAITING, "of-another-cluster"}
+        assert set(rest) == set(PROVISIONED)
+
+    run(scenario)
+
+
+def test_new_credentials_wake_machines_that_wait_before_others() -> None:
+    async def scenario(
+        env: InfrastructureEnvironment, cluster: NamespacedName, found: Woken
+    ) -> None:
+        infra_cluster = env.core.infra_cluster(cluster)
+        identity = env.api.find(
+            "AcmeIdentity", NamespacedName("", infra_cluster["spec"]["identityRef"]["name"])
+        )
+        assert identity is not None
+        secret = NamespacedName(env.component.namespace, identity["spec"]["secretRef"]["name"])
+        env.api.change("Secret", secret, {"metadata": {"labels": {"team": "x"}}})
+        assert await found.keys(MACHINE) == []
+        env.api.change("Secret", secret, {"data": {"token": "bmV3"}})
+        names = await found.keys(MACHINE)
+        assert names[0] == WAITING
+        assert set(names[1:]) == set(PROVISIONED)
+
+    run(scenario)
+
+
+def test_the_spec_of_an_infrastructure_cluster_wakes_machines() -> None:
+    async def scenario(
+        env: InfrastructureEnvironment, cluster: NamespacedName, found: Woken
+    ) -> None:
+        env.api.change(CLUSTER, cluster, {"spec": {"region": "south"}})
+        names = await found.keys(MACHINE)
+        assert names[0] == WAITING
+        assert set(names[1:]) == set(PROVISIONED)
+
+    run(scenario)
+
+
+def test_a_machine_without_news_is_looked_at_with_low_priority() -> None:
+    async def scenario(
+        env: InfrastructureEnvironment, cluster: NamespacedName, found: Woken
+    ) -> None:
+        reconcilers: dict[str, Any] = {}
+        for group in found.builder.groups:
+            reconcilers |= dict(group.reconcilers())
+        result = await reconcilers[MACHINE](NamespacedName(cluster.namespace, "m1"))
+        assert result.requeue_after is not None
+        assert result.priority is Priority.LOW
+
+    run(scenario)
