@@ -45,6 +45,26 @@ def test_a_change_of_somebody_else_before_an_own_write_is_news() -> None:
     assert change.new == widget("a", 3)
 
 
+def test_a_list_reports_what_an_own_write_may_hide() -> None:
+    """The response to the write contained somebody's change; the watch ended before its event."""
+    cache = Cache()
+    cache.replace([widget("a", 100), widget("b", 101)], 101)
+    cache.update_from_write(widget("a", 105))
+    changes = cache.replace([widget("a", 105), widget("b", 101)], 106)
+    assert [(change.key.name, change.old, change.new) for change in changes] == [
+        ("a", widget("a", 105), widget("a", 105))
+    ]
+    assert cache.replace([widget("a", 105), widget("b", 101)], 107) == []
+
+
+def test_a_list_that_is_older_than_an_own_write_reports_it_later() -> None:
+    cache = Cache()
+    cache.replace([widget("a", 100)], 100)
+    cache.update_from_write(widget("a", 105))
+    assert cache.replace([widget("a", 100)], 102) == []
+    assert [change.key.name for change in cache.replace([widget("a", 105)], 106)] == ["a"]
+
+
 def test_what_an_own_write_has_ended_does_not_come_back() -> None:
     """The last finalizer went at version 3; the watch still tells of version 2."""
     cache = Cache()

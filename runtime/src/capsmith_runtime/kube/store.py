@@ -107,6 +107,10 @@ class Cache:
         # A server that was restored from a backup has older versions: keep nothing then.
         kept_above = version if version >= self.seen else float("inf")
         self.seen = version
+        # Their events will not come: they may have hidden a change of another writer.
+        answered = {
+            key for key, versions in self._own.items() if any(own <= kept_above for own in versions)
+        }
         self._own = {
             key: newer
             for key, versions in self._own.items()
@@ -121,6 +125,8 @@ class Cache:
             ended = cached is None and self._has_ended(key, version_of(obj))
             if known <= kept_above and known != version_of(obj) and not ended:
                 changes.append(self._put(key, obj))
+            elif cached is not None and key in answered:
+                changes.append(Delta(cached, cached))
         for key in self._objects.keys() - listed:
             if version_of(self._objects[key]) <= kept_above:
                 changes += [change] if (change := self._remove(key)) else []
