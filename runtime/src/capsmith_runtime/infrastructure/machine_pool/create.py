@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Awaitable, Callable, Sequence
-from contextlib import suppress
+from collections.abc import Awaitable, Callable, Iterator, Sequence
+from contextlib import contextmanager, suppress
 from typing import TypeVar
 
 from capsmith_runtime.contract import metadata
 from capsmith_runtime.contract.constants import WATCH_FILTER_LABEL
 from capsmith_runtime.contract.machine_pool import MachinePool
+from capsmith_runtime.infrastructure.machine_pool.expectations import PoolExpectations
 from capsmith_runtime.infrastructure.machine_pool.kinds import MachinePoolMachinesKind
 from capsmith_runtime.infrastructure.machine_pool.naming import machine_name
 from capsmith_runtime.infrastructure.machine_pool.plan import PoolMember, spread
@@ -19,7 +20,15 @@ from capsmith_runtime.infrastructure.machine_pool.pool_machines import (
     key_beside,
     pool_labels,
 )
-from capsmith_runtime.kube.client import JSON, AlreadyExists, Conflict, KubeClient, NotFound
+from capsmith_runtime.kube.client import (
+    JSON,
+    AlreadyExists,
+    Conflict,
+    KubeClient,
+    NotFound,
+    ResourceType,
+    key_of,
+)
 from capsmith_runtime.kube.patch import write
 from capsmith_runtime.reconcile.patcher import Patcher
 
@@ -38,6 +47,7 @@ class PoolMachineClient:
         self._client = client
         self._kind = kind
         self._lister = lister
+        self.expectations = PoolExpectations()
 
     async def create(
         self, patcher: Patcher, pool: MachinePool, members: Sequence[PoolMember], count: int
@@ -53,13 +63,26 @@ class PoolMachineClient:
             self._manifest(patcher.obj, pool, first + offset, domain)
             for offset, domain in enumerate(domains)
         ]
-        created = await _for_each(manifests, self._create)
+        with self._uncertain_after_error(patcher.obj):
+            created = await _for_each(manifests, self._create)
+        if all(created):
+            names = [manifest["metadata"]["name"] for manifest in manifests]
+            self.expectations.expect(patcher.obj, created=names)
+        else:
+            self.expectations.forget(key_of(patcher.obj))
         await patcher.annotate(self._kind.count_annotation, str(first + count))
         return all(created)
 
     async def update_owners(self, pool: JSON, machines: PoolMachines) -> None:
         """Update the owner references of the machines to the current API version of the pool."""
-        await _for_each(list(machines.infra_machines.values()), lambda obj: self._own(obj, pool))
+        uid, version = metadata.uid(pool), pool["apiVersion"]
+        outdated = [
+            obj
+            for obj in machines.infra_machines.values()
+            for owner in obj["metadata"].get("ownerReferences", ())
+            if owner["uid"] == uid and owner["apiVersion"] != version
+        ]
+        await _for_each(outdated, lambda obj: self._own(obj, pool))
 
     async def _own(self, obj: JSON, pool: JSON) -> None:
         owners, informer = metadata.current_owners(obj, pool), self._lister.informer
@@ -77,30 +100,45 @@ class PoolMachineClient:
         async def delete_one(name: str) -> None:
             machine = machines.machines.get(name) or await self._machine(pool, name)
             if machine is not None:
-                await self.delete_machine(machine)
+                await self.delete_machine(pool, machine)
             else:
-                await self._delete_infra_machine(machines.infra_machines[name])
+                obj = machines.infra_machines[name]
+                await self._delete(pool, self._kind.machines, obj)
 
         await _for_each(names, delete_one)
 
-    async def delete_machine(self, machine: JSON) -> None:
-        """Delete a Machine, unless it is being deleted."""
-        if metadata.deleting(machine):
-            return
-        key = key_beside(machine, metadata.name(machine))
-        try:
-            await self._client.delete(self._lister.machine_type, key, uid=metadata.uid(machine))
-        except (NotFound, Conflict):
-            return  # deleted, perhaps replaced by an object of the same name
+    async def delete_orphans(self, pool: JSON, machines: PoolMachines) -> None:
+        """Delete Machines whose infrastructure machine does not exist.
 
-    async def _delete_infra_machine(self, obj: JSON) -> None:
+        The cache does not have a machine that has left the watch filter, so each is looked up.
+        """
+        for machine in machines.orphaned_machines:
+            try:
+                await self._client.get(self._kind.machines, key_of(machine))
+            except NotFound:
+                await self.delete_machine(pool, machine)
+
+    async def delete_machine(self, pool: JSON, machine: JSON) -> None:
+        """Delete a Machine, unless it is being deleted."""
+        await self._delete(pool, self._lister.machine_type, machine)
+
+    async def _delete(self, pool: JSON, resource: ResourceType, obj: JSON) -> None:
         if metadata.deleting(obj):
             return
-        key, resource = key_beside(obj, metadata.name(obj)), self._kind.machines
+        uid = metadata.uid(obj)
+        # It may have been deleted, and perhaps replaced by an object of the same name.
+        with self._uncertain_after_error(pool), suppress(NotFound, Conflict):
+            await self._client.delete(resource, key_of(obj), uid=uid)
+        self.expectations.expect(pool, deleted=[uid])
+
+    @contextmanager
+    def _uncertain_after_error(self, pool: JSON) -> Iterator[None]:
+        """Make the next plan from the API server if a request fails: it may have had an effect."""
         try:
-            await self._client.delete(resource, key, uid=metadata.uid(obj))
-        except (NotFound, Conflict):
-            return
+            yield
+        except BaseException:
+            self.expectations.forget(key_of(pool))
+            raise
 
     async def _machine(self, pool: JSON, name: str) -> JSON | None:
         try:

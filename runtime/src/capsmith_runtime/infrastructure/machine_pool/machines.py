@@ -7,7 +7,7 @@ Outdated machines are replaced one at a time.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Any
+from typing import Any, NamedTuple
 
 from capsmith_runtime.contract import constants, metadata
 from capsmith_runtime.contract.machine_pool import MachinePool
@@ -28,7 +28,7 @@ from capsmith_runtime.infrastructure.machine_pool.pool_machines import (
     PoolMachines,
     PoolMachinesLister,
 )
-from capsmith_runtime.kube.client import JSON
+from capsmith_runtime.kube.client import JSON, NamespacedName
 from capsmith_runtime.kube.controller import Result
 from capsmith_runtime.kube.informer import Informer
 from capsmith_runtime.reconcile.base import ContractError
@@ -36,6 +36,22 @@ from capsmith_runtime.reconcile.patcher import Patcher
 from capsmith_runtime.reconcile.results import NotAvailableError, Waiting
 
 _NAME_TAKEN_SECONDS = 1.0
+
+
+class _Look(NamedTuple):
+    """Everything that a look at a pool depends on."""
+
+    obj: JSON
+    pool: MachinePool
+    desired: int | None
+    infra_machines: list[JSON]
+    machines: list[JSON]
+
+    @classmethod
+    def at(cls, obj: JSON, pool: MachinePool, desired: int | None, machines: PoolMachines) -> _Look:
+        """Return a look at a pool.  Comparing two costs little: cached objects are identical."""
+        infra_machines = list(machines.infra_machines.values())
+        return cls(obj, pool, desired, infra_machines, list(machines.machines.values()))
 
 
 class MachinePoolMachinesController(MachinePoolController[MachinePoolMachinesReconciler[Any]]):
@@ -52,6 +68,9 @@ class MachinePoolMachinesController(MachinePoolController[MachinePoolMachinesRec
         self._own = kind
         self._lister = PoolMachinesLister(context.caches, kind)
         self._machines_client = PoolMachineClient(context.client, kind, self._lister)
+        self._expectations = self._machines_client.expectations
+        self._settled: dict[NamespacedName, _Look] = {}
+        """The last look at each pool, if there was nothing to do."""
 
     async def _reconcile_pool(self, patcher: Patcher, scope: InfraMachinePoolScope[Any]) -> Result:
         desired = await self._desired_replicas(patcher, scope)
@@ -59,11 +78,15 @@ class MachinePoolMachinesController(MachinePoolController[MachinePoolMachinesRec
             return await self._wait(patcher, desired)
         pool = scope.machine_pool
         machines = self._lister.cached(patcher.obj)
+        key = NamespacedName(scope.namespace, scope.name)
+        if self._settled.get(key) == _Look.at(patcher.obj, pool, desired, machines):
+            self._debounce.forget(key)
+            return Result()
         await self._machines_client.update_owners(patcher.obj, machines)
         requeue_after = None
-        if self._has_work(patcher.obj, pool, machines, desired):
-            machines = await self._lister.live(patcher.obj)
-            requeue_after = await self._apply_plan(patcher, pool, machines, desired)
+        has_work = self._has_work(patcher.obj, pool, machines, desired)
+        if has_work:
+            machines, requeue_after = await self._next_step(patcher, pool, machines, desired)
         members = self._lister.members(machines, patcher.obj, pool.version)
         alive = sum(not member.deleting for member in members)
         target = alive if desired is None else desired
@@ -75,7 +98,15 @@ class MachinePoolMachinesController(MachinePoolController[MachinePoolMachinesRec
             patcher, self._pool_writer.status(patcher.obj, facts, features), state
         )
         await self._update_replicas(pool, target)
+        if not has_work:
+            self._settled[key] = _Look.at(patcher.obj, pool, desired, machines)
         return result
+
+    def _forget(self, key: NamespacedName) -> Result:
+        self._settled.pop(key, None)
+        self._expectations.forget(key)
+        self._lister.forget(key)
+        return super()._forget(key)
 
     async def _delete_pool(
         self, patcher: Patcher, scope: InfraMachinePoolDeleteScope[Any]
@@ -85,7 +116,7 @@ class MachinePoolMachinesController(MachinePoolController[MachinePoolMachinesRec
         if not machines:
             return await self._release(patcher)
         for machine in machines.machines.values():
-            await self._machines_client.delete_machine(machine)
+            await self._machines_client.delete_machine(patcher.obj, machine)
         left = [name for name in machines.infra_machines if name not in machines.machines]
         await self._machines_client.delete(patcher.obj, machines, left)
         count = len(machines.infra_machines.keys() | machines.machines.keys())
@@ -120,6 +151,25 @@ class MachinePoolMachinesController(MachinePoolController[MachinePoolMachinesRec
         step = plan(self._lister.members(machines, obj, pool.version), desired)
         return bool(step.create or step.delete or machines.orphaned_machines)
 
+    async def _next_step(
+        self,
+        patcher: Patcher,
+        pool: MachinePool,
+        machines: PoolMachines,
+        desired: int | None,
+    ) -> tuple[PoolMachines, float | None]:
+        """Apply the next plan, once the caches show what the last one did.
+
+        Return the machines, and the seconds until the next reconcile if no event may follow.
+        """
+        left = self._expectations.seconds_left(patcher.obj, machines)
+        if left > 0:
+            return machines, left
+        if self._expectations.needs_live(patcher.obj):
+            machines = await self._lister.live(patcher.obj)
+            self._expectations.begin(patcher.obj)
+        return machines, await self._apply_plan(patcher, pool, machines, desired)
+
     async def _apply_plan(
         self,
         patcher: Patcher,
@@ -130,8 +180,7 @@ class MachinePoolMachinesController(MachinePoolController[MachinePoolMachinesRec
         """Apply the next plan; return seconds until the next reconcile, if no event follows."""
         members = self._lister.members(machines, patcher.obj, pool.version)
         step = plan(members, desired)
-        for machine in machines.orphaned_machines:
-            await self._machines_client.delete_machine(machine)
+        await self._machines_client.delete_orphans(patcher.obj, machines)
         await self._machines_client.delete(
             patcher.obj, machines, [member.name for member in step.delete]
         )

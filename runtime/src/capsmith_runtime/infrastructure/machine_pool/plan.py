@@ -100,11 +100,11 @@ def _outdated(members: Sequence[PoolMember], *, deleting: bool) -> tuple[PoolMem
 
     Outdated machines without a Node come first: replacing them reduces no capacity.
     """
-    outdated = [member for member in _sorted(members) if member.outdated]
+    outdated = _sorted([member for member in members if member.outdated])
     missing = [member for member in outdated if not member.has_node]
     if missing:
         return tuple(missing)
-    if deleting or not outdated or not all(member.has_node for member in members):
+    if deleting or not outdated or any(not member.has_node for member in members):
         return ()
     return (min(outdated, key=lambda member: (not member.delete_requested, member.number)),)
 

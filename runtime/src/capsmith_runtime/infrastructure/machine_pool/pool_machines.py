@@ -1,13 +1,14 @@
 """Machines of a pool with Machines, from the caches or from the API server.
 
-A cache may lag behind this process's own writes.  It decides only whether there is work to do; the
-plan is made from the live objects.
+A cache may lag behind this process's own writes: see :mod:`.expectations` for when a plan is made
+from it, and when from the live objects.
 """
 
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
+from typing import NamedTuple
 
 from capsmith_runtime.contract import constants, metadata
 from capsmith_runtime.contract.label_value import label_value
@@ -21,7 +22,13 @@ from capsmith_runtime.infrastructure.caches import InfrastructureCaches
 from capsmith_runtime.infrastructure.machine_pool.kinds import MachinePoolMachinesKind
 from capsmith_runtime.infrastructure.machine_pool.naming import number_of
 from capsmith_runtime.infrastructure.machine_pool.plan import PoolMember
-from capsmith_runtime.kube.client import JSON, NamespacedName, ResourceType, Selection
+from capsmith_runtime.kube.client import (
+    JSON,
+    NamespacedName,
+    ResourceType,
+    Selection,
+    key_of,
+)
 from capsmith_runtime.kube.informer import Informer
 from capsmith_runtime.reconcile.caches import BY_OWNER, BY_POOL, cluster_name_of
 from capsmith_runtime.reconcile.kinds import core_type
@@ -39,6 +46,11 @@ class PoolMachines:
     def __bool__(self) -> bool:
         return bool(self.infra_machines or self.machines)
 
+    def uids_not_deleting(self) -> set[str]:
+        """Return the UIDs of all objects that are not being deleted."""
+        objects = (*self.infra_machines.values(), *self.machines.values())
+        return {metadata.uid(obj) for obj in objects if not metadata.deleting(obj)}
+
     @property
     def orphaned_machines(self) -> list[JSON]:
         """Return Machines without infrastructure machine, which no other controller deletes.
@@ -53,6 +65,13 @@ class PoolMachines:
         ]
 
 
+class _Members(NamedTuple):
+    """Members of a pool, each with the objects that it was read from."""
+
+    desired: tuple[JSON, str]
+    entries: Mapping[str, tuple[JSON, JSON | None, PoolMember]]
+
+
 class PoolMachinesLister:
     """List the machines of pools of one kind."""
 
@@ -62,6 +81,7 @@ class PoolMachinesLister:
         )
         self._caches = caches
         self._kind = kind
+        self._members: dict[NamespacedName, _Members] = {}
 
     @property
     def informer(self) -> Informer:
@@ -93,11 +113,27 @@ class PoolMachinesLister:
         )
 
     def members(self, machines: PoolMachines, pool: JSON, version: str | None) -> list[PoolMember]:
-        """Return the machines as input of the plan."""
-        return [
-            self._member(obj, machines.machines.get(name), pool, version or "")
-            for name, obj in machines.infra_machines.items()
-        ]
+        """Return the machines as input of the plan.
+
+        What is known of an object is kept until the object changes.
+        """
+        desired = self.machine_spec(pool), version or ""
+        known = self._members.get(key_of(pool))
+        if known is None or known.desired != desired:
+            known = _Members(desired, {})
+        found: dict[str, tuple[JSON, JSON | None, PoolMember]] = {}
+        for name, obj in machines.infra_machines.items():
+            machine = machines.machines.get(name)
+            entry = known.entries.get(name)
+            if entry is None or entry[0] is not obj or entry[1] is not machine:
+                entry = obj, machine, self._member(obj, machine, pool, version or "")
+            found[name] = entry
+        self._members[key_of(pool)] = _Members(desired, found)
+        return [entry[2] for entry in found.values()]
+
+    def forget(self, pool: NamespacedName) -> None:
+        """Drop what is known of the machines of a pool."""
+        self._members.pop(pool, None)
 
     def machine_spec(self, pool: JSON) -> JSON:
         """Return the spec of the machines of a pool."""
@@ -161,4 +197,4 @@ def _selection(pool: JSON, owner: str | None) -> Selection:
 
 
 def _by_name(objects: Iterable[JSON]) -> dict[str, JSON]:
-    return {metadata.name(obj): obj for obj in objects}
+    return {obj["metadata"]["name"]: obj for obj in objects}

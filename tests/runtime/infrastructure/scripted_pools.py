@@ -1,0 +1,140 @@
+"""A pool with Machines whose machines are provisioned at once, with the manifests of pools."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any, ClassVar
+
+from capsmith_runtime.component import Component
+from capsmith_runtime.infrastructure import (
+    Deleted,
+    Endpoint,
+    InfraClusterDeleteScope,
+    InfraClusterReconciler,
+    InfraClusterScope,
+    InfraClusterState,
+    InfraMachineDeleteScope,
+    InfraMachineReconciler,
+    InfraMachineScope,
+    InfraMachineState,
+    MachinePoolMachinesReconciler,
+    Waiting,
+)
+from capsmith_runtime.infrastructure.controllers import InfrastructureControllers
+from capsmith_runtime.infrastructure.kinds import InfraClusterKind, InfraMachineKind
+from capsmith_runtime.infrastructure.machine_pool.controllers import MachinePoolKinds
+from capsmith_runtime.infrastructure.machine_pool.kinds import MachinePoolMachinesKind
+from capsmith_runtime.kube.client import ResourceType
+from capsmith_runtime.testing.infrastructure.pool_machines_environment import (
+    PoolMachinesEnvironment,
+)
+from capsmith_runtime.testing.provider import ProviderUnderTest
+from tests.runtime.infrastructure.scripted_provider import NoInfrastructure
+
+REPOSITORY = Path(__file__).parents[2] / "golden" / "pools" / "expected"
+GROUP = "infrastructure.cluster.x-k8s.io"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ClusterSpec:
+    region: str = ""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class MachineSpec:
+    size: str
+    image: str
+    disk_gib: int = field(default=20, metadata={"json": "diskGiB"})
+
+
+class Servers(NoInfrastructure):
+    """The names of all servers."""
+
+    existing: ClassVar[set[str]] = set()
+
+    def servers(self) -> list[str]:
+        return sorted(self.existing)
+
+
+class Clusters(InfraClusterReconciler[ClusterSpec]):
+    def reconcile_normal(
+        self, cluster: InfraClusterScope[ClusterSpec]
+    ) -> InfraClusterState | Waiting:
+        return InfraClusterState(control_plane_endpoint=Endpoint("10.0.0.100", 6443))
+
+    def reconcile_delete(self, cluster: InfraClusterDeleteScope[ClusterSpec]) -> Deleted | Waiting:
+        return Deleted()
+
+
+class Machines(InfraMachineReconciler[MachineSpec]):
+    def reconcile_normal(
+        self, machine: InfraMachineScope[MachineSpec]
+    ) -> InfraMachineState | Waiting:
+        Servers.existing.add(machine.name)
+        return InfraMachineState(provider_id=f"tidal://{machine.name}")
+
+    def reconcile_delete(self, machine: InfraMachineDeleteScope[MachineSpec]) -> Deleted | Waiting:
+        Servers.existing.discard(machine.name)
+        return Deleted()
+
+
+def _resource(kind: str) -> ResourceType:
+    return ResourceType(GROUP, "v1alpha1", kind, f"{kind.lower()}s")
+
+
+def _common(kind: str, features: set[str]) -> dict[str, Any]:
+    return {
+        "resource": _resource(kind),
+        "finalizer": f"{kind.lower()}.{GROUP}",
+        "features": frozenset(features),
+    }
+
+
+POOL = MachinePoolMachinesKind(
+    **_common("TidalNodePool", {"instances", "machines", "providerID"}),
+    spec=MachineSpec,
+    reconciler=MachinePoolMachinesReconciler,
+    machines=_resource("TidalMachine"),
+    machine_fields=("size", "image", "diskGiB"),
+)
+CONTROLLERS = InfrastructureControllers(
+    clusters=(
+        InfraClusterKind(
+            **_common("TidalCluster", {"controlPlaneEndpoint"}),
+            spec=ClusterSpec,
+            reconciler=Clusters,
+        ),
+    ),
+    machines=(
+        InfraMachineKind(
+            **_common("TidalMachine", {"addresses"}), spec=MachineSpec, reconciler=Machines
+        ),
+    ),
+    pools=MachinePoolKinds(with_machines=(POOL,)),
+)
+COMPONENT = Component(
+    label="infrastructure-tidal",
+    namespace="tidal-system",
+    contract="v1beta2",
+    groups=(CONTROLLERS,),
+)
+PROVIDER = ProviderUnderTest(
+    components={"infrastructure": COMPONENT},
+    repository=REPOSITORY,
+    infrastructure=Servers,
+)
+
+
+def environment(*, slow: bool = False) -> PoolMachinesEnvironment:
+    """A management cluster with one running cluster, and no pool yet."""
+    Servers.existing.clear()
+    return PoolMachinesEnvironment(
+        PROVIDER,
+        COMPONENT,
+        "v1beta2",
+        infrastructure=Servers(REPOSITORY),
+        controllers=CONTROLLERS,
+        kind=POOL,
+        slow=slow,
+    )

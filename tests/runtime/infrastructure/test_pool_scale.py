@@ -1,0 +1,105 @@
+"""What pools with many machines cost: requests, and work for each machine."""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Iterator
+from contextlib import contextmanager
+from types import FrameType
+from typing import Any
+
+from capsmith_runtime.infrastructure.machine_pool.machines import MachinePoolMachinesController
+from capsmith_runtime.kube.client import NamespacedName
+from tests.runtime.infrastructure.scripted_pools import POOL, environment
+
+MACHINE = POOL.machines.kind
+
+
+@contextmanager
+def counted_calls() -> Iterator[list[int]]:
+    """Count the calls of Python functions; the list holds one number."""
+    count = [0]
+
+    def profile(frame: FrameType, event: str, argument: Any) -> None:
+        count[0] += event == "call"
+
+    sys.setprofile(profile)
+    try:
+        yield count
+    finally:
+        sys.setprofile(None)
+
+
+def calls_of_a_look(machines: int, monkeypatch: Any) -> int:
+    """Return the number of calls of a reconcile that has nothing to do."""
+    found: list[int] = []
+    reconcile = MachinePoolMachinesController.reconcile
+
+    async def counting(self: MachinePoolMachinesController, key: NamespacedName) -> Any:
+        with counted_calls() as calls:
+            result = await reconcile(self, key)
+        found.append(calls[0])
+        return result
+
+    async def scenario() -> None:
+        env.add_pool(machines)
+        await env.settled(machines)
+        await env.quiet()
+        before = len(env.api.requests)
+        found.clear()
+        # What the pool does not read still asks for a look.
+        env.api.change("MachinePool", env.machine_pool, {"metadata": {"labels": {"a": "1"}}})
+        await env.quiet()
+        env.api.change("MachinePool", env.machine_pool, {"metadata": {"labels": {"a": None}}})
+        await env.quiet()
+        env.api.change("Cluster", env.cluster, {"metadata": {"annotations": {"a": "1"}}})
+        await env.quiet()
+        assert len(env.api.requests) == before
+
+    env = environment()
+    with monkeypatch.context() as patch:
+        patch.setattr(MachinePoolMachinesController, "reconcile", counting)
+        env.run(scenario)
+    return found[-1]
+
+
+def test_a_look_with_nothing_to_do_costs_nothing_for_each_machine(monkeypatch: Any) -> None:
+    """With 5,000 machines it took 2.3 s, and each event of a machine asked for one."""
+    few, many = calls_of_a_look(5, monkeypatch), calls_of_a_look(25, monkeypatch)
+    assert many - few < 20
+
+
+def test_steps_of_a_pool_list_nothing() -> None:
+    """Only the first step after a start reads the API server; later ones trust the caches."""
+
+    async def scenario() -> None:
+        env.add_pool(3)
+        await env.settled(3)
+        before = env.api.lists[MACHINE], env.api.lists["Machine"]
+        for count in (5, 2, 4):
+            env.scale(count)
+            await env.settled(count)
+        env.change_pool({"template": {"spec": {"version": "v1.35.0"}}})
+        await env.settled(4)
+        assert (env.api.lists[MACHINE], env.api.lists["Machine"]) == before
+        assert len(env.created()) == len(set(env.created()))
+
+    env = environment()
+    env.run(scenario)
+
+
+def test_the_first_step_of_a_process_reads_the_machines_from_the_server() -> None:
+    """Its caches may be older than what the former leader has created."""
+
+    async def scenario() -> None:
+        env.add_pool(3)
+        await env.settled(3)
+        await env.restart()
+        await env.quiet()
+        before = env.api.lists[MACHINE]
+        env.scale(4)
+        await env.settled(4)
+        assert env.api.lists[MACHINE] == before + 1
+
+    env = environment()
+    env.run(scenario)
