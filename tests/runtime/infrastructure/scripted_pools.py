@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, ClassVar
@@ -15,17 +16,26 @@ from capsmith_runtime.infrastructure import (
     InfraClusterScope,
     InfraClusterState,
     InfraMachineDeleteScope,
+    InfraMachinePoolDeleteScope,
+    InfraMachinePoolReconciler,
+    InfraMachinePoolScope,
+    InfraMachinePoolState,
     InfraMachineReconciler,
     InfraMachineScope,
     InfraMachineState,
+    Instance,
     MachinePoolMachinesReconciler,
     Waiting,
 )
 from capsmith_runtime.infrastructure.controllers import InfrastructureControllers
 from capsmith_runtime.infrastructure.kinds import InfraClusterKind, InfraMachineKind
 from capsmith_runtime.infrastructure.machine_pool.controllers import MachinePoolKinds
-from capsmith_runtime.infrastructure.machine_pool.kinds import MachinePoolMachinesKind
+from capsmith_runtime.infrastructure.machine_pool.kinds import (
+    InfraMachinePoolKind,
+    MachinePoolMachinesKind,
+)
 from capsmith_runtime.kube.client import ResourceType
+from capsmith_runtime.testing.infrastructure.pool_environment import MachinePoolEnvironment
 from capsmith_runtime.testing.infrastructure.pool_machines_environment import (
     PoolMachinesEnvironment,
 )
@@ -91,6 +101,25 @@ def _common(kind: str, features: set[str]) -> dict[str, Any]:
     }
 
 
+class Groups(InfraMachinePoolReconciler[MachineSpec]):
+    """Scaling groups with as many instances as a test says."""
+
+    instances: ClassVar[Sequence[Instance]] = ()
+
+    def reconcile_normal(
+        self, pool: InfraMachinePoolScope[MachineSpec]
+    ) -> InfraMachinePoolState | Waiting:
+        return InfraMachinePoolState(instances=self.instances)
+
+    def reconcile_delete(self, pool: InfraMachinePoolDeleteScope[MachineSpec]) -> Deleted | Waiting:
+        return Deleted()
+
+
+GROUP_POOL = InfraMachinePoolKind(
+    **_common("TidalMachinePool", {"instances", "providerID"}),
+    spec=MachineSpec,
+    reconciler=Groups,
+)
 POOL = MachinePoolMachinesKind(
     **_common("TidalNodePool", {"instances", "machines", "providerID"}),
     spec=MachineSpec,
@@ -111,7 +140,7 @@ CONTROLLERS = InfrastructureControllers(
             **_common("TidalMachine", {"addresses"}), spec=MachineSpec, reconciler=Machines
         ),
     ),
-    pools=MachinePoolKinds(with_machines=(POOL,)),
+    pools=MachinePoolKinds(whole=(GROUP_POOL,), with_machines=(POOL,)),
 )
 COMPONENT = Component(
     label="infrastructure-tidal",
@@ -126,8 +155,8 @@ PROVIDER = ProviderUnderTest(
 )
 
 
-def environment(*, slow: bool = False) -> PoolMachinesEnvironment:
-    """A management cluster with one running cluster, and no pool yet."""
+def environment() -> PoolMachinesEnvironment:
+    """A management cluster with one running cluster, and no pool with Machines yet."""
     Servers.existing.clear()
     return PoolMachinesEnvironment(
         PROVIDER,
@@ -136,5 +165,16 @@ def environment(*, slow: bool = False) -> PoolMachinesEnvironment:
         infrastructure=Servers(REPOSITORY),
         controllers=CONTROLLERS,
         kind=POOL,
-        slow=slow,
+    )
+
+
+def group_environment() -> MachinePoolEnvironment:
+    """A management cluster with one running cluster, and no pool without Machines yet."""
+    return MachinePoolEnvironment(
+        PROVIDER,
+        COMPONENT,
+        "v1beta2",
+        infrastructure=Servers(REPOSITORY),
+        controllers=CONTROLLERS,
+        kind=GROUP_POOL,
     )

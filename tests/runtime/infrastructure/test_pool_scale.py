@@ -8,9 +8,16 @@ from contextlib import contextmanager
 from types import FrameType
 from typing import Any
 
+from capsmith_runtime.infrastructure import Address, Instance
 from capsmith_runtime.infrastructure.machine_pool.machines import MachinePoolMachinesController
 from capsmith_runtime.kube.client import NamespacedName
-from tests.runtime.infrastructure.scripted_pools import POOL, environment
+from capsmith_runtime.testing.objects import condition
+from tests.runtime.infrastructure.scripted_pools import (
+    POOL,
+    Groups,
+    environment,
+    group_environment,
+)
 
 MACHINE = POOL.machines.kind
 
@@ -103,3 +110,41 @@ def test_the_first_step_of_a_process_reads_the_machines_from_the_server() -> Non
 
     env = environment()
     env.run(scenario)
+
+
+def _instances(count: int, id_characters: int, addresses: int) -> list[Instance]:
+    found = [Address("InternalIP", f"10.0.0.{number}") for number in range(addresses)]
+    return [
+        Instance(provider_id=f"tidal://{number:0{id_characters}}", name="n", addresses=found)
+        for number in range(count)
+    ]
+
+
+def test_a_pool_is_reported_without_addresses_where_they_do_not_fit(monkeypatch: Any) -> None:
+    async def scenario() -> None:
+        env.add_pool(1)
+        await env.eventually("it is reported", lambda: "status" in env.infra_pool())
+        assert len(env.ids()) == 2000
+        first, *_ = env.infra_pool()["status"]["instances"]
+        assert "addresses" not in first
+        assert condition(env.infra_pool(), "Ready") == ("True", "Ready")
+
+    monkeypatch.setattr(Groups, "instances", _instances(2000, 200, 20))
+    env = group_environment()
+    env.run(scenario)
+
+
+def test_a_pool_that_no_object_can_hold_is_named(monkeypatch: Any) -> None:
+    """Etcd would refuse it, with an error that says nothing about pools."""
+
+    async def scenario() -> None:
+        env.add_pool(1)
+        expected = ("False", "TooManyInstances")
+        await env.eventually("it says so", lambda: condition(env.infra_pool(), "Ready") == expected)
+        await env.quiet()
+        assert env.ids() == []
+
+    for instances in (_instances(4000, 300, 0), _instances(10_001, 8, 0)):
+        monkeypatch.setattr(Groups, "instances", instances)
+        env = group_environment()
+        env.run(scenario)

@@ -2,12 +2,18 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Mapping, Sequence, Set
-from dataclasses import dataclass, field
-from typing import Any, Protocol
+from dataclasses import dataclass, field, replace
+from typing import Any, Final, Protocol
 
 from capsmith_runtime.contract.model import Address, Object
 from capsmith_runtime.contract.status_writer import address_list, set_or_drop, with_extra
+
+MAX_INSTANCES: Final = 10_000
+"""The CRD allows no longer lists (MP-03, MP-06)."""
+MAX_BYTES: Final = 5 * 2**18
+"""Limit of spec and status: etcd refuses objects of more than 1.5 MiB, metadata included."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -51,6 +57,20 @@ class PoolStatusWriter(Protocol):
     def status(self, obj: Object, facts: PoolFacts, features: Set[str]) -> dict[str, Any]:
         """Return the whole status, without conditions."""
         ...
+
+
+def without_addresses(facts: PoolFacts) -> PoolFacts:
+    """Return the facts without the addresses of machines, which are only for display (MP-06)."""
+    instances = [replace(instance, addresses=()) for instance in facts.instances]
+    return replace(facts, instances=instances)
+
+
+def fits(spec: Object, status: Object) -> bool:
+    """Return whether the API server can store an object with this spec and status."""
+    if len(spec["providerIDList"]) > MAX_INSTANCES:
+        return False
+    parts = (json.dumps(part, separators=(",", ":"), ensure_ascii=False) for part in (spec, status))
+    return sum(len(part.encode()) for part in parts) <= MAX_BYTES
 
 
 def pool_spec(obj: Object, facts: PoolFacts, features: Set[str]) -> dict[str, Any]:

@@ -12,7 +12,7 @@ import asyncio
 from abc import ABC, abstractmethod
 from collections.abc import Awaitable, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Any, Final, Generic, TypeVar
+from typing import Any, Generic, TypeVar
 
 from capsmith_runtime.contract.core import Cluster
 from capsmith_runtime.contract.machine_pool import MachinePool
@@ -28,8 +28,6 @@ from capsmith_runtime.reconcile.scopes import (
 )
 
 Spec = TypeVar("Spec")
-
-MAX_INSTANCES: Final = 10_000
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -91,8 +89,8 @@ class InfraMachinePoolState:
         if self.replicas is not None and self.replicas < 0:
             raise ValueError("replicas cannot be negative")
         ids = {instance.provider_id for instance in self.instances}
-        if len(self.instances) > MAX_INSTANCES or len(ids) < len(self.instances):
-            raise ValueError(f"instances must be at most {MAX_INSTANCES}, each provider_id once")
+        if len(ids) < len(self.instances):
+            raise ValueError("instances must contain each provider_id once")
 
 
 # Without slots: Python 3.11 cannot make an object by Class[T](...) with them.

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from capsmith_runtime.api.encoding import status_fields
-from capsmith_runtime.contract.machine_pool_facts import InstanceFacts, PoolFacts, pool_spec
+from capsmith_runtime.contract.machine_pool_facts import InstanceFacts, PoolFacts
 from capsmith_runtime.infrastructure.machine_pool.api import (
     InfraMachinePoolDeleteScope,
     InfraMachinePoolReconciler,
@@ -26,11 +26,7 @@ class InfraMachinePoolController(MachinePoolController[InfraMachinePoolReconcile
         state = await self._call(patcher, hook, scope, InfraMachinePoolState)
         if isinstance(state, Waiting):
             return await self._wait(patcher, state)
-        facts, features = _facts(state), self.kind.features
-        await patcher.write_spec(pool_spec(patcher.obj, facts, features))
-        result = await self._provisioned(
-            patcher, self._pool_writer.status(patcher.obj, facts, features), state
-        )
+        result = await self._write_pool(patcher, _facts(state), state)
         desired = len(state.instances) if state.replicas is None else state.replicas
         await self._update_replicas(scope.machine_pool, desired)
         return result

@@ -11,7 +11,7 @@ from typing import Any, NamedTuple
 
 from capsmith_runtime.contract import constants, metadata
 from capsmith_runtime.contract.machine_pool import MachinePool
-from capsmith_runtime.contract.machine_pool_facts import InstanceFacts, PoolFacts, pool_spec
+from capsmith_runtime.contract.machine_pool_facts import InstanceFacts, PoolFacts
 from capsmith_runtime.contract.model import Address
 from capsmith_runtime.infrastructure.context import InfrastructureContext
 from capsmith_runtime.infrastructure.machine_pool.api import (
@@ -91,12 +91,8 @@ class MachinePoolMachinesController(MachinePoolController[MachinePoolMachinesRec
         alive = sum(not member.deleting for member in members)
         target = alive if desired is None else desired
         facts = self._facts(patcher.obj, machines, target)
-        features = self.kind.features
-        await patcher.write_spec(pool_spec(patcher.obj, facts, features))
         state = _state(members, facts, target, requeue_after)
-        result = await self._provisioned(
-            patcher, self._pool_writer.status(patcher.obj, facts, features), state
-        )
+        result = await self._write_pool(patcher, facts, state)
         await self._update_replicas(pool, target)
         if not has_work:
             self._settled[key] = _Look.at(patcher.obj, pool, desired, machines)

@@ -13,6 +13,14 @@ from capsmith_runtime.contract.machine_pool import (
     owning_machine_pool,
     read_machine_pool,
 )
+from capsmith_runtime.contract.machine_pool_facts import (
+    MAX_BYTES,
+    MAX_INSTANCES,
+    PoolFacts,
+    fits,
+    pool_spec,
+    without_addresses,
+)
 from capsmith_runtime.contract.machine_pool_status import POOL_STATUS_WRITERS
 from capsmith_runtime.infrastructure.bootstrap_data import bootstrap_reader
 from capsmith_runtime.infrastructure.cluster_infrastructure import (
@@ -23,6 +31,7 @@ from capsmith_runtime.infrastructure.context import InfrastructureContext, Infra
 from capsmith_runtime.infrastructure.machine_pool.api import (
     InfraMachinePoolDeleteScope,
     InfraMachinePoolScope,
+    InfraMachinePoolState,
 )
 from capsmith_runtime.kube.client import JSON, NamespacedName
 from capsmith_runtime.kube.controller import Result
@@ -124,6 +133,28 @@ class MachinePoolController(InfrastructureController[R]):
             provider_ids=_provider_ids(patcher.obj),
         )
         return await self._delete_pool(patcher, scope)
+
+    async def _write_pool(
+        self, patcher: Patcher, facts: PoolFacts, state: InfraMachinePoolState
+    ) -> Result:
+        """Write spec and status, without addresses if they are too large otherwise.
+
+        If they are still too large, report it and leave both as they are.
+        """
+        features = self.kind.features
+        for known in (facts, without_addresses(facts)):
+            spec = pool_spec(patcher.obj, known, features)
+            status = self._pool_writer.status(patcher.obj, known, features)
+            if fits(spec, status):
+                await patcher.write_spec(spec)
+                return await self._provisioned(patcher, status, state)
+        message = (
+            f"{len(facts.provider_ids)} machines do not fit into spec.providerIDList and status: "
+            f"an object holds at most {MAX_INSTANCES} of them, in {MAX_BYTES // 1024} KiB; "
+            "divide them among several pools"
+        )
+        await self._report(patcher, constants.REASON_TOO_MANY_INSTANCES, message)
+        return Result()
 
     async def _update_replicas(self, pool: MachinePool, observed: int) -> None:
         """Write the number that another autoscaler has set into the MachinePool (MP-17)."""
