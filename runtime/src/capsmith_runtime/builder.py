@@ -37,13 +37,14 @@ class ManagerBuilder:
         self._component = component
         self._metrics = metrics
         self._concurrency = options.concurrency
+        self.executor = HandlerExecutor(
+            metrics, threads=options.hook_threads, timeout=options.hook_timeout
+        )
         context = ControllerContext(
             client=client,
             label=component.label,
             contract=component.contract,
-            executor=HandlerExecutor(
-                metrics, threads=options.hook_threads, timeout=options.hook_timeout
-            ),
+            executor=self.executor,
             events=self.events,
             writer=STATUS_WRITERS[component.contract],
             sync_seconds=options.sync_period,

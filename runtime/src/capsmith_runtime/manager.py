@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import contextlib
 import os
 import signal
 import socket
@@ -17,10 +18,13 @@ from capsmith_runtime.contract.core import CoreReader
 from capsmith_runtime.contract.core_versions import CoreNotServedError, choose
 from capsmith_runtime.kube import log
 from capsmith_runtime.kube.client import ApiError, KubeClient, NamespacedName
+from capsmith_runtime.kube.handler_calls import DaemonThreadPool
 from capsmith_runtime.kube.health import DiagnosticsServer
-from capsmith_runtime.kube.leaderelection import LeaderElector
+from capsmith_runtime.kube.leaderelection import LeaderElector, LeadershipLost
 from capsmith_runtime.kube.lightkube_client import LightkubeClient
 from capsmith_runtime.kube.metrics import Metrics
+from capsmith_runtime.kube.process import EndProcess, exit_process, exit_process_later
+from capsmith_runtime.kube.watchdog import LeaseWatchdog
 from capsmith_runtime.options import ExtraFlags, Options, parse
 from capsmith_runtime.reconcile.caches import WatchScope
 
@@ -30,6 +34,8 @@ CORE_RETRY_SECONDS: Final = 5.0
 CORE_CHECK_SECONDS: Final = 300.0
 STOP_SECONDS: Final = 8.0
 """Shorter than the ten seconds that the Deployment allows."""
+EXIT_SECONDS: Final = 5.0
+"""How long exit handlers and libraries of the author may delay the end of the process."""
 
 
 class CoreVersionChangedError(Exception):
@@ -60,48 +66,79 @@ def main(
 async def _run_until_signal(component: Component, options: Options) -> None:
     stop, loop, metrics = asyncio.Event(), asyncio.get_running_loop(), Metrics()
     for number in (signal.SIGTERM, signal.SIGINT):
-        loop.add_signal_handler(number, stop.set)
+        loop.add_signal_handler(number, _stop_or_exit, stop)
     client = LightkubeClient(metrics, field_manager=component.label)
+    code = 1
     try:
         await Manager(component, options, client, metrics).run(stop)
+        code = 0
     finally:
+        exit_process_later(EXIT_SECONDS, code)
         await client.close()
+
+
+def _stop_or_exit(stop: asyncio.Event) -> None:
+    """Stop at the first signal; end the process at the second."""
+    if stop.is_set():
+        exit_process(1)
+    stop.set()
 
 
 class Manager:
     """The manager of one provider, from start to stop."""
 
     def __init__(
-        self, component: Component, options: Options, client: KubeClient, metrics: Metrics
+        self,
+        component: Component,
+        options: Options,
+        client: KubeClient,
+        metrics: Metrics,
+        end_process: EndProcess = exit_process,
     ) -> None:
         self._component = component
         self._options = options
         self._client = client
         self._metrics = metrics
+        self._end_process = end_process
         self._builder: ManagerBuilder | None = None
+        self._reader: asyncio.Future[CoreReader] = asyncio.get_running_loop().create_future()
+        self._synced, self._leading = asyncio.Event(), asyncio.Event()
         self._elector = self._new_elector() if options.leader_elect else None
+        self._watchdog = LeaseWatchdog(self._elector, end_process) if self._elector else None
 
     async def run(self, stop: asyncio.Event) -> None:
-        """Run until ``stop`` is set; raise the error that made the manager stop."""
+        """Run until ``stop`` is set; raise the error that made the manager stop.
+
+        The process ends at once if the lease is lost, or if the author's code still runs at the
+        end: another manager may lead while this one still creates a machine.
+        """
+        pool = DaemonThreadPool(self._options.hook_threads)
+        asyncio.get_running_loop().set_default_executor(pool)
         checks = {"caches": self._is_synced, "controllers": self._is_ready}
         server = DiagnosticsServer(self._options.diagnostics_address, self._metrics, checks)
         await server.start()
-        ended = False
-        tasks = [_start(stop.wait(), "stop"), _start(self._work(), "work")]
+        has_drained = None
+        tasks = [
+            _start(stop.wait(), "stop"),
+            _start(self._work(), "work"),
+            _start(self._watch_core(), "core"),
+            _start(self._lead(), "lead"),
+        ]
         try:
             await asyncio.wait(tasks, return_when=asyncio.FIRST_COMPLETED)
-            ended = await self._finish()
+            has_drained = await self._finish()
         finally:
             for task in tasks:
                 task.cancel()
             results = await asyncio.gather(*tasks, return_exceptions=True)
-            # Release the lease only if all work has ended; otherwise the next leader waits.
-            if self._elector is not None and ended:
-                await self._elector.release()
+            errors = [result for result in results if isinstance(result, Exception)]
+            if has_drained is not None:
+                await self._end_term(has_drained, errors)
+            if self._watchdog is not None:
+                self._watchdog.stop()
             await server.close()
-        for result in results:
-            if isinstance(result, Exception):
-                raise result
+        for error in errors:
+            raise error
 
     async def _work(self) -> None:
         reader = await self._core_reader()
@@ -114,6 +151,7 @@ class Manager:
             self._component, self._options, self._client, self._metrics, reader, scope
         )
         self._builder = builder
+        self._reader.set_result(reader)
         async with asyncio.TaskGroup() as group:
             for informer in builder.informers:
                 group.create_task(informer.run())
@@ -121,29 +159,63 @@ class Manager:
             for each in builder.groups:
                 for runnable in each.runnables:
                     group.create_task(runnable())
-            group.create_task(self._watch_core(reader))
             # A manager that does not lead keeps its caches up to date, to take over at once.
             for informer in builder.informers:
                 await informer.synced.wait()
             _log.info("caches are synced", core=reader.version)
-            if self._elector is not None:
-                await self._elector.acquire()
-                group.create_task(self._elector.hold())
+            self._synced.set()
+            await self._leading.wait()
             for controller in builder.controllers:
                 group.create_task(controller.run())
             for each in builder.groups:
                 for runnable in each.leader_runnables:
                     group.create_task(runnable())
 
+    async def _lead(self) -> None:
+        """Acquire the lease when the caches are synced, and renew it until cancelled.
+
+        It is renewed beside the work, not within it: also when the work has failed, no other
+        manager may lead before the author's running code has ended.
+        """
+        await self._synced.wait()
+        if self._elector is None or self._watchdog is None:
+            self._leading.set()
+            await asyncio.Event().wait()
+            return
+        await self._elector.acquire()
+        self._watchdog.start()
+        self._leading.set()
+        try:
+            await self._elector.hold()
+        except LeadershipLost as error:
+            _log.error("the lease is lost: the process ends", error=str(error))
+            self._end_process(1)
+            raise
+
     async def _finish(self) -> bool:
         """Wait for running reconciles; return False if some did not end in time."""
         if self._builder is None:
             return True
         stops = [controller.stop(STOP_SECONDS) for controller in self._builder.controllers]
-        ended = all(await asyncio.gather(*stops))
-        if not ended:
-            _log.warning("some reconciles did not end in time", seconds=STOP_SECONDS)
-        return ended
+        has_drained = all(await asyncio.gather(*stops))
+        with contextlib.suppress(TimeoutError):
+            # Background tasks call the author's code, too, and a call may leave threads behind.
+            async with asyncio.timeout(STOP_SECONDS):
+                await self._builder.executor.calls.wait()
+        return has_drained
+
+    async def _end_term(self, has_drained: bool, errors: Sequence[Exception]) -> None:
+        """Release the lease if all work has ended; otherwise end the process at once."""
+        calls = self._builder.executor.calls if self._builder is not None else None
+        if has_drained and (calls is None or calls.have_ended):
+            if self._elector is not None:
+                await self._elector.release()
+            return
+        for error in errors:
+            _log.error("the manager ends", error=repr(error), exc_info=error)
+        running = ", ".join(calls.names) if calls is not None else ""
+        _log.error("reconciles did not end: the process ends, with its lease", calls=running)
+        self._end_process(1)
 
     async def _core_reader(self) -> CoreReader:
         """Wait until core is installed, and return the reader of its API version."""
@@ -154,7 +226,8 @@ class Manager:
                 _log.warning("cannot start yet", error=str(error))
             await asyncio.sleep(CORE_RETRY_SECONDS)
 
-    async def _watch_core(self, reader: CoreReader) -> None:
+    async def _watch_core(self) -> None:
+        reader = await self._reader
         while True:
             await asyncio.sleep(CORE_CHECK_SECONDS)
             try:
@@ -162,7 +235,6 @@ class Manager:
             except (CoreNotServedError, ApiError):
                 continue  # the informers log the same error
             if now.version != reader.version:
-                await self._finish()
                 raise CoreVersionChangedError(f"from {reader.version} to {now.version}")
 
     def _is_synced(self) -> bool:

@@ -25,6 +25,7 @@ from capsmith_runtime.kube.client import (
     WatchEvent,
 )
 from capsmith_runtime.kube.metrics import Metrics
+from capsmith_runtime.kube.process import EndProcess, exit_process
 from capsmith_runtime.manager import Manager
 from capsmith_runtime.options import Options
 
@@ -120,10 +121,15 @@ def pytest_configure(config: pytest.Config) -> None:
     original = Manager.__init__
 
     def recording(
-        self: Manager, component: Component, options: Options, client: KubeClient, metrics: Metrics
+        self: Manager,
+        component: Component,
+        options: Options,
+        client: KubeClient,
+        metrics: Metrics,
+        end_process: EndProcess = exit_process,
     ) -> None:
         recorder = RecordingClient(client, component.label, options.own_namespace)
-        original(self, component, options, cast(KubeClient, recorder), metrics)
+        original(self, component, options, cast(KubeClient, recorder), metrics, end_process)
 
     pytest.MonkeyPatch().setattr(Manager, "__init__", recording)
 

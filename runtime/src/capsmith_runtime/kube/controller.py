@@ -44,6 +44,9 @@ class Controller(Generic[K]):
         self._reconcile = reconcile
         self._metrics = metrics
         self._concurrency = concurrency
+        self._active = 0
+        self._idle = asyncio.Event()
+        self._was_aborted = False
 
     async def run(self) -> None:
         """Reconcile until the queue is closed; cancel it to abort running reconciles."""
@@ -52,13 +55,20 @@ class Controller(Generic[K]):
                 group.create_task(self._work(), name=f"{self.name}-{number}")
 
     async def stop(self, grace: float) -> bool:
-        """Close the queue and wait up to `grace` seconds; return True if all reconciles ended."""
+        """Close the queue and wait up to `grace` seconds; return True if all reconciles ended.
+
+        A reconcile that was cancelled has not ended: its requests may still arrive.  A handler that
+        exceeded its time limit is not waited for.
+        """
         self.queue.close()
         try:
-            await asyncio.wait_for(self.queue.drained(), grace)
+            async with asyncio.timeout(grace):
+                while self._active:
+                    self._idle.clear()
+                    await self._idle.wait()
         except TimeoutError:
             return False
-        return True
+        return not self._was_aborted
 
     async def _work(self) -> None:
         active = self._metrics.reconciles_active.labels(self.name)
@@ -68,10 +78,13 @@ class Controller(Generic[K]):
             except QueueClosed:
                 return
             release = True
+            self._active += 1
             with active.track_inprogress():
                 try:
                     release = await self._process(key)
                 finally:
+                    self._active -= 1
+                    self._idle.set()
                     if release:
                         self.queue.done(key)
 
@@ -87,6 +100,7 @@ class Controller(Generic[K]):
         except asyncio.CancelledError as error:
             task = asyncio.current_task()
             if task is None or task.cancelling():
+                self._was_aborted = True
                 raise
             # The worker itself was not cancelled: the reconcile raised the error.
             self._failed(key, error, began)

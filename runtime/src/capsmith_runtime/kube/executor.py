@@ -1,20 +1,20 @@
 """Run the author's code, synchronous or asynchronous, with limits on time and concurrency.
 
-A thread cannot be stopped from outside. A synchronous handler that exceeds its time-out is
-therefore abandoned but tracked: its key stays in process until the thread ends, so that no object
-is reconciled twice at the same time.
+A thread cannot be stopped from outside. A handler that exceeds its time-out while one of its
+threads runs is therefore abandoned but tracked: its key stays in process until the thread ends, so
+that no object is reconciled twice at the same time.
 """
 
 from __future__ import annotations
 
 import asyncio
 import contextlib
-import contextvars
 import inspect
 import threading
 from collections.abc import Awaitable, Callable
 from typing import Any, TypeVar, cast
 
+from capsmith_runtime.kube.handler_calls import HandlerCall, HandlerCalls
 from capsmith_runtime.kube.log import get_logger
 from capsmith_runtime.kube.metrics import Metrics
 
@@ -35,13 +35,13 @@ class HooksExhaustedError(Exception):
 class StillRunningError(HookTimeoutError):
     """A handler timed out and cannot be stopped."""
 
-    def __init__(self, message: str, running: asyncio.Future[Any]) -> None:
+    def __init__(self, message: str, call: HandlerCall) -> None:
         super().__init__(message)
-        self._running = running
+        self._call = call
 
     def when_ended(self, callback: Callable[[], None]) -> None:
         """Call `callback` on the event loop when the handler has ended."""
-        self._running.add_done_callback(lambda _: callback())
+        self._call.when_ended(callback)
 
 
 class HandlerThread(threading.Thread):
@@ -62,6 +62,7 @@ class HandlerExecutor:
     """Call handlers with a time-out in seconds; `threads` limits the synchronous calls."""
 
     def __init__(self, metrics: Metrics, *, threads: int = 32, timeout: float = 300.0) -> None:
+        self.calls = HandlerCalls()
         self._metrics = metrics
         self._threads = threads
         self._slots = asyncio.Semaphore(threads)
@@ -72,57 +73,59 @@ class HandlerExecutor:
 
         Raises its exception, HookTimeoutError or HooksExhaustedError.
         """
-        name = getattr(hook, "__qualname__", repr(hook))
+        call = HandlerCall(getattr(hook, "__qualname__", repr(hook)), self.calls)
         if inspect.iscoroutinefunction(hook):
-            return await self._bounded(name, asyncio.ensure_future(_awaited(name, hook, args)))
-        answer = await self._bounded(name, await self._start_thread(name, hook, args))
+            return await self._bounded(call, _start_task(call, hook, args))
+        answer = await self._bounded(call, await self._start_thread(call, hook, args))
         if not inspect.isawaitable(answer):
             return answer
         # The handler is asynchronous, but a decorator hides it.
-        rest = asyncio.ensure_future(_awaited(name, lambda: answer, ()))
-        return await self._bounded(name, rest)
+        return await self._bounded(call, _start_task(call, lambda: answer, ()))
 
-    async def _bounded(self, name: str, running: asyncio.Future[T]) -> T:
+    async def _bounded(self, call: HandlerCall, running: asyncio.Future[T]) -> T:
         try:
             await asyncio.wait({running}, timeout=self._timeout)
         except asyncio.CancelledError:
+            if isinstance(running, asyncio.Task) and not running.done():
+                self.calls.was_cancelled = True
             running.cancel()
             raise
         if running.done():
             return running.result()
-        return await self._expire(name, running)
+        return await self._expire(call, running)
 
-    async def _expire(self, name: str, running: asyncio.Future[T]) -> T:
-        self._metrics.hook_timeouts.labels(name).inc()
-        message = f"{name} did not answer within {self._timeout:g} s"
+    async def _expire(self, call: HandlerCall, running: asyncio.Future[T]) -> T:
+        self._metrics.hook_timeouts.labels(call.name).inc()
+        message = f"{call.name} did not answer within {self._timeout:g} s"
         if isinstance(running, asyncio.Task):
             running.cancel()
             await asyncio.wait({running}, timeout=_CANCEL_SECONDS)
-            if running.done():
+            if running.done() and not call.is_busy:
                 raise HookTimeoutError(message)
         self._metrics.hooks_abandoned.inc()
-        running.add_done_callback(lambda ended: self._ended(name, ended))
-        _log.error("hook hangs; its object waits until it ends", hook=name)
-        raise StillRunningError(message, running)
+        self.calls.abandon(call)
+        call.when_ended(lambda: self._ended(call, running))
+        _log.error("hook hangs; its object waits until it ends", hook=call.name)
+        raise StillRunningError(message, call)
 
-    def _ended(self, name: str, running: asyncio.Future[Any]) -> None:
+    def _ended(self, call: HandlerCall, running: asyncio.Future[Any]) -> None:
         self._metrics.hooks_abandoned.dec()
         error = None if running.cancelled() else running.exception()
-        _log.warning("hanging hook has ended", hook=name, error=repr(error) if error else None)
+        _log.warning("hanging hook has ended", hook=call.name, error=repr(error) if error else None)
 
     async def _start_thread(
-        self, name: str, hook: Callable[..., T], args: tuple[Any, ...]
+        self, call: HandlerCall, hook: Callable[..., T], args: tuple[Any, ...]
     ) -> asyncio.Future[T]:
         try:
             async with asyncio.timeout(self._timeout):
                 await self._slots.acquire()
         except TimeoutError:
             raise HooksExhaustedError(
-                f"all {self._threads} hook threads are taken: {name}"
+                f"all {self._threads} hook threads are taken: {call.name}"
             ) from None
         loop = asyncio.get_running_loop()
         future: asyncio.Future[T] = loop.create_future()
-        context = contextvars.copy_context()
+        context = call.context()
 
         def settle(answer: T | None, error: Exception | None) -> None:
             self._slots.release()
@@ -134,17 +137,30 @@ class HandlerExecutor:
                 future.set_result(cast(T, answer))
 
         def run() -> None:
-            outcome = context.run(_outcome, name, hook, args)
+            outcome = context.run(_outcome, call.name, hook, args)
             # The loop is closed if the process stops without waiting for this thread.
             with contextlib.suppress(RuntimeError):
                 loop.call_soon_threadsafe(settle, *outcome)
+            call.end()
 
+        call.begin()
         try:
-            HandlerThread(loop, run, f"hook-{name}").start()
+            HandlerThread(loop, run, f"hook-{call.name}").start()
         except BaseException:
+            call.end()
             self._slots.release()
             raise
         return future
+
+
+def _start_task(
+    call: HandlerCall, hook: Callable[..., Awaitable[T]], args: tuple[Any, ...]
+) -> asyncio.Task[T]:
+    call.begin()
+    handler = _awaited(call.name, hook, args)
+    task = asyncio.get_running_loop().create_task(handler, context=call.context())
+    task.add_done_callback(lambda _: call.end())
+    return task
 
 
 async def _awaited(name: str, hook: Callable[..., Awaitable[T]], args: tuple[Any, ...]) -> T:

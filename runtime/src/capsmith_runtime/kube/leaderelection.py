@@ -66,23 +66,33 @@ class LeaderElector:
         self._key = key
         self._identity = identity
         self._metrics = metrics
-        self._timings = timings
+        self.timings = timings
         self._lease: JSON | None = None
         self._observed: tuple[str, float] = ("", 0.0)
         self._renewed = 0.0
         self._acquired = False
+
+    @property
+    def is_overdue(self) -> bool:
+        """Report whether a lease that is held was not renewed, and expires soon.
+
+        `hold` raises at the renew deadline, unless the event loop is blocked; other processes wait
+        for the duration.  This becomes true halfway between the two.  Safe in any thread.
+        """
+        limit = (self.timings.renew_deadline + self.timings.duration) / 2
+        return self._acquired and _now() > self._renewed + limit
 
     async def acquire(self) -> None:
         """Wait until this process holds the lease."""
         _log.info("waiting for the lease", lease=str(self._key), identity=self._identity)
         while True:
             try:
-                async with asyncio.timeout(self._timings.renew_deadline):
+                async with asyncio.timeout(self.timings.renew_deadline):
                     if await self._try_acquire():
                         break
             except (ApiError, TimeoutError) as error:
                 _log.warning("cannot read or take the lease", error=repr(error))
-            await asyncio.sleep(self._timings.retry * random.uniform(1.0, 1.2))
+            await asyncio.sleep(self.timings.retry * random.uniform(1.0, 1.2))
         self._metrics.leader.set(1)
         _log.info("leading", lease=str(self._key), identity=self._identity)
 
@@ -90,9 +100,12 @@ class LeaderElector:
         """Renew the lease until cancelled; raises LeadershipLost."""
         try:
             while True:
-                left = self._renewed + self._timings.renew_deadline - _now()
-                await asyncio.sleep(min(self._timings.retry, max(left, 0.0)))
+                left = self._renewed + self.timings.renew_deadline - _now()
+                await asyncio.sleep(min(self.timings.retry, max(left, 0.0)))
                 await self._renew()
+        except LeadershipLost:
+            self._acquired = False  # the lease must not be released: handlers may still run
+            raise
         finally:
             self._metrics.leader.set(0)
 
@@ -102,7 +115,7 @@ class LeaderElector:
             return
         self._acquired = False
         try:
-            async with asyncio.timeout(self._timings.retry):
+            async with asyncio.timeout(self.timings.retry):
                 await self._give_up()
         except (ApiError, TimeoutError) as error:
             _log.warning("cannot release the lease", error=repr(error))
@@ -122,18 +135,18 @@ class LeaderElector:
 
     async def _renew(self) -> None:
         """Renew the lease once; retry until the deadline."""
-        deadline = self._renewed + self._timings.renew_deadline
+        deadline = self._renewed + self.timings.renew_deadline
         while True:
             left = deadline - _now()
             if left <= 0:
-                raise LeadershipLost(f"not renewed for {self._timings.renew_deadline:g} s")
+                raise LeadershipLost(f"not renewed for {self.timings.renew_deadline:g} s")
             try:
-                async with asyncio.timeout(min(left, self._timings.renew_deadline / 2)):
+                async with asyncio.timeout(min(left, self.timings.renew_deadline / 2)):
                     if await self._try_renew():
                         return
             except (ApiError, TimeoutError) as error:
                 _log.warning("cannot renew the lease", error=repr(error))
-            await asyncio.sleep(min(max(deadline - _now(), 0.0), self._timings.retry / 2))
+            await asyncio.sleep(min(max(deadline - _now(), 0.0), self.timings.retry / 2))
 
     async def _try_renew(self) -> bool:
         began = _now()
@@ -185,7 +198,7 @@ class LeaderElector:
         spec = lease["spec"]
         if spec.get("holderIdentity") in (None, "", self._identity):
             return True
-        duration = spec.get("leaseDurationSeconds") or self._timings.duration
+        duration = spec.get("leaseDurationSeconds") or self.timings.duration
         return _now() > self._observed[1] + float(duration)
 
     def _claim(self, lease: JSON) -> JSON:
@@ -193,7 +206,7 @@ class LeaderElector:
         taken = spec.get("holderIdentity") != self._identity
         return {
             "holderIdentity": self._identity,
-            "leaseDurationSeconds": max(1, round(self._timings.duration)),
+            "leaseDurationSeconds": max(1, round(self.timings.duration)),
             "acquireTime": now,
             "renewTime": now,
             "leaseTransitions": (spec.get("leaseTransitions") or 0) + int(taken),

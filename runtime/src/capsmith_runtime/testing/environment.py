@@ -87,7 +87,7 @@ class TestEnvironment:
             extra={**options.extra, **(extra or {})},
         )
         self._stop = asyncio.Event()
-        manager = Manager(self.component, options, self.api, Metrics())
+        manager = Manager(self.component, options, self.api, Metrics(), keep_process)
         self._running = asyncio.create_task(manager.run(self._stop))
 
     def options(self) -> Options:
@@ -149,6 +149,10 @@ class TestEnvironment:
             for obj in self.api.everything()
             if "status" in obj
         )
+
+
+def keep_process(code: int) -> None:
+    """Do nothing: a manager that ends must not end the tests."""
 
 
 def without_migration(component: Component) -> Component:

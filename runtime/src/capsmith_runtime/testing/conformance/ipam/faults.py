@@ -13,6 +13,7 @@ from capsmith_runtime.manager import Manager
 from capsmith_runtime.options import Options
 from capsmith_runtime.testing.conformance.base import scenario
 from capsmith_runtime.testing.conformance.ipam.base import IPAMConformance
+from capsmith_runtime.testing.environment import keep_process
 from capsmith_runtime.testing.ipam.environment import (
     ADDRESS,
     CLAIM,
@@ -78,7 +79,7 @@ class TestAddressFaults(IPAMConformance):
         options = Options(diagnostics_address="127.0.0.1:0", status_debounce=0.1)
         stop = asyncio.Event()
         async with asyncio.TaskGroup() as group:
-            manager = Manager(env.component, options, env.api, Metrics())
+            manager = Manager(env.component, options, env.api, Metrics(), keep_process)
             group.create_task(manager.run(stop))
             keys = [env.add_claim(pool, f"a{number}") for number in range(60)]
             given = [await env.gets(key) for key in keys]
