@@ -13,6 +13,7 @@ from capsmith.contract.model import Contract, ContractField, TypeShape
 from capsmith.provider.class_template import for_classes
 from capsmith.provider.crd_labels import labels
 from capsmith.provider.model import ApiVersion, Component, Resource, Role, Schema
+from capsmith.provider_yaml.cel.text import is_transition
 
 _SCHEMA_MAPS = ("properties",)
 _SCHEMAS = ("items", "additionalProperties")
@@ -248,7 +249,7 @@ def _without_transitions(schema: Schema) -> dict[str, Any]:
     """Return ``schema`` without the validations that compare with the old object."""
     result = _mapped(schema, _without_transitions)
     rules = result.pop("x-kubernetes-validations", [])
-    kept = [rule for rule in rules if "oldSelf" not in str(rule["rule"])]
+    kept = [rule for rule in rules if not is_transition(str(rule["rule"]))]
     if kept:
         result["x-kubernetes-validations"] = kept
     return result

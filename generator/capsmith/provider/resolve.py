@@ -15,6 +15,7 @@ from capsmith.provider.build import build_provider
 from capsmith.provider.checks.extension import check_extension
 from capsmith.provider.checks.kinds import check_kinds
 from capsmith.provider.checks.names import check_names
+from capsmith.provider.checks.rules import check_kind_rules
 from capsmith.provider.checks.variables import check_variables
 from capsmith.provider.checks.versions import check_versions
 from capsmith.provider.derive import derive
@@ -56,7 +57,11 @@ def resolve(spec: ProviderSpec, document: Document, contracts: Mapping[str, Cont
         check_variables(top.at(section), document.data.get(section))
     if has_errors(findings):
         return Resolved(draft, None, link_rules(findings, contracts))
-    return Resolved(draft, build_provider(draft, contracts), link_rules(findings, contracts))
+    provider = build_provider(draft, contracts)
+    check_kind_rules(spec, provider, top)
+    return Resolved(
+        draft, None if has_errors(findings) else provider, link_rules(findings, contracts)
+    )
 
 
 def link_rules(

@@ -18,8 +18,8 @@ from capsmith.provider.model import (
 )
 from capsmith.provider.naming import attribute, pluralise
 from capsmith.provider.pools import MACHINES
+from capsmith.provider_yaml.cel.text import is_transition
 from capsmith.provider_yaml.plain import is_required, plain, plain_rule, without_transitions
-from capsmith.provider_yaml.rules import is_transition
 from capsmith.safetext import DnsLabel, DnsSubdomain, KindName
 
 if TYPE_CHECKING:

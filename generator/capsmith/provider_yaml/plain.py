@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
+from capsmith.provider_yaml.cel.text import is_transition
 from capsmith.provider_yaml.fields import FieldLike, FieldSchema, Validation
-from capsmith.provider_yaml.rules import is_transition
 
 IMMUTABLE_RULE = "self == oldSelf"
 _FORMATS = {

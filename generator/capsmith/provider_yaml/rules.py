@@ -3,35 +3,33 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Iterable, Mapping, Sequence
+from typing import TYPE_CHECKING, Any
 
+from capsmith.provider_yaml.cel.text import is_transition
 from capsmith.provider_yaml.fields import FieldSchema, Validation
 from capsmith.yamldoc.place import Place
+from capsmith.yamldoc.quote import did_you_mean, shown
 
-_LITERAL = re.compile(
-    r"[rR]?(\"\"\"(?:\\.|[^\\])*?\"\"\"|'''(?:\\.|[^\\])*?'''"
-    r"|\"(?:\\.|[^\"\\\n])*\"|'(?:\\.|[^'\\\n])*')",
-    re.DOTALL,
-)
-_OLD_SELF = re.compile(r"\boldSelf\b")
-_FIELD_PATH = re.compile(r"(\.[A-Za-z_][A-Za-z0-9_]*|\['[^'\n]+'\])+")
-_PAIRS = {")": "(", "]": "[", "}": "{"}
+if TYPE_CHECKING:
+    from capsmith.provider_yaml.cel.problem import RuleProblem
+
+_STEP = re.compile(r"\.([^.\[\]'\s]+)|\['((?:\\'|[^'\n])+)'\]")
+_FIELD_PATH = re.compile(f"(?:{_STEP.pattern})+")
 
 
-def is_transition(rule: str) -> bool:
-    """Return whether a rule reads ``oldSelf``, the value before the update."""
-    return _OLD_SELF.search(_LITERAL.sub("", rule)) is not None
-
-
-def check_rules(field: FieldSchema, place: Place) -> None:
-    """Check ``immutable`` and ``x-kubernetes-validations`` of a field."""
+def check_rules(field: FieldSchema, schema: Mapping[str, Any], place: Place) -> None:
+    """Check ``immutable`` and ``x-kubernetes-validations`` of a field with this ``schema``."""
     if field.immutable:
         _transition(place.at("immutable"))
     rules = field.validations or ()
     for index, rule in enumerate(rules):
         rule_place = place.at("x-kubernetes-validations", index)
-        check_rule(rule, rule_place)
+        check_form(rule, rule_place)
         if is_transition(rule.rule):
             _transition(rule_place)
+    numbered = list(enumerate(rules))
+    check_expressions(numbered, schema, place.at("x-kubernetes-validations"))
     if (rules or field.immutable) and not place.bounded:
         place.warning(
             "schema-unbounded-rule",
@@ -41,10 +39,10 @@ def check_rules(field: FieldSchema, place: Place) -> None:
         )
 
 
-def check_rule(rule: Validation, place: Place) -> None:
-    """Check one rule; id ``schema-rule``."""
-    if why := _unbalanced(_LITERAL.sub("", rule.rule)):
-        place.error("schema-rule", f"the rule is no CEL expression: {why}", "Close it.", "rule")
+def check_form(rule: Validation, place: Place) -> None:
+    """Check what does not depend on the schema of one rule; id ``schema-rule``."""
+    if not rule.rule.strip():
+        place.error("schema-rule", "the rule is empty", "Write a CEL expression.", "rule")
     if "\n" in rule.rule.strip() and not (rule.message or rule.message_expression):
         message = "a rule of several lines needs a message"
         place.error("schema-rule", message, "Add `message:`, which is shown to the user.", "rule")
@@ -58,6 +56,55 @@ def check_rule(rule: Validation, place: Place) -> None:
         place.error("schema-rule", message, "Remove it.", "optionalOldSelf")
 
 
+def check_expressions(
+    rules: Sequence[tuple[int, Validation]], schema: Mapping[str, Any], place: Place
+) -> None:
+    """Compile rules against their schema; ids ``schema-rule`` and ``schema-rule-unchecked``.
+
+    ``place`` is that of the list in which each rule has its index.
+    """
+    if not rules:
+        return
+    # Imported here because the CEL library is only needed, and loaded, for rules.
+    from capsmith.provider_yaml.cel.compile import Compiler
+
+    compiler = Compiler.of(schema)
+    for index, rule in rules:
+        here = place.at(index)
+        optional = bool(rule.optional_old_self)
+        if rule.rule.strip():
+            _report(compiler.problems(rule.rule, "bool", optional), here.at("rule"))
+        if rule.message_expression is not None:
+            expression = here.at("messageExpression")
+            _report(compiler.problems(rule.message_expression, "string", optional), expression)
+        if rule.field_path is not None and _FIELD_PATH.fullmatch(rule.field_path):
+            _check_field_path(rule.field_path, schema, here)
+
+
+def _report(problems: Iterable[RuleProblem], place: Place) -> None:
+    for problem in problems:
+        if problem.undecided:
+            place.warning("schema-rule-unchecked", problem.message, problem.hint)
+        else:
+            where = (problem.line, problem.column) if problem.line > 0 else None
+            place.error_inside("schema-rule", problem.message, problem.hint, where)
+
+
+def _check_field_path(path: str, schema: Mapping[str, Any], place: Place) -> None:
+    for step in _STEP.finditer(path):
+        name = (step[1] or step[2]).replace("\\'", "'")
+        properties = schema.get("properties")
+        if properties is None and "additionalProperties" in schema:
+            schema = schema["additionalProperties"]
+        elif properties is None or name not in properties:
+            message = f"fieldPath names {shown(name)}, which is no field of this object"
+            hint = did_you_mean(name, properties or ())
+            place.error("schema-rule", message, hint, "fieldPath")
+            return
+        else:
+            schema = properties[name]
+
+
 def _transition(place: Place) -> None:
     if not place.correlated:
         place.error(
@@ -65,17 +112,3 @@ def _transition(place: Place) -> None:
             "the API server cannot tell old from new items of this list",
             "Put the rule on the list, or make it `x-kubernetes-list-type: map` with keys.",
         )
-
-
-def _unbalanced(rule: str) -> str:
-    if not rule.strip():
-        return "it is empty"
-    if "'" in rule or '"' in rule:
-        return "a quote is not closed"
-    opened: list[str] = []
-    for character in rule:
-        if character in "([{":
-            opened.append(character)
-        elif character in ")]}" and (not opened or opened.pop() != _PAIRS[character]):
-            return f"a {character} closes nothing"
-    return f"a {opened[-1]} is not closed" if opened else ""

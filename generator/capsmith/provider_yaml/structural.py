@@ -69,7 +69,7 @@ def check_structure(spec: ProviderSpec, document: Document) -> list[Finding]:
             for name, field in (fields or {}).items():
                 _field(field, top.at(part, name))
         for index, rule in enumerate(described.validations or ()):
-            rules.check_rule(rule, top.at("validations", index))
+            rules.check_form(rule, top.at("validations", index))
     return findings
 
 
@@ -89,7 +89,7 @@ def _field(field: FieldLike, place: Place) -> None:
         )
     _object(field, place)
     lists.check_list(field, place)
-    rules.check_rules(field, place)
+    rules.check_rules(field, schema, place)
     _enum(field, schema, place)
     if "default" in field.model_fields_set:
         _default(field, schema, place)

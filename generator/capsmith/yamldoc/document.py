@@ -15,6 +15,7 @@ import yaml
 
 from capsmith.findings import Finding, Location
 from capsmith.yamldoc.compose import Composer, Mark, Path, Rejected
+from capsmith.yamldoc.inside import find_inside
 
 MAX_CHARACTERS = 1024 * 1024
 """Greatest length of a text, in characters."""
@@ -27,6 +28,8 @@ class Document:
     file: str
     data: Mapping[str, Any]
     marks: Mapping[Path, Mark]
+    text: str = ""
+    """The source, from which positions inside a text are read."""
 
     def key(self, path: Path) -> Location:
         """Return the position of the key of ``path``, or of its nearest parent in the text."""
@@ -37,6 +40,18 @@ class Document:
         """Return the position of the value of ``path``, or of its nearest parent in the text."""
         mark = self._mark(path)
         return Location(self.file, *mark.value)
+
+    def inside(self, path: Path, line: int, column: int) -> Location:
+        """Return the position of a line and column, from 1, of the text at ``path``.
+
+        Where the source differs from the text (escapes, folded lines) it is that of the value.
+        """
+        value: Any = self.data
+        for step in path:
+            value = value[step]
+        mark = self._mark(path)
+        found = find_inside(self.text, mark.value, str(value), (line, column))
+        return Location(self.file, *(found or mark.value))
 
     def raw(self, path: Path) -> str | None:
         """Return the text of a plain (unquoted) scalar as written; None for everything else."""
@@ -79,7 +94,7 @@ def parse_document(text: str, file: str) -> tuple[Document | None, tuple[Finding
     findings = tuple(problem.finding(file) for problem in composer.problems)
     if findings:
         return None, findings
-    return Document(file, data, composer.marks), ()
+    return Document(file, data, composer.marks, text), ()
 
 
 def _syntax(error: yaml.YAMLError, text: str, file: str) -> Finding:

@@ -29,6 +29,15 @@ class Place:
         """Report an error at the value of this place, or of one below."""
         self._add(Severity.ERROR, id, message, hint, self.document.value(self.path + below))
 
+    def error_inside(
+        self, id: str, message: str, hint: str, position: tuple[int, int] | None
+    ) -> None:
+        """Report an error at a line and column, from 1, of the text that is the value here."""
+        where = self.document.value(self.path)
+        if position is not None:
+            where = self.document.inside(self.path, *position)
+        self._add(Severity.ERROR, id, message, hint, where)
+
     def warning(self, id: str, message: str, hint: str, *below: str | int) -> None:
         """Report a warning at the value of this place, or of one below."""
         self._add(Severity.WARNING, id, message, hint, self.document.value(self.path + below))

@@ -6,10 +6,10 @@ from typing import Any
 
 import pytest
 
+from capsmith.provider_yaml.cel.text import is_transition
 from capsmith.provider_yaml.fields import FieldSchema
 from capsmith.provider_yaml.parse import parse
 from capsmith.provider_yaml.plain import is_required, plain
-from capsmith.provider_yaml.rules import is_transition
 from capsmith.yamldoc.quote import clip, did_you_mean, listed
 from tests.invalid.cases import EXAMPLES
 

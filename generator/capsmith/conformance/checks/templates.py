@@ -9,6 +9,7 @@ from capsmith.conformance.checks.registry import Context, Problem, check
 from capsmith.conformance.crds import Crd
 from capsmith.conformance.manifests import Manifest, list_of, mapping_of, text_of, texts_of
 from capsmith.conformance.schemas import describe, find, is_open, required, walk
+from capsmith.provider_yaml.cel.text import is_transition
 
 _SPEC = "spec.template.spec"
 _POOL = "InfraMachinePool"
@@ -142,7 +143,7 @@ def _transitions(crd: Crd) -> Iterator[tuple[str, str, str]]:
             for rule in list_of(schema, "x-kubernetes-validations"):
                 text = text_of(rule, "rule")
                 inside = path.startswith(_SPEC) or path in {"spec", "spec.template"}
-                if inside and "oldSelf" in text:
+                if inside and is_transition(text):
                     yield version.name, path, text
 
 

@@ -7,8 +7,8 @@ from typing import TYPE_CHECKING, Any
 
 from capsmith.provider.draft import Draft, DraftKind
 from capsmith.provider.pools import MACHINES
+from capsmith.provider_yaml.cel.text import is_transition
 from capsmith.provider_yaml.plain import is_required, plain
-from capsmith.provider_yaml.rules import is_transition
 from capsmith.yamldoc.place import Place
 from capsmith.yamldoc.quote import did_you_mean, listed, shown
 

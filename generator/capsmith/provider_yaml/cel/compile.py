@@ -1,0 +1,138 @@
+"""Compile a rule against the schema that it stands at, and report what is wrong with it.
+
+Loads the CEL library, which takes longer than all other checks together: import this module only
+when there is a rule.
+"""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from functools import cache
+from typing import Any
+
+from cel_expr_python import cel
+
+from capsmith.provider_yaml.cel.declared import Declarations
+from capsmith.provider_yaml.cel.functions import RELEASE, environment
+from capsmith.provider_yaml.cel.literals import check_literals
+from capsmith.provider_yaml.cel.problem import RuleProblem
+from capsmith.yamldoc.quote import clip, did_you_mean, shown
+
+_ISSUE = re.compile(r"^(?:\w+: )?ERROR: <input>:(-?\d+):(-?\d+): (.*)$", re.MULTILINE)
+_UNKNOWN_FIELD = re.compile(r"undefined field '(\w+)' not found in struct '([\w.]+)'")
+_UNDECLARED = re.compile(r"undeclared reference to '([^']*)'")
+_NO_OVERLOAD = re.compile(r"found no matching overload for '([^']+)' applied to '(.+)'")
+_MESSAGE = re.compile(r"(?:capsmith|google\.protobuf)\.([A-Z][a-z]+)\d*")
+_OPERATOR = re.compile(r"_?([^\w]+)_")
+_TOO_DEEP = re.compile(r"recursion (?:limit|depth)", re.IGNORECASE)
+_MISSING = re.compile(r"missing '([^']+)' at '(.+)'")
+_UNEXPECTED = re.compile(
+    r"(?:token recognition error at: |mismatched input |extraneous input |no viable alternative at "
+    r"input )'(.+)'"
+)
+_FUNCTIONS = f"Use `self`, `oldSelf` and the functions of Kubernetes {RELEASE}."
+_MOST_PROBLEMS = 5
+
+
+@dataclass(frozen=True, slots=True)
+class Compiler:
+    """Compiles the expressions of one schema; ``declarations`` is None if it has no type."""
+
+    _declarations: Declarations
+    _self_type: dict[str, Any] | None
+
+    @classmethod
+    def of(cls, schema: Mapping[str, Any]) -> Compiler:
+        """Return the compiler of the rules that are in ``schema``."""
+        declarations = Declarations()
+        return cls(declarations, declarations.declare(schema))
+
+    def problems(
+        self, expression: str, result: str = "bool", optional_old_self: bool = False
+    ) -> list[RuleProblem]:
+        """Return why the API server would refuse ``expression``, in the order of the text.
+
+        ``result`` is the type that it must have.
+        """
+        if self._self_type is None:
+            message = "a rule cannot read a value whose structure is not declared"
+            return [RuleProblem(message, "Declare its type and fields, or remove the rule.")]
+        try:
+            compiled = self._environment(optional_old_self).compile(expression)
+        except RuntimeError as error:
+            return list(self._issues(str(error)))[:_MOST_PROBLEMS]
+        # The library compares types by name, so a result of any type is one of its own.
+        name = compiled.return_type().name().lower()
+        if name != result:
+            kind = _readable(name)
+            message = f"the expression results in {shown(kind)}, not {shown(result)}"
+            return [RuleProblem(message, f"Write an expression that results in a {result}.")]
+        return check_literals(expression)
+
+    def _environment(self, optional_old_self: bool) -> cel.Env:
+        assert self._self_type is not None
+        old = self._self_type
+        if optional_old_self:
+            old = {"type_name": "optional_type", "params": [old]}
+        variables = [{"name": "self", **self._self_type}, {"name": "oldSelf", **old}]
+        configuration = json.dumps({**_base(), "variables": variables})
+        return cel.NewEnv(
+            config=cel.NewEnvConfigFromYaml(configuration),
+            descriptor_pool=self._declarations.pool(),
+        )
+
+    def _issues(self, text: str) -> Iterator[RuleProblem]:
+        issues = [(int(line), int(column), why) for line, column, why in _ISSUE.findall(text)]
+        if not issues or _TOO_DEEP.search(text):
+            message = "the rule is nested too deeply to be checked here"
+            yield RuleProblem(message, "Split it, or check it on an API server.", undecided=True)
+            return
+        for line, column, why in sorted(issues):
+            if why.startswith("Syntax error"):
+                message = f"the rule is no CEL expression: {_syntax(why)}"
+                # What follows a syntax error is often a consequence of it.
+                yield RuleProblem(message, "Correct the expression here.", line, column)
+                return
+            message, hint = self._explain(why)
+            yield RuleProblem(message, hint, line, column)
+
+    def _explain(self, why: str) -> tuple[str, str]:
+        """Return message and hint for an error of the type checker."""
+        if match := _UNKNOWN_FIELD.search(why):
+            known = self._declarations.fields.get(match[2], [])
+            return f"{shown(match[1])} is no field of this object", did_you_mean(match[1], known)
+        if match := _UNDECLARED.search(why):
+            return f"{shown(match[1])} is no variable or function", _FUNCTIONS
+        if match := _NO_OVERLOAD.search(why):
+            operator = _OPERATOR.fullmatch(match[1])
+            types = _readable(match[2])
+            message = f"{shown(operator[1] if operator else match[1])} cannot be used with {types}"
+            return message, "Use values of types that fit together; `nullable` makes no difference."
+        return _readable(why), "Correct the expression here."
+
+
+def _syntax(why: str) -> str:
+    """Return a syntax error without the parser's words."""
+    reason = why.removeprefix("Syntax error: ").partition(" expecting ")[0]
+    if match := _MISSING.fullmatch(reason):
+        return f"{shown(match[1])} is missing before {_token(match[2])}"
+    if match := _UNEXPECTED.fullmatch(reason):
+        return f"{_token(match[1])} is unexpected"
+    return clip(reason)
+
+
+def _readable(types: str) -> str:
+    """Return ``types`` without the names of messages."""
+    return clip(_MESSAGE.sub(lambda match: match[1].lower(), types))
+
+
+def _token(text: str) -> str:
+    return "the end" if text == "<EOF>" else shown(text)
+
+
+@cache
+def _base() -> dict[str, Any]:
+    return environment()

@@ -1,0 +1,121 @@
+"""Rules in CEL: what is legal is accepted, where errors are reported, and what checking costs."""
+
+from __future__ import annotations
+
+import json
+import subprocess
+import sys
+
+import pytest
+
+from capsmith.findings import Finding
+from capsmith.provider_yaml.cel.declared import escape
+from capsmith.provider_yaml.cel.text import is_transition
+from capsmith.yamldoc.inside import find_inside
+from tests.invalid.cases import judge
+
+BASE = """\
+capsmith: 1
+name: acme
+repository: https://github.com/acme/cluster-api-provider-acme
+contracts: [v1beta2]
+releases: {v0.1: v1beta2}
+infrastructure:
+  AcmeCluster: {implements: InfraCluster}
+  AcmeMachine: {implements: InfraMachine, spec: {field: FIELD}}
+"""
+
+
+def findings(rule: str, **schema: object) -> tuple[Finding, ...]:
+    field = {"type": "string", **schema, "x-kubernetes-validations": [{"rule": rule}]}
+    return judge(BASE.replace("FIELD", json.dumps(field, ensure_ascii=False)))
+
+
+@pytest.mark.parametrize(
+    "rule",
+    [
+        "self != 'a' // it's a comment (",
+        "self != '(' && self != \"it's\"",
+        "self.matches(r'^\\d+$')",
+        "self == oldSelf || oldSelf == ''",
+        "ip(self).family() == 4 || isCIDR(self)",
+    ],
+)
+def test_legal_rules_are_accepted(rule: str) -> None:
+    assert findings(rule) == ()
+
+
+@pytest.mark.parametrize(
+    "rule", ["(" * 200 + "true" + ")" * 200, "self == ''" + " && self" + " + self" * 900 + " == ''"]
+)
+def test_what_is_too_deep_for_the_library_is_a_warning(rule: str) -> None:
+    (finding,) = findings(rule)
+    assert (finding.id, finding.severity) == ("schema-rule-unchecked", "warning")
+
+
+def test_errors_name_the_field_that_was_probably_meant() -> None:
+    text = (
+        "{type: object, properties: {additionalTags: string}, x-kubernetes-validations: "
+        "[{rule: self.additionlTags == 'a'}]}"
+    )
+    (finding,) = judge(BASE.replace("FIELD", text))
+    line = BASE.replace("FIELD", text).splitlines()[finding.location.line - 1]
+    assert line[finding.location.column - 1 :].startswith(".additionlTags")
+    assert finding.hint == "Did you mean `additionalTags`?"
+
+
+def test_the_library_is_loaded_for_rules_only() -> None:
+    code = (
+        "import sys\n"
+        "from tests.invalid.cases import judge\n"
+        f"judge({BASE.replace('FIELD', '{type: string, immutable: true}')!r})\n"
+        "print('cel_expr_python' in sys.modules, 'google.protobuf' in sys.modules)\n"
+    )
+    run = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+    assert run.stdout == "False False\n"
+
+
+@pytest.mark.parametrize(
+    ("rule", "expected"),
+    [
+        ("self == oldSelf", True),
+        ("self == 'oldSelf' // oldSelf", False),
+        ("self.oldSelf == 'a'", False),
+        ("oldSelfish", False),
+    ],
+)
+def test_only_a_rule_that_reads_the_old_value_is_a_transition(rule: str, expected: bool) -> None:
+    assert is_transition(rule) is expected
+
+
+@pytest.mark.parametrize(
+    ("name", "escaped"),
+    [
+        ("size", "size"),
+        ("a-b.c/d", "a__dash__b__dot__c__slash__d"),
+        ("a__b", "a__underscores__b"),
+        ("namespace", "__namespace__"),
+        ("1a", None),
+        ("ä", None),
+    ],
+)
+def test_names_are_escaped_as_by_the_api_server(name: str, escaped: str | None) -> None:
+    assert escape(name) == escaped
+
+
+@pytest.mark.parametrize(
+    ("source", "text", "place", "expected"),
+    [
+        ("a: b c", "b c", (1, 3), (1, 6)),
+        ("a: 'b c'", "b c", (1, 3), (1, 7)),
+        ('a: "b\\tc"', "b\tc", (1, 3), None),
+        ("a: b\n   c", "b c", (1, 3), None),
+        ("a: |\n    b\n\n      c\n", "b\n\n  c\n", (3, 3), (4, 7)),
+        ("a: |2-\n    b", "  b", (1, 3), (2, 5)),
+        ("a: >\n  b\n  c", "b c\n", (1, 3), None),
+    ],
+)
+def test_positions_inside_a_text(
+    source: str, text: str, place: tuple[int, int], expected: tuple[int, int] | None
+) -> None:
+    assert find_inside(source, (1, 4), text, place) == expected
