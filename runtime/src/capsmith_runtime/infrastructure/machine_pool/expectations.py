@@ -18,7 +18,7 @@ from capsmith_runtime.kube.client import JSON, NamespacedName, key_of
 from capsmith_runtime.kube.clock import monotonic
 
 EXPIRY_SECONDS: Final = 30.0
-"""A machine that was deleted at once by somebody else may never be in the cache."""
+"""A machine that was deleted at once by another client may never be in the cache."""
 
 
 @dataclass(slots=True)
