@@ -147,7 +147,7 @@ def test_schema_is_the_one_for_editors() -> None:
     assert result.output == (ROOT / "schemas/provider.schema.json").read_text()
 
 
-def test_explain_and_rules_tell_the_same() -> None:
+def test_explain_and_rules_return_the_same() -> None:
     rows = json.loads(run("rules", "--page", "infra-machine", "--format", "json").output)
     (row,) = (row for row in rows if row["id"] == "IM-03")
     assert json.loads(run("explain", "im-03", "--format", "json").output) == row
@@ -172,7 +172,7 @@ def test_formats_of_ci_systems_keep_the_exit_code(format_: str) -> None:
 
 
 @pytest.mark.parametrize("format_", ["text", "json", "sarif", "junit"])
-def test_a_stream_that_has_few_characters_says_the_same(format_: str) -> None:
+def test_output_for_a_limited_encoding_has_the_same_meaning(format_: str) -> None:
     Path("é\x1b[31m.yaml").write_text(ACME.read_text().replace("name: acme", "name: ü🙂"))
     command = [sys.executable, "-m", "capsmith", "validate", "é\x1b[31m.yaml", "--format", format_]
     environment = {**os.environ, "PYTHONIOENCODING": "ascii"}
@@ -189,7 +189,7 @@ def test_a_stream_that_has_few_characters_says_the_same(format_: str) -> None:
 
 
 @pytest.mark.skipif(not Path("/dev/full").exists(), reason="no /dev/full")
-def test_a_report_that_cannot_be_written_is_told() -> None:
+def test_a_report_that_cannot_be_written_is_reported() -> None:
     command = [sys.executable, "-m", "capsmith", "rules"]
     with Path("/dev/full").open("w") as full:
         done = subprocess.run(command, stdout=full, stderr=subprocess.PIPE, text=True)

@@ -118,7 +118,7 @@ def test_what_a_later_capsmith_generated_is_left_alone() -> None:
     assert lock.read_text() == text
 
 
-def test_a_folder_that_cannot_be_written_is_told(tmp_path: Path) -> None:
+def test_a_folder_that_cannot_be_written_is_reported(tmp_path: Path) -> None:
     tmp_path.chmod(0o755)
     Path("provider.yaml").write_text(ACME.read_text())
     run("generate", "-o", "elsewhere")  # all that is needed is imported now
@@ -129,7 +129,7 @@ def test_a_folder_that_cannot_be_written_is_told(tmp_path: Path) -> None:
     assert "output-unwritable" in result.stderr
 
 
-def test_a_file_on_the_way_to_the_folder_is_told() -> None:
+def test_a_file_on_the_path_to_the_folder_is_reported() -> None:
     Path("file").write_text("")
     result = run("generate", ACME, "-o", "file/repo")
     assert result.exit_code == 2

@@ -188,7 +188,7 @@ def test_blueprints_of_the_authors_are_what_is_released(made: Repository) -> Non
 
 
 @one
-def test_an_ejected_repository_goes_on_alone(made: Repository) -> None:
+def test_an_ejected_repository_works_alone(made: Repository) -> None:
     before = released(made)
     report = eject.eject(made.folder)
 

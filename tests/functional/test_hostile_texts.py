@@ -94,7 +94,7 @@ def documents(tree: FileTree, path: str) -> list[Any]:
     return list(yaml.safe_load_all(re.sub(r"(?m): \$\{\w+\}$", ": 1", tree[path].text)))
 
 
-def test_python_parses_and_has_no_code_of_theirs(tree: FileTree) -> None:
+def test_python_parses_and_has_no_code_of_the_user(tree: FileTree) -> None:
     for file in tree:
         if file.path.endswith(".py"):
             names = {node.id for node in ast.walk(ast.parse(file.text)) if type(node) is ast.Name}
@@ -103,7 +103,7 @@ def test_python_parses_and_has_no_code_of_theirs(tree: FileTree) -> None:
     assert CODE in {node.value for node in ast.walk(ast.parse(model)) if type(node) is ast.Constant}
 
 
-def test_manifests_say_the_texts(tree: FileTree) -> None:
+def test_manifests_contain_the_texts(tree: FileTree) -> None:
     (path,) = (p for p in tree.files if p.endswith("_acmemachines.yaml"))
     (crd,) = documents(tree, path)
     (version,) = crd["spec"]["versions"]
@@ -125,7 +125,7 @@ def test_templates_escape_what_clusterctl_reads(tree: FileTree) -> None:
     assert {MANY_LINES, CODE, *WORDS} <= seen
 
 
-def test_project_files_say_the_texts(tree: FileTree) -> None:
+def test_project_files_contain_the_texts(tree: FileTree) -> None:
     project = tomllib.loads(tree["pyproject.toml"].text)["project"]
     assert project["description"] == VARIABLES
     assert description()["dependencies"][0] in project["dependencies"]
@@ -135,7 +135,7 @@ def test_project_files_say_the_texts(tree: FileTree) -> None:
             json.loads(file.text)
 
 
-def test_nothing_of_theirs_is_in_files_that_run(tree: FileTree) -> None:
+def test_no_text_of_the_user_is_in_files_that_run(tree: FileTree) -> None:
     for path, file in tree.files.items():
         if path in ("Makefile", "Dockerfile") or path.startswith(".github/"):
             assert "shell id" not in file.text

@@ -104,7 +104,7 @@ class TestTampered:
         self.build(copy)
         assert (out / "values.yaml").read_text(encoding="utf-8") == "mine"
 
-    def test_a_template_of_a_kind_that_is_no_more_is_told(self, copy: Repository) -> None:
+    def test_a_template_of_a_removed_kind_is_reported(self, copy: Repository) -> None:
         template = copy.folder / "templates" / "cluster-template.yaml"
         text = re.sub(r"kind: (\w+)MachineTemplate", r"kind: \1BoxTemplate", template.read_text())
         template.write_text(text, encoding="utf-8")
@@ -113,7 +113,9 @@ class TestTampered:
         assert re.search(r"warning: templates/cluster-template\.yaml: \w+BoxTemplate is no", said)
         assert said.count("warning") == text.count("BoxTemplate\nmetadata")
 
-    def test_a_template_in_a_version_that_is_served_no_more_is_told(self, copy: Repository) -> None:
+    def test_a_template_in_a_version_that_is_no_longer_served_is_reported(
+        self, copy: Repository
+    ) -> None:
         template = copy.folder / "templates" / "cluster-template.yaml"
         old = re.compile(r"(?m)^(apiVersion: infrastructure\.\S+/)\w+$")
         text, number = old.subn(r"\1v1alpha0", template.read_text(encoding="utf-8"))

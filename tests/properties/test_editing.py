@@ -104,7 +104,7 @@ def check_layout(text: str, result: str, kept: list[str], comments: list[str]) -
     assert result.endswith("\n") == text.endswith("\n")
 
 
-def test_every_wish_is_possible_somewhere() -> None:
+def test_every_request_is_possible_for_some_provider() -> None:
     reached = set()
     for state in STATES:
         head = {"capsmith": 1, "name": "acme", "repository": "https://a.example/b/c"}

@@ -115,7 +115,7 @@ ROUNDS = st.lists(
     suppress_health_check=[HealthCheck.function_scoped_fixture, HealthCheck.too_slow],
 )
 @given(st.integers(0, DESCRIPTIONS - 1), ROUNDS)
-def test_nothing_of_the_author_is_lost_and_every_conflict_is_told(
+def test_nothing_of_the_author_is_lost_and_every_conflict_is_reported(
     first_runs: dict[int, Path], number: int, rounds: list[Round]
 ) -> None:
     source = generated(first_runs, number)

@@ -126,7 +126,7 @@ def place(
         server.stop()
 
 
-def test_a_leader_dies_in_the_middle(place: Place) -> None:
+def test_a_leader_crashes_in_the_middle(place: Place) -> None:
     """As many claims as addresses, two managers; the one that leads is killed.
 
     Proves: IP-05, IP-06, IP-07, IP-08, IP-09, IP-10, IP-14, SM-09, RB-04, MG-02.

@@ -213,7 +213,7 @@ def test_a_silent_server_is_given_up(
     [b"nonsense", b"", EXEC, NO_CERTIFICATE],
     ids=["nonsense", "empty", "exec", "no certificate"],
 )
-def test_an_unusable_kubeconfig_is_told(
+def test_an_unusable_kubeconfig_is_reported(
     api: KubeClient, api_server: ApiServer, secret: JSON, content: bytes
 ) -> None:
     store(api, secret, content)

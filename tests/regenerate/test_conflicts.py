@@ -39,7 +39,7 @@ def resolve(provider: Provider, path: str = SHARED) -> None:
     provider.path(path).write_text("".join(lines))
 
 
-def test_a_conflict_is_told_with_its_line_and_the_rest_is_done(conflicting: Provider) -> None:
+def test_a_conflict_is_reported_with_its_line_and_the_rest_is_done(conflicting: Provider) -> None:
     said = conflicting.update()
     assert said.code == 1
     assert said.files("conflicted") == {SHARED}
@@ -98,7 +98,9 @@ def test_a_marker_that_is_left_is_named_and_the_update_stays_unfinished(
 
 
 @pytest.mark.parametrize("way", ["mine", "deleted", "rewritten"])
-def test_when_it_is_resolved_the_update_is_concluded(conflicting: Provider, way: str) -> None:
+def test_the_update_is_finished_when_conflicts_are_resolved(
+    conflicting: Provider, way: str
+) -> None:
     conflicting.update()
     if way == "mine":
         resolve(conflicting)
@@ -116,7 +118,7 @@ def test_when_it_is_resolved_the_update_is_concluded(conflicting: Provider, way:
     assert (again.code, again.ids) == (1, {"nothing-to-continue"})
 
 
-def test_what_was_resolved_once_is_not_asked_again(
+def test_a_resolved_conflict_is_not_reported_again(
     conflicting: Provider, change_blueprint: Change
 ) -> None:
     conflicting.update()
@@ -127,7 +129,7 @@ def test_what_was_resolved_once_is_not_asked_again(
     assert MINE in conflicting.path(SHARED).read_text()
 
 
-def test_going_back_brings_everything_back(conflicting: Provider) -> None:
+def test_abort_restores_everything(conflicting: Provider) -> None:
     conflicting.path(SHARED).chmod(0o640)
     before = conflicting.tree()
     said = conflicting.update()
@@ -141,7 +143,7 @@ def test_going_back_brings_everything_back(conflicting: Provider) -> None:
     assert (again.code, again.ids) == (1, {"nothing-to-abort"})
 
 
-def test_going_back_does_not_lose_other_edits(conflicting: Provider) -> None:
+def test_abort_does_not_lose_other_edits(conflicting: Provider) -> None:
     before = conflicting.tree()
     conflicting.update()
     conflicting.append(MODEL, "# mine\n")
@@ -153,7 +155,7 @@ def test_going_back_does_not_lose_other_edits(conflicting: Provider) -> None:
     assert conflicting.tree() == before
 
 
-def test_going_back_after_git_did(conflicting: Provider) -> None:
+def test_abort_after_git_restored_the_files(conflicting: Provider) -> None:
     """Somebody restored the files by other means; the notes of the update are left."""
     before = conflicting.tree()
     copy = conflicting.folder.parent / "copy"
@@ -165,7 +167,7 @@ def test_going_back_after_git_did(conflicting: Provider) -> None:
 
 
 @pytest.mark.parametrize("option", ["--continue", "--abort"])
-def test_lost_notes_of_an_update_are_told(conflicting: Provider, option: str) -> None:
+def test_lost_state_of_an_update_is_reported(conflicting: Provider, option: str) -> None:
     conflicting.update()
     for path in conflicting.path(UNFINISHED).iterdir():
         if path.name != "state.json":

@@ -15,7 +15,7 @@ WITHOUT = re.sub(r"(?m)^controlPlane:\n(  .*\n)+", "", COMPLETE)
 
 
 @pytest.mark.parametrize("text", [COMPLETE, WITHOUT])
-def test_what_people_wrote_is_not_forgotten(tmp_path: Path, text: str) -> None:
+def test_fields_that_users_would_lose_are_reported(tmp_path: Path, text: str) -> None:
     """Of a control plane the reference to its machine template: nothing converts it in place.
 
     Proves: CRD-15, CP-21.

@@ -137,7 +137,7 @@ def test_looking_writes_nothing(old: Provider) -> None:
     assert old.tree() == before
 
 
-def test_what_is_wished_for_already_is_an_ordinary_update(old: Provider) -> None:
+def test_a_request_that_changes_nothing_is_an_ordinary_update(old: Provider) -> None:
     old.append("provider.yaml", "title: Another\n")
     before = old.path("provider.yaml").read_bytes()
     said = old.update("--contract", "v1beta1")
@@ -173,7 +173,7 @@ def test_what_is_wished_for_already_is_an_ordinary_update(old: Provider) -> None
         ((BOTH, NEW), ("--drop-api-version", "v1alpha2"), "drop-stored", 8),
     ],
 )
-def test_nonsense_is_refused(
+def test_impossible_requests_are_refused(
     old: Provider, stages: tuple[tuple[str, ...], ...], wish: tuple[str, ...], id: str, line: int
 ) -> None:
     for stage in stages:
@@ -265,7 +265,7 @@ def test_an_edited_generated_file_stops_it_whole(old: Provider) -> None:
     assert old.update(*BOTH, "--force").code == 0
 
 
-def test_the_way_is_told(old: Provider) -> None:
+def test_the_simpler_way_is_reported(old: Provider) -> None:
     facts = run("doctor", str(old.folder), "--format", "json").report["facts"]["upgrade"]
     assert facts["next"] == "capsmith update --contract v1beta1,v1beta2"
     assert facts["simpler"]["command"] == "capsmith update --contract v1beta2 --keep-api-version"

@@ -19,7 +19,7 @@ def doctor(provider: Provider) -> Said:
     return said
 
 
-def test_a_provider_that_is_well(provider: Provider) -> None:
+def test_a_healthy_provider(provider: Provider) -> None:
     said = doctor(provider)
     assert (said.code, said.ids) == (0, set())
     facts = said.report["facts"]
@@ -42,7 +42,7 @@ def test_in_words(provider: Provider) -> None:
     assert any(line.startswith("contract v1beta1: not followed; ") for line in lines)
 
 
-def test_a_contract_that_ends_is_told_with_when(tmp_path: Path) -> None:
+def test_the_end_of_a_contract_is_reported_with_its_date(tmp_path: Path) -> None:
     spec = (ROOT / "examples/acme/provider.yaml").read_text().replace("v1beta2", "v1beta1")
     (tmp_path / "old").mkdir()
     (tmp_path / "old/provider.yaml").write_text(spec)

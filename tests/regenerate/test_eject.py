@@ -19,7 +19,7 @@ def eject(provider: Provider, *options: str) -> Said:
     return run("eject", *options, str(provider.folder), "--format", "json")
 
 
-def test_records_and_headers_go_and_nothing_else_changes(provider: Provider) -> None:
+def test_records_and_headers_are_removed_and_nothing_else_changes(provider: Provider) -> None:
     provider.path(f"{PACKAGE}/helpers.py").write_text("# mine\n")
     provider.append("metadata.yaml", "# edited\n")
     provider.append("Makefile", "mine:\n")
@@ -59,7 +59,7 @@ def test_code_and_manifests_mean_the_same(provider: Provider) -> None:
     assert meaning() == before
 
 
-def test_what_still_speaks_of_capsmith_is_named(provider: Provider) -> None:
+def test_files_that_mention_capsmith_are_named(provider: Provider) -> None:
     said = eject(provider)
     assert said.ids == {"eject-speaks", "eject-unread"}
     speaking = {path for path, id in said.findings.items() if id == "eject-speaks"}

@@ -117,7 +117,7 @@ def test_a_repository_of_many_projects(changed: Provider) -> None:
     assert changed.update().code == 0
 
 
-def test_a_description_of_somebody_else_below_is_a_change(committed: Provider) -> None:
+def test_a_description_in_a_subfolder_is_a_change(committed: Provider) -> None:
     committed.path("examples").mkdir()
     committed.path("examples/provider.yaml").write_text("mine")
     refused(committed, "examples/")

@@ -102,7 +102,7 @@ def test_symlinks_are_not_followed(provider: Provider, outside: Path, link: str)
 
 
 @pytest.mark.parametrize("part", [".capsmith/stage", ".capsmith/pending.json.new"])
-def test_links_in_the_place_of_what_is_staged_are_not_followed(
+def test_links_in_place_of_staged_files_are_not_followed(
     provider: Provider, outside: Path, part: str
 ) -> None:
     provider.append("provider.yaml", "dependencies: [requests]\n")

@@ -101,7 +101,7 @@ def test_a_second_update_at_the_same_time_is_refused(changed: Provider) -> None:
 
 
 @pytest.mark.parametrize("way", ["--continue", "--abort", "--verbose"])
-def test_a_folder_that_cannot_be_written_holds_it_up_and_no_more(here: Provider, way: str) -> None:
+def test_a_read_only_folder_interrupts_the_update(here: Provider, way: str) -> None:
     for path in (here.folder, *here.folder.rglob("*")):
         path.chmod(0o777 if path.is_dir() else 0o666)
     before = here.tree()

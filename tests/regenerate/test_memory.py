@@ -92,7 +92,7 @@ except SystemExit as end:
 """
 
 
-def test_what_is_remembered_needs_little(provider: Provider, tmp_path: Path) -> None:
+def test_a_repeated_check_imports_little(provider: Provider, tmp_path: Path) -> None:
     def ask() -> str:
         done = subprocess.run(
             [sys.executable, "-c", _SCRIPT, str(provider.folder)],

@@ -29,7 +29,7 @@ def test_a_file_that_was_taken_over_is_left_alone(provider: Provider) -> None:
     assert not provider.path(MODEL).exists()
 
 
-def test_a_generated_file_that_is_given_back_is_replaced_when_that_is_said(
+def test_force_replaces_a_generated_file_that_is_handed_back(
     provider: Provider,
 ) -> None:
     original = provider.path(MODEL).read_text()
@@ -43,7 +43,7 @@ def test_a_generated_file_that_is_given_back_is_replaced_when_that_is_said(
     assert provider.update("--check").code == 0
 
 
-def test_a_shared_file_that_is_given_back_is_merged_from_where_it_was_taken(
+def test_a_shared_file_that_is_handed_back_is_merged_from_its_base(
     provider: Provider, change_blueprint: Change
 ) -> None:
     provider.append("Makefile", "mine:\n")
@@ -80,7 +80,7 @@ def test_what_is_not_capsmiths_is_not_handed_over(
     assert provider.tree() == before
 
 
-def test_a_file_of_a_kind_that_is_no_more_is_simply_the_authors(provider: Provider) -> None:
+def test_a_file_of_a_removed_kind_belongs_to_the_author(provider: Provider) -> None:
     (crd,) = provider.folder.glob("config/crd/bases/*_acmeidentities.yaml")
     name = crd.relative_to(provider.folder).as_posix()
     provider.update("--mine", name)

@@ -220,7 +220,7 @@ def test_in_place_an_overlay_is_no_foreign_file(tmp_path: Path) -> None:
     assert Provider(folder).update("--check").code == 0
 
 
-def test_errors_are_told_with_their_lines_and_nothing_is_written(overlaid: Provider) -> None:
+def test_errors_are_reported_with_their_lines_and_nothing_is_written(overlaid: Provider) -> None:
     overlaid.path("company/project/NOTICE.jinja").write_text("ok\n{{ nobody }}\n")
     overlaid.path("company/project/note.md.jinja").write_text("{% if %}\n")
     overlaid.edit("company/manifest.yaml", "target: NOTICE", "target: Makefile")
@@ -291,7 +291,7 @@ def test_the_next_contract_comes_with_the_same_overlay(tmp_path: Path) -> None:
     assert provider.update("--check").code == 0
 
 
-def test_an_overlay_that_nothing_reads_any_more_is_named(overlaid: Provider) -> None:
+def test_an_overlay_that_is_no_longer_read_is_named(overlaid: Provider) -> None:
     said = run("eject", str(overlaid.folder), "--format", "json")
     assert said.code == 0
     assert said.findings["company"] == "eject-unread"

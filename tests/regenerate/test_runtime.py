@@ -100,7 +100,7 @@ def test_an_edited_file_is_refused_by_name(provider: Provider) -> None:
     assert provider.update("--check").code == 0
 
 
-def test_a_deleted_file_comes_back(provider: Provider) -> None:
+def test_a_deleted_file_is_generated_again(provider: Provider) -> None:
     before = provider.tree()
     provider.path(MODULE).unlink()
 
@@ -133,7 +133,7 @@ def test_a_fork_stays_with_a_later_version(provider: Provider, later: None) -> N
     assert "runtime-fork" in doctor(provider).ids
 
 
-def test_a_fork_is_given_back(provider: Provider) -> None:
+def test_a_fork_is_handed_back(provider: Provider) -> None:
     generated = vendored(provider)
     fork(provider)
     before = provider.tree()

@@ -45,7 +45,7 @@ def test_a_change_of_the_description_reaches_what_is_generated_and_nothing_else(
     assert provider.update("--check").code == 0
 
 
-def test_a_release_series_that_is_forgotten_is_told(provider: Provider) -> None:
+def test_a_missing_release_series_is_reported(provider: Provider) -> None:
     """Proves: CC-08."""
     provider.edit("provider.yaml", "releases: {v0.1:", "releases: {v0.2:")
     for arguments in (["--dry-run"], []):
@@ -103,7 +103,7 @@ def test_an_edited_generated_file_is_refused_by_name_and_nothing_is_done(
     assert provider.update("--check").code == 0
 
 
-def test_a_deleted_generated_file_comes_back_and_others_stay_deleted(provider: Provider) -> None:
+def test_only_deleted_generated_files_are_generated_again(provider: Provider) -> None:
     for path in (MODEL, "Makefile", RECONCILER):
         provider.path(path).unlink()
     provider.append("provider.yaml", "title: Another\n")
@@ -124,7 +124,7 @@ def test_only_what_was_deleted_can_be_restored(provider: Provider, path: str) ->
     assert provider.tree() == before
 
 
-def test_files_of_a_removed_kind_go_but_for_those_of_the_author(provider: Provider) -> None:
+def test_files_of_a_removed_kind_are_removed_except_the_authors(provider: Provider) -> None:
     provider.edit("provider.yaml", "credentials: AcmeIdentity\n", "")
     before = provider.tree()
     said = provider.update()
@@ -205,7 +205,7 @@ def test_where_nothing_was_generated_there_is_nothing_to_update(provider: Provid
     assert (said.code, said.ids) == (2, {"input-missing"})
 
 
-def test_a_mistake_in_the_description_is_told_and_nothing_is_done(provider: Provider) -> None:
+def test_an_error_in_the_description_is_reported_and_nothing_is_done(provider: Provider) -> None:
     provider.edit("provider.yaml", "implements: InfraMachine", "implements: InfraMachin")
     before = provider.tree()
     said = provider.update()

@@ -11,7 +11,7 @@ MODEL = f"{PACKAGE}/_generated/api/acme_machine.py"
 
 
 @pytest.mark.parametrize("argument", ["--check", "--dry-run", "--diff"])
-def test_looking_changes_nothing_and_says_what_would_happen(
+def test_a_preview_changes_nothing_and_reports_the_changes(
     provider: Provider, argument: str
 ) -> None:
     provider.edit("provider.yaml", "size: string!", "size: string!\n      rack: string")
@@ -24,7 +24,7 @@ def test_looking_changes_nothing_and_says_what_would_happen(
     assert provider.update().files("updated") == would
 
 
-def test_drift_of_every_kind_is_told_by_check(provider: Provider) -> None:
+def test_check_reports_drift_of_every_kind(provider: Provider) -> None:
     base = provider.path(".capsmith/base/Makefile")
     for damage in (
         lambda: provider.path(MODEL).unlink(),

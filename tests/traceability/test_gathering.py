@@ -74,7 +74,7 @@ def test_claims_of_blueprints(tmp_path: Path) -> None:
         '"""A module.\n\nProves: IC-05.\n"""\n',
     ],
 )
-def test_claims_that_are_nobodys(tmp_path: Path, text: str) -> None:
+def test_claims_outside_of_docstrings_of_tests(tmp_path: Path, text: str) -> None:
     read = claims_of(tmp_path, "tests/test_a.py", text)
     assert read.claims == ()
     assert len(read.mistakes) == 1
@@ -144,7 +144,7 @@ def test_reasons_of_another_form(tmp_path: Path, entry: str) -> None:
         read_reasons(tmp_path)
 
 
-def test_a_rule_with_neither_proof_nor_reason_is_told(rules: Mapping[str, Rule]) -> None:
+def test_a_rule_with_neither_proof_nor_reason_is_reported(rules: Mapping[str, Rule]) -> None:
     place = catalogue()["CP-33"].place
     row = Row(rules["CP-33"], place, (), Evidence(), None, awaited=False)
     assert missing((row,)) == [
@@ -157,7 +157,7 @@ def test_a_check_that_meets_nothing_generated_proves_nothing() -> None:
     assert Evidence(cases=("BC-01",), repositories=("acme",)).complete
 
 
-def test_a_claim_of_what_is_no_rule_is_told(tmp_path: Path) -> None:
+def test_a_claim_of_an_unknown_rule_is_reported(tmp_path: Path) -> None:
     for name in ("schemas", "blueprints", "generator"):
         (tmp_path / name).symlink_to(ROOT / name)
     (tmp_path / "tests").mkdir()

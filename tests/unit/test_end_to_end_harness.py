@@ -42,7 +42,7 @@ def test_what_comes_after_a_lost_lease_counts_again(line: str) -> None:
     assert complaints(_log("LeadershipLost('x')") + said) == [said]
 
 
-def test_the_journal_tells_what_is_there(tmp_path: Path) -> None:
+def test_the_journal_reports_existing_files(tmp_path: Path) -> None:
     """Who makes a server may die before it writes that down, and who removes it too."""
     cloud = SimulatedCloud(tmp_path)
     for part in ("servers", "clusters"):
@@ -70,7 +70,7 @@ def _then(*steps: Exception | bool) -> Callable[[], bool]:
     return probe
 
 
-def test_a_wait_goes_on_when_something_passes_away() -> None:
+def test_a_wait_survives_passing_errors() -> None:
     assert eventually(_then(PassingError(), NotYet(), False, True), interval=0)
 
 
@@ -79,7 +79,7 @@ def test_a_fault_ends_a_wait() -> None:
         eventually(_then(KeyError(), True), interval=0)
 
 
-def test_what_passes_away_is_not_at_rest() -> None:
+def test_passing_errors_are_not_at_rest() -> None:
     looks = itertools.count()
 
     def observe() -> str:

@@ -28,7 +28,7 @@ def test_no_client_is_given_such_a_port() -> None:
     assert {free_port() < lowest for _ in range(20)} == {True}
 
 
-def test_a_port_is_told_once(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_port_is_returned_once(monkeypatch: pytest.MonkeyPatch) -> None:
     """Neither here nor in another process, although nobody listens on it yet."""
     first = free_port()
     monkeypatch.setattr(process, "_PORTS", range(first, first + 1))

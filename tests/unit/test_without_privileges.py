@@ -12,7 +12,7 @@ from tests.conftest import without_privileges
 
 
 @pytest.mark.skipif(os.geteuid() != 0, reason="only root has privileges to give up")
-def test_only_the_thread_that_asks_becomes_nobody(tmp_path: Path) -> None:
+def test_only_the_calling_thread_loses_privileges(tmp_path: Path) -> None:
     tmp_path.chmod(0o700)
     (tmp_path / "file").write_text("")
     with ThreadPoolExecutor(1) as other:

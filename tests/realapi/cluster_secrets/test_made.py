@@ -101,7 +101,7 @@ def test_after_a_move_everything_is_found_again(run: Run) -> None:
     run(test)
 
 
-def test_ours_get_back_what_they_lack(run: Run) -> None:
+def test_managed_secrets_get_missing_metadata(run: Run) -> None:
     """Proves: SEC-01, SEC-03."""
 
     async def test(kept: Keeping) -> None:

@@ -65,7 +65,7 @@ def test_authorities_of_users_are_used_and_left_alone(run: Run) -> None:
     ],
     ids=["no key", "nothing", "two halves"],
 )
-def test_what_users_bring_incomplete_is_told(
+def test_incomplete_secrets_of_users_are_reported(
     run: Run, data: dict[str, bytes], message: str
 ) -> None:
     """Proves: SEC-03."""
@@ -85,7 +85,7 @@ def test_what_users_bring_incomplete_is_told(
     run(test)
 
 
-def test_secrets_without_the_label_are_told(run: Run) -> None:
+def test_secrets_without_the_label_are_reported(run: Run) -> None:
     """Proves: SEC-03."""
 
     async def test(kept: Keeping) -> None:
@@ -101,7 +101,7 @@ def test_secrets_without_the_label_are_told(run: Run) -> None:
     run(test)
 
 
-def test_who_keeps_etcd_elsewhere_need_not_bring_its_key(run: Run) -> None:
+def test_the_key_of_an_external_etcd_is_not_needed(run: Run) -> None:
     """Proves: SEC-03."""
 
     async def test(kept: Keeping) -> None:

@@ -113,7 +113,7 @@ def test_a_new_authority_makes_a_new_kubeconfig(run: Run) -> None:
     run(test)
 
 
-def test_a_kubeconfig_that_is_deleted_comes_back(run: Run) -> None:
+def test_a_deleted_kubeconfig_is_created_again(run: Run) -> None:
     """Proves: SEC-01."""
 
     async def test(kept: Keeping) -> None:
@@ -133,7 +133,7 @@ def test_a_kubeconfig_that_is_deleted_comes_back(run: Run) -> None:
     run(test)
 
 
-def test_a_kubeconfig_that_is_broken_is_made_anew(run: Run) -> None:
+def test_a_broken_kubeconfig_is_created_again(run: Run) -> None:
     async def test(kept: Keeping) -> None:
         await kept.ensure()
         kept.api.patch(kept.get("kubeconfig"), {"data": {"value": "bm9uc2Vuc2U="}})
@@ -146,7 +146,7 @@ def test_a_kubeconfig_that_is_broken_is_made_anew(run: Run) -> None:
     run(test)
 
 
-def test_keys_that_were_used_are_never_made_anew(run: Run) -> None:
+def test_keys_in_use_are_never_generated_again(run: Run) -> None:
     """Proves: SEC-03."""
 
     async def test(kept: Keeping) -> None:

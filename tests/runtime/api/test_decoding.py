@@ -102,7 +102,7 @@ def test_long_values_are_cut() -> None:
     assert len(str(caught.value)) < 150
 
 
-def test_status_fields_say_what_goes_away() -> None:
+def test_empty_status_fields_are_removed() -> None:
     @dataclass(frozen=True)
     class Status:
         server: str | None = field(default=None, metadata={"json": "serverID"})

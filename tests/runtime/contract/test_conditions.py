@@ -29,7 +29,7 @@ def test_a_new_condition_joins_those_of_others() -> None:
     ]
 
 
-def test_saying_the_same_changes_nothing() -> None:
+def test_unchanged_conditions_stay_identical() -> None:
     once = conditions.merged([FOREIGN], [ready(False, "m")], generation=3, now="t1")
 
     assert conditions.merged(once, [ready(False, "m")], generation=3, now="t2") == once

@@ -163,7 +163,7 @@ def test_core_reads_ready_whatever_the_contract(contract: Any) -> None:
 
 
 @pytest.mark.parametrize("contract", POOL_STATUS_WRITERS.values(), ids=POOL_STATUS_WRITERS)
-def test_a_pool_that_was_never_there_says_so(contract: Any) -> None:
+def test_an_unprovisioned_pool_reports_nothing(contract: Any) -> None:
     """Proves: MP-01, MP-02."""
     status = contract.status({}, facts(provisioned=False), FEATURES)
     assert "ready" not in status

@@ -83,7 +83,7 @@ def test_nothing_is_written_that_the_kind_does_not_have(writer: Any) -> None:
 
 
 @pytest.mark.parametrize("writer", [OLD, NEW])
-def test_what_is_no_more_goes_away(writer: Any) -> None:
+def test_missing_values_are_removed(writer: Any) -> None:
     """Proves: IM-03, IM-04."""
     before = {"status": writer.machine_status({}, MACHINE, ALL)}
     bare = MachineFacts(provider_id="x", addresses=[], failure_domain=None, interruptible=False)
@@ -96,7 +96,7 @@ def test_what_is_no_more_goes_away(writer: Any) -> None:
 
 @pytest.mark.parametrize("writer", [OLD, NEW])
 @pytest.mark.parametrize("given", [{"host": "mine", "port": 1}, {"port": 1}])
-def test_an_endpoint_of_the_users_stays(writer: Any, given: dict[str, Any]) -> None:
+def test_an_endpoint_of_the_user_is_kept(writer: Any, given: dict[str, Any]) -> None:
     """Proves: IC-02, IC-03."""
     spec = writer.cluster_spec({"spec": {"controlPlaneEndpoint": given}}, CLUSTER, ALL)
 

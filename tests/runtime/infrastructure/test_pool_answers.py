@@ -52,7 +52,7 @@ def test_a_state_fits_into_the_schema(wrong: dict[str, Any], message: str) -> No
         InfraMachinePoolState(**wrong)
 
 
-def test_a_pool_is_what_core_says_of_it() -> None:
+def test_a_pool_is_as_core_describes_it() -> None:
     """Proves: MP-17, MP-19."""
     pool: InfraMachinePoolScope[Any] = testing.infra_machine_pool(
         {}, replicas=4, bootstrap=b"today"
@@ -63,7 +63,7 @@ def test_a_pool_is_what_core_says_of_it() -> None:
     assert asyncio.run(pool.bootstrap_data_async()).value == b"today"
 
 
-def test_nobody_decides_on_the_number_unless_the_author_does() -> None:
+def test_the_number_is_unmanaged_unless_the_author_sets_it() -> None:
     """Proves: MP-17."""
     pool: InfraMachinePoolScope[Any] = testing.infra_machine_pool(
         {}, replicas_managed_elsewhere=True

@@ -65,7 +65,7 @@ def test_without_a_number_nothing_is_touched(found: list[PoolMember]) -> None:
 
 
 @given(members(), st.integers(0, 15))
-def test_marked_machines_go_first(found: list[PoolMember], wanted: int) -> None:
+def test_marked_machines_are_deleted_first(found: list[PoolMember], wanted: int) -> None:
     """Proves: MP-10."""
     healthy = [replace(member, unhealthy=False) for member in found]
     surplus = len(alive(healthy)) - wanted
@@ -92,7 +92,7 @@ def test_at_most_one_machine_with_a_node_is_replaced(found: list[PoolMember], wa
 
 
 @given(members(8), st.integers(0, 10))
-def test_a_pool_comes_to_rest_as_it_is_wanted(found: list[PoolMember], wanted: int) -> None:
+def test_a_pool_settles_in_the_desired_state(found: list[PoolMember], wanted: int) -> None:
     """What core and the infrastructure do between the steps is played: Nodes join, machines go."""
     pool, number = list(found), 1000
     for _ in range(STEPS):
@@ -151,7 +151,7 @@ def test_surplus_machines_leave_the_failure_domains_even() -> None:
 
 
 @given(st.from_regex(r"\A[a-z0-9]([a-z0-9.-]{0,251}[a-z0-9])?\Z"), st.integers(0, 9_999_999))
-def test_names_fit_and_tell_their_number(pool: str, number: int) -> None:
+def test_names_fit_and_contain_their_number(pool: str, number: int) -> None:
     name = machine_name(pool, number)
     assert len(name) <= 63
     assert number_of(pool, name) == number

@@ -129,7 +129,7 @@ class TestMachineResults(ScriptedMachines):
 
     @pytest.mark.parametrize("result", [None, "acme://1", Deleted()])
     @scenario
-    async def test_an_invalid_result_is_refused(
+    async def test_an_invalid_result_is_rejected(
         self, env: InfrastructureEnvironment, normal: ScriptFactory, result: object
     ) -> None:
         normal(result)

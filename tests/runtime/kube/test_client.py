@@ -225,7 +225,7 @@ async def test_a_server_of_another_authority_is_refused(
     assert proxy.requests == []
 
 
-async def test_nobody_listens(api: Api, proxy: FaultProxy, kubeconfig: Path) -> None:
+async def test_an_unreachable_server(api: Api, proxy: FaultProxy, kubeconfig: Path) -> None:
     proxy.refuse()
     async with connected(kubeconfig) as client:
         with pytest.raises(Unreachable):

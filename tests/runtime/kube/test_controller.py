@@ -165,7 +165,7 @@ def test_stop_lets_what_runs_come_to_its_end() -> None:
     assert sorted(done) == ["a", "b"]
 
 
-def test_stop_does_not_wait_for_ever() -> None:
+def test_stop_does_not_wait_forever() -> None:
     async def reconcile(key: str) -> Result:
         await asyncio.sleep(1000)
         return Result()

@@ -85,7 +85,7 @@ async def test_cluster_scoped_objects_have_theirs_in_default(api: Api, kubeconfi
     assert "namespace" not in event["regarding"]
 
 
-async def test_what_repeats_is_told_once() -> None:
+async def test_repeated_events_are_sent_once() -> None:
     metrics, client = Metrics(), Recipient()
     events = recorder(client, metrics)
     async with running(events.run()):
@@ -98,7 +98,7 @@ async def test_what_repeats_is_told_once() -> None:
     assert dropped(metrics, "repeated") == 4
 
 
-async def test_what_repeats_is_told_again_after_a_while() -> None:
+async def test_repeated_events_are_sent_again_after_a_while() -> None:
     client = Recipient()
     events = recorder(client, repeat_seconds=0.05)
     async with running(events.run()):
@@ -122,7 +122,7 @@ async def test_a_storm_is_cut_off() -> None:
     assert dropped(metrics, "rate") == 95
 
 
-async def test_what_was_cut_off_is_told_when_there_is_room_again() -> None:
+async def test_dropped_events_are_sent_when_there_is_capacity_again() -> None:
     client = Recipient()
     events = recorder(client, burst=1, per_second=100.0)
     async with running(events.run()):
@@ -137,7 +137,7 @@ async def test_what_was_cut_off_is_told_when_there_is_room_again() -> None:
 
 
 @pytest.mark.parametrize("count", [1, 200])
-def test_nobody_waits_when_nothing_is_sent(count: int) -> None:
+def test_callers_do_not_wait_when_nothing_is_sent(count: int) -> None:
     """Without `run` the queue fills up; `warn` must return all the same."""
     metrics = Metrics()
     events = recorder(Recipient(), metrics, burst=25, per_second=0.0)
@@ -156,7 +156,7 @@ async def test_a_refusal_is_counted_and_the_next_is_sent() -> None:
     assert dropped(metrics, "refused") == 1
 
 
-async def test_memory_of_what_was_told_is_bounded() -> None:
+async def test_memory_of_sent_events_is_bounded() -> None:
     client = Recipient()
     events = recorder(client, burst=10_000)
     async with running(events.run()):

@@ -133,7 +133,7 @@ async def test_an_asynchronous_hook_that_will_not_be_cancelled(
     assert sample(metrics, "hooks_abandoned") == 0
 
 
-async def test_a_synchronous_hook_that_hangs_is_told(
+async def test_a_hanging_synchronous_hook_is_reported(
     release: threading.Event, caplog: pytest.LogCaptureFixture
 ) -> None:
     metrics = Metrics()
@@ -181,7 +181,7 @@ async def test_hanging_hooks_do_not_use_up_the_threads_in_silence(
     assert await call(runner, asynchronous, 1) == 2
 
 
-async def test_threads_come_back_when_hanging_hooks_end(release: threading.Event) -> None:
+async def test_threads_are_free_again_when_hanging_hooks_end(release: threading.Event) -> None:
     metrics = Metrics()
     runner = HandlerExecutor(metrics, threads=1, timeout=2)
     with pytest.raises(StillRunningError):

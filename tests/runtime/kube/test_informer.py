@@ -91,7 +91,7 @@ async def test_index_and_projection(api: Api, kubeconfig: Path, namespace: str) 
         await eventually(lambda: not found.informer.by_index("color", "blue"))
 
 
-async def test_a_handler_that_fails_harms_nobody(
+async def test_a_failing_handler_does_not_stop_the_others(
     api: Api, kubeconfig: Path, namespace: str
 ) -> None:
     def broken(change: object) -> None:

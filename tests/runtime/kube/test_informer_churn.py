@@ -104,7 +104,7 @@ def enough(found: Following, tasks: list[asyncio.Task[Any]]) -> bool:
 
 
 @pytest.mark.parametrize("seed", range(4))
-async def test_nothing_is_lost_or_doubled(
+async def test_nothing_is_lost_or_duplicated(
     api: Api, proxy: FaultProxy, kubeconfig: Path, namespace: str, seed: int
 ) -> None:
     chance = random.Random(seed)

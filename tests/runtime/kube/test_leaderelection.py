@@ -47,7 +47,9 @@ def named(fault: Fault) -> str:
     return str(getattr(fault, "status", fault))
 
 
-async def test_who_renews_goes_on_leading(api: Api, kubeconfig: Path, namespace: str) -> None:
+async def test_a_manager_that_renews_keeps_leading(
+    api: Api, kubeconfig: Path, namespace: str
+) -> None:
     metrics = Metrics()
     async with (
         candidate(kubeconfig, namespace, "first", metrics, SHORT) as first,
@@ -62,7 +64,7 @@ async def test_who_renews_goes_on_leading(api: Api, kubeconfig: Path, namespace:
         assert sample(metrics, "leader") == 0
 
 
-async def test_the_next_takes_over_what_is_released(
+async def test_a_released_lease_is_acquired_by_the_next(
     api: Api, kubeconfig: Path, namespace: str
 ) -> None:
     """At once: it does not wait until the lease has run out."""
@@ -81,7 +83,7 @@ async def test_the_next_takes_over_what_is_released(
     assert spec["leaseTransitions"] == 1
 
 
-async def test_who_vanishes_is_followed_when_the_lease_has_run_out(
+async def test_a_vanished_leader_is_replaced_when_the_lease_expires(
     api: Api, kubeconfig: Path, namespace: str
 ) -> None:
     """And no sooner, although both clocks in the lease may say so."""
@@ -169,7 +171,7 @@ async def test_a_storm_longer_than_the_deadline_is_not(
         assert storm.hits <= 40
 
 
-async def test_a_renewal_counts_from_when_it_was_asked_for(
+async def test_a_renewal_counts_from_its_request(
     proxy: FaultProxy, kubeconfig: Path, namespace: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Others count from when the server wrote it, which may be long before we hear of it."""
@@ -204,7 +206,7 @@ async def test_a_conflict_storm_on_writes_only_is_no_flood(
     assert storm.hits <= 20
 
 
-async def test_acquire_goes_on_through_anything(
+async def test_acquire_survives_all_errors(
     api: Api, proxy: FaultProxy, kubeconfig: Path, namespace: str
 ) -> None:
     for fault in STORMS:

@@ -61,7 +61,7 @@ def test_killed_in_the_middle_of_two_hundred(site: Site, proxy: FaultProxy) -> N
     assert len([count for count in repeated.values() if count > 1]) <= 10
 
 
-def test_everything_goes_when_deleted(site: Site, proxy: FaultProxy) -> None:
+def test_every_deletion_is_handled_once(site: Site, proxy: FaultProxy) -> None:
     site.operator("first", SHORT).start()
     fill(site, 20)
     site.converged(20)
@@ -123,7 +123,7 @@ def test_a_killed_leader_is_followed_after_the_lease(site: Site) -> None:
     assert [identity for *_, identity in site.journal()] == ["first"] * 5 + ["second"] * 5
 
 
-def test_who_has_lost_the_lease_stops(site: Site) -> None:
+def test_a_manager_that_has_lost_the_lease_stops(site: Site) -> None:
     """Another process may lead: no reconcile starts, and the process ends."""
     first = site.operator("first", SHORT)
     first.start()
@@ -137,7 +137,9 @@ def test_who_has_lost_the_lease_stops(site: Site) -> None:
     assert lease["spec"]["holderIdentity"] == "thief"
 
 
-def test_who_cannot_renew_stops_before_anybody_else_leads(site: Site, proxy: FaultProxy) -> None:
+def test_a_leader_that_cannot_renew_stops_before_another_leads(
+    site: Site, proxy: FaultProxy
+) -> None:
     first = site.operator("first", "--lease=60/5/0.2")
     first.start()
     eventually(first.leads, timeout=60)

@@ -119,7 +119,7 @@ def test_what_is_false_is_not_empty() -> None:
         ({"status": None}, False),
     ],
 )
-def test_shared_lists_want_a_lock(patch: JSON, locked: bool) -> None:
+def test_patches_of_shared_lists_need_a_lock(patch: JSON, locked: bool) -> None:
     assert needs_lock({}, patch) is locked
 
 
@@ -157,7 +157,7 @@ async def test_only_what_changed_is_sent(
     assert patches(proxy) == []
 
 
-async def test_what_others_wrote_stays(api: Api, kubeconfig: Path, namespace: str) -> None:
+async def test_fields_of_others_are_kept(api: Api, kubeconfig: Path, namespace: str) -> None:
     """Proves: ST-10."""
     old = api.create(namespace, "a", size=1)
     api.change(namespace, "a", color="blue")

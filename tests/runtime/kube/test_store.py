@@ -26,7 +26,7 @@ def gone(name: str, version: int) -> JSON:
     return widget(name, version, deletionTimestamp="2026-01-01T00:00:00Z")
 
 
-def test_own_write_is_read_and_its_echo_is_no_news() -> None:
+def test_own_write_is_read_and_its_watch_event_is_ignored() -> None:
     cache = Cache()
     assert cache.observe(widget("a", 1)) is not None
     assert cache.update_from_write(widget("a", 2)) is not None
@@ -35,7 +35,7 @@ def test_own_write_is_read_and_its_echo_is_no_news() -> None:
     assert cache.observe(widget("a", 3)) is not None
 
 
-def test_a_change_of_somebody_else_before_an_own_write_is_news() -> None:
+def test_a_change_of_another_client_before_an_own_write_is_delivered() -> None:
     """The response to the write contained the change, but no reconcile has seen it."""
     cache = Cache()
     cache.observe(widget("a", 1))
@@ -65,7 +65,7 @@ def test_a_list_that_is_older_than_an_own_write_reports_it_later() -> None:
     assert [change.key.name for change in cache.replace([widget("a", 105)], 106)] == ["a"]
 
 
-def test_what_an_own_write_has_ended_does_not_come_back() -> None:
+def test_an_object_that_an_own_write_removed_does_not_reappear() -> None:
     """The last finalizer went at version 3; the watch still tells of version 2."""
     cache = Cache()
     cache.observe(widget("a", 1, finalizers=["x"]))

@@ -76,7 +76,7 @@ async def test_the_earliest_of_several_waits_wins(queue: Queue) -> None:
 
 
 @on_a_queue
-async def test_a_reconcile_decides_anew_when_to_come_back(queue: Queue) -> None:
+async def test_a_reconcile_decides_again_when_to_requeue(queue: Queue) -> None:
     queue.add_after("a", 5)
     queue.add("a")
     key = await queue.get()
@@ -108,14 +108,14 @@ async def test_failures_back_off_with_jitter_up_to_a_limit(queue: Queue) -> None
 
 
 @on_a_queue
-async def test_a_server_s_wish_is_a_lower_bound(queue: Queue) -> None:
+async def test_the_delay_of_the_server_is_a_lower_bound(queue: Queue) -> None:
     delay = queue.add_rate_limited("a", at_least=7)
     assert 7 <= delay <= 7 * 1.25
     assert await moment(queue) == pytest.approx(delay)
 
 
 @on_a_queue
-async def test_close_sends_workers_home(queue: Queue) -> None:
+async def test_close_stops_the_workers(queue: Queue) -> None:
     workers = [asyncio.create_task(queue.get()) for _ in range(3)]
     await asyncio.sleep(0)
     queue.add_after("a", 1)
@@ -150,7 +150,7 @@ async def test_a_cancelled_worker_takes_no_wake_up_with_it(queue: Queue) -> None
     assert await second == "a"
 
 
-def test_depth_is_told() -> None:
+def test_depth_is_reported() -> None:
     async def scenario() -> None:
         metrics = Metrics()
         queue: Queue = WorkQueue("q", metrics)

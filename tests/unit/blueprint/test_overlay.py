@@ -49,7 +49,7 @@ def test_what_replaces_and_what_is_added() -> None:
     assert set(made.sources) == {"project/mine.jinja", "project/Makefile.jinja"}
 
 
-def test_all_that_is_wrong_is_told_at_once() -> None:
+def test_all_errors_are_reported_at_once() -> None:
     made, found = overlay(
         **{
             "project/Makefil.jinja": "",
@@ -100,7 +100,7 @@ def test_all_that_is_wrong_is_told_at_once() -> None:
         ("  none", "2:3", "overlay-manifest"),
     ],
 )
-def test_rows_are_judged_where_they_stand(rows: str, place: str, id: str) -> None:
+def test_findings_on_rows_have_their_positions(rows: str, place: str, id: str) -> None:
     made, found = manifest(rows)
     assert made is None
     assert (f"over/manifest.yaml:{place}", id) in ids(found)
@@ -180,7 +180,7 @@ def test_a_condition_that_needs_more_than_there_is(provider: Provider) -> None:
 
 
 @pytest.mark.parametrize("scope", list(NAMES))
-def test_a_target_may_name_what_it_is_said_to(scope: Scope, provider: Provider) -> None:
+def test_a_target_may_use_the_names_of_its_scope(scope: Scope, provider: Provider) -> None:
     target = "/".join(f"{{{name}}}" for name in NAMES[scope])
     assert {name for _, name, _, _ in Formatter().parse(target)} == set(NAMES[scope])
     files = list(planned(Entry("x", target, scope, (), Owner.GENERATED, False), provider, RUNTIME))

@@ -174,7 +174,7 @@ def test_what_blueprints_are_for(text: str, expected: str | None, provider: Prov
     assert expected in (None, made)
 
 
-def test_errors_are_told_by_line_and_all_at_once(provider: Provider) -> None:
+def test_errors_are_reported_by_line_and_all_at_once(provider: Provider) -> None:
     texts = {
         "project/a.jinja": "one\n{{ nobody }}\n",
         "project/b.jinja": "one\ntwo\n{% if %}\n",
@@ -215,7 +215,7 @@ def test_python_that_is_none_and_control_characters(provider: Provider) -> None:
         ("{{ provider.name }}", "Move it into a block."),
     ],
 )
-def test_what_jinja_would_drop_is_told(text: str, said: str, provider: Provider) -> None:
+def test_text_that_jinja_would_drop_is_reported(text: str, said: str, provider: Provider) -> None:
     _, (finding,) = rendered("{% extends 'capsmith:project/Makefile.jinja' %}\n" + text, provider)
     assert (finding.id, finding.location.line) == ("overlay-block", 2)
     assert finding.hint == said

@@ -40,5 +40,5 @@ def test_a_label_stands_for_all_crds_of_a_component_or_for_none() -> None:
     assert component_contract_labels(mixed) == {}
 
 
-def test_the_core_group_has_a_name_for_people() -> None:
+def test_the_core_group_has_a_name_for_display() -> None:
     assert listed(("", "events.k8s.io")) == "core, events.k8s.io"

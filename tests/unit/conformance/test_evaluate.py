@@ -99,7 +99,7 @@ def test_a_kind_is_judged_by_the_contract_of_its_label() -> None:
     assert not other & {"IM-01", "IM-03"}
 
 
-def test_a_kind_without_label_is_told_about_its_shape_too() -> None:
+def test_the_shape_of_a_kind_without_label_is_checked_too() -> None:
     assert {"GEN-01", "IM-01", "IM-03"} <= ids(found({"crd.yaml": crd("AcmeMachine", "{}")}))
 
 

@@ -42,7 +42,7 @@ CAPI = "cluster.x-k8s.io"
         ("clusterctl", "Provider", ""),
     ],
 )
-def test_kinds_of_groups_that_say_what_they_are(group: str, kind: str, role: str) -> None:
+def test_kinds_of_groups_that_declare_their_type(group: str, kind: str, role: str) -> None:
     assert guess_role(f"{group}.{CAPI}", kind, "Namespaced", set()) == role
 
 

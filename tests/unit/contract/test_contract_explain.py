@@ -33,14 +33,14 @@ def test_a_rule_in_full() -> None:
         ("GEN-03", "nobody", "Source:"),
     ],
 )
-def test_who_can_tell(rule_id: str, by: str, text: str) -> None:
+def test_how_a_rule_is_verified(rule_id: str, by: str, text: str) -> None:
     data = explain(RULES, rule_id)
     assert data["checked"]["by"] == by
     assert text in "\n".join(lines(data))
 
 
 @pytest.mark.parametrize("rule", RULES.values(), ids=lambda rule: rule.id)
-def test_every_rule_can_be_told(rule: Rule) -> None:
+def test_every_rule_can_be_explained(rule: Rule) -> None:
     text = "\n".join(lines(explain(RULES, rule.id)))
     assert rule.statement in text
     assert rule.consequence in text

@@ -43,7 +43,7 @@ def test_the_versions_are_the_folders() -> None:
     assert folders == {"common", *known_versions()}
 
 
-def test_a_version_that_nobody_knows() -> None:
+def test_an_unknown_version() -> None:
     with pytest.raises(ValueError, match="v1alpha4"):
         load_contract("v1alpha4", resources.schemas())
 
@@ -104,14 +104,14 @@ def test_machine_templates_of_control_planes_differ() -> None:
     assert set(inner["infrastructureRef"]["properties"]) == {"apiGroup", "kind", "name"}
 
 
-def test_rules_are_read_when_they_are_asked_for(folder: Path) -> None:
+def test_rules_are_read_on_first_use(folder: Path) -> None:
     contract = load_contract("v1beta2", folder)
     shutil.rmtree(folder / "contracts/common/rules")
     with pytest.raises(FileNotFoundError):
         len(contract.rules)
 
 
-def test_shapes_are_read_when_they_are_asked_for(folder: Path) -> None:
+def test_shapes_are_read_on_first_use(folder: Path) -> None:
     contract = load_contract("v1beta2", folder)
     assert contract.types["InfraMachine"] is contract.types["InfraMachine"]
     (folder / "contracts/v1beta2/types/ControlPlane.yaml").unlink()
@@ -127,7 +127,7 @@ def test_contracts_of_one_version_are_equal() -> None:
     assert hash(first) == hash(second)
 
 
-def test_rules_say_everything() -> None:
+def test_rules_have_all_fields() -> None:
     rules = load_rules(resources.schemas())
     assert list(rules) == sorted(rules, key=order)
     for rule in rules.values():

@@ -88,7 +88,7 @@ def test_rules_exist_and_notes_are_sentences() -> None:
             assert not change.lossless
 
 
-def test_an_upgrade_that_nobody_wrote_down() -> None:
+def test_an_upgrade_without_data() -> None:
     with pytest.raises(ValueError, match="v1beta2 to v1beta1"):
         load_upgrade(resources.schemas(), "v1beta2", "v1beta1")
 

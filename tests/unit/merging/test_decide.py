@@ -103,7 +103,7 @@ def test_outcome_of_a_file_that_changes_hands(
     assert (forced.outcome != outcome) is (reason is Reason.EDITED)
 
 
-def test_an_edited_generated_file_is_taken_back_when_that_is_asked_for() -> None:
+def test_force_replaces_an_edited_generated_file() -> None:
     decision = decided(tree(G), "mine\n", lock(G), force=True)
     assert (decision.outcome, decision.reason) == (Outcome.UPDATED, Reason.TAKEN_BACK)
     assert decision.content == b"new\n"

@@ -10,7 +10,7 @@ from capsmith.safetext import RelativePath
 from capsmith.tree import FileTree, GeneratedFile, Owner
 
 
-def test_a_lock_says_again_what_it_was_told() -> None:
+def test_a_lock_round_trips() -> None:
     tree = FileTree.of(
         [GeneratedFile(RelativePath(path), "text", Owner.MERGED) for path in ("a/file", "mine")]
     )
@@ -19,7 +19,7 @@ def test_a_lock_says_again_what_it_was_told() -> None:
     assert Lock.load(told.dump(), "lock.yaml") == told
 
 
-def test_what_was_taken_over_stands_as_it_was_then() -> None:
+def test_entries_of_files_taken_over_are_kept() -> None:
     def tree(text: str, *paths: str) -> FileTree:
         return FileTree.of([GeneratedFile(RelativePath(p), text, Owner.MERGED) for p in paths])
 

@@ -128,7 +128,7 @@ def test_the_authors_permissions_are_added_as_they_are() -> None:
     }
 
 
-def test_core_gets_what_the_contract_says() -> None:
+def test_core_gets_the_permissions_of_the_contract() -> None:
     """Proves: RB-03, RB-05."""
     found = aggregate_permissions(provider(credentials=True).components[0])
     seven = {"create", "delete", "get", "list", "patch", "update", "watch"}
@@ -142,7 +142,7 @@ def test_core_gets_what_the_contract_says() -> None:
     assert verbs(found, GROUP, "acmeidentities") == set()
 
 
-def test_people_see_or_change_but_never_write_status() -> None:
+def test_users_read_or_change_objects_but_never_write_status() -> None:
     component = provider(credentials=True).components[0]
 
     assert verbs(viewer_permissions(component), GROUP, "acmeidentities") == {"get", "list", "watch"}
@@ -151,7 +151,7 @@ def test_people_see_or_change_but_never_write_status() -> None:
     assert verbs(editor_permissions(component), "", "secrets") == set()
 
 
-def test_every_permission_says_why_and_asks_for_no_wildcard() -> None:
+def test_every_permission_has_a_reason_and_no_wildcard() -> None:
     made = provider(credentials=True, features=FEATURES | {"capacity"})
     component = made.components[0]
     found = (

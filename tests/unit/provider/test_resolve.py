@@ -175,7 +175,7 @@ def test_the_image_follows_from_the_repository(repository: str, image: str) -> N
         ([{"name": "v1alpha1", "served": False}, "v1"], "v1"),
     ],
 )
-def test_the_newest_version_is_stored_unless_said(given: list[Any], stored: str) -> None:
+def test_the_newest_version_is_stored_by_default(given: list[Any], stored: str) -> None:
     versions = provider(apiVersions=given).resources[0].versions
     assert [version.name for version in versions if version.storage] == [stored]
     assert len(versions) == len(given)

@@ -100,7 +100,7 @@ def test_escaping_reaches_everything() -> None:
     assert escaped({"$a": ["$", ("b$",), 1, None]}) == {"$$a": ["$$", ["b$$"], 1, None]}
 
 
-def test_rows_tell_limits_in_words() -> None:
+def test_rows_describe_limits_in_words() -> None:
     fields = (
         SIZE,
         field("count", type="integer", minimum=1, maximum=9, default=3),

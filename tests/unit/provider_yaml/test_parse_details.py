@@ -113,7 +113,7 @@ def test_plain_schemas_are_kubernetes_own() -> None:
         ("self != '''oldSelf'''", False),
     ],
 )
-def test_transition_rules_are_told_from_texts(rule: str, expected: bool) -> None:
+def test_transition_rules_are_distinguished_from_texts(rule: str, expected: bool) -> None:
     assert is_transition(rule) is expected
 
 

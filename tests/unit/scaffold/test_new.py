@@ -79,7 +79,7 @@ def test_an_invalid_answer_writes_nothing(run: Run, tmp_path: Path) -> None:
     assert {path.name for path in set(tmp_path.iterdir()) - before} == {"replay"}
 
 
-def test_what_is_there_stays(run: Run, tmp_path: Path) -> None:
+def test_existing_files_are_kept(run: Run, tmp_path: Path) -> None:
     folder = tmp_path / "made"
     folder.mkdir()
     (folder / "README.md").write_text("mine\n", encoding="utf-8")
@@ -150,7 +150,7 @@ def test_cookiecutter_keeps_a_provider(run: Run, tmp_path: Path) -> None:
     assert read(tmp_path / "cluster-api-provider-acme") == before
 
 
-def test_cookiecutter_says_when_capsmith_is_missing(run: Run, tmp_path: Path) -> None:
+def test_cookiecutter_reports_when_capsmith_is_missing(run: Run, tmp_path: Path) -> None:
     # A module that cannot be found again, in place of an environment without capsmith.
     hide = tmp_path / "sitecustomize.py"
     hide.write_text(

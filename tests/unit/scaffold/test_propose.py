@@ -133,7 +133,7 @@ def test_every_key_that_is_shown_is_valid(config: Path) -> None:
     assert all(kind.features for kind in parsed.spec.infrastructure.values())
 
 
-def test_every_top_level_key_is_taught(config: Path) -> None:
+def test_every_top_level_key_is_explained(config: Path) -> None:
     text = _new(config).text
     keys = ProviderSpec.model_json_schema()["properties"]
 
@@ -241,7 +241,7 @@ def _unreadable(tmp_path: Path) -> Iterator[tuple[str, Options]]:
 
 
 @pytest.mark.parametrize("content", ["", "[]", "{}", '{"cookiecutter": {"name": {}}}', "\xff"])
-def test_what_cannot_be_used_is_said(content: str, config: Path, tmp_path: Path) -> None:
+def test_unusable_input_is_reported(content: str, config: Path, tmp_path: Path) -> None:
     (tmp_path / "file").write_text(content, encoding="latin-1")
     for id_, options in _unreadable(tmp_path):
         with pytest.raises(UnreadableInput) as caught:

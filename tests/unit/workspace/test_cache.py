@@ -10,7 +10,7 @@ import pytest
 from capsmith.workspace.cache import FolderCache
 
 
-def test_what_was_kept_comes_back_and_damage_is_nothing(tmp_path: Path) -> None:
+def test_stored_values_are_returned_unless_damaged(tmp_path: Path) -> None:
     cache = FolderCache(tmp_path / "deep/cache")
     assert cache.get("key") is None
     cache.put("key", b"value")
@@ -32,7 +32,7 @@ def test_a_folder_that_others_can_write_to_is_not_used(tmp_path: Path) -> None:
     assert cache.get("other") is None
 
 
-def test_a_folder_of_somebody_else_is_not_used(
+def test_a_folder_of_another_user_is_not_used(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     cache = FolderCache(tmp_path)

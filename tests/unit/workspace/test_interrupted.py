@@ -100,7 +100,7 @@ def test_an_interrupted_change_can_be_undone_instead(
     assert not repository.undo_pending()
 
 
-def test_what_began_to_be_undone_is_not_completed(
+def test_an_undo_that_has_begun_is_not_completed_as_a_change(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     (tmp_path / "a").write_text("old")
@@ -133,7 +133,7 @@ def test_an_edit_is_not_lost_to_an_undoing_either(
 
 
 @pytest.mark.parametrize("damage", ["emptied", "removed"])
-def test_a_damaged_stage_is_told(
+def test_a_damaged_stage_is_reported(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, damage: str
 ) -> None:
     (tmp_path / "a").write_text("old")

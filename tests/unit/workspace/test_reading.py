@@ -79,7 +79,7 @@ def test_what_is_no_text(tmp_path: Path, data: bytes, line: int) -> None:
     assert caught.value.finding.location.line == line
 
 
-def test_a_file_of_somebody_else(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_file_of_another_user(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     path = tmp_path / "provider.yaml"
     path.write_text("a: 1", encoding="utf-8")
     path.chmod(0)

@@ -95,7 +95,7 @@ def test_a_file_in_the_place_of_a_folder_is_refused_before_anything_is_done(tmp_
     assert contents(tmp_path) == {"docs": "mine"}
 
 
-def test_a_folder_that_comes_into_being_meanwhile_is_somebody_elses(tmp_path: Path) -> None:
+def test_a_folder_created_by_another_process_is_not_touched(tmp_path: Path) -> None:
     target = tmp_path / "repo"
     repository = Repository(target)
     with repository.held():

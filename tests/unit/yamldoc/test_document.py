@@ -135,7 +135,7 @@ def test_anchors_are_few() -> None:
     assert ids(text + "\nlast: &last 1") == ["yaml-too-many-nodes"]
 
 
-def test_all_problems_are_told_at_once() -> None:
+def test_all_problems_are_reported_at_once() -> None:
     assert ids("no: 1\na: 1\na: 2\nb: .inf\nc: !!int '1'\nd: \"\\0\"\n") == [
         "yaml-key-not-text",
         "yaml-duplicate-key",

@@ -107,7 +107,7 @@ def test_json_stays_json() -> None:
         ("a: 1\n", BOTH, 1, 1),
     ],
 )
-def test_what_cannot_be_done_safely_is_told(
+def test_unsafe_edits_are_reported(
     text: str, values: dict[str, Any], line: int, column: int
 ) -> None:
     done = edit(HEAD + text, values)

@@ -111,7 +111,7 @@ class _JumpingSelector(selectors.DefaultSelector):
             self._move(time.monotonic() - began)
             return events
         if timeout is None:
-            raise RuntimeError("everything waits, and nothing will ever happen")
+            raise RuntimeError("deadlock: everything waits, and no timer is set")
         self._move(timeout)
         return []
 

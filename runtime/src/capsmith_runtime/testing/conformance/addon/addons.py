@@ -30,7 +30,7 @@ class TestAddons(AddonConformance):
         assert remembered(addon, env.kind.resource.group) == ["c1", "c2"]
 
     @scenario
-    async def test_it_is_remembered_before_it_is_installed(self, env: AddonEnvironment) -> None:
+    async def test_it_is_recorded_before_it_is_installed(self, env: AddonEnvironment) -> None:
         """Proves: SM-08, SM-09."""
         first: list[JSON] = []
 
@@ -59,7 +59,7 @@ class TestAddons(AddonConformance):
         await env.installed(key, "c1")
 
     @scenario
-    async def test_labels_decide(self, env: AddonEnvironment) -> None:
+    async def test_labels_select_the_clusters(self, env: AddonEnvironment) -> None:
         """Proves: AD-03."""
         first, second = env.add_cluster("c1", SELECTED), env.add_cluster("c2")
         key = env.add_addon()
@@ -103,7 +103,7 @@ class TestAddons(AddonConformance):
         await env.installed(second, "c1")
 
     @scenario
-    async def test_deleting_it_takes_it_from_all_clusters(self, env: AddonEnvironment) -> None:
+    async def test_deletion_removes_it_from_all_clusters(self, env: AddonEnvironment) -> None:
         """Proves: SM-08."""
         env.add_cluster("c1", SELECTED)
         env.add_cluster("c2", SELECTED)
@@ -115,7 +115,9 @@ class TestAddons(AddonConformance):
         assert not env.has("c2")
 
     @scenario
-    async def test_a_cluster_goes_with_all_that_is_on_it(self, env: AddonEnvironment) -> None:
+    async def test_nothing_is_removed_from_a_cluster_in_deletion(
+        self, env: AddonEnvironment
+    ) -> None:
         """Nothing is removed from a cluster in deletion, and the add-on outlives its last cluster.
 
         Proves: SM-04.
@@ -141,9 +143,7 @@ class TestAddons(AddonConformance):
         assert "clusterctl.cluster.x-k8s.io/move-hierarchy" in labels
 
     @scenario
-    async def test_a_copy_that_is_moved_away_keeps_its_hands_off(
-        self, env: AddonEnvironment
-    ) -> None:
+    async def test_a_copy_that_a_move_deletes_removes_nothing(self, env: AddonEnvironment) -> None:
         """Proves: MV-08."""
         env.add_cluster("c1", SELECTED)
         key = env.add_addon()
@@ -160,7 +160,7 @@ class TestAddons(AddonConformance):
         assert env.has("c1")
 
     @scenario
-    async def test_what_arrives_by_a_move_is_taken_up(self, env: AddonEnvironment) -> None:
+    async def test_a_moved_addon_is_reconciled_at_the_target(self, env: AddonEnvironment) -> None:
         """The status does not move along; what had to be removed is removed at the target.
 
         Proves: MV-08, ST-11.

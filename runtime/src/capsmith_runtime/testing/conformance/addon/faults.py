@@ -23,7 +23,7 @@ class TestAddonFaults(AddonConformance):
 
     @pytest.mark.parametrize("trouble", ["unreachable", "hanging"])
     @scenario
-    async def test_one_cluster_does_not_hold_up_the_others(
+    async def test_one_cluster_does_not_delay_the_others(
         self, env: AddonEnvironment, trouble: str
     ) -> None:
         """Proves: AD-03, MG-12."""
@@ -98,7 +98,7 @@ class TestAddonFaults(AddonConformance):
         await env.installed(key, "c2")
 
     @scenario
-    async def test_nothing_is_forgotten_by_a_restart(self, env: AddonEnvironment) -> None:
+    async def test_a_restart_loses_nothing(self, env: AddonEnvironment) -> None:
         """Proves: SM-09."""
         first, _ = env.add_cluster("c1", SELECTED), env.add_cluster("c2", SELECTED)
         key = env.add_addon()
@@ -115,7 +115,7 @@ class TestAddonFaults(AddonConformance):
         assert not any(map(env.has, ("c1", "c2", "c3")))
 
     @scenario
-    async def test_it_stays_until_it_is_taken_from_every_cluster(
+    async def test_it_stays_until_it_is_removed_from_every_cluster(
         self, env: AddonEnvironment
     ) -> None:
         """Proves: SM-08."""
@@ -136,7 +136,7 @@ class TestAddonFaults(AddonConformance):
         await env.eventually("it is gone", lambda: env.is_gone(key))
 
     @scenario
-    async def test_a_quiet_cluster_costs_nothing(self, env: AddonEnvironment) -> None:
+    async def test_an_unchanged_cluster_costs_no_requests(self, env: AddonEnvironment) -> None:
         """Proves: ST-06."""
         env.add_cluster("c1", SELECTED)
         key = env.add_addon()

@@ -17,7 +17,7 @@ class TestBootstrapFaults(BootstrapConformance):
     """Bootstrap data during pauses, moves and crashes: no machine ever gets two sets of data."""
 
     @scenario
-    async def test_nothing_is_made_while_paused(self, env: BootstrapEnvironment) -> None:
+    async def test_nothing_is_created_while_paused(self, env: BootstrapEnvironment) -> None:
         """Proves: SM-01, ST-08."""
         cluster = env.add_cluster()
         env.pause(cluster)
@@ -32,7 +32,7 @@ class TestBootstrapFaults(BootstrapConformance):
         await env.has_data(key)
 
     @scenario
-    async def test_a_lost_status_comes_back_from_the_secret(
+    async def test_a_lost_status_is_restored_from_the_secret(
         self, env: BootstrapEnvironment
     ) -> None:
         """The machine is running: new data would be a second set.
@@ -63,7 +63,7 @@ class TestBootstrapFaults(BootstrapConformance):
         assert env.lock(cluster) is None
 
     @scenario
-    async def test_a_control_plane_that_core_has_forgotten_is_not_begun_again(
+    async def test_a_control_plane_without_status_is_not_initialized_again(
         self, env: BootstrapEnvironment
     ) -> None:
         """Until core has detected it again, another member must not initialize a second cluster.
@@ -88,7 +88,7 @@ class TestBootstrapFaults(BootstrapConformance):
 
     @pytest.mark.parametrize("lost", ["Secret", "status"])
     @scenario
-    async def test_a_crash_between_two_writes_makes_one_set_of_data(
+    async def test_a_crash_between_two_writes_creates_one_set_of_data(
         self, env: BootstrapEnvironment, lost: str
     ) -> None:
         """Proves: BC-05, BC-12, SM-09."""
@@ -129,7 +129,9 @@ class TestBootstrapFaults(BootstrapConformance):
         assert env.lock(cluster) is None
 
     @scenario
-    async def test_a_deletion_needs_nobody(self, env: BootstrapEnvironment) -> None:
+    async def test_deletion_needs_neither_machine_nor_cluster(
+        self, env: BootstrapEnvironment
+    ) -> None:
         """Owner references suffice, even when Machine and Cluster are already gone.
 
         Proves: BC-19.
@@ -144,7 +146,7 @@ class TestBootstrapFaults(BootstrapConformance):
         assert env.api.find(env.kind.resource.kind, key) is None
 
     @scenario
-    async def test_looking_again_changes_nothing(self, env: BootstrapEnvironment) -> None:
+    async def test_another_reconcile_changes_nothing(self, env: BootstrapEnvironment) -> None:
         _, key = await env.running_worker()
         env.adopt("Machine", key)
         await env.quiet()

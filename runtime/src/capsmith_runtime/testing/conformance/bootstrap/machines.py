@@ -113,7 +113,7 @@ class TestBootstrapData(BootstrapConformance):
         await env.eventually("the lock is gone", lambda: env.lock(cluster) is None)
 
     @scenario
-    async def test_the_lock_goes_on_when_its_holder_is_gone(
+    async def test_the_lock_passes_on_when_its_holder_is_deleted(
         self, env: BootstrapEnvironment
     ) -> None:
         """Proves: BC-12, BC-19."""
@@ -184,7 +184,9 @@ class TestBootstrapData(BootstrapConformance):
         await env.has_data(key)
 
     @scenario
-    async def test_an_owner_may_be_seen_after_what_it_owns(self, env: BootstrapEnvironment) -> None:
+    async def test_an_owner_may_be_seen_after_its_dependents(
+        self, env: BootstrapEnvironment
+    ) -> None:
         """Caches of different kinds do not wait for each other."""
         cluster = env.add_cluster()
         env.control_plane_is_initialized(cluster)
@@ -198,7 +200,7 @@ class TestBootstrapData(BootstrapConformance):
         await env.has_data(key)
 
     @scenario
-    async def test_data_that_the_user_has_given_stay(self, env: BootstrapEnvironment) -> None:
+    async def test_data_from_the_user_are_kept(self, env: BootstrapEnvironment) -> None:
         """Proves: BC-12."""
         cluster = env.add_cluster(ready=False)
         key = env.add_machine(cluster, "m1")
@@ -223,7 +225,7 @@ class TestBootstrapData(BootstrapConformance):
                 assert private_key(purpose).encode() not in env.data(key)
 
     @scenario
-    async def test_only_objects_with_the_label_are_worked_on(
+    async def test_only_objects_with_the_label_are_reconciled(
         self, env: BootstrapEnvironment
     ) -> None:
         await env.stop()

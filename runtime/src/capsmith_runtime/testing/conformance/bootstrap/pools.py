@@ -73,7 +73,7 @@ class TestBootstrapDataOfPools(BootstrapConformance):
         await env.eventually("created again", lambda: env.secret(key) != before)
 
     @scenario
-    async def test_a_pool_is_never_said_to_have_failed(self, env: BootstrapEnvironment) -> None:
+    async def test_a_pool_never_reports_a_terminal_failure(self, env: BootstrapEnvironment) -> None:
         """Core panics if a pool's configuration reports any terminal failure.
 
         Proves: MP-13.

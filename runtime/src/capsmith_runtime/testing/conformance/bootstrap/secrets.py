@@ -54,7 +54,7 @@ class TestBootstrapSecrets(BootstrapConformance):
         assert secret["metadata"]["uid"] != former["metadata"]["uid"]
 
     @scenario
-    async def test_somebody_elses_secret_stays(self, env: BootstrapEnvironment) -> None:
+    async def test_a_secret_of_another_owner_is_kept(self, env: BootstrapEnvironment) -> None:
         """Proves: BC-06."""
         cluster = env.add_cluster()
         env.control_plane_is_initialized(cluster)
@@ -71,7 +71,7 @@ class TestBootstrapSecrets(BootstrapConformance):
         assert not env.created(key)
 
     @scenario
-    async def test_an_owner_is_named_in_the_version_that_is_stored(
+    async def test_owner_references_have_the_stored_version(
         self, env: BootstrapEnvironment
     ) -> None:
         """The garbage collector cannot look up owners in a version that is no longer served.
@@ -99,7 +99,7 @@ class TestBootstrapSecrets(BootstrapConformance):
         assert env.api.requests.count(("get", "Secret", key)) == int(several)
 
     @scenario
-    async def test_data_that_nobody_owns_are_taken_over(self, env: BootstrapEnvironment) -> None:
+    async def test_data_without_owner_are_adopted(self, env: BootstrapEnvironment) -> None:
         """Proves: BC-06, BC-12."""
         cluster = env.add_cluster()
         env.control_plane_is_initialized(cluster)

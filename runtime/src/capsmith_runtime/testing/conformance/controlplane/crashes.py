@@ -22,7 +22,7 @@ class TestControlPlaneCrashes(ControlPlaneConformance):
 
     @pytest.mark.parametrize("crash_after", range(18))
     @scenario
-    async def test_a_crash_between_any_two_requests_makes_nothing_twice(
+    async def test_a_crash_between_any_two_requests_creates_nothing_twice(
         self, env: ControlPlaneEnvironment, crash_after: int
     ) -> None:
         """Proves: CP-19, SM-09."""
@@ -45,7 +45,7 @@ class TestControlPlaneCrashes(ControlPlaneConformance):
 
     @pytest.mark.parametrize("crash_after", range(8))
     @scenario
-    async def test_a_crash_while_scaling_down_removes_no_second(
+    async def test_a_crash_while_scaling_down_removes_one_machine_only(
         self, env: ControlPlaneEnvironment, crash_after: int
     ) -> None:
         """Proves: SM-09."""
@@ -69,7 +69,7 @@ class TestControlPlaneCrashes(ControlPlaneConformance):
         assert removed.count("Machine") <= 2, "asked twice at most, for the same one"
 
     @scenario
-    async def test_a_machine_that_the_cache_does_not_know_yet_is_not_made_again(
+    async def test_a_machine_missing_from_the_cache_is_not_created_again(
         self, env: ControlPlaneEnvironment, monkeypatch: pytest.MonkeyPatch
     ) -> None:
         """As after a change of leaders: the former one created it, and its event is still to come.
@@ -115,7 +115,7 @@ class TestControlPlaneCrashes(ControlPlaneConformance):
         _check_nothing_is_left_over(env)
 
     @scenario
-    async def test_what_was_begun_goes_with_the_control_plane(
+    async def test_unfinished_machines_are_deleted_with_the_control_plane(
         self, env: ControlPlaneEnvironment
     ) -> None:
         """Proves: CP-34."""

@@ -34,9 +34,7 @@ class TestControlPlaneFaults(ControlPlaneConformance):
         assert env.annotations.remediation_in_progress not in env.obj()["metadata"]["annotations"]
 
     @scenario
-    async def test_a_machine_is_replaced_when_somebody_says_so(
-        self, env: ControlPlaneEnvironment
-    ) -> None:
+    async def test_a_machine_is_replaced_on_request(self, env: ControlPlaneEnvironment) -> None:
         """Proves: CP-31."""
         await env.running(3)
         broken = env.names()[0]
@@ -68,9 +66,7 @@ class TestControlPlaneFaults(ControlPlaneConformance):
         )
 
     @scenario
-    async def test_a_control_plane_that_was_moved_goes_on(
-        self, env: ControlPlaneEnvironment
-    ) -> None:
+    async def test_a_moved_control_plane_is_reconciled(self, env: ControlPlaneEnvironment) -> None:
         """Proves: ST-11, MV-08."""
         await env.running(3)
         before = env.names()
@@ -83,7 +79,7 @@ class TestControlPlaneFaults(ControlPlaneConformance):
         assert env.names() == before
 
     @scenario
-    async def test_strangers_in_the_control_plane_stop_it(
+    async def test_machines_of_other_owners_stop_the_control_plane(
         self, env: ControlPlaneEnvironment
     ) -> None:
         """Proves: CP-19."""
@@ -106,7 +102,9 @@ class TestControlPlaneFaults(ControlPlaneConformance):
         assert env.names() == []
 
     @scenario
-    async def test_workers_go_before_the_control_plane(self, env: ControlPlaneEnvironment) -> None:
+    async def test_workers_are_deleted_before_the_control_plane(
+        self, env: ControlPlaneEnvironment
+    ) -> None:
         """Proves: CP-34."""
         await env.running(1)
         worker = NamespacedName(NAMESPACE, "worker")
@@ -127,7 +125,9 @@ class TestControlPlaneFaults(ControlPlaneConformance):
         await env.eventually("it is gone", lambda: env.api.find(kind, CONTROL_PLANE) is None)
 
     @scenario
-    async def test_other_conditions_of_machines_stay(self, env: ControlPlaneEnvironment) -> None:
+    async def test_other_conditions_of_machines_are_kept(
+        self, env: ControlPlaneEnvironment
+    ) -> None:
         """Proves: CP-32, ST-10."""
         await env.running(1)
         (name,) = env.names()

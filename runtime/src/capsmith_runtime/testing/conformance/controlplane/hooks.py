@@ -29,7 +29,7 @@ class TestControlPlaneHooks(ControlPlaneConformance):
     """The hooks of a control plane's reconciler, and the effect of their results."""
 
     @scenario
-    async def test_a_member_leaves_when_the_author_lets_it(
+    async def test_a_member_is_removed_when_before_remove_completes(
         self, env: ControlPlaneEnvironment, override: Override
     ) -> None:
         """Proves: SM-05."""
@@ -52,7 +52,7 @@ class TestControlPlaneHooks(ControlPlaneConformance):
         assert asked[0] not in env.names()
 
     @scenario
-    async def test_a_member_that_somebody_deletes_takes_its_leave_too(
+    async def test_before_remove_runs_for_a_machine_that_a_user_deletes(
         self, env: ControlPlaneEnvironment, override: Override
     ) -> None:
         """Proves: SM-05."""
@@ -121,7 +121,7 @@ class TestControlPlaneHooks(ControlPlaneConformance):
         await env.up_to_date(5)
 
     @scenario
-    async def test_the_author_says_when_the_api_server_is_up(
+    async def test_the_author_reports_when_the_api_server_is_up(
         self, env: ControlPlaneEnvironment, override: Override
     ) -> None:
         """Proves: CP-02, CP-03."""
@@ -172,7 +172,7 @@ class TestControlPlaneHooks(ControlPlaneConformance):
         await env.eventually("it is well", lambda: shows(env.obj(), "Healthy", "True"))
 
     @scenario
-    async def test_machines_go_without_a_word_when_the_control_plane_goes(
+    async def test_before_remove_is_not_called_when_the_control_plane_is_deleted(
         self, env: ControlPlaneEnvironment, override: Override
     ) -> None:
         """Proves: CP-34."""

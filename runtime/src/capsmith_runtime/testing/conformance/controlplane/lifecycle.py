@@ -20,7 +20,7 @@ class TestControlPlane(ControlPlaneConformance):
     """The life of a control plane of Machines."""
 
     @scenario
-    async def test_a_control_plane_comes_up_and_goes_away(
+    async def test_a_control_plane_is_created_and_deleted(
         self, env: ControlPlaneEnvironment
     ) -> None:
         """Proves: CP-04, CP-34."""
@@ -34,7 +34,9 @@ class TestControlPlane(ControlPlaneConformance):
         await env.eventually("all is gone", lambda: not _left(env))
 
     @scenario
-    async def test_machines_are_made_as_core_wants_them(self, env: ControlPlaneEnvironment) -> None:
+    async def test_machines_are_created_as_core_requires(
+        self, env: ControlPlaneEnvironment
+    ) -> None:
         """Proves: CP-19, CRD-09, CP-24."""
         await env.running(3)
         for machine in env.api.all("Machine"):
@@ -54,7 +56,7 @@ class TestControlPlane(ControlPlaneConformance):
         await env.settled(5)
 
     @scenario
-    async def test_up_and_down(self, env: ControlPlaneEnvironment) -> None:
+    async def test_scaling_up_and_down(self, env: ControlPlaneEnvironment) -> None:
         """Proves: CP-04."""
         await env.running(1)
         for replicas in (3, 5, 1):
@@ -67,7 +69,7 @@ class TestControlPlane(ControlPlaneConformance):
         assert env.names() == before, "the last one stays"
 
     @scenario
-    async def test_the_marked_one_goes_first(self, env: ControlPlaneEnvironment) -> None:
+    async def test_the_marked_machine_is_deleted_first(self, env: ControlPlaneEnvironment) -> None:
         """Proves: CP-31."""
         await env.running(3)
         marked = env.names()[-1]
@@ -107,7 +109,7 @@ class TestControlPlane(ControlPlaneConformance):
             assert (owner["kind"], owner["name"]) == ("Cluster", CLUSTER.name)
 
     @scenario
-    async def test_a_rollout_at_a_time(self, env: ControlPlaneEnvironment) -> None:
+    async def test_a_rollout_at_a_given_time(self, env: ControlPlaneEnvironment) -> None:
         """Proves: CP-18."""
         await env.running(1)
         (before,) = env.names()
@@ -145,7 +147,7 @@ class TestControlPlane(ControlPlaneConformance):
         assert env.names() == before
 
     @scenario
-    async def test_an_owner_is_named_in_the_version_that_is_stored(
+    async def test_owner_references_have_the_stored_version(
         self, env: ControlPlaneEnvironment
     ) -> None:
         """The garbage collector cannot look up owners in a version that is no longer served.
@@ -170,7 +172,7 @@ class TestControlPlane(ControlPlaneConformance):
         await env.eventually("the owner is up to date", lambda: owners() == [now])
 
     @scenario
-    async def test_looking_again_changes_nothing(self, env: ControlPlaneEnvironment) -> None:
+    async def test_another_reconcile_changes_nothing(self, env: ControlPlaneEnvironment) -> None:
         await env.running(3)
         before = list(env.api.everything())
         for _ in range(3):
@@ -179,7 +181,7 @@ class TestControlPlane(ControlPlaneConformance):
         assert env.api.everything() == before
 
     @scenario
-    async def test_a_pause_is_kept(self, env: ControlPlaneEnvironment) -> None:
+    async def test_a_pause_is_respected(self, env: ControlPlaneEnvironment) -> None:
         """Proves: SM-01, ST-08."""
         await env.running(1)
         env.api.change("Cluster", CLUSTER, {"spec": {"paused": True}})

@@ -32,7 +32,7 @@ class TestManagedControlPlane(ManagedControlPlaneConformance):
     """The life of a managed control plane."""
 
     @scenario
-    async def test_a_control_plane_comes_up(self, env: ManagedControlPlaneEnvironment) -> None:
+    async def test_a_control_plane_is_created(self, env: ManagedControlPlaneEnvironment) -> None:
         """Proves: CP-01, CP-02, CP-03, CP-09, CP-10, CP-22, CP-25, CP-26, CP-27, SEC-01."""
         await env.running()
         obj, status = env.obj(), env.status()
@@ -66,7 +66,7 @@ class TestManagedControlPlane(ManagedControlPlaneConformance):
         assert env.kubeconfig().server.startswith("https://")
 
     @scenario
-    async def test_the_kubeconfig_is_there_before_anybody_is_told(
+    async def test_the_kubeconfig_exists_before_the_status_reports_it(
         self, env: ManagedControlPlaneEnvironment
     ) -> None:
         """Proves: CP-02, CP-22."""
@@ -84,7 +84,7 @@ class TestManagedControlPlane(ManagedControlPlaneConformance):
         await env.eventually("it is initialised", env.initialized)
 
     @scenario
-    async def test_the_endpoint_of_the_user_stays(
+    async def test_the_endpoint_of_the_user_is_kept(
         self, env: ManagedControlPlaneEnvironment
     ) -> None:
         """Proves: CP-01."""
@@ -104,7 +104,7 @@ class TestManagedControlPlane(ManagedControlPlaneConformance):
 
     @pytest.mark.parametrize("crash_after", range(5))
     @scenario
-    async def test_a_crash_between_any_two_requests_makes_nothing_twice(
+    async def test_a_crash_between_any_two_requests_creates_nothing_twice(
         self, env: ManagedControlPlaneEnvironment, crash_after: int
     ) -> None:
         """Proves: SM-08, SM-09."""
@@ -139,7 +139,7 @@ class TestManagedControlPlane(ManagedControlPlaneConformance):
         assert env.says("Available", "True")
 
     @scenario
-    async def test_other_credentials_reach_the_secret(
+    async def test_changed_credentials_reach_the_secret(
         self, env: ManagedControlPlaneEnvironment, monkeypatch: pytest.MonkeyPatch
     ) -> None:
         """Proves: SEC-01."""
@@ -149,7 +149,7 @@ class TestManagedControlPlane(ManagedControlPlaneConformance):
         assert env.kubeconfig().token == "another"
 
     @scenario
-    async def test_a_kubeconfig_that_is_deleted_comes_back(
+    async def test_a_deleted_kubeconfig_is_created_again(
         self, env: ManagedControlPlaneEnvironment
     ) -> None:
         """Proves: SEC-01."""

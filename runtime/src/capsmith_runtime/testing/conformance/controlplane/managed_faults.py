@@ -128,7 +128,7 @@ class TestManagedControlPlaneFaults(ManagedControlPlaneConformance):
         assert not env.says("RollingOut", "True")
 
     @scenario
-    async def test_what_was_there_stays_initialised(
+    async def test_an_initialised_control_plane_stays_initialised(
         self, env: ManagedControlPlaneEnvironment
     ) -> None:
         """Proves: CP-02, CP-03, ST-06."""
@@ -150,7 +150,7 @@ class TestManagedControlPlaneFaults(ManagedControlPlaneConformance):
         assert env.says("Available", "True")
 
     @scenario
-    async def test_a_kubeconfig_of_users_stays(self, env: ManagedControlPlaneEnvironment) -> None:
+    async def test_a_kubeconfig_of_users_is_kept(self, env: ManagedControlPlaneEnvironment) -> None:
         """Proves: SEC-01."""
         mine = base64.b64encode(EXEC.replace("exec:", "other:").encode()).decode()
         env.api.add(_secret({"value": mine}))
@@ -162,7 +162,7 @@ class TestManagedControlPlaneFaults(ManagedControlPlaneConformance):
         assert env.says("Available", "True")
 
     @scenario
-    async def test_a_kubeconfig_of_users_that_is_broken_is_told(
+    async def test_a_broken_kubeconfig_of_users_is_reported(
         self, env: ManagedControlPlaneEnvironment
     ) -> None:
         """Proves: SEC-01."""

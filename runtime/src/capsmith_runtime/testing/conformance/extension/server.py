@@ -45,7 +45,7 @@ class TestRuntimeExtension(ExtensionConformance):
             assert each["failurePolicy"] in ("Fail", "Ignore")
 
     @scenario
-    async def test_the_extension_config_goes_with_the_extension(
+    async def test_the_extension_config_is_deleted_with_the_extension(
         self, env: ExtensionEnvironment, case: ExtensionCase
     ) -> None:
         """Core does not start while a registered extension is unreachable.
@@ -63,7 +63,7 @@ class TestRuntimeExtension(ExtensionConformance):
         }
 
     @scenario
-    async def test_what_users_have_set_stays(self, env: ExtensionEnvironment) -> None:
+    async def test_fields_set_by_users_are_kept(self, env: ExtensionEnvironment) -> None:
         """Proves: RX-01."""
         config, key = env.config(), env.extension.registration.name
         settings = {"spec": {"settings": {"a": "b"}}}
@@ -122,7 +122,7 @@ class TestRuntimeExtensionHooks(ExtensionConformance):
 class TestRuntimeExtensionManifests(ExtensionConformance):
     """The manifests around the runtime extension."""
 
-    def test_the_certificate_is_made_out_to_the_service(self, case: ExtensionCase) -> None:
+    def test_the_certificate_is_issued_for_the_service(self, case: ExtensionCase) -> None:
         """Proves: MG-04, MG-09, RX-08, SEC-06."""
         service, namespace = case.extension.registration.service, case.component.namespace
         documents = case.manifests.documents("certmanager")
@@ -139,7 +139,7 @@ class TestRuntimeExtensionManifests(ExtensionConformance):
         mounts = {each["mountPath"] for each in pod["containers"][0]["volumeMounts"]}
         assert Path(CERTIFICATES).as_posix() in mounts
 
-    def test_the_service_leads_to_where_it_listens(self, case: ExtensionCase) -> None:
+    def test_the_service_targets_the_port_of_the_server(self, case: ExtensionCase) -> None:
         """Proves: MG-08."""
         (port,) = _only(case, "webhook", "Service")["spec"]["ports"]
         container = _only_pod(case)["containers"][0]
@@ -148,7 +148,7 @@ class TestRuntimeExtensionManifests(ExtensionConformance):
         assert port["port"] == 443, "the default of core (RX-01)"
         assert ports[port["targetPort"]] == 9443
 
-    def test_the_manager_may_register_itself_and_no_more(self, case: ExtensionCase) -> None:
+    def test_the_manager_may_only_register_itself(self, case: ExtensionCase) -> None:
         """Proves: RX-09."""
         registration = case.extension.registration
         rules = {rule["apiGroups"][0]: rule for rule in _role(case)["rules"]}

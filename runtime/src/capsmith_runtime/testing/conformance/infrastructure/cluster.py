@@ -24,7 +24,7 @@ class TestInfraCluster(InfrastructureConformance):
     """The life of an infrastructure cluster."""
 
     @scenario
-    async def test_a_cluster_comes_up_and_goes_away(self, env: InfrastructureEnvironment) -> None:
+    async def test_a_cluster_is_created_and_deleted(self, env: InfrastructureEnvironment) -> None:
         """Proves: IC-10, IC-11, IC-19, IC-20."""
         key = await env.running_cluster()
         await env.quiet()
@@ -91,7 +91,7 @@ class TestInfraCluster(InfrastructureConformance):
         assert env.infrastructure.clusters() == []
 
     @scenario
-    async def test_a_cluster_goes_away_after_its_owner(
+    async def test_a_cluster_is_deleted_after_its_owner(
         self, env: InfrastructureEnvironment
     ) -> None:
         """Proves: IC-20, SM-08."""
@@ -132,7 +132,7 @@ class TestControlPlaneEndpoint(InfrastructureConformance):
         return [case for case in found if "controlPlaneEndpoint" in case.cluster_kind.features]
 
     @scenario
-    async def test_an_endpoint_reaches_core_and_a_given_one_stays(
+    async def test_an_endpoint_reaches_core_and_a_given_one_is_kept(
         self, env: InfrastructureEnvironment
     ) -> None:
         """Proves: IC-02, IC-03."""

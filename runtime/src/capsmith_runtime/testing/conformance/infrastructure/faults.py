@@ -69,7 +69,7 @@ class TestInfrastructureFaults(InfrastructureConformance):
         assert env.core.infra_machine(key)["spec"]["providerID"] == provider_id
 
     @scenario
-    async def test_what_a_move_removes_lives_on(self, env: InfrastructureEnvironment) -> None:
+    async def test_a_move_deletes_no_infrastructure(self, env: InfrastructureEnvironment) -> None:
         """The annotation alone prevents any change, even if the pause has not been observed.
 
         Proves: MV-08.
@@ -90,7 +90,7 @@ class TestInfrastructureFaults(InfrastructureConformance):
 
     @pytest.mark.parametrize("lost", ["patch", "patch_status"])
     @scenario
-    async def test_a_crash_before_a_write_doubles_nothing(
+    async def test_a_crash_before_a_write_duplicates_nothing(
         self, env: InfrastructureEnvironment, lost: str
     ) -> None:
         """Proves: SM-09."""
@@ -132,7 +132,9 @@ class TestInfrastructureFaults(InfrastructureConformance):
         assert len(env.infrastructure.servers()) == 1
 
     @scenario
-    async def test_many_looks_at_once_double_nothing(self, env: InfrastructureEnvironment) -> None:
+    async def test_many_reconciles_at_once_duplicate_nothing(
+        self, env: InfrastructureEnvironment
+    ) -> None:
         """Proves: SM-09."""
         cluster = await env.running_cluster()
         key = env.core.add_machine(cluster)

@@ -15,7 +15,7 @@ class TestInfraMachine(InfrastructureConformance):
     """The life of an infrastructure machine."""
 
     @scenario
-    async def test_a_machine_comes_up_and_goes_away(self, env: InfrastructureEnvironment) -> None:
+    async def test_a_machine_is_created_and_deleted(self, env: InfrastructureEnvironment) -> None:
         """Proves: IM-10, IM-25."""
         cluster = await env.running_cluster()
         key = await env.running_machine(cluster)
@@ -75,7 +75,9 @@ class TestInfraMachine(InfrastructureConformance):
         await env.eventually("it is there", lambda: env.has_machine(key))
 
     @scenario
-    async def test_a_machine_that_never_was_goes_away(self, env: InfrastructureEnvironment) -> None:
+    async def test_a_machine_without_server_is_deleted(
+        self, env: InfrastructureEnvironment
+    ) -> None:
         """Proves: IM-19, IM-25."""
         cluster = env.core.add_cluster()
         key = env.core.add_machine(cluster, bootstrap=False)
@@ -88,7 +90,7 @@ class TestInfraMachine(InfrastructureConformance):
         await env.eventually("it is gone", lambda: env.is_gone(env.machine_kind, key))
 
     @scenario
-    async def test_a_machine_goes_away_after_its_owners(
+    async def test_a_machine_is_deleted_after_its_owners(
         self, env: InfrastructureEnvironment
     ) -> None:
         """Proves: IM-25, SM-08."""
@@ -101,7 +103,7 @@ class TestInfraMachine(InfrastructureConformance):
         assert env.infrastructure.servers() == []
 
     @scenario
-    async def test_looking_again_changes_nothing(self, env: InfrastructureEnvironment) -> None:
+    async def test_another_reconcile_changes_nothing(self, env: InfrastructureEnvironment) -> None:
         """Proves: SM-09, ST-06."""
         cluster = await env.running_cluster()
         key = await env.running_machine(cluster)
@@ -112,7 +114,7 @@ class TestInfraMachine(InfrastructureConformance):
         assert (env.core.infra_machine(key), env.infrastructure.servers()) == before
 
     @scenario
-    async def test_conditions_of_others_stay(self, env: InfrastructureEnvironment) -> None:
+    async def test_conditions_of_others_are_kept(self, env: InfrastructureEnvironment) -> None:
         """Proves: ST-10."""
         cluster = env.core.add_cluster()
         key = env.core.add_machine(cluster)

@@ -98,7 +98,7 @@ class TestMachineAddresses(InfrastructureConformance):
         assert [env.api.written(CLAIM, key) for key in KEYS] == [["create"], ["create"]]
 
     @scenario
-    async def test_a_claim_names_its_machine_in_the_stored_version(
+    async def test_the_owner_of_a_claim_has_the_stored_version(
         self, env: InfrastructureEnvironment
     ) -> None:
         """The garbage collector cannot look up owners in a version that is no longer served.
@@ -116,7 +116,7 @@ class TestMachineAddresses(InfrastructureConformance):
         assert env.api.written(CLAIM, KEYS[0]) == ["create", "patch"]
 
     @scenario
-    async def test_a_machine_tells_why_it_has_no_address(
+    async def test_a_machine_reports_why_it_has_no_address(
         self, env: InfrastructureEnvironment
     ) -> None:
         """Proves: IP-05, IP-12."""
@@ -127,7 +127,7 @@ class TestMachineAddresses(InfrastructureConformance):
         await env.eventually("it says so", lambda: "PoolExhausted: full" in _message(env, key))
 
     @scenario
-    async def test_a_claim_of_somebody_else_is_not_used(
+    async def test_a_claim_of_another_owner_is_not_used(
         self, env: InfrastructureEnvironment
     ) -> None:
         """Proves: IP-12."""
@@ -142,7 +142,7 @@ class TestMachineAddresses(InfrastructureConformance):
         assert env.infrastructure.servers() == []
 
     @scenario
-    async def test_the_label_of_the_watch_filter_goes_along(
+    async def test_claims_get_the_label_of_the_watch_filter(
         self, env: InfrastructureEnvironment
     ) -> None:
         """The provider of the pool may watch labelled claims only.

@@ -66,7 +66,7 @@ class TestMachinePool(MachinePoolConformance):
         assert not FAILURES & status.keys()
 
     @scenario
-    async def test_both_flags_say_the_same(self, env: MachinePoolEnvironment) -> None:
+    async def test_both_flags_have_the_same_value(self, env: MachinePoolEnvironment) -> None:
         """Proves: MP-01, MP-02, MP-14."""
         env.add_pool(1)
         await env.settled(1)
@@ -89,7 +89,7 @@ class TestMachinePool(MachinePoolConformance):
         await env.settled(2)
 
     @scenario
-    async def test_looking_again_changes_nothing(self, env: MachinePoolEnvironment) -> None:
+    async def test_another_reconcile_changes_nothing(self, env: MachinePoolEnvironment) -> None:
         """Proves: SM-09."""
         env.add_pool(3)
         await env.settled(3)
@@ -117,7 +117,7 @@ class TestMachinePool(MachinePoolConformance):
         await _gone(env)
 
     @scenario
-    async def test_a_pool_goes_away_after_its_owners(self, env: MachinePoolEnvironment) -> None:
+    async def test_a_pool_is_deleted_after_its_owners(self, env: MachinePoolEnvironment) -> None:
         """Proves: MP-15, SM-08."""
         env.add_pool(3)
         await env.settled(3)
@@ -171,7 +171,7 @@ class TestMachinePoolReconciliation(MachinePoolConformance):
         assert env.replicas() == 4
 
     @scenario
-    async def test_new_bootstrap_data_ask_for_a_new_look(
+    async def test_new_bootstrap_data_trigger_a_reconcile(
         self, env: MachinePoolEnvironment, author: ScriptedPools
     ) -> None:
         """Proves: MP-19."""
@@ -183,7 +183,7 @@ class TestMachinePoolReconciliation(MachinePoolConformance):
         await env.eventually("it was read again", lambda: author.data[-1] == "second")
 
     @scenario
-    async def test_what_fails_is_told_by_the_condition_only(
+    async def test_failures_are_reported_by_the_condition_only(
         self, env: MachinePoolEnvironment
     ) -> None:
         """Proves: MP-13."""

@@ -24,7 +24,7 @@ class TestMachineTemplates(InfrastructureConformance):
         return [case for case in super().cases(provider) if case.machine_kind.template is not None]
 
     @scenario
-    async def test_a_template_tells_its_capacity(self, env: InfrastructureEnvironment) -> None:
+    async def test_a_template_reports_its_capacity(self, env: InfrastructureEnvironment) -> None:
         """Proves: IM-16."""
         kind = env.machine_kind
         assert kind.template is not None

@@ -113,7 +113,7 @@ class TestPoolMachines(PoolMachinesConformance):
         assert label["metadata"]["labels"].items() <= machine["metadata"]["labels"].items()
 
     @scenario
-    async def test_a_name_that_is_taken_is_passed_over(self, env: PoolMachinesEnvironment) -> None:
+    async def test_a_name_in_use_is_skipped(self, env: PoolMachinesEnvironment) -> None:
         """Proves: SM-09."""
         kind = env.kind.machines
         env.api.add(
@@ -152,7 +152,7 @@ class TestPoolMachinesWithSlowCaches(PoolMachinesConformance):
     slow = True
 
     @scenario
-    async def test_nothing_is_made_twice(self, env: PoolMachinesEnvironment) -> None:
+    async def test_nothing_is_created_twice(self, env: PoolMachinesEnvironment) -> None:
         """The manager is killed again and again, and its caches learn late what it created.
 
         Proves: SM-09, MP-07.
@@ -171,7 +171,7 @@ class TestPoolMachinesWithSlowCaches(PoolMachinesConformance):
         assert len(env.created()) == 12
 
     @scenario
-    async def test_lagging_caches_neither_make_nor_remove_too_much(
+    async def test_lagging_caches_neither_create_nor_remove_too_much(
         self, env: PoolMachinesEnvironment
     ) -> None:
         """Proves: MP-07, MP-10."""
@@ -187,7 +187,7 @@ class TestPoolMachinesWithSlowCaches(PoolMachinesConformance):
         assert len(env.infra_machines()) == wanted
 
     @scenario
-    async def test_a_pool_is_kept_until_caches_know_of_its_machines(
+    async def test_a_pool_is_kept_until_caches_show_its_machines(
         self, env: PoolMachinesEnvironment
     ) -> None:
         """Proves: SM-08."""
@@ -201,7 +201,7 @@ class TestPoolMachinesWithSlowCaches(PoolMachinesConformance):
         await env.gone()
 
     @scenario
-    async def test_a_pool_goes_away_with_all_its_machines(
+    async def test_a_pool_is_deleted_with_all_its_machines(
         self, env: PoolMachinesEnvironment
     ) -> None:
         """Proves: MP-15, SM-08."""
@@ -245,7 +245,7 @@ class TestPoolMachineReconciliation(PoolMachinesConformance):
         )
 
     @scenario
-    async def test_a_machine_is_told_what_its_pool_says(
+    async def test_a_machine_gets_the_settings_of_its_pool(
         self, env: PoolMachinesEnvironment, author: ScriptedMachines
     ) -> None:
         """Proves: IM-06, IM-21."""

@@ -30,7 +30,7 @@ class TestPoolMachineOwners(PoolMachinesConformance):
             assert "controller" not in owner
 
     @scenario
-    async def test_the_pool_is_named_in_the_version_that_is_stored(
+    async def test_owner_references_to_the_pool_have_the_stored_version(
         self, env: PoolMachinesEnvironment
     ) -> None:
         """The garbage collector cannot look up owners in a version that is no longer served.

@@ -20,7 +20,7 @@ class TestPoolMachineReplacement(PoolMachinesConformance):
     """Which machines a pool with Machines removes or replaces, and in which order."""
 
     @scenario
-    async def test_marked_machines_go_first(self, env: PoolMachinesEnvironment) -> None:
+    async def test_marked_machines_are_deleted_first(self, env: PoolMachinesEnvironment) -> None:
         """Proves: MP-10."""
         env.add_pool(4)
         await env.settled(4)
@@ -65,7 +65,7 @@ class TestPoolMachineReplacement(PoolMachinesConformance):
         await env.settled(2)
 
     @scenario
-    async def test_a_machine_that_does_not_come_up_stops_the_replacement(
+    async def test_a_machine_that_does_not_start_stops_the_replacement(
         self, env: PoolMachinesEnvironment
     ) -> None:
         """Working machines are not removed in favour of one that does not work."""
@@ -85,7 +85,7 @@ class TestPoolMachineReplacement(PoolMachinesConformance):
         await env.eventually("all have Nodes", lambda: env.joined() == 3)
 
     @scenario
-    async def test_what_a_health_check_gave_up_is_replaced(
+    async def test_a_machine_that_failed_a_health_check_is_replaced(
         self, env: PoolMachinesEnvironment
     ) -> None:
         """Proves: MP-10."""
@@ -116,7 +116,7 @@ class TestPoolMachineReplacement(PoolMachinesConformance):
         await env.settled(1)
 
     @scenario
-    async def test_a_pool_shrinks_although_core_makes_no_machines(
+    async def test_a_pool_shrinks_although_core_creates_no_machines(
         self, env: PoolMachinesEnvironment
     ) -> None:
         """While the workload cluster is unreachable, there are no Machines to delete."""

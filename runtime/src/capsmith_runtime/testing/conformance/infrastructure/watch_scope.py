@@ -15,7 +15,7 @@ class TestWatchScope(InfrastructureConformance):
     """A manager that is responsible for only some of the objects, by namespace or by label."""
 
     @scenario
-    async def test_only_objects_with_the_label_are_worked_on(
+    async def test_only_objects_with_the_label_are_reconciled(
         self, env: InfrastructureEnvironment
     ) -> None:
         """Proves: CC-33, MG-01."""
@@ -35,7 +35,7 @@ class TestWatchScope(InfrastructureConformance):
         await env.eventually("it is there too", lambda: env.has_cluster(theirs))
 
     @scenario
-    async def test_only_objects_of_the_namespace_are_worked_on(
+    async def test_only_objects_of_the_namespace_are_reconciled(
         self, env: InfrastructureEnvironment
     ) -> None:
         """Proves: CC-33, MG-01."""

@@ -138,7 +138,7 @@ class TestAddressClaims(IPAMConformance):
         assert env.address(old) is None
 
     @scenario
-    async def test_a_cluster_that_is_named_must_be_there(self, env: IPAMEnvironment) -> None:
+    async def test_a_named_cluster_must_exist(self, env: IPAMEnvironment) -> None:
         """It may be named by the spec, or by the label that was used before.
 
         Proves: IP-08, IP-10.
@@ -159,7 +159,7 @@ class TestAddressClaims(IPAMConformance):
         assert env.given() == []
 
     @scenario
-    async def test_an_address_comes_back(self, env: IPAMEnvironment) -> None:
+    async def test_a_released_address_is_free_again(self, env: IPAMEnvironment) -> None:
         """Proves: IP-10, SM-08."""
         pool = env.add_pool()
         key = env.add_claim(pool)
@@ -176,7 +176,7 @@ class TestAddressClaims(IPAMConformance):
 
 
 class TestAddressClaimsWithRanges(RangedIPAMConformance):
-    """Claims of pools with ranges."""
+    """Claims on pools that allocate from ranges in their spec."""
 
     @scenario
     async def test_whoever_came_first_is_served_first(self, env: IPAMEnvironment) -> None:

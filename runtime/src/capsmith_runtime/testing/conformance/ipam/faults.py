@@ -48,7 +48,7 @@ class TestAddressFaults(IPAMConformance):
         assert env.asked() == []
 
     @scenario
-    async def test_a_manager_may_die_before_any_write(self, env: IPAMEnvironment) -> None:
+    async def test_a_manager_may_crash_before_any_write(self, env: IPAMEnvironment) -> None:
         """The n-th write and all later ones are lost; then another manager starts.
 
         Proves: SM-09, IP-09, IP-10.
@@ -70,7 +70,7 @@ class TestAddressFaults(IPAMConformance):
         await env.counts(pool, total=5, used=0, free=5)
 
     @scenario
-    async def test_two_managers_give_no_address_twice(self, env: IPAMEnvironment) -> None:
+    async def test_two_managers_allocate_no_address_twice(self, env: IPAMEnvironment) -> None:
         """Both consider themselves the leader: the first to write the pool wins.
 
         Proves: IP-08, IP-09, SM-09.
@@ -131,7 +131,7 @@ class TestAddressFaults(IPAMConformance):
         await env.counts(pool, total=5, used=2, free=3)
 
     @scenario
-    async def test_only_claims_with_the_label_are_worked_on(self, env: IPAMEnvironment) -> None:
+    async def test_only_claims_with_the_label_are_reconciled(self, env: IPAMEnvironment) -> None:
         """Proves: MG-01."""
         await env.stop()
         pool = env.add_pool()

@@ -21,7 +21,7 @@ class TestOrphanedAddresses(IPAMConformance):
     """Addresses that were created by others, for other claims, or that lost their claim."""
 
     @scenario
-    async def test_an_address_of_that_name_may_be_somebody_elses(
+    async def test_an_address_of_that_name_may_have_another_owner(
         self, env: IPAMEnvironment
     ) -> None:
         """Proves: IP-05, IP-09."""
@@ -33,7 +33,7 @@ class TestOrphanedAddresses(IPAMConformance):
         await env.gets(key)
 
     @scenario
-    async def test_an_address_without_claim_comes_back(
+    async def test_an_address_without_claim_is_released(
         self, env: IPAMEnvironment, no_grace: None
     ) -> None:
         """The finalizer of the claim was removed by hand.
@@ -52,7 +52,7 @@ class TestOrphanedAddresses(IPAMConformance):
         assert env.address(by_hand) is not None
 
     @scenario
-    async def test_an_address_of_an_earlier_claim_makes_way(self, env: IPAMEnvironment) -> None:
+    async def test_an_address_of_an_earlier_claim_is_removed(self, env: IPAMEnvironment) -> None:
         """A foreign finalizer delays its deletion; the next claim of that name waits for it.
 
         Proves: IP-09, IP-10.
@@ -76,7 +76,7 @@ class TestOrphanedAddresses(IPAMConformance):
         assert owner["uid"] == env.claim(key)["metadata"]["uid"]
 
     @scenario
-    async def test_an_address_that_was_torn_away_is_replaced(self, env: IPAMEnvironment) -> None:
+    async def test_a_removed_address_is_replaced(self, env: IPAMEnvironment) -> None:
         """Proves: IP-09."""
         pool = env.add_pool()
         key = env.add_claim(pool)
@@ -93,7 +93,7 @@ class TestOrphanedAddressesWithRanges(RangedIPAMConformance):
     """Addresses without claims, of pools with ranges."""
 
     @scenario
-    async def test_what_others_have_taken_is_taken(self, env: IPAMEnvironment) -> None:
+    async def test_addresses_created_by_others_are_in_use(self, env: IPAMEnvironment) -> None:
         """Proves: IP-09."""
         pool = env.add_pool()
         env.add_address(pool, "by-hand", "10.0.0.2")
@@ -110,7 +110,7 @@ class TestOrphanedAddressesWithRanges(RangedIPAMConformance):
         assert env.address(NamespacedName(NAMESPACE, "outside")) is not None
 
     @scenario
-    async def test_an_address_that_is_there_is_used(self, env: IPAMEnvironment) -> None:
+    async def test_an_existing_address_is_used(self, env: IPAMEnvironment) -> None:
         """An IPAddress for the claim already exists: it is completed, not replaced.
 
         Proves: IP-09.
@@ -126,7 +126,7 @@ class TestOrphanedAddressesWithRanges(RangedIPAMConformance):
         assert [owner["kind"] for owner in owners] == [CLAIM, env.kind.resource.kind]
 
     @scenario
-    async def test_an_address_that_two_have_is_told_to_nobody(self, env: IPAMEnvironment) -> None:
+    async def test_a_conflicting_address_is_not_published(self, env: IPAMEnvironment) -> None:
         """Proves: IP-05, IP-09."""
         pool = env.add_pool()
         first = env.add_claim(pool, "first")
@@ -140,7 +140,7 @@ class TestOrphanedAddressesWithRanges(RangedIPAMConformance):
         assert await env.gets(second) == text
 
     @scenario
-    async def test_what_was_made_late_for_an_earlier_claim_makes_way(
+    async def test_a_late_address_of_an_earlier_claim_is_removed(
         self, env: IPAMEnvironment
     ) -> None:
         """A former leader created it, and another claim has the address by now.

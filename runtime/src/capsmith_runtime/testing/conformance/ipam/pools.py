@@ -51,7 +51,7 @@ class TestAddressPools(IPAMConformance):
         await env.goes(kind, pool)
 
     @scenario
-    async def test_what_is_made_by_hand_moves_with_its_pool(self, env: IPAMEnvironment) -> None:
+    async def test_claims_created_by_hand_move_with_their_pool(self, env: IPAMEnvironment) -> None:
         """A claim without owners would otherwise stay behind, together with its address.
 
         Proves: MV-02, MV-06.
@@ -68,10 +68,10 @@ class TestAddressPools(IPAMConformance):
 
 
 class TestAddressPoolsWithRanges(RangedIPAMConformance):
-    """Pools with ranges."""
+    """Pools that allocate from ranges in their spec."""
 
     @scenario
-    async def test_prefix_and_router_come_from_the_pool(self, env: IPAMEnvironment) -> None:
+    async def test_prefix_and_gateway_come_from_the_pool(self, env: IPAMEnvironment) -> None:
         """Proves: IP-06."""
         key = env.add_claim(env.add_pool(LAST))
         assert await env.gets(key) == "10.9.0.4"
@@ -87,7 +87,7 @@ class TestAddressPoolsWithRanges(RangedIPAMConformance):
         assert "gateway" not in address["spec"]
 
     @scenario
-    async def test_a_pool_has_an_end(self, env: IPAMEnvironment) -> None:
+    async def test_an_exhausted_pool_is_reported(self, env: IPAMEnvironment) -> None:
         """Claim and pool report it, and a waiting claim gets the next free address.
 
         Proves: IP-03, IP-05, IP-10.
@@ -135,7 +135,7 @@ class TestAddressPoolsWithRanges(RangedIPAMConformance):
         ids=["no address", "two families", "wrong prefix"],
     )
     @scenario
-    async def test_a_pool_that_contradicts_itself_says_so(
+    async def test_contradictory_fields_of_a_pool_are_reported(
         self, env: IPAMEnvironment, fields: dict[str, object]
     ) -> None:
         """Proves: IP-03, IP-05."""
@@ -150,7 +150,7 @@ class TestAddressPoolsWithRanges(RangedIPAMConformance):
         await env.pool_says(pool, "True", "Ready")
 
     @scenario
-    async def test_whoever_waited_for_a_pool_is_told_that_it_is_full(
+    async def test_waiting_claims_report_that_the_pool_is_exhausted(
         self, env: IPAMEnvironment
     ) -> None:
         """Proves: IP-05."""

@@ -18,7 +18,7 @@ class TestStorageVersionMigration(MigrationConformance):
     """Stored objects follow the storage version of their CRD (CRD-16)."""
 
     @scenario
-    async def test_everything_is_rewritten_before_a_crd_says_so(
+    async def test_everything_is_rewritten_before_a_crd_reports_it(
         self, env: MigrationEnvironment
     ) -> None:
         """Proves: CRD-16."""
@@ -50,7 +50,7 @@ class TestStorageVersionMigration(MigrationConformance):
         assert set(env.api.rewritten().values()) == {1}
 
     @scenario
-    async def test_a_crd_says_nothing_while_an_object_is_left(
+    async def test_a_crd_reports_nothing_while_an_object_is_left(
         self, env: MigrationEnvironment
     ) -> None:
         """Proves: CRD-16."""
@@ -135,7 +135,7 @@ class TestStorageVersionMigration(MigrationConformance):
         assert updates() == [other] != [storage]
 
     @scenario
-    async def test_managed_fields_of_a_version_that_is_served_no_more(
+    async def test_managed_fields_of_a_version_that_is_no_longer_served(
         self, env: MigrationEnvironment
     ) -> None:
         """Proves: CRD-16."""
