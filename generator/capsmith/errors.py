@@ -37,7 +37,7 @@ class Refused(CapsmithError):
 
 
 class DiskError(CapsmithError):
-    """The disk refuses an operation."""
+    """An operation on the disk failed."""
 
 
 class BlueprintError(CapsmithError):

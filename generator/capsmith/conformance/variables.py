@@ -26,7 +26,7 @@ class Trouble(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class Variable:
-    """One ``${…}``."""
+    """One variable ``${…}`` in a text."""
 
     text: str
     name: str

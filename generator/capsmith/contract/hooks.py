@@ -20,7 +20,7 @@ class HookFamily(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class Hook:
-    """One hook (RX-05)."""
+    """One hook of the runtime SDK: its name, family and purpose (RX-05)."""
 
     name: str
     """``GeneratePatches``."""

@@ -131,7 +131,7 @@ class Needs:
 
 @check("manager-access", Needs)
 def manager_access(context: Context, params: Needs) -> Iterator[Problem]:
-    """RB-07, RB-10, MP-12, IP-14: the manager may use what is not its own."""
+    """RB-07, RB-10, MP-12, IP-14: the manager has what it needs beyond its own kinds."""
     if not context.concerned() or not _declared(context, params.when_declared):
         return
     needs = [need for need in params.needs if _is_due(context, need)]

@@ -178,7 +178,7 @@ class InstallationController:
             expected = AddonState
         result = await self._context.executor.call(handler, scope, cluster, workload)
         if not isinstance(result, (expected, Waiting)):
-            rule = f"{handler.__qualname__} must answer {expected.__name__} or Waiting"
+            rule = f"{handler.__qualname__} must return {expected.__name__} or Waiting"
             raise TypeError(f"{rule}, not {result!r}")
         return result
 

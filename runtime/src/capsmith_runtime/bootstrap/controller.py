@@ -48,7 +48,7 @@ NAME_TAKEN_RETRY_SECONDS: Final = 60.0
 
 
 def utc_now() -> datetime:
-    """Return the current time, by which data of pools are refreshed."""
+    """Return the current time, with which the refresh of pools' data is scheduled."""
     return datetime.now(UTC)
 
 

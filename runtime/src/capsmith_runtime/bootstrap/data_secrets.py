@@ -48,7 +48,7 @@ class DataSecretStore:
         ownership = data_secret.ownership(secret, config, cluster)
         if ownership is Ownership.FOREIGN:
             name = data_secret.name_of(config)
-            raise DataSecretNameTakenError(f"Secret {name} belongs to something else")
+            raise DataSecretNameTakenError(f"Secret {name} belongs to another object")
         if ownership is Ownership.FORMER and not in_use:
             await self._client.delete(SECRET, _key(config), uid=metadata.uid(secret))
             return None

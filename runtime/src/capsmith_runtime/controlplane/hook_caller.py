@@ -87,7 +87,7 @@ class HookCaller:
         if isinstance(result, (expected, Waiting)):
             return result
         name = "None" if expected is type(None) else expected.__name__
-        message = f"{hook.__qualname__} must answer {name} or Waiting, not {result!r}"
+        message = f"{hook.__qualname__} must return {name} or Waiting, not {result!r}"
         raise self._failure(obj, constants.REASON_INVALID_RESULT, message)
 
     def _failure(self, obj: JSON, reason: str, message: str) -> HookCallError:

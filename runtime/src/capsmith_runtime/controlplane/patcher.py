@@ -38,7 +38,7 @@ class ControlPlanePatcher(Patcher):
     async def patch_status(
         self, status: Object, present: Sequence[Condition], absent: Collection[str]
     ) -> None:
-        """Write what changed in the status; ``absent`` are types of conditions to remove."""
+        """Write the changed fields of the status, and remove the conditions in ``absent``."""
         full = self._writer.conditions(self.obj, status, present, self._now())
         for name in absent:
             full["conditions"] = conditions.without(full["conditions"], name)

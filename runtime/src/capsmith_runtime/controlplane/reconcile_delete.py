@@ -42,7 +42,7 @@ class DeleteReconciler:
         workers = self._workers(control_plane)
         if workers:
             # Without an API server their Nodes could not be drained.
-            message = f"Machines that are no control plane exist still: {', '.join(workers)}"
+            message = f"Machines outside the control plane still exist: {', '.join(workers)}"
             summary.wait(Waiting(WAITING_FOR_WORKERS, message, _RETRY_SECONDS))
             return False
         hook = control_plane.annotations.pre_terminate_hook

@@ -45,7 +45,7 @@ def outdated_reasons(
     if machine.version != criteria.version:
         reasons.append(f"Version {machine.version}, {criteria.version} required")
     if infrastructure is not None and _has_other_template(infrastructure, criteria.template):
-        reasons.append(f"{infrastructure['kind']} is not made from {criteria.template.name}")
+        reasons.append(f"{infrastructure['kind']} was not created from {criteria.template.name}")
     if bootstrap is not None and _has_other_spec(bootstrap, criteria):
         reasons.append(f"{bootstrap['kind']} has another spec")
     if _is_created_before(machine, criteria.rollout_after, now):

@@ -41,11 +41,9 @@ from capsmith_runtime.kube.log import get_logger
 from capsmith_runtime.reconcile.results import Waiting
 
 _log = get_logger("control-plane")
-CACHE_IS_STALE: Final = Waiting(
-    "CacheIsStale", "what is known of the Machines is about to change", 0.5
-)
+CACHE_IS_STALE: Final = Waiting("CacheIsStale", "the cache of Machines is not up to date yet", 0.5)
 CLEANING_UP: Final = Waiting(
-    "RemovingLeftovers", "parts of a Machine that was not made go away", 2.0
+    "RemovingLeftovers", "parts of an unfinished Machine are being deleted", 2.0
 )
 
 

@@ -95,7 +95,7 @@ class Dispatcher:
             result = await self._executors[handler.path].call(method, request)
             if not isinstance(result, handler.codec.results):
                 types = " or ".join(kind.__name__ for kind in handler.codec.results)
-                raise TypeError(f"{handler.method} must answer {types}, not {result!r}")
+                raise TypeError(f"{handler.method} must return {types}, not {result!r}")
             return _success(handler.hook, handler.codec.write(result, request))
         except (HookError, DecodingError) as error:
             _log.info("hook says no", hook=handler.hook, message=str(error))

@@ -57,7 +57,7 @@ class CredentialsResolver:
         try:
             credentials = decoded(secret)
         except ValueError:
-            message = f"Secret {where} holds something that is no text"
+            message = f"Secret {where} holds data that are not text"
             return _waiting(constants.REASON_SECRET_INCOMPLETE, message)
         kind = self._caches.kinds.identity
         missing = [key for key in (kind.keys if kind else ()) if not credentials.get(key)]

@@ -106,7 +106,7 @@ class InfraMachineController(InfrastructureController[InfraMachineReconciler[Any
         if before is not None and before != state.provider_id:
             error = ContractError(
                 constants.REASON_PROVIDER_ID_CHANGED,
-                f"the provider id was {before} and must stay so, but now is {state.provider_id}",
+                f"the provider id was {before} and must not change, but now is {state.provider_id}",
             )
             await self._failed(patcher, error)
             raise error

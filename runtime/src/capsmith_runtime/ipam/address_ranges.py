@@ -130,7 +130,7 @@ def _span(text: str, field: str) -> Span:
     if dash:
         span = number_of(_address(first, field)), number_of(_address(last, field))
         if span[0] > span[1] or (span[0] < _IPV6_OFFSET <= span[1]):
-            raise InvalidRangesError(f"spec.{field}: {text!r} does not go upwards")
+            raise InvalidRangesError(f"spec.{field}: {text!r} is not in ascending order")
         return span
     if "/" in first:
         try:

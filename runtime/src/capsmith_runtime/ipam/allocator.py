@@ -122,7 +122,7 @@ class PoolAllocator:
                 pool = await self._read_pool()
             except NotFound:
                 pool = None
-        raise Conflict(409, "Conflict", f"{self._usage.name} changes all the time")
+        raise Conflict(409, "Conflict", f"{self._usage.name} changes too often")
 
     async def _become_holder(self, pool: JSON) -> JSON:
         """Make this process the holder: from then on the writes of any other process conflict.

@@ -98,7 +98,7 @@ class ClaimController(BaseController[PoolReconciler[Any]]):
         view = self._dialect.address(address)
         if view.claim_name != claim.name or view.pool != claim.pool:
             return await self._report_waiting(
-                patcher, _allocation_failed(f"IPAddress {key} exists, for something else")
+                patcher, _allocation_failed(f"IPAddress {key} exists, with another owner")
             )
         if metadata.deleting(address) and not belongs_to_claim(address, patcher.obj):
             await self._writer.delete(address)

@@ -102,7 +102,7 @@ class IPPoolController(BaseController[PoolReconciler[Any]]):
         state = await self._call(patcher, self.reconciler.reconcile_normal, pool, PoolState)
         external = isinstance(self.reconciler, ExternalPoolReconciler)
         if isinstance(state, PoolState) and (state.ranges is None) is not external:
-            message = "a pool has ranges unless another system hands out its addresses"
+            message = "a pool has ranges unless another system allocates its addresses"
             contract_error = ContractError(constants.REASON_INVALID_RESULT, message)
             await self._failed(patcher, contract_error)
             raise contract_error

@@ -74,7 +74,7 @@ class CRDMigrator:
         await walk.run(crd.resource)
         current = read_definition(await self._client.get(CRD, NamespacedName("", crd.name)))
         if current is None or current.state != crd.state:
-            log.info("the CRD has changed meanwhile: once more")
+            log.info("the CRD has changed: starting again")
             return Result(0.0)
         status = {"status": {"storedVersions": [crd.storage]}}
         await self._client.patch_status(

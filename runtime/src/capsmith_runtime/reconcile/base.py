@@ -187,7 +187,7 @@ class BaseController(ABC, Generic[R]):
             result = await self._context.executor.call(hook, scope)
             if isinstance(result, (expected, Waiting)):
                 return result
-            expected_text = f"{hook.__qualname__} must answer {expected.__name__} or Waiting"
+            expected_text = f"{hook.__qualname__} must return {expected.__name__} or Waiting"
             raise ContractError(constants.REASON_INVALID_RESULT, f"{expected_text}, not {result!r}")
         except NotAvailableError as error:
             return error.waiting

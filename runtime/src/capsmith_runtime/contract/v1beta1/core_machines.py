@@ -36,7 +36,7 @@ class CoreMachinesV1Beta1:
         )
 
     def failure_domains(self, cluster: Object) -> tuple[str, ...]:
-        """Read an object that is keyed by name."""
+        """Return the names, which are the keys of an object."""
         domains = metadata.mapping(cluster, "status", "failureDomains")
         return tuple(sorted(name for name, d in domains.items() if d.get("controlPlane") is True))
 

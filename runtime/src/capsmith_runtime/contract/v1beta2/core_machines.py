@@ -34,7 +34,7 @@ class CoreMachinesV1Beta2:
         )
 
     def failure_domains(self, cluster: Object) -> tuple[str, ...]:
-        """Read a list whose entries have names."""
+        """Return the names from the list of failure domains."""
         domains = metadata.items(cluster, "status", "failureDomains")
         return tuple(sorted(d["name"] for d in domains if d.get("controlPlane") is True))
 

@@ -40,7 +40,7 @@ class ManagedControlPlanePatcher(ControlPlanePatcher):
         self._features = features
 
     async def write_status(self, status: Object, present: Sequence[Condition]) -> None:
-        """Write what changed in the status, with these conditions in it."""
+        """Write the changed fields of the status, including these conditions."""
         facts = ControlPlaneFacts(
             initialized=self._shape.initialized({"status": status}), externally_managed=True
         )

@@ -231,7 +231,7 @@ def _state(
     if len(members) > desired:
         reason, message = "ScalingDown", f"{len(members) - desired} machines too many"
     elif outdated:
-        reason, message = "RollingOut", f"{outdated} of {desired} machines are of a former spec"
+        reason, message = "RollingOut", f"{outdated} of {desired} machines have an outdated spec"
     else:
         reason, message = "", ""
     return InfraMachinePoolState(reason=reason, message=message, requeue_after=requeue_after)
