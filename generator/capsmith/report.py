@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from enum import StrEnum
+from typing import NamedTuple
 
 from capsmith.findings import Finding, has_errors
 
@@ -21,8 +21,7 @@ class Outcome(StrEnum):
     REFUSED = "refused"
 
 
-@dataclass(frozen=True, slots=True)
-class FileOutcome:
+class FileOutcome(NamedTuple):
     """One file (path relative to the provider repository) and its outcome."""
 
     path: str
@@ -31,8 +30,7 @@ class FileOutcome:
     """A unified diff of the change, if requested."""
 
 
-@dataclass(frozen=True, slots=True)
-class RuntimeOutcome:
+class RuntimeOutcome(NamedTuple):
     """The action on the runtime library of a repository, which is replaced as a whole."""
 
     outcome: Outcome
@@ -43,8 +41,7 @@ class RuntimeOutcome:
     """Empty when there was none."""
 
 
-@dataclass(frozen=True, slots=True)
-class Report:
+class Report(NamedTuple):
     """Findings in order, outcomes by path, and what happened to the runtime library."""
 
     findings: tuple[Finding, ...] = ()

@@ -7,6 +7,7 @@ import json
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 from enum import StrEnum
+from typing import NamedTuple
 
 from capsmith.safetext import RelativePath
 
@@ -22,8 +23,7 @@ class Owner(StrEnum):
     """Written once, then the author's."""
 
 
-@dataclass(frozen=True, slots=True)
-class GeneratedFile:
+class GeneratedFile(NamedTuple):
     """One file: POSIX path relative to the provider repository, text with a final newline."""
 
     path: RelativePath

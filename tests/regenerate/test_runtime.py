@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import dataclasses
 import importlib
 import json
 import os
@@ -32,7 +31,7 @@ def later(monkeypatch: pytest.MonkeyPatch) -> None:
     now = library.runtime_library()
     path = MODULE.removeprefix(f"{FOLDER}/")
     sources = {**now.sources, path: now.sources[path] + "# later\n"}
-    released = dataclasses.replace(now, version=LATER, sources=sources)
+    released = now._replace(version=LATER, sources=sources)
     for name in COMMANDS:
         importlib.import_module(f"capsmith.commands.{name}")  # the CLI imports them late
     for name, module in list(sys.modules.items()):

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections import defaultdict
 from collections.abc import Iterable, Iterator
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from functools import cached_property
 
 import pytest
@@ -51,7 +51,7 @@ class Run:
     @cached_property
     def everywhere(self) -> tuple[Permission, ...]:
         # What the author's code needs besides is no excuse for what the library forgot.
-        bare = replace(self.provider, rbac=())
+        bare = self.provider._replace(rbac=())
         return manager_permissions(bare, self.component, DECLARED)
 
 

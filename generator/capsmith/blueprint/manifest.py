@@ -2,9 +2,8 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from enum import StrEnum
-from typing import Any
+from typing import Any, NamedTuple
 
 import yaml
 
@@ -30,8 +29,7 @@ class Scope(StrEnum):
     """Import paths of capsmith 0.1 that code of the author may still use."""
 
 
-@dataclass(frozen=True, slots=True)
-class Entry:
+class Entry(NamedTuple):
     """One row of ``blueprints/manifest.yaml``."""
 
     source: str

@@ -3,8 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping
-from dataclasses import dataclass
-from typing import Any
+from typing import Any, NamedTuple
 
 from capsmith.blueprint.manifest import Entry, Scope
 from capsmith.errors import BlueprintError
@@ -23,8 +22,7 @@ from capsmith.provider.upgrade.changes import steps
 from capsmith.safetext import RelativePath, SafeText
 
 
-@dataclass(frozen=True, slots=True)
-class PlannedFile:
+class PlannedFile(NamedTuple):
     """One file to render: its row, its path and the context of the blueprint."""
 
     entry: Entry

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from capsmith import __version__, resources
@@ -101,7 +100,7 @@ def _blamed(finding: Finding, origins: Mapping[str, str]) -> Finding:
     origin = origins.get(finding.location.file)
     if origin is None:
         return finding
-    return replace(finding, hint=f"{finding.hint}  Its blueprint is {origin}.".strip())
+    return finding._replace(hint=f"{finding.hint}  Its blueprint is {origin}.".strip())
 
 
 def conformance(tree: FileTree, provider: Provider) -> tuple[Finding, ...]:

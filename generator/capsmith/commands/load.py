@@ -2,9 +2,8 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, NamedTuple
 
 from capsmith import resources
 from capsmith.contract.load import known_versions, load_contract
@@ -21,8 +20,7 @@ if TYPE_CHECKING:
     from capsmith.yamldoc.document import Document
 
 
-@dataclass(frozen=True, slots=True)
-class Loaded:
+class Loaded(NamedTuple):
     """A provider.yaml as far as it is valid; there is a provider only without errors."""
 
     text: str
@@ -54,7 +52,7 @@ def load(path: Path, blueprints: Path | None = None) -> Loaded:
     from capsmith.commands.overlay import find_overlay
 
     overlay, findings = find_overlay(path, loaded.blueprints, blueprints)
-    return replace(loaded, findings=ordered((*loaded.findings, *findings)), overlay=overlay)
+    return loaded._replace(findings=ordered((*loaded.findings, *findings)), overlay=overlay)
 
 
 def understand(text: str, file: str) -> Loaded:

@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from pathlib import Path
+from typing import NamedTuple
 
 from capsmith.merging.shared_file import Style
 
 
-@dataclass(frozen=True, slots=True)
-class UpdateOptions:
+class UpdateOptions(NamedTuple):
     """What the author decides on the command line, besides provider.yaml."""
 
     style: Style = Style.MERGE

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
+from typing import NamedTuple
 
 from capsmith import __version__
 from capsmith.commands import build
@@ -33,8 +33,7 @@ _LIBRARY_SINCE = "0.2"
 """Before this release the runtime was generated into each repository."""
 
 
-@dataclass(frozen=True, slots=True)
-class Plan:
+class Plan(NamedTuple):
     """All changes of a run, decided before the first one is made."""
 
     report: Report
@@ -136,7 +135,7 @@ def _outcome(
         decision.outcome is Outcome.REFUSED or decision.reason is Reason.BEHIND
     ):  # show the generated text
         after = tree[decision.path].text.encode()
-    return replace(outcome, diff=difference(decision.path, before, after))
+    return outcome._replace(diff=difference(decision.path, before, after))
 
 
 def _not_restored(decisions: tuple[Decision, ...], restore: frozenset[str]) -> tuple[Finding, ...]:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
 from pathlib import Path
 
 from capsmith import __version__
@@ -61,7 +60,7 @@ def check(folder: Path, options: UpdateOptions) -> Report:
         Location(str(folder / LOCK_PATH)),
         hint="Run capsmith update, and commit what it changes.",
     )
-    return replace(plan.report, findings=ordered((*plan.report.findings, behind)))
+    return plan.report._replace(findings=ordered((*plan.report.findings, behind)))
 
 
 def resume(folder: Path) -> Report:

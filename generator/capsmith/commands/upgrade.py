@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -91,7 +90,7 @@ def apply_request(loaded: Loaded, request: UpgradeRequest, file: str) -> Loaded:
         errors = _losses(updated.provider, Place(loaded.document, (), []))
         if errors:
             return _refused(loaded.text, *errors)
-    return replace(updated, overlay=loaded.overlay)
+    return updated._replace(overlay=loaded.overlay)
 
 
 def _losses(provider: Provider, top: Place) -> tuple[Finding, ...]:
@@ -149,5 +148,5 @@ def _with_spec(repository: Repository, loaded: Loaded, plan: Plan, options: Upda
     plan.change.write(SPEC_NAME, content, executable=None)
     diff = difference(SPEC_NAME, present, content) if options.diff else ""
     outcomes = [*plan.report.outcomes, FileOutcome(SPEC_NAME, Outcome.UPDATED, diff)]
-    report = replace(plan.report, outcomes=tuple(sorted(outcomes, key=lambda file: file.path)))
-    return replace(plan, report=report)
+    report = plan.report._replace(outcomes=tuple(sorted(outcomes, key=lambda file: file.path)))
+    return plan._replace(report=report)

@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from enum import StrEnum
 from importlib.resources.abc import Traversable
+from typing import NamedTuple
 
 from capsmith.contract.reading import broken, load, validate
 
@@ -18,8 +18,7 @@ class HookFamily(StrEnum):
     IN_PLACE = "in-place"
 
 
-@dataclass(frozen=True, slots=True)
-class Hook:
+class Hook(NamedTuple):
     """One hook of the runtime SDK: its name, family and purpose (RX-05)."""
 
     name: str

@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from enum import StrEnum
-from typing import Any
+from typing import Any, NamedTuple
 
 from capsmith.contract.hooks import Hook
 from capsmith.contract.upgrade import Upgrade
@@ -43,16 +43,14 @@ class Proof(StrEnum):
     """An API server, Cluster API core or clusterctl."""
 
 
-@dataclass(frozen=True, slots=True)
-class Check:
+class Check(NamedTuple):
     """The name of a coded check and its parameters."""
 
     name: str
     params: Data
 
 
-@dataclass(frozen=True, slots=True)
-class Rule:
+class Rule(NamedTuple):
     """One rule of the contract."""
 
     id: str
@@ -85,8 +83,7 @@ class Rule:
         return self.severity or by_level.get(self.level, Weight.INFO)
 
 
-@dataclass(frozen=True, slots=True)
-class ContractField:
+class ContractField(NamedTuple):
     """One field that the contract names."""
 
     name: str
@@ -99,8 +96,7 @@ class ContractField:
     """Name of the optional part that it belongs to; empty: always there."""
 
 
-@dataclass(frozen=True, slots=True)
-class TypeShape:
+class TypeShape(NamedTuple):
     """What the contract demands of, or reserves in, the kinds of one role."""
 
     role: str

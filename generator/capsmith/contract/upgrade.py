@@ -5,10 +5,9 @@ Only describes them; converts nothing.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from enum import StrEnum
 from importlib.resources.abc import Traversable
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, NamedTuple
 
 from capsmith.contract.reading import broken, load, validate
 
@@ -86,8 +85,7 @@ LOSSY = frozenset(
 """Conversions that cannot be undone from their result alone."""
 
 
-@dataclass(frozen=True, slots=True)
-class FieldChange:
+class FieldChange(NamedTuple):
     """One difference."""
 
     where: Where
@@ -108,8 +106,7 @@ class FieldChange:
     note: str
 
 
-@dataclass(frozen=True, slots=True)
-class Upgrade:
+class Upgrade(NamedTuple):
     """All differences between two contracts."""
 
     old: str

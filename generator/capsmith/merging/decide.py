@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
 from enum import StrEnum
+from typing import NamedTuple
 
 from capsmith.merging.base import is_text_of, verified_base
 from capsmith.merging.lock import Lock, LockedFile
@@ -35,8 +35,7 @@ class Reason(StrEnum):
     """The author took it over, and capsmith has a new text."""
 
 
-@dataclass(frozen=True, slots=True)
-class Decision:
+class Decision(NamedTuple):
     """The decision on one path."""
 
     path: str
@@ -50,16 +49,14 @@ class Decision:
     """The lines of ``content``, from 1, at which conflicts begin."""
 
 
-@dataclass(frozen=True, slots=True)
-class OnDisk:
+class OnDisk(NamedTuple):
     """The files that exist, by path, and the base of each merged one."""
 
     files: Mapping[str, bytes]
     base: Mapping[str, bytes]
 
 
-@dataclass(frozen=True, slots=True)
-class MergeOptions:
+class MergeOptions(NamedTuple):
     """Options of a merge, and the files that may be replaced."""
 
     names: Names

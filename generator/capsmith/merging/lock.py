@@ -4,8 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Container, Mapping
-from dataclasses import dataclass, replace
-from typing import Any
+from typing import Any, NamedTuple
 
 import yaml
 
@@ -27,8 +26,7 @@ _LOADER = getattr(yaml, "CSafeLoader", yaml.SafeLoader)
 _DUMPER = getattr(yaml, "CSafeDumper", yaml.SafeDumper)
 
 
-@dataclass(frozen=True, slots=True)
-class LockedFile:
+class LockedFile(NamedTuple):
     """The owner of a file, and the digest of the text that was last generated for it."""
 
     owner: Owner
@@ -37,8 +35,7 @@ class LockedFile:
     """Whether the author has taken it over: capsmith leaves it alone."""
 
 
-@dataclass(frozen=True, slots=True)
-class LockedBlueprints:
+class LockedBlueprints(NamedTuple):
     """The author's blueprints that were laid over capsmith's, without their absolute path."""
 
     digest: str
@@ -46,8 +43,7 @@ class LockedBlueprints:
     """What provider.yaml calls the folder; empty if it was named on the command line."""
 
 
-@dataclass(frozen=True, slots=True)
-class LockedRuntime:
+class LockedRuntime(NamedTuple):
     """The runtime library of the repository, as one entry."""
 
     version: str
@@ -65,8 +61,7 @@ class LockedRuntime:
         return cls(runtime.version, runtime.mode, runtime.slices, digest)
 
 
-@dataclass(frozen=True, slots=True)
-class Lock:
+class Lock(NamedTuple):
     """The provenance of a generated repository."""
 
     generator: str
@@ -128,7 +123,7 @@ class Lock:
             path: LockedFile(Owner.GENERATED, value, self.runtime.mine)
             for path, value in recorded_files(record.replace("\r\n", "\n")).items()
         }
-        return replace(self, files={**self.files, **vendored})
+        return self._replace(files={**self.files, **vendored})
 
     def handed_over(self, taken: Container[str], given_back: Container[str]) -> Lock:
         """Return the lock after the author took files over, or gave some back."""
@@ -138,12 +133,12 @@ class Lock:
             return name in taken or (before and name not in given_back)
 
         files = {
-            path: replace(file, mine=is_mine(path, file.mine)) for path, file in self.files.items()
+            path: file._replace(mine=is_mine(path, file.mine)) for path, file in self.files.items()
         }
         runtime = self.runtime
         if runtime is not None:
-            runtime = replace(runtime, mine=is_mine(FOLDER, runtime.mine))
-        return replace(self, files=files, runtime=runtime)
+            runtime = runtime._replace(mine=is_mine(FOLDER, runtime.mine))
+        return self._replace(files=files, runtime=runtime)
 
     @property
     def mine(self) -> frozenset[str]:

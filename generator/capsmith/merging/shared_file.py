@@ -7,9 +7,8 @@ encoding in which ASCII is ASCII.
 from __future__ import annotations
 
 from collections.abc import Iterable
-from dataclasses import dataclass
 from enum import StrEnum
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, NamedTuple
 
 if TYPE_CHECKING:
     from capsmith.merging.three_way import Agreed, Conflict, Lines
@@ -25,8 +24,7 @@ class Style(StrEnum):
     DIFF3 = "diff3"
 
 
-@dataclass(frozen=True, slots=True)
-class Names:
+class Names(NamedTuple):
     """The labels of the two sides and of the original in conflict markers."""
 
     ours: str
@@ -34,8 +32,7 @@ class Names:
     theirs: str
 
 
-@dataclass(frozen=True, slots=True)
-class Merged:
+class Merged(NamedTuple):
     """A merged file, and the lines (from 1) at which its conflicts begin."""
 
     content: bytes

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
-from dataclasses import replace
 from typing import Any
 
 from capsmith.contract.model import ContractField
@@ -17,7 +16,7 @@ _BELOW = frozenset({"infrastructureRef", "after"})
 def for_classes(fields: Iterable[ContractField]) -> list[ContractField]:
     """Return the fields of a control plane's template; none is required (CP-28)."""
     return [
-        replace(field, schema=_without_topology(field.schema), required=False)
+        field._replace(schema=_without_topology(field.schema), required=False)
         for field in fields
         if field.name not in _OF_TOPOLOGY
     ]

@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-from typing import Any
+from typing import Any, NamedTuple
 
 from capsmith.contract.upgrade import ChangeKind, Conversion, FieldChange, Where
 from capsmith.provider.crd import is_converted, version_schema
@@ -13,8 +12,7 @@ from capsmith.provider.order import version_order
 Path = tuple[str, ...]
 
 
-@dataclass(frozen=True, slots=True)
-class ShapeChange:
+class ShapeChange(NamedTuple):
     """One difference between the two shapes of a kind, as it is converted (CRD-15)."""
 
     old: Path

@@ -7,8 +7,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, NamedTuple
 
 from capsmith.provider.sections import SectionType
 
@@ -22,8 +21,7 @@ CREDENTIALS_FEATURE = "credentials"
 """The feature that follows from the key ``credentials``; an author does not switch it."""
 
 
-@dataclass(frozen=True, slots=True)
-class DraftVersion:
+class DraftVersion(NamedTuple):
     """One version of the provider's API."""
 
     name: str
@@ -33,8 +31,7 @@ class DraftVersion:
     """Empty where two contracts are followed and the author names neither."""
 
 
-@dataclass(frozen=True, slots=True)
-class DraftKind:
+class DraftKind(NamedTuple):
     """One kind that the author describes; its template is not one of its own."""
 
     section: Section
@@ -52,8 +49,7 @@ class DraftKind:
     """The kind of the bootstrap configurations of a control plane with machines, if it is known."""
 
 
-@dataclass(frozen=True, slots=True)
-class DraftHook:
+class DraftHook(NamedTuple):
     """One hook of the runtime extension."""
 
     hook: str
@@ -61,16 +57,14 @@ class DraftHook:
     spec: HookSpec | None
 
 
-@dataclass(frozen=True, slots=True)
-class DraftCredentials:
+class DraftCredentials(NamedTuple):
     """The identity kind, and the keys of its Secrets."""
 
     kind: str
     keys: tuple[str, ...]
 
 
-@dataclass(frozen=True, slots=True)
-class Draft:
+class Draft(NamedTuple):
     """A provider before it is checked."""
 
     spec: ProviderSpec

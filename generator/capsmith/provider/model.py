@@ -7,9 +7,8 @@ Frozen and complete: no optionals that stand for "not decided yet", every name a
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
 from enum import StrEnum
-from typing import Any, Literal
+from typing import Any, Literal, NamedTuple
 
 from capsmith.contract.model import Contract
 from capsmith.safetext import (
@@ -62,8 +61,7 @@ class Role(StrEnum):
         return Role(self.value + "Template")
 
 
-@dataclass(frozen=True, slots=True)
-class Field:
+class Field(NamedTuple):
     """One field of an author's kind, in Kubernetes' structural-schema vocabulary."""
 
     name: str
@@ -75,8 +73,7 @@ class Field:
     required: bool
 
 
-@dataclass(frozen=True, slots=True)
-class PrinterColumn:
+class PrinterColumn(NamedTuple):
     """One column of ``kubectl get``."""
 
     name: str
@@ -86,8 +83,7 @@ class PrinterColumn:
     description: str = ""
 
 
-@dataclass(frozen=True, slots=True)
-class ApiVersion:
+class ApiVersion(NamedTuple):
     """One version of the provider's API and the contract that its shape follows."""
 
     name: VersionName
@@ -96,16 +92,14 @@ class ApiVersion:
     contract: Contract
 
 
-@dataclass(frozen=True, slots=True)
-class GroupKind:
+class GroupKind(NamedTuple):
     """A kind, maybe of another provider; the CRD's label gives its version (GEN-01)."""
 
     group: DnsSubdomain
     kind: KindName
 
 
-@dataclass(frozen=True, slots=True)
-class Resource:
+class Resource(NamedTuple):
     """One custom resource: a kind with everything that follows from it."""
 
     kind: KindName
@@ -151,8 +145,7 @@ class Resource:
         return DnsSubdomain(f"{self.singular}.{self.group}")
 
 
-@dataclass(frozen=True, slots=True)
-class PolicyRule:
+class PolicyRule(NamedTuple):
     """One RBAC rule that the author's infrastructure code needs beyond the contract."""
 
     api_groups: tuple[str, ...]
@@ -161,16 +154,14 @@ class PolicyRule:
     resource_names: tuple[str, ...] = ()
 
 
-@dataclass(frozen=True, slots=True)
-class Credentials:
+class Credentials(NamedTuple):
     """The identity kind and the keys that its Secret must hold."""
 
     kind: KindName
     keys: tuple[str, ...]
 
 
-@dataclass(frozen=True, slots=True)
-class Release:
+class Release(NamedTuple):
     """A release series and its contract (CC-05)."""
 
     series: SeriesName
@@ -179,8 +170,7 @@ class Release:
     contract: str
 
 
-@dataclass(frozen=True, slots=True)
-class Hook:
+class Hook(NamedTuple):
     """One hook of Cluster API's runtime SDK, and how the extension answers it (RX-04, RX-05)."""
 
     hook: Identifier
@@ -204,8 +194,7 @@ class Hook:
     statement: str
 
 
-@dataclass(frozen=True, slots=True)
-class Component:
+class Component(NamedTuple):
     """What clusterctl installs as one provider: one components file, one namespace, one manager.
 
     A repository with infrastructure and bootstrap has two.
@@ -253,8 +242,7 @@ class Component:
         return tuple(resource for resource in self.resources if resource.role is role)
 
 
-@dataclass(frozen=True, slots=True)
-class Provider:
+class Provider(NamedTuple):
     """A whole provider repository."""
 
     name: DnsLabel

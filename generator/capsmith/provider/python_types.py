@@ -10,7 +10,7 @@ import re
 import textwrap
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Any
+from typing import Any, NamedTuple
 
 from capsmith.provider import naming
 from capsmith.provider.model import Resource, Schema
@@ -29,8 +29,7 @@ _QUOTED = re.compile(r"""'(\\.|[^'\\])*'|"(\\.|[^"\\])*\"""")
 _WORD = re.compile(r"\w+")
 
 
-@dataclass(frozen=True, slots=True)
-class PythonField:
+class PythonField(NamedTuple):
     """One line of a dataclass."""
 
     attribute: Identifier
@@ -41,8 +40,7 @@ class PythonField:
     """The inside of a docstring; empty when there is nothing to say."""
 
 
-@dataclass(frozen=True, slots=True)
-class PythonClass:
+class PythonClass(NamedTuple):
     """One dataclass."""
 
     name: Identifier
@@ -50,8 +48,7 @@ class PythonClass:
     fields: tuple[PythonField, ...]
 
 
-@dataclass(frozen=True, slots=True)
-class PythonModule:
+class PythonModule(NamedTuple):
     """All dataclasses of one kind, those that others use first."""
 
     abc_imports: tuple[SafeText, ...]
@@ -60,8 +57,7 @@ class PythonModule:
     classes: tuple[PythonClass, ...]
 
 
-@dataclass(frozen=True, slots=True)
-class _Member:
+class _Member(NamedTuple):
     name: str
     attribute: Identifier
     schema: Schema

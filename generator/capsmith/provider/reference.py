@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass
+from typing import NamedTuple
 
 from capsmith.provider.crd import spec_schema, status_schema
 from capsmith.provider.model import Resource, Schema
@@ -20,8 +20,7 @@ _STANDARD = frozenset({"conditions"})
 """Fields whose inside everybody knows."""
 
 
-@dataclass(frozen=True, slots=True)
-class FieldRow:
+class FieldRow(NamedTuple):
     """One field: its path below the object, type, whether it is required, limits, meaning."""
 
     path: str

@@ -6,8 +6,7 @@ Findings have positions and come all at once.
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, NamedTuple
 
 from capsmith.contract.model import Contract
 from capsmith.findings import Finding, has_errors, ordered
@@ -31,8 +30,7 @@ if TYPE_CHECKING:
 __all__ = ["Resolved", "link_rules", "resolve"]
 
 
-@dataclass(frozen=True, slots=True)
-class Resolved:
+class Resolved(NamedTuple):
     """``provider`` is None when a finding is an error."""
 
     draft: Draft
@@ -74,7 +72,7 @@ def link_rules(
     return ordered(
         [
             (
-                replace(finding, link=rules[finding.id].source)
+                finding._replace(link=rules[finding.id].source)
                 if finding.id in rules and not finding.link
                 else finding
             )

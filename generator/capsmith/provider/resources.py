@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 from capsmith.provider.control_planes import bootstrap_field
@@ -73,8 +72,8 @@ def resources_of(draft: DraftKind, provider: Draft, versions: Versions) -> tuple
         printer_columns=_columns(described),
     )
     if MACHINES in features and draft.machine_kind is not None:
-        own = replace(own, machine_kind=KindName(draft.machine_kind))
-    own = replace(own, bootstrap=draft.bootstrap)
+        own = own._replace(machine_kind=KindName(draft.machine_kind))
+    own = own._replace(bootstrap=draft.bootstrap)
     if not draft.has_template:
         return (own,)
     template = _resource(

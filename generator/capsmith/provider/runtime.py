@@ -4,8 +4,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
-from typing import Final, Literal
+from typing import Final, Literal, NamedTuple
 
 from capsmith.provider.conversion import has_conversion
 from capsmith.provider.migration import has_migration
@@ -27,8 +26,7 @@ PERMISSIONS_FILE: Final = "permissions.yaml"
 Mode = Literal["vendored", "package"]
 
 
-@dataclass(frozen=True, slots=True)
-class Library:
+class Library(NamedTuple):
     """The runtime library as capsmith ships it."""
 
     version: str
@@ -41,8 +39,7 @@ class Library:
     """What its managers need, by folder."""
 
 
-@dataclass(frozen=True, slots=True)
-class Slice:
+class Slice(NamedTuple):
     """A part of the library that a provider may do without."""
 
     needs: tuple[str, ...] = ()
@@ -51,8 +48,7 @@ class Slice:
     """Python requirements, as PEP 508 has them."""
 
 
-@dataclass(frozen=True, slots=True)
-class LegacyModule:
+class LegacyModule(NamedTuple):
     """A module of capsmith 0.1 below ``_generated``, and where its names are now."""
 
     module: RelativePath
@@ -61,8 +57,7 @@ class LegacyModule:
     """The modules of the library that have its names."""
 
 
-@dataclass(frozen=True, slots=True)
-class Runtime:
+class Runtime(NamedTuple):
     """The part of the library that one provider repository has."""
 
     mode: Mode

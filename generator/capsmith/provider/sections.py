@@ -7,15 +7,13 @@ can gain one without moving what it has.
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, NamedTuple
 
 if TYPE_CHECKING:
     from capsmith.provider_yaml.model import ComponentSection
 
 
-@dataclass(frozen=True, slots=True)
-class SectionType:
+class SectionType(NamedTuple):
     """One type of provider, as clusterctl knows them (CC-20, CC-50, CC-51)."""
 
     section: ComponentSection

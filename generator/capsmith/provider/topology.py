@@ -9,7 +9,7 @@ from __future__ import annotations
 import re
 from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, NamedTuple
 
 from capsmith.provider.control_plane_example import example_control_plane
 from capsmith.provider.example import example, example_fields
@@ -39,8 +39,7 @@ _PLAIN_DEFAULT = re.compile(r"[A-Za-z0-9._/:+-]+")
 _RESERVED = frozenset({"builtin"})
 
 
-@dataclass(frozen=True, slots=True)
-class ClassVariable:
+class ClassVariable(NamedTuple):
     """A required scalar field as a variable of the ClusterClass."""
 
     name: str
@@ -57,8 +56,7 @@ class ClassVariable:
         return self.path.rpartition("/")[2]
 
 
-@dataclass(frozen=True, slots=True)
-class Own:
+class Own(NamedTuple):
     """A kind of the provider's own that not every provider has, and its template."""
 
     object: Resource

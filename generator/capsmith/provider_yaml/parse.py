@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from typing import NamedTuple
 
 from pydantic import ValidationError
 
@@ -13,8 +13,7 @@ from capsmith.provider_yaml.translate import translate
 from capsmith.yamldoc.document import Document, parse_document
 
 
-@dataclass(frozen=True, slots=True)
-class Parsed:
+class Parsed(NamedTuple):
     """The result of reading a text: ``spec`` is None when a finding is an error."""
 
     document: Document | None

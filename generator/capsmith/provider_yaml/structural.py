@@ -6,7 +6,6 @@ and validation rules have modules of their own.
 
 from __future__ import annotations
 
-from dataclasses import replace
 from typing import Any
 
 from capsmith.findings import Finding
@@ -102,10 +101,10 @@ def _below(field: FieldSchema, place: Place) -> None:
     if field.items is not None:
         correlated = place.correlated and field.list_type == "map"
         bounded = place.bounded and field.max_items is not None
-        _field(field.items, replace(place.at("items"), correlated=correlated, bounded=bounded))
+        _field(field.items, place.at("items")._replace(correlated=correlated, bounded=bounded))
     if field.additional_properties is not None:
         bounded = place.bounded and field.max_properties is not None
-        values = replace(place.at("additionalProperties"), bounded=bounded)
+        values = place.at("additionalProperties")._replace(bounded=bounded)
         _field(field.additional_properties, values)
 
 

@@ -2,13 +2,12 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from typing import NamedTuple
 
 from capsmith.safetext import RelativePath
 
 
-@dataclass(frozen=True, slots=True)
-class Write:
+class Write(NamedTuple):
     """The content of a file, and its permissions; None keeps those that the file has."""
 
     content: bytes

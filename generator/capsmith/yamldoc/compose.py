@@ -12,7 +12,7 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
-from typing import Any, NoReturn
+from typing import Any, NamedTuple, NoReturn
 
 import yaml
 
@@ -34,8 +34,7 @@ _TAGS = ("tag:yaml.org,2002:str", "tag:yaml.org,2002:map", "tag:yaml.org,2002:se
 _MERGE = "tag:yaml.org,2002:merge"
 
 
-@dataclass(frozen=True, slots=True)
-class Mark:
+class Mark(NamedTuple):
     """Line and column, from 1, of a key and its value; ``raw`` is a plain scalar's text."""
 
     key: tuple[int, int]
@@ -43,8 +42,7 @@ class Mark:
     raw: str | None = None
 
 
-@dataclass(frozen=True, slots=True)
-class Problem:
+class Problem(NamedTuple):
     """A finding without the name of the file."""
 
     id: str

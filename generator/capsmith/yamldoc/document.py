@@ -8,8 +8,7 @@ what the keys mean.
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass
-from typing import Any
+from typing import Any, NamedTuple
 
 import yaml
 
@@ -21,8 +20,7 @@ MAX_CHARACTERS = 1024 * 1024
 """Greatest length of a text, in characters."""
 
 
-@dataclass(frozen=True, slots=True)
-class Document:
+class Document(NamedTuple):
     """A YAML mapping as plain data (dict, list, str, int, float, bool, None) with positions."""
 
     file: str

@@ -2,15 +2,14 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
+from typing import NamedTuple
 
 from capsmith.findings import Finding, Location, Severity
 from capsmith.yamldoc.compose import Path
 from capsmith.yamldoc.document import Document
 
 
-@dataclass(frozen=True, slots=True)
-class Place:
+class Place(NamedTuple):
     """A path into the document, and what is true of everything below it."""
 
     document: Document
@@ -23,7 +22,7 @@ class Place:
 
     def at(self, *below: str | int) -> Place:
         """Return the place ``below`` this one."""
-        return replace(self, path=self.path + below)
+        return self._replace(path=self.path + below)
 
     def error(self, id: str, message: str, hint: str, *below: str | int) -> None:
         """Report an error at the value of this place, or of one below."""

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
-
 import pytest
 import yaml
 
@@ -35,8 +33,8 @@ def test_a_label_stands_for_all_crds_of_a_component_or_for_none() -> None:
     assert component_contract_labels(component) == {"cluster.x-k8s.io/v1beta2": "v1alpha1"}
 
     first, *rest = component.resources
-    other = replace(first, versions=(version("v1alpha2"),))
-    mixed = replace(component, resources=(other, *rest))
+    other = first._replace(versions=(version("v1alpha2"),))
+    mixed = component._replace(resources=(other, *rest))
     assert component_contract_labels(mixed) == {}
 
 

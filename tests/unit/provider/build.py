@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
-
 from capsmith import resources
 from capsmith.contract.load import load_contract
 from capsmith.provider.model import (
@@ -85,9 +83,8 @@ def _kinds(contract: str, features: frozenset[str]) -> list[Resource]:
         resource("AcmeCluster", Role.INFRA_CLUSTER, (REGION,), contract, features),
         resource("AcmeClusterTemplate", Role.INFRA_CLUSTER_TEMPLATE, (REGION,), contract, features),
         resource(contract=contract, features=features),
-        replace(
-            resource("AcmeMachineTemplate", contract=contract, features=features),
-            role=Role.INFRA_MACHINE_TEMPLATE,
+        resource("AcmeMachineTemplate", contract=contract, features=features)._replace(
+            role=Role.INFRA_MACHINE_TEMPLATE
         ),
     ]
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
 from typing import Any
 
 import pytest
@@ -46,12 +45,12 @@ def test_a_webhook_of_earlier_releases_stays_named() -> None:
     Proves: CRD-15, CRD-16.
     """
     before, now = version(contract="v1beta1", storage=False), version("v1alpha2")
-    made = replace(resource(), versions=(before, now))
+    made = resource()._replace(versions=(before, now))
     component = provider().components[0]
     converted = custom_resource_definition(made, component)["spec"]["conversion"]
     assert converted["strategy"] == "Webhook"
 
-    dropped = replace(made, versions=(now,))
+    dropped = made._replace(versions=(now,))
     former = (before.contract,)
     kept = custom_resource_definition(dropped, component, former)
     assert kept["spec"]["conversion"] == converted
@@ -59,7 +58,7 @@ def test_a_webhook_of_earlier_releases_stays_named() -> None:
     assert "annotations" not in kept["metadata"]
 
     # For several versions somebody is called, whether their shapes differ or not.
-    several = replace(made, versions=(version("v1alpha1", storage=False), now))
+    several = made._replace(versions=(version("v1alpha1", storage=False), now))
     again = custom_resource_definition(several, component, former)
     assert again["spec"]["conversion"] == converted
     assert "cert-manager.io/inject-ca-from" in again["metadata"]["annotations"]
@@ -67,7 +66,7 @@ def test_a_webhook_of_earlier_releases_stays_named() -> None:
 
 def test_versions_of_one_contract_are_not_converted() -> None:
     versions = (version("v1alpha1", storage=False), version("v1alpha2"))
-    several = replace(resource(), versions=versions)
+    several = resource()._replace(versions=versions)
     manifest = custom_resource_definition(several, provider().components[0])
     assert manifest["spec"]["conversion"] == {"strategy": "None"}
 
@@ -102,11 +101,11 @@ def test_labels_for_core_clusterctl_and_move(contract: str) -> None:
 
 def test_a_contract_label_names_the_served_versions_only() -> None:
     versions = (
-        replace(version("v1alpha1", storage=False), served=False),
+        version("v1alpha1", storage=False)._replace(served=False),
         version("v1alpha2", storage=False),
         version("v1beta1"),
     )
-    two = replace(resource(), versions=versions)
+    two = resource()._replace(versions=versions)
 
     assert contract_labels(two) == {"cluster.x-k8s.io/v1beta2": "v1alpha2_v1beta1"}
 
@@ -173,12 +172,15 @@ def test_a_template_holds_no_transition_rules() -> None:
     )
     fields = (deep,)
     whole: dict[str, Any] = {"rule": "self.deep == oldSelf.deep", "message": "fixed"}
-    template = replace(
-        made.components[0].role(Role.INFRA_CLUSTER_TEMPLATE)[0],
-        spec_fields=fields,
-        spec_validations=(whole,),
+    template = (
+        made.components[0]
+        .role(Role.INFRA_CLUSTER_TEMPLATE)[0]
+        ._replace(
+            spec_fields=fields,
+            spec_validations=(whole,),
+        )
     )
-    cluster = replace(template, role=Role.INFRA_CLUSTER)
+    cluster = template._replace(role=Role.INFRA_CLUSTER)
 
     schema = spec_schema(template, template.storage_version)
     name = schema["properties"]["deep"]["items"]["properties"]["name"]
@@ -204,7 +206,7 @@ def test_the_authors_columns_come_before_the_age() -> None:
     own = PrinterColumn("Size", "string", ".spec.size", 1, "How large")
     component = provider().components[0]
     manifest = custom_resource_definition(
-        replace(component.role(Role.INFRA_MACHINE)[0], printer_columns=(own,)), component
+        component.role(Role.INFRA_MACHINE)[0]._replace(printer_columns=(own,)), component
     )
     columns = manifest["spec"]["versions"][0]["additionalPrinterColumns"]
 
@@ -221,7 +223,7 @@ def test_the_authors_columns_come_before_the_age() -> None:
 def test_status_fields_of_the_author_are_declared() -> None:
     field = Field("serverName", Identifier("server_name"), {"type": "string"}, False)
     component = provider().components[0]
-    made: Resource = replace(component.role(Role.INFRA_MACHINE)[0], status_fields=(field,))
+    made: Resource = component.role(Role.INFRA_MACHINE)[0]._replace(status_fields=(field,))
     manifest = custom_resource_definition(made, component)
 
     assert root(manifest)["properties"]["status"]["properties"]["serverName"] == {"type": "string"}

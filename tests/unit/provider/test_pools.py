@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
 from functools import cache
 from pathlib import Path
 
@@ -39,7 +38,7 @@ def pools(component: Component) -> tuple[Resource, Resource]:
 def without(component: Component, *gone: Resource) -> Component:
     kinds = {name for each in gone for name in (str(each.kind), f"{each.kind}Template")}
     kept = tuple(resource for resource in component.resources if resource.kind not in kinds)
-    return replace(component, resources=kept)
+    return component._replace(resources=kept)
 
 
 def verbs(component: Component, group: str, plural: str) -> set[str]:
@@ -114,14 +113,14 @@ def test_variables_of_machines_are_those_of_pools_where_they_mean_the_same(
         assert [each.name for each in parts.pool_variables(pool)] == ["size", "image"]
     whole, _ = parts.pools
     fields = tuple(
-        replace(field, schema={"type": "integer"}) if field.name == "size" else field
+        field._replace(schema={"type": "integer"}) if field.name == "size" else field
         for field in whole.object.spec_fields
     )
-    other = replace(whole, object=replace(whole.object, spec_fields=fields))
+    other = whole._replace(object=whole.object._replace(spec_fields=fields))
     assert [each.name for each in parts.pool_variables(other)] == ["image"]
 
 
 def test_a_flavor_without_pools_is_one_like_any_other(component: Component) -> None:
     bare = without(component, *pools(component))
-    other = replace(provider(), components=(bare,))
+    other = provider()._replace(components=(bare,))
     assert topology(bare, other, flavor="machinepool").pool is None

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
-from dataclasses import replace
 
 from capsmith.provider.crd import version_schema
 from capsmith.provider.model import PolicyRule
@@ -69,9 +68,9 @@ def test_kinds_in_several_versions_are_rewritten_whatever_they_are() -> None:
     """Proves: CRD-16, RB-06."""
     made = provider(credentials=True)
     (component,) = made.components
-    both = (replace(version(), name=VersionName("v1alpha1"), storage=False), version())
-    several = replace(
-        component, resources=tuple(replace(each, versions=both) for each in component.resources)
+    both = (version()._replace(name=VersionName("v1alpha1"), storage=False), version())
+    several = component._replace(
+        resources=tuple(each._replace(versions=both) for each in component.resources)
     )
     found = manager_permissions(made, several)
     definitions = "apiextensions.k8s.io"
@@ -117,7 +116,7 @@ def test_leader_election_is_allowed_at_home() -> None:
 
 def test_the_authors_permissions_are_added_as_they_are() -> None:
     own = PolicyRule(("example.com",), ("things",), ("get",), ("one",))
-    made = replace(provider(), rbac=(own,))
+    made = provider()._replace(rbac=(own,))
     last = manager_permissions(made, made.components[0])[-1]
 
     assert policy_rule(last) == {

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
 from typing import Any
 
 from capsmith.provider.model import Component, Field, Provider, Role
@@ -16,10 +15,10 @@ def with_machine_fields(*fields: Field) -> tuple[Component, Provider]:
     made = provider()
     component = made.components[0]
     resources = tuple(
-        replace(each, spec_fields=fields) if "Machine" in each.role else each
+        each._replace(spec_fields=fields) if "Machine" in each.role else each
         for each in component.resources
     )
-    return replace(component, resources=resources), made
+    return component._replace(resources=resources), made
 
 
 def field(name: str, required: bool = True, **schema: Any) -> Field:
@@ -130,15 +129,14 @@ def test_a_template_has_no_rows_of_its_own() -> None:
 
 
 def test_classes_and_flavors_take_the_kinds_of_machines_in_turn() -> None:
-    made = replace(
-        provider(),
+    made = provider()._replace(
         flavors=(DnsLabel("topology"), DnsLabel("metal"), DnsLabel("edge")),
         cluster_classes=(DnsLabel("acme"), DnsLabel("acme-metal")),
     )
     component = made.components[0]
     server = resource("AcmeServer", fields=())
     template = resource("AcmeServerTemplate", Role.INFRA_MACHINE_TEMPLATE, ())
-    both = replace(component, resources=(*component.resources, server, template))
+    both = component._replace(resources=(*component.resources, server, template))
 
     def kind(flavor: str = "", cluster_class: str = "") -> str:
         return topology(both, made, flavor, cluster_class).machine_template.kind
@@ -159,7 +157,7 @@ def test_examples_are_in_the_version_that_core_chooses() -> None:
     Proves: GEN-03.
     """
     stored, greatest = version("v1beta2"), version("v1beta10", storage=False)
-    unserved = replace(version("v1", storage=False), served=False)
+    unserved = version("v1", storage=False)._replace(served=False)
     versions = (greatest, stored, version("v2alpha1", storage=False), unserved)
 
-    assert preferred_version(replace(resource(), versions=versions)) == "v1beta10"
+    assert preferred_version(resource()._replace(versions=versions)) == "v1beta10"

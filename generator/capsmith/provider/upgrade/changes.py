@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from itertools import pairwise
+from typing import NamedTuple
 
 from capsmith.contract.model import Contract
 from capsmith.contract.upgrade import ChangeKind, FieldChange, Where
@@ -13,8 +13,7 @@ from capsmith.provider.model import ApiVersion, Provider, Resource, Schema
 from capsmith.safetext import VersionName
 
 
-@dataclass(frozen=True, slots=True)
-class KindChanges:
+class KindChanges(NamedTuple):
     """The changes of one kind; those of its template are the same below ``spec.template``."""
 
     resource: Resource
@@ -37,8 +36,7 @@ class KindChanges:
         return tuple(change.old for change in self.changes if is_lost(change))
 
 
-@dataclass(frozen=True, slots=True)
-class Step:
+class Step(NamedTuple):
     """From one contract to the next."""
 
     old: Contract
