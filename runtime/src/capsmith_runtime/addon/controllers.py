@@ -12,7 +12,7 @@ from capsmith_runtime.addon.installation_controller import InstallationControlle
 from capsmith_runtime.addon.installation_status import InstallationStatuses
 from capsmith_runtime.addon.installations import Installation, recorded_clusters
 from capsmith_runtime.contract import constants, metadata
-from capsmith_runtime.kube.client import JSON, NamespacedName, Selection, key_of
+from capsmith_runtime.kube.client import JSON, NamespacedName, Selection, key_of, version_of
 from capsmith_runtime.kube.informer import Informer
 from capsmith_runtime.reconcile.base import ControllerContext
 from capsmith_runtime.reconcile.caches import Caches
@@ -45,9 +45,13 @@ class AddonGroup(ControllerGroup):
     ) -> None:
         self._caches = caches
         self._clients = WorkloadClients(context.client, caches.metrics, field_manager=context.label)
-        selection = Selection(namespace=caches.scope.namespace, labels=constants.CLUSTER_NAME_LABEL)
+        selection = Selection(
+            namespace=caches.scope.namespace,
+            labels=constants.CLUSTER_NAME_LABEL,
+            metadata_only=True,
+        )
         self._secrets = Informer(
-            caches.client, SECRET, caches.metrics, selection=selection, projection=_without_data
+            caches.client, SECRET, caches.metrics, selection=selection, projection=_identity
         )
         self._kinds = [
             _KindControllers(kind, caches, context, self._open_workload) for kind in kinds
@@ -73,7 +77,7 @@ class AddonGroup(ControllerGroup):
         for kind in self._kinds:
             kind.setup_watches(queues)
         self._caches.clusters.add_handler(on_change(self._caches.reader.cluster, self._on_cluster))
-        self._secrets.add_handler(on_change(lambda obj: obj, self._on_secret))
+        self._secrets.add_handler(on_change(version_of, self._on_secret))
 
     def _on_cluster(self, obj: JSON) -> None:
         for kind in self._kinds:
@@ -157,7 +161,8 @@ class _KindControllers:
         return f"{self._name}Installation"
 
 
-def _without_data(secret: JSON) -> JSON:
+def _identity(secret: JSON) -> JSON:
+    """Return what identifies a Secret and its version."""
     kept = ("name", "namespace", "uid", "resourceVersion", "labels")
     fields = {key: value for key, value in secret["metadata"].items() if key in kept}
     return {"apiVersion": "v1", "kind": SECRET.kind, "metadata": fields}

@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 import itertools
 from collections import Counter
-from collections.abc import AsyncGenerator, AsyncIterator, Callable, Iterable
+from collections.abc import AsyncGenerator, AsyncIterator, Callable
 from contextlib import asynccontextmanager
 from datetime import UTC, datetime
 from typing import Any, Final, TypeVar, cast
@@ -65,7 +65,7 @@ class FakeApi:
         async with _travel():
             self.lists[resource.kind] += 1
             found = [obj for obj in self.all(resource.kind) if _selected(obj, selection)]
-            return Page(found, str(self._version), "")
+            return Page([_sent(obj, selection) for obj in found], str(self._version), "")
 
     async def watch(
         self, resource: ResourceType, selection: Selection, *, resource_version: str
@@ -78,7 +78,7 @@ class FakeApi:
                 position += 1
                 wanted = kind == resource.kind and version > int(resource_version)
                 if wanted and _selected(event.object, selection):
-                    yield WatchEvent(event.type, copied(event.object))
+                    yield WatchEvent(event.type, _sent(copied(event.object), selection))
             await self._news.wait()
 
     async def get(self, resource: ResourceType, key: NamespacedName) -> JSON:
@@ -283,13 +283,15 @@ def merged(value: Any, patch: Any) -> Any:
     return result
 
 
+def _sent(obj: JSON, selection: Selection) -> JSON:
+    kept = ("apiVersion", "kind", "metadata") if selection.metadata_only else obj
+    return {name: obj[name] for name in kept}
+
+
 def _selected(obj: JSON, selection: Selection) -> bool:
     metadata = obj["metadata"]
     if selection.namespace and metadata.get("namespace") != selection.namespace:
         return False
     labels = metadata.get("labels") or {}
-    wanted: Iterable[str] = filter(None, selection.labels.split(","))
-    return all(
-        labels.get(key) == value if sign else key in labels
-        for key, sign, value in (each.partition("=") for each in wanted)
-    )
+    wanted = (each.partition("=") for each in selection.labels.split(",") if each)
+    return all(labels.get(key) == value if sign else key in labels for key, sign, value in wanted)

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import hashlib
-import json
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
@@ -24,7 +22,7 @@ from capsmith_runtime.infrastructure.machine_pool.kinds import (
     MachinePoolMachinesKind,
 )
 from capsmith_runtime.infrastructure.machine_pool.machines import MachinePoolMachinesController
-from capsmith_runtime.kube.client import JSON, NamespacedName, Selection, key_of
+from capsmith_runtime.kube.client import JSON, NamespacedName, Selection, key_of, version_of
 from capsmith_runtime.kube.informer import Informer
 from capsmith_runtime.reconcile.caches import (
     BY_CLUSTER,
@@ -69,14 +67,12 @@ class MachinePoolGroup(ControllerGroup):
             )
             for kind in own
         }
-        # All Secrets with bootstrap data have the label with the name of the cluster (BC-06).
-        self._secrets = Informer(
-            core.client,
-            SECRET,
-            core.metrics,
-            selection=Selection(namespace=scope.namespace, labels=CLUSTER_NAME_LABEL),
-            projection=_digest,
+        # Secrets with bootstrap data have the label with the name of the cluster (BC-06), but so
+        # have its keys: they are watched without their data.
+        labelled = Selection(
+            namespace=scope.namespace, labels=CLUSTER_NAME_LABEL, metadata_only=True
         )
+        self._secrets = core.informer(SECRET, labelled)
         caches.pools.update(self._own)
         caches.completions.append(self._complete)
 
@@ -107,9 +103,7 @@ class MachinePoolGroup(ControllerGroup):
             informer.add_handler(enqueue_object(queues[kind]), own_writes=False)
         self._machine_pools.add_handler(on_change(read_machine_pool, watches.enqueue_pool))
         self._machine_pools.add_handler(on_change(_secret_name, watches.enqueue_machines))
-        self._secrets.add_handler(
-            on_change(lambda obj: obj.get("digest"), watches.enqueue_users_of_secret)
-        )
+        self._secrets.add_handler(on_change(version_of, watches.enqueue_users_of_secret))
         if self._kinds.with_machines:
             self._caches.core.machines.add_handler(
                 on_change(_pool_relevant_view, watches.enqueue_pool_of_machine)
@@ -230,9 +224,3 @@ def _secret_of(machine_pool: JSON) -> Iterable[str]:
     name = _secret_name(machine_pool)
     if name:
         yield f"{metadata.namespace(machine_pool)}/{name}"
-
-
-def _digest(secret: JSON) -> JSON:
-    """Return a Secret with a digest in place of its data, to detect changes."""
-    data = json.dumps(secret.get("data"), sort_keys=True).encode()
-    return {"metadata": secret["metadata"], "digest": hashlib.sha256(data).hexdigest()}

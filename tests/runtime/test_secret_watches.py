@@ -1,0 +1,95 @@
+"""Managers watch the Secrets of clusters without their data: keys and bootstrap data stay away."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+import pytest
+
+from capsmith_runtime.addon.addons import AddonKind
+from capsmith_runtime.addon.api import AddonReconciler
+from capsmith_runtime.addon.controllers import AddonControllers
+from capsmith_runtime.component import Component
+from capsmith_runtime.kube.client import Page, ResourceType, Selection
+from capsmith_runtime.reconcile.kinds import SECRET
+from capsmith_runtime.testing import clock
+from capsmith_runtime.testing.fake_api import FakeApi
+from capsmith_runtime.testing.infrastructure.pool_environment import MachinePoolEnvironment
+from tests.runtime.infrastructure import scripted_pools
+from tests.runtime.support.woken import woken
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Spec:
+    pass
+
+
+class Reconciler(AddonReconciler[Spec]):
+    def reconcile_normal(self, addon: Any, cluster: Any, workload: Any) -> Any:
+        raise NotImplementedError
+
+    def reconcile_delete(self, addon: Any, cluster: Any, workload: Any) -> Any:
+        raise NotImplementedError
+
+
+ADDON = Component(
+    label="addon-acme",
+    namespace="acme-system",
+    contract="v1beta2",
+    groups=(
+        AddonControllers(
+            [
+                AddonKind(
+                    resource=ResourceType(
+                        "addons.cluster.x-k8s.io", "v1alpha1", "Proxy", "proxies"
+                    ),
+                    finalizer="proxy.addons.cluster.x-k8s.io",
+                    features=frozenset(),
+                    spec=Spec,
+                    reconciler=Reconciler,
+                )
+            ]
+        ),
+    ),
+)
+
+
+class RecordingApi(FakeApi):
+    """Remembers how Secrets were listed."""
+
+    def __init__(self) -> None:
+        super().__init__("v1beta2", scripted_pools.PROVIDER.manifests)
+        self.selections: list[Selection] = []
+
+    async def list_page(
+        self, resource: ResourceType, selection: Selection, *, limit: int = 0, token: str = ""
+    ) -> Page:
+        if resource == SECRET:
+            self.selections.append(selection)
+        return await super().list_page(resource, selection, limit=limit, token=token)
+
+
+@pytest.mark.parametrize("component", [scripted_pools.COMPONENT, ADDON], ids=["pools", "addon"])
+def test_secrets_of_clusters_are_watched_without_their_data(component: Component) -> None:
+    async def scenario() -> None:
+        api = RecordingApi()
+        async with woken(component, api):
+            assert [selection.metadata_only for selection in api.selections] == [True]
+
+    clock.run(scenario())
+
+
+def test_new_bootstrap_data_wake_their_pool() -> None:
+    """Proves: MP-19."""
+
+    async def scenario() -> None:
+        env: MachinePoolEnvironment = scripted_pools.group_environment()
+        env.core.add_cluster(env.cluster.name)
+        env.add_pool(1)
+        async with woken(env.component, env.api) as found:
+            await found.forget()
+            env.write_bootstrap("second")
+            assert await found.keys(scripted_pools.GROUP_POOL.resource.kind) == [env.pool.name]
+
+    clock.run(scenario())
