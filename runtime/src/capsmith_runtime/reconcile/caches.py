@@ -16,6 +16,7 @@ from capsmith_runtime.contract.constants import (
     WATCH_FILTER_LABEL,
 )
 from capsmith_runtime.contract.core import Cluster, CoreReader, Machine
+from capsmith_runtime.contract.machine_projection import project_machine
 from capsmith_runtime.kube.client import (
     JSON,
     KubeClient,
@@ -26,6 +27,7 @@ from capsmith_runtime.kube.client import (
 )
 from capsmith_runtime.kube.informer import Informer
 from capsmith_runtime.kube.metrics import Metrics
+from capsmith_runtime.kube.store import Projection
 from capsmith_runtime.reconcile.kinds import core_type
 
 BY_CLUSTER = "cluster"
@@ -73,6 +75,7 @@ class Caches:
             core_type(reader.version, MACHINE_KIND, "machines"),
             core,
             {BY_CLUSTER: spec_cluster, BY_POOL: _owning_pool},
+            project_machine,
         )
 
     def cluster(self, namespace: str, name: str | None) -> Cluster | None:
@@ -105,10 +108,16 @@ class Caches:
         resource: ResourceType,
         selection: Selection,
         indexes: Mapping[str, Any] | None = None,
+        projection: Projection | None = None,
     ) -> Informer:
         """Return a new informer of one kind; the caller runs it."""
         return Informer(
-            self.client, resource, self.metrics, selection=selection, indexes=indexes or {}
+            self.client,
+            resource,
+            self.metrics,
+            selection=selection,
+            projection=projection,
+            indexes=indexes or {},
         )
 
 
