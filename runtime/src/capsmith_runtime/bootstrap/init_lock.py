@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import OrderedDict
 from typing import Final
 
 from capsmith_runtime.contract import init_lock, metadata
@@ -11,6 +12,8 @@ from capsmith_runtime.kube.client import JSON, KubeClient, NamespacedName, NotFo
 from capsmith_runtime.reconcile.kinds import core_type
 
 CONFIG_MAP: Final = ResourceType("", "v1", "ConfigMap", "configmaps")
+_MAX_RELEASED: Final = 10_000
+"""Clusters whose lock is known to be released; for others that costs a request."""
 
 
 class ControlPlaneInitMutex:
@@ -23,7 +26,7 @@ class ControlPlaneInitMutex:
         self._client = client
         self._core_version = core_version
         self._machines = core_type(core_version, MACHINE_KIND, "machines")
-        self._released: dict[NamespacedName, str] = {}
+        self._released: OrderedDict[NamespacedName, str] = OrderedDict()
 
     async def acquire(self, cluster: Cluster, machine: Machine) -> str:
         """Try to take the lock; return the name of the Machine that holds it afterwards.
@@ -42,7 +45,7 @@ class ControlPlaneInitMutex:
         return await self._take_over(lock, machine)
 
     async def release(self, cluster: Cluster) -> None:
-        """Delete the lock of an initialised cluster; only one request for each Cluster."""
+        """Delete the lock of an initialised cluster; requests only for the first call of each."""
         key = _key(cluster)
         if self._released.get(key) == cluster.uid:
             return
@@ -53,6 +56,9 @@ class ControlPlaneInitMutex:
         except NotFound:
             pass  # another manager has released it, or there never was one
         self._released[key] = cluster.uid
+        self._released.move_to_end(key)
+        if len(self._released) > _MAX_RELEASED:
+            self._released.popitem(last=False)
 
     async def _exists(self, cluster: Cluster, machine: str) -> bool:
         try:
