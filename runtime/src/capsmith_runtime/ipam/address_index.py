@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from typing import NamedTuple
+from weakref import WeakValueDictionary
 
 from capsmith_runtime.contract.ipam import IpamDialect
 from capsmith_runtime.contract.model import ObjectRef
@@ -52,6 +53,8 @@ class AddressIndex:
         self._dialect = dialect
         self._addresses = addresses
         self._usages: dict[PoolKey, PoolUsage] = {}
+        # Usages without content, as long as an allocator still refers to them.
+        self._released: WeakValueDictionary[PoolKey, PoolUsage] = WeakValueDictionary()
         self._live_list: list[tuple[_IndexedAddress, ListedAddress]] = []
         self._live_list_version = 0
 
@@ -68,8 +71,15 @@ class AddressIndex:
         """Return the usage of a pool, which need not exist."""
         usage = self._usages.get(pool)
         if usage is None:
-            usage = self._usages[pool] = PoolUsage(f"{pool.kind} {pool.key.name}")
+            usage = self._released.pop(pool, None) or PoolUsage(f"{pool.kind} {pool.key.name}")
+            self._usages[pool] = usage
         return usage
+
+    def release_unused(self, pool: PoolKey) -> None:
+        """Drop the usage of a pool that does not exist, unless something refers to the pool."""
+        usage = self._usages.get(pool)
+        if usage is not None and usage.is_unused:
+            self._released[pool] = self._usages.pop(pool)
 
     def update(self, delta: Delta) -> IndexUpdate:
         """Apply the change of an IPAddress and report its effect."""

@@ -15,7 +15,7 @@ from capsmith_runtime.contract import ipam, metadata
 from capsmith_runtime.ipam.address_index import AddressIndex, PoolKey
 from capsmith_runtime.ipam.address_ranges import address_of
 from capsmith_runtime.ipam.live_address_list import LiveAddressList
-from capsmith_runtime.ipam.pool_usage import NOT_FOUND
+from capsmith_runtime.ipam.pool_usage import NOT_FOUND, PoolUsage
 from capsmith_runtime.ipam.reservations import Reservation, Reservations, reservations_of
 from capsmith_runtime.kube.client import JSON, Conflict, KubeClient, NamespacedName, NotFound
 from capsmith_runtime.kube.informer import Informer
@@ -60,12 +60,16 @@ class PoolAllocator:
         self._pool = pool
         self._pools = pools
         self._context = context
-        self._usage = context.index.usage(pool)
+        # It keeps the usage, so that the index returns the same one while this allocator exists.
         self._reservations = Reservations(self._usage)
         self._requests: dict[str, tuple[AddressRequest, asyncio.Future[int | Waiting]]] = {}
         self._lock = asyncio.Lock()
         # UID of the pool for which this process is the holder and has listed all addresses.
         self._allocator_epoch = ""
+
+    @property
+    def _usage(self) -> PoolUsage:
+        return self._context.index.usage(self._pool)
 
     async def reserve(self, request: AddressRequest) -> int | Waiting:
         """Return the number of an address reserved for this claim alone, or why there is none.

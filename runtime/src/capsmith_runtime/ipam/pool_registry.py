@@ -44,8 +44,9 @@ class PoolRegistry:
         return allocator
 
     def forget(self, key: NamespacedName) -> None:
-        """Drop the allocator of a pool that is gone."""
+        """Drop the allocator of a pool that is gone, and its usage unless something needs it."""
         self._allocators.pop(key, None)
+        self._context.index.release_unused(self.pool_key(key))
 
     def conflicting_addresses(
         self, key: NamespacedName, number: int, own: NamespacedName

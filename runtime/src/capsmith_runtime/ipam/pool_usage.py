@@ -119,6 +119,11 @@ class PoolUsage:
         """Whether any address has a holder, inside or outside the ranges."""
         return bool(self._holders)
 
+    @property
+    def is_unused(self) -> bool:
+        """Whether the pool is closed, and nothing holds or waits for one of its addresses."""
+        return self.problem is not None and not self._holders and not self.waiting_claims
+
     def pop_waiting_claims(self) -> list[NamespacedName]:
         """Remove and return the claims to reconcile now: as many as there are free addresses.
 
