@@ -10,7 +10,13 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from capsmith_runtime.infrastructure.machine_pool.naming import machine_name, number_of
-from capsmith_runtime.infrastructure.machine_pool.plan import PoolMember, plan, spread
+from capsmith_runtime.infrastructure.machine_pool.plan import (
+    Plan,
+    PoolMember,
+    Rollout,
+    plan,
+    spread,
+)
 
 FLAGS = ("deleting", "delete_requested", "unhealthy", "outdated", "has_node")
 DOMAINS = ("", "a", "b", "c")
@@ -122,6 +128,71 @@ def _moved(pool: list[PoolMember]) -> list[PoolMember]:
         if not member.has_node:
             return [*pool[:index], replace(member, has_node=True), *pool[index + 1 :]]
     return pool
+
+
+ROLLOUTS = st.builds(Rollout, st.integers(0, 4), st.integers(0, 4)).filter(
+    lambda rollout: rollout.surge + rollout.unavailable > 0
+)
+
+
+@given(st.integers(1, 10), ROLLOUTS, st.randoms())
+def test_a_rollout_stays_within_its_limits(wanted: int, rollout: Rollout, random: Random) -> None:
+    """Never more machines nor fewer Nodes than allowed, and in the end all are up to date."""
+    pool = [
+        PoolMember(name=f"p-{number}", number=number, outdated=True, has_node=True)
+        for number in range(wanted)
+    ]
+    most = wanted
+    for _ in range(STEPS):
+        step = plan(pool, wanted, rollout)
+        if not step.create and not step.delete and not _moving(pool):
+            break
+        gone = {member.name for member in step.delete}
+        pool = [replace(member, deleting=member.deleting or member.name in gone) for member in pool]
+        first = 1 + max((member.number for member in pool), default=wanted)
+        pool += [
+            PoolMember(name=f"p-{number}", number=number)
+            for number in range(first, first + step.create)
+        ]
+        most = max(most, len(alive(pool)))
+        assert sum(member.has_node for member in alive(pool)) >= wanted - rollout.unavailable
+        random.shuffle(pool)
+        pool = _moved(pool)
+    assert len(pool) == wanted
+    assert not any(member.outdated for member in pool)
+    assert most == wanted + min(rollout.surge, wanted)
+
+
+def test_several_machines_are_replaced_at_a_time_where_the_author_allows_it() -> None:
+    pool = [
+        PoolMember(name=f"p-{number}", number=number, outdated=True, has_node=True)
+        for number in range(10)
+    ]
+    assert len(plan(pool, 10).delete) == 1
+    assert len(plan(pool, 10, Rollout(0, 3)).delete) == 3
+    assert plan(pool, 10, Rollout(4, 0)) == Plan(create=4)
+
+
+@pytest.mark.parametrize(
+    ("surge", "unavailable", "expected"),
+    [
+        (0, 1, Rollout(0, 1)),
+        (0, 0, Rollout(0, 1)),
+        ("10%", "10%", Rollout(2, 1)),
+        ("100%", "0%", Rollout(15, 0)),
+        ("3", 0, Rollout(3, 0)),
+    ],
+)
+def test_shares_are_rounded_as_core_rounds_them(
+    surge: int | str, unavailable: int | str, expected: Rollout
+) -> None:
+    assert Rollout.of(surge, unavailable, 15) == expected
+
+
+@pytest.mark.parametrize("limit", [-1, "ten", "1.5", "%", "٣"])
+def test_another_limit_is_refused(limit: int | str) -> None:
+    with pytest.raises(ValueError, match="neither a number of machines nor a percentage"):
+        Rollout.of(limit, 0, 15)
 
 
 @given(st.lists(st.sampled_from(["a", "b", "c"]), max_size=9), st.integers(0, 9))

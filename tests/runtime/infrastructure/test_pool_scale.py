@@ -8,16 +8,25 @@ from contextlib import contextmanager
 from types import FrameType
 from typing import Any
 
-from capsmith_runtime.infrastructure import Address, Instance
+import pytest
+
+from capsmith_runtime.infrastructure import (
+    Address,
+    Instance,
+    MachinePoolMachinesReconciler,
+)
 from capsmith_runtime.infrastructure.machine_pool.machines import MachinePoolMachinesController
 from capsmith_runtime.kube.client import NamespacedName
+from capsmith_runtime.testing import clock
 from capsmith_runtime.testing.objects import condition
 from tests.runtime.infrastructure.scripted_pools import (
+    COMPONENT,
     POOL,
     Groups,
     environment,
     group_environment,
 )
+from tests.runtime.support.woken import woken
 
 MACHINE = POOL.machines.kind
 
@@ -110,6 +119,42 @@ def test_the_first_step_of_a_process_reads_the_machines_from_the_server() -> Non
 
     env = environment()
     env.run(scenario)
+
+
+def test_a_rollout_creates_and_deletes_as_many_at_a_time_as_the_author_allows(
+    monkeypatch: Any,
+) -> None:
+    """One at a time, 5,000 machines of five minutes each took 17 days."""
+    monkeypatch.setattr(MachinePoolMachinesReconciler, "max_surge", "50%")
+    monkeypatch.setattr(MachinePoolMachinesReconciler, "max_unavailable", 0)
+
+    async def scenario() -> None:
+        env.add_pool(4)
+        await env.settled(4)
+        old = env.names()
+        env.machines.hold_nodes = True
+        env.change_pool({"template": {"spec": {"version": "v1.35.0"}}})
+        await env.eventually("two more", lambda: len(env.names()) == 6)
+        await env.quiet()
+        assert len(env.names()) == 6
+        assert old < env.names()
+        assert condition(env.infra_pool(), "Ready") == ("True", "RollingOut")
+        env.machines.hold_nodes = False
+        await env.eventually("all are replaced", lambda: not old & env.names())
+        await env.settled(4)
+
+    env = environment()
+    env.run(scenario)
+
+
+def test_a_wrong_limit_of_a_rollout_ends_the_manager_at_its_start(monkeypatch: Any) -> None:
+    async def scenario() -> None:
+        with pytest.raises(ValueError, match="'many' is neither a number of machines"):
+            async with woken(COMPONENT, environment().api):
+                pass
+
+    monkeypatch.setattr(MachinePoolMachinesReconciler, "max_surge", "many")
+    clock.run(scenario())
 
 
 def _instances(count: int, id_characters: int, addresses: int) -> list[Instance]:

@@ -186,6 +186,11 @@ class MachinePoolMachinesReconciler(Generic[Spec]):
     The runtime creates and deletes the machines; the reconciler of their kind manages the servers.
     """
 
+    max_surge: int | str = 0
+    """How many machines more than desired a rollout may create: a number, or a share as "10%"."""
+    max_unavailable: int | str = 1
+    """How many machines fewer than desired may have a Node during a rollout."""
+
     def replicas(self, pool: InfraMachinePoolScope[Spec]) -> int | Awaitable[int | None] | None:
         """Return the size that the infrastructure's own autoscaler requests (MP-17).
 

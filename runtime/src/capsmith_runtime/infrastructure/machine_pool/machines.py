@@ -1,7 +1,7 @@
 """Controller of machine pools with Machines, which have infrastructure machines (MP-07).
 
 Core creates a Machine for each infrastructure machine, which is then reconciled like any other.
-Outdated machines are replaced one at a time.
+Outdated machines are replaced one at a time, unless the author allows more.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ from capsmith_runtime.infrastructure.machine_pool.api import (
 )
 from capsmith_runtime.infrastructure.machine_pool.create import PoolMachineClient
 from capsmith_runtime.infrastructure.machine_pool.kinds import MachinePoolMachinesKind
-from capsmith_runtime.infrastructure.machine_pool.plan import PoolMember, plan
+from capsmith_runtime.infrastructure.machine_pool.plan import PoolMember, Rollout, plan
 from capsmith_runtime.infrastructure.machine_pool.pool import MachinePoolController
 from capsmith_runtime.infrastructure.machine_pool.pool_machines import (
     PoolMachines,
@@ -66,6 +66,7 @@ class MachinePoolMachinesController(MachinePoolController[MachinePoolMachinesRec
     ) -> None:
         super().__init__(kind, informer, context, machine_pools)
         self._own = kind
+        self._rollout(0)  # refuse wrong limits at the start
         self._lister = PoolMachinesLister(context.caches, kind)
         self._machines_client = PoolMachineClient(context.client, kind, self._lister)
         self._expectations = self._machines_client.expectations
@@ -141,10 +142,15 @@ class MachinePoolMachinesController(MachinePoolController[MachinePoolMachinesRec
             raise contract_error
         return replicas
 
+    def _rollout(self, desired: int | None) -> Rollout:
+        """Return the limits of the author's reconciler.  Raises ValueError for wrong ones."""
+        return Rollout.of(self.reconciler.max_surge, self.reconciler.max_unavailable, desired or 0)
+
     def _has_work(
         self, obj: JSON, pool: MachinePool, machines: PoolMachines, desired: int | None
     ) -> bool:
-        step = plan(self._lister.members(machines, obj, pool.version), desired)
+        members = self._lister.members(machines, obj, pool.version)
+        step = plan(members, desired, self._rollout(desired))
         return bool(step.create or step.delete or machines.orphaned_machines)
 
     async def _next_step(
@@ -175,7 +181,7 @@ class MachinePoolMachinesController(MachinePoolController[MachinePoolMachinesRec
     ) -> float | None:
         """Apply the next plan; return seconds until the next reconcile, if no event follows."""
         members = self._lister.members(machines, patcher.obj, pool.version)
-        step = plan(members, desired)
+        step = plan(members, desired, self._rollout(desired))
         await self._machines_client.delete_orphans(patcher.obj, machines)
         await self._machines_client.delete(
             patcher.obj, machines, [member.name for member in step.delete]
@@ -228,10 +234,11 @@ def _state(
         return InfraMachinePoolState(
             ready=False, reason="ScalingUp", message=message, requeue_after=requeue_after
         )
-    if len(members) > desired:
+    if outdated:
+        alive = len(members) - len(deleting)
+        reason, message = "RollingOut", f"{outdated} of {alive} machines have an outdated spec"
+    elif len(members) > desired:
         reason, message = "ScalingDown", f"{len(members) - desired} machines too many"
-    elif outdated:
-        reason, message = "RollingOut", f"{outdated} of {desired} machines have an outdated spec"
     else:
         reason, message = "", ""
     return InfraMachinePoolState(reason=reason, message=message, requeue_after=requeue_after)

@@ -30,6 +30,27 @@ class PoolMember:
     failure_domain: str = ""
 
 
+@dataclass(frozen=True, slots=True)
+class Rollout:
+    """How far a rollout may depart from the desired number of machines."""
+
+    surge: int = 0
+    """How many machines more there may be."""
+    unavailable: int = 1
+    """How many machines with a Node may be missing."""
+
+    @classmethod
+    def of(cls, max_surge: int | str, max_unavailable: int | str, desired: int) -> Rollout:
+        """Resolve numbers and percentages, as core does for MachineDeployments.
+
+        A share of machines is rounded up for the surge, and down for the others; at least one of
+        both numbers is positive.  Raises ValueError for a negative number or another text.
+        """
+        surge = _number(max_surge, desired, up=True)
+        unavailable = _number(max_unavailable, desired, up=False)
+        return cls(surge, unavailable if surge or unavailable else 1)
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Plan:
     """The next step; empty if there is nothing to do at the moment."""
@@ -38,22 +59,30 @@ class Plan:
     delete: tuple[PoolMember, ...] = ()
 
 
-def plan(members: Sequence[PoolMember], desired: int | None) -> Plan:
+def plan(
+    members: Sequence[PoolMember], desired: int | None, rollout: Rollout | None = None
+) -> Plan:
     """Return the next step towards ``desired`` up-to-date machines; None changes nothing.
 
-    Machines in deletion do not count: their replacements are created at once.
+    Machines in deletion do not count: their replacements are created at once.  A rollout first
+    creates the machines that it may have in addition, and then deletes outdated ones.
     """
     if desired is None:
         return Plan()
+    rollout = rollout or Rollout()
     alive = [member for member in members if not member.deleting]
     unhealthy = [member for member in alive if member.unhealthy]
     kept = [member for member in alive if not member.unhealthy]
-    surplus = len(kept) - desired
-    if surplus > 0:
-        return Plan(delete=(*_sorted(unhealthy), *_deletion_order(kept)[:surplus]))
-    if surplus < 0 or unhealthy:
-        return Plan(create=-surplus, delete=_sorted(unhealthy))
-    return Plan(delete=_outdated(kept, deleting=len(alive) < len(members)))
+    outdated = sum(member.outdated for member in kept)
+    allowed = desired + min(rollout.surge, outdated, desired)
+    if len(kept) > allowed:
+        surplus = _deletion_order(kept)[: len(kept) - allowed]
+        return Plan(delete=(*_sorted(unhealthy), *surplus))
+    missing = min(allowed - len(kept), max(desired - (len(kept) - outdated), 0))
+    if missing or unhealthy:
+        return Plan(create=missing, delete=_sorted(unhealthy))
+    spare = sum(member.has_node for member in kept) - (desired - rollout.unavailable)
+    return Plan(delete=_outdated(kept, spare - (len(members) - len(alive))))
 
 
 def spread(domains: Sequence[str], members: Sequence[PoolMember], count: int) -> list[str]:
@@ -95,18 +124,28 @@ def _deletion_order(members: Sequence[PoolMember]) -> list[PoolMember]:
     )
 
 
-def _outdated(members: Sequence[PoolMember], *, deleting: bool) -> tuple[PoolMember, ...]:
-    """Return the machines to replace next: one with a Node, if no other machine is missing.
+def _outdated(members: Sequence[PoolMember], spare: int) -> tuple[PoolMember, ...]:
+    """Return the machines to replace next: ``spare`` of them with a Node.
 
     Outdated machines without a Node come first: replacing them reduces no capacity.
     """
     outdated = _sorted([member for member in members if member.outdated])
-    missing = [member for member in outdated if not member.has_node]
-    if missing:
-        return tuple(missing)
-    if deleting or not outdated or any(not member.has_node for member in members):
-        return ()
-    return (min(outdated, key=lambda member: (not member.delete_requested, member.number)),)
+    without_node = [member for member in outdated if not member.has_node]
+    if without_node:
+        return tuple(without_node)
+    in_order = sorted(outdated, key=lambda member: (not member.delete_requested, member.number))
+    return tuple(in_order[: max(0, spare)])
+
+
+def _number(limit: int | str, desired: int, *, up: bool) -> int:
+    text = str(limit)
+    digits = text.removesuffix("%")
+    if not (digits.isascii() and digits.isdecimal()):
+        raise ValueError(f"{limit!r} is neither a number of machines nor a percentage")
+    if digits == text:
+        return int(digits)
+    share = int(digits) * desired
+    return -(-share // 100) if up else share // 100
 
 
 def _sorted(members: Sequence[PoolMember]) -> tuple[PoolMember, ...]:
