@@ -17,6 +17,7 @@ import pytest
 
 from capsmith_runtime import manager
 from capsmith_runtime.infrastructure import InfraMachineState
+from capsmith_runtime.kube import executor
 from capsmith_runtime.kube.client import JSON, NamespacedName, ResourceType, Unreachable
 from capsmith_runtime.kube.metrics import Metrics
 from capsmith_runtime.testing.fake_api import FakeApi
@@ -115,9 +116,11 @@ def main() -> int:
     parser.add_argument("--author", choices=sorted(AUTHORS), required=True)
     parser.add_argument("--refuse-renewals", action="store_true")
     parser.add_argument("--stop-seconds", type=float, default=60.0)
+    parser.add_argument("--exhausted-seconds", type=float, default=180.0)
     found, arguments = parser.parse_known_args()
     patch = pytest.MonkeyPatch()
     patch.setattr(Api, "refuses_renewals", found.refuse_renewals)
+    patch.setattr(executor, "EXHAUSTED_SECONDS", found.exhausted_seconds)
     patch.setattr(manager, "STOP_SECONDS", found.stop_seconds)
     patch.setattr(ScriptedMachineReconciler, "reconcile_normal", AUTHORS[found.author])
     patch.setattr(manager, "LightkubeClient", Api)

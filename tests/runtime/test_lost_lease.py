@@ -2,18 +2,12 @@
 
 from __future__ import annotations
 
-import os
 import signal
-import subprocess
-import sys
-from collections.abc import Iterator
-from contextlib import contextmanager
-from pathlib import Path
 
 import pytest
 
-_ROOT = Path(__file__).parents[2]
-_SECONDS = 120.0
+from tests.runtime.support.manager_process import ENDS_WITHIN, running_manager, wait_for
+
 LEASE = [
     "--leader-elect",
     "--leader-elect-namespace=acme-system",
@@ -24,39 +18,11 @@ LEASE = [
 AUTHORS = ["handler_thread", "default_executor", "own_pool", "event_loop", "cleanup"]
 
 
-@contextmanager
-def manager(author: str, *arguments: str) -> Iterator[subprocess.Popen[str]]:
-    """Start a manager whose author's code never returns, and wait until that code runs."""
-    program = [sys.executable, "-m", "tests.runtime.manager_main"]
-    program = [sys.executable, "-m", "tests.runtime.manager_main"]
-    process = subprocess.Popen(
-        [*program, f"--author={author}", "--diagnostics-address=127.0.0.1:0", *arguments],
-        cwd=_ROOT,
-        env={**os.environ, "PYTHONPATH": os.pathsep.join(sys.path)},
-        stdout=subprocess.PIPE,
-        stderr=subprocess.PIPE,
-        text=True,
-    )
-    try:
-        yield process
-    finally:
-        process.kill()
-        process.communicate()
-
-
-def wait_for(process: subprocess.Popen[str], line: str) -> None:
-    assert process.stdout is not None
-    for found in process.stdout:
-        if found == f"{line}\n":
-            return
-    raise AssertionError(f"the manager ended without: {line}")
-
-
 @pytest.mark.parametrize("author", AUTHORS)
 def test_a_manager_that_loses_its_lease_ends_at_once(author: str) -> None:
     """No exit waits for a thread, and the event loop may be blocked."""
-    with manager(author, *LEASE, "--refuse-renewals") as process:
-        out, log = process.communicate(timeout=_SECONDS)
+    with running_manager(author, *LEASE, "--refuse-renewals") as process:
+        out, log = process.communicate(timeout=ENDS_WITHIN)
     assert process.returncode == 1, log
     assert "create begins" in out
     assert "holder ''" not in out, "the next leader must wait until the lease expires"
@@ -65,29 +31,29 @@ def test_a_manager_that_loses_its_lease_ends_at_once(author: str) -> None:
 
 @pytest.mark.parametrize("author", [each for each in AUTHORS if each != "event_loop"])
 def test_a_stopping_manager_keeps_its_lease_while_author_code_runs(author: str) -> None:
-    with manager(author, *LEASE, "--stop-seconds=0.5") as process:
+    with running_manager(author, *LEASE, "--stop-seconds=0.5") as process:
         wait_for(process, "create begins")
         process.send_signal(signal.SIGTERM)
-        out, log = process.communicate(timeout=_SECONDS)
+        out, log = process.communicate(timeout=ENDS_WITHIN)
     assert process.returncode == 1, log
     assert "holder ''" not in out
     assert "reconciles did not end" in log
 
 
 def test_a_second_signal_ends_a_stopping_manager() -> None:
-    with manager("handler_thread", *LEASE) as process:
+    with running_manager("handler_thread", *LEASE) as process:
         wait_for(process, "create begins")
         process.send_signal(signal.SIGTERM)
         process.send_signal(signal.SIGINT)
-        out, _ = process.communicate(timeout=_SECONDS)
+        out, _ = process.communicate(timeout=ENDS_WITHIN)
     assert process.returncode == 1
     assert "holder ''" not in out
 
 
 @pytest.mark.parametrize("author", ["handler_thread", "own_pool"])
 def test_a_manager_without_a_lease_ends_while_author_code_runs(author: str) -> None:
-    with manager(author, "--stop-seconds=0.5") as process:
+    with running_manager(author, "--stop-seconds=0.5") as process:
         wait_for(process, "create begins")
         process.send_signal(signal.SIGTERM)
-        _, log = process.communicate(timeout=_SECONDS)
+        _, log = process.communicate(timeout=ENDS_WITHIN)
     assert process.returncode == 1, log

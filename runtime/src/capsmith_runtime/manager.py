@@ -114,8 +114,12 @@ class Manager:
         """
         pool = DaemonThreadPool(self._options.hook_threads)
         asyncio.get_running_loop().set_default_executor(pool)
-        checks = {"caches": self._is_synced, "controllers": self._is_ready}
-        server = DiagnosticsServer(self._options.diagnostics_address, self._metrics, checks)
+        server = DiagnosticsServer(
+            self._options.diagnostics_address,
+            self._metrics,
+            {"caches": self._is_synced, "controllers": self._is_ready},
+            health={"handlers": self._is_healthy},
+        )
         await server.start()
         has_drained = None
         tasks = [
@@ -244,6 +248,12 @@ class Manager:
     def _is_ready(self) -> bool:
         builder = self._builder
         return builder is not None and all(each.ready for each in builder.groups)
+
+    def _is_healthy(self) -> bool:
+        builder = self._builder
+        if builder is None:
+            return True
+        return builder.executor.is_healthy and all(each.healthy for each in builder.groups)
 
     def _new_elector(self) -> LeaderElector:
         key = NamespacedName(

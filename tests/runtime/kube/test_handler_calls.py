@@ -9,6 +9,7 @@ from typing import Any
 
 import pytest
 
+from capsmith_runtime.kube import executor
 from capsmith_runtime.kube.executor import HandlerExecutor, StillRunningError
 from capsmith_runtime.kube.handler_calls import DaemonThreadPool
 from capsmith_runtime.kube.metrics import Metrics
@@ -130,3 +131,16 @@ async def test_a_pool_without_threads_reports_it_and_counts_nothing(
                 await call(runner, hook)
     assert await call(runner, hook) == 2
     assert have_ended(runner)
+
+
+async def test_an_executor_whose_threads_all_hang_is_not_healthy(
+    release: threading.Event, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(executor, "EXHAUSTED_SECONDS", 0.0)
+    runner = HandlerExecutor(Metrics(), threads=2, timeout=0.05)
+    for is_healthy in (True, False):
+        with pytest.raises(StillRunningError):
+            await call(runner, release.wait, 300)
+        assert runner.is_healthy == is_healthy
+    release.set()
+    await eventually(lambda: runner.is_healthy)

@@ -58,6 +58,18 @@ async def test_ready(good: bool, status: bytes) -> None:
     assert b"other" not in answer
 
 
+@pytest.mark.parametrize(("good", "status"), [(True, b"200"), (False, b"503")])
+async def test_health_has_checks_of_its_own(good: bool, status: bytes) -> None:
+    server = DiagnosticsServer(
+        "127.0.0.1:0", Metrics(), {"caches": lambda: True}, health={"handlers": lambda: good}
+    )
+    port = await server.start()
+    answers = [await send(port, request(path)) for path in ("/healthz", "/readyz")]
+    await server.close()
+    assert [answer.split()[1] for answer in answers] == [status, b"200"]
+    assert (b"not healthy: handlers\n" in answers[0]) is not good
+
+
 async def test_metrics() -> None:
     async with serving() as port:
         answer = await send(port, request("/metrics"))

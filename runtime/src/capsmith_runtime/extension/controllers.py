@@ -57,6 +57,7 @@ class RuntimeExtensionGroup(ControllerGroup):
         self._caches = caches
         self._threads = context.options.hook_threads
         self._server = WebhookServer(options)
+        self._dispatcher: Dispatcher | None = None
 
     @property
     def port(self) -> int:
@@ -69,16 +70,21 @@ class RuntimeExtensionGroup(ControllerGroup):
         return self._server.ready
 
     @property
+    def healthy(self) -> bool:
+        """Return whether no hook has hung in all its threads for minutes."""
+        return self._dispatcher is None or self._dispatcher.is_healthy
+
+    @property
     def runnables(self) -> Sequence[Runnable]:
         """Return the server, which runs until the process ends."""
         return (self._serve,)
 
     async def _serve(self) -> None:
         handlers = await self._supported_handlers()
-        dispatcher = Dispatcher(
+        self._dispatcher = Dispatcher(
             self._extension, handlers, self._caches.metrics, threads=self._threads
         )
-        async with self._server.listening(dispatcher.handle):
+        async with self._server.listening(self._dispatcher.handle):
             hooks = ", ".join(handler.hook for handler in handlers)
             _log.info("serving", port=self.port, hooks=hooks)
             while True:

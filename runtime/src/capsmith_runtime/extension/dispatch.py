@@ -67,6 +67,11 @@ class Dispatcher:
             for path, handler in self._handlers.items()
         }
 
+    @property
+    def is_healthy(self) -> bool:
+        """Report whether all hooks can be handled."""
+        return all(executor.is_healthy for executor in self._executors.values())
+
     async def handle(self, request: Request) -> Response:
         """Return the response to one request (RX-03)."""
         handler = self._handlers.get(request.path)

@@ -12,8 +12,9 @@ import contextlib
 import inspect
 import threading
 from collections.abc import Awaitable, Callable
-from typing import Any, TypeVar, cast
+from typing import Any, Final, TypeVar, cast
 
+from capsmith_runtime.kube.clock import monotonic
 from capsmith_runtime.kube.handler_calls import HandlerCall, HandlerCalls
 from capsmith_runtime.kube.log import get_logger
 from capsmith_runtime.kube.metrics import Metrics
@@ -22,6 +23,8 @@ T = TypeVar("T")
 
 _log = get_logger("hooks")
 _CANCEL_SECONDS = 1.0
+EXHAUSTED_SECONDS: Final = 180.0
+"""How long all threads may hang before only a restart can help."""
 
 
 class HookTimeoutError(Exception):
@@ -67,6 +70,13 @@ class HandlerExecutor:
         self._threads = threads
         self._slots = asyncio.Semaphore(threads)
         self._timeout = timeout
+        self._exhausted_since: float | None = None
+
+    @property
+    def is_healthy(self) -> bool:
+        """Report whether handlers can run; False once as many as `threads` hang for minutes."""
+        since = self._exhausted_since
+        return since is None or monotonic() - since < EXHAUSTED_SECONDS
 
     async def call(self, hook: Callable[..., T | Awaitable[T]], *args: Any) -> T:
         """Return the handler's result.
@@ -104,12 +114,16 @@ class HandlerExecutor:
                 raise HookTimeoutError(message)
         self._metrics.hooks_abandoned.inc()
         self.calls.abandon(call)
+        if self._exhausted_since is None and self.calls.abandoned >= self._threads:
+            self._exhausted_since = monotonic()
         call.when_ended(lambda: self._ended(call, running))
         _log.error("hook hangs; its object waits until it ends", hook=call.name)
         raise StillRunningError(message, call)
 
     def _ended(self, call: HandlerCall, running: asyncio.Future[Any]) -> None:
         self._metrics.hooks_abandoned.dec()
+        if self.calls.abandoned < self._threads:
+            self._exhausted_since = None
         error = None if running.cancelled() else running.exception()
         _log.warning("hanging hook has ended", hook=call.name, error=repr(error) if error else None)
 

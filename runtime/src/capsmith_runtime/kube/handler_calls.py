@@ -93,6 +93,11 @@ class HandlerCalls:
         return sorted(call.name for call in tuple(self._running))
 
     @property
+    def abandoned(self) -> int:
+        """Return how many calls exceeded their time limit and still run."""
+        return sum(call.is_abandoned for call in tuple(self._running))
+
+    @property
     def have_ended(self) -> bool:
         """Report whether no handler runs, in any thread, and none was cancelled."""
         return not self._running and not self.was_cancelled

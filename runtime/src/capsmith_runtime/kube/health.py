@@ -34,7 +34,7 @@ def parse_address(address: str) -> tuple[str | None, int]:
 
 
 class DiagnosticsServer:
-    """Serves until closed.  The manager is ready when all named checks pass."""
+    """Serves until closed.  The manager is ready, and healthy, when all named checks pass."""
 
     def __init__(
         self,
@@ -42,9 +42,12 @@ class DiagnosticsServer:
         metrics: Metrics,
         checks: Mapping[str, Check],
         limits: Limits = LIMITS,
+        *,
+        health: Mapping[str, Check] = {},
     ) -> None:
         self._metrics = metrics
         self._checks = checks
+        self._health = health
         self._server = HTTPServer(*parse_address(address), self._handle, limits)
 
     async def start(self) -> int:
@@ -61,13 +64,14 @@ class DiagnosticsServer:
         if request.path == "/metrics":
             return Response(HTTPStatus.OK, self._metrics.render(), _METRICS)
         if request.path == "/healthz":
-            return text_response(HTTPStatus.OK, "ok")
+            return _result("not healthy", self._health)
         if request.path == "/readyz":
-            return self._readiness()
+            return _result("not ready", self._checks)
         return text_response(HTTPStatus.NOT_FOUND)
 
-    def _readiness(self) -> Response:
-        failed = [f"not ready: {name}" for name, check in self._checks.items() if not check()]
-        if failed:
-            return text_response(HTTPStatus.SERVICE_UNAVAILABLE, "\n".join(failed))
-        return text_response(HTTPStatus.OK, "ok")
+
+def _result(problem: str, checks: Mapping[str, Check]) -> Response:
+    failed = [f"{problem}: {name}" for name, check in checks.items() if not check()]
+    if failed:
+        return text_response(HTTPStatus.SERVICE_UNAVAILABLE, "\n".join(failed))
+    return text_response(HTTPStatus.OK, "ok")

@@ -40,6 +40,11 @@ class ControllerGroup:
         return True
 
     @property
+    def healthy(self) -> bool:
+        """Return whether the group works; a manager that is unhealthy for long is restarted."""
+        return True
+
+    @property
     def runnables(self) -> Sequence[Runnable]:
         """Background tasks that run from the start, on the leader and on all others."""
         return ()
