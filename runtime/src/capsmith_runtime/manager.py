@@ -52,7 +52,8 @@ def main(
     options = parse(arguments, components, extras)
     component = load(options.component)
     options = options.with_default_namespace(component.namespace)
-    log.setup(options.verbosity, options.logging_format)
+    package = load.__module__.partition(".")[0]
+    log.setup(options.verbosity, options.logging_format, [package])
     if options.kubeconfig:
         os.environ["KUBECONFIG"] = options.kubeconfig
     try:

@@ -21,9 +21,10 @@ def capture() -> Iterator[Callable[..., Lines]]:
     """Set logging up and read what it writes; the root logger is put back afterwards."""
     root = logging.getLogger()
     before = (root.handlers[:], root.level)
+    levels = {name: logging.getLogger(name).level for name in (log.OWN, "provider")}
 
     def start(verbosity: int = 2, fmt: str = "text") -> Lines:
-        log.setup(verbosity, fmt)
+        log.setup(verbosity, fmt, ["provider"])
         stream = io.StringIO()
         (handler,) = root.handlers
         assert isinstance(handler, logging.StreamHandler)
@@ -33,6 +34,8 @@ def capture() -> Iterator[Callable[..., Lines]]:
     yield start
     root.handlers[:], _ = before
     root.setLevel(before[1])
+    for name, level in levels.items():
+        logging.getLogger(name).setLevel(level)
 
 
 def test_text_line(capture: Callable[..., Lines]) -> None:
@@ -118,6 +121,19 @@ def test_verbosity(capture: Callable[..., Lines], verbosity: int, expected: list
     # Requests of the HTTP library are counted in metrics; a line for each would drown the rest.
     logging.getLogger("httpx2").info("HTTP Request")
     assert [line.rsplit(" ", 1)[1] for line in lines()] == expected
+
+
+def test_only_the_runtime_and_the_author_log_debug_lines(capture: Callable[..., Lines]) -> None:
+    """Cloud SDKs write whole requests, with credentials and bootstrap data."""
+    lines = capture(4)
+    for name in ("botocore.endpoint", "provider_of_others", ""):
+        logging.getLogger(name).debug("Authorization: secret")
+    logging.getLogger("provider.cloud").debug("of the author")
+    log.get_logger("author").debug("of the runtime")
+    assert [line.split(" ", 2)[2] for line in lines()] == [
+        "provider.cloud of the author",
+        "author of the runtime",
+    ]
 
 
 def test_a_library_that_knows_nothing_of_values(capture: Callable[..., Lines]) -> None:

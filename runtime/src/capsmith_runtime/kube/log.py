@@ -6,9 +6,11 @@ import json
 import logging
 import sys
 import time
-from collections.abc import MutableMapping
-from typing import Any
+from collections.abc import Iterable, MutableMapping
+from typing import Any, Final
 
+OWN: Final = "capsmith_runtime"
+"""Parent of the runtime's loggers; lines show names without it."""
 _STANDARD = frozenset({"exc_info", "stack_info", "stacklevel", "extra"})
 _DEBUG_VERBOSITY = 4
 
@@ -44,18 +46,26 @@ class Logger(logging.LoggerAdapter[logging.Logger]):
 
 
 def get_logger(name: str, **values: object) -> Logger:
-    """Return a structured logger."""
-    return Logger(logging.getLogger(name), values)
+    """Return a structured logger of the runtime."""
+    return Logger(logging.getLogger(f"{OWN}.{name}"), values)
 
 
-def setup(verbosity: int = 2, fmt: str = "text") -> None:
-    """Log to standard error as `text` or `json`; verbosity 4 and above includes debug."""
+def setup(verbosity: int = 2, fmt: str = "text", packages: Iterable[str] = ()) -> None:
+    """Log to standard error as `text` or `json`.
+
+    Verbosity 4 and above includes debug lines of the runtime and of `packages`, those of the
+    author.  Other libraries never log them: a cloud SDK writes whole requests, with credentials
+    and bootstrap data.
+    """
     handler = logging.StreamHandler(sys.stderr)
     handler.setFormatter(JsonFormatter() if fmt == "json" else TextFormatter())
     root = logging.getLogger()
     root.handlers[:] = [handler]
-    root.setLevel(logging.DEBUG if verbosity >= _DEBUG_VERBOSITY else logging.INFO)
-    # The HTTP library logs every request at INFO, and each of its steps at DEBUG.
+    root.setLevel(logging.INFO)
+    level = logging.DEBUG if verbosity >= _DEBUG_VERBOSITY else logging.INFO
+    for package in (OWN, *packages):
+        logging.getLogger(package).setLevel(level)
+    # The HTTP library logs every request at INFO.
     for library in ("httpx2", "httpcore2"):
         logging.getLogger(library).setLevel(logging.WARNING)
 
@@ -65,7 +75,7 @@ class TextFormatter(logging.Formatter):
 
     def format(self, record: logging.LogRecord) -> str:
         """Return one line, followed by the traceback."""
-        parts = [_timestamp(record), record.levelname, record.name, _one_line(record.getMessage())]
+        parts = [_timestamp(record), record.levelname, _name(record), _one_line(record.getMessage())]
         parts += [f"{key}={_quoted(value)}" for key, value in _values(record).items()]
         line = " ".join(parts)
         return f"{line}\n{self.formatException(record.exc_info)}" if record.exc_info else line
@@ -79,7 +89,7 @@ class JsonFormatter(logging.Formatter):
         entry: dict[str, object] = {
             "ts": _timestamp(record),
             "level": record.levelname.lower(),
-            "logger": record.name,
+            "logger": _name(record),
             "msg": record.getMessage(),
         }
         for key, value in _values(record).items():
@@ -87,6 +97,10 @@ class JsonFormatter(logging.Formatter):
         if record.exc_info:
             entry["traceback"] = self.formatException(record.exc_info)
         return json.dumps(entry, default=str)
+
+
+def _name(record: logging.LogRecord) -> str:
+    return record.name.removeprefix(f"{OWN}.")
 
 
 def _values(record: logging.LogRecord) -> dict[str, object]:
