@@ -18,6 +18,7 @@ from capsmith_runtime.kube.executor import HandlerExecutor, HooksExhaustedError,
 from capsmith_runtime.kube.http_connection import Request, Response, text_response
 from capsmith_runtime.kube.log import get_logger
 from capsmith_runtime.kube.metrics import Metrics
+from capsmith_runtime.kube.tracebacks import TracebackLimiter
 
 _log = get_logger("hooks")
 
@@ -59,6 +60,7 @@ class Dispatcher:
         self._extension = extension
         self._handlers = {handler.path: handler for handler in handlers}
         self._metrics = metrics
+        self._tracebacks = TracebackLimiter()
         # Each hook has its own threads: one that hangs must not block the others.
         self._executors = {
             path: HandlerExecutor(
@@ -119,7 +121,8 @@ class Dispatcher:
         Core's failurePolicy covers only calls that fail, never a response of status Failure.
         """
         self._metrics.reconcile_errors.labels(handler.hook, type(error).__name__).inc()
-        _log.error("hook failed", hook=handler.hook, error=repr(error), exc_info=error)
+        trace = self._tracebacks.of(error)
+        _log.error("hook failed", hook=handler.hook, error=repr(error), exc_info=trace)
         message = f"{message}: see the log of the extension"
         if handler.ignore_failures:
             return text_response(HTTPStatus.INTERNAL_SERVER_ERROR, message)

@@ -13,6 +13,7 @@ from capsmith_runtime.kube.executor import StillRunningError
 from capsmith_runtime.kube.log import get_logger
 from capsmith_runtime.kube.metrics import Metrics
 from capsmith_runtime.kube.priority import K, Priority
+from capsmith_runtime.kube.tracebacks import TracebackLimiter
 from capsmith_runtime.kube.workqueue import QueueClosed, WorkQueue
 
 _log = get_logger("controller")
@@ -47,6 +48,7 @@ class Controller(Generic[K]):
         self._active = 0
         self._idle = asyncio.Event()
         self._was_aborted = False
+        self._tracebacks = TracebackLimiter()
 
     async def run(self) -> None:
         """Reconcile until the queue is closed; cancel it to abort running reconciles."""
@@ -130,4 +132,5 @@ class Controller(Generic[K]):
         elif isinstance(error, (ApiError, StillRunningError)):
             _log.warning("reconcile failed", error=str(error), **values)
         else:
-            _log.error("reconcile failed", error=repr(error), exc_info=error, **values)
+            trace = self._tracebacks.of(error)
+            _log.error("reconcile failed", error=repr(error), exc_info=trace, **values)

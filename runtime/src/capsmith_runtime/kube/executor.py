@@ -167,6 +167,19 @@ class HandlerExecutor:
         return future
 
 
+def handler_of(error: BaseException) -> str:
+    """Return the name of the handler that raised an error; empty if none did."""
+    cause: BaseException | None = error
+    while cause is not None:
+        trace = cause.__traceback__
+        while trace is not None:
+            caller, trace = trace.tb_frame.f_code, trace.tb_next
+            if trace is not None and caller in (_awaited.__code__, _outcome.__code__):
+                return trace.tb_frame.f_code.co_qualname
+        cause = cause.__cause__
+    return ""
+
+
 def _start_task(
     call: HandlerCall, hook: Callable[..., Awaitable[T]], args: tuple[Any, ...]
 ) -> asyncio.Task[T]:

@@ -75,7 +75,12 @@ class TextFormatter(logging.Formatter):
 
     def format(self, record: logging.LogRecord) -> str:
         """Return one line, followed by the traceback."""
-        parts = [_timestamp(record), record.levelname, _name(record), _one_line(record.getMessage())]
+        parts = [
+            _timestamp(record),
+            record.levelname,
+            _name(record),
+            _one_line(record.getMessage()),
+        ]
         parts += [f"{key}={_quoted(value)}" for key, value in _values(record).items()]
         line = " ".join(parts)
         return f"{line}\n{self.formatException(record.exc_info)}" if record.exc_info else line
