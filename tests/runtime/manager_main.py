@@ -80,6 +80,7 @@ AUTHORS: dict[str, Callable[..., Any]] = {
 class Api(FakeApi):
     """The API server in memory; optionally no lease can be renewed while the author's code runs."""
 
+    is_trusted = True
     refuses_renewals = False
 
     def __init__(self, metrics: Metrics, *, field_manager: str) -> None:

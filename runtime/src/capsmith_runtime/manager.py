@@ -8,7 +8,7 @@ import os
 import signal
 import socket
 import uuid
-from collections.abc import Callable, Coroutine, Sequence
+from collections.abc import Callable, Coroutine, Mapping, Sequence
 from typing import Any, Final
 
 from capsmith_runtime.builder import ManagerBuilder
@@ -19,7 +19,7 @@ from capsmith_runtime.contract.core_versions import CoreNotServedError, choose
 from capsmith_runtime.kube import log
 from capsmith_runtime.kube.client import ApiError, KubeClient, NamespacedName
 from capsmith_runtime.kube.handler_calls import DaemonThreadPool
-from capsmith_runtime.kube.health import DiagnosticsServer
+from capsmith_runtime.kube.health import Check, DiagnosticsServer
 from capsmith_runtime.kube.leaderelection import LeaderElector, LeadershipLost
 from capsmith_runtime.kube.lightkube_client import LightkubeClient
 from capsmith_runtime.kube.metrics import Metrics
@@ -71,7 +71,8 @@ async def _run_until_signal(component: Component, options: Options) -> None:
     client = LightkubeClient(metrics, field_manager=component.label)
     code = 1
     try:
-        await Manager(component, options, client, metrics).run(stop)
+        checks = {"connection": lambda: client.is_trusted}
+        await Manager(component, options, client, metrics, checks=checks).run(stop)
         code = 0
     finally:
         exit_process_later(EXIT_SECONDS, code)
@@ -95,12 +96,19 @@ class Manager:
         client: KubeClient,
         metrics: Metrics,
         end_process: EndProcess = exit_process,
+        *,
+        checks: Mapping[str, Check] = {},
     ) -> None:
         self._component = component
         self._options = options
         self._client = client
         self._metrics = metrics
         self._end_process = end_process
+        self._checks = {
+            "caches": self._is_synced,
+            "controllers": self._is_ready,
+            **checks,
+        }
         self._builder: ManagerBuilder | None = None
         self._reader: asyncio.Future[CoreReader] = asyncio.get_running_loop().create_future()
         self._synced, self._leading = asyncio.Event(), asyncio.Event()
@@ -118,7 +126,7 @@ class Manager:
         server = DiagnosticsServer(
             self._options.diagnostics_address,
             self._metrics,
-            {"caches": self._is_synced, "controllers": self._is_ready},
+            self._checks,
             health={"handlers": self._is_healthy},
         )
         await server.start()

@@ -8,7 +8,7 @@ from __future__ import annotations
 import json
 import os
 import sys
-from collections.abc import AsyncGenerator, Awaitable
+from collections.abc import AsyncGenerator, Awaitable, Mapping
 from pathlib import Path
 from typing import cast
 
@@ -24,6 +24,7 @@ from capsmith_runtime.kube.client import (
     Selection,
     WatchEvent,
 )
+from capsmith_runtime.kube.health import Check
 from capsmith_runtime.kube.metrics import Metrics
 from capsmith_runtime.kube.process import EndProcess, exit_process
 from capsmith_runtime.manager import Manager
@@ -127,9 +128,19 @@ def pytest_configure(config: pytest.Config) -> None:
         client: KubeClient,
         metrics: Metrics,
         end_process: EndProcess = exit_process,
+        *,
+        checks: Mapping[str, Check] = {},
     ) -> None:
         recorder = RecordingClient(client, component.label, options.own_namespace)
-        original(self, component, options, cast(KubeClient, recorder), metrics, end_process)
+        original(
+            self,
+            component,
+            options,
+            cast(KubeClient, recorder),
+            metrics,
+            end_process,
+            checks=checks,
+        )
 
     pytest.MonkeyPatch().setattr(Manager, "__init__", recording)
 

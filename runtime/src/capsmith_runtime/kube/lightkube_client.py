@@ -9,8 +9,10 @@ from __future__ import annotations
 
 import asyncio
 import random
+import ssl
 import time
 from collections.abc import AsyncGenerator, Callable, Mapping
+from typing import Final
 
 import httpx2
 import msgspec
@@ -37,6 +39,8 @@ _MERGE = "application/merge-patch+json"
 _APPLY = "application/apply-patch+yaml"
 _CONNECT_SECONDS = 10.0
 _RENEW_SECONDS = 5.0
+TLS_FAILURES: Final = 3
+"""After so many refused handshakes in a row the authority may have changed: read it again."""
 _FAILURES = (httpx2.HTTPError, httpx2.StreamError, OSError, ConfigError)
 
 
@@ -65,7 +69,13 @@ class LightkubeClient:
         self._watch_seconds = watch_seconds
         self._session = self._open()
         self._renewed = -_RENEW_SECONDS
+        self._tls_failures = 0
         self._retired: set[asyncio.Task[None]] = set()
+
+    @property
+    def is_trusted(self) -> bool:
+        """Report whether client and API server accept each other's certificates."""
+        return self._tls_failures < TLS_FAILURES
 
     async def list_page(
         self, resource: ResourceType, selection: Selection, *, limit: int = 0, token: str = ""
@@ -190,7 +200,10 @@ class LightkubeClient:
         timeout: httpx2.Timeout | None = None,
         stream: bool = False,
     ) -> httpx2.Response:
-        """Send a request, again with new credentials after a 401; raise for an error status."""
+        """Send a request; raise for an error status.
+
+        It is sent again with new credentials after a 401, or after repeated failures of TLS.
+        """
         query = {name: value for name, value in params.items() if value}
         for retry in (False, True):
             session = self._session
@@ -205,9 +218,15 @@ class LightkubeClient:
             )
             try:
                 response = await session.send(request, stream=stream)
-            except BaseException:  # asyncio.timeout cancels the task
+            except BaseException as error:  # asyncio.timeout cancels the task
                 self._requests.labels(verb, "none").inc()
-                raise
+                if not _is_tls_failure(error):
+                    raise
+                self._tls_failures += 1
+                if self.is_trusted or retry or not self._renew(session):
+                    raise
+                continue
+            self._tls_failures = 0
             self._requests.labels(verb, str(response.status_code)).inc()
             if response.status_code < 400:
                 return response
@@ -234,7 +253,7 @@ class LightkubeClient:
         task = asyncio.get_running_loop().create_task(_close_later(used, self._request_seconds))
         self._retired.add(task)
         task.add_done_callback(self._retired.discard)
-        _log.info("credentials were refused and have been read again")
+        _log.info("credentials or authority were refused and have been read again")
         return True
 
     def _open(self) -> httpx2.AsyncClient:
@@ -250,6 +269,13 @@ async def _close_later(session: httpx2.AsyncClient, seconds: float) -> None:
         await asyncio.sleep(seconds)
     finally:
         await session.aclose()
+
+
+def _is_tls_failure(error: BaseException) -> bool:
+    cause: BaseException | None = error if isinstance(error, httpx2.ConnectError) else None
+    while cause is not None and not isinstance(cause, ssl.SSLError):
+        cause = cause.__cause__ or cause.__context__
+    return cause is not None
 
 
 def _selectors(selection: Selection) -> dict[str, str]:
