@@ -31,7 +31,7 @@ def test_a_manager_that_loses_its_lease_ends_at_once(author: str) -> None:
 
 @pytest.mark.parametrize("author", [each for each in AUTHORS if each != "event_loop"])
 def test_a_stopping_manager_keeps_its_lease_while_author_code_runs(author: str) -> None:
-    with running_manager(author, *LEASE, "--stop-seconds=0.5") as process:
+    with running_manager(author, *LEASE, "--graceful-shutdown-timeout=500ms") as process:
         wait_for(process, "create begins")
         process.send_signal(signal.SIGTERM)
         out, log = process.communicate(timeout=ENDS_WITHIN)
@@ -52,7 +52,7 @@ def test_a_second_signal_ends_a_stopping_manager() -> None:
 
 @pytest.mark.parametrize("author", ["handler_thread", "own_pool"])
 def test_a_manager_without_a_lease_ends_while_author_code_runs(author: str) -> None:
-    with running_manager(author, "--stop-seconds=0.5") as process:
+    with running_manager(author, "--graceful-shutdown-timeout=500ms") as process:
         wait_for(process, "create begins")
         process.send_signal(signal.SIGTERM)
         _, log = process.communicate(timeout=ENDS_WITHIN)

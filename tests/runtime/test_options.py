@@ -29,6 +29,7 @@ def test_flags_as_deployments_write_them(monkeypatch: pytest.MonkeyPatch) -> Non
 
     assert options.leader_elect
     assert (options.verbosity, options.sync_period) == (4, 60)
+    assert options.graceful_shutdown_timeout == options.hook_timeout == 300
     assert (options.own_namespace, options.lease_namespace) == ("here", "here")
 
 

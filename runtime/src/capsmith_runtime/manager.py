@@ -18,6 +18,7 @@ from capsmith_runtime.contract.core import CoreReader
 from capsmith_runtime.contract.core_versions import CoreNotServedError, choose
 from capsmith_runtime.kube import log
 from capsmith_runtime.kube.client import ApiError, KubeClient, NamespacedName
+from capsmith_runtime.kube.clock import monotonic
 from capsmith_runtime.kube.handler_calls import DaemonThreadPool
 from capsmith_runtime.kube.health import Check, DiagnosticsServer
 from capsmith_runtime.kube.leaderelection import LeaderElector, LeadershipLost
@@ -32,8 +33,6 @@ _log = log.get_logger("manager")
 
 CORE_RETRY_SECONDS: Final = 5.0
 CORE_CHECK_SECONDS: Final = 300.0
-STOP_SECONDS: Final = 8.0
-"""Shorter than the ten seconds that the Deployment allows."""
 EXIT_SECONDS: Final = 5.0
 """How long exit handlers and libraries of the author may delay the end of the process."""
 
@@ -209,11 +208,13 @@ class Manager:
         """Wait for running reconciles; return False if some did not end in time."""
         if self._builder is None:
             return True
-        stops = [controller.stop(STOP_SECONDS) for controller in self._builder.controllers]
+        seconds = self._options.graceful_shutdown_timeout
+        stops = [controller.stop(seconds) for controller in self._builder.controllers]
+        end = monotonic() + seconds
         has_drained = all(await asyncio.gather(*stops))
         with contextlib.suppress(TimeoutError):
             # Background tasks call the author's code, too, and a call may leave threads behind.
-            async with asyncio.timeout(STOP_SECONDS):
+            async with asyncio.timeout(max(0.0, end - monotonic())):
                 await self._builder.executor.calls.wait()
         return has_drained
 

@@ -35,6 +35,8 @@ class Options:
     """How long a wait must last before it is written into the status."""
     hook_timeout: float = 300.0
     hook_threads: int = 32
+    graceful_shutdown_timeout: float = 300.0
+    """How long a manager that stops waits for running reconciles."""
     verbosity: int = 2
     logging_format: str = "text"
     kubeconfig: str = ""
@@ -99,6 +101,7 @@ def parse(
         sync_period=found.sync_period,
         hook_timeout=found.hook_timeout,
         hook_threads=found.hook_threads,
+        graceful_shutdown_timeout=found.graceful_shutdown_timeout,
         verbosity=found.v,
         logging_format=found.logging_format,
         kubeconfig=found.kubeconfig,
@@ -129,6 +132,8 @@ def _parser(components: Sequence[str]) -> argparse.ArgumentParser:
     add("--sync-period", default=600.0, type=duration, help="reconciles without events; 0s: none")
     add("--hook-timeout", default=300.0, type=duration, help="limit for one call of your code")
     add("--hook-threads", default=32, type=_positive, help="concurrent synchronous calls")
+    stop = "limit for running reconciles when the manager stops"
+    add("--graceful-shutdown-timeout", default=300.0, type=duration, help=stop)
     add("-v", "--v", default=2, type=int, metavar="LEVEL", help="verbosity; 4 and above is debug")
     add("--logging-format", default="text", choices=("text", "json"))
     add("--kubeconfig", default="", help="by default KUBECONFIG, or in-cluster")

@@ -55,11 +55,9 @@ class TestManagerStop(ScriptedMachines):
         self,
         env: InfrastructureEnvironment,
         normal: ScriptFactory,
-        monkeypatch: pytest.MonkeyPatch,
         seconds: float,
         is_held: bool,
     ) -> None:
-        monkeypatch.setattr(manager, "STOP_SECONDS", 0.2 if is_held else 60.0)
         script = normal(_slow(seconds))
         await env.stop()
         options = Options(
@@ -67,6 +65,7 @@ class TestManagerStop(ScriptedMachines):
             lease_namespace=env.component.namespace,
             diagnostics_address="127.0.0.1:0",
             leader_elect=True,
+            graceful_shutdown_timeout=0.2 if is_held else 60.0,
         )
         stop = asyncio.Event()
         running = _start(env, options, stop)

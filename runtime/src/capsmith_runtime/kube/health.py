@@ -17,7 +17,7 @@ LIMITS: Final = Limits(
     body_bytes=8 * 1024,
     request_seconds=5.0,
     idle_seconds=0.0,
-    # Kubernetes grants ten seconds, of which the controllers get eight.
+    # Kubernetes grants ten seconds more than controllers get to stop.
     stop_seconds=1.0,
 )
 _METRICS: Final = "text/plain; version=0.0.4; charset=utf-8"
