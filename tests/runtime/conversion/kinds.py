@@ -35,8 +35,13 @@ def resources() -> dict[str, Resource]:
 
 
 @cache
+def kinds() -> tuple[ConvertedKind, ...]:
+    return tuple(map(_converted, resources().values()))
+
+
+@cache
 def converter() -> Converter:
-    return Converter(tuple(map(_converted, resources().values())), lambda group, kind: "v1beta1")
+    return Converter(kinds(), lambda group, kind: "v1beta1")
 
 
 def schema(kind: str, version: str) -> dict[str, Any]:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from http import HTTPStatus
 from typing import Any, Final
@@ -18,6 +18,7 @@ from capsmith_runtime.conversion.versions import (
     newest_version,
 )
 from capsmith_runtime.kube.client import JSON, ApiError, KubeClient, ResourceType, Selection
+from capsmith_runtime.kube.clock import monotonic
 from capsmith_runtime.kube.http_connection import Request, Response, text_response
 from capsmith_runtime.kube.log import get_logger
 from capsmith_runtime.reconcile.base import ControllerContext
@@ -65,11 +66,15 @@ class ConversionWebhookGroup(ControllerGroup):
     """
 
     def __init__(
-        self, webhook: ConversionWebhook, client: KubeClient, options: WebhookOptions
+        self,
+        webhook: ConversionWebhook,
+        client: KubeClient,
+        options: WebhookOptions,
+        clock: Callable[[], float] = monotonic,
     ) -> None:
         self._client = client
-        self._versions = VersionBook(webhook.versions)
-        self._converter = Converter(webhook.kinds, self._versions)
+        self._kinds = webhook.kinds
+        self._versions = VersionBook(webhook.versions, clock)
         self._server = WebhookServer(options)
 
     @property
@@ -102,18 +107,39 @@ class ConversionWebhookGroup(ControllerGroup):
         return Response(HTTPStatus.OK, json.dumps(review).encode())
 
     async def _convert(self, review: Any) -> dict[str, Any]:
+        # Remembered for this review only: the provider of the kind may be installed any moment.
+        missing: set[tuple[str, str]] = set()
+
+        def version_of(group: str, kind: str) -> str:
+            return "" if (group, kind) in missing else self._versions(group, kind)
+
+        converter = Converter(self._kinds, version_of)
         while True:
             try:
-                return respond(review, self._converter)
+                return respond(review, converter)
             except UnknownVersionError as unknown:
-                await self._learn_version(unknown.group, unknown.kind)
+                version = await self._read_version(unknown.group, unknown.kind)
+                if version:
+                    self._versions.add(unknown.group, unknown.kind, version)
+                else:
+                    missing.add((unknown.group, unknown.kind))
 
-    async def _learn_version(self, group: str, kind: str) -> None:
-        """Read the version from the label of the kind's CRD (GEN-01); raise ApiError."""
-        version = newest_version(await self._crd_labels(group, kind))
+    async def _read_version(self, group: str, kind: str) -> str:
+        """Read the version from the label of the kind's CRD (GEN-01); empty if there is none.
+
+        Raises ApiError if no version is known from before.
+        """
+        try:
+            version = newest_version(await self._crd_labels(group, kind))
+        except ApiError as error:
+            last = self._versions.last(group, kind)
+            if not last:
+                raise
+            _log.warning("version cannot be read again", kind=kind, error=str(error))
+            return last
         if not version:
             _log.warning("no version for contract v1beta1", group=group, kind=kind)
-        self._versions.add(group, kind, version)
+        return version
 
     async def _crd_labels(self, group: str, kind: str) -> Mapping[str, str]:
         token = ""

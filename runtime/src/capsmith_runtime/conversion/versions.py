@@ -3,10 +3,13 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from typing import Any, Final
 
+from capsmith_runtime.kube.clock import monotonic
+
 LABEL: Final = "cluster.x-k8s.io/v1beta1"
+EXPIRY_SECONDS: Final = 300.0
 _VERSION: Final = re.compile(r"v(\d+)(?:(alpha|beta)(\d+))?")
 
 
@@ -20,20 +23,34 @@ class UnknownVersionError(LookupError):
 
 
 class VersionBook:
-    """Versions by group and kind: of this repository, and of others as they are read."""
+    """Versions by group and kind: of this repository, and of others as they are read.
 
-    def __init__(self, own: Mapping[tuple[str, str], str]) -> None:
-        self._known = dict(own)
+    Those of others expire: another provider may be installed later, or move to another version.
+    """
+
+    def __init__(
+        self, own: Mapping[tuple[str, str], str], clock: Callable[[], float] = monotonic
+    ) -> None:
+        self._own = dict(own)
+        self._clock = clock
+        self._learned: dict[tuple[str, str], tuple[str, float]] = {}
 
     def __call__(self, group: str, kind: str) -> str:
-        """Return the version; raise UnknownVersionError for a kind that was not added yet."""
-        if (group, kind) not in self._known:
+        """Return the version; raise UnknownVersionError if it has to be read first."""
+        if (group, kind) in self._own:
+            return self._own[group, kind]
+        version, read_at = self._learned.get((group, kind), ("", -EXPIRY_SECONDS))
+        if self._clock() - read_at >= EXPIRY_SECONDS:
             raise UnknownVersionError(group, kind)
-        return self._known[group, kind]
+        return version
+
+    def last(self, group: str, kind: str) -> str:
+        """Return the version that was read last, even if it has expired; empty if none was."""
+        return self._learned.get((group, kind), ("", 0.0))[0]
 
     def add(self, group: str, kind: str, version: str) -> None:
-        """Add the version of a kind; empty if it has none."""
-        self._known[group, kind] = version
+        """Add the version of a kind as it was just read; it must not be empty."""
+        self._learned[group, kind] = version, self._clock()
 
 
 def newest_version(labels: Mapping[str, Any]) -> str:
