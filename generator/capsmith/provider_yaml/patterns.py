@@ -11,6 +11,21 @@ import re
 from pydantic_core import SchemaError, SchemaValidator, ValidationError, core_schema
 
 _MOST_REPEATS = 1000
+_ASCII = {
+    "d": "[0-9]",
+    "D": "[^0-9]",
+    "w": "[0-9A-Za-z_]",
+    "W": "[^0-9A-Za-z_]",
+    "s": r"[\t\n\f\r ]",
+    "S": r"[^\t\n\f\r ]",
+    "b": r"(?-u:\b)",
+}
+_TOKEN = re.compile(
+    r"\\Q(?P<quoted>.*?)(?:\\E|\Z)|\\(?P<escape>.)"
+    r"|\[(?P<negated>\^?)(?P<body>\]?(?:\\.|\[:\^?[a-z]+:\]|[^\]\\])*)\]",
+    re.DOTALL,
+)
+_CLASS_TOKEN = re.compile(r"\\.|\[:\^?[a-z]+:\]|[\[&~]|\A\]", re.DOTALL)
 _ESCAPE_OR_CLASS = re.compile(r"\\.|\[\^?\]?(?:\\.|\[:[a-z^]+:\]|[^\]\\])*\]", re.DOTALL)
 _FOREIGN = (
     (re.compile(r"\(\?(<?[=!])"), "look-around is not known"),
@@ -72,4 +87,26 @@ def _most_repeats(bare: str) -> int:
 
 
 def _compile(pattern: str) -> SchemaValidator:
-    return SchemaValidator(core_schema.str_schema(pattern=pattern, regex_engine="rust-regex"))
+    translated = _TOKEN.sub(_translate, pattern)
+    return SchemaValidator(core_schema.str_schema(pattern=translated, regex_engine="rust-regex"))
+
+
+def _translate(token: re.Match[str]) -> str:
+    """Return a token of RE2 as the engine here reads it.
+
+    Its classes such as ``\\d`` hold characters of all scripts, RE2's those of ASCII, and in a class
+    in brackets it knows operators, which RE2 does not.
+    """
+    if token["quoted"] is not None:
+        return re.escape(token["quoted"])
+    if token["escape"] is not None:
+        return _ASCII.get(token["escape"], f"\\{token['escape']}")
+    body = _CLASS_TOKEN.sub(_translate_in_class, token["body"])
+    return f"[{token['negated']}{body}]"
+
+
+def _translate_in_class(token: re.Match[str]) -> str:
+    text = token[0]
+    if text.startswith("\\"):
+        return _ASCII.get(text[1:], text)
+    return text if text.startswith("[:") else f"\\{text}"

@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterator, Mapping
 from typing import Any
 
 from capsmith.provider_yaml.patterns import matches
+from capsmith.provider_yaml.string_formats import fits_format
 from capsmith.yamldoc.compose import Path
 from capsmith.yamldoc.quote import listed, shown
 
@@ -13,6 +15,8 @@ Schema = Mapping[str, Any]
 Mismatch = tuple[Path, str]
 
 _INT32 = range(-(2**31), 2**31)
+_LARGEST_FLOAT = 3.4028234663852886e38
+_CLOSE = 1e-9
 
 
 def mismatches(value: Any, schema: Schema, path: Path = ()) -> Iterator[Mismatch]:
@@ -62,6 +66,9 @@ def _text(value: str, schema: Schema, path: Path) -> Iterator[Mismatch]:
         yield path, f"it is longer than maxLength {schema['maxLength']}"
     if "pattern" in schema and not matches(schema["pattern"], value):
         yield path, "it does not match the pattern"
+    format = schema.get("format", "")
+    if schema.get("type") == "string" and format and not fits_format(format, value):
+        yield path, f"it is not of the format {shown(format)}"
 
 
 def _number(value: int | float, schema: Schema, path: Path) -> Iterator[Mismatch]:
@@ -71,16 +78,32 @@ def _number(value: int | float, schema: Schema, path: Path) -> Iterator[Mismatch
     if high is not None and (value > high or (schema.get("exclusiveMaximum") and value == high)):
         yield path, f"it is above the maximum {high}"
     step = schema.get("multipleOf")
-    if step and value % step:
+    if step and not _is_multiple(value, step):
         yield path, f"it is no multiple of {step}"
     if schema.get("format") == "int32" and isinstance(value, int) and value not in _INT32:
         yield path, "it does not fit 32 bits"
+    if schema.get("format") == "float" and abs(value) > _LARGEST_FLOAT:
+        yield path, "it does not fit 32 bits"
+
+
+def _is_multiple(value: int | float, step: int | float) -> bool:
+    """Return whether the API server takes ``value`` for a multiple: fractions need to be close."""
+    if isinstance(value, int) and isinstance(step, int):
+        return value % step == 0
+    quotient = 1 / step * value if step < 1 else value / step
+    if not math.isfinite(quotient):
+        return False
+    difference = abs(quotient - math.trunc(quotient))
+    return difference == 0 or (
+        abs(quotient) >= 1 and difference / abs(quotient + math.trunc(quotient)) < _CLOSE
+    )
 
 
 def _list(value: list[Any], schema: Schema, path: Path) -> Iterator[Mismatch]:
     yield from _size(len(value), schema, "Items", path)
-    for index, item in enumerate(value):
-        yield from mismatches(item, schema.get("items", {}), (*path, index))
+    if "items" in schema:
+        for index, item in enumerate(value):
+            yield from mismatches(item, schema["items"], (*path, index))
     if schema.get("x-kubernetes-list-type") == "set" and _repeats(value):
         yield path, "a set holds an item once"
     if schema.get("x-kubernetes-list-type") == "map":

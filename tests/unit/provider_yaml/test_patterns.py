@@ -38,3 +38,25 @@ def test_matching_is_unanchored_and_linear() -> None:
     assert not matches("^b+$", "abba")
     assert not matches("^(a+)+$", "a" * 5000 + "b")
     assert matches("(", "anything")
+
+
+@pytest.mark.parametrize(
+    ("pattern", "matching", "other"),
+    [
+        (r"^\d$", "1", "٣"),
+        (r"^\D$", "٣", "1"),
+        (r"^\w+$", "a_1", "ä"),
+        (r"^[^\w]$", "ä", "a"),
+        (r"^\s$", "\t", "\u00a0"),
+        (r"\bä", "xä", "ä"),
+        (r"^[a&&b]+$", "a&b", "c"),
+        (r"^[[]$", "[", "]"),
+        (r"^[]a]+$", "]a", "b"),
+        (r"^\Qa.b\E$", "a.b", "axb"),
+        (r"^[[:alpha:]~-]+$", "a~-b", "1"),
+    ],
+)
+def test_classes_are_those_of_re2(pattern: str, matching: str, other: str) -> None:
+    assert refusal(pattern) == ""
+    assert matches(pattern, matching)
+    assert not matches(pattern, other)
