@@ -53,6 +53,21 @@ _NOT_STRUCTURAL = {
 }
 
 
+_OTHER_TYPES = {
+    **dict.fromkeys(
+        ("map", "dict", "dictionary", "hash", "mapping"),
+        "Write `type: object` with `additionalProperties: string`, or what else its values are.",
+    ),
+    **dict.fromkeys(("list", "set", "slice"), "Write `type: array` with `items: string`."),
+    **dict.fromkeys(("str", "text"), "Write `type: string`."),
+    **dict.fromkeys(("float", "double"), "Write `type: number`."),
+    **dict.fromkeys(
+        ("int32", "int64"), "Write `type: integer` with a `format`, or only the shorthand."
+    ),
+}
+"""Types of other languages, with what to write instead."""
+
+
 def translate(error: ErrorDetails, document: Document) -> Finding | None:
     """Return one error of pydantic as a finding; None for one that only follows from others."""
     is_key = error["loc"][-1:] == ("[key]",)
@@ -139,6 +154,8 @@ def _not_one_of(path: Path, error: ErrorDetails, where: Location) -> Finding:
     hint = did_you_mean(given, allowed) if isinstance(value, str) else ""
     if given in allowed:
         message, hint = f"{_name(path)} must not be {_what(value)}", "Remove the quotes."
+    elif path[-1] == "type" and given in _OTHER_TYPES:
+        hint = _OTHER_TYPES[given]
     elif not hint.startswith("Did"):
         hint = f"Use {listed(allowed).replace(' and ', ' or ')}."
     return Finding("spec-not-one-of", message, where, hint=hint)

@@ -36,6 +36,8 @@ def hints(text: str) -> list[str]:
         ("format: int32", "uniqueItems: true", "Use x-kubernetes-list-type: set."),
         ("implements: InfraMachine", "implements: inframachine", "Did you mean `InfraMachine`?"),
         ("name: acme\n", "", "Add the name of the provider in clusterctl, such as `name: acme`."),
+        ("type: integer", "type: map", "with `additionalProperties: string`"),
+        ("type: integer", "type: list", "Write `type: array` with `items: string`."),
         ("image: string!", "image:", "Give it a value, or remove the key."),
     ],
 )
