@@ -3,33 +3,46 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping, Sequence
-from typing import Any
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from itertools import chain, islice
+from typing import Any, TypeVar
 
 from capsmith.provider.model import Field, Schema
 from capsmith.provider.pattern import NoSample, sample
+from capsmith.provider_yaml.values import mismatches
 
-_FORMATS: Mapping[str, str] = {
+FORMATS: Mapping[str, str] = {
     "bsonobjectid": "507f1f77bcf86cd799439011",
     "byte": "ZXhhbXBsZQ==",
     "cidr": "10.0.0.0/16",
+    "creditcard": "4111111111111111",
     "date": "2030-01-01",
     "date-time": "2030-01-01T00:00:00Z",
     "datetime": "2030-01-01T00:00:00Z",
     "duration": "10m",
     "email": "someone@example.com",
+    "hexcolor": "#336699",
     "hostname": "host.example.com",
     "ipv4": "192.0.2.10",
     "ipv6": "2001:db8::10",
+    "isbn": "9780321751041",
+    "isbn10": "0321751043",
+    "isbn13": "9780321751041",
     "mac": "02:00:00:00:00:01",
     "quantity": "1Gi",
+    "rgbcolor": "rgb(51,102,153)",
+    "ssn": "123-45-6789",
     "uri": "https://example.com",
     "uuid": "9c2a4f5e-8d1b-4b7a-9a54-0d9a9d1c2f11",
     "uuid3": "9c2a4f5e-8d1b-3b7a-9a54-0d9a9d1c2f11",
     "uuid4": "9c2a4f5e-8d1b-4b7a-9a54-0d9a9d1c2f11",
     "uuid5": "9c2a4f5e-8d1b-5b7a-9a54-0d9a9d1c2f11",
 }
+"""A value of each format."""
 _WORD = "example"
+_CHARACTERS = "0123456789abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ"
+_TRIES = 200
+_T = TypeVar("_T")
 
 
 def example(schema: Schema) -> Any:
@@ -67,30 +80,35 @@ def example_fields(fields: Sequence[Field]) -> dict[str, Any]:
 
 
 def _string(schema: Schema) -> str:
+    return _first_valid(schema, _strings(schema))
+
+
+def _strings(schema: Schema) -> Iterator[str]:
     least = int(schema.get("minLength", 0))
     most = int(schema.get("maxLength", 512))
     if "pattern" in schema:
         try:
-            return sample(str(schema["pattern"]), least, most)
+            yield sample(str(schema["pattern"]), least, most)
         except NoSample:
-            return _WORD
-    known = _FORMATS.get(str(schema.get("format", "")))
+            yield _WORD
+    known = FORMATS.get(str(schema.get("format", "")))
     if known is not None:
-        return known
-    return _WORD.ljust(least, "x")[:most]
+        yield known
+    yield _WORD.ljust(least, "x")[:most]
 
 
 def _integer(schema: Schema) -> int:
-    return math.ceil(_least(schema, 1))
+    candidates = [math.ceil(value) for value in _numbers(schema, 1) if math.isfinite(value)]
+    return _first_valid(schema, candidates)
 
 
 def _number(schema: Schema) -> int | float:
-    least = _least(schema, 0.5)
-    return int(least) if float(least).is_integer() else least
+    found: float = _first_valid(schema, _numbers(schema, 0.5))
+    return int(found) if float(found).is_integer() else found
 
 
-def _least(schema: Schema, step: float) -> float:
-    """Return a small number within the limits, ``step`` off an exclusive one, by default 1."""
+def _numbers(schema: Schema, step: float) -> Iterator[float]:
+    """Yield small numbers within the limits, ``step`` off an exclusive one; 1 where none is set."""
     low, high, multiple = (schema.get(key) for key in ("minimum", "maximum", "multipleOf"))
     value: float = 1
     if low is not None:
@@ -98,10 +116,29 @@ def _least(schema: Schema, step: float) -> float:
     elif high is not None and high <= 1:
         value = high - step if schema.get("exclusiveMaximum") else high
     if multiple:
-        above = math.ceil(value / multiple) * multiple
+        above = _quotient(value, multiple) * multiple
         fits = high is None or above <= high
-        value = above if fits else math.floor(value / multiple) * multiple
-    return value
+        yield above if fits else (_quotient(value, multiple) - 1) * multiple
+        first = 0 if low is None else _quotient(low, multiple)
+        yield from ((first + count) * multiple for count in range(_TRIES))
+    yield value
+    # The API server keeps the limits as floats of 64 bits.
+    yield from (float(bound) for bound in (low, high) if bound is not None)
+    if low is not None and high is not None:
+        yield low + (high - low) / 2
+
+
+def _quotient(value: float, step: float) -> int:
+    """Return how many steps are the least that reach ``value``."""
+    if isinstance(value, int) and isinstance(step, int):
+        return -(-value // step)
+    return math.ceil(value / step)
+
+
+def _first_valid(schema: Schema, candidates: Iterable[_T]) -> _T:
+    """Return the first candidate that the schema accepts, or the first one."""
+    found = list(candidates)
+    return next((value for value in found if not any(mismatches(value, schema))), found[0])
 
 
 def _array(schema: Schema) -> list[Any]:
@@ -131,10 +168,38 @@ def _distinct(schema: Schema, value: Any, count: int) -> list[Any]:
     if isinstance(value, bool):
         return [True, False][:count]
     if isinstance(value, int | float):
-        return [value + row for row in range(count)]
+        step = schema.get("multipleOf", 1)
+        numbers = [value + sign * row * step for sign in (1, -1) for row in range(sign < 0, count)]
+        return [number for number in numbers if not any(mismatches(number, schema))][:count]
     if isinstance(value, str) and "pattern" not in schema and "format" not in schema:
-        return [value if row == 0 else f"{value}-{row + 1}" for row in range(count)]
+        texts = [value if row == 0 else f"{value}-{row + 1}" for row in range(count)]
+        if not any(any(mismatches(text, schema)) for text in texts):
+            return texts
+    if isinstance(value, str):
+        return list(islice(_variations(schema, value), count))
     return [value] * min(count, 1)
+
+
+def _variations(schema: Schema, value: str) -> Iterator[str]:
+    """Yield ``value`` and texts that differ from it in one or two characters."""
+    yield value
+    places = range(len(value) - 1, -1, -1)
+    one = (_replaced(value, place, new) for place in places for new in _CHARACTERS)
+    two = (_replaced(text, place, new) for text in tuple(one) for place in places for new in "0a")
+    seen = {value}
+    tried = chain(
+        (_replaced(value, place, new) for place in places for new in _CHARACTERS),
+        (f"{value}{new}" for new in _CHARACTERS),
+        two,
+    )
+    for text in islice(tried, _TRIES * 10):
+        if text not in seen and not any(mismatches(text, schema)):
+            seen.add(text)
+            yield text
+
+
+def _replaced(text: str, place: int, new: str) -> str:
+    return text[:place] + new + text[place + 1 :]
 
 
 def _object(schema: Schema) -> dict[str, Any]:

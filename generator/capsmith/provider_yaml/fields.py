@@ -116,6 +116,9 @@ class FieldSchema(Part):
         None, description="The values that are allowed."
     )
     default: Any = Field(None, description="The value when none is given.")
+    example: Any = Field(
+        None, description="A value for samples and templates, where none can be derived."
+    )
     pattern: Annotated[str, Field(max_length=1000)] | None = Field(
         None, description="RE2 regular expression; unanchored."
     )

@@ -97,7 +97,7 @@ def _shorthand(text: str) -> dict[str, Any]:
 
 
 def _is_set(field: FieldSchema, name: str) -> bool:
-    return name == "default" or getattr(field, name) is not None
+    return name in ("default", "example") or getattr(field, name) is not None
 
 
 def _value(value: Any) -> Any:

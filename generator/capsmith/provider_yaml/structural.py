@@ -92,6 +92,8 @@ def _field(field: FieldLike, place: Place) -> None:
     _enum(field, schema, place)
     if "default" in field.model_fields_set:
         _default(field, schema, place)
+    if "example" in field.model_fields_set:
+        _value("example", field.example, schema, place)
     _below(field, place)
 
 
@@ -194,9 +196,13 @@ def _enum(field: FieldSchema, schema: dict[str, Any], place: Place) -> None:
 
 
 def _default(field: FieldSchema, schema: dict[str, Any], place: Place) -> None:
-    for path, why in list(mismatches(field.default, schema))[:5]:
-        hint = "Give a default that the field itself allows."
-        place.error("schema-default", f"the default does not fit: {why}", hint, "default", *path)
+    _value("default", field.default, schema, place)
     if field.required is True:
         message = "a field with a default is never missing, so `required` has no effect"
         place.warning("schema-default", message, "Remove one of the two.", "required")
+
+
+def _value(key: str, value: Any, schema: dict[str, Any], place: Place) -> None:
+    for path, why in list(mismatches(value, schema))[:5]:
+        hint = "Write a value that the field itself allows."
+        place.error(f"schema-{key}", f"the {key} does not fit: {why}", hint, key, *path)

@@ -7,9 +7,10 @@ from typing import Any
 
 import pytest
 
-from capsmith.provider.example import example, example_fields
+from capsmith.provider.example import FORMATS, example, example_fields
 from capsmith.provider.model import Field
 from capsmith.provider.pattern import NoSample, sample
+from capsmith.provider_yaml.values import mismatches
 from capsmith.safetext import Identifier
 
 
@@ -55,6 +56,31 @@ from capsmith.safetext import Identifier
 )
 def test_the_smallest_value_that_the_schema_accepts(schema: dict[str, Any], expected: Any) -> None:
     assert example(schema) == expected
+
+
+_TENTHS = {"type": "number", "minimum": 0, "exclusiveMinimum": True, "multipleOf": 0.1}
+_SET = {"type": "array", "x-kubernetes-list-type": "set"}
+
+
+@pytest.mark.parametrize(
+    "schema",
+    [
+        {**_SET, "minItems": 2, "items": {"type": "string", "pattern": "^ami-[0-9a-f]{8}$"}},
+        {**_SET, "minItems": 3, "items": {"type": "string", "format": "uuid"}},
+        {**_SET, "minItems": 3, "items": {"type": "string", "format": "cidr"}},
+        {**_SET, "minItems": 2, "items": {"type": "string", "format": "date-time"}},
+        {**_SET, "minItems": 3, "items": {"type": "string", "maxLength": 3}},
+        {**_SET, "minItems": 3, "items": {"type": "integer", "multipleOf": 4, "maximum": 8}},
+        {**_TENTHS, "maximum": 0.2},
+        {"type": "number", "minimum": 0.2, "maximum": 0.4},
+        {"type": "integer", "maximum": -(2**63) + 1},
+        {"type": "integer", "minimum": 2**53 + 1},
+        *({"type": "string", "format": name} for name in (*FORMATS, "k8s-short-name", "password")),
+        {"type": "string", "format": "ipv4", "minLength": 3},
+    ],
+)
+def test_the_api_server_accepts_the_value(schema: dict[str, Any]) -> None:
+    assert list(mismatches(example(schema), schema)) == []
 
 
 def test_items_of_sets_and_maps_differ() -> None:

@@ -7,8 +7,10 @@ from typing import TYPE_CHECKING, Any
 
 from capsmith.contract.model import Contract
 from capsmith.provider.draft import CREDENTIALS_FEATURE, Draft
+from capsmith.provider.example import example
 from capsmith.provider.naming import attribute
-from capsmith.provider_yaml.plain import plain
+from capsmith.provider_yaml.plain import is_required, plain
+from capsmith.provider_yaml.values import mismatches
 from capsmith.yamldoc.place import Place
 from capsmith.yamldoc.quote import shown
 
@@ -25,7 +27,7 @@ _STATUS_OF_CONTROLLERS = {
 def check_fields(
     draft: Draft, described: KindSpec, contracts: list[Contract], place: Place
 ) -> None:
-    """Report ``field-reserved`` and ``field-attribute-clash``.
+    """Report ``field-reserved``, ``field-attribute-clash`` and ``field-example``.
 
     A field of any contract version is reserved in all: a field that one version gives a meaning
     must not have another meaning when the provider moves on (IM-07).
@@ -45,6 +47,17 @@ def check_fields(
         _attributes([*reserved, *own], frozenset(own), place.at(part))
         for name in own:
             _nested(plain((fields or {})[name]), place.at(part, name))
+    for name, field in (described.spec or {}).items():
+        if is_required(field):
+            _example(name, plain(field), place.at("spec", name))
+
+
+def _example(name: str, schema: Mapping[str, Any], place: Place) -> None:
+    """Report a required field for which samples and templates would hold an invalid value."""
+    wrong = next(mismatches(example(schema), schema), None)
+    if wrong is not None:
+        message = f"no value of {shown(name)} can be derived for samples and templates: {wrong[1]}"
+        place.warning("field-example", message, "Add an `example`.")
 
 
 def _reserved(part: str, role: str, contracts: list[Contract], draft: Draft) -> dict[str, str]:
