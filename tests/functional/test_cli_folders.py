@@ -134,3 +134,11 @@ def test_a_file_on_the_path_to_the_folder_is_reported() -> None:
     result = run("generate", ACME, "-o", "file/repo")
     assert result.exit_code == 2
     assert "output-unwritable" in result.stderr
+
+
+def test_a_loop_of_symlinks_is_reported() -> None:
+    Path("loop").symlink_to("loop")
+    result = run("generate", ACME, "-o", "loop")
+    assert result.exit_code == 2
+    assert "output-not-a-folder" in result.output or "output-unwritable" in result.output
+    assert run("generate", "loop/provider.yaml").exit_code == 2

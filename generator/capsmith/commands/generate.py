@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Container
 from pathlib import Path
 
@@ -35,12 +36,17 @@ def generate(
     with repository.held():
         own = (
             {path.name, *loaded.blueprints.split("/")[:1]}
-            if path.parent.resolve() == folder.resolve()
+            if _is_same(path.parent, folder)
             else set()
         )
         allowed = set(repository.names()) if beside_others else own
-        in_place = path.resolve() == (folder / SPEC_NAME).resolve()
+        in_place = _is_same(path, folder / SPEC_NAME)
         return _bring_in_line(repository, loaded, allowed, options, add_spec=not in_place)
+
+
+def _is_same(one: Path, other: Path) -> bool:
+    # Path.resolve raises RuntimeError for a loop of symlinks.
+    return os.path.realpath(one) == os.path.realpath(other)
 
 
 def create(text: str, folder: Path, *, beside_others: bool = False) -> Report:

@@ -25,6 +25,7 @@ from capsmith.workspace.place import (
     contained,
     mode,
     reached,
+    refusal,
     remove_empty_parents,
     replace,
     state,
@@ -60,8 +61,7 @@ class Journal:
 
     def stage(self, change: Change) -> None:
         """Prepare ``change``; if this fails, nothing has changed."""
-        stage = self._folder / _STAGE
-        shutil.rmtree(stage, ignore_errors=True)
+        self._discard_stage()
         try:
             write_all(self._staged(path, file) for path, file in change.writes.items())
             paths = sorted({*change.writes, *change.removals})
@@ -108,10 +108,17 @@ class Journal:
 
     def clear(self) -> None:
         """Remove what was staged and is not pending."""
-        stage = contained(self._folder, _STAGE)
-        shutil.rmtree(stage, ignore_errors=True)
+        stage = self._discard_stage()
         contained(self._folder, unfinished(_PENDING)).unlink(missing_ok=True)
         remove_empty_parents(self._folder, stage)
+
+    def _discard_stage(self) -> Path:
+        """Remove what is staged.  Raises Refused if it is no folder: opening a pipe would block."""
+        stage = contained(self._folder, _STAGE)
+        if os.path.lexists(stage) and not stage.is_dir():
+            raise refusal(_STAGE, "this is not a folder")
+        shutil.rmtree(stage, ignore_errors=True)
+        return stage
 
     def _undo(self, pending: _Pending) -> None:
         self._check_undoable(pending)

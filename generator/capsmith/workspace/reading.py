@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import errno
 import os
 import stat
 from pathlib import Path
@@ -33,6 +34,14 @@ def read_document(path: Path, limit: int = MAX_BYTES) -> str:
             line=line,
             hint="Save the file as UTF-8.",
         ) from error
+    if text.startswith("\ufeff"):
+        raise UnreadableInput(
+            "input-not-text",
+            "a second byte order mark",
+            file=str(path),
+            line=1,
+            hint="Save the file as UTF-8, without byte order marks.",
+        )
     if "\0" in text:
         raise UnreadableInput(
             "input-not-text",
@@ -62,7 +71,10 @@ def _bytes(path: Path, limit: int) -> bytes:
     try:
         _check_kind(path, os.fstat(descriptor), limit)
         with os.fdopen(descriptor, "rb", closefd=False) as file:
-            return file.read(limit + 1)
+            data: bytes | None = file.read(limit + 1)
+        if data is None:  # a file such as /proc/kmsg, in which there is nothing to read at present
+            raise BlockingIOError(errno.EAGAIN, os.strerror(errno.EAGAIN))
+        return data
     except OSError as error:
         raise _unreadable(path, error) from error
     finally:

@@ -72,6 +72,7 @@ class _Anchored:
     data: Any
     marks: dict[Path, Mark]
     nodes: int
+    depth: int
 
 
 @dataclass(slots=True)
@@ -221,7 +222,7 @@ class Composer:
         for below, mark in anchored.marks.items():
             self.marks[path + below] = mark
         self.marks[path] = Mark(key, position, anchored.marks[()].raw)
-        if len(path) + max(map(len, anchored.marks)) > MAX_DEPTH:
+        if len(path) + anchored.depth > MAX_DEPTH:
             message = f"more than {MAX_DEPTH} levels inside each other"
             self._reject("yaml-too-deep", message, position, "Flatten it.")
         return anchored.data
@@ -232,7 +233,7 @@ class Composer:
             self._reject("yaml-too-many-nodes", message, self.marks[path].value, "Write it out.")
         length = len(path)
         below = {p[length:]: mark for p, mark in self.marks.items() if p[:length] == path}
-        self._anchors[anchor] = _Anchored(data, below, nodes)
+        self._anchors[anchor] = _Anchored(data, below, nodes, _depth(data))
 
     def _count(self, nodes: int, position: tuple[int, int]) -> None:
         self._nodes += nodes
@@ -258,6 +259,14 @@ class Composer:
 
     def _reject(self, id: str, message: str, position: tuple[int, int], hint: str) -> NoReturn:
         raise Rejected(Problem(id, message, position, hint))
+
+
+def _depth(data: Any) -> int:
+    """Return how many mappings and lists are inside each other, which was limited before."""
+    if not isinstance(data, dict | list):
+        return 0
+    children = data.values() if isinstance(data, dict) else data
+    return 1 + max(map(_depth, children), default=0)
 
 
 def _number(text: str, kind: str) -> int | float | None:

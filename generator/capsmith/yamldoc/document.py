@@ -74,12 +74,14 @@ def parse_document(text: str, file: str) -> tuple[Document | None, tuple[Finding
         too_large = Finding(
             "yaml-too-large",
             f"the file has more than {MAX_CHARACTERS} characters",
-            Location(file),
+            _location(text, MAX_CHARACTERS, file),
             hint="Check that this is the right file; a provider.yaml has a few hundred lines.",
         )
         return None, (too_large,)
+    loader: Any = None
     try:
-        composer = Composer(yaml.parse(text, Loader=yaml.SafeLoader))
+        loader = yaml.SafeLoader(text)
+        composer = Composer(_events(loader))
         data = composer.document()
     except Rejected as rejected:
         return None, (rejected.finding(file),)
@@ -88,11 +90,23 @@ def parse_document(text: str, file: str) -> tuple[Document | None, tuple[Finding
     except (ValueError, OverflowError):  # PyYAML lets those of chr() and int() through
         hint = "Look for an escape such as \\UFFFFFFFF and for a %YAML line."
         message = "not YAML: an escape or a version number is out of range"
-        return None, (Finding("yaml-syntax", message, Location(file), hint=hint),)
+        where = Location(file, loader.line + 1, loader.column + 1)
+        return None, (Finding("yaml-syntax", message, where, hint=hint),)
     findings = tuple(problem.finding(file) for problem in composer.problems)
     if findings:
         return None, findings
     return Document(file, data, composer.marks, text), ()
+
+
+def _events(loader: Any) -> Iterator[Any]:
+    # As yaml.parse does, but the loader's position stays known when it fails.
+    while loader.check_event():
+        yield loader.get_event()
+
+
+def _location(text: str, index: int, file: str) -> Location:
+    before = text[:index]
+    return Location(file, before.count("\n") + 1, len(before) - before.rfind("\n"))
 
 
 def _syntax(error: yaml.YAMLError, text: str, file: str) -> Finding:
@@ -103,9 +117,7 @@ def _syntax(error: yaml.YAMLError, text: str, file: str) -> Finding:
         parts = [part for part in (error.context, error.problem) if part]
         return Finding("yaml-syntax", "not YAML: " + ", ".join(parts), where, hint=hint)
     if isinstance(error, yaml.reader.ReaderError):
-        before = text[: error.position]
-        column = len(before) - (before.rfind("\n") + 1) + 1
-        where = Location(file, before.count("\n") + 1, column)
+        where = _location(text, error.position, file)
         message = f"the character U+{int(error.character):04X} is not allowed in YAML"
         return Finding("yaml-control-character", message, where, hint="Remove the character.")
     return Finding("yaml-syntax", "not YAML", Location(file), hint=hint)

@@ -8,9 +8,13 @@ from collections.abc import Iterable
 
 UNPRINTABLE = re.compile(
     "[\x00-\x08\x0b-\x1f\x7f-\x9f\u2028\u2029\u202a-\u202e\u2066-\u2069"
-    "\ud800-\udfff\ufeff\ufffe\uffff]"
+    "\ud800-\udfff\ufeff\ufdd0-\ufdef"
+    + "".join(
+        f"{chr(plane + 0xFFFE)}{chr(plane + 0xFFFF)}" for plane in range(0, 0x110000, 0x10000)
+    )
+    + "]"
 )
-"""Control, direction and other characters that are refused in a description."""
+"""Control and direction characters and non-characters, which are refused in a description."""
 
 _LONGEST = 60
 

@@ -87,3 +87,23 @@ def test_a_file_of_another_user(tmp_path: Path, monkeypatch: pytest.MonkeyPatch)
     monkeypatch.chdir(tmp_path)
     with without_privileges():
         assert refused(Path("provider.yaml")) == "input-unreadable"
+
+
+def test_a_device_without_data_is_not_waited_for(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A file such as /proc/kmsg is regular, and gives nothing until there is something to read."""
+    path = tmp_path / "provider.yaml"
+    path.write_text("")
+    reading, writing = os.pipe2(os.O_NONBLOCK)
+    monkeypatch.setattr(os, "open", lambda *_: os.dup(reading))
+    monkeypatch.setattr(os, "fstat", lambda _: path.stat())
+    assert refused(path) == "input-unreadable"
+    os.close(reading)
+    os.close(writing)
+
+
+def test_one_byte_order_mark_is_enough(tmp_path: Path) -> None:
+    path = tmp_path / "provider.yaml"
+    path.write_text("\ufeff\ufeffname: acme\n", encoding="utf-8")
+    assert refused(path) == "input-not-text"

@@ -137,3 +137,13 @@ def test_the_authors_files_may_be_anything(tmp_path: Path) -> None:
             repository.contents([path])
     with pytest.raises(UnreadableInput):
         repository.read("latin")
+
+
+def test_a_pipe_in_the_place_of_the_stage_is_refused(tmp_path: Path) -> None:
+    (tmp_path / ".capsmith").mkdir()
+    os.mkfifo(tmp_path / ".capsmith" / "stage")
+    with pytest.raises(Refused, match="not a folder"):
+        Repository(tmp_path).apply(change("new", "a"))
+    with pytest.raises(Refused, match="not a folder"):
+        Repository(tmp_path).complete_pending()
+    assert not (tmp_path / "a").exists()

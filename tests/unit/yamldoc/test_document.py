@@ -143,3 +143,32 @@ def test_all_problems_are_reported_at_once() -> None:
         "yaml-tag",
         "yaml-control-character",
     ]
+
+
+@pytest.mark.parametrize("character", ["\ufdd0", "\ufdef", "\U0001fffe", "\U0010ffff"])
+def test_non_characters_are_refused(character: str) -> None:
+    assert ids(f"a: {character}") == ["yaml-control-character"]
+
+
+def test_an_alias_counts_as_deep_as_its_content() -> None:
+    anchored = "a: &x " + "{b: " * 5 + "{}" + "}" * 5 + "\n"
+
+    def below(levels: int) -> str:
+        return anchored + "c: " + "{d: " * levels + "*x" + "}" * levels
+
+    assert ids(below(MAX_DEPTH - 7)) == []
+    assert ids(below(MAX_DEPTH - 6)) == ["yaml-too-deep"]
+
+
+@pytest.mark.parametrize(
+    ("text", "line", "column"),
+    [
+        ('a: 1\nb: "\\UFFFFFFFF"', 2, 7),
+        (f"%YAML {'9' * 5000}.1\n---\na: 1", 1, 7),
+        ("a: " + "x" * MAX_CHARACTERS, 1, MAX_CHARACTERS + 1),
+        ("\n" * (MAX_CHARACTERS + 1), MAX_CHARACTERS + 1, 1),
+    ],
+)
+def test_refusals_have_a_position(text: str, line: int, column: int) -> None:
+    _, (finding,) = parse_document(text, "p.yaml")
+    assert finding.location == Location("p.yaml", line, column)
