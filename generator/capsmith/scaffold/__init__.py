@@ -24,9 +24,10 @@ from cookiecutter import exceptions, replay
 from cookiecutter.generate import apply_overwrites_to_context
 from cookiecutter.prompt import prompt_for_config, render_variable
 from cookiecutter.utils import create_env_with_context
-from jinja2 import Environment
+from jinja2 import Environment, TemplateError
 
 from capsmith.errors import UnreadableInput
+from capsmith.yamldoc.quote import clip
 
 TEMPLATE = "capsmith-provider"
 """The folder of the template; cookiecutter names replay files after it."""
@@ -90,7 +91,7 @@ def propose(options: Options) -> Proposal:
         overrides = {**_replayed(options.replay_file, settings, questions), **overrides}
     _override(questions, overrides)
     context = {"cookiecutter": questions}
-    answers = dict(prompt_for_config(context, not options.asks))
+    answers = _asked(context, options)
     with contextlib.suppress(OSError):  # a convenience, as with a home that cannot be written
         replay.dump(settings["replay_dir"], TEMPLATE, {"cookiecutter": answers})
     source = files(__name__).joinpath(TEMPLATE, *_SPEC).read_text(encoding="utf-8")
@@ -105,6 +106,15 @@ def propose(options: Options) -> Proposal:
     return Proposal(public, typed, str(answers["__folder"]), text)
 
 
+def _asked(context: dict[str, Any], options: Options) -> dict[str, Any]:
+    try:
+        return dict(prompt_for_config(context, not options.asks))
+    except exceptions.UndefinedVariableInTemplate as error:
+        raise _unusable_settings(f"default_context: {error.error.message}", options) from error
+    except (TemplateError, ArithmeticError, RecursionError, TypeError, ValueError) as error:
+        raise _unusable_settings(f"default_context: {error}", options) from error
+
+
 def _default(environment: Environment, question: Any, answers: dict[str, Any]) -> Answer | None:
     first = question[0] if isinstance(question, list) else question
     return first if isinstance(first, bool) else render_variable(environment, first, answers)
@@ -113,29 +123,51 @@ def _default(environment: Environment, question: Any, answers: dict[str, Any]) -
 def _settings(options: Options) -> dict[str, Any]:
     named = os.fspath(options.config_file) if options.config_file is not None else None
     try:
-        return dict(cookiecutter_config.get_user_config(named, options.default_config))
+        settings = dict(cookiecutter_config.get_user_config(named, options.default_config))
+    except RecursionError as error:
+        raise _unusable_settings("it contains itself", options) from error
     except (
         exceptions.ConfigDoesNotExistException,
         exceptions.InvalidConfiguration,
         OSError,
+        TypeError,
         UnicodeDecodeError,
     ) as error:
-        raise UnreadableInput(
-            "cookiecutter-config",
-            str(error),
-            hint="Correct the file, or ignore it: --default-config.",
-        ) from error
+        raise _unusable_settings(str(error), options) from error
+    if not isinstance(settings["default_context"], Mapping):
+        raise _unusable_settings("default_context is not a mapping", options)
+    return settings
+
+
+def _unusable_settings(message: str, options: Options) -> UnreadableInput:
+    default = os.environ.get("COOKIECUTTER_CONFIG") or cookiecutter_config.USER_CONFIG_PATH
+    return UnreadableInput(
+        "cookiecutter-config",
+        clip(message),
+        file=os.fspath(options.config_file or default),
+        hint="Correct the file, or ignore it: --default-config.",
+    )
 
 
 def _questions(defaults: Mapping[str, Any]) -> dict[str, Any]:
     text = files(__name__).joinpath(TEMPLATE, "cookiecutter.json").read_text(encoding="utf-8")
     questions: dict[str, Any] = json.loads(text)
     for key in _public(questions):
-        if key in defaults:
+        if key in defaults and _is_default(defaults[key]):
+            default = defaults[key]
+            if not isinstance(default, bool | list):
+                default = str(default)
             # One at a time: a default of another template's may be no choice here.
             with contextlib.suppress(ValueError):
-                apply_overwrites_to_context(questions, {key: defaults[key]})
+                apply_overwrites_to_context(questions, {key: default})
     return questions
+
+
+def _is_default(value: Any) -> bool:
+    """Return whether an answer can follow from ``value``; nested values may be endless."""
+    if isinstance(value, list):
+        return all(isinstance(item, str) for item in value)
+    return isinstance(value, bool | str | int | float)
 
 
 def _replayed(
@@ -146,7 +178,7 @@ def _replayed(
         kept = replay.load(folder, name)["cookiecutter"]
         # Only answers: a replay file could also name extensions for Jinja to import.
         return {key: kept[key] for key in _public(questions) if key in kept}
-    except (OSError, ValueError, TypeError) as error:
+    except (OSError, ValueError, TypeError, RecursionError) as error:
         raise UnreadableInput(
             "replay-unreadable",
             f"there are no answers to replay: {error}",

@@ -249,3 +249,38 @@ def test_unusable_input_is_reported(content: str, config: Path, tmp_path: Path) 
 
         assert caught.value.finding.id == id_ or options.replay_file is not None
         assert caught.value.finding.hint
+
+
+@pytest.mark.parametrize(
+    ("content", "message"),
+    [
+        ("default_context: null", "default_context is not a mapping"),
+        ("default_context: 5", "default_context is not a mapping"),
+        ("replay_dir: 5", "expected str"),
+        ('default_context: {full_name: "{{ nope.x }}"}', "'nope' is undefined"),
+        ('default_context: {full_name: "{{"}', "unexpected 'end of template'"),
+        ("default_context: &a {name: *a}", "contains itself"),
+    ],
+)
+def test_unusable_user_configuration_is_named(content: str, message: str, tmp_path: Path) -> None:
+    path = tmp_path / "cookiecutterrc"
+    path.write_text(content, encoding="utf-8")
+    with pytest.raises(UnreadableInput, match=re.escape(message)) as caught:
+        propose(Options(no_input=True, config_file=path))
+    assert caught.value.finding.id == "cookiecutter-config"
+    assert caught.value.finding.location.file == str(path)
+
+
+def test_defaults_that_are_no_answers_are_ignored(config: Path) -> None:
+    plain = _new(config).text
+    nested = "b: &b [x, x]\nc: &c [*b, *b]\ndefault_context: {full_name: *c, name: {a: b}}\n"
+    config.write_text(config.read_text(encoding="utf-8") + nested, encoding="utf-8")
+    assert _new(config).text == plain
+
+
+def test_a_deep_replay_file_is_unreadable(config: Path, tmp_path: Path) -> None:
+    path = tmp_path / "replay.json"
+    path.write_text('{"cookiecutter": ' + "[" * 100_000 + "]" * 100_000 + "}", encoding="utf-8")
+    with pytest.raises(UnreadableInput) as caught:
+        propose(Options(config_file=config, replay_file=path))
+    assert caught.value.finding.id == "replay-unreadable"
