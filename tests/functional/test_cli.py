@@ -189,8 +189,9 @@ def test_output_for_a_limited_encoding_has_the_same_meaning(format_: str) -> Non
 
 
 @pytest.mark.skipif(not Path("/dev/full").exists(), reason="no /dev/full")
-def test_a_report_that_cannot_be_written_is_reported() -> None:
-    command = [sys.executable, "-m", "capsmith", "rules"]
+@pytest.mark.parametrize("argument", ["rules", "--help", "--version"])
+def test_a_report_that_cannot_be_written_is_reported(argument: str) -> None:
+    command = [sys.executable, "-m", "capsmith", argument]
     with Path("/dev/full").open("w") as full:
         done = subprocess.run(command, stdout=full, stderr=subprocess.PIPE, text=True)
     assert done.returncode == 2

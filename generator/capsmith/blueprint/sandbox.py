@@ -7,11 +7,12 @@ the same text everywhere.  How much a blueprint does is not limited.
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable, Iterable, Mapping
 from types import MappingProxyType
 from typing import Any
 
-from jinja2 import FunctionLoader, TemplateNotFound
+from jinja2 import FunctionLoader, TemplateNotFound, TemplateSyntaxError, nodes
 from jinja2.exceptions import SecurityError
 from jinja2.runtime import BlockReference, Context, LoopContext, Macro, Undefined
 from jinja2.sandbox import ImmutableSandboxedEnvironment, safe_range
@@ -37,6 +38,7 @@ _METHODS: Mapping[type, frozenset[str]] = {
     Component: frozenset({"role"}),
     Topology: frozenset({"pool_variables"}),
 }
+_LONG_INTEGER = re.compile(r"[0-9][0-9_]{4000,}")
 _CALLABLE = (Macro, BlockReference, LoopContext, Undefined)
 
 
@@ -54,6 +56,15 @@ class OverlayEnvironment(ImmutableSandboxedEnvironment):
         self.filters.update(PROVIDER_FILTERS)
         del self.filters["random"]  # the same input has to give the same tree
         del self.filters["attr"]  # it reaches methods, which are not data
+
+    def _parse(self, source: str, name: str | None, filename: str | None) -> nodes.Template:
+        try:
+            return super()._parse(source, name, filename)
+        except ValueError as error:  # of int(), from which the lexer takes no place along
+            long = _LONG_INTEGER.search(source)
+            line = source.count("\n", 0, long.start()) + 1 if long else 1
+            message = "an integer has too many digits"
+            raise TemplateSyntaxError(message, line, name, filename) from error
 
     def concat(self, pieces: Iterable[str]) -> SafeText:
         """Join pieces that were each found to be safe when they were printed."""

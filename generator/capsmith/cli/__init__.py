@@ -15,6 +15,7 @@ from capsmith import __version__
 from capsmith.cli.imports import import_pydantic
 from capsmith.cli.options import (
     FOLDER,
+    Group,
     blueprints_option,
     command,
     format_option,
@@ -28,7 +29,9 @@ if TYPE_CHECKING:
     from capsmith.scaffold import Options
 
 
-@click.group(context_settings={"help_option_names": ["-h", "--help"], "max_content_width": 100})
+@click.group(
+    cls=Group, context_settings={"help_option_names": ["-h", "--help"], "max_content_width": 100}
+)
 @click.version_option(__version__, prog_name="capsmith")
 def main() -> None:
     """Generate Cluster API providers in Python from one provider.yaml.

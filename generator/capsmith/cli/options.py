@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import contextlib
 import errno
 import functools
 import gc
 import os
+import signal
 import sys
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from typing import TYPE_CHECKING, Any
 
 import click
@@ -50,6 +52,46 @@ def format_option(*formats: str) -> Callable[..., Any]:
     )
 
 
+class Group(click.Group):
+    """Commands whose help can be written to a full disk too: that is no traceback."""
+
+    def main(self, *args: Any, **options: Any) -> Any:
+        """Run the command line.  Exit with 2 if the output cannot be written."""
+        try:
+            return super().main(*args, **options)
+        except OSError as error:
+            sys.exit(_report_unwritable(error))
+
+
+def _report_unwritable(error: OSError) -> int:
+    if error.errno == errno.EPIPE:
+        raise error  # click exits quietly
+    click.echo(f"the report cannot be written: {error.strerror or error}", err=True)
+    return 2
+
+
+@contextlib.contextmanager
+def _exit_on_signals() -> Iterator[None]:
+    """Leave by SystemExit on SIGTERM and SIGHUP, so that what a run has begun is removed."""
+
+    def leave(number: int, _frame: object) -> None:
+        sys.exit(128 + number)
+
+    handled = []
+    for name in ("SIGTERM", "SIGHUP"):
+        number = getattr(signal, name, None)
+        # One that is ignored, as under nohup, stays ignored.
+        if number is not None and signal.getsignal(number) is signal.SIG_DFL:
+            with contextlib.suppress(ValueError):  # in a thread, which cannot set handlers
+                signal.signal(number, leave)
+                handled.append(number)
+    try:
+        yield
+    finally:
+        for number in handled:
+            signal.signal(number, signal.SIG_DFL)
+
+
 def command(function: Callable[..., int]) -> Callable[..., None]:
     """Exit with the code that a command returns, or with that of the error that stops it."""
 
@@ -63,15 +105,13 @@ def command(function: Callable[..., int]) -> Callable[..., None]:
         gc.unfreeze()
         gc.disable()
         try:
-            code = function(*args, **options)
+            with _exit_on_signals():
+                code = function(*args, **options)
         except CapsmithError as error:
             Console(options.get("format_", "text")).failure(error)
             code = error.exit_code
         except OSError as error:
-            if error.errno == errno.EPIPE:
-                raise  # click exits quietly
-            click.echo(f"the report cannot be written: {error.strerror or error}", err=True)
-            code = 2
+            code = _report_unwritable(error)
         finally:
             gc.freeze()
             gc.enable()

@@ -6,6 +6,7 @@ from pathlib import Path
 from string import Formatter
 
 import pytest
+from jinja2 import TemplateSyntaxError
 
 from capsmith import resources
 from capsmith.blueprint.manifest import Entry, Scope
@@ -13,6 +14,7 @@ from capsmith.blueprint.overlaid import plan_rows
 from capsmith.blueprint.overlay import Overlay, overlay_of
 from capsmith.blueprint.overlay_manifest import NAMES, read_rows
 from capsmith.blueprint.plan import planned
+from capsmith.blueprint.sandbox import OverlayEnvironment
 from capsmith.commands import build
 from capsmith.commands.load import load
 from capsmith.findings import Finding, has_errors
@@ -216,3 +218,11 @@ def test_capsmiths_own_blueprints_would_do_as_an_overlay(name: str) -> None:
     tree, found = build.build_overlaid(made, whole)
     assert not has_errors(found)
     assert tree == build.build(made)
+
+
+def test_an_integer_with_too_many_digits_has_a_place() -> None:
+    source = "all:\n{{ " + "9" * 100_000 + " }}\n"
+    environment = OverlayEnvironment(lambda name: (source, f"over/{name}", None))
+    with pytest.raises(TemplateSyntaxError, match="too many digits") as caught:
+        environment.get_template("project/Makefile.jinja")
+    assert (caught.value.filename, caught.value.lineno) == ("over/project/Makefile.jinja", 2)
