@@ -143,7 +143,7 @@ class MachinePoolMachinesController(MachinePoolController[MachinePoolMachinesRec
         return replicas
 
     def _rollout(self, desired: int | None) -> Rollout:
-        """Return the limits that the reconciler sets.  Raises ValueError for one that is no number."""
+        """Return the limits that the reconciler sets.  Raises ValueError for no number."""
         return Rollout.of(self.reconciler.max_surge, self.reconciler.max_unavailable, desired or 0)
 
     def _has_work(
