@@ -10,6 +10,7 @@ from capsmith_runtime.infrastructure.kinds import InfraClusterKind, InfraMachine
 from capsmith_runtime.testing.conformance.base import Case, Conformance
 from capsmith_runtime.testing.provider import ProviderUnderTest
 from capsmith_runtime.testing.schema_check import complaints
+from capsmith_runtime.testing.value_check import value_complaints
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -72,4 +73,6 @@ class TestSamples(Conformance):
             if document["kind"] in served:
                 version = document["apiVersion"].rpartition("/")[2]
                 rules = manifests.schema(document["kind"], version)["properties"]["spec"]
-                assert list(complaints(rules, document.get("spec") or {}, document["kind"])) == []
+                spec, kind = document.get("spec") or {}, document["kind"]
+                assert list(complaints(rules, spec, kind)) == []
+                assert list(value_complaints(rules, spec, kind)) == []
