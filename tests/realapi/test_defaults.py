@@ -125,6 +125,44 @@ SCHEMAS: list[tuple[dict[str, Any], list[Any], list[Any]]] = [
     ),
     ({"x-kubernetes-int-or-string": True}, [1, "80%"], []),
     (
+        {"type": "string", "x-kubernetes-validations": [{"rule": "self.size() > 2"}]},
+        ["abc"],
+        ["ab"],
+    ),
+    (
+        {
+            "type": "object",
+            "properties": {"a": {"type": "integer"}, "b": {"type": "number"}},
+            "x-kubernetes-validations": [{"rule": "!has(self.a) || self.a < 3 && self.b > 0.5"}],
+        },
+        [{}, {"a": 1, "b": 1}, {"a": 2, "b": 0.75}],
+        [{"a": 3, "b": 1}, {"a": 1, "b": 0}, {"a": 1, "b": 0.5}],
+    ),
+    (
+        {
+            "type": "string",
+            "format": "date-time",
+            "x-kubernetes-validations": [{"rule": "self > timestamp('2020-01-01T00:00:00Z')"}],
+        },
+        ["2030-01-01T00:00:00Z"],
+        [],
+    ),
+    (
+        {"type": "string", "x-kubernetes-validations": [{"rule": "self == oldSelf && isIP(self)"}]},
+        ["10.0.0.1"],
+        [],
+    ),
+    (
+        {
+            "type": "array",
+            "items": {"type": "integer"},
+            "maxItems": 3,
+            "x-kubernetes-validations": [{"rule": "self.all(item, item > 1)"}],
+        },
+        [[2, 3], []],
+        [[1]],
+    ),
+    (
         {"type": "object", "properties": {"a": {"type": "object", "properties": {}}}},
         [{"a": {}}],
         [{"a": {"b": 1}}],

@@ -30,6 +30,7 @@ def check_rules(field: FieldSchema, schema: Mapping[str, Any], place: Place) -> 
             _transition(rule_place)
     numbered = list(enumerate(rules))
     check_expressions(numbered, schema, place.at("x-kubernetes-validations"))
+    _check_default(field, schema, place)
     if (rules or field.immutable) and not place.bounded:
         place.warning(
             "schema-unbounded-rule",
@@ -79,6 +80,22 @@ def check_expressions(
             _report(compiler.problems(rule.message_expression, "string", optional), expression)
         if rule.field_path is not None and _FIELD_PATH.fullmatch(rule.field_path):
             _check_field_path(rule.field_path, schema, here)
+
+
+def _check_default(field: FieldSchema, schema: Mapping[str, Any], place: Place) -> None:
+    """Report ``schema-default`` for a default that breaks the rules of its own field."""
+    rules = [rule for rule in field.validations or () if not rule.optional_old_self]
+    if not rules or field.default is None:
+        return
+    # Imported here because the CEL library is only needed, and loaded, for rules.
+    from capsmith.provider_yaml.cel.compile import Compiler
+
+    compiler = Compiler.of(schema)
+    for rule in rules:
+        if not compiler.problems(rule.rule) and compiler.is_broken_by(rule.rule, field.default):
+            message = f"the default does not fit: it breaks the rule {shown(rule.rule)}"
+            hint = "Write a value that the field itself allows."
+            place.error("schema-default", message, hint, "default")
 
 
 def _report(problems: Iterable[RuleProblem], place: Place) -> None:

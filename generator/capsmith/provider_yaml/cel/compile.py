@@ -72,6 +72,20 @@ class Compiler:
             return [RuleProblem(message, f"Write an expression that results in a {result}.")]
         return check_literals(expression)
 
+    def is_broken_by(self, expression: str, value: Any) -> bool:
+        """Return whether ``value`` surely breaks a rule that compiles.
+
+        Undecided, and so no: rules with functions of Kubernetes, which have no code here, names
+        that are escaped, and values that the API server parses first.
+        """
+        if self._declarations.has_parsed_texts or "__" in expression:
+            return False
+        try:
+            result = _untyped().compile(expression).eval(data={"self": value, "oldSelf": value})
+            return result.value() is False
+        except RuntimeError:
+            return False
+
     def _environment(self, optional_old_self: bool) -> cel.Env:
         assert self._self_type is not None
         old = self._self_type
@@ -112,6 +126,13 @@ class Compiler:
             message = f"{shown(operator[1] if operator else match[1])} cannot be used with {types}"
             return message, "Use values of types that fit together; `nullable` makes no difference."
         return _readable(why), "Correct the expression here."
+
+
+@cache
+def _untyped() -> cel.Env:
+    variables = [{"name": name, "type_name": "dyn"} for name in ("self", "oldSelf")]
+    configuration = json.dumps({**_base(), "variables": variables})
+    return cel.NewEnv(config=cel.NewEnvConfigFromYaml(configuration))
 
 
 def _syntax(why: str) -> str:

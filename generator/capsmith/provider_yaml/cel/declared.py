@@ -57,6 +57,8 @@ class Declarations:
     """The types of a schema; ``fields`` are the names that rules may select, by message."""
 
     fields: dict[str, list[str]] = field(default_factory=dict)
+    has_parsed_texts: bool = False
+    """Whether rules read some texts as times, durations or bytes."""
     _file: descriptor_pb2.FileDescriptorProto = field(
         default_factory=lambda: descriptor_pb2.FileDescriptorProto(
             name="capsmith.proto",
@@ -80,7 +82,9 @@ class Declarations:
             case "object":
                 return self._object(schema)
             case "string":
-                return {"type_name": _STRINGS.get(schema.get("format", ""), "string")}
+                parsed = _STRINGS.get(schema.get("format", ""))
+                self.has_parsed_texts |= parsed is not None
+                return {"type_name": parsed or "string"}
         scalar = _SCALARS.get(schema.get("type", ""))
         return {"type_name": scalar} if scalar else None
 
