@@ -121,6 +121,33 @@ def test_the_first_step_of_a_process_reads_the_machines_from_the_server() -> Non
     env.run(scenario)
 
 
+def test_a_machine_that_has_left_the_watch_filter_is_neither_replaced_nor_deleted() -> None:
+    """The caches do not have it, so the plan is made from the API server."""
+
+    def label(kind: str, key: NamespacedName, value: str) -> None:
+        labels = {"labels": {"cluster.x-k8s.io/watch-filter": value}}
+        env.api.change(kind, key, {"metadata": labels})
+
+    async def scenario() -> None:
+        await env.stop()
+        env.add_pool(2)
+        label(POOL.resource.kind, env.pool, "mine")
+        label(env.core.cluster_kind.resource.kind, env.cluster, "mine")
+        env.start(watch_filter="mine")
+        await env.settled(2)
+        await env.stop()
+        label(MACHINE, NamespacedName(env.pool.namespace, "p1-0"), "another")
+        env.start(watch_filter="mine")
+        for count in (3, 4):
+            env.scale(count)
+            await env.settled(count)
+        assert env.names() == {"p1-0", "p1-1", "p1-2", "p1-3"}
+        assert len(env.api.all("Machine")) == 4
+
+    env = environment()
+    env.run(scenario)
+
+
 def test_a_rollout_creates_and_deletes_as_many_at_a_time_as_the_author_allows(
     monkeypatch: Any,
 ) -> None:

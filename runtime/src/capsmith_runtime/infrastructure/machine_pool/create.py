@@ -107,17 +107,6 @@ class PoolMachineClient:
 
         await _for_each(names, delete_one)
 
-    async def delete_orphans(self, pool: JSON, machines: PoolMachines) -> None:
-        """Delete Machines whose infrastructure machine does not exist.
-
-        The cache does not have a machine that has left the watch filter, so each is looked up.
-        """
-        for machine in machines.orphaned_machines:
-            try:
-                await self._client.get(self._kind.machines, key_of(machine))
-            except NotFound:
-                await self.delete_machine(pool, machine)
-
     async def delete_machine(self, pool: JSON, machine: JSON) -> None:
         """Delete a Machine, unless it is being deleted."""
         await self._delete(pool, self._lister.machine_type, machine)

@@ -167,7 +167,8 @@ class MachinePoolMachinesController(MachinePoolController[MachinePoolMachinesRec
         left = self._expectations.seconds_left(patcher.obj, machines)
         if left > 0:
             return machines, left
-        if self._expectations.needs_live(patcher.obj):
+        # A machine that has left the watch filter is not in the cache, but its Machine is.
+        if machines.orphaned_machines or self._expectations.needs_live(patcher.obj):
             machines = await self._lister.live(patcher.obj)
             self._expectations.begin(patcher.obj)
         return machines, await self._apply_plan(patcher, pool, machines, desired)
@@ -182,7 +183,8 @@ class MachinePoolMachinesController(MachinePoolController[MachinePoolMachinesRec
         """Apply the next plan; return seconds until the next reconcile, if no event follows."""
         members = self._lister.members(machines, patcher.obj, pool.version)
         step = plan(members, desired, self._rollout(desired))
-        await self._machines_client.delete_orphans(patcher.obj, machines)
+        for machine in machines.orphaned_machines:
+            await self._machines_client.delete_machine(patcher.obj, machine)
         await self._machines_client.delete(
             patcher.obj, machines, [member.name for member in step.delete]
         )
