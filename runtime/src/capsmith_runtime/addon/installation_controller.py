@@ -37,7 +37,12 @@ from capsmith_runtime.kube.priority import Priority
 from capsmith_runtime.reconcile.base import ControllerContext
 from capsmith_runtime.reconcile.caches import Caches
 from capsmith_runtime.reconcile.debounce import StatusDebounce
-from capsmith_runtime.reconcile.results import Deleted, NotAvailableError, Waiting
+from capsmith_runtime.reconcile.results import (
+    Deleted,
+    NotAvailableError,
+    Waiting,
+    unexpected_result,
+)
 from capsmith_runtime.workload.guarded import ClusterUnreachableError
 
 OpenWorkload = Callable[[str, str], Awaitable[Workload]]
@@ -178,8 +183,7 @@ class InstallationController:
             expected = AddonState
         result = await self._context.executor.call(handler, scope, cluster, workload)
         if not isinstance(result, (expected, Waiting)):
-            rule = f"{handler.__qualname__} must return {expected.__name__} or Waiting"
-            raise TypeError(f"{rule}, not {result!r}")
+            raise TypeError(unexpected_result(handler, result, expected, Waiting))
         return result
 
     def _decoded_spec(self, obj: Object) -> Any:

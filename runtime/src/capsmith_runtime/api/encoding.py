@@ -14,7 +14,8 @@ def status_fields(value: Any) -> dict[str, Any]:
     if value is None:
         return {}
     if not is_dataclass(value) or isinstance(value, type):
-        raise TypeError(f"status must be an instance of a generated Status class, not {value!r}")
+        found = type(value).__name__
+        raise TypeError(f"status must be an instance of a generated Status class, not {found}")
     return {json_name(field): encode(getattr(value, field.name)) for field in fields(value)}
 
 

@@ -15,7 +15,8 @@ from capsmith_runtime.controlplane.api import (
 from capsmith_runtime.kube.client import JSON
 from capsmith_runtime.kube.events import EventRecorder
 from capsmith_runtime.kube.executor import HandlerExecutor
-from capsmith_runtime.reconcile.results import NotAvailableError, Waiting
+from capsmith_runtime.kube.log import describe_error
+from capsmith_runtime.reconcile.results import NotAvailableError, Waiting, unexpected_result
 
 T = TypeVar("T")
 
@@ -81,13 +82,11 @@ class HookCaller:
         except NotAvailableError as error:
             return error.waiting
         except Exception as error:
-            raise self._failure(
-                obj, constants.REASON_INTERNAL_ERROR, f"{type(error).__name__}: {error}"
-            ) from error
+            message = describe_error(error)
+            raise self._failure(obj, constants.REASON_INTERNAL_ERROR, message) from error
         if isinstance(result, (expected, Waiting)):
             return result
-        name = "None" if expected is type(None) else expected.__name__
-        message = f"{hook.__qualname__} must return {name} or Waiting, not {result!r}"
+        message = unexpected_result(hook, result, expected, Waiting)
         raise self._failure(obj, constants.REASON_INVALID_RESULT, message)
 
     def _failure(self, obj: JSON, reason: str, message: str) -> HookCallError:

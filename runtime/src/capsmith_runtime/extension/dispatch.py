@@ -16,9 +16,10 @@ from capsmith_runtime.extension.codec import Codec
 from capsmith_runtime.extension.responses import HookError
 from capsmith_runtime.kube.executor import HandlerExecutor, HooksExhaustedError, HookTimeoutError
 from capsmith_runtime.kube.http_connection import Request, Response, text_response
-from capsmith_runtime.kube.log import get_logger
+from capsmith_runtime.kube.log import describe_error, get_logger
 from capsmith_runtime.kube.metrics import Metrics
 from capsmith_runtime.kube.tracebacks import TracebackLimiter
+from capsmith_runtime.reconcile.results import unexpected_result
 
 _log = get_logger("hooks")
 
@@ -101,8 +102,7 @@ class Dispatcher:
             method = getattr(self._extension, handler.method)
             result = await self._executors[handler.path].call(method, request)
             if not isinstance(result, handler.codec.results):
-                types = " or ".join(kind.__name__ for kind in handler.codec.results)
-                raise TypeError(f"{handler.method} must return {types}, not {result!r}")
+                raise TypeError(unexpected_result(method, result, *handler.codec.results))
             return _success(handler.hook, handler.codec.write(result, request))
         except (HookError, DecodingError) as error:
             _log.info("hook says no", hook=handler.hook, message=str(error))
@@ -122,7 +122,7 @@ class Dispatcher:
         """
         self._metrics.reconcile_errors.labels(handler.hook, type(error).__name__).inc()
         trace = self._tracebacks.of(error)
-        _log.error("hook failed", hook=handler.hook, error=repr(error), exc_info=trace)
+        _log.error("hook failed", hook=handler.hook, error=describe_error(error), exc_info=trace)
         message = f"{message}: see the log of the extension"
         if handler.ignore_failures:
             return text_response(HTTPStatus.INTERNAL_SERVER_ERROR, message)

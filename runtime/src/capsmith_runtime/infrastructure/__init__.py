@@ -33,6 +33,7 @@ from capsmith_runtime.infrastructure.scopes import (
     InfraMachineDeleteScope,
     InfraMachineScope,
 )
+from capsmith_runtime.reconcile.credentials import Credentials
 from capsmith_runtime.reconcile.results import Deleted, NotAvailableError, Waiting
 from capsmith_runtime.reconcile.scopes import BootstrapData
 
@@ -42,6 +43,7 @@ __all__ = [
     "ClaimedAddress",
     "Cluster",
     "Condition",
+    "Credentials",
     "DecodingError",
     "Deleted",
     "Endpoint",

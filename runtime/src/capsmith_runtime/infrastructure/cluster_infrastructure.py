@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from dataclasses import dataclass
 
 from capsmith_runtime.contract import constants, metadata
@@ -12,6 +11,7 @@ from capsmith_runtime.infrastructure.caches import InfrastructureCaches
 from capsmith_runtime.infrastructure.credentials import CredentialsResolver
 from capsmith_runtime.infrastructure.scopes import InfraClusterView
 from capsmith_runtime.kube.client import JSON
+from capsmith_runtime.reconcile.credentials import Credentials
 from capsmith_runtime.reconcile.results import Waiting
 
 
@@ -21,7 +21,7 @@ class ClusterInfrastructure:
 
     infra_cluster: InfraClusterView | None
     """None if it was deleted, or if another provider manages it."""
-    credentials: Mapping[str, str] | Waiting
+    credentials: Credentials | Waiting
     blocker: Waiting | None
     """What must exist before a machine can be created, if it is missing."""
 
@@ -42,7 +42,7 @@ class ClusterInfrastructure:
         kind = caches.cluster_kind(cluster.infrastructure)
         if kind is None:
             # An infrastructure cluster of another provider refers to no identity of this one.
-            return cls(_view(caches, obj), {}, None)
+            return cls(_view(caches, obj), Credentials(), None)
         blocker = _missing(cluster, kind.resource.kind) if obj is None else None
         return cls(_view(caches, obj), credentials.of_cluster(obj), blocker)
 

@@ -10,9 +10,8 @@ from capsmith_runtime.contract import constants, metadata, selector
 from capsmith_runtime.contract.model import Object
 from capsmith_runtime.infrastructure.caches import InfrastructureCaches
 from capsmith_runtime.kube.client import JSON, NamespacedName
+from capsmith_runtime.reconcile.credentials import Credentials
 from capsmith_runtime.reconcile.results import Waiting
-
-Credentials = Mapping[str, str]
 
 
 class CredentialsResolver:
@@ -25,7 +24,7 @@ class CredentialsResolver:
     def of_cluster(self, infra_cluster: JSON | None) -> Credentials | Waiting:
         """Return the credentials of an infrastructure cluster; empty if it has no identity."""
         if self._caches.identities is None:
-            return {}
+            return Credentials()
         if infra_cluster is None:
             return _waiting(
                 constants.REASON_IDENTITY_NOT_FOUND, "the infrastructure cluster is gone"
@@ -33,7 +32,7 @@ class CredentialsResolver:
         reference = metadata.mapping(infra_cluster, "spec", "identityRef")
         name = metadata.text(reference, "name")
         if not name:
-            return {}
+            return Credentials()
         identity = self._caches.identities.get(NamespacedName("", name))
         kind = self._caches.identities.resource.kind
         if metadata.text(reference, "kind") != kind:
@@ -64,7 +63,7 @@ class CredentialsResolver:
         if missing:
             message = f"Secret {where} lacks {', '.join(missing)}"
             return _waiting(constants.REASON_SECRET_INCOMPLETE, message)
-        return credentials
+        return Credentials(credentials)
 
     def secret_of(self, identity: JSON) -> JSON | None:
         """Return the Secret of an identity."""

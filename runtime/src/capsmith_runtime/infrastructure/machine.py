@@ -27,6 +27,7 @@ from capsmith_runtime.kube.client import JSON, NamespacedName
 from capsmith_runtime.kube.controller import Result
 from capsmith_runtime.reconcile.base import ContractError
 from capsmith_runtime.reconcile.caches import cluster_name_of
+from capsmith_runtime.reconcile.credentials import Credentials
 from capsmith_runtime.reconcile.patcher import Patcher
 from capsmith_runtime.reconcile.results import Waiting
 
@@ -96,7 +97,7 @@ class InfraMachineController(InfrastructureController[InfraMachineReconciler[Any
             provider_id=_provider_id(obj),
             failure_domain=machine.failure_domain,
             is_control_plane=machine.is_control_plane,
-            credentials={},
+            credentials=Credentials(),
             _bootstrap=bootstrap_reader(self._context.client, machine),
             _loop=self._loop(),
         )

@@ -10,6 +10,7 @@ from typing import Any, Generic, TypeVar
 from capsmith_runtime.api.decoding import decode
 from capsmith_runtime.contract.core import Cluster, Machine
 from capsmith_runtime.contract.model import Endpoint
+from capsmith_runtime.reconcile.credentials import Credentials
 from capsmith_runtime.reconcile.results import NotAvailableError, Waiting
 from capsmith_runtime.reconcile.scopes import (
     BootstrapData,
@@ -58,7 +59,7 @@ class InfraClusterScope(Scope, Generic[Spec]):
     cluster: Cluster
     control_plane_endpoint: Endpoint | None
     """The endpoint in the object's spec: set by the user, or returned by you earlier."""
-    credentials: Mapping[str, str]
+    credentials: Credentials = field(repr=False)
 
 
 # Without slots: Python 3.11 cannot make an object by Class[T](...) with them.
@@ -76,7 +77,7 @@ class InfraMachineScope(Scope, Generic[Spec]):
     failure_domain: str | None
     """The failure domain in which to create the machine, if it was assigned one."""
     is_control_plane: bool
-    credentials: Mapping[str, str]
+    credentials: Credentials = field(repr=False)
     ip_addresses: tuple[ClaimedAddress, ...] = ()
     """One address for each pool in ``spec.addressesFromPools``, in the same order."""
     _bootstrap: BootstrapReader = field(repr=False)
@@ -99,10 +100,10 @@ class InfraMachineScope(Scope, Generic[Spec]):
 class InfraDeleteScope(DeleteScope[Spec]):
     """Scope of a deletion, which must work even if the credentials cannot be read."""
 
-    _credentials: Mapping[str, str] | Waiting = field(repr=False)
+    _credentials: Credentials | Waiting = field(repr=False)
 
     @property
-    def credentials(self) -> Mapping[str, str]:
+    def credentials(self) -> Credentials:
         """Return the credentials.
 
         Raises NotAvailableError if they are not available; let it pass, to wait for them.

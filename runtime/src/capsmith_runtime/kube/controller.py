@@ -10,7 +10,7 @@ from typing import Any, Generic
 
 from capsmith_runtime.kube.client import ApiError, Conflict
 from capsmith_runtime.kube.executor import StillRunningError
-from capsmith_runtime.kube.log import get_logger
+from capsmith_runtime.kube.log import describe_error, get_logger
 from capsmith_runtime.kube.metrics import Metrics
 from capsmith_runtime.kube.priority import K, Priority
 from capsmith_runtime.kube.tracebacks import TracebackLimiter
@@ -133,4 +133,4 @@ class Controller(Generic[K]):
             _log.warning("reconcile failed", error=str(error), **values)
         else:
             trace = self._tracebacks.of(error)
-            _log.error("reconcile failed", error=repr(error), exc_info=trace, **values)
+            _log.error("reconcile failed", error=describe_error(error), exc_info=trace, **values)

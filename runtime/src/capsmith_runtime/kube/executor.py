@@ -16,7 +16,7 @@ from typing import Any, Final, TypeVar, cast
 
 from capsmith_runtime.kube.clock import monotonic
 from capsmith_runtime.kube.handler_calls import HandlerCall, HandlerCalls
-from capsmith_runtime.kube.log import get_logger
+from capsmith_runtime.kube.log import describe_error, get_logger
 from capsmith_runtime.kube.metrics import Metrics
 
 T = TypeVar("T")
@@ -125,7 +125,8 @@ class HandlerExecutor:
         if self.calls.abandoned < self._threads:
             self._exhausted_since = None
         error = None if running.cancelled() else running.exception()
-        _log.warning("hanging hook has ended", hook=call.name, error=repr(error) if error else None)
+        text = describe_error(error) if error else None
+        _log.warning("hanging hook has ended", hook=call.name, error=text)
 
     async def _start_thread(
         self, call: HandlerCall, hook: Callable[..., T], args: tuple[Any, ...]

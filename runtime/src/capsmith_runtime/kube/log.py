@@ -50,6 +50,11 @@ def get_logger(name: str, **values: object) -> Logger:
     return Logger(logging.getLogger(f"{OWN}.{name}"), values)
 
 
+def describe_error(error: BaseException) -> str:
+    """Return type and message; unlike repr without the arguments, which may hold data."""
+    return f"{type(error).__name__}: {error}"
+
+
 def setup(verbosity: int = 2, fmt: str = "text", packages: Iterable[str] = ()) -> None:
     """Log to standard error as `text` or `json`.
 

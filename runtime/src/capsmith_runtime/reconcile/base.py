@@ -19,14 +19,19 @@ from capsmith_runtime.kube.controller import Result
 from capsmith_runtime.kube.events import EventRecorder
 from capsmith_runtime.kube.executor import HandlerExecutor
 from capsmith_runtime.kube.informer import Informer
-from capsmith_runtime.kube.log import Logger, get_logger
+from capsmith_runtime.kube.log import Logger, describe_error, get_logger
 from capsmith_runtime.kube.priority import Priority
 from capsmith_runtime.options import Options
 from capsmith_runtime.reconcile.caches import Caches
 from capsmith_runtime.reconcile.debounce import StatusDebounce
 from capsmith_runtime.reconcile.kinds import Kind
 from capsmith_runtime.reconcile.patcher import ObjectDeletedError, Patcher, paused, ready
-from capsmith_runtime.reconcile.results import Deleted, NotAvailableError, Waiting
+from capsmith_runtime.reconcile.results import (
+    Deleted,
+    NotAvailableError,
+    Waiting,
+    unexpected_result,
+)
 from capsmith_runtime.reconcile.scopes import ScopeFields
 
 R = TypeVar("R")
@@ -202,8 +207,8 @@ class BaseController(ABC, Generic[R]):
             result = await self._context.executor.call(hook, scope)
             if isinstance(result, (expected, Waiting)):
                 return result
-            expected_text = f"{hook.__qualname__} must return {expected.__name__} or Waiting"
-            raise ContractError(constants.REASON_INVALID_RESULT, f"{expected_text}, not {result!r}")
+            message = unexpected_result(hook, result, expected, Waiting)
+            raise ContractError(constants.REASON_INVALID_RESULT, message)
         except NotAvailableError as error:
             return error.waiting
         except Exception as error:
@@ -212,7 +217,7 @@ class BaseController(ABC, Generic[R]):
 
     async def _failed(self, patcher: Patcher, error: Exception) -> None:
         reason = getattr(error, "reason", "") if isinstance(error, ContractError) else ""
-        message = str(error) if reason else f"{type(error).__name__}: {error}"
+        message = str(error) if reason else describe_error(error)
         await self._report(patcher, reason or constants.REASON_INTERNAL_ERROR, message)
 
     async def _report(self, patcher: Patcher, reason: str, message: str) -> None:

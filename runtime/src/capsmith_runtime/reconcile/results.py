@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
 from capsmith_runtime.contract.constants import PAUSED_CONDITION, READY_CONDITION
@@ -40,6 +40,13 @@ class NotAvailableError(Exception):
     def __init__(self, waiting: Waiting) -> None:
         super().__init__(f"{waiting.reason}: {waiting.message}")
         self.waiting = waiting
+
+
+def unexpected_result(hook: Callable[..., object], result: object, *expected: type) -> str:
+    """Return the message about a result of the wrong type; its value may be secret."""
+    names = " or ".join("None" if each is type(None) else each.__name__ for each in expected)
+    found = "None" if result is None else type(result).__name__
+    return f"{hook.__qualname__} must return {names}, not {found}"
 
 
 def check_conditions(conditions: Sequence[Condition]) -> None:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Awaitable, Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Generic, TypedDict, TypeVar
 
 from capsmith_runtime.api.decoding import DecodingError
@@ -18,14 +18,21 @@ T = TypeVar("T")
 class BootstrapData:
     """The data that a machine runs at its first start."""
 
-    value: bytes
+    value: bytes = field(repr=False)
     format: str
     """``cloud-config`` or ``ignition``, as set by the bootstrap provider."""
 
     @property
     def text(self) -> str:
-        """Return the value as text."""
-        return self.value.decode()
+        """Return the value as text.
+
+        Raises ValueError if it is not UTF-8, for example because it is compressed.
+        """
+        try:
+            return self.value.decode()
+        except UnicodeDecodeError:
+            # That exception holds the data, and its repr shows them.
+            raise ValueError("the bootstrap data are not UTF-8 text: use value") from None
 
 
 BootstrapReader = Callable[[], Awaitable[BootstrapData]]

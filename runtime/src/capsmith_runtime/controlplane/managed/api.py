@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from collections.abc import Awaitable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any, Final, Generic, TypeVar
 
 from capsmith_runtime.contract.core import Cluster
@@ -58,9 +58,9 @@ class ClusterCredentials:
     """PEM of the authority of the API server's certificate; empty for the system's roots."""
     certificate: bytes = b""
     """PEM of a client certificate."""
-    key: bytes = b""
+    key: bytes = field(default=b"", repr=False)
     """PEM of its key."""
-    token: str = ""
+    token: str = field(default="", repr=False)
 
     def __post_init__(self) -> None:
         if bool(self.certificate) != bool(self.key):
@@ -84,7 +84,7 @@ class ManagedControlPlaneState:
     """Address of the API server.  An endpoint that the user has set is kept."""
     version: str
     """The running Kubernetes version; an upgrade is in progress until it is the desired one."""
-    kubeconfig: str | bytes | ClusterCredentials
+    kubeconfig: str | bytes | ClusterCredentials = field(repr=False)
     """Self-contained: without file paths, programs and plugins.  The Secret changes whenever this
     value changes, so return the same one for as long as it can be used (SEC-01)."""
     ready: bool = True

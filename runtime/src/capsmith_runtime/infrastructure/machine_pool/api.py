@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import asyncio
 from abc import ABC, abstractmethod
-from collections.abc import Awaitable, Mapping, Sequence
+from collections.abc import Awaitable, Sequence
 from dataclasses import dataclass, field
 from typing import Any, Generic, TypeVar
 
@@ -19,6 +19,7 @@ from capsmith_runtime.contract.machine_pool import MachinePool
 from capsmith_runtime.contract.model import Address, Condition, check_reason
 from capsmith_runtime.infrastructure.results import MAX_ADDRESSES, MAX_PROVIDER_ID
 from capsmith_runtime.infrastructure.scopes import InfraClusterView, InfraDeleteScope
+from capsmith_runtime.reconcile.credentials import Credentials
 from capsmith_runtime.reconcile.results import Deleted, Waiting, check_conditions
 from capsmith_runtime.reconcile.scopes import (
     BootstrapData,
@@ -105,7 +106,7 @@ class InfraMachinePoolScope(Scope, Generic[Spec]):
     """None if another provider manages the infrastructure of the cluster."""
     provider_ids: tuple[str, ...]
     """The provider ids of the machines that you returned earlier."""
-    credentials: Mapping[str, str]
+    credentials: Credentials = field(repr=False)
     _bootstrap: BootstrapReader = field(repr=False)
     _loop: asyncio.AbstractEventLoop | None = field(default=None, repr=False)
 

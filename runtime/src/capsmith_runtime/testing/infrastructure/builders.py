@@ -15,6 +15,7 @@ from capsmith_runtime.infrastructure.scopes import (
     InfraMachineScope,
 )
 from capsmith_runtime.kube.log import get_logger
+from capsmith_runtime.reconcile.credentials import Credentials
 from capsmith_runtime.reconcile.scopes import BootstrapData
 from capsmith_runtime.testing.core import NAMESPACE, core_cluster, core_machine
 
@@ -37,7 +38,7 @@ def infra_cluster(
         spec=spec,
         cluster=core_cluster(name),
         control_plane_endpoint=endpoint,
-        credentials=credentials or {},
+        credentials=Credentials(credentials),
     )
 
 
@@ -51,7 +52,7 @@ def infra_cluster_deletion(
         external_id=f"{name}.0001",
         logger=get_logger("test"),
         _spec=spec,
-        _credentials=credentials or {},
+        _credentials=Credentials(credentials),
         cluster=None,
         control_plane_endpoint=None,
     )
@@ -86,7 +87,7 @@ def infra_machine(
         provider_id=provider_id,
         failure_domain=failure_domain,
         is_control_plane=is_control_plane,
-        credentials=credentials or {},
+        credentials=Credentials(credentials),
         ip_addresses=ip_addresses,
         _bootstrap=read_bootstrap,
     )
@@ -106,7 +107,7 @@ def infra_machine_deletion(
         external_id=f"{name}.0001",
         logger=get_logger("test"),
         _spec=spec,
-        _credentials=credentials or {},
+        _credentials=Credentials(credentials),
         cluster=None,
         machine=None,
         infra_cluster=None,

@@ -11,6 +11,7 @@ from capsmith_runtime.infrastructure.machine_pool.api import (
 )
 from capsmith_runtime.infrastructure.scopes import InfraClusterView
 from capsmith_runtime.kube.log import get_logger
+from capsmith_runtime.reconcile.credentials import Credentials
 from capsmith_runtime.reconcile.scopes import BootstrapData
 from capsmith_runtime.testing.core import NAMESPACE, core_cluster, core_machine_pool
 
@@ -45,7 +46,7 @@ def infra_machine_pool(
         machine_pool=pool,
         infra_cluster=infra_cluster,
         provider_ids=(),
-        credentials=credentials or {},
+        credentials=Credentials(credentials),
         _bootstrap=read_bootstrap,
     )
 
@@ -60,7 +61,7 @@ def infra_machine_pool_deletion(
         external_id=f"{name}.0001",
         logger=get_logger("test"),
         _spec=spec,
-        _credentials=credentials or {},
+        _credentials=Credentials(credentials),
         cluster=None,
         machine_pool=None,
         infra_cluster=None,
