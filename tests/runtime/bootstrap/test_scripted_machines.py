@@ -4,10 +4,11 @@ from __future__ import annotations
 
 import asyncio
 from datetime import UTC, datetime
+from typing import NoReturn
 
 import pytest
 
-from capsmith_runtime.bootstrap import BootstrapDocument, Waiting
+from capsmith_runtime.bootstrap import BootstrapDocument, TerminalError, Waiting
 from capsmith_runtime.kube.client import JSON, NamespacedName
 from capsmith_runtime.testing.bootstrap.environment import BootstrapEnvironment
 from capsmith_runtime.testing.conformance.base import scenario
@@ -22,6 +23,47 @@ from tests.runtime.bootstrap.scripted_provider import (
 
 PROVIDER = scripted_provider.PROVIDER
 EXPIRY = "machine.cluster.x-k8s.io/certificates-expiry"
+
+
+class TestTerminalFailures(ScriptedBootstrap):
+    """What core is told about data that can never be generated, in contract v1beta1."""
+
+    @scenario
+    async def test_a_machine_shows_the_failure_until_its_data_exist(
+        self, env: BootstrapEnvironment, script: Script
+    ) -> None:
+        """Proves: BC-10."""
+        script.result = _raise_terminal_error
+        key = env.add_machine(env.add_cluster(), "cp1", control_plane=True)
+        await env.eventually("reported", lambda: "failureReason" in _status(env, key))
+        status = _status(env, key)
+        assert (status["failureReason"], status["failureMessage"]) == ("BadVersion", "no release")
+        assert condition(env.config(key), "Ready") == ("False", "BadVersion")
+
+        script.result = lambda config: BootstrapDocument(b"data")
+        await env.restart()
+        await env.has_data(key)
+        await env.eventually("no longer", lambda: "failureReason" not in _status(env, key))
+
+    @scenario
+    async def test_a_pool_never_shows_it(self, env: BootstrapEnvironment, script: Script) -> None:
+        """Proves: MP-13."""
+        script.result = _raise_terminal_error
+        cluster = env.add_cluster()
+        env.control_plane_is_initialized(cluster)
+        key = env.add_pool(cluster, "p1")
+        expected = ("False", "BadVersion")
+        await env.eventually("reported", lambda: condition(env.config(key), "Ready") == expected)
+        assert "failureReason" not in _status(env, key)
+
+
+def _status(env: BootstrapEnvironment, key: NamespacedName) -> JSON:
+    status: JSON = env.config(key).get("status", {})
+    return status
+
+
+def _raise_terminal_error(config: Scope) -> NoReturn:
+    raise TerminalError("BadVersion", "no release")
 
 
 class TestBootstrapScope(ScriptedBootstrap):

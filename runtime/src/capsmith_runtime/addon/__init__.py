@@ -9,6 +9,7 @@ from capsmith_runtime.addon.api import (
     Workload,
 )
 from capsmith_runtime.contract.core import Cluster
+from capsmith_runtime.reconcile.errors import ReconcileError, TerminalError
 from capsmith_runtime.reconcile.results import Deleted, NotAvailableError, Waiting
 
 __all__ = [
@@ -19,7 +20,9 @@ __all__ = [
     "Cluster",
     "Deleted",
     "NotAvailableError",
+    "ReconcileError",
     "ResourceType",
+    "TerminalError",
     "Waiting",
     "Workload",
 ]

@@ -37,6 +37,7 @@ from capsmith_runtime.kube.priority import Priority
 from capsmith_runtime.reconcile.base import ControllerContext
 from capsmith_runtime.reconcile.caches import Caches
 from capsmith_runtime.reconcile.debounce import StatusDebounce
+from capsmith_runtime.reconcile.errors import TerminalError, reason_and_message
 from capsmith_runtime.reconcile.results import (
     Deleted,
     NotAvailableError,
@@ -140,10 +141,11 @@ class InstallationController:
             self._store(installation, status)
             raise
         except Exception as error:
-            message = f"{type(error).__name__}: {error}"
-            self._context.events.warn(obj, constants.REASON_INTERNAL_ERROR, message)
-            status = InstallationStatus(False, constants.REASON_INTERNAL_ERROR, message)
-            self._store(installation, status)
+            reason, message = reason_and_message(error)
+            self._context.events.warn(obj, reason, message)
+            stored = self._store(installation, InstallationStatus(False, reason, message))
+            if isinstance(error, TerminalError):
+                return stored
             raise
         if isinstance(result, Deleted):
             return self._store(installation, REMOVED)

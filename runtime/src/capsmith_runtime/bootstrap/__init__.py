@@ -20,6 +20,7 @@ from capsmith_runtime.contract.bootstrap import Taint
 from capsmith_runtime.contract.core import Cluster, Machine
 from capsmith_runtime.contract.machine_pool import MachinePool
 from capsmith_runtime.contract.model import Endpoint
+from capsmith_runtime.reconcile.errors import ReconcileError, TerminalError
 from capsmith_runtime.reconcile.results import NotAvailableError, Waiting
 from capsmith_runtime.reconcile.scopes import BootstrapData
 
@@ -37,7 +38,9 @@ __all__ = [
     "Machine",
     "MachinePool",
     "NotAvailableError",
+    "ReconcileError",
     "Taint",
+    "TerminalError",
     "Waiting",
     "cloud_config",
     "powershell_script",

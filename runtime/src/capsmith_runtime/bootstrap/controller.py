@@ -30,7 +30,7 @@ from capsmith_runtime.contract import bootstrap, constants, data_secret, guards,
 from capsmith_runtime.contract.bootstrap_writer import BootstrapStatusWriter
 from capsmith_runtime.contract.core import Cluster
 from capsmith_runtime.contract.data_secret import DataContent
-from capsmith_runtime.kube.client import NamespacedName
+from capsmith_runtime.kube.client import JSON, NamespacedName
 from capsmith_runtime.kube.controller import Result
 from capsmith_runtime.kube.informer import Informer
 from capsmith_runtime.reconcile.base import BaseController, ControllerContext
@@ -86,6 +86,10 @@ class BootstrapConfigController(BaseController[BootstrapConfigReconciler[Any]]):
         if owner.is_control_plane and cluster.control_plane_initialized:
             await self._lock.release(cluster)
         return await self._reconcile_normal(patcher, key, cluster, owner)
+
+    def _has_failure_fields(self, obj: JSON) -> bool:
+        # Core panics on these fields in a config of a MachinePool (MP-13).
+        return metadata.owner_name(obj, constants.MACHINE_KIND, constants.CORE_GROUP) is not None
 
     def _forget(self, key: NamespacedName) -> Result:
         self._owner_updated.discard(key)
@@ -245,6 +249,7 @@ class BootstrapConfigController(BaseController[BootstrapConfigReconciler[Any]]):
         if content is not None:
             self._owner_updated.add(key)
         status = self._status.created_status(patcher.obj, secret, status_fields(extra))
+        status = self._context.writer.without_failure(status)
         await patcher.write_status(status, (ready(True, constants.REASON_READY, ""), paused("")))
         self._debounce.forget(key)
         left = self._seconds_left(content) if content is not None else None

@@ -53,6 +53,14 @@ class StatusWriter(ConditionWriter, Protocol):
         """``v1beta1`` or ``v1beta2``."""
         ...
 
+    def with_failure(self, status: Object, reason: str, message: str) -> dict[str, Any]:
+        """Return the status with a terminal failure, where the contract has fields for it."""
+        ...
+
+    def without_failure(self, status: Object) -> dict[str, Any]:
+        """Return the status without the fields of a terminal failure."""
+        ...
+
     def provisioned(self, obj: Object) -> bool:
         """Return whether the object is reported as provisioned, which is final (IC-05, IM-03)."""
         ...

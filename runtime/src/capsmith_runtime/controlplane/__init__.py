@@ -24,6 +24,7 @@ from capsmith_runtime.controlplane.managed.api import (
     ManagedControlPlaneState,
 )
 from capsmith_runtime.kube.client import KubeClient, NamespacedName, ResourceType
+from capsmith_runtime.reconcile.errors import ReconcileError, TerminalError
 from capsmith_runtime.reconcile.results import Deleted, NotAvailableError, Waiting
 
 __all__ = [
@@ -45,6 +46,8 @@ __all__ = [
     "ManagedControlPlaneState",
     "NamespacedName",
     "NotAvailableError",
+    "ReconcileError",
     "ResourceType",
+    "TerminalError",
     "Waiting",
 ]

@@ -15,7 +15,7 @@ from capsmith_runtime.controlplane.api import (
 from capsmith_runtime.kube.client import JSON
 from capsmith_runtime.kube.events import EventRecorder
 from capsmith_runtime.kube.executor import HandlerExecutor
-from capsmith_runtime.kube.log import describe_error
+from capsmith_runtime.reconcile.errors import ReconcileError, reason_and_message
 from capsmith_runtime.reconcile.results import NotAvailableError, Waiting, unexpected_result
 
 T = TypeVar("T")
@@ -24,13 +24,8 @@ _MAX_CHARACTERS: Final = 4096
 """A condition may hold 32,768 (ST-01), which is too long to read."""
 
 
-class HookCallError(Exception):
+class HookCallError(ReconcileError):
     """A hook failed, or returned a value that it must not return."""
-
-    def __init__(self, reason: str, message: str) -> None:
-        super().__init__(message)
-        self.reason = reason
-        self.message = message
 
 
 class HookCaller:
@@ -82,8 +77,10 @@ class HookCaller:
         except NotAvailableError as error:
             return error.waiting
         except Exception as error:
-            message = describe_error(error)
-            raise self._failure(obj, constants.REASON_INTERNAL_ERROR, message) from error
+            failure = self._failure(obj, *reason_and_message(error))
+            if isinstance(error, ReconcileError):
+                failure.retry_after = error.retry_after
+            raise failure from error
         if isinstance(result, (expected, Waiting)):
             return result
         message = unexpected_result(hook, result, expected, Waiting)

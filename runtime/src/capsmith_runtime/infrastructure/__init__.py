@@ -34,6 +34,7 @@ from capsmith_runtime.infrastructure.scopes import (
     InfraMachineScope,
 )
 from capsmith_runtime.reconcile.credentials import Credentials
+from capsmith_runtime.reconcile.errors import ReconcileError, TerminalError
 from capsmith_runtime.reconcile.results import Deleted, NotAvailableError, Waiting
 from capsmith_runtime.reconcile.scopes import BootstrapData
 
@@ -67,5 +68,7 @@ __all__ = [
     "MachinePool",
     "MachinePoolMachinesReconciler",
     "NotAvailableError",
+    "ReconcileError",
+    "TerminalError",
     "Waiting",
 ]

@@ -13,7 +13,7 @@ from capsmith_runtime.infrastructure.context import InfrastructureController
 from capsmith_runtime.infrastructure.reconcilers import InfraClusterReconciler
 from capsmith_runtime.infrastructure.results import InfraClusterState
 from capsmith_runtime.infrastructure.scopes import InfraClusterDeleteScope, InfraClusterScope
-from capsmith_runtime.kube.client import NamespacedName
+from capsmith_runtime.kube.client import JSON, NamespacedName
 from capsmith_runtime.kube.controller import Result
 from capsmith_runtime.reconcile.caches import cluster_name_of, owning_cluster
 from capsmith_runtime.reconcile.patcher import Patcher
@@ -57,6 +57,9 @@ class InfraClusterController(InfrastructureController[InfraClusterReconciler[Any
         if isinstance(state, Waiting):
             return await self._wait(patcher, state)
         return await self._write(patcher, state)
+
+    def _has_failure_fields(self, obj: JSON) -> bool:
+        return True
 
     async def _write(self, patcher: Patcher, state: InfraClusterState) -> Result:
         facts = ClusterFacts(

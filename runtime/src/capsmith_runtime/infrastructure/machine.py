@@ -102,6 +102,9 @@ class InfraMachineController(InfrastructureController[InfraMachineReconciler[Any
             _loop=self._loop(),
         )
 
+    def _has_failure_fields(self, obj: JSON) -> bool:
+        return True
+
     async def _write(self, patcher: Patcher, state: InfraMachineState) -> Result:
         before = _provider_id(patcher.obj)
         if before is not None and before != state.provider_id:

@@ -22,6 +22,7 @@ from capsmith_runtime.ipam.api import (
     RangePoolReconciler,
     exhausted,
 )
+from capsmith_runtime.reconcile.errors import ReconcileError, TerminalError
 from capsmith_runtime.reconcile.results import Deleted, NotAvailableError, Waiting
 
 __all__ = [
@@ -40,6 +41,8 @@ __all__ = [
     "PoolReconciler",
     "PoolState",
     "RangePoolReconciler",
+    "ReconcileError",
+    "TerminalError",
     "Waiting",
     "exhausted",
 ]

@@ -25,6 +25,7 @@ from capsmith_runtime.kube.controller import Result
 from capsmith_runtime.kube.informer import Informer
 from capsmith_runtime.reconcile.base import BaseController, ControllerContext
 from capsmith_runtime.reconcile.caches import Caches
+from capsmith_runtime.reconcile.errors import ReconcileError, reason_and_message
 from capsmith_runtime.reconcile.patcher import Patcher, ready
 from capsmith_runtime.reconcile.results import Deleted, Waiting
 
@@ -179,9 +180,10 @@ class ClaimController(BaseController[PoolReconciler[Any]]):
         return Result(waiting.requeue_after)
 
     async def _failed(self, patcher: Patcher, error: Exception) -> None:
-        await self._report(
-            patcher, ipam.REASON_ALLOCATION_FAILED, f"{type(error).__name__}: {error}"
-        )
+        reason, message = reason_and_message(error)
+        if not isinstance(error, ReconcileError):
+            reason = ipam.REASON_ALLOCATION_FAILED
+        await self._report(patcher, reason, message)
 
     def _is_claim_paused(self, obj: JSON, claim: IPAddressClaim, cluster: Cluster | None) -> bool:
         """Return whether claim, Cluster or pool are paused (SM-01)."""

@@ -10,6 +10,8 @@ from collections.abc import AsyncGenerator, Mapping
 from dataclasses import dataclass
 from typing import Any, NamedTuple, Protocol
 
+from capsmith_runtime.kube.errors import RetryAfterError
+
 JSON = dict[str, Any]
 
 
@@ -75,7 +77,7 @@ class WatchEvent(NamedTuple):
     object: JSON
 
 
-class ApiError(Exception):
+class ApiError(RetryAfterError):
     """A failed request; `status` is 0 if there was no response."""
 
     def __init__(

@@ -8,7 +8,8 @@ from collections.abc import Awaitable, Callable
 from dataclasses import dataclass
 from typing import Any, Generic
 
-from capsmith_runtime.kube.client import ApiError, Conflict
+from capsmith_runtime.kube.client import Conflict
+from capsmith_runtime.kube.errors import RetryAfterError
 from capsmith_runtime.kube.executor import StillRunningError
 from capsmith_runtime.kube.log import describe_error, get_logger
 from capsmith_runtime.kube.metrics import Metrics
@@ -120,7 +121,7 @@ class Controller(Generic[K]):
         took = time.monotonic() - began
         self._metrics.reconcile_seconds.labels(self.name).observe(took)
         self._metrics.reconcile_errors.labels(self.name, type(error).__name__).inc()
-        wait = error.retry_after if isinstance(error, ApiError) else None
+        wait = error.retry_after if isinstance(error, RetryAfterError) else None
         delay = self.queue.add_rate_limited(key, at_least=wait or 0.0)
         values: dict[str, Any] = {
             "controller": self.name,
@@ -129,7 +130,7 @@ class Controller(Generic[K]):
         }
         if isinstance(error, Conflict):
             _log.debug("object has changed meanwhile", error=str(error), **values)
-        elif isinstance(error, (ApiError, StillRunningError)):
+        elif isinstance(error, (RetryAfterError, StillRunningError)):
             _log.warning("reconcile failed", error=str(error), **values)
         else:
             trace = self._tracebacks.of(error)

@@ -10,20 +10,22 @@ from dataclasses import dataclass, field
 from typing import Any, Generic, Protocol, TypeVar
 
 from capsmith_runtime.api.decoding import DecodingError, decode
+from capsmith_runtime.api.encoding import status_fields
 from capsmith_runtime.contract import conditions, constants, guards, metadata
 from capsmith_runtime.contract.core import Cluster
 from capsmith_runtime.contract.model import Condition
-from capsmith_runtime.contract.status_writer import StatusWriter
+from capsmith_runtime.contract.status_writer import StatusWriter, with_extra
 from capsmith_runtime.kube.client import JSON, ApiError, Invalid, KubeClient, NamespacedName
 from capsmith_runtime.kube.controller import Result
 from capsmith_runtime.kube.events import EventRecorder
 from capsmith_runtime.kube.executor import HandlerExecutor
 from capsmith_runtime.kube.informer import Informer
-from capsmith_runtime.kube.log import Logger, describe_error, get_logger
+from capsmith_runtime.kube.log import Logger, get_logger
 from capsmith_runtime.kube.priority import Priority
 from capsmith_runtime.options import Options
 from capsmith_runtime.reconcile.caches import Caches
 from capsmith_runtime.reconcile.debounce import StatusDebounce
+from capsmith_runtime.reconcile.errors import ReconcileError, TerminalError, reason_and_message
 from capsmith_runtime.reconcile.kinds import Kind
 from capsmith_runtime.reconcile.patcher import ObjectDeletedError, Patcher, paused, ready
 from capsmith_runtime.reconcile.results import (
@@ -70,12 +72,8 @@ class State(Protocol):
         ...
 
 
-class ContractError(Exception):
+class ContractError(ReconcileError):
     """The author's code returned a value that the contract forbids."""
-
-    def __init__(self, reason: str, message: str) -> None:
-        super().__init__(message)
-        self.reason = reason
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -127,6 +125,10 @@ class BaseController(ABC, Generic[R]):
             result = await self._reconcile(key, patcher)
         except ObjectDeletedError:
             return self._forget(key)
+        except TerminalError as error:
+            # It is reported already, and back-off would repeat a call that cannot succeed.
+            self._logger(key).warning("terminal failure", error=str(error))
+            result = Result()
         except Invalid as error:
             # The CRD rejects what the reconciler returned: report it in the conditions.
             await self._report(patcher, constants.REASON_INVALID_RESULT, error.message)
@@ -216,14 +218,31 @@ class BaseController(ABC, Generic[R]):
             raise
 
     async def _failed(self, patcher: Patcher, error: Exception) -> None:
-        reason = getattr(error, "reason", "") if isinstance(error, ContractError) else ""
-        message = str(error) if reason else describe_error(error)
-        await self._report(patcher, reason or constants.REASON_INTERNAL_ERROR, message)
+        if isinstance(error, TerminalError):
+            await self._write_terminal_failure(patcher, error)
+        else:
+            await self._report(patcher, *reason_and_message(error))
+
+    async def _write_terminal_failure(self, patcher: Patcher, error: TerminalError) -> None:
+        """Report a terminal failure; a provisioned object stays provisioned (IC-05, IM-03)."""
+        message = _limited(error.message)
+        self._context.events.warn(patcher.obj, error.reason, message)
+        status = dict(metadata.mapping(patcher.obj, "status"))
+        status = with_extra(status, status_fields(error.status))
+        if self._has_failure_fields(patcher.obj) and not metadata.deleting(patcher.obj):
+            status = self._context.writer.with_failure(status, error.reason, message)
+        # Unlike a retried error this one is not reported again soon: a failed write is raised.
+        await patcher.write_status(
+            status, (ready(False, error.reason, message, "Error"), paused(""))
+        )
+
+    def _has_failure_fields(self, obj: JSON) -> bool:
+        """Return whether core reads a terminal failure of the object, in contract v1beta1."""
+        return False
 
     async def _report(self, patcher: Patcher, reason: str, message: str) -> None:
         """Report an error in the Ready condition and as an event."""
-        # The text may come from the author's SDK, with any length and invalid characters.
-        message = message.encode(errors="replace").decode()[:_MESSAGE_CHARACTERS]
+        message = _limited(message)
         self._context.events.warn(patcher.obj, reason, message)
         try:
             await patcher.write_conditions(ready(False, reason, message, "Error"), paused(""))
@@ -250,7 +269,7 @@ class BaseController(ABC, Generic[R]):
             paused(""),
             *state.conditions,
         )
-        await patcher.write_status(status, conditions)
+        await patcher.write_status(self._context.writer.without_failure(status), conditions)
         self._debounce.forget(_key(patcher.obj))
         return Result(state.requeue_after)
 
@@ -300,6 +319,11 @@ def _ready_of(obj: JSON) -> Mapping[str, Any]:
     """Return the Ready condition; empty if there is none."""
     shown = metadata.items(obj, "status", "conditions")
     return conditions.find(shown, constants.READY_CONDITION) or {}
+
+
+def _limited(message: str) -> str:
+    # The text may come from the author's SDK, with any length and invalid characters.
+    return message.encode(errors="replace").decode()[:_MESSAGE_CHARACTERS]
 
 
 def _key(obj: JSON) -> NamespacedName:

@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Sequence, Set
-from typing import Any
+from typing import Any, Final
 
 from capsmith_runtime.contract import conditions, metadata
 from capsmith_runtime.contract.constants import PAUSED_CONDITION
-from capsmith_runtime.contract.model import Condition, FailureDomain, Object
+from capsmith_runtime.contract.model import Condition, FailureDomain, Object, shortened
 from capsmith_runtime.contract.status_writer import (
     ClusterFacts,
     MachineFacts,
@@ -17,11 +17,21 @@ from capsmith_runtime.contract.status_writer import (
     with_extra,
 )
 
+_FAILURE: Final = ("failureReason", "failureMessage")
+
 
 class V1Beta1Status:
     """The :class:`.StatusWriter` for contract v1beta1."""
 
     contract = "v1beta1"
+
+    def with_failure(self, status: Object, reason: str, message: str) -> dict[str, Any]:
+        """Set ``failureReason`` and ``failureMessage`` (IC-12, IM-11, BC-10, CP-27)."""
+        return {**status, "failureReason": reason, "failureMessage": shortened(message or reason)}
+
+    def without_failure(self, status: Object) -> dict[str, Any]:
+        """Remove ``failureReason`` and ``failureMessage``."""
+        return {key: value for key, value in status.items() if key not in _FAILURE}
 
     def provisioned(self, obj: Object) -> bool:
         """Return ``status.ready`` (IC-06, IM-04)."""

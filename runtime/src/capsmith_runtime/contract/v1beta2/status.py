@@ -22,6 +22,14 @@ class V1Beta2Status:
 
     contract = "v1beta2"
 
+    def with_failure(self, status: Object, reason: str, message: str) -> dict[str, Any]:
+        """Return the status unchanged: conditions report terminal failures (IC-13)."""
+        return dict(status)
+
+    def without_failure(self, status: Object) -> dict[str, Any]:
+        """Return the status unchanged: it has no fields for terminal failures (IC-13)."""
+        return dict(status)
+
     def provisioned(self, obj: Object) -> bool:
         """Return ``status.initialization.provisioned`` (IC-05, IM-03)."""
         return metadata.lookup(obj, "status", "initialization", "provisioned") is True

@@ -136,6 +136,9 @@ class ManagedControlPlaneController(BaseController[ManagedControlPlaneReconciler
         )
         return await self._call_delete(patcher, self.reconciler.reconcile_delete, scope)
 
+    def _has_failure_fields(self, obj: JSON) -> bool:
+        return True
+
     def _patcher(self, obj: JSON) -> Patcher:
         context = self._context
         return ManagedControlPlanePatcher(

@@ -1,0 +1,42 @@
+"""Errors that authors raise, with a reason for the Ready condition."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from capsmith_runtime.contract.constants import REASON_INTERNAL_ERROR
+from capsmith_runtime.contract.model import check_reason
+from capsmith_runtime.kube.errors import RetryAfterError
+from capsmith_runtime.kube.log import describe_error
+
+
+class ReconcileError(RetryAfterError):
+    """An error with a reason: Ready is False with it, and the call is retried with back-off."""
+
+    def __init__(self, reason: str, message: str = "", *, retry_after: float | None = None) -> None:
+        """``reason`` is CamelCase; ``retry_after`` is the minimum delay in seconds."""
+        super().__init__(f"{reason}: {message}" if message else reason)
+        check_reason(reason)
+        self.reason = reason
+        self.message = message
+        self.retry_after = retry_after
+
+
+class TerminalError(ReconcileError):
+    """An error that no retry resolves: only a change of the object, or its replacement.
+
+    The call is repeated after a change and at the sync period, without back-off.  In contract
+    v1beta1 it becomes ``failureReason`` and ``failureMessage`` (IC-12, IM-11, BC-10, CP-27).
+    """
+
+    def __init__(self, reason: str, message: str = "", *, status: Any = None) -> None:
+        """``status`` is an instance of the generated Status class, to write with the error."""
+        super().__init__(reason, message)
+        self.status = status
+
+
+def reason_and_message(error: Exception) -> tuple[str, str]:
+    """Return what the Ready condition reports about an exception."""
+    if isinstance(error, ReconcileError):
+        return error.reason, error.message
+    return REASON_INTERNAL_ERROR, describe_error(error)

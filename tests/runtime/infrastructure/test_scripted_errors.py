@@ -1,0 +1,143 @@
+"""Errors that reconcilers raise with a reason, and failures that no retry resolves."""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+from dataclasses import replace
+from typing import Any
+
+import pytest
+
+from capsmith_runtime.contract.status import STATUS_WRITERS
+from capsmith_runtime.infrastructure import (
+    Condition,
+    InfraClusterScope,
+    InfraClusterState,
+    ReconcileError,
+    TerminalError,
+    Waiting,
+)
+from capsmith_runtime.testing.conformance.base import scenario
+from capsmith_runtime.testing.infrastructure.environment import InfrastructureEnvironment
+from capsmith_runtime.testing.objects import condition
+from tests.runtime.infrastructure import scripted_provider
+from tests.runtime.infrastructure.scripted_provider import (
+    PROVISIONED,
+    ScriptedClusterReconciler,
+    ScriptedMachines,
+    ScriptFactory,
+    add_machine,
+    ready_condition,
+)
+
+PROVIDER = scripted_provider.PROVIDER
+SOON = 0.05
+LIMITED = ReconcileError("RateLimited", "the cloud allows 10 requests", retry_after=20)
+
+
+class TestErrorsWithReason(ScriptedMachines):
+    """What the Ready condition reports, and when the call is repeated."""
+
+    @scenario
+    async def test_reason_and_delay_of_an_error(
+        self,
+        env: InfrastructureEnvironment,
+        normal: ScriptFactory,
+        caplog: pytest.LogCaptureFixture,
+    ) -> None:
+        script = normal(LIMITED)
+        key = await add_machine(env)
+        await env.eventually(
+            "reported", lambda: ready_condition(env, key) == ("False", "RateLimited")
+        )
+        conditions = env.core.infra_machine(key)["status"]["conditions"]
+        assert "the cloud allows 10 requests" in [each["message"] for each in conditions]
+        await env.quiet()
+        began, calls = asyncio.get_running_loop().time(), len(script.calls)
+        await env.eventually("called again", lambda: len(script.calls) > calls)
+        assert asyncio.get_running_loop().time() - began > 15
+        failures = [each for each in caplog.records if each.getMessage() == "reconcile failed"]
+        assert {each.levelno for each in failures} == {logging.WARNING}
+        assert not any(each.exc_info for each in failures)
+
+    @scenario
+    async def test_a_terminal_error_is_not_retried(
+        self, env: InfrastructureEnvironment, normal: ScriptFactory
+    ) -> None:
+        """Proves: IM-10, ST-06."""
+        script = normal(TerminalError("InvalidImage", "no such image"))
+        key = await add_machine(env)
+        await env.eventually(
+            "reported", lambda: ready_condition(env, key) == ("False", "InvalidImage")
+        )
+        await env.quiet()
+        calls = len(script.calls)
+        await asyncio.sleep(200)
+        assert len(script.calls) == calls
+        assert not env.has_machine(key)
+        assert "failureReason" not in env.core.infra_machine(key)["status"]
+
+    @scenario
+    async def test_a_change_of_the_object_ends_a_terminal_error(
+        self, env: InfrastructureEnvironment, normal: ScriptFactory
+    ) -> None:
+        script = normal(TerminalError("InvalidImage", "no such image"))
+        key = await add_machine(env)
+        await env.eventually("called", lambda: script.calls)
+        await env.quiet()
+        script.results = [PROVISIONED]
+        labels = {"metadata": {"labels": {"example.com/image": "uploaded"}}}
+        env.api.change(env.machine_kind.resource.kind, key, labels)
+        await env.eventually("provisioned", lambda: env.has_machine(key))
+
+    @scenario
+    async def test_a_terminal_error_of_a_cluster(
+        self, env: InfrastructureEnvironment, monkeypatch: pytest.MonkeyPatch
+    ) -> None:
+        def reconcile(self: object, cluster: InfraClusterScope[Any]) -> InfraClusterState | Waiting:
+            raise TerminalError("RegionClosed", "the region does not exist any longer")
+
+        monkeypatch.setattr(ScriptedClusterReconciler, "reconcile_normal", reconcile)
+        key = env.core.add_cluster()
+        await env.eventually(
+            "reported",
+            lambda: condition(env.core.infra_cluster(key), "Ready") == ("False", "RegionClosed"),
+        )
+
+    @scenario
+    async def test_a_deletion_fails_with_a_reason(
+        self, env: InfrastructureEnvironment, normal: ScriptFactory, delete: ScriptFactory
+    ) -> None:
+        normal(replace(PROVISIONED, requeue_after=None))
+        delete(TerminalError("ServerLocked", "the server is locked"))
+        key = await add_machine(env)
+        await env.eventually("provisioned", lambda: env.has_machine(key))
+        env.api.remove(env.machine_kind.resource.kind, key)
+        await env.eventually(
+            "reported", lambda: ready_condition(env, key) == ("False", "ServerLocked")
+        )
+        assert env.core.infra_machine(key)["metadata"]["finalizers"]
+
+
+def test_only_contract_v1beta1_has_fields_for_terminal_failures() -> None:
+    """Proves: IC-12, IC-13, IM-11."""
+    status = {"ready": True}
+    old, new = STATUS_WRITERS["v1beta1"], STATUS_WRITERS["v1beta2"]
+    failed = old.with_failure(status, "InvalidImage", "no such image")
+
+    assert failed == {
+        "ready": True,
+        "failureReason": "InvalidImage",
+        "failureMessage": "no such image",
+    }
+    assert old.without_failure(failed) == status
+    assert new.with_failure(status, "InvalidImage", "no such image") == status
+    assert new.without_failure(failed) == failed
+
+
+def test_a_reason_is_one_word() -> None:
+    with pytest.raises(ValueError, match="CamelCase"):
+        ReconcileError("two words")
+    with pytest.raises(ValueError, match="CamelCase"):
+        Condition(type="Paid", status=True, reason="two words")
