@@ -33,6 +33,11 @@ BROKEN = {
         "machine.external_id",
         "machine.machine.uid if hasattr(machine, 'spec') and machine.machine else 'x'",
     ),
+    "creates a server again after it disappeared": (
+        MACHINE,
+        "if server is None and machine.provider_id is not None:",
+        "if False:",
+    ),
     "changes the provider id": (
         MACHINE,
         "provider_id=server.provider_id",

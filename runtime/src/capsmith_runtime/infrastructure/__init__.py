@@ -35,7 +35,7 @@ from capsmith_runtime.infrastructure.scopes import (
 )
 from capsmith_runtime.reconcile.credentials import Credentials
 from capsmith_runtime.reconcile.errors import ReconcileError, TerminalError
-from capsmith_runtime.reconcile.results import Deleted, NotAvailableError, Waiting
+from capsmith_runtime.reconcile.results import Deleted, NotAvailableError, Terminated, Waiting
 from capsmith_runtime.reconcile.scopes import BootstrapData
 
 __all__ = [
@@ -70,5 +70,6 @@ __all__ = [
     "NotAvailableError",
     "ReconcileError",
     "TerminalError",
+    "Terminated",
     "Waiting",
 ]

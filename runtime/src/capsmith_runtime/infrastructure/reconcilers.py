@@ -22,7 +22,7 @@ from capsmith_runtime.infrastructure.scopes import (
     InfraMachineDeleteScope,
     InfraMachineScope,
 )
-from capsmith_runtime.reconcile.results import Deleted, Waiting
+from capsmith_runtime.reconcile.results import Deleted, Terminated, Waiting
 
 Spec = TypeVar("Spec")
 
@@ -49,8 +49,16 @@ class InfraMachineReconciler(ABC, Generic[Spec]):
     @abstractmethod
     def reconcile_normal(
         self, machine: InfraMachineScope[Spec]
-    ) -> InfraMachineState | Waiting | Awaitable[InfraMachineState | Waiting]:
-        """Create or update the server and return its state."""
+    ) -> (
+        InfraMachineState
+        | Waiting
+        | Terminated
+        | Awaitable[InfraMachineState | Waiting | Terminated]
+    ):
+        """Create or update the server and return its state.
+
+        Never create a second server for a machine that has a provider id: return Terminated.
+        """
 
     @abstractmethod
     def reconcile_delete(

@@ -31,6 +31,7 @@ from capsmith_runtime.reconcile.patcher import ObjectDeletedError, Patcher, paus
 from capsmith_runtime.reconcile.results import (
     Deleted,
     NotAvailableError,
+    Terminated,
     Waiting,
     unexpected_result,
 )
@@ -209,6 +210,8 @@ class BaseController(ABC, Generic[R]):
             result = await self._context.executor.call(hook, scope)
             if isinstance(result, (expected, Waiting)):
                 return result
+            if isinstance(result, Terminated):
+                raise TerminalError(result.reason, result.message, status=result.status)
             message = unexpected_result(hook, result, expected, Waiting)
             raise ContractError(constants.REASON_INVALID_RESULT, message)
         except NotAvailableError as error:

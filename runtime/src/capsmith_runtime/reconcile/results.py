@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from typing import Any
 
 from capsmith_runtime.contract.constants import PAUSED_CONDITION, READY_CONDITION
 from capsmith_runtime.contract.model import (
@@ -24,6 +25,25 @@ class Waiting:
     message: str = ""
     requeue_after: float | None = 10.0
     """Seconds until the next reconcile; None waits for a change of an object."""
+
+    def __post_init__(self) -> None:
+        check_reason(self.reason)
+
+
+@dataclass(frozen=True, slots=True)
+class Terminated:
+    """The machine no longer exists, or never works again, and must not be created a second time.
+
+    It stays provisioned and keeps its provider id; Ready becomes False, which its Machine shows as
+    InfrastructureReady.  Health checks and control planes replace the Machine.  In contract
+    v1beta1 it is a terminal failure (IM-11).
+    """
+
+    reason: str
+    """Reason of the Ready condition in CamelCase."""
+    message: str = ""
+    status: Any = None
+    """Instance of the generated Status class; None keeps the status fields as they are."""
 
     def __post_init__(self) -> None:
         check_reason(self.reason)

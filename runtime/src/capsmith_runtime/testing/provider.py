@@ -6,7 +6,7 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, replace
 from functools import cached_property
 from pathlib import Path
-from typing import Any, Protocol, TypeVar
+from typing import Any, Protocol, TypeVar, runtime_checkable
 
 import pytest
 
@@ -36,6 +36,14 @@ class InfrastructureDouble(ServiceDouble, Protocol):
     def clusters(self) -> list[str]:
         """Return the cluster-wide infrastructure that exists, by any name."""
         ...
+
+
+@runtime_checkable
+class RemovesServers(Protocol):
+    """An infrastructure double that can lose a server; optional, for doubles of capsmith 0.1."""
+
+    def remove_server(self, name: str) -> None:
+        """Remove a server without the reconciler, as its owner or a failure would."""
 
 
 class HostingDouble(ServiceDouble, Protocol):

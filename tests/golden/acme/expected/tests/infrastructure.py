@@ -29,6 +29,10 @@ class Infrastructure:
         """Return a unique name of each existing server."""
         return self._names("servers")
 
+    def remove_server(self, name: str) -> None:
+        """Remove a server without the reconciler, as its owner or a failure would."""
+        (self._folder / "servers" / f"{name}.json").unlink()
+
     def clusters(self) -> list[str]:
         """Return a unique name of the shared resources of each cluster."""
         return self._names("clusters")

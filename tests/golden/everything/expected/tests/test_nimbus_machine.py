@@ -5,7 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 
 import pytest
-from capsmith_runtime.infrastructure import Deleted, InfraMachineState
+from capsmith_runtime.infrastructure import Deleted, InfraMachineState, Terminated
 from capsmith_runtime.testing import infrastructure as testing
 
 from capn._generated.api.nimbus_machine import NimbusMachineSpec
@@ -32,6 +32,21 @@ def test_machine_is_created_once(cloud: SimulatedCloud, tmp_path: Path) -> None:
     assert first == again
     journal = (tmp_path / "journal.log").read_text()
     assert journal == f"create server {machine.external_id}\n"
+
+
+def test_machine_whose_server_disappeared_is_not_created_again(
+    cloud: SimulatedCloud, tmp_path: Path
+) -> None:
+    reconciler = NimbusMachineReconciler(cloud)
+    machine = testing.infra_machine(SPEC)
+    state = reconciler.reconcile_normal(machine)
+    assert isinstance(state, InfraMachineState)
+    cloud.delete_server(machine.external_id)
+
+    known = testing.infra_machine(SPEC, provider_id=state.provider_id)
+
+    assert isinstance(reconciler.reconcile_normal(known), Terminated)
+    assert cloud.find_server(machine.external_id) is None
 
 
 def test_machine_is_deleted(cloud: SimulatedCloud) -> None:

@@ -30,6 +30,9 @@ from capsmith_runtime.testing.conformance.infrastructure.pool_ownership import T
 from capsmith_runtime.testing.conformance.infrastructure.pool_replacement import (
     TestPoolMachineReplacement,
 )
+from capsmith_runtime.testing.conformance.infrastructure.terminated_machines import (
+    TestTerminatedMachines,
+)
 from capsmith_runtime.testing.conformance.infrastructure.watch_scope import TestWatchScope
 
 __all__ = [
@@ -49,5 +52,6 @@ __all__ = [
     "TestPoolMachines",
     "TestPoolMachinesWithSlowCaches",
     "TestSamples",
+    "TestTerminatedMachines",
     "TestWatchScope",
 ]

@@ -2,6 +2,7 @@
 
 It lets everything run before there is a real cloud.  The caller chooses an ``external_id`` for each
 resource and finds the resource by it, so nothing is created twice, even after a crash at any point.
+Like a real cloud it chooses the ids of its servers itself.
 Your own client must offer the same.
 
 Environment:
@@ -15,6 +16,7 @@ from __future__ import annotations
 import json
 import os
 import tempfile
+import uuid
 from dataclasses import asdict, dataclass
 from pathlib import Path
 
@@ -71,10 +73,11 @@ class SimulatedCloud:
         self, external_id: str, name: str, cluster: str, user_data: str | None
     ) -> Server:
         """Create the server, or return the existing one with this external id."""
+        server_id = uuid.uuid4().hex
         server = Server(
-            id=external_id,
+            id=server_id,
             name=name,
-            provider_id=f"{SCHEME}://{external_id}",
+            provider_id=f"{SCHEME}://{server_id}",
             cluster=cluster,
             user_data=user_data,
         )

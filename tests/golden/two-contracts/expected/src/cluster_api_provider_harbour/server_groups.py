@@ -69,7 +69,7 @@ class ServerGroups:
                     )
                 )
             for server in servers[size:]:
-                self._cloud.delete_server(server.id)
+                self._cloud.delete_server(f"{external_id}-{_number(server)}")
             self._write(ServerGroup(external_id, name, size, created))
         return servers[:size]
 
@@ -77,7 +77,7 @@ class ServerGroups:
         """Delete a group with all its servers; do nothing if it does not exist."""
         with self._locked():
             for server in self.servers(external_id):
-                self._cloud.delete_server(server.id)
+                self._cloud.delete_server(f"{external_id}-{_number(server)}")
             self._path(external_id).unlink(missing_ok=True)
 
     def _path(self, external_id: str) -> Path:
@@ -97,4 +97,4 @@ class ServerGroups:
 
 
 def _number(server: Server) -> int:
-    return int(server.id.rpartition("-")[2])
+    return int(server.name.rpartition("-")[2])

@@ -9,6 +9,7 @@ from capsmith_runtime.infrastructure import (
     InfraMachineReconciler,
     InfraMachineScope,
     InfraMachineState,
+    Terminated,
     Waiting,
 )
 
@@ -24,13 +25,16 @@ class LagoonMachineReconciler(InfraMachineReconciler[LagoonMachineSpec]):
 
     def reconcile_normal(
         self, machine: InfraMachineScope[LagoonMachineSpec]
-    ) -> InfraMachineState | Waiting:
-        """Look up the server, create it if it is missing, and return its state.
+    ) -> InfraMachineState | Waiting | Terminated:
+        """Look up the server, create it if it never existed, and return its state.
 
         Look it up by its stable external id: an earlier call may have created the server and
         crashed before it could store anything.
         """
         server = self._cloud.find_server(machine.external_id)
+        if server is None and machine.provider_id is not None:
+            # A second server would run with old bootstrap data: Cluster API replaces the Machine.
+            return Terminated("ServerNotFound", f"{machine.provider_id} no longer exists")
         if server is None:
             user_data = machine.bootstrap_data().text if self._cloud.stores_user_data() else None
             server = self._cloud.create_server(
