@@ -164,6 +164,7 @@ class InstallationController:
             "name": installation.addon.name,
             "namespace": installation.addon.namespace,
             "external_id": self.kind.external_id(obj),
+            "_status": metadata.mapping(obj, "status"),
             "logger": get_logger(
                 "author",
                 kind=self.kind.resource.kind,

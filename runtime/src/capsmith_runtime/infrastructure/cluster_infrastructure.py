@@ -68,6 +68,7 @@ def _view(caches: InfrastructureCaches, obj: JSON | None) -> InfraClusterView | 
         external_id=kind.external_id(obj),
         control_plane_endpoint=read_endpoint(obj),
         raw_spec=metadata.mapping(obj, "spec"),
+        raw_status=metadata.mapping(obj, "status"),
     )
 
 

@@ -13,7 +13,12 @@ from typing import Any
 from capsmith_runtime.api.encoding import status_fields
 from capsmith_runtime.contract import constants, guards, metadata
 from capsmith_runtime.contract.core import Cluster, Machine
-from capsmith_runtime.contract.status_writer import MachineFacts
+from capsmith_runtime.contract.status_writer import (
+    MachineFacts,
+    address_list,
+    set_or_drop,
+    with_extra,
+)
 from capsmith_runtime.infrastructure.bootstrap_data import bootstrap_reader
 from capsmith_runtime.infrastructure.cluster_infrastructure import (
     ClusterInfrastructure,
@@ -106,14 +111,7 @@ class InfraMachineController(InfrastructureController[InfraMachineReconciler[Any
         return True
 
     async def _write(self, patcher: Patcher, state: InfraMachineState) -> Result:
-        before = _provider_id(patcher.obj)
-        if before is not None and before != state.provider_id:
-            error = ContractError(
-                constants.REASON_PROVIDER_ID_CHANGED,
-                f"the provider id was {before} and must not change, but now is {state.provider_id}",
-            )
-            await self._failed(patcher, error)
-            raise error
+        await self._check_provider_id(patcher, state.provider_id)
         facts = MachineFacts(
             provider_id=state.provider_id,
             addresses=state.addresses,
@@ -125,6 +123,30 @@ class InfraMachineController(InfrastructureController[InfraMachineReconciler[Any
         await patcher.write_spec(writer.machine_spec(patcher.obj, facts, features))
         status = writer.machine_status(patcher.obj, facts, features)
         return await self._provisioned(patcher, status, state)
+
+    async def _partial_status(self, patcher: Patcher, waiting: Waiting) -> JSON:
+        if waiting.provider_id is not None:
+            await self._check_provider_id(patcher, waiting.provider_id)
+            await patcher.write_spec(
+                {**metadata.mapping(patcher.obj, "spec"), "providerID": waiting.provider_id}
+            )
+        status = with_extra(
+            dict(metadata.mapping(patcher.obj, "status")), status_fields(waiting.status)
+        )
+        if waiting.addresses is not None and "addresses" in self.kind.features:
+            set_or_drop(status, "addresses", address_list(waiting.addresses))
+        return status
+
+    async def _check_provider_id(self, patcher: Patcher, provider_id: str) -> None:
+        """Refuse another id than the recorded one: it is the id of another server (IM-01)."""
+        before = _provider_id(patcher.obj)
+        if before is not None and before != provider_id:
+            error = ContractError(
+                constants.REASON_PROVIDER_ID_CHANGED,
+                f"the provider id was {before} and must not change, but now is {provider_id}",
+            )
+            await self._failed(patcher, error)
+            raise error
 
     async def _clean_up(
         self, patcher: Patcher, machine: Machine | None, name: str | None, cluster: Cluster | None

@@ -14,11 +14,9 @@ from capsmith_runtime.contract.model import (
     FailureDomain,
     check_reason,
 )
-from capsmith_runtime.reconcile.results import check_conditions
+from capsmith_runtime.reconcile.results import check_conditions, check_machine
 
-MAX_ADDRESSES = 256
 MAX_FAILURE_DOMAINS = 100
-MAX_PROVIDER_ID = 512
 _QUANTITY: Final = re.compile(
     r"[+-]?([0-9]+(\.[0-9]*)?|\.[0-9]+)([KMGTPE]i|[numkMGTPE]|[eE][+-]?[0-9]+)?"
 )
@@ -87,10 +85,7 @@ class InfraMachineState:
         if self.reason:
             check_reason(self.reason)
         check_conditions(self.conditions)
-        if not 1 <= len(self.provider_id) <= MAX_PROVIDER_ID:
-            raise ValueError(f"provider_id must have 1 to {MAX_PROVIDER_ID} characters")
-        if len(self.addresses) > MAX_ADDRESSES:
-            raise ValueError(f"a machine may have at most {MAX_ADDRESSES} addresses")
+        check_machine(self.provider_id, self.addresses)
         if self.failure_domain is not None and not 1 <= len(self.failure_domain) <= 256:
             raise ValueError("failure_domain must have 1 to 256 characters")
 

@@ -44,10 +44,18 @@ class InfraClusterView:
     external_id: str
     control_plane_endpoint: Endpoint | None
     raw_spec: Mapping[str, Any]
+    raw_status: Mapping[str, Any] = field(default_factory=dict)
 
     def spec(self, cls: type[T]) -> T:
         """Return its spec as an instance of the generated class."""
         return decode(cls, self.raw_spec, "spec")
+
+    def status(self, cls: type[T]) -> T:
+        """Return its status as an instance of the generated class.
+
+        A change of the status enqueues no machine.
+        """
+        return decode(cls, self.raw_status, "status")
 
 
 # Without slots: Python 3.11 cannot make an object by Class[T](...) with them.

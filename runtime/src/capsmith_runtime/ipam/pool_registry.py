@@ -70,6 +70,7 @@ class PoolRegistry:
             name=metadata.name(obj),
             namespace=metadata.namespace(obj),
             external_id=self.kind.external_id(obj),
+            _status=metadata.mapping(obj, "status"),
             logger=get_logger("author", kind=self.kind.resource.kind, object=metadata.name(obj)),
             spec=decode(self.kind.spec, raw, "spec"),
             raw_spec=raw,

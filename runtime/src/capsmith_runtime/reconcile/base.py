@@ -158,6 +158,7 @@ class BaseController(ABC, Generic[R]):
             "namespace": key.namespace,
             "external_id": self.kind.external_id(obj),
             "logger": self._logger(key),
+            "_status": metadata.mapping(obj, "status"),
         }
 
     def _log_changes(self, key: NamespacedName, before: JSON, after: JSON) -> None:
@@ -255,14 +256,26 @@ class BaseController(ABC, Generic[R]):
 
     async def _wait(self, patcher: Patcher, waiting: Waiting) -> Result:
         """Return when to reconcile again; write the reason once the wait lasts long enough."""
+        status = await self._partial_status(patcher, waiting)
         left = self._debounce.left(_key(patcher.obj), waiting.reason)
         requeue_after = waiting.requeue_after
-        if left > 0:
+        # New partial results are not delayed: after a crash they could not be found again.
+        if left > 0 and status == metadata.mapping(patcher.obj, "status"):
             return Result(left if requeue_after is None else min(left, requeue_after))
-        await patcher.write_conditions(
-            ready(False, waiting.reason, waiting.message, "Info"), paused("")
+        await patcher.write_status(
+            status, (ready(False, waiting.reason, waiting.message, "Info"), paused(""))
         )
         return Result(requeue_after)
+
+    async def _partial_status(self, patcher: Patcher, waiting: Waiting) -> JSON:
+        """Return the status with what is known so far."""
+        if waiting.provider_id is not None or waiting.addresses is not None:
+            message = f"a {self.kind.resource.kind} has no provider_id and addresses while it waits"
+            error = ContractError(constants.REASON_INVALID_RESULT, message)
+            await self._failed(patcher, error)
+            raise error
+        status = dict(metadata.mapping(patcher.obj, "status"))
+        return with_extra(status, status_fields(waiting.status))
 
     async def _provisioned(self, patcher: Patcher, status: JSON, state: State) -> Result:
         """Write the status of a provisioned object, with one request."""

@@ -3,15 +3,18 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any
 
 from capsmith_runtime.contract.constants import PAUSED_CONDITION, READY_CONDITION
 from capsmith_runtime.contract.model import (
+    Address,
     Condition,
     check_reason,
 )
 
+MAX_ADDRESSES = 256
+MAX_PROVIDER_ID = 512
 MAX_CONDITIONS = 30
 """The CRD allows 32 conditions, including Ready and Paused (ST-01)."""
 
@@ -25,9 +28,16 @@ class Waiting:
     message: str = ""
     requeue_after: float | None = 10.0
     """Seconds until the next reconcile; None waits for a change of an object."""
+    status: Any = field(default=None, kw_only=True)
+    """Instance of the generated Status class, written at once, such as the id of an operation."""
+    provider_id: str | None = field(default=None, kw_only=True)
+    """Id of a machine that is being created, written at once; it never changes (IM-01)."""
+    addresses: Sequence[Address] | None = field(default=None, kw_only=True)
+    """Addresses of a machine so far; None keeps those in the status."""
 
     def __post_init__(self) -> None:
         check_reason(self.reason)
+        check_machine(self.provider_id, self.addresses or ())
 
 
 @dataclass(frozen=True, slots=True)
@@ -67,6 +77,14 @@ def unexpected_result(hook: Callable[..., object], result: object, *expected: ty
     names = " or ".join("None" if each is type(None) else each.__name__ for each in expected)
     found = "None" if result is None else type(result).__name__
     return f"{hook.__qualname__} must return {names}, not {found}"
+
+
+def check_machine(provider_id: str | None, addresses: Sequence[Address]) -> None:
+    """Raise ValueError for values of a machine that cannot be written."""
+    if provider_id is not None and not 1 <= len(provider_id) <= MAX_PROVIDER_ID:
+        raise ValueError(f"provider_id must have 1 to {MAX_PROVIDER_ID} characters")
+    if len(addresses) > MAX_ADDRESSES:
+        raise ValueError(f"a machine may have at most {MAX_ADDRESSES} addresses")
 
 
 def check_conditions(conditions: Sequence[Condition]) -> None:

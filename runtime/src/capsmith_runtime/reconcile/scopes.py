@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Awaitable, Callable
+from collections.abc import Awaitable, Callable, Mapping
 from dataclasses import dataclass, field
-from typing import Generic, TypedDict, TypeVar
+from typing import Any, Generic, TypedDict, TypeVar
 
-from capsmith_runtime.api.decoding import DecodingError
+from capsmith_runtime.api.decoding import DecodingError, decode
 from capsmith_runtime.kube.log import Logger
 
 Spec = TypeVar("Spec")
@@ -50,6 +50,15 @@ class Scope:
     Tag each resource that you create with it, and look up resources by it before you create any.
     """
     logger: Logger
+    _status: Mapping[str, Any] = field(default_factory=dict, repr=False)
+
+    def status(self, cls: type[T]) -> T:
+        """Return the status that you returned earlier, as an instance of the generated class.
+
+        Its fields are empty before that, and again after ``clusterctl move``, which drops the
+        status.  Raises DecodingError if it cannot be read.
+        """
+        return decode(cls, self._status, "status")
 
 
 class ScopeFields(TypedDict):
@@ -59,6 +68,7 @@ class ScopeFields(TypedDict):
     namespace: str
     external_id: str
     logger: Logger
+    _status: Mapping[str, Any]
 
 
 # Without slots: Python 3.11 cannot make an object by Class[T](...) with them.

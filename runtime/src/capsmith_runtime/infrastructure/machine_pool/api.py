@@ -17,10 +17,15 @@ from typing import Any, Generic, TypeVar
 from capsmith_runtime.contract.core import Cluster
 from capsmith_runtime.contract.machine_pool import MachinePool
 from capsmith_runtime.contract.model import Address, Condition, check_reason
-from capsmith_runtime.infrastructure.results import MAX_ADDRESSES, MAX_PROVIDER_ID
 from capsmith_runtime.infrastructure.scopes import InfraClusterView, InfraDeleteScope
 from capsmith_runtime.reconcile.credentials import Credentials
-from capsmith_runtime.reconcile.results import Deleted, Waiting, check_conditions
+from capsmith_runtime.reconcile.results import (
+    MAX_ADDRESSES,
+    MAX_PROVIDER_ID,
+    Deleted,
+    Waiting,
+    check_conditions,
+)
 from capsmith_runtime.reconcile.scopes import (
     BootstrapData,
     BootstrapReader,

@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import TypeVar
+from typing import Any, TypeVar
 
+from capsmith_runtime.api.encoding import status_fields
 from capsmith_runtime.contract.model import Endpoint
 from capsmith_runtime.infrastructure.scopes import (
     ClaimedAddress,
@@ -28,8 +29,12 @@ def infra_cluster(
     *,
     endpoint: Endpoint | None = None,
     credentials: Mapping[str, str] | None = None,
+    status: Any = None,
 ) -> InfraClusterScope[Spec]:
-    """Return the argument of ``reconcile_normal`` of a cluster."""
+    """Return the argument of ``reconcile_normal`` of a cluster.
+
+    ``status`` is an instance of the generated Status class, which an earlier call returned.
+    """
     return InfraClusterScope(
         name=name,
         namespace=NAMESPACE,
@@ -39,6 +44,7 @@ def infra_cluster(
         cluster=core_cluster(name),
         control_plane_endpoint=endpoint,
         credentials=Credentials(credentials),
+        _status=status_fields(status),
     )
 
 
@@ -69,8 +75,12 @@ def infra_machine(
     credentials: Mapping[str, str] | None = None,
     infra_cluster: InfraClusterView | None = None,
     ip_addresses: tuple[ClaimedAddress, ...] = (),
+    status: Any = None,
 ) -> InfraMachineScope[Spec]:
-    """Return the argument of ``reconcile_normal`` of a machine."""
+    """Return the argument of ``reconcile_normal`` of a machine.
+
+    ``status`` is an instance of the generated Status class, which an earlier call returned.
+    """
 
     async def read_bootstrap() -> BootstrapData:
         return BootstrapData(bootstrap, "cloud-config")
@@ -88,6 +98,7 @@ def infra_machine(
         failure_domain=failure_domain,
         is_control_plane=is_control_plane,
         credentials=Credentials(credentials),
+        _status=status_fields(status),
         ip_addresses=ip_addresses,
         _bootstrap=read_bootstrap,
     )
@@ -99,6 +110,8 @@ def infra_machine_deletion(
     *,
     provider_id: str | None = None,
     credentials: Mapping[str, str] | None = None,
+    infra_cluster: InfraClusterView | None = None,
+    status: Any = None,
 ) -> InfraMachineDeleteScope[Spec]:
     """Return the argument of ``reconcile_delete`` of a machine whose Machine no longer exists."""
     return InfraMachineDeleteScope(
@@ -108,9 +121,10 @@ def infra_machine_deletion(
         logger=get_logger("test"),
         _spec=spec,
         _credentials=Credentials(credentials),
+        _status=status_fields(status),
         cluster=None,
         machine=None,
-        infra_cluster=None,
+        infra_cluster=infra_cluster,
         provider_id=provider_id,
         is_control_plane=False,
     )

@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import TypeVar
+from typing import Any, TypeVar
 
+from capsmith_runtime.api.encoding import status_fields
 from capsmith_runtime.infrastructure.machine_pool.api import (
     InfraMachinePoolDeleteScope,
     InfraMachinePoolScope,
@@ -27,6 +28,7 @@ def infra_machine_pool(
     bootstrap: bytes = b"#cloud-config\n",
     credentials: Mapping[str, str] | None = None,
     infra_cluster: InfraClusterView | None = None,
+    status: Any = None,
 ) -> InfraMachinePoolScope[Spec]:
     """Return the argument of ``reconcile_normal`` and ``replicas`` of a machine pool."""
 
@@ -47,6 +49,7 @@ def infra_machine_pool(
         infra_cluster=infra_cluster,
         provider_ids=(),
         credentials=Credentials(credentials),
+        _status=status_fields(status),
         _bootstrap=read_bootstrap,
     )
 
