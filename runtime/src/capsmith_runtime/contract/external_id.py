@@ -7,8 +7,13 @@ same object (SM-09).
 
 from __future__ import annotations
 
+import hashlib
+from typing import Final
+
 from capsmith_runtime.contract import metadata
 from capsmith_runtime.contract.model import Object
+
+SHORT_CHARACTERS: Final = 32
 
 
 def annotation(group: str) -> str:
@@ -32,3 +37,8 @@ def stored(obj: Object, group: str) -> str | None:
 def of(obj: Object, group: str) -> str:
     """Return the stored external id, or a new one."""
     return stored(obj, group) or fresh(obj)
+
+
+def short(external_id: str) -> str:
+    """Return a short form of an external id: a lower-case DNS label that starts with a letter."""
+    return "c" + hashlib.sha256(external_id.encode()).hexdigest()[: SHORT_CHARACTERS - 1]

@@ -6,8 +6,9 @@ internal.  Importing them loads no Kubernetes client.
 
 from capsmith_runtime.api.decoding import DecodingError
 from capsmith_runtime.contract.core import Cluster, Machine
+from capsmith_runtime.contract.label_value import label_value
 from capsmith_runtime.contract.machine_pool import MachinePool
-from capsmith_runtime.contract.model import Address, Condition, Endpoint, FailureDomain
+from capsmith_runtime.contract.model import Address, AddressType, Condition, Endpoint, FailureDomain
 from capsmith_runtime.infrastructure.machine_pool.api import (
     InfraMachinePoolDeleteScope,
     InfraMachinePoolReconciler,
@@ -40,6 +41,7 @@ from capsmith_runtime.reconcile.scopes import BootstrapData
 
 __all__ = [
     "Address",
+    "AddressType",
     "BootstrapData",
     "ClaimedAddress",
     "Cluster",
@@ -72,4 +74,5 @@ __all__ = [
     "TerminalError",
     "Terminated",
     "Waiting",
+    "label_value",
 ]

@@ -8,6 +8,7 @@ from dataclasses import dataclass, field
 from typing import Any, Generic, TypeVar
 
 from capsmith_runtime.api.decoding import decode
+from capsmith_runtime.contract import external_id
 from capsmith_runtime.contract.core import Cluster, Machine
 from capsmith_runtime.contract.model import Endpoint
 from capsmith_runtime.reconcile.credentials import Credentials
@@ -45,6 +46,14 @@ class InfraClusterView:
     control_plane_endpoint: Endpoint | None
     raw_spec: Mapping[str, Any]
     raw_status: Mapping[str, Any] = field(default_factory=dict)
+
+    @property
+    def short_id(self) -> str:
+        """Return a short form of ``external_id``, for names and labels.
+
+        It has 32 lower-case letters and digits and starts with a letter: a DNS label.
+        """
+        return external_id.short(self.external_id)
 
     def spec(self, cls: type[T]) -> T:
         """Return its spec as an instance of the generated class."""

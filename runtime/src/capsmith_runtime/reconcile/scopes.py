@@ -8,6 +8,7 @@ from dataclasses import dataclass, field
 from typing import Any, Generic, TypedDict, TypeVar
 
 from capsmith_runtime.api.decoding import DecodingError, decode
+from capsmith_runtime.contract import external_id
 from capsmith_runtime.kube.log import Logger
 
 Spec = TypeVar("Spec")
@@ -51,6 +52,14 @@ class Scope:
     """
     logger: Logger
     _status: Mapping[str, Any] = field(default_factory=dict, repr=False)
+
+    @property
+    def short_id(self) -> str:
+        """Return a short form of ``external_id``, for names and labels.
+
+        It has 32 lower-case letters and digits and starts with a letter: a DNS label.
+        """
+        return external_id.short(self.external_id)
 
     def status(self, cls: type[T]) -> T:
         """Return the status that you returned earlier, as an instance of the generated class.
