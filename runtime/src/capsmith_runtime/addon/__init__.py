@@ -10,6 +10,7 @@ from capsmith_runtime.addon.api import (
 )
 from capsmith_runtime.contract.core import Cluster
 from capsmith_runtime.reconcile.errors import ReconcileError, TerminalError
+from capsmith_runtime.reconcile.events import Events
 from capsmith_runtime.reconcile.results import Deleted, NotAvailableError, Waiting
 
 __all__ = [
@@ -19,6 +20,7 @@ __all__ = [
     "AddonState",
     "Cluster",
     "Deleted",
+    "Events",
     "NotAvailableError",
     "ReconcileError",
     "ResourceType",

@@ -38,6 +38,7 @@ from capsmith_runtime.reconcile.base import ControllerContext
 from capsmith_runtime.reconcile.caches import Caches
 from capsmith_runtime.reconcile.debounce import StatusDebounce
 from capsmith_runtime.reconcile.errors import TerminalError, reason_and_message
+from capsmith_runtime.reconcile.events import send_events
 from capsmith_runtime.reconcile.results import (
     Deleted,
     NotAvailableError,
@@ -184,6 +185,7 @@ class InstallationController:
             scope = AddonScope(spec=spec, **common)
             handler = self._reconciler.reconcile_normal
             expected = AddonState
+        send_events(scope, self._context.events, obj)
         result = await self._context.executor.call(handler, scope, cluster, workload)
         if not isinstance(result, (expected, Waiting)):
             raise TypeError(unexpected_result(handler, result, expected, Waiting))

@@ -21,6 +21,7 @@ from capsmith_runtime.contract.core import Cluster, Machine
 from capsmith_runtime.contract.machine_pool import MachinePool
 from capsmith_runtime.contract.model import Endpoint
 from capsmith_runtime.reconcile.errors import ReconcileError, TerminalError
+from capsmith_runtime.reconcile.events import Events
 from capsmith_runtime.reconcile.results import NotAvailableError, Waiting
 from capsmith_runtime.reconcile.scopes import BootstrapData
 
@@ -35,6 +36,7 @@ __all__ = [
     "CertificatePurpose",
     "Cluster",
     "Endpoint",
+    "Events",
     "Machine",
     "MachinePool",
     "NotAvailableError",

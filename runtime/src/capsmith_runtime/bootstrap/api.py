@@ -20,6 +20,7 @@ from capsmith_runtime.contract.core import Cluster, Machine
 from capsmith_runtime.contract.machine_pool import MachinePool
 from capsmith_runtime.contract.model import Endpoint
 from capsmith_runtime.kube.log import Logger
+from capsmith_runtime.reconcile.events import Events
 from capsmith_runtime.reconcile.results import NotAvailableError, Waiting
 from capsmith_runtime.reconcile.scopes import BootstrapData, wait_for
 
@@ -83,6 +84,8 @@ class BootstrapConfigScope(Generic[Spec]):
     name: str
     namespace: str
     logger: Logger
+    events: Events = field(default_factory=Events, repr=False, compare=False)
+    """Records events of the object, which ``kubectl describe`` shows."""
     spec: Spec
     cluster: Cluster
     machine: Machine | None

@@ -25,6 +25,7 @@ from capsmith_runtime.controlplane.managed.api import (
 )
 from capsmith_runtime.kube.client import KubeClient, NamespacedName, ResourceType
 from capsmith_runtime.reconcile.errors import ReconcileError, TerminalError
+from capsmith_runtime.reconcile.events import Events
 from capsmith_runtime.reconcile.results import Deleted, NotAvailableError, Waiting
 
 __all__ = [
@@ -39,6 +40,7 @@ __all__ = [
     "DecodingError",
     "Deleted",
     "Endpoint",
+    "Events",
     "KubeClient",
     "ManagedControlPlaneDeleteScope",
     "ManagedControlPlaneReconciler",

@@ -20,6 +20,7 @@ from capsmith_runtime.contract.core import Cluster
 from capsmith_runtime.contract.model import Condition
 from capsmith_runtime.kube.client import ApiError, KubeClient
 from capsmith_runtime.kube.log import Logger
+from capsmith_runtime.reconcile.events import Events
 from capsmith_runtime.reconcile.results import NotAvailableError, Waiting
 from capsmith_runtime.reconcile.scopes import wait_for
 
@@ -45,6 +46,8 @@ class ControlPlaneScope(Generic[Spec]):
     external_id: str
     """Unique, and stable for the life of the control plane, also across ``clusterctl move``."""
     logger: Logger
+    events: Events = field(default_factory=Events, repr=False, compare=False)
+    """Records events of the object, which ``kubectl describe`` shows."""
     spec: Spec
     cluster: Cluster
     version: str

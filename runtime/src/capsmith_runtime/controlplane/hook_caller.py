@@ -16,6 +16,7 @@ from capsmith_runtime.kube.client import JSON
 from capsmith_runtime.kube.events import EventRecorder
 from capsmith_runtime.kube.executor import HandlerExecutor
 from capsmith_runtime.reconcile.errors import ReconcileError, reason_and_message
+from capsmith_runtime.reconcile.events import send_events
 from capsmith_runtime.reconcile.results import NotAvailableError, Waiting, unexpected_result
 
 T = TypeVar("T")
@@ -73,6 +74,7 @@ class HookCaller:
         self, obj: JSON, hook: Callable[..., object], argument: object, expected: type[T]
     ) -> T | Waiting:
         try:
+            send_events(getattr(argument, "control_plane", argument), self._events, obj)
             result = await self._executor.call(hook, argument)
         except NotAvailableError as error:
             return error.waiting

@@ -36,6 +36,7 @@ from capsmith_runtime.infrastructure.scopes import (
 )
 from capsmith_runtime.reconcile.credentials import Credentials
 from capsmith_runtime.reconcile.errors import ReconcileError, TerminalError
+from capsmith_runtime.reconcile.events import Events
 from capsmith_runtime.reconcile.results import Deleted, NotAvailableError, Terminated, Waiting
 from capsmith_runtime.reconcile.scopes import BootstrapData
 
@@ -50,6 +51,7 @@ __all__ = [
     "DecodingError",
     "Deleted",
     "Endpoint",
+    "Events",
     "FailureDomain",
     "InfraClusterDeleteScope",
     "InfraClusterReconciler",

@@ -23,6 +23,7 @@ from capsmith_runtime.ipam.api import (
     exhausted,
 )
 from capsmith_runtime.reconcile.errors import ReconcileError, TerminalError
+from capsmith_runtime.reconcile.events import Events
 from capsmith_runtime.reconcile.results import Deleted, NotAvailableError, Waiting
 
 __all__ = [
@@ -34,6 +35,7 @@ __all__ = [
     "Cluster",
     "Condition",
     "Deleted",
+    "Events",
     "ExternalPoolReconciler",
     "InvalidRangesError",
     "NotAvailableError",

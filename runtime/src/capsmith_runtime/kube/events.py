@@ -1,4 +1,4 @@
-"""Warning events of objects: rate-limited, without duplicates, and never blocking."""
+"""Events of objects: rate-limited, without duplicates, and never blocking."""
 
 from __future__ import annotations
 
@@ -14,6 +14,7 @@ from capsmith_runtime.kube.metrics import Metrics
 EVENT = ResourceType("events.k8s.io", "v1", "Event", "events")
 
 _NOTE_BYTES = 1024
+_REASON_CHARACTERS = 128
 _REMEMBERED = 1000
 
 
@@ -44,6 +45,12 @@ class EventRecorder:
 
     def warn(self, obj: JSON, reason: str, note: str, *, action: str = "Reconcile") -> None:
         """Queue a warning about `obj`; return at once, also if the queue is full."""
+        self.record(obj, "Warning", reason, note, action=action)
+
+    def record(
+        self, obj: JSON, type_: str, reason: str, note: str, *, action: str = "Reconcile"
+    ) -> None:
+        """Queue an event about `obj`; return at once, also if the queue is full."""
         now, mark = monotonic(), (obj["metadata"]["uid"], reason, note)
         if now - self._sent.get(mark, -self._repeat_seconds) < self._repeat_seconds:
             self._metrics.events_dropped.labels("repeated").inc()
@@ -54,7 +61,7 @@ class EventRecorder:
             self._sent.move_to_end(mark)
             if len(self._sent) > _REMEMBERED:
                 self._sent.popitem(last=False)
-            self._queue.put_nowait(self._event(obj, reason, note, action))
+            self._queue.put_nowait(self._event(obj, type_, reason, note, action))
 
     async def run(self) -> None:
         """Send until cancelled."""
@@ -74,7 +81,7 @@ class EventRecorder:
         self._tokens -= 1.0
         return True
 
-    def _event(self, obj: JSON, reason: str, note: str, action: str) -> JSON:
+    def _event(self, obj: JSON, type_: str, reason: str, note: str, action: str) -> JSON:
         metadata = obj["metadata"]
         # The API server requires events of cluster-scoped objects in "default".
         namespace = metadata.get("namespace") or "default"
@@ -96,8 +103,8 @@ class EventRecorder:
                 "name": f"{metadata['name'][:200].rstrip('.-')}.{uuid.uuid4().hex[:16]}",
             },
             "eventTime": datetime.now(UTC).strftime("%Y-%m-%dT%H:%M:%S.%fZ"),
-            "type": "Warning",
-            "reason": reason,
+            "type": type_,
+            "reason": reason[:_REASON_CHARACTERS],
             "action": action,
             "note": note.encode(errors="replace")[:_NOTE_BYTES].decode(errors="ignore"),
             "regarding": regarding,

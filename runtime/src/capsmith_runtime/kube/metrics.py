@@ -1,15 +1,22 @@
-"""Prometheus metrics, in a registry of their own so that nothing global is shared."""
+"""Prometheus metrics of the runtime, and those in the default registry, which is the author's.
+
+The runtime's metrics are in a registry of their own, so that nothing global is shared.
+"""
 
 from __future__ import annotations
 
+from collections.abc import Iterable
+
 from prometheus_client import (
+    REGISTRY,
     CollectorRegistry,
     Counter,
     Gauge,
     Histogram,
-    ProcessCollector,
     generate_latest,
 )
+from prometheus_client.metrics_core import Metric
+from prometheus_client.registry import Collector
 
 _LATENCY = (0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1.0, 2.5, 5.0, 10.0, 30.0, 60.0)
 
@@ -19,7 +26,6 @@ class Metrics:
 
     def __init__(self) -> None:
         self._registry = CollectorRegistry()
-        ProcessCollector(registry=self._registry)
         self.requests = self._counter(
             "kube_requests", "Requests to the API server.", "verb", "code"
         )
@@ -57,11 +63,24 @@ class Metrics:
         self.leader = self._gauge("leader", "1 while this process holds the lease.")
 
     def render(self) -> bytes:
-        """Return the metrics in the text exposition format."""
-        return generate_latest(self._registry)
+        """Return the metrics of runtime and author in the text exposition format."""
+        authors = CollectorRegistry(auto_describe=False)
+        authors.register(_OtherMetrics({each.name for each in self._registry.collect()}))
+        return generate_latest(self._registry) + generate_latest(authors)
 
     def _counter(self, name: str, description: str, *labels: str) -> Counter:
         return Counter(name, description, labels, registry=self._registry)
 
     def _gauge(self, name: str, description: str, *labels: str) -> Gauge:
         return Gauge(name, description, labels, registry=self._registry)
+
+
+class _OtherMetrics(Collector):
+    """The default registry, without the names of the runtime: a family may appear only once."""
+
+    def __init__(self, names: set[str]) -> None:
+        self._names = names
+
+    def collect(self) -> Iterable[Metric]:
+        """Return the author's metrics, and those of the process and of Python."""
+        return (each for each in REGISTRY.collect() if each.name not in self._names)

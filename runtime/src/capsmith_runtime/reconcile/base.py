@@ -26,6 +26,7 @@ from capsmith_runtime.options import Options
 from capsmith_runtime.reconcile.caches import Caches
 from capsmith_runtime.reconcile.debounce import StatusDebounce
 from capsmith_runtime.reconcile.errors import ReconcileError, TerminalError, reason_and_message
+from capsmith_runtime.reconcile.events import send_events
 from capsmith_runtime.reconcile.kinds import Kind
 from capsmith_runtime.reconcile.patcher import ObjectDeletedError, Patcher, paused, ready
 from capsmith_runtime.reconcile.results import (
@@ -208,6 +209,7 @@ class BaseController(ABC, Generic[R]):
     ) -> T | Waiting:
         """Return the result of a reconciler method; report exceptions and raise them again."""
         try:
+            send_events(scope, self._context.events, patcher.obj)
             result = await self._context.executor.call(hook, scope)
             if isinstance(result, (expected, Waiting)):
                 return result

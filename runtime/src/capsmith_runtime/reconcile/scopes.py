@@ -10,6 +10,7 @@ from typing import Any, Generic, TypedDict, TypeVar
 from capsmith_runtime.api.decoding import DecodingError, decode
 from capsmith_runtime.contract import external_id
 from capsmith_runtime.kube.log import Logger
+from capsmith_runtime.reconcile.events import Events
 
 Spec = TypeVar("Spec")
 T = TypeVar("T")
@@ -51,6 +52,8 @@ class Scope:
     Tag each resource that you create with it, and look up resources by it before you create any.
     """
     logger: Logger
+    events: Events = field(default_factory=Events, repr=False, compare=False)
+    """Records events of the object, which ``kubectl describe`` shows."""
     _status: Mapping[str, Any] = field(default_factory=dict, repr=False)
 
     @property

@@ -32,6 +32,7 @@ from capsmith_runtime.kube.client import JSON, NamespacedName
 from capsmith_runtime.kube.controller import Result
 from capsmith_runtime.kube.informer import Informer
 from capsmith_runtime.reconcile.base import ContractError
+from capsmith_runtime.reconcile.events import send_events
 from capsmith_runtime.reconcile.patcher import Patcher
 from capsmith_runtime.reconcile.results import NotAvailableError, Waiting
 
@@ -126,6 +127,7 @@ class MachinePoolMachinesController(MachinePoolController[MachinePoolMachinesRec
         if not scope.replicas_managed_elsewhere:
             return scope.replicas
         try:
+            send_events(scope, self._context.events, patcher.obj)
             replicas: int | None = await self._context.executor.call(
                 self.reconciler.replicas, scope
             )

@@ -1,0 +1,62 @@
+"""Events that authors record about the object of a scope."""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+from typing import TYPE_CHECKING, Literal, NamedTuple
+
+from capsmith_runtime.contract.model import check_reason
+from capsmith_runtime.kube.client import JSON
+
+if TYPE_CHECKING:  # it imports the library of metrics, which authors' code need not load
+    from capsmith_runtime.kube.events import EventRecorder
+
+EventType = Literal["Normal", "Warning"]
+
+
+class RecordedEvent(NamedTuple):
+    """An event that a reconciler recorded."""
+
+    type: EventType
+    reason: str
+    message: str
+
+
+class Events:
+    """Records events of one object, from any thread, without waiting for the API server.
+
+    The API server may not get all of them: repetitions within 10 minutes and bursts are dropped.
+    """
+
+    recorded: list[RecordedEvent]
+    """All events of this call, for unit tests."""
+
+    def __init__(self) -> None:
+        self.recorded = []
+        self._target: tuple[EventRecorder, JSON, asyncio.AbstractEventLoop] | None = None
+
+    def normal(self, reason: str, message: str) -> None:
+        """Record an event of type Normal.  ``reason`` is CamelCase; raises ValueError if not."""
+        self._record(RecordedEvent("Normal", reason, message))
+
+    def warning(self, reason: str, message: str) -> None:
+        """Record an event of type Warning.  ``reason`` is CamelCase; raises ValueError if not."""
+        self._record(RecordedEvent("Warning", reason, message))
+
+    def _record(self, event: RecordedEvent) -> None:
+        check_reason(event.reason)
+        self.recorded.append(event)
+        if self._target is None:
+            return
+        recorder, obj, loop = self._target
+        # The loop is closed if the process stops without waiting for the author's thread.
+        with contextlib.suppress(RuntimeError):
+            loop.call_soon_threadsafe(recorder.record, obj, *event)
+
+
+def send_events(scope: object, recorder: EventRecorder, obj: JSON) -> None:
+    """Send the events of a scope from now on; call it before the author's code gets the scope."""
+    events = getattr(scope, "events", None)
+    if isinstance(events, Events):
+        events._target = recorder, obj, asyncio.get_running_loop()

@@ -1,0 +1,41 @@
+"""Metrics of the runtime and of the author on one page."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+import pytest
+from prometheus_client import REGISTRY, Counter
+from prometheus_client.parser import text_string_to_metric_families
+
+from capsmith_runtime.kube.metrics import Metrics
+
+
+@pytest.fixture
+def counters() -> Iterator[list[Counter]]:
+    made = [
+        Counter("author_servers_created", "Servers that the provider has created."),
+        Counter("events_dropped", "A name that the runtime has, too.", ["cause"]),
+    ]
+    yield made
+    for counter in made:
+        REGISTRY.unregister(counter)
+
+
+def test_metrics_of_the_default_registry_are_shown(counters: list[Counter]) -> None:
+    counters[0].inc(3)
+    families = list(text_string_to_metric_families(Metrics().render().decode()))
+    values = {sample.name: sample.value for family in families for sample in family.samples}
+
+    assert values["author_servers_created_total"] == 3
+    assert values["process_resident_memory_bytes"] > 0
+    assert values["leader"] == 0
+
+
+def test_each_name_appears_once(counters: list[Counter]) -> None:
+    counters[1].labels("author").inc()
+    text = Metrics().render().decode()
+    headers = [line.split()[2] for line in text.splitlines() if line.startswith("# TYPE ")]
+
+    assert len(headers) == len(set(headers))
+    assert 'cause="author"' not in text
