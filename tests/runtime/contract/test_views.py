@@ -167,3 +167,15 @@ def test_an_identity_survives_a_move_but_not_a_copy() -> None:
 )
 def test_selectors(wanted: dict[str, Any], holds: bool) -> None:
     assert selector.matches(wanted, {"a": "1"}) is holds
+
+
+@pytest.mark.parametrize("reader", [CoreV1Beta1(), CoreV1Beta2()])
+def test_the_node_of_a_machine_is_part_of_its_view(reader: Any) -> None:
+    plain = {"metadata": {"name": "m", "namespace": "n", "uid": "1"}, "spec": {}}
+    running = {**plain, "status": {"phase": "Running"}}
+    joined = {**plain, "status": {"phase": "Running", "nodeRef": {"name": "n1"}}}
+
+    assert reader.machine(plain) == reader.machine(running), "phases are no events"
+    assert reader.machine(running) != reader.machine(joined)
+    assert reader.machine(joined).node_name == "n1"
+    assert reader.machine(joined).phase == "Running"

@@ -66,3 +66,21 @@ class TestWaits(ScriptedMachines):
         await env.eventually(
             "received", lambda: script.calls[-1].credentials == {"token": "rotated"}
         )
+
+    @scenario
+    async def test_a_node_that_joins_ends_the_wait(
+        self, env: InfrastructureEnvironment, normal: ScriptFactory
+    ) -> None:
+        script = normal(replace(PROVISIONED, requeue_after=NEVER))
+        cluster = await env.running_cluster()
+        key = await env.running_machine(cluster)
+        calls = len(script.calls)
+        env.api.change("Machine", key, {"status": {"phase": "Provisioned"}})
+        await env.quiet()
+        assert len(script.calls) == calls, "a phase is for display"
+
+        env.api.change("Machine", key, {"status": {"phase": "Running", "nodeRef": {"name": "n1"}}})
+        await env.eventually("called", lambda: len(script.calls) > calls)
+        machine = script.calls[-1].machine
+        assert machine is not None
+        assert (machine.node_name, machine.phase) == ("n1", "Running")

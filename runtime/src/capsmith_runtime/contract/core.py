@@ -7,7 +7,7 @@ reconcile.
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Protocol
 
 from capsmith_runtime.contract import metadata
@@ -60,6 +60,11 @@ class Machine:
     pool_name: str | None
     is_control_plane: bool
     infrastructure: ObjectRef | None
+    node_name: str | None = None
+    """Name of the Node of the machine, after it joined the cluster."""
+    phase: str = field(default="", compare=False)
+    """``Pending``, ``Provisioning``, ``Running`` and so on, for display: its changes are no events
+    for reconcilers."""
 
 
 class CoreReader(Protocol):
@@ -121,6 +126,8 @@ def read_machine(obj: Object, *, infrastructure: ObjectRef | None) -> Machine:
         pool_name=metadata.owner_name(obj, MACHINE_POOL_KIND, CORE_GROUP),
         is_control_plane=CONTROL_PLANE_LABEL in metadata.labels(obj),
         infrastructure=infrastructure,
+        node_name=metadata.text(obj, "status", "nodeRef", "name") or None,
+        phase=metadata.text(obj, "status", "phase"),
     )
 
 
