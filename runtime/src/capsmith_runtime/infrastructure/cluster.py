@@ -68,7 +68,8 @@ class InfraClusterController(InfrastructureController[InfraClusterReconciler[Any
             extra=status_fields(state.status),
         )
         writer, features = self._context.writer, self.kind.features
-        await patcher.write_spec(writer.cluster_spec(patcher.obj, facts, features))
+        spec = writer.cluster_spec(patcher.obj, facts, features)
+        await patcher.write_spec(spec, state.conditions)
         status = writer.cluster_status(patcher.obj, facts, features)
         return await self._provisioned(patcher, status, state)
 

@@ -30,9 +30,9 @@ from capsmith_runtime.infrastructure.results import InfraMachineState
 from capsmith_runtime.infrastructure.scopes import InfraMachineDeleteScope, InfraMachineScope
 from capsmith_runtime.kube.client import JSON, NamespacedName
 from capsmith_runtime.kube.controller import Result
-from capsmith_runtime.reconcile.base import ContractError
 from capsmith_runtime.reconcile.caches import cluster_name_of
 from capsmith_runtime.reconcile.credentials import Credentials
+from capsmith_runtime.reconcile.errors import ContractError
 from capsmith_runtime.reconcile.patcher import Patcher
 from capsmith_runtime.reconcile.results import Waiting
 
@@ -120,7 +120,8 @@ class InfraMachineController(InfrastructureController[InfraMachineReconciler[Any
             extra=status_fields(state.status),
         )
         writer, features = self._context.writer, self.kind.features
-        await patcher.write_spec(writer.machine_spec(patcher.obj, facts, features))
+        spec = writer.machine_spec(patcher.obj, facts, features)
+        await patcher.write_spec(spec, state.conditions)
         status = writer.machine_status(patcher.obj, facts, features)
         return await self._provisioned(patcher, status, state)
 

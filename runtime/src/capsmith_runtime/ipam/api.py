@@ -70,7 +70,7 @@ class PoolState:
     """One CamelCase word; by default ``Ready`` or ``NotReady``, according to ``ready``."""
     message: str = ""
     conditions: Sequence[Condition] = ()
-    """Your own further conditions; one that is left out later keeps its last value."""
+    """Your own further conditions.  A condition that you no longer return is removed."""
     status: Any = None
     """An instance of the kind's generated Status class, if it has status fields of its own."""
     requeue_after: float | None = None

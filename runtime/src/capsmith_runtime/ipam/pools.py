@@ -14,8 +14,9 @@ from capsmith_runtime.ipam.pool_registry import PoolRegistry
 from capsmith_runtime.ipam.pool_usage import NOT_FOUND
 from capsmith_runtime.kube.client import NamespacedName
 from capsmith_runtime.kube.controller import Result
-from capsmith_runtime.reconcile.base import BaseController, ContractError, ControllerContext
+from capsmith_runtime.reconcile.base import BaseController, ControllerContext
 from capsmith_runtime.reconcile.caches import Caches
+from capsmith_runtime.reconcile.errors import ContractError
 from capsmith_runtime.reconcile.patcher import Patcher
 from capsmith_runtime.reconcile.results import Waiting
 

@@ -7,7 +7,7 @@ import random
 from abc import ABC, abstractmethod
 from collections.abc import Awaitable, Callable, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Any, Generic, Protocol, TypeVar
+from typing import Any, Generic, TypeVar
 
 from capsmith_runtime.api.decoding import DecodingError, decode
 from capsmith_runtime.api.encoding import status_fields
@@ -25,13 +25,19 @@ from capsmith_runtime.kube.priority import Priority
 from capsmith_runtime.options import Options
 from capsmith_runtime.reconcile.caches import Caches
 from capsmith_runtime.reconcile.debounce import StatusDebounce
-from capsmith_runtime.reconcile.errors import ReconcileError, TerminalError, reason_and_message
+from capsmith_runtime.reconcile.errors import (
+    ContractError,
+    TerminalError,
+    limited_message,
+    reason_and_message,
+)
 from capsmith_runtime.reconcile.events import send_events
 from capsmith_runtime.reconcile.kinds import Kind
 from capsmith_runtime.reconcile.patcher import ObjectDeletedError, Patcher, paused, ready
 from capsmith_runtime.reconcile.results import (
     Deleted,
     NotAvailableError,
+    State,
     Terminated,
     Waiting,
     unexpected_result,
@@ -40,42 +46,6 @@ from capsmith_runtime.reconcile.scopes import ScopeFields
 
 R = TypeVar("R")
 T = TypeVar("T")
-
-_MESSAGE_CHARACTERS = 4096
-"""The CRD allows 32,768 (ST-01); that is too long to read."""
-
-
-class State(Protocol):
-    """Attributes that all states of reconcilers share."""
-
-    @property
-    def ready(self) -> bool:
-        """Return the status of the Ready condition."""
-        ...
-
-    @property
-    def reason(self) -> str:
-        """Return the reason of the Ready condition; empty for the default."""
-        ...
-
-    @property
-    def message(self) -> str:
-        """Return the message of the Ready condition."""
-        ...
-
-    @property
-    def conditions(self) -> Sequence[Condition]:
-        """Return additional conditions."""
-        ...
-
-    @property
-    def requeue_after(self) -> float | None:
-        """Return the seconds until the next reconcile."""
-        ...
-
-
-class ContractError(ReconcileError):
-    """The author's code returned a value that the contract forbids."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -231,7 +201,7 @@ class BaseController(ABC, Generic[R]):
 
     async def _write_terminal_failure(self, patcher: Patcher, error: TerminalError) -> None:
         """Report a terminal failure; a provisioned object stays provisioned (IC-05, IM-03)."""
-        message = _limited(error.message)
+        message = limited_message(error.message)
         self._context.events.warn(patcher.obj, error.reason, message)
         status = dict(metadata.mapping(patcher.obj, "status"))
         status = with_extra(status, status_fields(error.status))
@@ -248,7 +218,7 @@ class BaseController(ABC, Generic[R]):
 
     async def _report(self, patcher: Patcher, reason: str, message: str) -> None:
         """Report an error in the Ready condition and as an event."""
-        message = _limited(message)
+        message = limited_message(message)
         self._context.events.warn(patcher.obj, reason, message)
         try:
             await patcher.write_conditions(ready(False, reason, message, "Error"), paused(""))
@@ -287,7 +257,11 @@ class BaseController(ABC, Generic[R]):
             paused(""),
             *state.conditions,
         )
+        types = {condition.type for condition in state.conditions}
+        await patcher.record_conditions(patcher.recorded_conditions | types)
+        patcher.drop_conditions(patcher.recorded_conditions - types)
         await patcher.write_status(self._context.writer.without_failure(status), conditions)
+        await patcher.record_conditions(types)
         self._debounce.forget(_key(patcher.obj))
         return Result(state.requeue_after)
 
@@ -337,11 +311,6 @@ def _ready_of(obj: JSON) -> Mapping[str, Any]:
     """Return the Ready condition; empty if there is none."""
     shown = metadata.items(obj, "status", "conditions")
     return conditions.find(shown, constants.READY_CONDITION) or {}
-
-
-def _limited(message: str) -> str:
-    # The text may come from the author's SDK, with any length and invalid characters.
-    return message.encode(errors="replace").decode()[:_MESSAGE_CHARACTERS]
 
 
 def _key(obj: JSON) -> NamespacedName:

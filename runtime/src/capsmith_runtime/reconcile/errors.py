@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
-from typing import Any
+from typing import Any, Final
 
 from capsmith_runtime.contract.constants import REASON_INTERNAL_ERROR
 from capsmith_runtime.contract.model import check_reason
 from capsmith_runtime.kube.errors import RetryAfterError
 from capsmith_runtime.kube.log import describe_error
+
+_MESSAGE_CHARACTERS: Final = 4096
+"""The CRD allows 32,768 (ST-01); that is too long to read."""
 
 
 class ReconcileError(RetryAfterError):
@@ -20,6 +23,10 @@ class ReconcileError(RetryAfterError):
         self.reason = reason
         self.message = message
         self.retry_after = retry_after
+
+
+class ContractError(ReconcileError):
+    """The author's code returned a value that the contract forbids."""
 
 
 class TerminalError(ReconcileError):
@@ -40,3 +47,8 @@ def reason_and_message(error: Exception) -> tuple[str, str]:
     if isinstance(error, ReconcileError):
         return error.reason, error.message
     return REASON_INTERNAL_ERROR, describe_error(error)
+
+
+def limited_message(message: str) -> str:
+    """Return a message that a condition can hold, whatever characters an SDK put into it."""
+    return message.encode(errors="replace").decode()[:_MESSAGE_CHARACTERS]

@@ -2,11 +2,17 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence, Set
 from datetime import UTC, datetime
 from typing import Any
 
-from capsmith_runtime.contract import conditions, constants, external_id, metadata
+from capsmith_runtime.contract import (
+    conditions,
+    constants,
+    external_id,
+    metadata,
+    own_conditions,
+)
 from capsmith_runtime.contract.model import Condition, Object, Severity
 from capsmith_runtime.contract.status_writer import ConditionWriter
 from capsmith_runtime.kube.client import JSON, KubeClient, NotFound
@@ -40,6 +46,7 @@ class Patcher:
         self._informer = informer
         self._writer = writer
         self._now = now
+        self._dropped: frozenset[str] = frozenset()
 
     async def add_finalizer(self, kind: Kind[Any], labels: Mapping[str, str] | None = None) -> None:
         """Add finalizer and external id in one patch, before side effects (SM-08, SM-09)."""
@@ -66,9 +73,30 @@ class Patcher:
         kept = [name for name in metadata.finalizers(self.obj) if name != finalizer]
         await self._write(metadata={**self.obj["metadata"], "finalizers": kept})
 
-    async def write_spec(self, spec: Object) -> None:
-        """Write the changed fields of the spec."""
-        await self._write(spec=dict(spec))
+    async def write_spec(self, spec: Object, conditions: Sequence[Condition] = ()) -> None:
+        """Write the changed fields of the spec, and record the author's conditions with them."""
+        types = self.recorded_conditions | {condition.type for condition in conditions}
+        await self._write(spec=dict(spec), **self._record(types))
+
+    @property
+    def recorded_conditions(self) -> frozenset[str]:
+        """Return the types of conditions that the author's code has shown."""
+        return own_conditions.recorded(self.obj, self._informer.resource.group)
+
+    async def record_conditions(self, types: Set[str]) -> None:
+        """Write which types of conditions the author's code shows, if that has changed."""
+        await self._write(**self._record(types))
+
+    def drop_conditions(self, types: Set[str]) -> None:
+        """Leave these types out of the status from now on."""
+        self._dropped = frozenset(types)
+
+    def _record(self, types: Set[str]) -> dict[str, JSON]:
+        if types == self.recorded_conditions:
+            return {}
+        group = self._informer.resource.group
+        annotations = own_conditions.with_record(self.obj, group, types)
+        return {"metadata": {**self.obj["metadata"], "annotations": annotations}}
 
     async def write_status(self, status: Object, wanted: Sequence[Condition]) -> None:
         """Write the changed fields of the status, including these conditions."""
@@ -87,6 +115,10 @@ class Patcher:
         return not reason or entry.get("reason") == reason
 
     async def _write(self, **parts: JSON) -> None:
+        if self._dropped and "conditions" in parts.get("status", {}):
+            listed = parts["status"]["conditions"]
+            kept = [entry for entry in listed if entry.get("type") not in self._dropped]
+            parts["status"] = {**parts["status"], "conditions": kept}
         new = {**self.obj, **parts}
         try:
             self.obj = await write(

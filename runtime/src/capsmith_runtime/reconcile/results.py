@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
-from typing import Any
+from typing import Any, Protocol
 
 from capsmith_runtime.contract.constants import PAUSED_CONDITION, READY_CONDITION
 from capsmith_runtime.contract.model import (
@@ -70,6 +70,35 @@ class NotAvailableError(Exception):
     def __init__(self, waiting: Waiting) -> None:
         super().__init__(f"{waiting.reason}: {waiting.message}")
         self.waiting = waiting
+
+
+class State(Protocol):
+    """Attributes that all states of reconcilers share."""
+
+    @property
+    def ready(self) -> bool:
+        """Return the status of the Ready condition."""
+        ...
+
+    @property
+    def reason(self) -> str:
+        """Return the reason of the Ready condition; empty for the default."""
+        ...
+
+    @property
+    def message(self) -> str:
+        """Return the message of the Ready condition."""
+        ...
+
+    @property
+    def conditions(self) -> Sequence[Condition]:
+        """Return additional conditions."""
+        ...
+
+    @property
+    def requeue_after(self) -> float | None:
+        """Return the seconds until the next reconcile."""
+        ...
 
 
 def unexpected_result(hook: Callable[..., object], result: object, *expected: type) -> str:

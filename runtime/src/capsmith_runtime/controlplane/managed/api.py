@@ -92,7 +92,7 @@ class ManagedControlPlaneState:
     """One CamelCase word; by default derived from ``ready``."""
     message: str = ""
     conditions: Sequence[Condition] = ()
-    """Additional conditions; one that is left out later keeps its last value."""
+    """Additional conditions.  A condition that you no longer return is removed."""
     status: Any = None
     """An instance of the kind's generated Status class, if it has status fields of its own."""
     requeue_after: float | None = None

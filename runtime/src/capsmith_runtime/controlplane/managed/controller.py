@@ -33,8 +33,9 @@ from capsmith_runtime.controlplane.secrets.store import SecretStore
 from capsmith_runtime.kube.client import JSON, NamespacedName
 from capsmith_runtime.kube.controller import Result
 from capsmith_runtime.kube.informer import Informer
-from capsmith_runtime.reconcile.base import BaseController, ContractError, ControllerContext
+from capsmith_runtime.reconcile.base import BaseController, ControllerContext
 from capsmith_runtime.reconcile.caches import Caches, cluster_name_of, owning_cluster
+from capsmith_runtime.reconcile.errors import ContractError
 from capsmith_runtime.reconcile.kinds import Kind
 from capsmith_runtime.reconcile.patcher import Patcher
 from capsmith_runtime.reconcile.results import Waiting
@@ -95,7 +96,8 @@ class ManagedControlPlaneController(BaseController[ManagedControlPlaneReconciler
         self, patcher: Patcher, cluster: Cluster, state: ManagedControlPlaneState
     ) -> Result:
         """Write endpoint and kubeconfig before the status: core uses them then (CP-02, CP-22)."""
-        await patcher.write_spec(with_endpoint(patcher.obj, state.endpoint, self.kind.features))
+        spec = with_endpoint(patcher.obj, state.endpoint, self.kind.features)
+        await patcher.write_spec(spec, state.conditions)
         report = await self._reconcile_kubeconfig(patcher, cluster, state)
         facts = ControlPlaneFacts(
             initialized=True,

@@ -80,7 +80,7 @@ class InfraMachinePoolState:
     """Reason of the Ready condition in CamelCase; by default Ready or NotReady."""
     message: str = ""
     conditions: Sequence[Condition] = ()
-    """Additional conditions.  A condition that you leave out keeps its last state."""
+    """Additional conditions.  A condition that you no longer return is removed."""
     status: Any = None
     """Instance of the generated Status class, if the kind has status fields of its own."""
     requeue_after: float | None = None

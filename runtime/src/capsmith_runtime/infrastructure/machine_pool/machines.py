@@ -31,7 +31,7 @@ from capsmith_runtime.infrastructure.machine_pool.pool_machines import (
 from capsmith_runtime.kube.client import JSON, NamespacedName
 from capsmith_runtime.kube.controller import Result
 from capsmith_runtime.kube.informer import Informer
-from capsmith_runtime.reconcile.base import ContractError
+from capsmith_runtime.reconcile.errors import ContractError
 from capsmith_runtime.reconcile.events import send_events
 from capsmith_runtime.reconcile.patcher import Patcher
 from capsmith_runtime.reconcile.results import NotAvailableError, Waiting

@@ -146,7 +146,7 @@ class MachinePoolController(InfrastructureController[R]):
             spec = pool_spec(patcher.obj, known, features)
             status = self._pool_writer.status(patcher.obj, known, features)
             if fits(spec, status):
-                await patcher.write_spec(spec)
+                await patcher.write_spec(spec, state.conditions)
                 return await self._provisioned(patcher, status, state)
         message = (
             f"{len(facts.provider_ids)} machines do not fit into spec.providerIDList and status: "
