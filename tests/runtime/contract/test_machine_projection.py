@@ -55,6 +55,7 @@ def _machine(owner: str, *, control_plane: bool = False) -> dict[str, Any]:
         },
         "status": {
             "nodeRef": {"name": "prod-1"},
+            "phase": "Running",
             "nodeInfo": {"kubeletVersion": "v1.34.1", "osImage": "x" * 30, "bootID": "b" * 36},
             "addresses": [{"type": "InternalIP", "address": "10.0.0.1"}] * 4,
             "conditions": [
@@ -72,6 +73,7 @@ def test_views_of_a_worker_stay_the_same(owner: str, reader: CoreReader) -> None
     machine = _machine(owner)
     projected = project_machine(copy.deepcopy(machine))
     assert reader.machine(projected) == reader.machine(machine)
+    assert reader.machine(projected).phase == "Running"
     assert read_pool_machine(projected) == read_pool_machine(machine)
     assert read_pool_machine(projected).unhealthy
     assert owning_machine_pool(projected) == owning_machine_pool(machine)
@@ -82,7 +84,7 @@ def test_views_of_a_worker_stay_the_same(owner: str, reader: CoreReader) -> None
 def test_little_of_a_worker_is_kept(owner: str) -> None:
     machine = _machine(owner)
     projected = project_machine(copy.deepcopy(machine))
-    assert set(projected["status"]) == {"nodeRef", "conditions"}
+    assert set(projected["status"]) == {"nodeRef", "phase", "conditions"}
     assert [each["type"] for each in projected["status"]["conditions"]] == ["OwnerRemediated"]
     assert len(json.dumps(projected)) < 0.45 * len(json.dumps(machine))
 

@@ -19,7 +19,7 @@ from capsmith_runtime.contract.model import Object
 
 _WORKER_OWNERS: Final = ("MachineSet", MACHINE_POOL_KIND)
 _SPEC: Final = ("clusterName", "version", "failureDomain", "infrastructureRef")
-_STATUS: Final = ("nodeRef",)
+_STATUS: Final = ("nodeRef", "phase")
 
 
 def project_machine(obj: dict[str, Any]) -> dict[str, Any]:
