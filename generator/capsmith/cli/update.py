@@ -92,7 +92,7 @@ def update(folder: Path, verbose: bool, format_: str, **options: Any) -> int:
     """
     # Imported here: each --help imports this module, and dataclasses take long to import.
     from capsmith.cli.arguments import Arguments, Mode
-    from capsmith.console import Console
+    from capsmith.console import Console, printable
 
     arguments = Arguments(**options)
     mode = arguments.mode
@@ -112,7 +112,7 @@ def update(folder: Path, verbose: bool, format_: str, **options: Any) -> int:
     if facts is not None and format_ != "json":
         from capsmith.provider.upgrade.facts import format_facts
 
-        console.text("\n".join(format_facts(facts)))
+        console.text("\n".join(printable(line) for line in format_facts(facts)))
     return report.exit_code
 
 

@@ -59,11 +59,11 @@ def upgrade(
         loaded = apply_request(load(spec, options.blueprints), request, str(spec))
         plan = make_plan(repository, loaded, lock, options)
         plan = _with_spec(repository, loaded, plan, options)
+        facts = _facts(repository, loaded, lock, request) if plan.is_possible else None
         if plan.is_possible and not dry_run:
             if not plan.is_nothing and not options.allow_dirty:
                 refuse_dirty(folder, plan.overlay)
             apply_plan(repository, plan)
-        facts = _facts(repository, loaded, lock, request) if plan.is_possible else None
         return plan.report, facts
 
 
@@ -120,17 +120,20 @@ def _facts(
 
 def _author_files(repository: Repository, lock: Lock) -> tuple[frozenset[str], dict[str, str]]:
     """Return the author's files that exist, and the texts of manifests, added ones included."""
-    paths = frozenset(repository.contents(lock.author_paths, lock.author_paths))
-    beside = {
-        other
-        for path in lock.scaffolds
-        if path.endswith(".yaml")
-        for other in repository.files_beside(path)
-        if other.endswith((".yaml", ".yml")) and other not in lock.files
-    }
-    candidates = beside | {path for path in paths if path.endswith(".yaml")}
-    contents = repository.contents(candidates, candidates)
-    return paths, {path: text.decode(errors="replace") for path, text in contents.items()}
+    present = repository.contents(lock.author_paths, lock.author_paths)
+    manifests = {path: text for path, text in present.items() if _is_manifest(path)}
+    manifest_scaffolds = sorted(filter(_is_manifest, lock.scaffolds))
+    one_of_each_folder = {path.rpartition("/")[0]: path for path in manifest_scaffolds}
+    for path in one_of_each_folder.values():
+        for other, text in repository.contents_beside(path).items():
+            if _is_manifest(other) and other not in lock.files:
+                manifests[other] = text
+    texts = {path: text.decode(errors="replace") for path, text in manifests.items()}
+    return frozenset(present), texts
+
+
+def _is_manifest(path: str) -> bool:
+    return path.endswith((".yaml", ".yml"))
 
 
 def _refused(text: str, *findings: Finding) -> Loaded:

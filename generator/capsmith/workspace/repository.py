@@ -56,14 +56,24 @@ class Repository:
             )
         return tuple(sorted(entry.name for entry in self.folder.iterdir()))
 
-    def files_beside(self, path: str) -> tuple[str, ...]:
-        """Return the regular files in the folder of ``path``, sorted, without links."""
+    def contents_beside(self, path: str) -> dict[str, bytes]:
+        """Return the bytes of the regular files in the folder of ``path``, sorted by path.
+
+        The author names those files, so their names may hold any character.  An unreadable file
+        counts as empty.
+        """
         place = contained(self.folder, path).parent
         if self._new or not place.is_dir():
-            return ()
+            return {}
         prefix = path[: path.rfind("/") + 1]
-        entries = (entry for entry in place.iterdir() if stat.S_ISREG(entry.lstat().st_mode))
-        return tuple(sorted(prefix + entry.name for entry in entries))
+        found: dict[str, bytes] = {}
+        for entry in sorted(place.iterdir()):
+            if stat.S_ISREG(entry.lstat().st_mode):
+                try:
+                    found[prefix + entry.name] = entry.read_bytes()
+                except PermissionError:
+                    found[prefix + entry.name] = b""
+        return found
 
     def read(self, path: str) -> str | None:
         """Return the text of a file, None when it is not there.
