@@ -73,8 +73,10 @@ def format_facts(facts: Data) -> Iterator[str]:
         yield f"runtime: {runtime['version']}, {runtime['mode']}{fork}"
     for path in facts["files"]["takenOver"]:
         yield f"taken over: {path}"
+    for path in facts["files"]["behind"]:
+        yield f"has a new version: {path} (capsmith update --diff --restore {path})"
     step = facts["upgrade"]
-    if step is not None and step["next"]:
+    if step is not None and step["next"] and facts["update"] is not None:
         yield f"contract {step['from']} -> {step['to']}, next stage: {step['next']}"
         if step["simpler"]:
             yield f"or in place, which costs more (see --dry-run): {step['simpler']['command']}"
@@ -153,6 +155,7 @@ def _files(lock: Lock) -> Data:
     return {
         "owners": {str(owner): owners[owner] for owner in Owner},
         "takenOver": sorted(path for path, file in files.items() if file.mine),
+        "behind": sorted(path for path, file in files.items() if file.offered),
     }
 
 

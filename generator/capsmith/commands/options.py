@@ -15,7 +15,7 @@ class UpdateOptions(NamedTuple):
     force: bool = False
     """Replace generated files that were edited."""
     restore: frozenset[str] = frozenset()
-    """Deleted files to write again."""
+    """Files to write again: deleted ones, and scaffolds that capsmith has a new text for."""
     mine: frozenset[str] = frozenset()
     """Files of capsmith that the author takes over."""
     not_mine: frozenset[str] = frozenset()

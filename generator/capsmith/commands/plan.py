@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from typing import NamedTuple
 
 from capsmith import __version__
@@ -11,7 +12,7 @@ from capsmith.commands.load import Loaded
 from capsmith.commands.options import UpdateOptions
 from capsmith.commands.overlay import locked_overlay, missing_overlay
 from capsmith.findings import Finding, has_errors, ordered
-from capsmith.merging.decide import Decision, MergeOptions, OnDisk, Reason, decide
+from capsmith.merging.decide import Decision, MergeOptions, OnDisk, Reason, decide, kept_scaffolds
 from capsmith.merging.decision_findings import (
     findings_on,
     not_restored,
@@ -20,7 +21,7 @@ from capsmith.merging.decision_findings import (
     refused,
 )
 from capsmith.merging.differing import difference
-from capsmith.merging.lock import BASE_FOLDER, LOCK_PATH, Lock, LockedRuntime
+from capsmith.merging.lock import BASE_FOLDER, LOCK_PATH, Lock, LockedFile, LockedRuntime
 from capsmith.merging.series import METADATA_PATH, dropped_series
 from capsmith.merging.shared_file import Names
 from capsmith.provider.model import Provider
@@ -29,6 +30,7 @@ from capsmith.report import FileOutcome, Outcome, Report, RuntimeOutcome
 from capsmith.tree import FileTree, Owner, digest
 from capsmith.workspace.repository import Change, Repository
 
+_NEW_TEXT = {Reason.BEHIND, Reason.SCAFFOLD_BEHIND, Reason.SCAFFOLD_HELD}
 _LIBRARY_SINCE = "0.2"
 """Before this release the runtime was generated into each repository."""
 
@@ -82,14 +84,18 @@ def make_plan(
     if lock is not None and lock.has_fork:
         tree = without_vendored(tree)
     disk = _on_disk(repository, tree, lock)
-    merge_options = MergeOptions(names, options.style, options.force, options.restore)
+    is_new_generator = lock is not None and lock.generator != __version__
+    merge_options = MergeOptions(
+        names, options.style, options.force, options.restore, is_new_generator
+    )
     decisions = decide(tree, disk, lock, merge_options)
     mistakes += _not_restored(decisions, options.restore)
     refusals = refused(decisions)
     reported = refusals or decisions  # with a refusal nothing happens to the other files
     dropped = dropped_series(disk.files.get(METADATA_PATH), tree)
     found = ordered((*loaded.findings, *findings_on(reported, tree), *mistakes, *dropped))
-    next_lock = _next_lock(tree, loaded, loaded.provider, lock)
+    kept = kept_scaffolds(decisions, tree, disk, lock)
+    next_lock = _next_lock(tree, loaded, loaded.provider, lock, kept)
     outcomes = (_outcome(each, tree, disk, options) for each in reported if _is_named(each))
     report = Report(found, tuple(outcomes), _runtime_outcome(reported, next_lock, lock))
     records = _records(repository, tree, lock, next_lock)
@@ -132,15 +138,16 @@ def _outcome(
     if decision.outcome is Outcome.REMOVED:
         after = None
     elif decision.path in tree and (
-        decision.outcome is Outcome.REFUSED or decision.reason is Reason.BEHIND
+        decision.outcome is Outcome.REFUSED or decision.reason in _NEW_TEXT
     ):  # show the generated text
         after = tree[decision.path].text.encode()
     return outcome._replace(diff=difference(decision.path, before, after))
 
 
 def _not_restored(decisions: tuple[Decision, ...], restore: frozenset[str]) -> tuple[Finding, ...]:
-    created = {each.path for each in decisions if each.outcome is Outcome.CREATED}
-    return tuple(not_restored(path) for path in sorted(restore - created))
+    concerned = {Outcome.CREATED, Outcome.UPDATED, Outcome.REFUSED}
+    known = {each.path for each in decisions if each.outcome in concerned}
+    return tuple(not_restored(path) for path in sorted(restore - known))
 
 
 def _takeable(lock: Lock | None) -> frozenset[str]:
@@ -187,7 +194,13 @@ def _runtime_outcome(
     return RuntimeOutcome(outcome, runtime.mode, runtime.version, former.version if former else "")
 
 
-def _next_lock(tree: FileTree, loaded: Loaded, provider: Provider, lock: Lock | None) -> Lock:
+def _next_lock(
+    tree: FileTree,
+    loaded: Loaded,
+    provider: Provider,
+    lock: Lock | None,
+    kept: Mapping[str, LockedFile],
+) -> Lock:
     runtime = runtime_of(provider, runtime_library())
     return Lock.of(
         tree,
@@ -198,6 +211,7 @@ def _next_lock(tree: FileTree, loaded: Loaded, provider: Provider, lock: Lock | 
         locked_overlay(loaded.overlay),
         LockedRuntime.of(runtime, tree),
         _keeps_legacy_imports(lock),
+        kept,
     )
 
 

@@ -83,7 +83,8 @@ def _compare(repository: Repository, lock: Lock) -> Report | None:
     outcomes = []
     for path, file in sorted(lock.files.items()):
         # The lock describes what would be generated, so only decisions that write nothing apply.
-        decision = settle(path, file.owner, file.digest, file, contents.get(path))
+        generated = file.offered or file.digest
+        decision = settle(path, file.owner, generated, file, contents.get(path))
         if decision is None or (
             file.owner is Owner.MERGED and not _has_base(repository, path, file)
         ):

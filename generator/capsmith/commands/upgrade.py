@@ -59,7 +59,9 @@ def upgrade(
         loaded = apply_request(load(spec, options.blueprints), request, str(spec))
         plan = make_plan(repository, loaded, lock, options)
         plan = _with_spec(repository, loaded, plan, options)
-        facts = _facts(repository, loaded, lock, request) if plan.is_possible else None
+        facts = _facts(repository, loaded, lock, request, plan) if plan.is_possible else None
+        if facts is not None:
+            facts["state"] = "preview" if dry_run else "conflicts" if plan.conflicts else "done"
         if plan.is_possible and not dry_run:
             if not plan.is_nothing and not options.allow_dirty:
                 refuse_dirty(folder, plan.overlay)
@@ -107,27 +109,31 @@ def _losses(provider: Provider, top: Place) -> tuple[Finding, ...]:
 
 
 def _facts(
-    repository: Repository, loaded: Loaded, lock: Lock, request: UpgradeRequest
+    repository: Repository, loaded: Loaded, lock: Lock, request: UpgradeRequest, plan: Plan
 ) -> dict[str, Any] | None:
     assert loaded.provider is not None  # or nothing would be possible
     step = next_step(loaded.provider, all_contracts())
     if step is None:
         return None
-    paths, manifests = _author_files(repository, lock)
+    paths, manifests = _author_files(repository, lock, plan)
     hands = by_hand(loaded.provider, step, paths, manifests)
     return upgrade_facts(loaded.provider, step, hands, in_place=request.keep_api_version)
 
 
-def _author_files(repository: Repository, lock: Lock) -> tuple[frozenset[str], dict[str, str]]:
-    """Return the author's files that exist, and the texts of manifests, added ones included."""
+def _author_files(
+    repository: Repository, lock: Lock, plan: Plan
+) -> tuple[frozenset[str], dict[str, str]]:
+    """Return the author's files after ``plan``, and the texts of manifests, added ones included."""
     present = repository.contents(lock.author_paths, lock.author_paths)
+    for path in present.keys() & plan.change.writes.keys():
+        present[path] = plan.change.writes[path].content
     manifests = {path: text for path, text in present.items() if _is_manifest(path)}
     manifest_scaffolds = sorted(filter(_is_manifest, lock.scaffolds))
     one_of_each_folder = {path.rpartition("/")[0]: path for path in manifest_scaffolds}
     for path in one_of_each_folder.values():
         for other, text in repository.contents_beside(path).items():
             if _is_manifest(other) and other not in lock.files:
-                manifests[other] = text
+                manifests.setdefault(other, text)
     texts = {path: text.decode(errors="replace") for path, text in manifests.items()}
     return frozenset(present), texts
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from enum import StrEnum
 from typing import NamedTuple
 
@@ -33,6 +33,14 @@ class Reason(StrEnum):
     """It is no longer generated, and not capsmith's to remove."""
     BEHIND = "behind"
     """The author took it over, and capsmith has a new text."""
+    SCAFFOLD_BEHIND = "scaffold behind"
+    """The author edited a scaffold, and capsmith has a new text."""
+    SCAFFOLD_HELD = "scaffold held"
+    """A scaffold was not edited, but code that goes with it was."""
+    REPLACED = "replaced"
+    """An edited scaffold that is replaced, as --restore and --force demand."""
+    NOT_REPLACED = "not replaced"
+    """An edited scaffold that only --force may replace."""
 
 
 class Decision(NamedTuple):
@@ -64,7 +72,9 @@ class MergeOptions(NamedTuple):
     force: bool = False
     """Replace edited generated files."""
     restore: frozenset[str] = frozenset()
-    """Deleted files to write again."""
+    """Files to write again: deleted ones, and scaffolds that capsmith has a new text for."""
+    is_new_generator: bool = False
+    """Whether another release of capsmith generated the files before."""
 
 
 def decide(
@@ -72,13 +82,14 @@ def decide(
 ) -> tuple[Decision, ...]:
     """Return one decision a path, sorted by path.
 
-    ``disk`` holds those paths of ``incoming`` and ``lock`` that exist.  A file of the author is
-    never replaced, a scaffold or shared file that was deleted stays deleted, and a generated file
-    is removed only if the lock lists it with the digest that it still has.  Raises UnreadableInput
-    when the base of a merge is missing or altered.
+    ``disk`` holds those paths of ``incoming`` and ``lock`` that exist.  An edited file of the
+    author is replaced only if ``options`` name it, a scaffold or shared file that was deleted
+    stays deleted, and a generated file is removed only if the lock lists it with the digest that
+    it still has.  Raises UnreadableInput when the base of a merge is missing or altered.
     """
     locked = lock.files if lock is not None else {}
-    decisions = [_decide(file, disk, locked.get(file.path), options) for file in incoming]
+    held = options.is_new_generator and _has_edited_code(incoming, disk, locked, options)
+    decisions = [_decide(file, disk, locked.get(file.path), options, held) for file in incoming]
     decisions += [
         _orphan(path, disk.files[path], known)
         for path, known in locked.items()
@@ -104,19 +115,67 @@ def settle(
     if is_text_of(content, digest):
         return Decision(path, Outcome.UNCHANGED)
     if owner is Owner.SCAFFOLD:
-        return Decision(path, Outcome.KEPT)
+        if known is not None and not known.offered and is_text_of(content, known.digest):
+            return None
+        is_told = known is None or digest in (known.digest, known.offered)
+        return Decision(path, Outcome.KEPT, Reason.NONE if is_told else Reason.SCAFFOLD_BEHIND)
     if known is not None and known.owner is owner is Owner.MERGED and known.digest == digest:
         return Decision(path, Outcome.KEPT)
     return None
 
 
+def kept_scaffolds(
+    decisions: Iterable[Decision], incoming: FileTree, disk: OnDisk, lock: Lock | None
+) -> dict[str, LockedFile]:
+    """Return what the lock is to say of scaffolds whose text stays as it is, by path."""
+    locked = lock.files if lock is not None else {}
+    kept = {}
+    for path in (each.path for each in decisions if each.outcome is Outcome.KEPT):
+        known = locked.get(path)
+        if known is None or path not in incoming or incoming[path].owner is not Owner.SCAFFOLD:
+            continue
+        digest = incoming[path].digest
+        offered = digest if path in disk.files and digest != known.digest else ""
+        kept[path] = LockedFile(Owner.SCAFFOLD, known.digest, known.mine, offered)
+    return kept
+
+
+def _has_edited_code(
+    incoming: FileTree, disk: OnDisk, locked: Mapping[str, LockedFile], options: MergeOptions
+) -> bool:
+    """Return whether the author edited, or deleted, a code scaffold that has a new text.
+
+    Code scaffolds call one another.  Those of another release may not fit the edited ones, so
+    either all of them get their new text or none.
+    """
+    for file in incoming:
+        known = locked.get(file.path)
+        is_code = file.owner is Owner.SCAFFOLD and file.path.endswith(".py")
+        if not is_code or known is None or file.digest == known.digest:
+            continue
+        content = disk.files.get(file.path)
+        if content is not None and is_text_of(content, file.digest):
+            continue
+        if file.path not in options.restore and (
+            content is None or not is_text_of(content, known.digest)
+        ):
+            return True
+    return False
+
+
 def _decide(
-    file: GeneratedFile, disk: OnDisk, known: LockedFile | None, options: MergeOptions
+    file: GeneratedFile,
+    disk: OnDisk,
+    known: LockedFile | None,
+    options: MergeOptions,
+    is_code_held: bool,
 ) -> Decision:
     content = disk.files.get(file.path)
     is_mine = known is not None and known.mine
-    if content is None and file.path in options.restore and not is_mine:
-        return _written(file, Outcome.CREATED, b"")
+    if file.path in options.restore and not is_mine:
+        restored = _restored(file, content, known, options)
+        if restored is not None:
+            return restored
     settled = settle(file.path, file.owner, file.digest, known, content)
     if settled is not None:
         return settled
@@ -125,8 +184,25 @@ def _decide(
     if known is None:
         return Decision(file.path, Outcome.REFUSED, Reason.FOREIGN)
     if is_text_of(content, known.digest):
+        if is_code_held and file.owner is Owner.SCAFFOLD and file.path.endswith(".py"):
+            return Decision(file.path, Outcome.KEPT, Reason.SCAFFOLD_HELD)
         return _written(file, Outcome.UPDATED, content)
     return _edited(file, content, known, disk, options)
+
+
+def _restored(
+    file: GeneratedFile, content: bytes | None, known: LockedFile | None, options: MergeOptions
+) -> Decision | None:
+    """Decide on a file that is named to be written again; None if there is nothing to restore."""
+    if content is None:
+        return _written(file, Outcome.CREATED, b"")
+    if file.owner is not Owner.SCAFFOLD or is_text_of(content, file.digest):
+        return None
+    if known is not None and is_text_of(content, known.digest):
+        return _written(file, Outcome.UPDATED, content)
+    if options.force:
+        return _written(file, Outcome.UPDATED, content, Reason.REPLACED)
+    return Decision(file.path, Outcome.REFUSED, Reason.NOT_REPLACED)
 
 
 def _edited(
@@ -164,7 +240,7 @@ def _written(
     """Write the text of ``file``, with the line ends of the ``former`` content."""
     text = file.text.encode()
     content = text.replace(b"\n", b"\r\n") if has_crlf(former) else text
-    kept = outcome is Outcome.UPDATED and file.owner is Owner.MERGED
+    kept = outcome is Outcome.UPDATED and file.owner is not Owner.GENERATED
     return Decision(file.path, outcome, reason, content, None if kept else file.executable)
 
 

@@ -61,6 +61,33 @@ _FINDINGS = {
         Severity.INFO,
         hint="Run capsmith update --diff to see it; --not-mine hands the file back.",
     ),
+    Reason.SCAFFOLD_BEHIND: Finding(
+        "scaffold-behind",
+        "you edited this file, and capsmith has a new version of it",
+        Location(""),
+        Severity.INFO,
+        hint="See it with capsmith update --diff --restore PATH; replace your file by it with "
+        "--restore PATH --force.",
+    ),
+    Reason.SCAFFOLD_HELD: Finding(
+        "scaffold-behind",
+        "capsmith has a new version of this file, which may not fit the code that you edited",
+        Location(""),
+        Severity.INFO,
+        hint="See it with capsmith update --diff --restore PATH; write it with --restore PATH.",
+    ),
+    Reason.REPLACED: Finding(
+        "scaffold-replaced",
+        "your edited file was replaced by the version of capsmith",
+        Location(""),
+        Severity.WARNING,
+    ),
+    Reason.NOT_REPLACED: Finding(
+        "scaffold-edited",
+        "you edited this file, so capsmith does not replace it",
+        Location(""),
+        hint="Run capsmith update --restore PATH --force to lose your edits; --diff shows them.",
+    ),
 }
 
 
@@ -87,7 +114,7 @@ def not_restored(path: str) -> Finding:
     """Return the finding on a file that was to be restored and was not."""
     return Finding(
         "restore-not-deleted",
-        "capsmith wrote no such file that was deleted, so there is nothing to restore",
+        "there is nothing to restore: capsmith does not write this file, or it was not deleted",
         Location(path),
         hint="Name it as in .capsmith/lock.yaml: its path in the repository, with slashes.",
     )
@@ -146,6 +173,5 @@ def _with_successors(finding: Finding, created: list[str]) -> Finding:
 
 
 def _located(finding: Finding, path: str) -> Finding:
-    return Finding(
-        finding.id, finding.message, Location(path), finding.severity, finding.hint, finding.link
-    )
+    hint = finding.hint.replace("PATH", path)
+    return finding._replace(location=Location(path), hint=hint)

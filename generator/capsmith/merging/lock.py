@@ -27,12 +27,17 @@ _DUMPER = getattr(yaml, "CSafeDumper", yaml.SafeDumper)
 
 
 class LockedFile(NamedTuple):
-    """The owner of a file, and the digest of the text that was last generated for it."""
+    """The owner of a file, and the digest of the text that was last generated for it.
+
+    Of a scaffold: the text that was last written, whatever capsmith has for it now.
+    """
 
     owner: Owner
     digest: str
     mine: bool = False
     """Whether the author has taken it over: capsmith leaves it alone."""
+    offered: str = ""
+    """Digest of a later text of a scaffold, which was reported and not written; or empty."""
 
 
 class LockedBlueprints(NamedTuple):
@@ -84,13 +89,16 @@ class Lock(NamedTuple):
         blueprints: LockedBlueprints | None = None,
         runtime: LockedRuntime | None = None,
         legacy_imports: bool = False,
+        kept: Mapping[str, LockedFile] | None = None,
     ) -> Lock:
         """Return the lock of a tree that has just been rendered from the spec with digest ``spec``.
 
-        Files that the author has taken over keep their entries of the ``former`` lock, so that a
-        merge can continue from there if they are handed back.
+        ``kept`` are the scaffolds on disk whose text is not that of the tree.  Files that the
+        author has taken over keep their entries of the ``former`` lock, so that a merge can
+        continue from there if they are handed back.
         """
         files = {str(file.path): LockedFile(file.owner, file.digest) for file in tree}
+        files |= kept or {}
         if former is not None:
             files |= {path: former.files[path] for path in former.mine if path in files}
             if former.has_fork:
@@ -178,6 +186,7 @@ class Lock(NamedTuple):
                     "owner": str(file.owner),
                     "digest": file.digest,
                     **({"mine": True} if file.mine else {}),
+                    **({"offered": file.offered} if file.offered else {}),
                 }
                 for path, file in sorted(self.files.items())
                 if not is_vendored(path)
@@ -215,8 +224,13 @@ class Lock(NamedTuple):
 def _entry(path: str, entry: Mapping[str, Any]) -> tuple[str, LockedFile]:
     if _RESERVED.fullmatch(path):
         raise ValueError(f"{path} is not generated")
-    mine = entry.get("mine", False) is True
-    return str(RelativePath(path)), LockedFile(Owner(entry["owner"]), str(entry["digest"]), mine)
+    file = LockedFile(
+        Owner(entry["owner"]),
+        str(entry["digest"]),
+        entry.get("mine", False) is True,
+        str(entry.get("offered", "")),
+    )
+    return str(RelativePath(path)), file
 
 
 def _runtime(entry: Mapping[str, Any]) -> LockedRuntime:

@@ -63,7 +63,7 @@ def decided(
         (S, None, None, Outcome.CREATED, True),
         (S, "mine\n", None, Outcome.KEPT, False),
         (S, "mine\n", "old\n", Outcome.KEPT, False),
-        (S, "old\n", "old\n", Outcome.KEPT, False),
+        (S, "old\n", "old\n", Outcome.UPDATED, True),
         (S, None, "old\n", Outcome.KEPT, False),
     ],
 )
@@ -86,11 +86,13 @@ def test_outcome_of_a_file_that_is_generated(
         (S, M, None, Outcome.KEPT, Reason.NONE),
         (M, G, "old\n", Outcome.UPDATED, Reason.NONE),
         (M, G, "mine\n", Outcome.REFUSED, Reason.WAS_YOURS),
-        (M, S, "mine\n", Outcome.KEPT, Reason.NONE),
+        (M, S, "mine\n", Outcome.KEPT, Reason.SCAFFOLD_BEHIND),
+        (M, S, "old\n", Outcome.UPDATED, Reason.NONE),
         (G, M, "old\n", Outcome.UPDATED, Reason.NONE),
         (G, M, "mine\n", Outcome.REFUSED, Reason.EDITED),
         (G, M, None, Outcome.CREATED, Reason.NONE),
-        (G, S, "mine\n", Outcome.KEPT, Reason.NONE),
+        (G, S, "mine\n", Outcome.KEPT, Reason.SCAFFOLD_BEHIND),
+        (G, S, "old\n", Outcome.UPDATED, Reason.NONE),
     ],
 )
 def test_outcome_of_a_file_that_changes_hands(

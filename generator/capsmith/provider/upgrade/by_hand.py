@@ -1,4 +1,4 @@
-"""What no generator can do in an upgrade, and where an author has to look for it."""
+"""What capsmith cannot do in an upgrade, and the files in which the author has to do it."""
 
 from __future__ import annotations
 
@@ -17,12 +17,18 @@ _API_VERSION = re.compile(
 _CORE = "cluster.x-k8s.io"
 
 
+_BEFORE_RELEASE = "before you release this"
+_BEFORE_NEXT_STAGE = "before the next stage"
+
+
 @dataclass(frozen=True, slots=True)
 class ByHand:
-    """One thing that people have to do."""
+    """One thing that the author, or the users of the provider, have to do."""
 
     who: str
     """``author`` or ``user``."""
+    when: str
+    """``before you release this``; empty if no stage decides it."""
     what: str
     kinds: tuple[str, ...]
     places: tuple[str, ...]
@@ -32,27 +38,20 @@ class ByHand:
 def by_hand(
     provider: Provider, step: Step, paths: Collection[str], manifests: Mapping[str, str]
 ) -> tuple[ByHand, ...]:
-    """Return what is left to people.
+    """Return what is left to the author and to users.
 
     ``paths`` are the author's files of the repository, ``manifests`` the texts of those that hold
     objects.
     """
-    stored = {f"{each.group}/{each.storage_version.name}" for each in provider.resources}
-    groups = {str(resource.group) for resource in provider.resources}
-    older = (
-        "These files name an API version that is stored no more. Write the new one and its "
-        "fields, or delete them and have them written anew: capsmith update --restore PATH"
-    )
-    core = f"{_CORE}/{step.old.version}"
-    end = step.old.support_end or "not announced"
     found = (
         *_meanings(provider, step, paths),
-        _files(older, manifests, lambda name: _group(name) in groups and name not in stored),
+        *_older(provider, manifests),
         _reshaped(provider, step, manifests),
-        _files(f"These files name {core}. It ends: {end}", manifests, lambda name: name == core),
+        _older_core(step, manifests),
         ByHand(
             Actor.USER.value,
-            "Manifests and ClusterClasses change as docs/upgrading.md says",
+            "",
+            "Change manifests and ClusterClasses as docs/upgrading.md describes",
             tuple(str(each.resource.kind) for each in kind_changes(provider, step) if each.wanted),
             ("docs/upgrading.md",),
         ),
@@ -61,13 +60,14 @@ def by_hand(
 
 
 def _meanings(provider: Provider, step: Step, paths: Collection[str]) -> Iterator[ByHand]:
-    """Yield the fields whose meaning changes: the author's code decides what they say."""
+    """Yield the fields whose meaning changes: the author's code sets them."""
     for each in kind_changes(provider, step):
         fields = [path_of(change) for change in each.changes if Actor.AUTHOR in change.who]
         if fields:
             yield ByHand(
                 Actor.AUTHOR.value,
-                f"What these fields mean changes: {', '.join(fields)}",
+                "",
+                f"The meaning of these fields changes: {', '.join(fields)}",
                 (str(each.resource.kind),),
                 tuple(_code(each.resource, paths)),
             )
@@ -78,15 +78,50 @@ def _code(resource: Resource, paths: Collection[str]) -> Iterator[str]:
     return (path for path in sorted(paths) if path.endswith(f"/{resource.module}.py"))
 
 
-def _files(what: str, manifests: Mapping[str, str], concerned: Callable[[str], bool]) -> ByHand:
-    """Find the author's manifests that name an API version, each with the first line that does."""
+def _older(provider: Provider, manifests: Mapping[str, str]) -> Iterator[ByHand]:
+    """Yield the manifests in an API version that is not stored, by whether it is served."""
+    groups = {str(resource.group) for resource in provider.resources}
+    stored = {f"{each.group}/{each.storage_version.name}" for each in provider.resources}
+    served = {
+        f"{resource.group}/{version.name}"
+        for resource in provider.resources
+        for version in resource.versions
+        if version.served
+    }
+    yield _files(
+        "These files use an API version that is not served. Change the version and its fields, "
+        "or take capsmith's new text: capsmith update --restore PATH --force",
+        _BEFORE_RELEASE,
+        manifests,
+        lambda name: _group(name) in groups and name not in served,
+    )
+    yield _files(
+        "These files use an older API version, which is still served. Change the version and its "
+        "fields, or take capsmith's new text: capsmith update --restore PATH --force",
+        _BEFORE_NEXT_STAGE,
+        manifests,
+        lambda name: name in served - stored,
+    )
+
+
+def _older_core(step: Step, manifests: Mapping[str, str]) -> ByHand:
+    core = f"{_CORE}/{step.old.version}"
+    end = f"Support ends with {step.old.support_end}" if step.old.support_end else ""
+    what = f"These files use {core}. {end or 'The end of its support is not announced'}"
+    return _files(what, "", manifests, lambda name: name == core)
+
+
+def _files(
+    what: str, when: str, manifests: Mapping[str, str], concerned: Callable[[str], bool]
+) -> ByHand:
+    """Find the author's manifests that use an API version, each with the first line that does."""
     places = []
     for path, text in sorted(manifests.items()):
         named = (each for each in _API_VERSION.finditer(text) if concerned(each[1]))
         first = next(named, None)
         if first is not None:
             places.append(f"{path}:{_line(text, first.start(1))}")
-    return ByHand(Actor.AUTHOR.value, what, (), tuple(places))
+    return ByHand(Actor.AUTHOR.value, when, what, (), tuple(places))
 
 
 def _reshaped(provider: Provider, step: Step, manifests: Mapping[str, str]) -> ByHand:
@@ -101,8 +136,8 @@ def _reshaped(provider: Provider, step: Step, manifests: Mapping[str, str]) -> B
             if kind is not None and field is not None:
                 places.add(f"{path}:{_line(text, field.start(1))}")
                 kinds[str(each.resource.kind)] = True
-    what = "These files may have fields that are elsewhere now"
-    return ByHand(Actor.AUTHOR.value, what, tuple(kinds), tuple(sorted(places)))
+    what = "These files may use fields that the stored API version has elsewhere, or not at all"
+    return ByHand(Actor.AUTHOR.value, _BEFORE_NEXT_STAGE, what, tuple(kinds), tuple(sorted(places)))
 
 
 def _group(api_version: str) -> str:

@@ -13,6 +13,7 @@ from capsmith.provider.upgrade.changes import KindChanges, Step, kind_changes
 from capsmith.provider.upgrade.stages import Stage, costs, simpler_way, stages
 
 Data = dict[str, Any]
+_REMARKS = {"done": "", "preview": " (preview)", "conflicts": " (unfinished: conflicts)"}
 
 
 def step_facts(provider: Provider, step: Step) -> Data:
@@ -45,29 +46,34 @@ def upgrade_facts(
 def format_facts(facts: Data) -> Iterator[str]:
     """Yield the plan in lines for people."""
     yield f"contract {facts['from']} -> {facts['to']}"
-    yield from _format_stages(facts["stages"])
+    yield from _format_stages(facts["stages"], _REMARKS[facts["state"]])
     for cost in facts["costs"]:
         yield f"  - {cost}"
-    yield "fields that are elsewhere, or gone (docs/upgrading.md has all changes):"
+    yield "fields that moved or were removed (docs/upgrading.md lists all changes):"
     for kind in facts["kinds"]:
         yield from _format_kind(kind)
-    yield "left to people:"
+    yield "left to you and to the users of the provider:"
     for hand in facts["byHand"]:
+        when = f", {hand['when']}" if hand["when"] else ""
         of = f"{', '.join(hand['kinds'])}: " if hand["kinds"] else ""
-        yield f"  {hand['who']}: {of}{hand['what']}"
+        yield f"  {hand['who']}{when}: {of}{hand['what']}"
         for place in hand["places"]:
             yield f"    {place}"
-    if facts["next"]:
+    yield "  Only manifests in the folders of samples, templates and overlays were searched."
+    if facts["state"] == "conflicts":
+        yield "next: resolve the conflicts that are listed above, then capsmith update --continue"
+    elif facts["next"]:
         yield f"next, once that is released: {facts['next']}"
 
 
-def _format_stages(stages: list[Data]) -> Iterator[str]:
+def _format_stages(stages: list[Data], remark: str) -> Iterator[str]:
     latest = max((place for place, stage in enumerate(stages) if stage["done"]), default=0)
     for place, stage in enumerate(stages):
-        mark = "x" if stage["done"] else " "
+        is_pending = bool(remark) and place == latest
+        mark = "~" if is_pending else "x" if stage["done"] else " "
         series = f"{stage['release']}: " if stage["release"] else ""
         command = f" ({stage['command']})" if not stage["done"] else ""
-        yield f"  [{mark}] {series}{stage['title']}{command}"
+        yield f"  [{mark}] {series}{stage['title']}{command}{remark if is_pending else ''}"
         if place >= latest:
             yield from (f"      - {demand}" for demand in stage["asks"])
 
