@@ -7,6 +7,7 @@ from pathlib import Path
 
 import yaml
 
+from capsmith.tree import digest
 from tests.regenerate.conftest import Provider
 
 ARCHIVES = Path(__file__).parent / "archives"
@@ -31,10 +32,15 @@ def owners(provider: Provider) -> dict[str, str]:
 
 
 def author_files(provider: Provider) -> frozenset[str]:
-    """Return scaffolds, files that were taken over, and those that capsmith never wrote."""
+    """Return edited scaffolds, files that were taken over, and those that capsmith never wrote."""
     known = owners(provider)
+    entries = yaml.safe_load(provider.path(".capsmith/lock.yaml").read_text())["files"]
     return frozenset(
         path
-        for path in provider.tree()
-        if not path.startswith(".capsmith/") and known.get(path, "mine") in ("mine", "scaffold")
+        for path, (content, _) in provider.tree().items()
+        if not path.startswith(".capsmith/")
+        and (
+            known.get(path, "mine") == "mine"
+            or (known[path] == "scaffold" and entries[path]["digest"] != digest(content))
+        )
     )

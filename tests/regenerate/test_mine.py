@@ -86,6 +86,7 @@ def test_a_file_of_a_removed_kind_belongs_to_the_author(provider: Provider) -> N
     provider.update("--mine", name)
     provider.edit("provider.yaml", "credentials: AcmeIdentity\n", "")
     said = provider.update()
-    assert name not in said.findings
+    assert said.findings[name] == "output-mine-left-over"
     assert crd.exists()
+    assert provider.update().report["findings"] == []
     assert name not in provider.path(".capsmith/lock.yaml").read_text()

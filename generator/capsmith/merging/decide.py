@@ -31,6 +31,10 @@ class Reason(StrEnum):
     """A shared file that cannot be merged."""
     LEFT_OVER = "left over"
     """It is no longer generated, and not capsmith's to remove."""
+    EDITED_LEFT_OVER = "edited left over"
+    """A generated file that was edited, and is no longer generated."""
+    MINE_LEFT_OVER = "mine left over"
+    """The author took it over, and capsmith no longer generates it."""
     BEHIND = "behind"
     """The author took it over, and capsmith has a new text."""
     SCAFFOLD_BEHIND = "scaffold behind"
@@ -91,7 +95,7 @@ def decide(
     held = options.is_new_generator and _has_edited_code(incoming, disk, locked, options)
     decisions = [_decide(file, disk, locked.get(file.path), options, held) for file in incoming]
     decisions += [
-        _orphan(path, disk.files[path], known)
+        _orphan(path, disk.files[path], known, options)
         for path, known in locked.items()
         if path in disk.files and path not in incoming
     ]
@@ -244,9 +248,12 @@ def _written(
     return Decision(file.path, outcome, reason, content, None if kept else file.executable)
 
 
-def _orphan(path: str, content: bytes, known: LockedFile) -> Decision:
+def _orphan(path: str, content: bytes, known: LockedFile, options: MergeOptions) -> Decision:
     if known.mine:
-        return Decision(path, Outcome.KEPT)
-    if known.owner is Owner.SCAFFOLD or not is_text_of(content, known.digest):
+        return Decision(path, Outcome.KEPT, Reason.MINE_LEFT_OVER)
+    is_edited = not is_text_of(content, known.digest)
+    if known.owner is Owner.GENERATED and is_edited and not options.force:
+        return Decision(path, Outcome.REFUSED, Reason.EDITED_LEFT_OVER)
+    if known.owner is Owner.SCAFFOLD or is_edited:
         return Decision(path, Outcome.KEPT, Reason.LEFT_OVER)
     return Decision(path, Outcome.REMOVED)

@@ -15,7 +15,7 @@ _FINDINGS = {
         "this generated file was edited since it was generated",
         Location(""),
         hint="Move the edit to a file that is yours (AGENTS.md lists them) and delete this one: "
-        "it comes back.  Or take it over: capsmith update --mine PATH.",
+        "it comes back.  Or discard the edit: --force.  Or take the file over: --mine PATH.",
     ),
     Reason.TAKEN_BACK: Finding(
         "output-taken-back",
@@ -53,6 +53,21 @@ _FINDINGS = {
         Location(""),
         Severity.WARNING,
         hint="Move what you still need to another file, and delete this one.",
+    ),
+    Reason.EDITED_LEFT_OVER: Finding(
+        "output-edited",
+        "this generated file was edited, and capsmith no longer generates it",
+        Location(""),
+        hint="Move the edit to a file that is yours, and delete this one.  Or keep it there as "
+        "your file: capsmith update --force.",
+    ),
+    Reason.MINE_LEFT_OVER: Finding(
+        "output-mine-left-over",
+        "you took over this file, and capsmith no longer generates it under this name",
+        Location(""),
+        Severity.INFO,
+        hint="Compare it with the files that this run created, and delete it if you need it no "
+        "longer.",
     ),
     Reason.BEHIND: Finding(
         "output-behind",

@@ -149,6 +149,7 @@ def test_a_base_that_is_missing_or_altered_is_never_guessed_at(base: str | None)
     assert decided(tree(M, "old\n"), "edited\n", lock(M), base=base).outcome is Outcome.KEPT
 
 
+@pytest.mark.parametrize("force", [False, True])
 @pytest.mark.parametrize(
     ("owner", "current", "outcome"),
     [
@@ -160,8 +161,9 @@ def test_a_base_that_is_missing_or_altered_is_never_guessed_at(base: str | None)
     ],
 )
 def test_outcome_of_a_file_that_is_no_longer_generated(
-    owner: Owner, current: str, outcome: Outcome
+    owner: Owner, current: str, outcome: Outcome, force: bool
 ) -> None:
-    decision = decided(FileTree(), current, lock(owner), force=True)
-    assert decision.outcome is outcome
+    decision = decided(FileTree(), current, lock(owner), force=force)
+    is_refused = owner is G and current == "edited\n" and not force
+    assert decision.outcome is (Outcome.REFUSED if is_refused else outcome)
     assert decision.content is None
