@@ -12,6 +12,7 @@ from pathlib import Path
 
 import yaml
 
+from capsmith.tree import digest
 from tests.e2e.harness.contract import ContractVersion
 from tests.e2e.harness.provider import ProviderUnderTest
 from tests.e2e.provider import FAST_LEASE
@@ -100,20 +101,27 @@ class Lineage:
         return self._released(version, "v1beta2")
 
     def author_files(self) -> dict[str, bytes]:
-        """Everything that capsmith has left to the author, by path: scaffolds and what is added.
+        """Everything that the author wrote, by path: edited scaffolds, and files that were added.
 
         Not provider.yaml: the stages of an upgrade are written into that.
         """
         lock = yaml.safe_load((self.repository / ".capsmith" / "lock.yaml").read_text())
-        ours = {path for path, entry in lock["files"].items() if entry["owner"] != "scaffold"}
+        ours = {
+            path
+            for path, entry in lock["files"].items()
+            if entry["owner"] != "scaffold" or entry["digest"] == self._digest(path)
+        }
         found = {}
         for path in sorted(self.repository.rglob("*")):
             name = path.relative_to(self.repository).as_posix()
             skipped = name.startswith((".capsmith/", "out/", "vendor/")) or "__pycache__" in name
             if path.is_file() and not skipped and name not in {*ours, "provider.yaml"}:
                 found[name] = path.read_bytes()
-        assert any(name.endswith("/cloud.py") for name in found)
         return found
+
+    def _digest(self, path: str) -> str:
+        file = self.repository / path
+        return digest(file.read_bytes()) if file.is_file() else ""
 
     def _released(self, version: str, contract: ContractVersion) -> ProviderUnderTest:
         """Build the release, and keep what it consists of: managers of it go on beside the next."""

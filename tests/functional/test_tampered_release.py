@@ -104,26 +104,43 @@ class TestTampered:
         self.build(copy)
         assert (out / "values.yaml").read_text(encoding="utf-8") == "mine"
 
-    def test_a_template_of_a_removed_kind_is_reported(self, copy: Repository) -> None:
+    def refusal(self, copy: Repository) -> str:
+        with pytest.raises(AssertionError) as caught:
+            self.build(copy)
+        return str(caught.value)
+
+    def test_a_template_of_a_kind_that_is_gone_is_refused(self, copy: Repository) -> None:
         template = copy.folder / "templates" / "cluster-template.yaml"
         text = re.sub(r"kind: (\w+)MachineTemplate", r"kind: \1BoxTemplate", template.read_text())
         template.write_text(text, encoding="utf-8")
-        version, _ = newest(copy)
-        said = copy.run("make", "release-manifests", f"VERSION={version}")
-        assert re.search(r"warning: templates/cluster-template\.yaml: \w+BoxTemplate is no", said)
-        assert said.count("warning") == text.count("BoxTemplate\nmetadata")
+        said = self.refusal(copy)
+        line = text[: text.index("BoxTemplate\nmetadata")].count("\n")
+        assert re.search(
+            rf"templates/cluster-template\.yaml:{line}: \w+BoxTemplate is not a kind of", said
+        )
 
-    def test_a_template_in_a_version_that_is_no_longer_served_is_reported(
-        self, copy: Repository
-    ) -> None:
+    def test_a_template_in_a_version_that_is_not_served_is_refused(self, copy: Repository) -> None:
         template = copy.folder / "templates" / "cluster-template.yaml"
         old = re.compile(r"(?m)^(apiVersion: infrastructure\.\S+/)\w+$")
         text, number = old.subn(r"\1v1alpha0", template.read_text(encoding="utf-8"))
         template.write_text(text, encoding="utf-8")
-        version, _ = newest(copy)
-        said = copy.run("make", "release-manifests", f"VERSION={version}")
-        told = r"warning: templates/cluster-template\.yaml: \w+ is not served in v1alpha0"
-        assert len(re.findall(told, said)) == said.count("warning") == number > 0
+        said = self.refusal(copy)
+        refused = r"templates/cluster-template\.yaml:\d+: \w+ is not served in v1alpha0"
+        assert len(re.findall(refused, said)) == number > 0
+
+    @pytest.mark.parametrize("folder", ["templates", "config/samples"])
+    def test_an_object_that_the_crd_refuses_is_refused(self, copy: Repository, folder: str) -> None:
+        file = next(
+            path
+            for path in sorted((copy.folder / folder).glob("*.yaml"))
+            if re.search(r"(?m)^kind: \w+MachineTemplate$", path.read_text(encoding="utf-8"))
+        )
+        text = file.read_text(encoding="utf-8").replace("    spec:\n", "    spec:\n      odd: 1\n")
+        file.write_text(text, encoding="utf-8")
+        said = self.refusal(copy)
+        assert re.search(
+            rf"{folder}/{file.name}:\d+: \w+Template\.spec\.template\.spec\.odd: ", said
+        )
 
     def test_a_tag_is_data_for_make_and_the_shell(self, copy: Repository) -> None:
         tag = "v1$(shell touch made)`touch ran`;touch run;\"'"

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import importlib
 
+from capsmith_runtime.testing.conformance.authored import TestSamples, TestTemplates
 from capsmith_runtime.testing.conformance.base import Case, Conformance, scenario
 from capsmith_runtime.testing.provider import ProviderUnderTest, slice_of
 
@@ -20,7 +21,9 @@ def conformance_tests(provider: ProviderUnderTest) -> dict[str, type[Conformance
         PROVIDER = ProviderUnderTest(...)
         globals().update(conformance_tests(PROVIDER))
     """
-    found: dict[str, type[Conformance]] = {}
+    found: dict[str, type[Conformance]] = {
+        each.__name__: each for each in (TestSamples, TestTemplates) if each.cases(provider)
+    }
     slices = {slice_of(group) for _, group in provider.groups()}
     for name in sorted(slices.difference(_WITHOUT_TESTS)):
         module = importlib.import_module(f"{__name__}.{name}")

@@ -23,6 +23,11 @@ ROOT = Path(__file__).resolve().parent.parent
 COMPONENTS = {
     "infrastructure-components.yaml": "config/overlay",
 }
+# Folders of manifests that the author may edit.
+AUTHORED = (
+    "templates",
+    "config/samples",
+)
 WRITTEN = (*COMPONENTS, "metadata.yaml", "cluster-template*.yaml", "clusterclass-*.yaml")
 IMAGE = "ghcr.io/nimbus-cloud/capn-manager"
 CONTRACTS = ("v1beta2", "v1beta1")  # the newest first
@@ -76,13 +81,15 @@ def build(version: str, contract: str, image: str, out: Path, kubectl: str) -> N
     out.mkdir(parents=True, exist_ok=True)
     for stale in (path for pattern in WRITTEN for path in out.glob(pattern)):
         stale.unlink()
+    crds: list[dict[str, Any]] = []
     for name, folder in COMPONENTS.items():
         documents = _documents(_kustomize(folder, image, version, kubectl))
         objects = [yaml.safe_load(text) for text in documents]
         _check_components(name, objects, contract)
-        _look_through_templates(objects)
+        crds += [each for each in objects if each["kind"] == "CustomResourceDefinition"]
         text = "---\n".join(_escaped(text) for text in documents)
         (out / name).write_text(text, encoding="utf-8")
+    _check_authored_objects(crds)
     for file in [ROOT / "metadata.yaml", *sorted((ROOT / "templates").glob("*.yaml"))]:
         shutil.copyfile(file, out / file.name)
 
@@ -131,26 +138,14 @@ def _check_components(name: str, objects: list[dict[str, Any]], contract: str) -
         raise Refused(f"{name} has no Deployment with a container named manager (CC-28)")
 
 
-def _look_through_templates(objects: list[dict[str, Any]]) -> None:
-    """Check the templates: they are written once, and may name kinds or versions that are gone."""
-    crds = [each["spec"] for each in objects if each["kind"] == "CustomResourceDefinition"]
-    served = {
-        (crd["group"], crd["names"]["kind"]): [v["name"] for v in crd["versions"] if v["served"]]
-        for crd in crds
-    }
-    for file in sorted((ROOT / "templates").glob("*.yaml")):
-        for text in _documents(file.read_text(encoding="utf-8")):
-            api = re.search(r"(?m)^apiVersion: [\"']?([^/\s]+)/(\w+)", text)
-            kind = re.search(r"(?m)^kind: [\"']?(\w+)", text)
-            if api is None or kind is None or api[1] not in {each[0] for each in served}:
-                continue
-            wrong = ""
-            if (api[1], kind[1]) not in served:
-                wrong = f"{kind[1]} is no kind of this provider"
-            elif api[2] not in served[api[1], kind[1]]:
-                wrong = f"{kind[1]} is not served in {api[2]}"
-            if wrong:
-                print(f"warning: templates/{file.name}: {wrong}", file=sys.stderr)
+def _check_authored_objects(crds: list[dict[str, Any]]) -> None:
+    """Refuse samples and templates that an API server would refuse: they may be older."""
+    sys.path.append(str(ROOT / "vendor"))
+    from capsmith_runtime.testing.authored_objects import problems
+
+    found = list(problems(ROOT, AUTHORED, crds))
+    if found:
+        raise Refused("\n  ".join(["the CRDs do not accept these objects:", *found]))
 
 
 def _check_contract(metadata: dict[str, Any], contract: str) -> None:

@@ -17,10 +17,7 @@ from capsmith_runtime.testing.conformance.infrastructure.machine_pool import (
 from capsmith_runtime.testing.conformance.infrastructure.machine_templates import (
     TestMachineTemplates,
 )
-from capsmith_runtime.testing.conformance.infrastructure.manifests import (
-    TestManifests,
-    TestSamples,
-)
+from capsmith_runtime.testing.conformance.infrastructure.manifests import TestManifests
 from capsmith_runtime.testing.conformance.infrastructure.pool_machines import (
     TestPoolMachineReconciliation,
     TestPoolMachines,
@@ -51,7 +48,6 @@ __all__ = [
     "TestPoolMachineReplacement",
     "TestPoolMachines",
     "TestPoolMachinesWithSlowCaches",
-    "TestSamples",
     "TestTerminatedMachines",
     "TestWatchScope",
 ]

@@ -9,8 +9,6 @@ from capsmith_runtime.infrastructure.controllers import InfrastructureController
 from capsmith_runtime.infrastructure.kinds import InfraClusterKind, InfraMachineKind
 from capsmith_runtime.testing.conformance.base import Case, Conformance
 from capsmith_runtime.testing.provider import ProviderUnderTest
-from capsmith_runtime.testing.schema_check import complaints
-from capsmith_runtime.testing.value_check import value_complaints
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -56,23 +54,3 @@ class TestManifests(Conformance):
         assert {provisioned, "conditions"} <= properties["status"]["properties"].keys()
         if case.is_machine:
             assert "providerID" in properties["spec"]["properties"]
-
-
-class TestSamples(Conformance):
-    """The samples are valid."""
-
-    @classmethod
-    def cases(cls, provider: ProviderUnderTest) -> Sequence[Case]:
-        """Return one case."""
-        return [Case(provider=provider, core_version="")]
-
-    def test_samples_are_valid(self, provider: ProviderUnderTest) -> None:
-        manifests = provider.manifests
-        served = {document["spec"]["names"]["kind"] for document in manifests.crds()}
-        for document in manifests.documents("samples"):
-            if document["kind"] in served:
-                version = document["apiVersion"].rpartition("/")[2]
-                rules = manifests.schema(document["kind"], version)["properties"]["spec"]
-                spec, kind = document.get("spec") or {}, document["kind"]
-                assert list(complaints(rules, spec, kind)) == []
-                assert list(value_complaints(rules, spec, kind)) == []

@@ -1,0 +1,98 @@
+"""Objects in the author's samples and templates, compared with the CRDs of the provider.
+
+The release tool of a repository uses this module too.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable, Iterator, Mapping
+from pathlib import Path
+from typing import Any
+
+import yaml
+
+from capsmith_runtime.testing.schema_check import complaints
+from capsmith_runtime.testing.value_check import value_complaints
+
+Crds = Mapping[tuple[str, str], Mapping[str, Any]]
+"""The versions of each kind of the provider, by group and kind, then by name."""
+
+_WITH_DEFAULT = re.compile(r"\$\{[A-Za-z_]\w*:?[=-]([^}]*)\}")
+
+
+def problems(repository: Path, folders: Iterable[str], crds: Iterable[Any]) -> Iterator[str]:
+    """Yield what an API server would refuse of the provider's objects, as ``file:line: what``.
+
+    ``folders`` are the folders of samples and templates, relative to ``repository``.  Variables of
+    clusterctl have their defaults; those without a default may have any value.
+    """
+    versions = _versions(crds)
+    for folder in folders:
+        for file in sorted((repository / folder).rglob("*.yaml")):
+            text = _WITH_DEFAULT.sub(r"\1", file.read_text(encoding="utf-8"))
+            name = file.relative_to(repository).as_posix()
+            try:
+                for line, document in _documents(text):
+                    for problem in _object_problems(document, versions):
+                        yield f"{name}:{line}: {problem}"
+            except yaml.YAMLError as error:
+                yield f"{name}: this is not YAML: {error}"
+
+
+def _versions(crds: Iterable[Any]) -> Crds:
+    return {
+        (crd["spec"].get("group", ""), crd["spec"]["names"]["kind"]): {
+            version["name"]: version for version in crd["spec"].get("versions", ())
+        }
+        for crd in crds
+    }
+
+
+def _documents(text: str) -> Iterator[tuple[int, Any]]:
+    """Yield each document with its first line."""
+    nodes = yaml.compose_all(text, Loader=yaml.SafeLoader)
+    for node, document in zip(nodes, yaml.safe_load_all(text), strict=True):
+        if node is not None and document is not None:
+            yield node.start_mark.line + 1, document
+
+
+def _object_problems(document: Any, versions: Crds) -> Iterator[str]:
+    for reference in _references(document):
+        yield from _reference_problems(reference, versions)
+    version = _version(document, versions) if isinstance(document, dict) else None
+    if version is not None:
+        schema = version["schema"]["openAPIV3Schema"].get("properties", {}).get("spec", {})
+        spec, path = document.get("spec") or {}, f"{document['kind']}.spec"
+        yield from complaints(schema, spec, path)
+        yield from value_complaints(schema, spec, path)
+
+
+def _references(value: Any) -> Iterator[dict[str, Any]]:
+    """Yield an object, and all references to objects in it."""
+    if isinstance(value, dict):
+        if isinstance(value.get("apiVersion"), str) and isinstance(value.get("kind"), str):
+            yield value
+        for item in value.values():
+            yield from _references(item)
+    elif isinstance(value, list):
+        for item in value:
+            yield from _references(item)
+
+
+def _reference_problems(reference: dict[str, Any], versions: Crds) -> Iterator[str]:
+    group, _, name = reference["apiVersion"].rpartition("/")
+    kind = reference["kind"]
+    if group not in {each for each, _ in versions}:
+        return
+    if (group, kind) not in versions:
+        yield f"{kind} is not a kind of this provider"
+    elif not versions[group, kind].get(name, {}).get("served"):
+        yield f"{kind} is not served in {name}"
+
+
+def _version(document: dict[str, Any], versions: Crds) -> Mapping[str, Any] | None:
+    """Return the served version of the CRD that an object is in, if it is the provider's."""
+    group, _, name = str(document.get("apiVersion", "")).rpartition("/")
+    version = versions.get((group, str(document.get("kind"))), {}).get(name)
+    return version if version is not None and version["served"] else None
