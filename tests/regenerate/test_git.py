@@ -155,6 +155,62 @@ def test_looking_starts_no_program_and_writes_nothing(committed: Provider, tmp_p
     assert committed.path(".git/index").read_bytes() == index
 
 
+def test_a_deleted_file_that_is_written_again_is_no_obstacle(committed: Provider) -> None:
+    """The hints say: delete the edited file, it comes back; or name it with --restore."""
+    committed.path(MODEL).unlink()
+    committed.path("Makefile").unlink()
+    refused(committed, "Makefile")
+    said = committed.update("--restore", "Makefile")
+    assert (said.code, said.files("created")) == (0, {MODEL, "Makefile"})
+
+
+def test_a_record_that_is_gone_is_no_obstacle(committed: Provider) -> None:
+    committed.append("pyproject.toml", "\n[tool.mine]\n")
+    committed.append("provider.yaml", "dependencies: [requests]\n")
+    commit(committed.folder)
+    committed.path(".capsmith/base/pyproject.toml").unlink()
+    assert committed.update().ids == {"base-missing"}
+    mine = committed.path("pyproject.toml").rename(committed.folder.parent / "mine.toml")
+    assert committed.update("--restore", "pyproject.toml").code == 0
+    mine.rename(committed.path("pyproject.toml"))
+    assert committed.update("--allow-dirty").code == 0
+
+
+@pytest.mark.parametrize("side", [None, "--ours", "--theirs"])
+def test_branches_that_both_ran_update_are_merged(committed: Provider, side: str | None) -> None:
+    """The command in the hints loses nothing, and the update after it is complete."""
+    folder = committed.folder
+    committed.append("pyproject.toml", "\n[tool.mine]\n")
+    assert committed.update("--allow-dirty").code == 0
+    commit(folder)
+    git(folder, "branch", "other")
+    committed.edit("provider.yaml", "rack: string", "rack: string\n      row: string")
+    committed.append("provider.yaml", "dependencies: [requests]\n")
+    assert committed.update().code == 0
+    commit(folder)
+    git(folder, "checkout", "--quiet", "other")
+    committed.edit(
+        "provider.yaml", "region: {type: string,", "region: {type: string, minLength: 2,"
+    )
+    assert committed.update().code == 0
+    commit(folder)
+    with pytest.raises(subprocess.CalledProcessError):
+        git(folder, "merge", "--quiet", "-")
+    if side is not None:
+        git(folder, "checkout", side, "--", ".capsmith/lock.yaml")
+    said = committed.update("--allow-dirty")
+    way = "git checkout HEAD -- .capsmith && capsmith update --allow-dirty"
+    if side is None:
+        assert (said.code, said.ids) == (2, {"lock-conflict"})
+        assert way in said.report["findings"][0]["hint"]
+    git(folder, "checkout", "HEAD", "--", ".capsmith")
+    assert committed.update("--allow-dirty").code == 0
+    assert committed.update("--check").code == 0
+    text = committed.path("pyproject.toml").read_text()
+    assert "requests" in text
+    assert text.endswith("[tool.mine]\n")
+
+
 def test_a_git_that_does_not_tell_is_named(committed: Provider) -> None:
     committed.path(".git/index").write_bytes(b"junk")
     before = committed.tree()

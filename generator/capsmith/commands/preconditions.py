@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import os
+from collections.abc import Container
 from pathlib import Path
 
 from capsmith import __version__
@@ -10,6 +12,7 @@ from capsmith.merging.lock import LOCK_PATH, SPEC_NAME, Lock
 from capsmith.merging.unfinished import STATE_PATH
 from capsmith.provider.runtime import RECORD
 from capsmith.workspace.git import uncommitted
+from capsmith.workspace.journal import STATE_FOLDER
 from capsmith.workspace.repository import Repository
 
 _MOST_NAMED = 8
@@ -73,12 +76,19 @@ def refuse_interrupted(repository: Repository) -> None:
         )
 
 
-def refuse_dirty(folder: Path, overlay: str = "") -> None:
+def refuse_dirty(folder: Path, overlay: str = "", written: Container[str] = ()) -> None:
     """Raise Refused when git knows of uncommitted changes in ``folder``.
 
-    The description may be changed: provider.yaml, and the folder ``overlay`` if it names one.
+    The description may be changed: provider.yaml, and the folder ``overlay`` if it names one.  So
+    may capsmith's records, and a file may be deleted if it is ``written`` again.
     """
-    dirty = [path for path in uncommitted(folder) if path != SPEC_NAME]
+    dirty = [
+        path
+        for path in uncommitted(folder)
+        if path != SPEC_NAME
+        and not path.startswith(f"{STATE_FOLDER}/")
+        and (path not in written or os.path.lexists(folder / path))
+    ]
     if overlay:
         dirty = [path for path in dirty if not f"{path}/".startswith(f"{overlay}/")]
     if not dirty:

@@ -32,7 +32,7 @@ def update(folder: Path, options: UpdateOptions) -> Report:
         repository.complete_pending()
         plan = _plan(repository, options)
         if plan.is_possible and not plan.is_nothing and not options.allow_dirty:
-            refuse_dirty(folder, plan.overlay)
+            refuse_dirty(folder, plan.overlay, plan.change.writes)
         apply.apply_plan(repository, plan)
         return plan.report
 

@@ -64,7 +64,7 @@ def upgrade(
             facts["state"] = "preview" if dry_run else "conflicts" if plan.conflicts else "done"
         if plan.is_possible and not dry_run:
             if not plan.is_nothing and not options.allow_dirty:
-                refuse_dirty(folder, plan.overlay)
+                refuse_dirty(folder, plan.overlay, plan.change.writes)
             apply_plan(repository, plan)
         return plan.report, facts
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from capsmith.errors import UnreadableInput
-from capsmith.merging.lock import BASE_FOLDER
+from capsmith.merging.lock import BASE_FOLDER, RECORDS_OF_HEAD
 from capsmith.tree import digest as digest_of
 
 
@@ -26,7 +26,8 @@ def verified_base(path: str, content: bytes | None, digest: str) -> bytes:
             "the text that capsmith generated last is needed for the merge, and "
             + ("this is another one" if content is not None else "it is not here"),
             file=f"{BASE_FOLDER}/{path}",
-            hint="Restore the file from version control.  Without one: move "
-            f"{path} away, run capsmith update --restore {path}, and bring your edits back.",
+            hint="Restore the file from version control; after a merge of branches with "
+            f"{RECORDS_OF_HEAD}.  Without version control: move {path} out of the repository, run "
+            f"capsmith update --restore {path}, and bring your edits back.",
         )
     return content.replace(b"\r\n", b"\n")
