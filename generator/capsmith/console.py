@@ -108,9 +108,8 @@ class Console:
                     self._line(f"  {path}")
 
     def _diffs(self, report: Report) -> None:
-        for line in "".join(file.diff for file in report.outcomes).splitlines():
-            shown = printable(line.replace("\t", "    "))
-            self._line(click.style(shown, fg=_DIFF_COLOURS.get(line[:1])))
+        for line in "".join(file.diff for file in report.outcomes).split("\n")[:-1]:
+            self._line(click.style(_patch_line(line), fg=_DIFF_COLOURS.get(line[:1])))
 
     def _line(self, text: str, format: str | None = None) -> None:
         # click drops the colours if the stream is not a terminal.
@@ -154,6 +153,12 @@ def finding_lines(finding: Finding) -> list[str]:
 def printable(text: str) -> str:
     """Return ``text`` with control characters, as in a file's name, made visible."""
     return "".join(c if c.isprintable() else repr(c)[1:-1] for c in text)
+
+
+def _patch_line(line: str) -> str:
+    """Return a line of a diff as :func:`printable`, but with tabs and the line end as they are."""
+    ended = line.removesuffix("\r")
+    return "\t".join(map(printable, ended.split("\t"))) + line[len(ended) :]
 
 
 def report_data(report: Report, exit_code: int) -> Mapping[str, Any]:

@@ -117,10 +117,12 @@ def test_only_deleted_generated_files_are_generated_again(provider: Provider) ->
 
 @pytest.mark.parametrize("path", ["Makefile", "nowhere", "../outside", ""])
 def test_only_what_was_deleted_can_be_restored(provider: Provider, path: str) -> None:
+    provider.append("provider.yaml", "title: Another\n")
     before = provider.tree()
     said = provider.update("--restore", path)
     assert said.code == 1
     assert said.ids == {"restore-not-deleted"}
+    assert (said.report["files"], said.report["runtime"]) == ([], None)
     assert provider.tree() == before
 
 
