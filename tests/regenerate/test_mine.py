@@ -74,10 +74,29 @@ def test_a_link_in_the_place_of_a_file_that_was_taken_over(provider: Provider) -
 def test_what_is_not_capsmiths_is_not_handed_over(
     provider: Provider, option: str, path: str, finding: str
 ) -> None:
+    provider.append("provider.yaml", "title: Another\n")
     before = provider.tree()
     said = provider.update(option, path)
     assert (said.code, said.findings) == (1, {path: finding})
+    assert (said.report["files"], said.report["runtime"]) == ([], None)
     assert provider.tree() == before
+
+
+def test_a_scaffold_that_is_generated_from_now_on_is_taken_over(
+    provider: Provider, change_blueprint: Change
+) -> None:
+    provider.append(RECONCILER, "# mine\n")
+    change_blueprint(
+        "manifest.yaml",
+        "for_each: reconciled_resource, when: infra_machine, owner: scaffold}\n- {source: tests",
+        "for_each: reconciled_resource, when: infra_machine, owner: generated}\n- {source: tests",
+    )
+    said = provider.update()
+    assert (said.code, said.findings) == (1, {RECONCILER: "output-was-yours"})
+    assert f"--mine {RECONCILER}" in said.report["findings"][0]["hint"]
+    assert provider.update("--mine", RECONCILER).code == 0
+    assert provider.path(RECONCILER).read_text().endswith("# mine\n")
+    assert provider.update("--check").code == 0
 
 
 def test_a_file_of_a_removed_kind_belongs_to_the_author(provider: Provider) -> None:

@@ -69,9 +69,6 @@ def make_plan(
     Raises UnreadableInput, Refused or BlueprintError.
     """
     names = _names(lock)
-    mistakes = _not_handed_over(lock, options)
-    if lock is not None:
-        lock = lock.handed_over(options.mine, options.not_mine)
     missing = missing_overlay(
         loaded.blueprints, loaded.overlay, lock, without=options.no_blueprints
     )
@@ -81,26 +78,40 @@ def make_plan(
     tree, broken = build.build_checked(loaded.provider, loaded.overlay, legacy)
     if tree is None or has_errors(broken):
         return _impossible(loaded.findings + broken, names)
-    if lock is not None and lock.has_fork:
-        tree = without_vendored(tree)
+    unknown = _not_handed_over(lock, tree, options)
+    if unknown:
+        return _impossible(loaded.findings + unknown, names)
+    if lock is not None:
+        lock = lock.handed_over(options.mine, options.not_mine)
+        tree = without_vendored(tree) if lock.has_fork else tree
     disk = _on_disk(repository, tree, lock)
-    is_new_generator = lock is not None and lock.generator != __version__
-    merge_options = MergeOptions(
-        names, options.style, options.force, options.restore, is_new_generator
-    )
-    decisions = decide(tree, disk, lock, merge_options)
-    mistakes += _not_restored(decisions, options.restore)
+    decisions = _decisions(tree, disk, lock, options)
+    unknown = _not_restored(decisions, options.restore)
+    if unknown:
+        return _impossible(loaded.findings + unknown, names)
     refusals = refused(decisions)
     reported = refusals or decisions  # with a refusal nothing happens to the other files
     dropped = dropped_series(disk.files.get(METADATA_PATH), tree)
-    found = ordered((*loaded.findings, *findings_on(reported, tree), *mistakes, *dropped))
+    found = ordered((*loaded.findings, *findings_on(reported, tree), *dropped))
     kept = kept_scaffolds(decisions, tree, disk, lock)
     next_lock = _next_lock(tree, loaded, loaded.provider, lock, kept)
     outcomes = (_outcome(each, tree, disk, options) for each in reported if _is_named(each))
     report = Report(found, tuple(outcomes), _runtime_outcome(reported, next_lock, lock))
     records = _records(repository, tree, lock, next_lock)
-    possible = not refusals and not mistakes
-    return Plan(report, _change(decisions), records, names, possible, loaded.blueprints)
+    change = _change(decisions)
+    if not refusals and not change:
+        report = _with_records(repository, report, records, options)
+    return Plan(report, change, records, names, not refusals, loaded.blueprints)
+
+
+def _decisions(
+    tree: FileTree, disk: OnDisk, lock: Lock | None, options: UpdateOptions
+) -> tuple[Decision, ...]:
+    is_new_generator = lock is not None and lock.generator != __version__
+    merge_options = MergeOptions(
+        _names(lock), options.style, options.force, options.restore, is_new_generator
+    )
+    return decide(tree, disk, lock, merge_options)
 
 
 def _impossible(findings: tuple[Finding, ...], names: Names) -> Plan:
@@ -144,22 +155,42 @@ def _outcome(
     return outcome._replace(diff=difference(decision.path, before, after))
 
 
+def _with_records(
+    repository: Repository, report: Report, records: Change, options: UpdateOptions
+) -> Report:
+    """Add the outcomes of capsmith's own records, where nothing else changes."""
+    outcomes = list(report.outcomes)
+    for path, write in records.writes.items():
+        before = repository.content(path)
+        diff = difference(path, before, write.content) if options.diff else ""
+        outcome = Outcome.UPDATED if before is not None else Outcome.CREATED
+        outcomes.append(FileOutcome(path, outcome, diff))
+    outcomes += [FileOutcome(path, Outcome.REMOVED) for path in records.removals]
+    return report._replace(outcomes=tuple(sorted(outcomes, key=lambda file: file.path)))
+
+
 def _not_restored(decisions: tuple[Decision, ...], restore: frozenset[str]) -> tuple[Finding, ...]:
     concerned = {Outcome.CREATED, Outcome.UPDATED, Outcome.REFUSED}
     known = {each.path for each in decisions if each.outcome in concerned}
     return tuple(not_restored(path) for path in sorted(restore - known))
 
 
-def _takeable(lock: Lock | None) -> frozenset[str]:
+def _takeable(lock: Lock | None, tree: FileTree) -> frozenset[str]:
     if lock is None:
         return frozenset()
-    files = {path for path in lock.files if not is_vendored(path)} - lock.scaffolds
+    stay_scaffolds = {
+        path for path in lock.scaffolds if path not in tree or tree[path].owner is Owner.SCAFFOLD
+    }
+    files = {path for path in lock.files if not is_vendored(path)} - stay_scaffolds
     vendored = lock.runtime is not None and lock.runtime.digest
     return frozenset(files | {FOLDER}) if vendored else frozenset(files)
 
 
-def _not_handed_over(lock: Lock | None, options: UpdateOptions) -> tuple[Finding, ...]:
-    takeable, returnable = _takeable(lock), lock.mine if lock is not None else frozenset()
+def _not_handed_over(
+    lock: Lock | None, tree: FileTree, options: UpdateOptions
+) -> tuple[Finding, ...]:
+    takeable = _takeable(lock, tree)
+    returnable = lock.mine if lock is not None else frozenset()
     if lock is not None and lock.has_fork:
         returnable |= {FOLDER}
     found = [not_takeable(path) for path in sorted(options.mine - takeable)]

@@ -33,7 +33,8 @@ _FINDINGS = {
         "output-was-yours",
         "this file was yours, and capsmith generates it from now on",
         Location(""),
-        hint="Move it away, run this again, and bring back what you need of it elsewhere.",
+        hint="Move it away, run this again, and bring back what you need of it elsewhere.  "
+        "Or keep it as it is: capsmith update --mine PATH.",
     ),
     Reason.NOW_SHARED: Finding(
         "output-now-shared",
