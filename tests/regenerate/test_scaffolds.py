@@ -154,3 +154,21 @@ def test_a_scaffold_that_is_generated_later_was_written_once(
     )
     said = provider.update()
     assert (said.code, TEMPLATE in said.files("updated")) == (0, True)
+
+
+def test_a_scaffold_in_the_place_of_a_file_of_the_author_is_reported(provider: Provider) -> None:
+    path = "src/cluster_api_provider_acme/controllers/acme_server.py"
+    provider.path(path).write_text("# mine\n")
+    provider.edit("provider.yaml", "AcmeMachine", "AcmeServer")
+    said = provider.update()
+    assert (said.code, said.findings[path]) == (0, "scaffold-exists")
+    assert provider.path(path).read_text() == "# mine\n"
+    assert provider.update().report["findings"] == []
+
+
+def test_files_of_a_renamed_package_name_their_successors(provider: Provider) -> None:
+    old = "src/cluster_api_provider_acme/cloud.py"
+    provider.append("provider.yaml", "package: acme_provider\n")
+    said = provider.update()
+    (hint,) = (f["hint"] for f in said.report["findings"] if f["file"] == old)
+    assert hint.startswith("Continue in src/acme_provider/cloud.py: ")

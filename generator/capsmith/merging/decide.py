@@ -35,6 +35,8 @@ class Reason(StrEnum):
     """A generated file that was edited, and is no longer generated."""
     MINE_LEFT_OVER = "mine left over"
     """The author took it over, and capsmith no longer generates it."""
+    ADOPTED = "adopted"
+    """capsmith would have written a scaffold where the author has a file."""
     BEHIND = "behind"
     """The author took it over, and capsmith has a new text."""
     SCAFFOLD_BEHIND = "scaffold behind"
@@ -121,7 +123,9 @@ def settle(
     if owner is Owner.SCAFFOLD:
         if known is not None and not known.offered and is_text_of(content, known.digest):
             return None
-        is_told = known is None or digest in (known.digest, known.offered)
+        if known is None:
+            return Decision(path, Outcome.KEPT, Reason.ADOPTED)
+        is_told = digest in (known.digest, known.offered)
         return Decision(path, Outcome.KEPT, Reason.NONE if is_told else Reason.SCAFFOLD_BEHIND)
     if known is not None and known.owner is owner is Owner.MERGED and known.digest == digest:
         return Decision(path, Outcome.KEPT)

@@ -55,6 +55,13 @@ _FINDINGS = {
         Severity.WARNING,
         hint="Move what you still need to another file, and delete this one.",
     ),
+    Reason.ADOPTED: Finding(
+        "scaffold-exists",
+        "your file is kept where capsmith would have written its own version",
+        Location(""),
+        Severity.INFO,
+        hint="See that version with capsmith update --diff --restore PATH.",
+    ),
     Reason.EDITED_LEFT_OVER: Finding(
         "output-edited",
         "this generated file was edited, and capsmith no longer generates it",
@@ -174,8 +181,13 @@ def _conflicts(decision: Decision) -> Iterator[Finding]:
 
 def _with_successors(finding: Finding, created: list[str]) -> Finding:
     """Name the new scaffolds beside a file that is left over: one may be its new name."""
-    folder = finding.location.file.rpartition("/")[0]
+    former = finding.location.file
+    folder = former.rpartition("/")[0]
     near = [path for path in created if path.rpartition("/")[0] == folder]
+    moved = [path for path in created if _in_package(path) == _in_package(former) != ""]
+    if moved:
+        hint = f"Continue in {moved[0]}: move what you still need there, and delete this one."
+        return finding._replace(hint=hint)
     if not near:
         return finding
     return Finding(
@@ -186,6 +198,12 @@ def _with_successors(finding: Finding, created: list[str]) -> Finding:
         hint=f"If its kind was renamed, continue in {' or '.join(near)}: "
         "move what you still need there, and delete this one.",
     )
+
+
+def _in_package(path: str) -> str:
+    """Return the path below the folder of the package; empty for a file outside of ``src``."""
+    parts = path.split("/", 2)
+    return parts[2] if len(parts) == 3 and parts[0] == "src" else ""
 
 
 def _located(finding: Finding, path: str) -> Finding:
