@@ -5,7 +5,7 @@ from __future__ import annotations
 from enum import StrEnum
 from typing import NamedTuple
 
-from capsmith.findings import Finding, has_errors
+from capsmith.findings import Finding, has_errors, ordered
 
 
 class Outcome(StrEnum):
@@ -48,6 +48,10 @@ class Report(NamedTuple):
     outcomes: tuple[FileOutcome, ...] = ()
     """Without the files of the vendored runtime, unless they are refused."""
     runtime: RuntimeOutcome | None = None
+
+    def with_findings(self, findings: tuple[Finding, ...]) -> Report:
+        """Return the report with further findings."""
+        return self._replace(findings=ordered((*self.findings, *findings)))
 
     @property
     def exit_code(self) -> int:

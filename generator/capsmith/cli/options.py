@@ -110,6 +110,9 @@ def command(function: Callable[..., int]) -> Callable[..., None]:
         except CapsmithError as error:
             Console(options.get("format_", "text")).failure(error)
             code = error.exit_code
+        except KeyboardInterrupt:
+            click.echo(_interruption(options.get("folder")), err=True)
+            code = 1
         except OSError as error:
             code = _report_unwritable(error)
         finally:
@@ -118,3 +121,20 @@ def command(function: Callable[..., int]) -> Callable[..., None]:
         sys.exit(code)
 
     return run
+
+
+def _interruption(folder: Path | None) -> str:
+    """Return what an interrupted run leaves in ``folder``, and what to do."""
+    from capsmith.errors import CapsmithError
+    from capsmith.workspace.repository import Repository
+
+    try:
+        is_pending = folder is not None and Repository(folder).is_interrupted
+    except (CapsmithError, OSError):
+        is_pending = False
+    if not is_pending:
+        return "interrupted"
+    return (
+        "interrupted while files were written: run capsmith update --continue to complete the "
+        "change, or --abort to undo it"
+    )

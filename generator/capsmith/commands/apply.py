@@ -37,7 +37,11 @@ def conclude(repository: Repository) -> Report:
 
     Raises Refused when there is none, UnreadableInput for notes that capsmith did not write.
     """
+    was_undoing = repository.is_undoing
     completed = repository.complete_pending()
+    if was_undoing:
+        message = "undoing the update had begun and is complete now: the former state is restored"
+        return _concluded(completed, "continue", message)
     unfinished = _unfinished(repository)
     if unfinished is None:
         return _concluded(completed, "continue", "the interrupted update is complete now")

@@ -11,7 +11,7 @@ from capsmith.commands.load import Loaded, load, understand
 from capsmith.commands.options import UpdateOptions
 from capsmith.commands.overlay import add_overlay
 from capsmith.commands.plan import make_plan, spec_digest
-from capsmith.commands.preconditions import read_lock, refuse_unfinished
+from capsmith.commands.preconditions import complete_interrupted, read_lock, refuse_unfinished
 from capsmith.errors import Refused
 from capsmith.findings import has_errors
 from capsmith.merging.lock import SPEC_NAME, Lock
@@ -81,7 +81,7 @@ def _bring_in_line(
     """Generate; ``allowed`` are the names that a folder without a lock may hold."""
     if loaded.provider is None or has_errors(loaded.findings):
         return Report(findings=loaded.findings)
-    repository.complete_pending()
+    completed = complete_interrupted(repository)
     refuse_unfinished(repository)
     lock = read_lock(repository)
     if lock is None:
@@ -92,7 +92,7 @@ def _bring_in_line(
         if loaded.overlay is not None and loaded.overlay.named:
             add_overlay(repository, plan.change, loaded.overlay, lock)
     apply_plan(repository, plan)
-    return plan.report
+    return plan.report.with_findings(completed)
 
 
 def _refuse_foreign(repository: Repository, allowed: Container[str]) -> None:

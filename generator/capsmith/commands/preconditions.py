@@ -8,8 +8,9 @@ from pathlib import Path
 
 from capsmith import __version__
 from capsmith.errors import Refused, UnreadableInput
+from capsmith.findings import Finding, Location, Severity
 from capsmith.merging.lock import LOCK_PATH, SPEC_NAME, Lock
-from capsmith.merging.unfinished import STATE_PATH
+from capsmith.merging.unfinished import STATE_PATH, Unfinished
 from capsmith.provider.runtime import RECORD
 from capsmith.workspace.git import uncommitted
 from capsmith.workspace.journal import STATE_FOLDER
@@ -54,15 +55,37 @@ def require_lock(repository: Repository) -> Lock:
     return lock
 
 
+def complete_interrupted(repository: Repository) -> tuple[Finding, ...]:
+    """Complete a run that was interrupted, if there was one, and return a note of it.
+
+    Raises what :meth:`Repository.complete_pending` raises.
+    """
+    what = "undoing of an update" if repository.is_undoing else "run"
+    if not repository.complete_pending():
+        return ()
+    message = f"a {what} was interrupted before; it was completed first"
+    hint = "Use git, or run capsmith doctor, to see the state of the repository."
+    return (Finding("run-completed", message, Location(""), Severity.INFO, hint),)
+
+
 def refuse_unfinished(repository: Repository) -> None:
     """Raise Refused when an update waits for its conflicts to be resolved."""
-    if repository.content(STATE_PATH) is not None:
+    state = repository.read(STATE_PATH)
+    if state is not None:
+        conflicts = _conflicts(state)
         raise Refused(
             "update-unfinished",
-            "an update is unfinished: it left conflicts to resolve",
+            f"an update is unfinished: it left conflicts to resolve{conflicts}",
             file=str(repository.folder),
             hint="Resolve them and run capsmith update --continue, or undo the update: --abort.",
         )
+
+
+def _conflicts(state: str) -> str:
+    try:
+        return " in " + ", ".join(Unfinished.load(state, STATE_PATH).conflicts)
+    except UnreadableInput:
+        return ""
 
 
 def refuse_interrupted(repository: Repository) -> None:

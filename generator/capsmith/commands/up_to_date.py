@@ -51,7 +51,7 @@ def still_up_to_date(folder: Path, blueprints: Path | None = None) -> Report | N
     if cache is None:
         return None
     try:
-        with repository.held():
+        with repository.held(writes=False):
             known = key(repository)
             if known is None or cache.get(known) is None or repository.is_interrupted:
                 return None

@@ -10,6 +10,7 @@ from capsmith.commands.load import load
 from capsmith.commands.options import UpdateOptions
 from capsmith.commands.plan import Plan, make_plan
 from capsmith.commands.preconditions import (
+    complete_interrupted,
     refuse_dirty,
     refuse_interrupted,
     refuse_unfinished,
@@ -29,25 +30,25 @@ def update(folder: Path, options: UpdateOptions) -> Report:
     """
     repository = Repository(folder)
     with repository.held():
-        repository.complete_pending()
+        completed = complete_interrupted(repository)
         plan = _plan(repository, options)
         if plan.is_possible and not plan.is_nothing and not options.allow_dirty:
             refuse_dirty(folder, plan.overlay, plan.change.writes)
         apply.apply_plan(repository, plan)
-        return plan.report
+        return plan.report.with_findings(completed)
 
 
 def preview(folder: Path, options: UpdateOptions) -> Report:
     """Report what :func:`update` would do; write nothing.  Raises the same, except for git."""
     repository = Repository(folder)
-    with repository.held():
+    with repository.held(writes=False):
         return _preview(repository, options).report
 
 
 def check(folder: Path, options: UpdateOptions) -> Report:
     """Report what :func:`update` would do; any change is an error."""
     repository = Repository(folder)
-    with repository.held():
+    with repository.held(writes=False):
         known = up_to_date.key(repository)
         plan = _preview(repository, options)
         if plan.is_nothing and not plan.report.findings:

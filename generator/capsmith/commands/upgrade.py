@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -10,6 +11,7 @@ from capsmith.commands.load import Loaded, all_contracts, load, understand
 from capsmith.commands.options import UpdateOptions
 from capsmith.commands.plan import Plan, make_plan
 from capsmith.commands.preconditions import (
+    complete_interrupted,
     refuse_dirty,
     refuse_interrupted,
     refuse_unfinished,
@@ -49,14 +51,18 @@ def upgrade(
     """
     repository = Repository(folder)
     with repository.held():
+        completed: tuple[Finding, ...] = ()
         if dry_run:
             refuse_interrupted(repository)
         else:
-            repository.complete_pending()
+            completed = complete_interrupted(repository)
         refuse_unfinished(repository)
         lock = require_lock(repository)
         spec = folder / SPEC_NAME
-        loaded = apply_request(load(spec, options.blueprints), request, str(spec))
+        loaded = load(spec, options.blueprints)
+        if completed:
+            request = _without_dropped(request, loaded)
+        loaded = apply_request(loaded, request, str(spec))
         plan = make_plan(repository, loaded, lock, options)
         plan = _with_spec(repository, loaded, plan, options)
         facts = _facts(repository, loaded, lock, request, plan) if plan.is_possible else None
@@ -66,7 +72,14 @@ def upgrade(
             if not plan.is_nothing and not options.allow_dirty:
                 refuse_dirty(folder, plan.overlay, plan.change.writes)
             apply_plan(repository, plan)
-        return plan.report, facts
+        return plan.report.with_findings(completed), facts
+
+
+def _without_dropped(request: UpgradeRequest, loaded: Loaded) -> UpgradeRequest:
+    """Return a request without API versions that are gone: the completed run has dropped them."""
+    versions = loaded.draft.api_versions if loaded.draft is not None else ()
+    names = {version.name for version in versions}
+    return replace(request, drop=tuple(name for name in request.drop if name in names))
 
 
 def apply_request(loaded: Loaded, request: UpgradeRequest, file: str) -> Loaded:

@@ -12,18 +12,18 @@ from capsmith.errors import DiskError, Refused
 
 
 @contextlib.contextmanager
-def held(folder: Path) -> Iterator[None]:
+def held(folder: Path, *, writes: bool = True) -> Iterator[None]:
     """Keep other runs of capsmith out of ``folder``; the system releases it if this run dies.
 
-    A folder that is not there yet is not held: it appears whole or not at all.  Raises Refused
-    when another run has it.
+    Runs that do not write may be at work together.  A folder that is not there yet is not held:
+    it appears whole or not at all.  Raises Refused when another run has it.
     """
     descriptor = _opened(folder)
     if descriptor is None:
         yield
         return
     try:
-        if not _locked(descriptor):
+        if not _locked(descriptor, writes):
             raise Refused(
                 "output-busy",
                 "another run of capsmith is using this folder",
@@ -53,7 +53,8 @@ def disk_errors(folder: Path) -> Iterator[None]:
         raise DiskError(
             "output-unwritable",
             f"it cannot be used: {error.strerror or error}",
-            file=str(error.filename or folder),
+            # Of a rename the second name is the file of the repository, the first a staged copy.
+            file=str(error.filename2 or error.filename or folder),
             hint="Free space or correct permissions, and run this again; it continues.",
         ) from error
 
@@ -65,13 +66,14 @@ def _opened(folder: Path) -> int | None:
         return None
 
 
-def _locked(descriptor: int) -> bool:
+def _locked(descriptor: int, writes: bool) -> bool:
     if sys.platform == "win32":
         return True
     import fcntl
 
     try:
-        fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        how = fcntl.LOCK_EX if writes else fcntl.LOCK_SH
+        fcntl.flock(descriptor, how | fcntl.LOCK_NB)
     except BlockingIOError:
         return False
     except OSError:  # The file system has no locks.

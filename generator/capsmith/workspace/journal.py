@@ -59,6 +59,11 @@ class Journal:
         """Return whether a change was interrupted."""
         return contained(self._folder, _PENDING).is_file()
 
+    @property
+    def is_undoing(self) -> bool:
+        """Return whether undoing the pending change has begun.  Raises as :meth:`complete` does."""
+        return self._load().undo
+
     def stage(self, change: Change) -> None:
         """Prepare ``change``; if this fails, nothing has changed."""
         self._discard_stage()

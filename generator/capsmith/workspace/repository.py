@@ -31,29 +31,28 @@ class Repository:
         self._journal = Journal(folder)
 
     @contextlib.contextmanager
-    def held(self) -> Iterator[None]:
-        """Keep other runs out.  A folder that is not there yet stays new, whatever others do.
+    def held(self, *, writes: bool = True) -> Iterator[None]:
+        """Keep other runs out, if this one ``writes`` or another does.
 
-        Raises Refused when another run is at work, and DiskError for what the disk refuses.
+        A folder that is not there yet stays new, whatever others do.  Raises Refused when another
+        run is at work, UnreadableInput when the folder is a file, and DiskError for what the disk
+        refuses.
         """
         self._new = not os.path.lexists(self.folder)
-        with disk_errors(self.folder), held(self.folder):
+        with disk_errors(self.folder), held(self.folder, writes=writes):
+            if not self._new and not self.folder.is_dir():
+                raise UnreadableInput(
+                    "output-not-a-folder",
+                    "this is not a folder",
+                    file=str(self.folder),
+                    hint="Name a folder, or one that does not exist yet.",
+                )
             yield
 
     def names(self) -> tuple[str, ...]:
-        """Return what lies in the folder itself, sorted; empty when there is no folder.
-
-        Raises UnreadableInput when the folder is a file, or a symlink to nowhere.
-        """
+        """Return what lies in the folder itself, sorted; empty when there is no folder."""
         if self._new:
             return ()
-        if not self.folder.is_dir():
-            raise UnreadableInput(
-                "output-not-a-folder",
-                "this is not a folder",
-                file=str(self.folder),
-                hint="Name a folder, or one that does not exist yet.",
-            )
         return tuple(sorted(entry.name for entry in self.folder.iterdir()))
 
     def contents_beside(self, path: str) -> dict[str, bytes]:
@@ -147,6 +146,11 @@ class Repository:
     def is_interrupted(self) -> bool:
         """Return whether a change is pending."""
         return not self._new and self._journal.is_pending
+
+    @property
+    def is_undoing(self) -> bool:
+        """Return whether an interrupted change is being undone, so that it cannot be completed."""
+        return self.is_interrupted and self._journal.is_undoing
 
     def complete_pending(self) -> bool:
         """Finish an interrupted change; return whether there was one.

@@ -7,8 +7,8 @@ from pathlib import Path
 
 import pytest
 
-from capsmith.errors import Refused, UnreadableInput
-from capsmith.workspace.hold import held
+from capsmith.errors import DiskError, Refused, UnreadableInput
+from capsmith.workspace.hold import disk_errors, held
 from capsmith.workspace.repository import Change, Repository
 from tests.unit.workspace.changing import change, contents
 
@@ -147,3 +147,12 @@ def test_a_pipe_in_the_place_of_the_stage_is_refused(tmp_path: Path) -> None:
     with pytest.raises(Refused, match="not a folder"):
         Repository(tmp_path).complete_pending()
     assert not (tmp_path / "a").exists()
+
+
+def test_a_rename_that_fails_names_the_file_of_the_repository(tmp_path: Path) -> None:
+    staged, target = tmp_path / "staged", tmp_path / "docs"
+    staged.write_text("new")
+    (target / "folder").mkdir(parents=True)
+    with pytest.raises(DiskError) as caught, disk_errors(tmp_path):
+        os.replace(staged, target)
+    assert caught.value.finding.location.file == str(target)

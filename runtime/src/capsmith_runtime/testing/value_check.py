@@ -1,6 +1,7 @@
 """Limits of single values, as an API server checks them: patterns, formats, ranges, sets.
 
-Apart from :mod:`capsmith_runtime.testing.schema_check`, because only samples and templates have to be this exact:
+Apart from :mod:`capsmith_runtime.testing.schema_check`, because only samples and templates have to
+be this exact:
 unit tests may use values that are easier to read.
 """
 
