@@ -132,10 +132,19 @@ class ChangeEntry(FileModel):
     note: str
 
 
+class CoreStepsEntry(FileModel):
+    """How far clusterctl upgrades core in one command."""
+
+    since: str
+    minors: int
+    source: str
+
+
 class UpgradeFile(FileModel):
     """``upgrades/<old>-to-<new>.yaml``."""
 
     old: str = Field(alias="from")
     new: str = Field(alias="to")
     source: str
+    core_steps: CoreStepsEntry = Field(alias="coreSteps")
     changes: list[ChangeEntry]

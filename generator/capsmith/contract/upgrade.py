@@ -106,12 +106,29 @@ class FieldChange(NamedTuple):
     note: str
 
 
+class CoreSteps(NamedTuple):
+    """How far clusterctl upgrades core, and kubeadm's providers, in one command."""
+
+    since: str
+    """The first release of core from which clusterctl refuses longer steps: ``v1.10``."""
+    minors: int
+    """The most minor releases of one step."""
+    source: str
+
+    @property
+    def path(self) -> tuple[str, ...]:
+        """Return the releases of the longest steps, from the first on: ``v1.10``, ``v1.13``."""
+        major, _, minor = self.since.partition(".")
+        return tuple(f"{major}.{int(minor) + count * self.minors}" for count in range(3))
+
+
 class Upgrade(NamedTuple):
     """All differences between two contracts."""
 
     old: str
     new: str
     source: str
+    core_steps: CoreSteps
     changes: tuple[FieldChange, ...]
 
     def of(self, role: str) -> tuple[FieldChange, ...]:
@@ -133,7 +150,9 @@ def load_upgrade(reader: Traversable, old: str, new: str) -> Upgrade:
     if (content.old, content.new) != (old, new):
         raise broken(str(file), "describes other versions than its name")
     changes = tuple(_change(entry, str(file)) for entry in content.changes)
-    return Upgrade(old, new, content.source, changes)
+    steps = content.core_steps
+    core_steps = CoreSteps(steps.since, steps.minors, steps.source)
+    return Upgrade(old, new, content.source, core_steps, changes)
 
 
 def _change(entry: ChangeEntry, file: str) -> FieldChange:

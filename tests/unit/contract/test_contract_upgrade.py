@@ -88,6 +88,11 @@ def test_rules_exist_and_notes_are_sentences() -> None:
             assert not change.lossless
 
 
+def test_core_is_upgraded_in_steps_that_clusterctl_takes() -> None:
+    """Compare clusterctl's upgrader.go: it refuses more than three minor releases from v1.10 on."""
+    assert UPGRADE.core_steps.path == ("v1.10", "v1.13", "v1.16")
+
+
 def test_an_upgrade_without_data() -> None:
     with pytest.raises(ValueError, match="v1beta2 to v1beta1"):
         load_upgrade(resources.schemas(), "v1beta2", "v1beta1")
