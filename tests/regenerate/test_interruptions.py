@@ -72,7 +72,8 @@ def test_a_version_that_the_completed_run_dropped_is_no_error(
     provider.edit(
         "provider.yaml",
         "releases:",
-        "apiVersions: [{name: v1alpha1, served: false}, {name: v1alpha2, storage: true}]\nreleases:",
+        "apiVersions: [{name: v1alpha1, served: false}, {name: v1alpha2, storage: true}]\n"
+        "releases:",
     )
     assert provider.update().code == 0
     drop = ("--drop-api-version", "v1alpha1")
