@@ -79,7 +79,7 @@ def format_facts(facts: Data) -> Iterator[str]:
     if step is not None and step["next"] and facts["update"] is not None:
         yield f"contract {step['from']} -> {step['to']}, next stage: {step['next']}"
         if step["simpler"]:
-            yield f"or in place, which costs more (see --dry-run): {step['simpler']['command']}"
+            yield f"or in place (--dry-run lists the drawbacks): {step['simpler']['command']}"
     outcomes = facts["update"]
     if outcomes is None:
         yield "next update: unknown, see the errors"

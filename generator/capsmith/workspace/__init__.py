@@ -1,1 +1,1 @@
-"""Everything that touches the disk: reading input, applying a tree, the cache."""
+"""Access to the disk: read input, apply changes, keep a cache."""

@@ -1,4 +1,4 @@
-"""What is to be written and removed, as one."""
+"""Changes of files, applied together."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ class Write(NamedTuple):
 
 
 class Change:
-    """A set of writes and removals that takes effect as one."""
+    """Writes and removals that take effect together or not at all."""
 
     def __init__(self) -> None:
         self.writes: dict[str, Write] = {}
@@ -26,8 +26,8 @@ class Change:
     ) -> None:
         """Write ``content`` (text as UTF-8) to ``path``.
 
-        Its permissions are ``mode`` if given, else the usual ones, or if ``executable`` is None
-        those that it has.
+        Its permissions are ``mode`` if given, else the usual ones; if ``executable`` is None, the
+        file keeps its permissions.
         """
         data = content.encode() if isinstance(content, str) else content
         usual = None if executable is None else 0o755 if executable else 0o644

@@ -1,12 +1,12 @@
-"""Changes of a folder that take effect as one, however the run ends.
+"""Apply a change to a folder completely or not at all, even if the run is interrupted.
 
-New and current files are staged beside each other; then a list of all of them is written; only
-then are files moved.  While the list is there, the change can be completed
-or undone, by this run or a later one, any number of times; without it nothing has happened.
+First the new and the current files are staged, then a list of them is written, then files are
+moved.  While the list exists, this run or a later one can complete or undo the change, any number
+of times; without the list nothing has changed.
 
-Each of the three waits until the one before it is on the disk: staging ends with every staged file
-synced, the list is synced before it gets its name, and renames follow.  So a loss of power, as a
-kill, finds no list that names a file whose content is not there.
+Each step starts when the one before is on the disk: all staged files are synced, then the list is
+synced and renamed, then files are moved.  So after a kill or a power loss, the list never names a
+file whose content is missing.
 """
 
 from __future__ import annotations
@@ -65,7 +65,7 @@ class Journal:
         return self._load().undo
 
     def stage(self, change: Change) -> None:
-        """Prepare ``change``; if this fails, nothing has changed."""
+        """Stage ``change``; on failure, nothing has changed."""
         self._discard_stage()
         try:
             write_all(self._staged(path, file) for path, file in change.writes.items())
@@ -73,8 +73,8 @@ class Journal:
             after = {path: state(self._new(path)) for path in paths}
             before = {path: state(contained(self._folder, path)) for path in paths}
             write_all(self._kept(path) for path in _written(before))
-            # The promise starts here: with the list a later run can complete or undo the change,
-            # without it nothing has changed.  So the list is written after everything it names.
+            # With the list, a later run can complete or undo the change; without it, nothing has
+            # changed.  So the list is written after every file that it names.
             self._note(_Pending(before, after))
         except BaseException:
             if not (self._folder / _PENDING).exists():

@@ -1,4 +1,4 @@
-"""Where the files of a repository are: inside its folder, through no symlink, and not git's."""
+"""Paths of files in a repository: inside its folder, through no symlink, and not in .git."""
 
 from __future__ import annotations
 
@@ -13,14 +13,14 @@ from capsmith.safetext import RelativePath
 from capsmith.tree import digest
 
 _AT_ONCE = 8
-"""Files that are on their way to the disk at a time."""
+"""Number of files that are written at a time."""
 
 
 def reached(folder: Path, path: str) -> Path:
-    """Return the file ``path`` of the repository in ``folder``, whether it is there or not.
+    """Return the file ``path`` of the repository in ``folder``, whether it exists or not.
 
-    Raises Refused when the way to it, or itself, is a symlink, when something on the way is no
-    folder, and for what belongs to git.
+    Raises Refused when the file or a folder on its path is a symlink, when a parent is not a
+    folder, and for a path in ``.git``.
     """
     if ".git" in path.lower().split("/"):
         raise refusal(path, "it belongs to git")
@@ -32,9 +32,9 @@ def reached(folder: Path, path: str) -> Path:
         if kind is None:  # A missing folder has nothing below it.
             return folder / path
         if stat.S_ISLNK(kind):
-            raise refusal(path, f"{parent} on the way to it is a symlink")
+            raise refusal(path, f"its parent {parent} is a symlink")
         if not stat.S_ISDIR(kind):
-            raise refusal(path, f"{parent} on the way to it is no folder")
+            raise refusal(path, f"its parent {parent} is not a folder")
     kind = _kind(place / name)
     if kind is not None and stat.S_ISLNK(kind):
         raise refusal(path, "it is a symlink")
@@ -49,7 +49,7 @@ def _kind(place: Path) -> int | None:
 
 
 def contained(folder: Path, path: str) -> Path:
-    """As :func:`reached`; raises ValueError for what is no path below ``folder``."""
+    """Return the same as :func:`reached`; raise ValueError for a path outside ``folder``."""
     return reached(folder, RelativePath(path))
 
 
@@ -85,7 +85,7 @@ def mode(file: Path) -> int:
 
 
 def write(target: Path, content: bytes, permissions: int) -> None:
-    """Write a file durably, with exactly these permissions; its folder is there."""
+    """Write and sync a file in a folder that exists, with exactly these permissions."""
     with target.open("wb") as file:
         file.write(content)
         file.flush()
@@ -96,13 +96,13 @@ def write(target: Path, content: bytes, permissions: int) -> None:
 def write_all(files: Iterable[tuple[Path, bytes, int]]) -> None:
     """Write files as :func:`write` does, several at a time, and make their folders.
 
-    When this returns, the content of every file is on the disk, so a rename or a list that comes
-    after it never refers to a file that a loss of power would leave empty.  The files themselves
-    may arrive in any order: before it returns, nothing may refer to them.  Raises what the first
-    failed write raised, after all other writes have ended.
+    On return, the content of every file is on the disk, so a later rename never refers to a file
+    that a power loss would leave empty.  The files may be written in any order: until this
+    returns, nothing may refer to them.  Raises the error of the first failed write, after all
+    other writes have ended.
     """
-    # A file system commits what is synced at the same time as one; in sequence, each file would
-    # wait for a commit of its own.  Threads do that wherever there is fsync.
+    # A file system commits files that are synced at the same time in one commit; one after the
+    # other, each file would wait for its own commit.
     waiting = list(files)
     for folder in dict.fromkeys(target.parent for target, _, _ in waiting):
         folder.mkdir(parents=True, exist_ok=True)

@@ -1,4 +1,4 @@
-"""A provider repository on disk: what is in it, and how decisions are applied to it.
+"""A provider repository on disk: read its files, and apply a change to it.
 
 Invariants: nothing outside the folder is touched, no symlink is followed, and a run that is
 interrupted leaves the old tree, the new tree, or a pending change that the next run completes.
@@ -121,15 +121,15 @@ class Repository:
         return found
 
     def mode(self, path: str) -> int:
-        """Return the permissions of a file, or those that a plain one gets."""
+        """Return the permissions of a file; the usual ones for a file that does not exist."""
         target = contained(self.folder, path)
         return mode(target) if not self._new and target.is_file() else 0o644
 
     def apply(self, change: Change) -> None:
         """Apply ``change``.
 
-        A new folder is built beside its place and renamed into it.  In one that is there the
-        change is pending first; :meth:`complete_pending` finishes one that was interrupted.
+        A new folder is built under a temporary name and renamed.  In an existing folder the change
+        is recorded first; :meth:`complete_pending` finishes one that was interrupted.
         """
         for path in (*change.writes, *change.removals):
             contained(self.folder, path)
@@ -155,8 +155,8 @@ class Repository:
     def complete_pending(self) -> bool:
         """Finish an interrupted change; return whether there was one.
 
-        Raises Refused, before anything is done, when a file was edited since; UnreadableInput
-        for a list that capsmith did not write, or for what it can no longer be finished from.
+        Raises Refused, before anything is written, when a file was edited since; UnreadableInput
+        for a record that capsmith did not write, or when staged files are missing.
         """
         return self._settle(self._journal.complete)
 

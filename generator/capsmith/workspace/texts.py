@@ -1,4 +1,4 @@
-"""Read a folder of capsmith's data as texts."""
+"""Read a folder of data files as texts."""
 
 from __future__ import annotations
 

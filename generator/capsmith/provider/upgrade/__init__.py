@@ -1,1 +1,1 @@
-"""From one contract to the next: what to write in provider.yaml, and what that means."""
+"""Upgrade from one contract to the next: changes of provider.yaml, and their consequences."""

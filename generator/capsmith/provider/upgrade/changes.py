@@ -22,12 +22,12 @@ class KindChanges(NamedTuple):
 
     @property
     def wanted(self) -> tuple[FieldChange, ...]:
-        """Changes of what people write."""
+        """Changes of the fields that users write."""
         return tuple(change for change in self.changes if _part(change) == "spec")
 
     @property
     def seen(self) -> tuple[FieldChange, ...]:
-        """Changes of what the manager writes, and people read."""
+        """Changes of the fields that the manager writes and users read."""
         return tuple(change for change in self.changes if _part(change) != "spec")
 
     @property
@@ -69,9 +69,9 @@ def kind_changes(provider: Provider, step: Step) -> tuple[KindChanges, ...]:
 
 
 def changes_of(resource: Resource, step: Step) -> tuple[FieldChange, ...]:
-    """Return the changes of the fields that a kind has, in the order of the contracts' data.
+    """Return the changes of the fields of a kind, in the order of ``schemas/upgrades``.
 
-    Raises KeyError when nothing is on record of the step.
+    Raises KeyError when there are no data on the step.
     """
     old, new = (_schema(resource, contract) for contract in (step.old, step.new))
     upgrade = step.new.upgrades[step.old.version]
@@ -89,9 +89,9 @@ def is_lost(change: FieldChange) -> bool:
 
 
 def lost_fields(provider: Provider, step: Step) -> tuple[str, ...]:
-    """Return kind and path of each field that people wrote and that moves: it is lost unconverted.
+    """Return kind and path of each moved field that users write: without conversion it is lost.
 
-    A field that the manager writes again is not among them.
+    Fields that the manager writes again are not included.
     """
     return tuple(
         f"{each.resource.kind} {change.old}"

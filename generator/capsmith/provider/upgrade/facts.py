@@ -1,4 +1,4 @@
-"""The whole plan of an upgrade: as plain data for machines, and in lines for people."""
+"""The plan of an upgrade, as plain data and as lines of text."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ _REMARKS = {"done": "", "preview": " (preview)", "conflicts": " (unfinished: con
 
 
 def step_facts(provider: Provider, step: Step) -> Data:
-    """Return which stages of a step a provider has done, and which comes next."""
+    """Return the stages of a step that a provider has completed, and the next one."""
     way = simpler_way(provider, step)
     all_stages = stages(provider, step)
     return {
@@ -32,7 +32,7 @@ def step_facts(provider: Provider, step: Step) -> Data:
 def upgrade_facts(
     provider: Provider, step: Step, hands: Iterable[ByHand], *, in_place: bool
 ) -> Data:
-    """Return everything about an upgrade; ``in_place`` is the simpler way."""
+    """Return all facts of an upgrade; ``in_place`` means that API versions keep their names."""
     facts = step_facts(provider, step)
     if in_place:  # there are no stages then
         facts |= {"stages": [], "next": "", "simpler": None}
@@ -44,7 +44,7 @@ def upgrade_facts(
 
 
 def format_facts(facts: Data) -> Iterator[str]:
-    """Yield the plan in lines for people."""
+    """Yield the plan as lines of text."""
     yield f"contract {facts['from']} -> {facts['to']}"
     yield from _format_stages(facts["stages"], _REMARKS[facts["state"]])
     for cost in facts["costs"]:

@@ -141,9 +141,7 @@ def _release(request: UpgradeRequest, draft: Draft, place: Place) -> None:
     newest = draft.series[0]
     contract = max(request.contracts or draft.spec.contracts)
     if draft.spec.releases.get(name, contract) != contract:
-        message = (
-            f"the series {shown(name)} is of the contract {draft.spec.releases[name]} for ever"
-        )
+        message = f"the series {shown(name)} is of the contract {draft.spec.releases[name]} forever"
         place.error("CC-09", message, "Name a series that does not exist yet.", name)
     elif series_order(name) < series_order(newest):
         message = f"{shown(name)} comes before {shown(newest)}"

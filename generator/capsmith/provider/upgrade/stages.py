@@ -1,6 +1,6 @@
 """The stages between two contracts: releases, requirements, and which stage comes next.
 
-Knows no disk.  Each stage is a release series of its own, so that people can stop at each.
+Reads no files.  Each stage is a release series of its own, so that a provider can stay at each.
 """
 
 from __future__ import annotations
@@ -23,23 +23,23 @@ class Stage:
     title: str
     command: str
     series: str
-    """The release series of the stage; empty where provider.yaml no longer says it."""
+    """The release series of the stage; empty if provider.yaml no longer shows it."""
     contracts: tuple[str, ...]
     asks: tuple[str, ...]
-    """What it asks of management clusters, and of those who write manifests."""
+    """Its requirements on management clusters, and on authors of manifests."""
     done: bool
 
 
 @dataclass(frozen=True, slots=True)
 class Way:
-    """The simpler way: API versions keep their names, and change their shape."""
+    """The upgrade in place: API versions keep their names and change their fields."""
 
     command: str
     costs: tuple[str, ...]
 
 
 def next_step(provider: Provider, known: tuple[Contract, ...]) -> Step | None:
-    """Return the step that a provider is on, or that comes next; None where nothing newer is known.
+    """Return the current or next step of a provider; None if no newer contract is known.
 
     ``known`` are all contracts, the oldest first.
     """
@@ -53,7 +53,7 @@ def next_step(provider: Provider, known: tuple[Contract, ...]) -> Step | None:
 
 
 def stages(provider: Provider, step: Step) -> tuple[Stage, ...]:
-    """Return the stages of ``step``, with those that provider.yaml is past marked as done."""
+    """Return the stages of ``step``; those that provider.yaml has completed are marked as done."""
     at = _position(provider, step)
     both = tuple(sorted((step.old.version, step.new.version)))
     series = _series(provider, at)
@@ -77,7 +77,7 @@ def stages(provider: Provider, step: Step) -> tuple[Stage, ...]:
             at >= 2,
         ),
         Stage(
-            "older API versions gone",
+            "older API versions removed",
             f"{_UPDATE}{drops}" if drops else "",
             series[2],
             (step.new.version,),
@@ -89,7 +89,7 @@ def stages(provider: Provider, step: Step) -> tuple[Stage, ...]:
 
 
 def simpler_way(provider: Provider, step: Step) -> Way | None:
-    """Return the way without new API versions; None once there is one, or if fields are lost."""
+    """Return the upgrade in place; None if there is a new API version, or fields would be lost."""
     if _position(provider, step) > 0 or lost_fields(provider, step):
         return None
     command = f"{_UPDATE} --contract {step.new.version} --keep-api-version"
@@ -97,7 +97,7 @@ def simpler_way(provider: Provider, step: Step) -> Way | None:
 
 
 def costs(provider: Provider, step: Step) -> tuple[str, ...]:
-    """Return what the simpler way costs those who run the provider."""
+    """Return the drawbacks of the upgrade in place for operators of the provider."""
     kinds = kind_changes(provider, step)
     newest, former = _releases(provider, step)
     moved = [
@@ -107,14 +107,14 @@ def costs(provider: Provider, step: Step) -> tuple[str, ...]:
         if is_lost(change)
     ]
     return (
-        f"{newest} works with core {step.new.core} only; older management clusters stay on "
+        f"{newest} works with core {step.new.core} only; older management clusters must stay on "
         f"{former or 'older releases'}.",
-        "Whoever writes these fields has to edit manifests in the moment of the upgrade: "
+        "Manifests with these fields must be changed at the time of the upgrade: "
         f"{', '.join(moved) or 'none of your kinds has any'}.",
-        "The API server shows nothing of the old shape any more, and drops it when an object is "
-        f"next written: {_lost(kinds)}.",
-        f"There is no way back to {former or 'older releases'}: what is lost then is not kept.",
-        "Patches of ClusterClasses that name such fields have to change in the same moment.",
+        "The API server no longer returns these old fields, and drops them at the next write of "
+        f"an object: {_lost(kinds)}.",
+        f"A return to {former or 'older releases'} is impossible: dropped fields are not kept.",
+        "Patches of ClusterClasses with such fields must be changed at the same time.",
     )
 
 
@@ -124,7 +124,7 @@ def _lost(kinds: tuple[KindChanges, ...]) -> str:
 
 
 def _releases(provider: Provider, step: Step) -> tuple[str, str]:
-    """Return the series that the simpler way begins or began, and the last one before it."""
+    """Return the first series of the new contract, and the last one before it."""
     of_new = [str(each.series) for each in provider.releases if each.contract == step.new.version]
     of_old = [str(each.series) for each in provider.releases if each.contract == step.old.version]
     former = of_old[0] if of_old else ""
@@ -132,7 +132,7 @@ def _releases(provider: Provider, step: Step) -> tuple[str, str]:
 
 
 def _position(provider: Provider, step: Step) -> int:
-    """Return the number of stages that provider.yaml is past."""
+    """Return the number of stages that provider.yaml has completed."""
     followed = {contract.version for contract in provider.contracts}
     if step.new.version not in followed:
         return 0
@@ -163,7 +163,7 @@ def _new_name(provider: Provider, step: Step) -> str:
 
 
 def _series(provider: Provider, at: int) -> tuple[str, str, str]:
-    """Yield the series of each stage: the newest is that of the last stage done."""
+    """Return the series of each stage; the newest series is that of the last completed stage."""
     names = [str(release.series) for release in provider.releases]
     found = ["", "", ""]
     if at > 0:
@@ -177,15 +177,13 @@ def _series(provider: Provider, at: int) -> tuple[str, str, str]:
 def _asks_of_both(provider: Provider, step: Step) -> tuple[str, ...]:
     new, old = _new_name(provider, step), ", ".join(_old_names(provider, step))
     asks = [
-        f"Core {step.new.core}, upgraded before or by the same clusterctl upgrade apply: the "
-        f"clusterctl of older ones takes no release of contract {step.new.version}."
+        f"Core {step.new.core}, upgraded before or in the same clusterctl upgrade apply: the "
+        f"clusterctl of an older core rejects releases of contract {step.new.version}."
     ]
     if new and (has_conversion(provider) or _position(provider, step) == 0):
-        asks.append("cert-manager for the conversion webhook; clusterctl installs it.")
+        asks.append("cert-manager for the conversion webhook; clusterctl installs cert-manager.")
     if new:
-        asks.append(
-            f"Manifests may go on saying {old}; the manager rewrites what is stored in {new}."
-        )
+        asks.append(f"Manifests may still use {old}; the manager rewrites stored objects in {new}.")
     return tuple(asks)
 
 
@@ -194,14 +192,15 @@ def _asks_of_one(provider: Provider, step: Step) -> tuple[str, ...]:
     if not new:
         return (f"Core {step.new.core}.",)
     return (
-        f"Manifests, ClusterClasses and their patches say {new} instead of {old or 'older ones'} "
-        "before it is installed: the API server refuses what is served no more.",
+        f"Manifests, ClusterClasses and their patches use {new} instead of "
+        f"{old or 'older API versions'} before the release is installed: the API server refuses "
+        "versions that are not served.",
     )
 
 
 def _asks_of_drop(provider: Provider, step: Step) -> tuple[str, ...]:
     old = ", ".join(_old_names(provider, step)) or "an older version"
     return (
-        "A release of an earlier stage has run until status.storedVersions of no CRD names "
-        f"{old}: otherwise the API server refuses the new CRDs.",
+        f"A release of an earlier stage has run until no CRD lists {old} in "
+        "status.storedVersions: otherwise the API server refuses the new CRDs.",
     )
