@@ -158,7 +158,7 @@ def _outcome(
 def _with_records(
     repository: Repository, report: Report, records: Change, options: UpdateOptions
 ) -> Report:
-    """Add the outcomes of capsmith's own records, where nothing else changes."""
+    """Add the outcomes of the lock and of bases, where nothing else changes."""
     outcomes = list(report.outcomes)
     for path, write in records.writes.items():
         before = repository.content(path)
