@@ -91,6 +91,9 @@ CONDITIONS: Mapping[str, _Condition] = {
     "component_runtime_extension": _component("runtime-extension"),
     "component_addon": _component("addon"),
     "has_kinds": lambda provider, context: bool(context["component"].resources),
+    "has_identities": lambda provider, context: any(
+        each.role is Role.IDENTITY for each in context["component"].resources
+    ),
     "has_immutable_templates": lambda provider, context: bool(
         context["component"].immutable_templates
     ),

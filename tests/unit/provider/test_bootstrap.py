@@ -61,11 +61,12 @@ def test_the_manager_keeps_secrets_and_the_lock_and_reads_core(
     """Proves: RB-04, RB-06, RB-07."""
     found = manager_permissions(made, component)
 
-    assert verbs(found, GROUP, "acmeconfigs") == {"get", "list", "watch", "patch", "update"}
+    assert verbs(found, GROUP, "acmeconfigs") == {"list", "watch", "patch"}
     assert verbs(found, GROUP, "acmeconfigs/finalizers") == {"update"}
     assert verbs(found, GROUP, "acmeconfigtemplates") == set()
-    for resource in ("clusters", "machines", "machinepools"):
+    for resource in ("clusters", "machines"):
         assert verbs(found, "cluster.x-k8s.io", resource) == {"get", "list", "watch"}
+    assert verbs(found, "cluster.x-k8s.io", "machinepools") == {"list", "watch"}
     # By name only: whoever may list Secrets reads those of everybody.
     for resource in ("secrets", "configmaps"):
         assert verbs(found, "", resource) == {"get", "create", "patch", "delete"}

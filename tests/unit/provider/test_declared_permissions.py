@@ -42,6 +42,18 @@ def test_a_reason_names_the_rules_of_the_contract() -> None:
     }
 
 
+def test_only_verbs_that_the_api_server_requires_are_granted_without_a_request() -> None:
+    """Proves: RB-04."""
+    for declared in runtime_library().permissions.values():
+        for rule in (*declared.manager, *declared.namespace):
+            for key, reason in rule.uncalled.items():
+                verb = key.partition(" ")[0]
+                on_finalizers = "finalizers" in (rule.subresource, *_subresources(rule))
+                assert verb == ("update" if on_finalizers else "delete"), rule.reason
+                assert reason.startswith("The API server requires it"), rule.reason
+                assert "RB-04" in rule.rules
+
+
 def test_core_gets_something_on_each_kind_that_it_reads() -> None:
     """Proves: RB-03."""
     aggregated = {
@@ -54,6 +66,10 @@ def test_core_gets_something_on_each_kind_that_it_reads() -> None:
     others = {Role.IDENTITY, Role.IP_POOL, Role.GLOBAL_IP_POOL, Role.ADDON}
 
     assert aggregated == set(Role) - others
+
+
+def _subresources(rule: DeclaredRule) -> list[str]:
+    return [each.partition("/")[2] for each in rule.resources]
 
 
 @pytest.mark.parametrize(

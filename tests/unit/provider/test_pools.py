@@ -62,7 +62,7 @@ def test_only_pools_with_machines_delete_machines(component: Component) -> None:
     whole, machines = pools(component)
     assert "delete" in verbs(component, CORE, "machines")
     bare = without(component, machines)
-    assert verbs(bare, CORE, "machines") == {"get", "list", "watch"}
+    assert verbs(bare, CORE, "machines") == {"list", "watch"}
     assert not {"create", "delete"} & verbs(bare, str(whole.group), "tidalmachines")
     assert {"create", "delete"} <= verbs(component, str(whole.group), "tidalmachines")
 
@@ -78,7 +78,7 @@ def test_the_number_is_written_to_machine_pools_only_where_there_are_pools(
     component: Component,
 ) -> None:
     """Proves: MP-17."""
-    assert verbs(component, CORE, "machinepools") == {"get", "list", "watch", "patch"}
+    assert verbs(component, CORE, "machinepools") == {"list", "watch", "patch"}
     assert verbs(without(component, *pools(component)), CORE, "machinepools") == set()
 
 

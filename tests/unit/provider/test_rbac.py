@@ -6,7 +6,13 @@ from collections.abc import Iterable
 
 from capsmith.provider.crd import version_schema
 from capsmith.provider.model import PolicyRule
-from capsmith.provider.rbac import Permission, editor_permissions, policy_rule, viewer_permissions
+from capsmith.provider.rbac import (
+    Permission,
+    editor_permissions,
+    identity_editor_permissions,
+    policy_rule,
+    viewer_permissions,
+)
 from capsmith.safetext import VersionName
 from tests.unit.provider.build import FEATURES, provider, version
 from tests.unit.provider.permissions import (
@@ -38,17 +44,18 @@ def test_the_manager_changes_its_own_kinds_but_neither_makes_nor_deletes_them() 
     """Proves: RB-06, SM-06."""
     found = manager()
 
-    assert verbs(found, GROUP, "acmemachines") == {"get", "list", "watch", "patch", "update"}
-    assert verbs(found, GROUP, "acmemachines/status") == {"get", "patch", "update"}
-    assert verbs(found, GROUP, "acmemachines/finalizers") == {"update"}
+    assert verbs(found, GROUP, "acmemachines") == {"list", "watch", "patch"}
+    assert verbs(found, GROUP, "acmemachines/status") == {"patch"}
+    # Nothing is owned by a machine that claims no addresses.
+    assert verbs(found, GROUP, "acmemachines/finalizers") == set()
 
 
 def test_the_manager_only_reads_what_core_owns() -> None:
     """Proves: RB-07, SM-06."""
     found = manager()
 
-    for resource in ("clusters", "machines"):
-        assert verbs(found, "cluster.x-k8s.io", resource) == {"get", "list", "watch"}
+    assert verbs(found, "cluster.x-k8s.io", "clusters") == {"get", "list", "watch"}
+    assert verbs(found, "cluster.x-k8s.io", "machines") == {"list", "watch"}
     # By name only: whoever may list Secrets reads those of everybody.
     assert verbs(found, "", "secrets") == {"get"}
     assert verbs(found, "events.k8s.io", "events") == {"create"}
@@ -59,8 +66,8 @@ def test_templates_are_the_managers_business_only_for_their_capacity() -> None:
     assert verbs(manager(), GROUP, "acmemachinetemplates") == set()
 
     found = manager(features=FEATURES | {"capacity"})
-    assert verbs(found, GROUP, "acmemachinetemplates") == {"get", "list", "watch"}
-    assert verbs(found, GROUP, "acmemachinetemplates/status") == {"get", "patch", "update"}
+    assert verbs(found, GROUP, "acmemachinetemplates") == {"list", "watch"}
+    assert verbs(found, GROUP, "acmemachinetemplates/status") == {"patch"}
     assert verbs(found, GROUP, "acmeclustertemplates/status") == set()
 
 
@@ -95,7 +102,7 @@ def test_kinds_in_several_versions_are_rewritten_whatever_they_are() -> None:
 def test_credentials_bring_namespaces_and_the_ownership_of_secrets() -> None:
     """Proves: RB-04."""
     assert verbs(manager(), "", "namespaces") == set()
-    assert verbs(manager(credentials=True), "", "namespaces") == {"get", "list", "watch"}
+    assert verbs(manager(credentials=True), "", "namespaces") == {"list", "watch"}
     assert (
         verbs(namespace_permissions(provider(), provider().components[0]), "", "secrets") == set()
     )
@@ -111,7 +118,7 @@ def test_leader_election_is_allowed_at_home() -> None:
     found = verbs(
         namespace_permissions(provider(), provider().components[0]), "coordination.k8s.io", "leases"
     )
-    assert found == {"get", "create", "update", "patch"}
+    assert found == {"get", "create", "patch"}
 
 
 def test_the_authors_permissions_are_added_as_they_are() -> None:
@@ -150,6 +157,17 @@ def test_users_read_or_change_objects_but_never_write_status() -> None:
     assert verbs(editor_permissions(component), "", "secrets") == set()
 
 
+def test_only_a_role_of_its_own_lets_users_change_identities() -> None:
+    component = provider(credentials=True).components[0]
+
+    assert verbs(editor_permissions(component), GROUP, "acmeidentities") == {"get", "list", "watch"}
+    assert verbs(identity_editor_permissions(component), GROUP, "acmeidentities") >= {
+        *("create", "delete", "patch", "update")
+    }
+    assert verbs(identity_editor_permissions(component), GROUP, "acmemachines") == set()
+    assert identity_editor_permissions(provider().components[0]) == ()
+
+
 def test_every_permission_has_a_reason_and_no_wildcard() -> None:
     made = provider(credentials=True, features=FEATURES | {"capacity"})
     component = made.components[0]
@@ -159,6 +177,7 @@ def test_every_permission_has_a_reason_and_no_wildcard() -> None:
         *aggregate_permissions(component),
         *viewer_permissions(component),
         *editor_permissions(component),
+        *identity_editor_permissions(component),
     )
 
     assert all(permission.reason.endswith(".") for permission in found)

@@ -113,6 +113,8 @@ class Need:
     group: str
     resource: str
     verbs: tuple[str, ...]
+    one_of: tuple[str, ...] = ()
+    """Verbs of which any one is enough."""
     roles: tuple[str, ...] = ()
     """Needed only along with a kind of one of these roles; empty: always."""
     unless_declared: str = ""
@@ -141,10 +143,13 @@ def manager_access(context: Context, params: Needs) -> Iterator[Problem]:
             continue
         grants = manager_grants(context.bundle, deployment)
         for need in needs:
+            name = f"{need.resource}.{need.group}" if need.group else need.resource
             lacking = missing(grants, need.group, need.resource, need.verbs)
             if lacking:
-                name = f"{need.resource}.{need.group}" if need.group else need.resource
                 yield Problem(deployment, f"the manager may not {', '.join(lacking)} {name}")
+            choice = need.one_of
+            if choice and missing(grants, need.group, need.resource, choice) == list(choice):
+                yield Problem(deployment, f"the manager may neither {' nor '.join(choice)} {name}")
 
 
 def _is_due(context: Context, need: Need) -> bool:

@@ -10,7 +10,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import Final
 
-from capsmith.provider.model import Component, PolicyRule, Provider
+from capsmith.provider.model import Component, PolicyRule, Provider, Resource, Role
 from capsmith.provider.rbac.kinds import groups, plurals
 from capsmith.provider.rbac.model import (
     Declarations,
@@ -25,6 +25,7 @@ __all__ = [
     "Permission",
     "aggregate_permissions",
     "editor_permissions",
+    "identity_editor_permissions",
     "manager_permissions",
     "namespace_permissions",
     "policy_rule",
@@ -70,20 +71,39 @@ def aggregate_permissions(
 
 def viewer_permissions(component: Component) -> tuple[Permission, ...]:
     """Return the permissions of users who only read."""
-    return tuple(_people(component, _READ, "Read the provider's objects."))
+    return tuple(_people(component.resources, _READ, "Read the provider's objects."))
 
 
 def editor_permissions(component: Component) -> tuple[Permission, ...]:
-    """Return the permissions of users who read and write."""
-    return tuple(_people(component, _ALL, "Create, change and delete the provider's objects."))
+    """Return the permissions of users who read and write, except for identities: those they read.
+
+    Who writes an identity decides which namespaces use its credentials.
+    """
+    identities = _identities(component)
+    others = tuple(each for each in component.resources if each not in identities)
+    return (
+        *_people(others, _ALL, "Create, change and delete the provider's objects."),
+        *_people(identities, _READ, "Read the identities that clusters may use."),
+    )
 
 
-def _people(component: Component, verbs: tuple[str, ...], reason: str) -> Iterator[Permission]:
-    if not component.resources:
+def identity_editor_permissions(component: Component) -> tuple[Permission, ...]:
+    """Return the permissions of users who manage identities; empty if there are none."""
+    return tuple(_people(_identities(component), _ALL, "Create, change and delete identities."))
+
+
+def _identities(component: Component) -> tuple[Resource, ...]:
+    return tuple(each for each in component.resources if each.role is Role.IDENTITY)
+
+
+def _people(
+    resources: tuple[Resource, ...], verbs: tuple[str, ...], reason: str
+) -> Iterator[Permission]:
+    if not resources:
         return
-    every = groups(component.resources)
-    reconciled = tuple(each for each in component.resources if not each.role.is_template)
-    yield Permission(every, plurals(component.resources), verbs, reason)
+    every = groups(resources)
+    reconciled = tuple(each for each in resources if not each.role.is_template)
+    yield Permission(every, plurals(resources), verbs, reason)
     yield Permission(every, plurals(reconciled, "status"), ("get",), "Read their status.")
 
 
