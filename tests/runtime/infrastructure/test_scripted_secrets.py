@@ -71,7 +71,7 @@ class TestSecretValues(ScriptedMachines):
         caplog: pytest.LogCaptureFixture,
         result: Callable[[Any], Any],
     ) -> None:
-        """Proves: none of the secrets of a machine is shown by a careless reconciler."""
+        """A careless reconciler shows none of the secrets of a machine."""
         secrets: set[str] = set()
 
         def collect(machine: Any) -> Any:
