@@ -5,13 +5,13 @@ from __future__ import annotations
 import asyncio
 import random
 from abc import ABC, abstractmethod
-from collections.abc import Awaitable, Callable, Mapping, Sequence
+from collections.abc import Awaitable, Callable, Sequence
 from dataclasses import dataclass, field
 from typing import Any, Generic, TypeVar
 
 from capsmith_runtime.api.decoding import DecodingError, decode
 from capsmith_runtime.api.encoding import status_fields
-from capsmith_runtime.contract import conditions, constants, guards, metadata
+from capsmith_runtime.contract import constants, guards, metadata
 from capsmith_runtime.contract.core import Cluster
 from capsmith_runtime.contract.model import Condition
 from capsmith_runtime.contract.status_writer import StatusWriter, with_extra
@@ -24,6 +24,7 @@ from capsmith_runtime.kube.log import Logger, get_logger
 from capsmith_runtime.kube.priority import Priority
 from capsmith_runtime.options import Options
 from capsmith_runtime.reconcile.caches import Caches
+from capsmith_runtime.reconcile.changes import log_changes
 from capsmith_runtime.reconcile.debounce import StatusDebounce
 from capsmith_runtime.reconcile.errors import (
     ContractError,
@@ -105,7 +106,7 @@ class BaseController(ABC, Generic[R]):
             # The CRD rejects what the reconciler returned: report it in the conditions.
             await self._report(patcher, constants.REASON_INVALID_RESULT, error.message)
             raise
-        self._log_changes(key, obj, patcher.obj)
+        log_changes(self.kind, key, obj, patcher.obj)
         # Events end waits; the sync period ends them if an event was missed (MG-05).
         if result.requeue_after is None:
             return Result(self._next_look(), Priority.LOW)
@@ -131,20 +132,6 @@ class BaseController(ABC, Generic[R]):
             "logger": self._logger(key),
             "_status": metadata.mapping(obj, "status"),
         }
-
-    def _log_changes(self, key: NamespacedName, before: JSON, after: JSON) -> None:
-        """Log what a reconcile changed: new, waiting, provisioned, deleted."""
-        logger = get_logger("reconcile", kind=self.kind.resource.kind, object=str(key))
-        had, has = (self.kind.finalizer in metadata.finalizers(obj) for obj in (before, after))
-        if has and not had:
-            logger.info("new object", external_id=self.kind.external_id(after))
-        old, new = _ready_of(before), _ready_of(after)
-        if had and not has:
-            logger.info("deleted")
-        elif new.get("status") == "True" and old.get("status") != "True":
-            logger.info("provisioned")
-        elif new.get("status") == "False" and old.get("reason") != new.get("reason"):
-            logger.info("waiting", reason=new.get("reason"), message=new.get("message"))
 
     def _forget(self, key: NamespacedName) -> Result:
         self._debounce.forget(key)
@@ -305,12 +292,6 @@ class BaseController(ABC, Generic[R]):
     @staticmethod
     def _loop() -> asyncio.AbstractEventLoop:
         return asyncio.get_running_loop()
-
-
-def _ready_of(obj: JSON) -> Mapping[str, Any]:
-    """Return the Ready condition; empty if there is none."""
-    shown = metadata.items(obj, "status", "conditions")
-    return conditions.find(shown, constants.READY_CONDITION) or {}
 
 
 def _key(obj: JSON) -> NamespacedName:
