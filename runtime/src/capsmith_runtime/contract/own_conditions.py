@@ -19,7 +19,7 @@ def annotation(group: str) -> str:
 
 
 def recorded(obj: Object, group: str) -> frozenset[str]:
-    """Return the types of the author's conditions that the object may have."""
+    """Return the types of the object's conditions that the author's code wrote."""
     text = metadata.annotations(obj).get(annotation(group), "")
     return frozenset(name for name in text.split(",") if name)
 
