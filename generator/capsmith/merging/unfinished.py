@@ -43,7 +43,9 @@ class Unfinished:
 
     def dump(self) -> str:
         """Return the text of the state file."""
-        return json.dumps(asdict(self), indent=1, sort_keys=True) + "\n"
+        # json would write a named tuple as a list.
+        document = asdict(self) | {"names": self.names._asdict()}
+        return json.dumps(document, indent=1, sort_keys=True) + "\n"
 
     @classmethod
     def load(cls, text: str, file: str) -> Unfinished:
