@@ -52,7 +52,7 @@ class TestTerminatedMachines(InfrastructureConformance):
         assert reason not in ("InternalError", "InvalidResult", "ProviderIDChanged")
 
     @scenario
-    async def test_a_machine_without_a_server_can_be_deleted_and_replaced(
+    async def test_a_machine_without_a_server_can_be_replaced(
         self, env: InfrastructureEnvironment
     ) -> None:
         """Proves: IM-25."""
