@@ -43,6 +43,12 @@ def test_outside_of_a_cluster(monkeypatch: pytest.MonkeyPatch) -> None:
     assert not parse([], ["infrastructure"]).leader_elect
 
 
+def test_metrics_are_for_this_host_unless_a_flag_says_otherwise() -> None:
+    assert not parse([], ["infrastructure"]).insecure_diagnostics
+    assert not parse(["--insecure-diagnostics=false"], ["infrastructure"]).insecure_diagnostics
+    assert parse(["--insecure-diagnostics=true"], ["infrastructure"]).insecure_diagnostics
+
+
 def test_one_of_several_components_has_to_be_named() -> None:
     several = ["infrastructure", "bootstrap"]
     assert parse([], ["bootstrap"]).component == "bootstrap"

@@ -127,6 +127,7 @@ class Manager:
             self._metrics,
             self._checks,
             health={"handlers": self._is_healthy},
+            insecure=self._options.insecure_diagnostics,
         )
         await server.start()
         has_drained = None

@@ -29,6 +29,8 @@ class Options:
     lease_namespace: str = ""
     timings: LeaseTimings = field(default_factory=LeaseTimings)
     diagnostics_address: str = ":8443"
+    insecure_diagnostics: bool = False
+    """Serve metrics to all clients, not only to those on this host."""
     concurrency: int = 10
     sync_period: float = 600.0
     status_debounce: float = 2.0
@@ -97,6 +99,7 @@ def parse(
         lease_namespace=found.leader_elect_namespace or own,
         timings=timings,
         diagnostics_address=found.diagnostics_address,
+        insecure_diagnostics=found.insecure_diagnostics,
         concurrency=found.concurrency,
         sync_period=found.sync_period,
         hook_timeout=found.hook_timeout,
@@ -128,6 +131,7 @@ def _parser(components: Sequence[str]) -> argparse.ArgumentParser:
     add("--watch-filter", default="", help="required value of the watch-filter label")
     _add_leader_flags(parser)
     add("--diagnostics-address", default=":8443", type=_address, help="health and metrics")
+    _add_switch(parser, "--insecure-diagnostics", help="serve metrics to other hosts, without TLS")
     add("--concurrency", default=10, type=_positive, help="concurrent reconciles of each kind")
     add("--sync-period", default=600.0, type=duration, help="reconciles without events; 0s: none")
     add("--hook-timeout", default=300.0, type=duration, help="limit for one call of your code")
@@ -142,12 +146,16 @@ def _parser(components: Sequence[str]) -> argparse.ArgumentParser:
 
 def _add_leader_flags(parser: argparse.ArgumentParser) -> None:
     add = parser.add_argument
-    # Deployments write --leader-elect as well as --leader-elect=true.
-    add("--leader-elect", nargs="?", const=True, default=False, type=_boolean)
+    _add_switch(parser, "--leader-elect")
     add("--leader-elect-lease-duration", default=15.0, type=duration)
     add("--leader-elect-renew-deadline", default=10.0, type=duration)
     add("--leader-elect-retry-period", default=2.0, type=duration)
     add("--leader-elect-namespace", default="", help="where the Lease is; by default POD_NAMESPACE")
+
+
+def _add_switch(parser: argparse.ArgumentParser, flag: str, help: str | None = None) -> None:
+    # Deployments write --leader-elect as well as --leader-elect=true.
+    parser.add_argument(flag, nargs="?", const=True, default=False, type=_boolean, help=help)
 
 
 def _boolean(text: str) -> bool:

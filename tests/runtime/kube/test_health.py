@@ -11,7 +11,7 @@ from dataclasses import replace
 import pytest
 
 from capsmith_runtime.kube.health import LIMITS, DiagnosticsServer, parse_address
-from capsmith_runtime.kube.http_connection import Limits
+from capsmith_runtime.kube.http_connection import Limits, Request
 from capsmith_runtime.kube.metrics import Metrics
 
 
@@ -77,6 +77,27 @@ async def test_metrics() -> None:
     assert b"text/plain; version=0.0.4" in head
     assert f"Content-Length: {len(body)}".encode() in head
     assert b"# TYPE workqueue_depth gauge" in body
+
+
+@pytest.mark.parametrize(
+    ("peer", "insecure", "status"),
+    [
+        ("127.0.0.1", False, 200),
+        ("::1", False, 200),
+        ("10.0.0.7", False, 403),
+        ("fe80::7%eth0", False, 403),
+        ("", False, 403),
+        ("10.0.0.7", True, 200),
+    ],
+)
+async def test_other_hosts_get_metrics_only_if_the_user_allows_it(
+    peer: str, insecure: bool, status: int
+) -> None:
+    server = DiagnosticsServer("127.0.0.1:0", Metrics(), {}, insecure=insecure)
+    metrics = await server._handle(Request("GET", "/metrics", b"", peer))
+    healthy = await server._handle(Request("GET", "/healthz", b"", peer))
+    assert (metrics.status, healthy.status) == (status, 200)
+    assert (b"reconciles_active" in metrics.body) is (status == 200)
 
 
 async def test_head_has_no_body() -> None:

@@ -1,9 +1,14 @@
-"""Probes and metrics of a manager: /healthz, /readyz and /metrics, without TLS."""
+"""Probes and metrics of a manager: /healthz, /readyz and /metrics, without TLS.
+
+There is no authentication either, so only clients on this host, such as a port-forward, get metrics
+unless the user allows it.
+"""
 
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 from http import HTTPStatus
+from ipaddress import ip_address
 from typing import Final
 
 from capsmith_runtime.kube.http_connection import Limits, Request, Response, text_response
@@ -21,6 +26,7 @@ LIMITS: Final = Limits(
     stop_seconds=1.0,
 )
 _METRICS: Final = "text/plain; version=0.0.4; charset=utf-8"
+_FORBIDDEN: Final = "metrics are served on localhost only, unless --insecure-diagnostics is set"
 
 
 def parse_address(address: str) -> tuple[str | None, int]:
@@ -44,7 +50,10 @@ class DiagnosticsServer:
         limits: Limits = LIMITS,
         *,
         health: Mapping[str, Check] = {},
+        insecure: bool = False,
     ) -> None:
+        """With ``insecure`` all clients get metrics, not only those on this host."""
+        self._insecure = insecure
         self._metrics = metrics
         self._checks = checks
         self._health = health
@@ -62,6 +71,8 @@ class DiagnosticsServer:
         if request.method not in ("GET", "HEAD"):
             return text_response(HTTPStatus.METHOD_NOT_ALLOWED)
         if request.path == "/metrics":
+            if not self._insecure and not _is_loopback(request.peer):
+                return text_response(HTTPStatus.FORBIDDEN, _FORBIDDEN)
             return Response(HTTPStatus.OK, self._metrics.render(), _METRICS)
         if request.path == "/healthz":
             return _result("not healthy", self._health)
@@ -75,3 +86,8 @@ def _result(problem: str, checks: Mapping[str, Check]) -> Response:
     if failed:
         return text_response(HTTPStatus.SERVICE_UNAVAILABLE, "\n".join(failed))
     return text_response(HTTPStatus.OK, "ok")
+
+
+def _is_loopback(peer: str) -> bool:
+    # The zone of a link-local IPv6 address is no part of the address.
+    return bool(peer) and ip_address(peer.partition("%")[0]).is_loopback

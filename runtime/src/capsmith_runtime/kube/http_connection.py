@@ -43,6 +43,8 @@ class Request:
     path: str
     """Without the query."""
     body: bytes
+    peer: str = ""
+    """The client's IP address; empty if unknown."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -108,6 +110,7 @@ class Connection:
         self._budget = budget
         self._http = h11.Connection(h11.SERVER, max_incomplete_event_size=limits.head_bytes)
         self._method = b""
+        self._peer = str((writer.get_extra_info("peername") or [""])[0])
         self.idle = False
         """Whether it waits for another request, and can be closed without harm."""
 
@@ -136,7 +139,8 @@ class Connection:
             async with asyncio.timeout(self._limits.request_seconds):
                 await self._read_body(head, body)
             path = head.target.decode("ascii").partition("?")[0]
-            response = await self._handler(Request(head.method.decode("ascii"), path, bytes(body)))
+            method = head.method.decode("ascii")
+            response = await self._handler(Request(method, path, bytes(body), self._peer))
         except RequestRejectedError as error:
             response = text_response(error.status)
         except h11.RemoteProtocolError as error:
