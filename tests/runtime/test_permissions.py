@@ -144,9 +144,21 @@ def _sent(folder: str, role: str, rule: DeclaredRule, runs: Iterable[Run]) -> It
         if permission is None:
             continue
         for request in run.requests:
+            if not _may_need(folder, request):
+                continue
             own = request.is_own_namespace and _is_allowed(request, run.own_namespace)
             if own is (role == "namespace") and _is_allowed(request, [permission]):
                 yield request
+
+
+def _may_need(folder: str, request: Request) -> bool:
+    """Return whether a request can be the reason for a rule of this folder.
+
+    Folders that declare rules for their own requests do not justify those of others.
+    """
+    sender = request.module.partition(".")[0]
+    shared = ("kube", "reconcile")
+    return folder in (sender, *shared) or sender in shared or sender not in DECLARED
 
 
 def _unneeded(rule: DeclaredRule, needed: set[tuple[str, str]]) -> Iterator[str]:
