@@ -7,6 +7,15 @@ from ipaddress import ip_address, ip_network
 
 import pytest
 
+from tests.e2e.addresses import (
+    GROUP,
+    NETWORKS,
+    POOLS,
+    SIX,
+    add_pools,
+    pools,
+    with_addresses,
+)
 from tests.e2e.harness.components import ApiServer
 from tests.e2e.harness.kube import JSON
 from tests.e2e.harness.management import Base
@@ -21,10 +30,6 @@ COMBINATIONS = (
     Combination("v1.13", "v1beta2", "complete", "v1.13-ipam", SECTIONS),
     Combination("v1.10", "v1beta1", "complete", "v1.10-ipam", SECTIONS),
 )
-GROUP = "ipam.cluster.x-k8s.io"
-POOLS = f"{GROUP}/v1alpha1"
-FOUR, SIX = "SkiffIPPool", "GlobalSkiffIPPool"
-NETWORKS = {FOUR: "10.20.0.0/24", SIX: "2001:db8:20::/64"}
 
 
 @pytest.fixture(scope="module", params=COMBINATIONS, ids=str)
@@ -56,8 +61,8 @@ def test_machines_have_addresses(scenario: Scenario, place: tuple[Stack, Site]) 
     """
     stack, site = place
     report, name = stack.report, stack.name
-    _add_pools(scenario)
-    scenario.create(_with_addresses(scenario, control_planes=1, workers=2))
+    add_pools(scenario)
+    scenario.create(with_addresses(scenario, control_planes=1, workers=2))
     eventually(lambda: _addresses(scenario), what="a first address")
     site.managers["ipam"].kill()
     site.managers["ipam"].start()
@@ -75,12 +80,12 @@ def test_machines_have_addresses(scenario: Scenario, place: tuple[Stack, Site]) 
     kept = left.keys() & given.keys()
     assert {claim: left[claim] for claim in kept} == {claim: given[claim] for claim in kept}
     with report.phase(name, "ipam: delete, the pools at the same time"):
-        for pool in _pools(scenario):
+        for pool in pools(scenario):
             scenario.client.delete(pool)
-        assert len(_pools(scenario)) == 2, "a pool in use went away"
+        assert len(pools(scenario)) == 2, "a pool in use went away"
         scenario.delete()
         wait_nothing_left(scenario)
-    eventually(lambda: not _pools(scenario), what="the pools are gone")
+    eventually(lambda: not pools(scenario), what="the pools are gone")
 
 
 def test_addresses_move(scenario: Scenario, place: tuple[Stack, Site]) -> None:
@@ -91,8 +96,8 @@ def test_addresses_move(scenario: Scenario, place: tuple[Stack, Site]) -> None:
     stack, _ = place
     report, name = stack.report, stack.name
     target = stack.add_site("second")
-    _add_pools(scenario)
-    scenario.create(_with_addresses(scenario, control_planes=1, workers=2))
+    add_pools(scenario)
+    scenario.create(with_addresses(scenario, control_planes=1, workers=2))
     given = _check_given(scenario, scenario.wait_running(3))
     home, away = scenario.management, target.management
     for label, source, goal in (("there", home, away), ("back", away, home)):
@@ -108,42 +113,12 @@ def test_addresses_move(scenario: Scenario, place: tuple[Stack, Site]) -> None:
     scenario.scale_workers(3)
     more = _check_given(scenario, scenario.wait_running(4))
     assert given.items() <= more.items()
-    for pool in _pools(scenario):
+    for pool in pools(scenario):
         scenario.client.delete(pool)
     scenario.delete()
     wait_nothing_left(scenario)
     # The target keeps a copy of the pool that has no namespace (MV-04).
     away.client.delete(away.client.get(POOLS, SIX, "six"))
-
-
-def _add_pools(scenario: Scenario) -> None:
-    for kind, name in ((FOUR, "four"), (SIX, "six")):
-        metadata = {"name": name}
-        if kind == FOUR:
-            metadata["namespace"] = scenario.namespace
-        prefix = ip_network(NETWORKS[kind]).prefixlen
-        spec = {"addresses": [NETWORKS[kind]], "prefix": prefix}
-        scenario.client.apply(
-            {"apiVersion": POOLS, "kind": kind, "metadata": metadata, "spec": spec}
-        )
-
-
-def _pools(scenario: Scenario) -> list[JSON]:
-    inside = scenario.client.list(POOLS, FOUR, scenario.namespace)
-    return [*inside, *scenario.client.list(POOLS, SIX)]
-
-
-def _with_addresses(scenario: Scenario, control_planes: int, workers: int) -> list[JSON]:
-    """A rendered cluster whose machines ask for an address of each pool."""
-    documents = scenario.render(control_planes, workers)
-    pools = [
-        {"apiGroup": GROUP, "kind": kind, "name": name}
-        for kind, name in ((FOUR, "four"), (SIX, "six"))
-    ]
-    for document in documents:
-        if document["kind"] == "SkiffMachineTemplate":
-            document["spec"]["template"]["spec"]["addressesFromPools"] = pools
-    return documents
 
 
 def _ipam(scenario: Scenario) -> str:
@@ -181,7 +156,7 @@ def _given(scenario: Scenario, machines: list[JSON]) -> dict[str, str]:
 
 def _wait_used(scenario: Scenario, count: int) -> None:
     def used() -> bool:
-        states = [pool.get("status", {}) for pool in _pools(scenario)]
+        states = [pool.get("status", {}) for pool in pools(scenario)]
         found = [state.get("addresses", {}).get("used") for state in states]
         if found != [count] * 2:
             raise NotYet(f"used: {found}, wanted {count} each")
@@ -198,7 +173,7 @@ def _all_told(scenario: Scenario) -> bool:
 def _all_owned(scenario: Scenario) -> bool:
     """Claim and pool own each address, by the uids that they have here."""
     client, version = scenario.client, _ipam(scenario)
-    uids = {pool["kind"]: pool["metadata"]["uid"] for pool in _pools(scenario)}
+    uids = {pool["kind"]: pool["metadata"]["uid"] for pool in pools(scenario)}
     for address in client.list(version, "IPAddress", scenario.namespace):
         claim = client.get(
             version, "IPAddressClaim", address["metadata"]["name"], scenario.namespace

@@ -10,6 +10,7 @@ from pathlib import Path
 
 from tests.e2e.tools import Toolbox
 
+from .audit import audit_flags
 from .kube import ApiError, Credentials, KubeClient
 from .kubeconfig import admin_kubeconfig
 from .pki import Pki
@@ -82,9 +83,11 @@ class ApiServer:
         self.kubeconfig_text = admin_kubeconfig(self.url, pki.ca, pki.admin.cert, pki.admin.key)
         self.kubeconfig.write_text(self.kubeconfig_text)
         self.client = KubeClient(self.url, Credentials(pki.ca, pki.admin.cert, pki.admin.key))
+        self.audit_log = folder / f"audit-{name}.log"
+        flags = _apiserver_flags(pki, etcd, name, port) + audit_flags(folder, self.audit_log)
         self.process = Process(
             f"apiserver-{name}",
-            [tools.path("k8s", "kube-apiserver"), *_apiserver_flags(pki, etcd, name, port)],
+            [tools.path("k8s", "kube-apiserver"), *flags],
             folder / f"apiserver-{name}.log",
         )
 

@@ -182,6 +182,8 @@ class Controllers:
             folder = management.folder / f"{part.type}-certificate"
             self.conversion = ConversionServing(folder, management.pki)
         self._probes: list[str] = []
+        self.user = ""
+        """The name of its ServiceAccount for the API server, once it was started."""
         self.process = self._process([], {})
 
     @property
@@ -198,8 +200,8 @@ class Controllers:
         """As `start`, without waiting: managers may have to wait for each other."""
         management, namespace = self._management, self.part.namespace
         launch = installed(management.client, namespace, self._name)
-        user = f"system:serviceaccount:{namespace}:{launch.service_account}"
-        management.wait_permitted(user, self.part.listed)
+        self.user = f"system:serviceaccount:{namespace}:{launch.service_account}"
+        management.wait_permitted(self.user, self.part.listed)
         port = free_port()
         self._probes = [f"http://127.0.0.1:{port}{x}" for x in (launch.readiness, launch.liveness)]
         self.process = self._process(self._arguments(launch, port), self._environment(launch))

@@ -1,0 +1,68 @@
+"""Compare the permissions of managers with the requests in the API server's audit log.
+
+`tests/runtime/test_permissions.py` shows that the code uses each permission in some situation.
+What one life cycle does not need is explained here, and nothing else may be left over.
+"""
+
+from __future__ import annotations
+
+from fnmatch import fnmatchcase
+
+from tests.e2e.harness.audit import Access, granted, unused, used
+from tests.e2e.stack import Site
+
+_ADMISSION = "required by OwnerReferencesPermissionEnforcement, never requested"
+_FAILURES = "sent only if something fails"
+_INTERRUPTED = "sent only if the creation of a Machine was interrupted"
+_UNCACHED = "sent only if a cache lacks the object"
+
+_EXPLAINED = {
+    "*": {
+        "update */finalizers.*": _ADMISSION,
+        "delete secrets": _ADMISSION,
+        "create events.events.k8s.io": _FAILURES,
+    },
+    "infrastructure": {
+        "patch ipaddressclaims.*": "sent only after a move, to change owners",
+    },
+    "bootstrap": {
+        "patch configmaps": "sent only if the holder of the lock is gone",
+        "get machines.*": "sent only if another machine holds the lock",
+        "patch secrets": "sent only for pools, and after a move",
+        "patch skiffconfigs.*": "sent only if the author returns the certificates' expiry",
+    },
+    "control-plane": {
+        "patch secrets": "sent only to renew kubeconfigs, and after a move",
+        "get *.bootstrap.*": _INTERRUPTED,
+        "get *.infrastructure.*": _INTERRUPTED,
+        "get machines.*": _INTERRUPTED,
+        "patch *.bootstrap.*": "sent only if labels of the control plane change",
+        "delete *.bootstrap.*": "sent only if no Machine could be created",
+        "delete *.infrastructure.*": "sent only if no Machine could be created",
+    },
+    "ipam": {
+        "get clusters.*": _UNCACHED,
+        "get ipaddressclaims.*": _UNCACHED,
+        "get *pools.*": _UNCACHED,
+    },
+}
+
+
+def check_least_privilege(site: Site, *types: str) -> None:
+    """Print which permissions the managers of some types used; fail for unexplained others."""
+    management = site.management
+    unexplained = {}
+    for type in types:
+        user = site.managers[type].user
+        allowed = granted(management.client, user)
+        left = unused(allowed, used(management.apiserver.audit_log, user))
+        print(f"{type}: {len(allowed)} granted, {len(left)} unused")
+        for each in sorted(left):
+            print(f"  {each}: {_explanation(type, each) or 'NOT EXPLAINED'}")
+        unexplained[type] = [str(each) for each in sorted(left) if not _explanation(type, each)]
+    assert not any(unexplained.values()), unexplained
+
+
+def _explanation(type: str, access: Access) -> str:
+    explained = _EXPLAINED["*"] | _EXPLAINED[type]
+    return next((why for key, why in explained.items() if fnmatchcase(str(access), key)), "")

@@ -1,0 +1,46 @@
+"""What managers may do is what they do in the life of a cluster with addresses from pools."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+import pytest
+
+from tests.e2e.addresses import add_pools, pools, with_addresses
+from tests.e2e.harness.management import Base
+from tests.e2e.harness.report import Report
+from tests.e2e.least_privilege import check_least_privilege
+from tests.e2e.scenario import Scenario
+from tests.e2e.stack import Combination
+from tests.e2e.whole import WHOLE_SECONDS, WholeStack, delete_and_check
+
+_COMBINATION = Combination("v1.13", "v1beta2", "complete", "privilege-v1.13-v1beta2")
+
+
+@pytest.fixture(scope="module")
+def whole(base: Base, report: Report) -> Iterator[WholeStack]:
+    made = WholeStack(base, _COMBINATION, report)
+    yield made
+    made.stop()
+
+
+@pytest.fixture
+def scenario(request: pytest.FixtureRequest, whole: WholeStack) -> Iterator[Scenario]:
+    with whole.scenario(request.node.originalname) as made:
+        yield made
+
+
+def test_each_permission_is_used_or_explained(scenario: Scenario, whole: WholeStack) -> None:
+    """Each manager has its own ServiceAccount, and the API server logs its requests.
+
+    Proves: RB-04, RB-06, RB-07, RB-10, IP-14.
+    """
+    add_pools(scenario)
+    scenario.create(with_addresses(scenario, control_planes=1, workers=1))
+    scenario.wait_running(2, timeout=WHOLE_SECONDS)
+    scenario.scale_workers(2)
+    scenario.wait_running(3, timeout=WHOLE_SECONDS)
+    for pool in pools(scenario):
+        scenario.client.delete(pool)
+    delete_and_check(scenario)
+    check_least_privilege(whole.site, "infrastructure", "bootstrap", "control-plane", "ipam")
