@@ -23,6 +23,7 @@ PAUSED_CONDITION: Final = "Paused"
 
 REASON_READY: Final = "Ready"
 REASON_NOT_READY: Final = "NotReady"
+REASON_DELETING: Final = "Deleting"
 REASON_PAUSED: Final = "Paused"
 REASON_NOT_PAUSED: Final = "NotPaused"
 REASON_INTERNAL_ERROR: Final = "InternalError"

@@ -58,7 +58,7 @@ class InfrastructureCaches:
         scope, own = core.scope, core.scope.own_objects
         self.clusters = {
             kind.resource.kind: core.informer(
-                kind.resource, own, {BY_CLUSTER: cluster_of, BY_IDENTITY: _identity_name}
+                kind.resource, own, {BY_CLUSTER: cluster_of, BY_IDENTITY: identity_name}
             )
             for kind in kinds.clusters
         }
@@ -142,7 +142,8 @@ def _refers_to(reference: ObjectRef, resource: ResourceType) -> bool:
     return (reference.group, reference.kind) == (resource.group, resource.kind)
 
 
-def _identity_name(obj: JSON) -> Iterable[str]:
+def identity_name(obj: JSON) -> Iterable[str]:
+    """Yield the name of the identity that an infrastructure cluster uses."""
     name = metadata.text(obj, "spec", "identityRef", "name")
     if name:
         yield name

@@ -1,10 +1,15 @@
-"""Controller of identities: it owns their Secrets, so that ``clusterctl move`` moves them."""
+"""Controller of identities: it owns their Secrets, so that ``clusterctl move`` moves them.
+
+The Secret is deleted with its owner, and without it no cluster that uses the identity can be
+deleted.  A finalizer therefore keeps an identity while infrastructure clusters refer to it.
+"""
 
 from __future__ import annotations
 
 from contextlib import suppress
 
 from capsmith_runtime.contract import constants, metadata
+from capsmith_runtime.infrastructure.caches import BY_IDENTITY
 from capsmith_runtime.infrastructure.context import InfrastructureContext
 from capsmith_runtime.kube.client import JSON, NamespacedName, NotFound
 from capsmith_runtime.kube.controller import Result
@@ -26,12 +31,43 @@ class IdentityController:
         self._secrets = secrets
         self._scope = context.caches.core.scope
         self._context = context
+        resource = identities.resource
+        self._finalizer = f"{resource.kind.lower()}.{resource.group}"
 
     async def reconcile(self, key: NamespacedName) -> Result:
         """Own the Secret, and report in the Ready condition whether it is usable."""
         obj = self._identities.get(key)
-        if obj is None or metadata.deleting(obj) or not self._scope.covers(obj):
+        if obj is None or not self._scope.covers(obj):
             return Result()
+        patcher = Patcher(self._context.client, self._identities, self._context.writer, obj)
+        with suppress(ObjectDeletedError):
+            await self._update_finalizer(patcher)
+            if not metadata.deleting(obj):
+                await self._reconcile_normal(patcher)
+        return Result()
+
+    async def _update_finalizer(self, patcher: Patcher) -> None:
+        """Keep the finalizer exactly while clusters use the identity.
+
+        A manager that sees only some of the clusters adds none: another one would remove it.
+        """
+        users, deleting = self._count_users(patcher.obj), metadata.deleting(patcher.obj)
+        if self._finalizer in metadata.finalizers(patcher.obj):
+            if not users and (deleting or self._scope.is_unlimited):
+                await patcher.remove_finalizer(self._finalizer)
+            elif deleting:
+                message = f"{users} infrastructure clusters use the identity"
+                await patcher.write_conditions(ready(False, constants.REASON_DELETING, message))
+        elif users and not deleting and self._scope.is_unlimited:
+            await patcher.protect(self._finalizer)
+
+    def _count_users(self, identity: JSON) -> int:
+        name = metadata.name(identity)
+        clusters = self._context.caches.clusters.values()
+        return sum(len(list(each.by_index(BY_IDENTITY, name))) for each in clusters)
+
+    async def _reconcile_normal(self, patcher: Patcher) -> None:
+        obj = patcher.obj
         secret = self._context.credentials.secret_of(obj)
         if secret is not None:
             await self._own(secret, obj)
@@ -42,10 +78,7 @@ class IdentityController:
         state = ready(True, constants.REASON_READY, "")
         if isinstance(found, Waiting):
             state = ready(False, found.reason, found.message)
-        with suppress(ObjectDeletedError):
-            patcher = Patcher(self._context.client, self._identities, self._context.writer, obj)
-            await patcher.write_conditions(state)
-        return Result()
+        await patcher.write_conditions(state)
 
     async def _own(self, secret: JSON, identity: JSON) -> None:
         references = metadata.items(secret, "metadata", "ownerReferences")

@@ -17,10 +17,11 @@ from functools import partial
 from capsmith_runtime.contract import external_id, metadata
 from capsmith_runtime.contract.core import Cluster
 from capsmith_runtime.contract.model import Object, ObjectRef
-from capsmith_runtime.infrastructure.caches import BY_IDENTITY, InfrastructureCaches
+from capsmith_runtime.infrastructure.caches import BY_IDENTITY, InfrastructureCaches, identity_name
 from capsmith_runtime.kube.client import JSON, NamespacedName, key_of
 from capsmith_runtime.kube.informer import Informer
 from capsmith_runtime.kube.priority import Priority
+from capsmith_runtime.kube.store import Delta
 from capsmith_runtime.reconcile.caches import BY_CLUSTER, BY_SECRET, cluster_name_of
 from capsmith_runtime.reconcile.groups import Queues
 from capsmith_runtime.reconcile.watches import enqueue_object, on_change
@@ -52,6 +53,8 @@ class InfrastructureWatches:
             caches.namespaces.add_handler(
                 on_change(metadata.labels, self._enqueue_clusters_in_namespace)
             )
+            for informer in caches.clusters.values():
+                informer.add_handler(self._enqueue_identity)
 
     def _watch_objects(self, informer: Informer) -> None:
         queue = self._queues[informer.resource.kind]
@@ -107,6 +110,14 @@ class InfrastructureWatches:
             for user in users:
                 self._enqueue_machines_of_infra_cluster(user)
 
+    def _enqueue_identity(self, change: Delta) -> None:
+        """Enqueue the identities that an infrastructure cluster began or ceased to use."""
+        former, latest = _identities(change.old), _identities(change.new)
+        if self._caches.identities is not None:
+            for name in former ^ latest:
+                kind = self._caches.identities.resource.kind
+                self._queues[kind].add(NamespacedName("", name))
+
     def _enqueue_users_of_secret(self, obj: JSON) -> None:
         identities = self._caches.identities
         if identities is None:
@@ -133,6 +144,10 @@ class InfrastructureWatches:
     def _enqueue(self, kind: str, objects: Iterable[JSON]) -> None:
         for obj in objects:
             self._queues[kind].add(key_of(obj))
+
+
+def _identities(obj: JSON | None) -> set[str]:
+    return set() if obj is None else set(identity_name(obj))
 
 
 def _spec(obj: JSON) -> Object:

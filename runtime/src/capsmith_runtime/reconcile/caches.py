@@ -53,6 +53,11 @@ class WatchScope:
         labels = f"{WATCH_FILTER_LABEL}={self.watch_filter}" if self.watch_filter else ""
         return Selection(namespace=self.namespace, labels=labels)
 
+    @property
+    def is_unlimited(self) -> bool:
+        """Whether all objects of all namespaces are in scope."""
+        return not self.namespace and not self.watch_filter
+
     def covers(self, obj: JSON) -> bool:
         """Return whether an object that is read unfiltered may be written."""
         return self.watch_filter in ("", metadata.labels(obj).get(WATCH_FILTER_LABEL))

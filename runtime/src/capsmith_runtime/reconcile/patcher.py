@@ -63,6 +63,11 @@ class Patcher:
             }
         await self._write(metadata=changed)
 
+    async def protect(self, finalizer: str) -> None:
+        """Add a finalizer to an object without infrastructure of its own."""
+        finalizers = [*metadata.finalizers(self.obj), finalizer]
+        await self._write(metadata={**self.obj["metadata"], "finalizers": finalizers})
+
     async def annotate(self, name: str, value: str) -> None:
         """Write an annotation of the object."""
         annotations = {**metadata.annotations(self.obj), name: value}

@@ -55,6 +55,31 @@ class TestCredentials(InfrastructureConformance):
         await env.eventually("the old one is free", lambda: not _owners(env, former))
 
     @scenario
+    async def test_an_identity_in_use_is_kept_until_its_clusters_are_gone(
+        self, env: InfrastructureEnvironment
+    ) -> None:
+        cluster = await env.running_cluster()
+        await env.eventually(
+            "it is protected", lambda: bool(_identity(env)["metadata"].get("finalizers"))
+        )
+        env.api.remove(_kind(env), _key(_identity(env)))
+        await env.eventually(
+            "it says so", lambda: condition(_identity(env), "Ready") == ("False", "Deleting")
+        )
+        assert _owners(env, _secret(env))
+        env.api.remove(env.cluster_kind.resource.kind, cluster)
+        await env.eventually("it is gone", lambda: not env.api.all(_kind(env)))
+        assert env.is_gone(env.cluster_kind, cluster)
+
+    @scenario
+    async def test_an_identity_is_free_after_the_last_cluster(
+        self, env: InfrastructureEnvironment
+    ) -> None:
+        cluster = await env.running_cluster()
+        env.api.remove(env.cluster_kind.resource.kind, cluster)
+        await env.eventually("it is free", lambda: not _identity(env)["metadata"].get("finalizers"))
+
+    @scenario
     async def test_another_kind_of_identity_is_refused(
         self, env: InfrastructureEnvironment
     ) -> None:
