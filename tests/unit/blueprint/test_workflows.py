@@ -1,0 +1,48 @@
+"""The workflows of a generated repository: pinned actions, and few permissions."""
+
+from __future__ import annotations
+
+import re
+from pathlib import Path
+from typing import Any
+
+import pytest
+import yaml
+
+import tests.golden
+
+GOLDEN = Path(tests.golden.__file__).parent
+WORKFLOWS = sorted(GOLDEN.glob("*/expected/.github/workflows/*.yaml"))
+PINNED = re.compile(r"[\w./-]+@[0-9a-f]{40} # v\d+\.\d+\.\d+")
+
+
+def jobs(path: Path) -> dict[str, Any]:
+    found: dict[str, Any] = yaml.safe_load(path.read_text(encoding="utf-8"))["jobs"]
+    return found
+
+
+@pytest.mark.parametrize("path", WORKFLOWS, ids=lambda path: "/".join(path.parts[-5::4]))
+def test_actions_are_pinned_and_each_job_has_its_own_permissions(path: Path) -> None:
+    text = path.read_text(encoding="utf-8")
+    used = re.findall(r"uses: (.+)", text)
+
+    assert used
+    assert [each for each in used if not PINNED.fullmatch(each)] == []
+    assert yaml.safe_load(text)["permissions"] == {}
+    assert all(job["permissions"] for job in jobs(path).values())
+
+
+def test_what_builds_cannot_publish() -> None:
+    release = jobs(GOLDEN / "complete" / "expected" / ".github" / "workflows" / "release.yaml")
+    with_code = {
+        name
+        for name, job in release.items()
+        if any("make " in step.get("run", "") for step in job["steps"])
+    }
+
+    assert with_code == {"build"}
+    assert release["build"]["permissions"] == {"contents": "read"}
+    assert release["publish"]["needs"] == "build"
+    (image,) = (step for step in release["publish"]["steps"] if step.get("id") == "image")
+    assert image["with"]["sbom"] is True
+    assert image["with"]["provenance"] == "mode=max"
