@@ -9,11 +9,11 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
+from capsmith.cel_text import is_transition
 from capsmith.contract.model import Contract, ContractField, TypeShape
 from capsmith.provider.class_template import for_classes
 from capsmith.provider.crd_labels import labels
 from capsmith.provider.model import ApiVersion, Component, Resource, Role, Schema
-from capsmith.provider_yaml.cel.text import is_transition
 
 _SCHEMA_MAPS = ("properties",)
 _SCHEMAS = ("items", "additionalProperties")

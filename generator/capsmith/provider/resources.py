@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any
 
+from capsmith.cel_text import is_transition
 from capsmith.provider.control_planes import bootstrap_field
 from capsmith.provider.draft import CREDENTIALS_FEATURE, Draft, DraftKind
 from capsmith.provider.model import (
@@ -17,7 +18,6 @@ from capsmith.provider.model import (
 )
 from capsmith.provider.naming import attribute, pluralise
 from capsmith.provider.pools import MACHINES
-from capsmith.provider_yaml.cel.text import is_transition
 from capsmith.provider_yaml.plain import is_required, plain, plain_rule, without_transitions
 from capsmith.safetext import DnsLabel, DnsSubdomain, KindName
 

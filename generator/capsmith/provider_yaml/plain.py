@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
-from capsmith.provider_yaml.cel.text import is_transition
+from capsmith.cel_text import is_transition
 from capsmith.provider_yaml.fields import FieldLike, FieldSchema, Validation
 
 IMMUTABLE_RULE = "self == oldSelf"

@@ -6,7 +6,7 @@ import re
 from collections.abc import Iterable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
-from capsmith.provider_yaml.cel.text import is_transition
+from capsmith.cel_text import is_transition
 from capsmith.provider_yaml.fields import FieldSchema, Validation
 from capsmith.yamldoc.place import Place
 from capsmith.yamldoc.quote import did_you_mean, shown

@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from capsmith.provider_yaml.cel.text import is_transition
+from capsmith.cel_text import is_transition
 from capsmith.provider_yaml.fields import FieldSchema
 from capsmith.provider_yaml.parse import parse
 from capsmith.provider_yaml.plain import is_required, plain

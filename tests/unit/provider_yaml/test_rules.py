@@ -8,9 +8,9 @@ import sys
 
 import pytest
 
+from capsmith.cel_text import is_transition
 from capsmith.findings import Finding
 from capsmith.provider_yaml.cel.declared import escape
-from capsmith.provider_yaml.cel.text import is_transition
 from capsmith.yamldoc.inside import find_inside
 from tests.invalid.cases import judge
 

@@ -5,11 +5,11 @@ from __future__ import annotations
 from collections.abc import Iterator
 from dataclasses import dataclass
 
+from capsmith.cel_text import is_transition
 from capsmith.conformance.checks.registry import Context, Problem, check
 from capsmith.conformance.crds import Crd
 from capsmith.conformance.manifests import Manifest, list_of, mapping_of, text_of, texts_of
 from capsmith.conformance.schemas import describe, find, is_open, required, walk
-from capsmith.provider_yaml.cel.text import is_transition
 
 _SPEC = "spec.template.spec"
 _POOL = "InfraMachinePool"

@@ -5,9 +5,9 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any
 
+from capsmith.cel_text import is_transition
 from capsmith.provider.draft import Draft, DraftKind
 from capsmith.provider.pools import MACHINES
-from capsmith.provider_yaml.cel.text import is_transition
 from capsmith.provider_yaml.plain import is_required, plain
 from capsmith.yamldoc.place import Place
 from capsmith.yamldoc.quote import did_you_mean, listed, shown

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+from capsmith.cel_text import is_transition
 from capsmith.provider.crd import spec_schema
 from capsmith.provider.model import Provider
-from capsmith.provider_yaml.cel.text import is_transition
 from capsmith.provider_yaml.rules import check_expressions
 from capsmith.yamldoc.place import Place
 

@@ -5,8 +5,8 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator
 
+from capsmith.cel_text import LITERAL
 from capsmith.provider_yaml.cel.problem import RuleProblem
-from capsmith.provider_yaml.cel.text import LITERAL
 from capsmith.provider_yaml.go_values import is_duration, is_timestamp
 from capsmith.provider_yaml.patterns import refusal
 from capsmith.yamldoc.quote import shown
