@@ -167,7 +167,7 @@ class Lock(NamedTuple):
         return self.mine | self.scaffolds
 
     def is_older_than(self, version: str) -> bool:
-        """Whether an earlier release than ``version`` wrote the lock."""
+        """Return whether a release earlier than ``version`` wrote the lock."""
         return _release(self.generator) < _release(version)
 
     def is_newer_than(self, version: str) -> bool:

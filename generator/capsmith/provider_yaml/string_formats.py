@@ -1,7 +1,7 @@
 """The formats of strings that the API server checks, in its own reading of them.
 
 Source: k8s.io/kube-openapi/pkg/validation/strfmt.  Where Go's parsers are more particular than
-what is here (e-mail addresses, URIs), a text is accepted: only what is surely refused is refused.
+these checks (e-mail addresses, URIs), a text is accepted: nothing valid is refused.
 """
 
 from __future__ import annotations

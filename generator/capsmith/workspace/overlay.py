@@ -21,11 +21,12 @@ _IGNORED = ("README", "LICENSE", "LICENCE", "COPYING", "NOTICE", "CHANGELOG")
 
 
 def read_overlay(folder: Path) -> tuple[dict[str, str], tuple[Finding, ...]]:
-    """The texts of an overlay by POSIX path, sorted, with ``\\n`` ends; what cannot be read.
+    """Return the texts of an overlay by POSIX path, and findings on files that cannot be read.
 
-    In the folder itself, hidden files and documents such as README.md are no part of it.  Raises
-    UnreadableInput when there is no such folder.  Ids of findings: ``overlay-path``,
-    ``overlay-too-large`` and those of :func:`capsmith.workspace.reading.read_document`.
+    The texts are sorted by path, with ``\\n`` ends.  In the folder itself, hidden files and
+    documents such as README.md are no part of it.  Raises UnreadableInput when there is no such
+    folder.  Ids of findings: ``overlay-path``, ``overlay-too-large`` and those of
+    :func:`capsmith.workspace.reading.read_document`.
     """
     _require_folder(folder)
     texts: dict[str, str] = {}

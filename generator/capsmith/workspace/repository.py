@@ -105,7 +105,7 @@ class Repository:
     def contents(self, paths: Iterable[str], theirs: Container[str] = ()) -> dict[str, bytes]:
         """Return the bytes of those of ``paths`` that exist.
 
-        Of ``theirs``, the author's files, only existence matters: an unreadable one counts as
+        Only the existence of ``theirs``, the author's files, matters: an unreadable one counts as
         empty.
         """
         found: dict[str, bytes] = {}

@@ -32,7 +32,7 @@ _OLD_VERSION: Final = "v1alpha1"
 
 @dataclass(frozen=True, kw_only=True)
 class RuntimeExtensionServer:
-    """The settings from wiring; called to make the server."""
+    """Factory of the server of a runtime extension, with the settings of the wiring module."""
 
     extension: Callable[[], object]
     """The class with the hook methods."""
@@ -71,7 +71,7 @@ class RuntimeExtensionGroup(ControllerGroup):
 
     @property
     def healthy(self) -> bool:
-        """Return whether no hook has hung in all its threads for minutes."""
+        """Return False if the threads of a hook have all been hanging for minutes."""
         return self._dispatcher is None or self._dispatcher.is_healthy
 
     @property

@@ -28,7 +28,7 @@ RETRY_SECONDS: Final = (1.0, 300.0)
 
 
 class StorageVersionMigration:
-    """The names of the CRDs to migrate; called to make the controller."""
+    """Factory of the controller that migrates stored objects, for the CRDs named."""
 
     def __init__(self, *crds: str) -> None:
         self.crds = crds
