@@ -200,8 +200,11 @@ class Trial:
                 continue
             edited = known is not None and not is_text_of(content, known.digest)
             incoming = self._incoming.files.get(path)
-            if known is None or known.owner is Owner.SCAFFOLD or (edited and incoming is None):
+            if known is None or (edited and (known.owner is Owner.SCAFFOLD or incoming is None)):
                 assert after[path][0] == content, path
+            elif known.owner is Owner.SCAFFOLD and incoming is not None:
+                digests = (known.digest, incoming.digest)
+                assert any(is_text_of(after[path][0], each) for each in digests), path
         for path in after.keys() - self._before.keys():
             deleted = path in self._lock.files
             assert not deleted or self._incoming[path].owner is Owner.GENERATED, path
