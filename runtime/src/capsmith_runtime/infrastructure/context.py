@@ -3,13 +3,25 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, fields
-from typing import TypeVar
+from typing import Any, TypeVar
 
+from capsmith_runtime.contract import metadata
+from capsmith_runtime.contract.core import Cluster, Machine
+from capsmith_runtime.contract.machine_pool import MachinePool
 from capsmith_runtime.infrastructure.caches import InfrastructureCaches
+from capsmith_runtime.infrastructure.cluster_infrastructure import (
+    ClusterInfrastructure,
+    core_blocker,
+)
 from capsmith_runtime.infrastructure.credentials import CredentialsResolver
+from capsmith_runtime.infrastructure.scopes import InfraClusterView
+from capsmith_runtime.kube.controller import Result
 from capsmith_runtime.kube.informer import Informer
 from capsmith_runtime.reconcile.base import BaseController, ControllerContext
+from capsmith_runtime.reconcile.credentials import Credentials
 from capsmith_runtime.reconcile.kinds import Kind
+from capsmith_runtime.reconcile.patcher import Patcher
+from capsmith_runtime.reconcile.results import Waiting
 
 R = TypeVar("R")
 
@@ -31,6 +43,16 @@ class InfrastructureContext(ControllerContext):
         return cls(**common, caches=caches, credentials=credentials)
 
 
+@dataclass(frozen=True, slots=True)
+class Prerequisites:
+    """What must be known before a machine or a pool is created."""
+
+    spec: Any
+    """Typed spec of the machine or pool."""
+    infra_cluster: InfraClusterView | None
+    credentials: Credentials
+
+
 class InfrastructureController(BaseController[R]):
     """Base class of the controllers of infrastructure clusters, machines and pools."""
 
@@ -44,3 +66,24 @@ class InfrastructureController(BaseController[R]):
         super().__init__(kind, informer, context.caches.core, context, reconciler)
         self._infrastructure = context.caches
         self._credentials = context.credentials
+
+    async def _prerequisites(
+        self, patcher: Patcher, cluster: Cluster, owner: Machine | MachinePool, owner_kind: str
+    ) -> Prerequisites | Result:
+        """Add the finalizer and return the prerequisites; a Result if one is missing (IM-19)."""
+        await patcher.add_finalizer(self.kind)
+        blocker = core_blocker(cluster, owner, owner_kind)
+        if blocker is not None:
+            return await self._wait(patcher, blocker)
+        spec = await self._decoded_spec(patcher)
+        if spec is None:
+            return Result()
+        infrastructure = ClusterInfrastructure.of(
+            self._infrastructure, self._credentials, metadata.namespace(patcher.obj), cluster
+        )
+        if infrastructure.blocker is not None:
+            return await self._wait(patcher, infrastructure.blocker)
+        credentials = infrastructure.credentials
+        if isinstance(credentials, Waiting):
+            return await self._wait(patcher, credentials)
+        return Prerequisites(spec, infrastructure.infra_cluster, credentials)

@@ -6,7 +6,6 @@ status.
 
 from __future__ import annotations
 
-from dataclasses import replace
 from functools import partial
 from typing import Any
 
@@ -22,7 +21,6 @@ from capsmith_runtime.contract.status_writer import (
 from capsmith_runtime.infrastructure.bootstrap_data import bootstrap_reader
 from capsmith_runtime.infrastructure.cluster_infrastructure import (
     ClusterInfrastructure,
-    core_blocker,
 )
 from capsmith_runtime.infrastructure.context import InfrastructureController
 from capsmith_runtime.infrastructure.reconcilers import InfraMachineReconciler
@@ -31,7 +29,6 @@ from capsmith_runtime.infrastructure.scopes import InfraMachineDeleteScope, Infr
 from capsmith_runtime.kube.client import JSON, NamespacedName
 from capsmith_runtime.kube.controller import Result
 from capsmith_runtime.reconcile.caches import cluster_name_of
-from capsmith_runtime.reconcile.credentials import Credentials
 from capsmith_runtime.reconcile.errors import ContractError
 from capsmith_runtime.reconcile.patcher import Patcher
 from capsmith_runtime.reconcile.results import Waiting
@@ -54,34 +51,28 @@ class InfraMachineController(InfrastructureController[InfraMachineReconciler[Any
         # Without owners there is nothing to do yet; events of the owners enqueue this object.
         if machine is None or cluster is None or await self._is_paused(patcher, cluster):
             return Result()
-        return await self._normal(patcher, key, cluster, machine)
+        return await self._normal(patcher, cluster, machine)
 
-    async def _normal(
-        self, patcher: Patcher, key: NamespacedName, cluster: Cluster, machine: Machine
-    ) -> Result:
-        await patcher.add_finalizer(self.kind)
-        blocker = core_blocker(cluster, machine, constants.MACHINE_KIND)
-        if blocker is not None:
-            return await self._wait(patcher, blocker)
-        spec = await self._decoded_spec(patcher)
-        if spec is None:
-            return Result()
-        infrastructure = ClusterInfrastructure.of(
-            self._infrastructure, self._credentials, key.namespace, cluster
-        )
-        if infrastructure.blocker is not None:
-            return await self._wait(patcher, infrastructure.blocker)
-        if isinstance(infrastructure.credentials, Waiting):
-            return await self._wait(patcher, infrastructure.credentials)
+    async def _normal(self, patcher: Patcher, cluster: Cluster, machine: Machine) -> Result:
+        ready = await self._prerequisites(patcher, cluster, machine, constants.MACHINE_KIND)
+        if isinstance(ready, Result):
+            return ready
         addresses = await self._infrastructure.addresses_of(patcher.obj, cluster)
         if isinstance(addresses, Waiting):
             return await self._wait(patcher, addresses)
-        scope = self._scope(patcher.obj, spec, cluster, machine)
-        scope = replace(
-            scope,
-            infra_cluster=infrastructure.infra_cluster,
-            credentials=infrastructure.credentials,
+        scope = InfraMachineScope(
+            **self._scope_fields(patcher.obj),
+            spec=ready.spec,
+            cluster=cluster,
+            machine=machine,
+            infra_cluster=ready.infra_cluster,
+            provider_id=_provider_id(patcher.obj),
+            failure_domain=machine.failure_domain,
+            is_control_plane=machine.is_control_plane,
+            credentials=ready.credentials,
             ip_addresses=addresses,
+            _bootstrap=bootstrap_reader(self._context.client, machine),
+            _loop=self._loop(),
         )
         state = await self._call(
             patcher, self.reconciler.reconcile_normal, scope, InfraMachineState
@@ -89,23 +80,6 @@ class InfraMachineController(InfrastructureController[InfraMachineReconciler[Any
         if isinstance(state, Waiting):
             return await self._wait(patcher, state)
         return await self._write(patcher, state)
-
-    def _scope(
-        self, obj: JSON, spec: Any, cluster: Cluster, machine: Machine
-    ) -> InfraMachineScope[Any]:
-        return InfraMachineScope(
-            **self._scope_fields(obj),
-            spec=spec,
-            cluster=cluster,
-            machine=machine,
-            infra_cluster=None,
-            provider_id=_provider_id(obj),
-            failure_domain=machine.failure_domain,
-            is_control_plane=machine.is_control_plane,
-            credentials=Credentials(),
-            _bootstrap=bootstrap_reader(self._context.client, machine),
-            _loop=self._loop(),
-        )
 
     def _has_failure_fields(self, obj: JSON) -> bool:
         return True

@@ -25,7 +25,6 @@ from capsmith_runtime.contract.machine_pool_status import POOL_STATUS_WRITERS
 from capsmith_runtime.infrastructure.bootstrap_data import bootstrap_reader
 from capsmith_runtime.infrastructure.cluster_infrastructure import (
     ClusterInfrastructure,
-    core_blocker,
 )
 from capsmith_runtime.infrastructure.context import InfrastructureContext, InfrastructureController
 from capsmith_runtime.infrastructure.machine_pool.api import (
@@ -39,7 +38,6 @@ from capsmith_runtime.kube.informer import Informer
 from capsmith_runtime.reconcile.caches import cluster_name_of
 from capsmith_runtime.reconcile.kinds import Kind
 from capsmith_runtime.reconcile.patcher import Patcher
-from capsmith_runtime.reconcile.results import Waiting
 
 R = TypeVar("R")
 
@@ -74,7 +72,7 @@ class MachinePoolController(InfrastructureController[R]):
             return Result()
         if pool.deleting:
             return Result()  # core deletes the infrastructure next
-        return await self._normal(patcher, key, cluster, pool)
+        return await self._normal(patcher, cluster, pool)
 
     @abstractmethod
     async def _reconcile_pool(self, patcher: Patcher, scope: InfraMachinePoolScope[Any]) -> Result:
@@ -86,31 +84,18 @@ class MachinePoolController(InfrastructureController[R]):
     ) -> Result:
         """Delete the pool; remove the finalizer when nothing is left."""
 
-    async def _normal(
-        self, patcher: Patcher, key: NamespacedName, cluster: Cluster, pool: MachinePool
-    ) -> Result:
-        await patcher.add_finalizer(self.kind)
-        blocker = core_blocker(cluster, pool, constants.MACHINE_POOL_KIND)
-        if blocker is not None:
-            return await self._wait(patcher, blocker)
-        spec = await self._decoded_spec(patcher)
-        if spec is None:
-            return Result()
-        infrastructure = ClusterInfrastructure.of(
-            self._infrastructure, self._credentials, key.namespace, cluster
-        )
-        if infrastructure.blocker is not None:
-            return await self._wait(patcher, infrastructure.blocker)
-        if isinstance(infrastructure.credentials, Waiting):
-            return await self._wait(patcher, infrastructure.credentials)
+    async def _normal(self, patcher: Patcher, cluster: Cluster, pool: MachinePool) -> Result:
+        ready = await self._prerequisites(patcher, cluster, pool, constants.MACHINE_POOL_KIND)
+        if isinstance(ready, Result):
+            return ready
         scope = InfraMachinePoolScope(
             **self._scope_fields(patcher.obj),
-            spec=spec,
+            spec=ready.spec,
             cluster=cluster,
             machine_pool=pool,
-            infra_cluster=infrastructure.infra_cluster,
+            infra_cluster=ready.infra_cluster,
             provider_ids=_provider_ids(patcher.obj),
-            credentials=infrastructure.credentials,
+            credentials=ready.credentials,
             _bootstrap=bootstrap_reader(self._context.client, pool),
             _loop=self._loop(),
         )
