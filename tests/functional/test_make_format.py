@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import shutil
 import subprocess
 import sys
 from pathlib import Path
@@ -15,7 +14,6 @@ UNTIDY = 'import sys\nimport os\n\nname = "{}"\nprint( sys, os, name )\n'
 
 
 @pytest.mark.slow
-@pytest.mark.skipif(shutil.which("make") is None, reason="there is no make")
 def test_format_runs_black_after_findings_of_ruff(tmp_path: Path) -> None:
     repository = tmp_path / "acme"
     generated(Case("acme", EXAMPLES / "acme" / "provider.yaml"), repository)

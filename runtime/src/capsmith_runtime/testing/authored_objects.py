@@ -51,9 +51,11 @@ def _versions(crds: Iterable[Any]) -> Crds:
 
 def _documents(text: str) -> Iterator[tuple[int, Any]]:
     """Yield each document with its first line."""
-    nodes = yaml.compose_all(text, Loader=yaml.SafeLoader)
-    for node, document in zip(nodes, yaml.safe_load_all(text), strict=True):
-        if node is not None and document is not None:
+    loader = yaml.SafeLoader(text)
+    while loader.check_node():
+        node = loader.get_node()
+        document = loader.construct_document(node)
+        if document is not None:
             yield node.start_mark.line + 1, document
 
 

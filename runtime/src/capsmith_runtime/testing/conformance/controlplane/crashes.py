@@ -100,11 +100,7 @@ class TestControlPlaneCrashes(ControlPlaneConformance):
     async def test_a_machine_begun_before_a_change_is_not_finished(
         self, env: ControlPlaneEnvironment
     ) -> None:
-        def no_machine(verb: str, kind: str, body: JSON) -> None:
-            if (verb, kind) == ("create", "Machine"):
-                raise ServerError(503, "ServiceUnavailable", "not now")
-
-        env.api.fault = no_machine
+        env.api.fault = _refuse_machines
         env.add_control_plane(1)
         await env.eventually("it was begun", lambda: env.api.all(env.kind.bootstrap_kind))
         (begun,) = env.api.all("FakeMachine")
@@ -119,12 +115,7 @@ class TestControlPlaneCrashes(ControlPlaneConformance):
         self, env: ControlPlaneEnvironment
     ) -> None:
         """Proves: CP-34."""
-
-        def no_machine(verb: str, kind: str, body: JSON) -> None:
-            if (verb, kind) == ("create", "Machine"):
-                raise ServerError(503, "ServiceUnavailable", "not now")
-
-        env.api.fault = no_machine
+        env.api.fault = _refuse_machines
         env.add_control_plane(1)
         await env.eventually("it was begun", lambda: env.api.all(env.kind.bootstrap_kind))
         kind = env.kind.resource.kind
@@ -132,6 +123,11 @@ class TestControlPlaneCrashes(ControlPlaneConformance):
         await env.eventually("it is gone", lambda: env.api.find(kind, CONTROL_PLANE) is None)
         assert not env.api.all("FakeMachine")
         assert not env.api.all(env.kind.bootstrap_kind)
+
+
+def _refuse_machines(verb: str, kind: str, body: JSON) -> None:
+    if (verb, kind) == ("create", "Machine"):
+        raise ServerError(503, "ServiceUnavailable", "not now")
 
 
 def _by_another_leader(env: ControlPlaneEnvironment) -> str:
