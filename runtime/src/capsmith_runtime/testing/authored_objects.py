@@ -54,8 +54,8 @@ def _documents(text: str) -> Iterator[tuple[int, Any]]:
     loader = yaml.SafeLoader(text)
     while loader.check_node():
         node = loader.get_node()
-        document = loader.construct_document(node)
-        if document is not None:
+        document = None if node is None else loader.construct_document(node)
+        if node is not None and document is not None:
             yield node.start_mark.line + 1, document
 
 
