@@ -100,7 +100,7 @@ def test_an_edited_manifest_is_named_with_the_stage_that_needs_the_change(old: P
 
 
 def test_a_stage_with_conflicts_ends_with_the_way_to_finish_it(old: Provider) -> None:
-    old.edit("pyproject.toml", 'version = "0.1.0"\n', 'version = "0.1.0"  # mine\n')
+    old.edit(".github/workflows/ci.yaml", "VERSION=v0.1.0\n", "VERSION=v0.1.0  # mine\n")
     text = run("update", str(old.folder), *BOTH).text
     assert "[~] v0.2: both contracts (unfinished: conflicts)\n" in text
     assert text.splitlines()[-1].startswith("next: resolve the conflicts")

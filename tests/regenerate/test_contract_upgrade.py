@@ -18,6 +18,7 @@ NEW = ("--contract", "v1beta2")
 KEEP = (*NEW, "--keep-api-version")
 DROP = ("--drop-api-version", "v1alpha1")
 PYPROJECT = "pyproject.toml"
+WORKFLOW = ".github/workflows/ci.yaml"
 
 
 @pytest.fixture(scope="module")
@@ -229,14 +230,14 @@ def test_a_description_with_mistakes(old: Provider) -> None:
 
 def conflict(provider: Provider) -> Said:
     """An edit of the author's where the upgrade writes too."""
-    provider.edit(PYPROJECT, 'version = "0.1.0"\n', 'version = "0.1.0"  # mine\n')
+    provider.edit(WORKFLOW, "VERSION=v0.1.0\n", "VERSION=v0.1.0  # mine\n")
     return provider.update(*BOTH)
 
 
 def test_back_from_conflicts(old: Provider) -> None:
     text = old.path("provider.yaml").read_bytes()
     said = conflict(old)
-    assert (said.code, said.files("conflicted")) == (1, {PYPROJECT})
+    assert (said.code, said.files("conflicted")) == (1, {WORKFLOW})
     assert said.report["facts"]["upgrade"]["stages"][0]["done"]
     assert spec(old)["contracts"] == ["v1beta1", "v1beta2"]
     assert old.update(*NEW).ids == {"update-unfinished"}
@@ -247,13 +248,20 @@ def test_back_from_conflicts(old: Provider) -> None:
 
 def test_on_from_conflicts(old: Provider) -> None:
     conflict(old)
-    text = old.path(PYPROJECT).read_text()
+    text = old.path(WORKFLOW).read_text()
     theirs = re.sub(r"<<<<<<< .*?=======\n(.*?)>>>>>>> [^\n]*\n", r"\1", text, flags=re.DOTALL)
-    old.path(PYPROJECT).write_text(f"{theirs}# mine\n")
+    old.path(WORKFLOW).write_text(f"# mine\n{theirs}")
     assert old.update("--continue").code == 0
     assert old.update("--check").code == 0
-    assert old.path(PYPROJECT).read_text().endswith("# mine\n")
+    assert old.path(WORKFLOW).read_text().startswith("# mine\n")
     upgraded(old, *NEW)
+
+
+def test_the_authors_version_number_is_theirs(old: Provider) -> None:
+    old.edit(PYPROJECT, 'version = "0.1.0"\n', 'version = "7.0.0"\n')
+    for stage in (BOTH, NEW):
+        upgraded(old, *stage)
+    assert 'version = "7.0.0"\n' in old.path(PYPROJECT).read_text()
 
 
 def test_an_edited_generated_file_stops_it_whole(old: Provider) -> None:

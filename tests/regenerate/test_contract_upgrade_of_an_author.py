@@ -17,7 +17,7 @@ from tests.regenerate.conftest import Provider, Said, run
 from tests.regenerate.test_contract_upgrade import BOTH, DROP, KEEP, NEW, upgraded
 
 SPEC = Path(__file__).parent / "quay/provider.yaml"
-PYPROJECT = "pyproject.toml"
+WORKFLOW = ".github/workflows/ci.yaml"
 
 
 @pytest.fixture
@@ -118,26 +118,24 @@ def test_in_place(workers: Provider) -> None:
 
 
 def conflict(provider: Provider) -> Said:
-    text = provider.path(PYPROJECT).read_text()
-    line = next(each for each in text.splitlines(keepends=True) if each.startswith("version"))
-    provider.edit(PYPROJECT, line, 'version = "0.2.7"\n')
+    provider.edit(WORKFLOW, "VERSION=v0.2.0\n", "VERSION=v0.2.7\n")
     return provider.update(*BOTH)
 
 
 def test_with_edits_that_conflict(quay: Provider) -> None:
     before, text = authors(quay), quay.path("provider.yaml").read_bytes()
     said = conflict(quay)
-    assert (said.code, said.files("conflicted")) == (1, {PYPROJECT})
+    assert (said.code, said.files("conflicted")) == (1, {WORKFLOW})
     assert quay.update("--abort").code == 0
     assert quay.path("provider.yaml").read_bytes() == text
     said = quay.update(*BOTH)
-    assert (said.code, said.files("conflicted")) == (1, {PYPROJECT})
-    marked = quay.path(PYPROJECT).read_text()
+    assert (said.code, said.files("conflicted")) == (1, {WORKFLOW})
+    marked = quay.path(WORKFLOW).read_text()
     ours = re.sub(r"<<<<<<< [^\n]*\n(.*?)=======\n.*?>>>>>>> [^\n]*\n", r"\1", marked, flags=re.S)
-    quay.path(PYPROJECT).write_text(ours)
+    quay.path(WORKFLOW).write_text(ours)
     assert quay.update("--continue").code == 0
     assert quay.update("--check").code == 0
-    assert 'version = "0.2.7"\n' in quay.path(PYPROJECT).read_text()
+    assert "VERSION=v0.2.7\n" in quay.path(WORKFLOW).read_text()
     check_edits(quay)
     assert authors(quay) == before
 
