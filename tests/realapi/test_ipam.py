@@ -158,7 +158,7 @@ def test_a_leader_crashes_in_the_middle(place: Place) -> None:
 
 def test_addresses_cost_few_requests(place: Place) -> None:
     """Proves: IP-14."""
-    count = place.core.claims
+    count = min(place.core.claims, 500)  # what one costs does not depend on how many there are
     with place.installation.managers(1) as (manager,):
         place.add_pool("cheap", count)
         eventually(lambda: "status" in place.pool("cheap"), timeout=120)
