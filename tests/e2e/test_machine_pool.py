@@ -72,6 +72,12 @@ def pools(
         stack.stop()
 
 
+@pytest.fixture(scope="module")
+def second_site(pools: tuple[Stack, Site]) -> Site:
+    stack, _ = pools
+    return stack.add_site("second")
+
+
 @pytest.fixture
 def pool_scenario(request: pytest.FixtureRequest, pools: tuple[Stack, Site]) -> Iterator[Scenario]:
     sort: Sort | None = request.node.callspec.params.get("sort")
@@ -186,17 +192,16 @@ def test_pause(pool_scenario: Scenario, pools: tuple[Stack, Site]) -> None:
 
 
 @SORTS
-def test_move(pool_scenario: Scenario, pools: tuple[Stack, Site], sort: Sort) -> None:
+def test_move(pool_scenario: Scenario, second_site: Site, sort: Sort) -> None:
     """Proves: MP-20, MV-02, MV-06, MV-08, SM-09."""
-    scenario, (stack, _) = pool_scenario, pools
+    scenario, target = pool_scenario, second_site.management
     pool = create_pool(scenario, sort)
     pool.scale_and_wait(sort, 3)
     before, journal = pool.ids(), scenario.journal()
-    target = stack.add_site(f"second-{sort.word}")
-    stack.clusterctl.move(
-        scenario.management.kubeconfig, target.management.kubeconfig, scenario.namespace
+    scenario.stack.clusterctl.move(
+        scenario.management.kubeconfig, target.kubeconfig, scenario.namespace
     )
-    scenario.management = target.management
+    scenario.management = target
     pool.wait_all(sort, 3)
     assert pool.ids() == before
     steadily(lambda: _untouched(scenario, journal), seconds=_QUIET_SECONDS)
