@@ -33,6 +33,11 @@ def runtime() -> Traversable:
     return _folder("runtime", "runtime/src") / "capsmith_runtime"
 
 
+def author_api() -> Traversable:
+    """Return the page on the Python API of the runtime library."""
+    return _folder("docs") / "author-api.md"
+
+
 def fingerprint() -> str | None:
     """Return a fingerprint that changes with capsmith, its data, and distributions beside it.
 
@@ -43,8 +48,10 @@ def fingerprint() -> str | None:
         Path(__file__).parent,
         *(Path(str(data())) for data in (blueprints, schemas, runtime)),
     ]
+    page = Path(str(author_api()))
     try:
         states = [state for folder in folders for state in _states(folder)]
+        states.append(_state(page, page.stat()))
         state = "\n".join([sys.version, *_installed(), *states])
     except OSError:
         return None
@@ -58,8 +65,11 @@ def _states(folder: Path) -> Iterator[str]:
                 if entry.name != "__pycache__":
                     yield from _states(Path(entry.path))
             else:
-                status = entry.stat()
-                yield f"{entry.path} {status.st_size} {status.st_mtime_ns}"
+                yield _state(entry, entry.stat())
+
+
+def _state(path: os.PathLike[str], status: os.stat_result) -> str:
+    return f"{os.fspath(path)} {status.st_size} {status.st_mtime_ns}"
 
 
 def _installed() -> list[str]:

@@ -12,12 +12,14 @@ from pathlib import Path
 from capsmith.commands.build import SCHEMA_PATH
 from capsmith.commands.generate import generate
 from capsmith.merging.lock import LOCK_PATH, SPEC_NAME
+from capsmith.provider.author_api import AUTHOR_API_PATH
 
 HERE = Path(__file__).parent
 EXAMPLES = HERE.parent.parent / "examples"
 BASE = ".capsmith/base/"
 VENDOR = "vendor/"
 _RUNTIME_DIGEST = re.compile(r"(^runtime:\n(?:  .*\n)*?  digest: )\S+", re.MULTILINE)
+_PAGE_DIGEST = re.compile(rf"(^  {AUTHOR_API_PATH}:\n    .*\n    digest: )\S+", re.MULTILINE)
 OVERLAY = "blueprints/"
 """The folder of the author's blueprints, in those cases that have some."""
 
@@ -55,13 +57,15 @@ def generated(case: Case, folder: Path) -> dict[str, File]:
 def kept(files: Mapping[str, File]) -> dict[str, File]:
     """Return what is compared with the expected tree: all but copies of texts of this repository.
 
-    The digest of the vendored runtime would change the lock with every change of the library.
+    The digests of the vendored runtime and of the page on its API would change the lock with every
+    change of the library.
     """
-    copies = {str(SPEC_NAME), str(SCHEMA_PATH)}
+    copies = {str(SPEC_NAME), str(SCHEMA_PATH), str(AUTHOR_API_PATH)}
     folders = (BASE, OVERLAY, VENDOR)
     kept = {p: f for p, f in files.items() if p not in copies and not p.startswith(folders)}
     lock = kept[LOCK_PATH]
-    kept[str(LOCK_PATH)] = replace(lock, text=_RUNTIME_DIGEST.sub(r"\1(of the record)", lock.text))
+    text = _RUNTIME_DIGEST.sub(r"\1(of the record)", lock.text)
+    kept[str(LOCK_PATH)] = replace(lock, text=_PAGE_DIGEST.sub(r"\1(of the page)", text))
     return kept
 
 

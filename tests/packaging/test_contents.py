@@ -20,7 +20,8 @@ SOURCES = {
 
 def _tree() -> dict[str, bytes]:
     """Every file that a wheel has to carry, under its name in the wheel."""
-    return {
+    page = "docs/author-api.md"
+    return {f"capsmith/_data/{page}": (ROOT / page).read_bytes()} | {
         f"{target}/{path.relative_to(ROOT / source).as_posix()}": path.read_bytes()
         for source, target in SOURCES.items()
         for path in (ROOT / source).rglob("*")

@@ -12,8 +12,9 @@ from capsmith.blueprint.plan import plan
 from capsmith.blueprint.render import render
 from capsmith.commands.library import runtime_library
 from capsmith.findings import Finding, ordered
+from capsmith.provider.author_api import AUTHOR_API_PATH, author_api
 from capsmith.provider.model import Provider
-from capsmith.provider.runtime import runtime_of, vendored_files
+from capsmith.provider.runtime import Runtime, runtime_of, vendored_files
 from capsmith.safetext import RelativePath
 from capsmith.tree import FileTree, GeneratedFile, Owner, digest
 from capsmith.workspace.cache import FolderCache
@@ -49,8 +50,7 @@ def build(provider: Provider, legacy_imports: bool = False) -> FileTree:
     library = runtime_library()
     runtime = runtime_of(provider, library, legacy_imports)
     tree = render(plan(entries, provider, runtime), sources, FolderCache.of_user(), __version__)
-    schema = GeneratedFile(SCHEMA_PATH, schema_text(), Owner.GENERATED)
-    return FileTree.of([*tree, schema, *vendored_files(runtime, library)])
+    return FileTree.of([*tree, *_copies(provider, runtime), *vendored_files(runtime, library)])
 
 
 def build_overlaid(
@@ -82,17 +82,26 @@ def build_overlaid(
     if found:
         return None, ordered(found)
     rest = [file for file in planned if file.path not in replaced]
-    schema = GeneratedFile(SCHEMA_PATH, schema_text(), Owner.GENERATED)
     tree = FileTree.of(
         [
             *render(rest, sources, cache, __version__),
             *rendered,
-            schema,
+            *_copies(provider, runtime),
             *vendored_files(runtime, library),
         ]
     )
     origins = {str(file.path): f"{overlay.where}/{PROJECT}{file.entry.source}" for file in overlaid}
     return tree, tuple(_blamed(each, origins) for each in conformance(tree, provider))
+
+
+def _copies(provider: Provider, runtime: Runtime) -> tuple[GeneratedFile, ...]:
+    """Return the files whose text capsmith ships."""
+    page = resources.author_api().read_text(encoding="utf-8")
+    api = author_api(page, runtime.slices, provider.package)
+    return (
+        GeneratedFile(SCHEMA_PATH, schema_text(), Owner.GENERATED),
+        GeneratedFile(AUTHOR_API_PATH, api, Owner.GENERATED),
+    )
 
 
 def _blamed(finding: Finding, origins: Mapping[str, str]) -> Finding:
