@@ -5,40 +5,27 @@ from __future__ import annotations
 import asyncio
 import random
 from abc import ABC, abstractmethod
-from collections.abc import Awaitable, Callable, Sequence
-from dataclasses import dataclass, field
-from typing import Any, Generic, TypeVar
+from collections.abc import Awaitable, Callable
+from typing import Any, TypeVar
 
 from capsmith_runtime.api.decoding import DecodingError, decode
-from capsmith_runtime.api.encoding import status_fields
 from capsmith_runtime.contract import constants, guards, metadata
 from capsmith_runtime.contract.core import Cluster
-from capsmith_runtime.contract.model import Condition
-from capsmith_runtime.contract.status_writer import StatusWriter, with_extra
-from capsmith_runtime.kube.client import JSON, ApiError, Invalid, KubeClient, NamespacedName
+from capsmith_runtime.kube.client import JSON, Invalid, NamespacedName, key_of
 from capsmith_runtime.kube.controller import Result
-from capsmith_runtime.kube.events import EventRecorder
-from capsmith_runtime.kube.executor import HandlerExecutor
 from capsmith_runtime.kube.informer import Informer
-from capsmith_runtime.kube.log import Logger, get_logger
 from capsmith_runtime.kube.priority import Priority
-from capsmith_runtime.options import Options
 from capsmith_runtime.reconcile.caches import Caches
 from capsmith_runtime.reconcile.changes import log_changes
-from capsmith_runtime.reconcile.debounce import StatusDebounce
-from capsmith_runtime.reconcile.errors import (
-    ContractError,
-    TerminalError,
-    limited_message,
-    reason_and_message,
-)
+from capsmith_runtime.reconcile.context import ControllerContext as ControllerContext
+from capsmith_runtime.reconcile.errors import ContractError, TerminalError
 from capsmith_runtime.reconcile.events import send_events
 from capsmith_runtime.reconcile.kinds import Kind
-from capsmith_runtime.reconcile.patcher import ObjectDeletedError, Patcher, paused, ready
+from capsmith_runtime.reconcile.patcher import ObjectDeletedError, Patcher, paused
+from capsmith_runtime.reconcile.reporting import ReportingController
 from capsmith_runtime.reconcile.results import (
     Deleted,
     NotAvailableError,
-    State,
     Terminated,
     Waiting,
     unexpected_result,
@@ -49,27 +36,7 @@ R = TypeVar("R")
 T = TypeVar("T")
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class ControllerContext:
-    """Dependencies that all controllers of a manager share."""
-
-    client: KubeClient
-    label: str
-    """The provider's manifest label, such as ``infrastructure-acme``."""
-    contract: str
-    """The contract version in which status and spec are written."""
-    executor: HandlerExecutor
-    events: EventRecorder
-    writer: StatusWriter
-    sync_seconds: float = 600.0
-    """Interval of reconciles without events, with jitter; 0 disables them."""
-    debounce_seconds: float = 2.0
-    """How long a wait must last before it is written into the status."""
-    options: Options = field(default_factory=Options)
-    """Options of the manager."""
-
-
-class BaseController(ABC, Generic[R]):
+class BaseController(ReportingController[R], ABC):
     """Controller of one kind: its cache, its reconciler, and the steps common to all kinds."""
 
     def __init__(
@@ -80,13 +47,11 @@ class BaseController(ABC, Generic[R]):
         context: ControllerContext,
         reconciler: R | None = None,
     ) -> None:
-        self.kind = kind
+        super().__init__(kind, context)
         # Several controllers may share one reconciler.
         self.reconciler = reconciler if reconciler is not None else kind.reconciler()
         self._informer = informer
         self._caches = caches
-        self._context = context
-        self._debounce = StatusDebounce(context.debounce_seconds)
 
     async def reconcile(self, key: NamespacedName) -> Result:
         """Reconcile one object, or report in its conditions why that failed."""
@@ -119,12 +84,9 @@ class BaseController(ABC, Generic[R]):
     def _patcher(self, obj: JSON) -> Patcher:
         return Patcher(self._context.client, self._informer, self._context.writer, obj)
 
-    def _logger(self, key: NamespacedName) -> Logger:
-        return get_logger("author", kind=self.kind.resource.kind, object=str(key))
-
     def _scope_fields(self, obj: JSON) -> ScopeFields:
         """Return the attributes that the scopes of all kinds share."""
-        key = _key(obj)
+        key = key_of(obj)
         return {
             "name": key.name,
             "namespace": key.namespace,
@@ -180,78 +142,6 @@ class BaseController(ABC, Generic[R]):
             await self._failed(patcher, error)
             raise
 
-    async def _failed(self, patcher: Patcher, error: Exception) -> None:
-        if isinstance(error, TerminalError):
-            await self._write_terminal_failure(patcher, error)
-        else:
-            await self._report(patcher, *reason_and_message(error))
-
-    async def _write_terminal_failure(self, patcher: Patcher, error: TerminalError) -> None:
-        """Report a terminal failure; a provisioned object stays provisioned (IC-05, IM-03)."""
-        message = limited_message(error.message)
-        self._context.events.warn(patcher.obj, error.reason, message)
-        status = dict(metadata.mapping(patcher.obj, "status"))
-        status = with_extra(status, status_fields(error.status))
-        if self._has_failure_fields(patcher.obj) and not metadata.deleting(patcher.obj):
-            status = self._context.writer.with_failure(status, error.reason, message)
-        # Unlike a retried error this one is not reported again soon: a failed write is raised.
-        await patcher.write_status(
-            status, (ready(False, error.reason, message, "Error"), paused(""))
-        )
-
-    def _has_failure_fields(self, obj: JSON) -> bool:
-        """Return whether core reads a terminal failure of the object, in contract v1beta1."""
-        return False
-
-    async def _report(self, patcher: Patcher, reason: str, message: str) -> None:
-        """Report an error in the Ready condition and as an event."""
-        message = limited_message(message)
-        self._context.events.warn(patcher.obj, reason, message)
-        try:
-            await patcher.write_conditions(ready(False, reason, message, "Error"), paused(""))
-        except ApiError as error:
-            # The original error is retried and reported again: this one must not replace it.
-            self._logger(_key(patcher.obj)).warning("cannot write conditions", error=str(error))
-
-    async def _wait(self, patcher: Patcher, waiting: Waiting) -> Result:
-        """Return when to reconcile again; write the reason once the wait lasts long enough."""
-        status = await self._partial_status(patcher, waiting)
-        left = self._debounce.left(_key(patcher.obj), waiting.reason)
-        requeue_after = waiting.requeue_after
-        # New partial results are not delayed: after a crash they could not be found again.
-        if left > 0 and status == metadata.mapping(patcher.obj, "status"):
-            return Result(left if requeue_after is None else min(left, requeue_after))
-        await patcher.write_status(
-            status, (ready(False, waiting.reason, waiting.message, "Info"), paused(""))
-        )
-        return Result(requeue_after)
-
-    async def _partial_status(self, patcher: Patcher, waiting: Waiting) -> JSON:
-        """Return the status with what is known so far."""
-        if waiting.provider_id is not None or waiting.addresses is not None:
-            message = f"a {self.kind.resource.kind} has no provider_id and addresses while it waits"
-            error = ContractError(constants.REASON_INVALID_RESULT, message)
-            await self._failed(patcher, error)
-            raise error
-        status = dict(metadata.mapping(patcher.obj, "status"))
-        return with_extra(status, status_fields(waiting.status))
-
-    async def _provisioned(self, patcher: Patcher, status: JSON, state: State) -> Result:
-        """Write the status of a provisioned object, with one request."""
-        default_reason = constants.REASON_READY if state.ready else constants.REASON_NOT_READY
-        conditions: Sequence[Condition] = (
-            ready(state.ready, state.reason or default_reason, state.message),
-            paused(""),
-            *state.conditions,
-        )
-        types = {condition.type for condition in state.conditions}
-        await patcher.record_conditions(patcher.recorded_conditions | types)
-        patcher.drop_conditions(patcher.recorded_conditions - types)
-        await patcher.write_status(self._context.writer.without_failure(status), conditions)
-        await patcher.record_conditions(types)
-        self._debounce.forget(_key(patcher.obj))
-        return Result(state.requeue_after)
-
     async def _finalize(
         self,
         patcher: Patcher,
@@ -281,7 +171,7 @@ class BaseController(ABC, Generic[R]):
 
     async def _release(self, patcher: Patcher) -> Result:
         await patcher.remove_finalizer(self.kind.finalizer)
-        return self._forget(_key(patcher.obj))
+        return self._forget(key_of(patcher.obj))
 
     def _next_look(self) -> float | None:
         if self._context.sync_seconds <= 0:
@@ -292,7 +182,3 @@ class BaseController(ABC, Generic[R]):
     @staticmethod
     def _loop() -> asyncio.AbstractEventLoop:
         return asyncio.get_running_loop()
-
-
-def _key(obj: JSON) -> NamespacedName:
-    return NamespacedName(metadata.namespace(obj), metadata.name(obj))

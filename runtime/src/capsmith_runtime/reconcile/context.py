@@ -1,0 +1,31 @@
+"""Dependencies that all controllers of a manager share."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+
+from capsmith_runtime.contract.status_writer import StatusWriter
+from capsmith_runtime.kube.client import KubeClient
+from capsmith_runtime.kube.events import EventRecorder
+from capsmith_runtime.kube.executor import HandlerExecutor
+from capsmith_runtime.options import Options
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ControllerContext:
+    """Dependencies that all controllers of a manager share."""
+
+    client: KubeClient
+    label: str
+    """The provider's manifest label, such as ``infrastructure-acme``."""
+    contract: str
+    """The contract version in which status and spec are written."""
+    executor: HandlerExecutor
+    events: EventRecorder
+    writer: StatusWriter
+    sync_seconds: float = 600.0
+    """Interval of reconciles without events, with jitter; 0 disables them."""
+    debounce_seconds: float = 2.0
+    """How long a wait must last before it is written into the status."""
+    options: Options = field(default_factory=Options)
+    """Options of the manager."""
