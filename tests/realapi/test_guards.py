@@ -70,6 +70,44 @@ def test_a_control_plane_has_at_least_one_replica(
     assert _accepts(api, samples["SkiffControlPlane"], {"replicas": replicas}) is accepted
 
 
+@pytest.mark.parametrize(
+    ("replicas", "max_surge", "accepted"),
+    [(1, 1, True), (1, 0, False), (2, 0, False), (3, 0, True), (5, 0, True), (3, 2, False)],
+)
+def test_a_rollout_without_surge_needs_three_replicas(
+    api: KubeClient,
+    samples: dict[str, JSON],
+    replicas: int,
+    max_surge: int,
+    accepted: bool,
+) -> None:
+    strategy = {"type": "RollingUpdate", "rollingUpdate": {"maxSurge": max_surge}}
+    spec = {"replicas": replicas, "rollout": {"strategy": strategy}}
+    assert _accepts(api, samples["SkiffControlPlane"], spec) is accepted
+
+
+@pytest.mark.parametrize(
+    ("template", "accepted"),
+    [
+        ("{{ .cluster.name }}-{{ .controlPlane.name }}-{{.random}}", True),
+        ("{{ .random }}", True),
+        ("master-{{ .random }}-{{ .random }}", True),
+        ("master", False),
+        ("{{ .random }}-", False),
+        ("-{{ .random }}", False),
+        ("Master-{{ .random }}", False),
+        ("{{ .machine.name }}-{{ .random }}", False),
+        ("{{ .random", False),
+    ],
+)
+def test_names_of_machines_have_a_random_part(
+    api: KubeClient, samples: dict[str, JSON], template: str, accepted: bool
+) -> None:
+    """Proves: CP-19."""
+    spec = {"machineNaming": {"template": template}}
+    assert _accepts(api, samples["SkiffControlPlane"], spec) is accepted
+
+
 def test_the_provider_id_of_a_machine_is_written_once(
     api: KubeClient, samples: dict[str, JSON]
 ) -> None:

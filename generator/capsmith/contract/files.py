@@ -56,6 +56,14 @@ class FieldEntry(FileModel):
     feature: str = ""
 
 
+class ValidationEntry(FileModel):
+    """A CEL rule about the whole spec, for kinds with all of these features."""
+
+    features: list[str]
+    rule: str
+    message: str
+
+
 class ShapeFile(FileModel):
     """``types/<role>.yaml``."""
 
@@ -65,6 +73,7 @@ class ShapeFile(FileModel):
     status: dict[str, FieldEntry]
     printer_columns: list[dict[str, Any]] = Field(alias="printerColumns")
     subresources: dict[str, Any]
+    validations: list[ValidationEntry] = []
 
 
 class CheckEntry(FileModel):

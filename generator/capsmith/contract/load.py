@@ -12,7 +12,7 @@ from importlib.resources.abc import Traversable
 from typing import TYPE_CHECKING, TypeVar
 
 from capsmith.contract.hooks import load_hooks
-from capsmith.contract.model import Contract, ContractField, Rule, TypeShape
+from capsmith.contract.model import Contract, ContractField, ContractValidation, Rule, TypeShape
 from capsmith.contract.reading import broken, load, validate
 from capsmith.contract.upgrade import Upgrade, load_upgrade
 
@@ -167,6 +167,10 @@ def _shape(file: Traversable, fragments: Mapping[str, FragmentEntry]) -> TypeSha
         status=_fields(content.status, fragments, str(file)),
         printer_columns=tuple(content.printer_columns),
         subresources=content.subresources,
+        validations=tuple(
+            ContractValidation(entry.rule, entry.message, frozenset(entry.features))
+            for entry in content.validations
+        ),
     )
 
 

@@ -96,6 +96,15 @@ class ContractField(NamedTuple):
     """Name of the optional part that it belongs to; empty: always there."""
 
 
+class ContractValidation(NamedTuple):
+    """A CEL rule about the whole spec."""
+
+    rule: str
+    message: str
+    features: frozenset[str]
+    """The optional parts that it reads."""
+
+
 class TypeShape(NamedTuple):
     """What the contract demands of, or reserves in, the kinds of one role."""
 
@@ -107,6 +116,7 @@ class TypeShape(NamedTuple):
     status: Mapping[str, ContractField]
     printer_columns: tuple[Data, ...]
     subresources: Data
+    validations: tuple[ContractValidation, ...]
 
 
 @dataclass(frozen=True, slots=True)

@@ -72,9 +72,8 @@ def spec_schema(resource: Resource, version: ApiVersion) -> dict[str, Any]:
     required = [field.name for field in resource.spec_fields if field.required]
     if not resource.role.is_template:
         required += [field.name for field in contract if field.required]
-    extra: dict[str, Any] = {}
-    if resource.spec_validations:
-        extra["x-kubernetes-validations"] = [dict(rule) for rule in resource.spec_validations]
+    rules = [*_contract_validations(shape, resource), *map(dict, resource.spec_validations)]
+    extra = {"x-kubernetes-validations": rules} if rules else {}
     schema = _object(properties, required, _WANTED, extra)
     return _without_transitions(schema) if resource.role.is_template else schema
 
@@ -213,6 +212,17 @@ def _chosen(fields: Mapping[str, ContractField], resource: Resource) -> list[Con
         field
         for field in fields.values()
         if not field.feature or field.feature in resource.features
+    ]
+
+
+def _contract_validations(shape: TypeShape, resource: Resource) -> list[dict[str, Any]]:
+    """Return the contract's rules about the spec; a template lacks fields that they read."""
+    if resource.role.is_template:
+        return []
+    return [
+        {"rule": validation.rule, "message": validation.message}
+        for validation in shape.validations
+        if validation.features <= resource.features
     ]
 
 

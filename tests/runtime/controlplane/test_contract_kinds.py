@@ -7,7 +7,6 @@ from typing import Any, cast
 import pytest
 
 from capsmith_runtime.controlplane.contract_kinds import ContractKinds
-from capsmith_runtime.controlplane.machine_client import new_machine_name
 from capsmith_runtime.kube.client import KubeClient, ResourceType
 from capsmith_runtime.kube.metrics import Metrics
 from capsmith_runtime.reconcile.results import NotAvailableError
@@ -75,12 +74,3 @@ def test_a_kind_without_a_contract_label_is_not_available(
     """Proves: GEN-01, GEN-02."""
     with pytest.raises(NotAvailableError, match="ContractVersionNotFound"):
         _resolve(core, labels, served)
-
-
-def test_machine_names_are_valid_labels() -> None:
-    for base in ("cp", "c" * 63, "c" * 57 + "-x", "a.b"):
-        found = new_machine_name(base)
-        assert len(found) <= 63
-        assert found.startswith(base[:50])
-        assert found[-6] == "-"
-        assert not found[:-6].endswith(("-", "."))

@@ -121,6 +121,39 @@ def test_a_rollout_of_one_machine_creates_the_new_one_first() -> None:
     assert _decide(1, old, _machine(1)).step == ScaleDown("m0", "rolling out")
 
 
+def test_a_rollout_without_surge_deletes_an_outdated_machine_first() -> None:
+    old = tuple(replace(machine, up_to_date=False) for machine in THREE)
+    new = _machine(3, domain="a")
+
+    assert _decide(3, *old, max_surge=0).step == ScaleDown("m0", "rolling out")
+    leaving = replace(old[0], deleting=True)
+    assert _decide(3, leaving, *old[1:], max_surge=0).step is None
+    assert _decide(3, *old[1:], max_surge=0).step == ScaleUp("a")
+    assert _decide(3, *old[1:], replace(new, joined=False), max_surge=0).step is None
+    assert _decide(3, *old[1:], new, max_surge=0).step == ScaleDown("m1", "rolling out")
+
+
+def test_a_rollout_without_surge_waits_for_the_health_of_all_other_machines() -> None:
+    old = [replace(machine, up_to_date=False) for machine in THREE]
+    unhealthy = replace(old[1], checks_passed=False)
+
+    # The unhealthy one itself may go: the two others keep the quorum.
+    decision = _decide(3, old[0], unhealthy, old[2], max_surge=0)
+    assert decision.step == ScaleDown("m1", "rolling out")
+    two = [unhealthy, replace(old[2], checks_passed=False)]
+    decision = _decide(3, old[0], *two, max_surge=0)
+    assert decision.step is None
+    assert "healthy" in decision.blocked
+    assert _decide(3, old[0], unhealthy, max_surge=0).step is None
+
+
+@pytest.mark.parametrize("replicas", [1, 2])
+def test_fewer_than_three_machines_are_not_replaced_without_surge(replicas: int) -> None:
+    old = tuple(replace(machine, up_to_date=False) for machine in THREE[:replicas])
+
+    assert isinstance(_decide(replicas, *old, max_surge=0).step, ScaleUp)
+
+
 def test_an_unhealthy_outdated_machine_is_deleted_first() -> None:
     old = [replace(machine, up_to_date=False) for machine in THREE]
     unhealthy = replace(old[1], checks_passed=False)

@@ -28,6 +28,7 @@ class Simulation:
     """A control plane, and events that can happen to it between two decisions."""
 
     replicas: int
+    max_surge: int = 1
     machines: dict[str, MachineInput] = field(default_factory=dict)
     initialized: bool = False
     remediation_in_progress: bool = False
@@ -40,6 +41,7 @@ class Simulation:
     def _scale_input(self) -> ScaleInput:
         return ScaleInput(
             replicas=self.replicas,
+            max_surge=self.max_surge,
             machines=list(self.machines.values()),
             domains=DOMAINS,
             initialized=self.initialized,
@@ -112,7 +114,8 @@ def _check_scale_up(before: ScaleInput) -> None:
     if before.remediation_in_progress or not before.machines:
         return
     assert all(m.healthy for m in before.machines), "a Machine is not healthy"
-    assert len(before.machines) <= before.replicas, "above the maximal surge"
+    limit = before.replicas - 1 + _surge(before)
+    assert len(before.machines) <= limit, "above the maximal surge"
 
 
 def _check_scale_down(before: ScaleInput, step: ScaleDown) -> None:
@@ -125,7 +128,13 @@ def _check_scale_down(before: ScaleInput, step: ScaleDown) -> None:
     assert sum(m.healthy for m in others) >= quorum(len(others)), "the quorum would be lost"
     if step.cause != "remediating":
         assert all(m.healthy for m in others)
-        assert len(before.machines) > before.replicas
+        lost = 0 if _surge(before) else 1
+        assert len(before.machines) > before.replicas - lost
+
+
+def _surge(scale_input: ScaleInput) -> int:
+    """Return the surge that is safe: with fewer than three Machines none may be missing."""
+    return scale_input.max_surge if scale_input.replicas >= 3 else 1
 
 
 EVENTS = st.lists(
@@ -151,12 +160,12 @@ EVENTS = st.lists(
 
 
 @settings(max_examples=400, deadline=None)
-@given(replicas=st.integers(1, 5), events=EVENTS)
+@given(replicas=st.integers(1, 5), max_surge=st.integers(0, 1), events=EVENTS)
 def test_the_quorum_is_kept_and_the_desired_state_is_reached(
-    replicas: int, events: list[tuple[str, int]]
+    replicas: int, max_surge: int, events: list[tuple[str, int]]
 ) -> None:
     """Proves: CP-31."""
-    simulation = Simulation(replicas)
+    simulation = Simulation(replicas, max_surge)
     for event, number in events:
         simulation.step()
         simulation.apply(event, number)
@@ -178,10 +187,12 @@ def test_the_quorum_is_kept_and_the_desired_state_is_reached(
 
 
 @settings(max_examples=100, deadline=None)
-@given(before=st.integers(1, 5), after=st.integers(1, 5))
-def test_machines_are_spread_evenly_after_scaling_and_rollout(before: int, after: int) -> None:
+@given(before=st.integers(1, 5), after=st.integers(1, 5), max_surge=st.integers(0, 1))
+def test_machines_are_spread_evenly_after_scaling_and_rollout(
+    before: int, after: int, max_surge: int
+) -> None:
     """Proves: CP-24."""
-    simulation = Simulation(before)
+    simulation = Simulation(before, max_surge)
     for change in (None, "scale", "upgrade"):
         if change is not None:
             simulation.apply(change, after - 1)
@@ -193,15 +204,16 @@ def test_machines_are_spread_evenly_after_scaling_and_rollout(before: int, after
 
 
 @settings(max_examples=100, deadline=None)
-@given(replicas=st.integers(1, 5))
-def test_a_rollout_replaces_every_machine_once(replicas: int) -> None:
-    simulation = Simulation(replicas)
+@given(replicas=st.integers(1, 5), max_surge=st.integers(0, 1))
+def test_a_rollout_replaces_every_machine_once(replicas: int, max_surge: int) -> None:
+    simulation = Simulation(replicas, max_surge)
+    surge = max_surge if replicas >= 3 else 1
     for change in (None, "upgrade"):
         if change is not None:
             simulation.apply(change, 0)
         for _ in range(MAX_STEPS):
             simulation.step()
-            assert len(simulation.machines) <= replicas + 1
+            assert len(simulation.machines) <= replicas + surge
             simulation.pass_time()
 
     assert simulation.created == 2 * replicas

@@ -132,6 +132,27 @@ def test_topology_fills_in_what_templates_leave_out(contract: str) -> None:
 
 
 @CONTRACTS
+def test_a_rollout_without_surge_needs_three_replicas(contract: str) -> None:
+    provider = _provider(BOOTSTRAP + CONTROL_PLANE, contract)
+
+    (rule,) = _spec(provider)["x-kubernetes-validations"]
+    assert rule["message"] == "maxSurge 0 needs 3 replicas or more"
+    template = _spec(provider, Role.CONTROL_PLANE_TEMPLATE)
+    # Topology sets the replicas: a template cannot be compared with them.
+    assert "x-kubernetes-validations" not in template
+    assert "strategy" in template["properties"]["rollout"]["properties"]
+    assert "machineNaming" in template["properties"]
+
+
+def test_a_control_plane_without_replicas_has_no_rule_about_them() -> None:
+    features = "    features: {externalManagedControlPlane: true, rolloutAfter: true}\n"
+
+    spec = _spec(_provider(CONTROL_PLANE + features))
+    assert "rollout" in spec["properties"]
+    assert "x-kubernetes-validations" not in spec
+
+
+@CONTRACTS
 def test_samples_name_a_template(contract: str) -> None:
     """Proves: CP-12, CP-13."""
     infrastructure = """

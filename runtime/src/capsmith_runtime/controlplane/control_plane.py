@@ -46,6 +46,10 @@ class ControlPlane:
     foreign_machines: Sequence[str]
     """Control plane Machines of the cluster that have another owner."""
     replicas: int
+    max_surge: int
+    """How many Machines there may be above ``replicas`` during a rollout: 0 or 1."""
+    name_template: str
+    """Template of the names of new Machines; empty for the default."""
     desired: DesiredMachine
     criteria: RolloutCriteria
     annotations: Annotations
@@ -77,6 +81,7 @@ def load_control_plane(
     machines = sorted((core.read(each) for each in owned), key=lambda m: (m.created, m.name))
     desired = _desired_machine(kind, shape, obj, cluster)
     replicas = metadata.lookup(obj, "spec", "replicas")
+    strategy = metadata.mapping(obj, "spec", "rollout", "strategy")
     return ControlPlane(
         key=NamespacedName(metadata.namespace(obj), metadata.name(obj)),
         patcher=patcher,
@@ -88,6 +93,8 @@ def load_control_plane(
         foreign_machines=sorted(metadata.name(each) for each in foreign),
         # Never scale to zero: new Machines could not join anything.
         replicas=max(1, replicas) if isinstance(replicas, int) else 1,
+        max_surge=0 if metadata.lookup(strategy, "rollingUpdate", "maxSurge") == 0 else 1,
+        name_template=metadata.text(obj, "spec", "machineNaming", "template"),
         desired=desired,
         criteria=_rollout_criteria(desired, obj),
         annotations=desired.annotations,

@@ -7,9 +7,6 @@ or deletes its parts.  So no Machine is created twice, and no part is left over.
 
 from __future__ import annotations
 
-import secrets
-from typing import Final
-
 from capsmith_runtime.contract import metadata
 from capsmith_runtime.contract.constants import MACHINE_KIND
 from capsmith_runtime.contract.control_plane_machine import ControlPlaneMachine, CoreMachines
@@ -29,11 +26,6 @@ from capsmith_runtime.kube.client import (
     key_of,
 )
 from capsmith_runtime.reconcile.kinds import core_type
-
-_ALPHABET: Final = "bcdfghjklmnpqrstvwxz2456789"
-"""Without vowels, so that no words come out."""
-_MAX_NAME: Final = 63
-"""Names of Nodes and their certificates cannot be longer."""
 
 
 class MachineNameTakenError(Exception):
@@ -147,9 +139,3 @@ class MachineClient:
             await self._client.delete(resource, key, uid=uid)
         except (NotFound, Conflict):
             return  # already deleted, or another object of the same name
-
-
-def new_machine_name(control_plane: str) -> str:
-    """Return a name with a random suffix, as a name must not be used twice."""
-    suffix = "".join(secrets.choice(_ALPHABET) for _ in range(5))
-    return f"{control_plane[: _MAX_NAME - len(suffix) - 1].rstrip('-.')}-{suffix}"

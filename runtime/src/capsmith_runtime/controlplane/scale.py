@@ -14,11 +14,7 @@ from capsmith_runtime.controlplane.annotations import (
     read_remediation_data,
 )
 from capsmith_runtime.controlplane.control_plane import ControlPlane
-from capsmith_runtime.controlplane.machine_client import (
-    MachineClient,
-    MachineNameTakenError,
-    new_machine_name,
-)
+from capsmith_runtime.controlplane.machine_client import MachineClient, MachineNameTakenError
 from capsmith_runtime.controlplane.machine_filters import (
     DELETE_MACHINE,
     REMEDIATE_MACHINE,
@@ -26,6 +22,7 @@ from capsmith_runtime.controlplane.machine_filters import (
     is_owned,
     needs_remediation,
 )
+from capsmith_runtime.controlplane.machine_names import new_machine_name
 from capsmith_runtime.controlplane.remediation import (
     RemediationStrategy,
     next_remediation,
@@ -145,7 +142,9 @@ class MachineScaler:
             if not await self.is_cache_fresh(control_plane):
                 summary.wait(CACHE_IS_STALE)
                 return
-            name = new_machine_name(control_plane.key.name)
+            name = new_machine_name(
+                control_plane.key.name, control_plane.cluster.name, control_plane.name_template
+            )
             pending = desired.pending_machine(name, step.domain)
             # Locked: a former leader that still runs has read another version.
             record = {annotations.pending_machine: encode(pending)}
@@ -224,6 +223,7 @@ def _scale_input(
 ) -> ScaleInput:
     return ScaleInput(
         replicas=control_plane.replicas,
+        max_surge=control_plane.max_surge,
         machines=[
             _machine_input(machine, control_plane, summary, strategy)
             for machine in control_plane.machines

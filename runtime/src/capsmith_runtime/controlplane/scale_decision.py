@@ -22,8 +22,8 @@ from capsmith_runtime.controlplane.scale_input import (
     names,
 )
 
-MAX_SURGE: Final = 1
-"""How many Machines there may be above the desired number during a rollout."""
+_SCALE_IN_REPLICAS: Final = 3
+"""The smallest control plane that keeps its quorum while one Machine is missing."""
 
 
 def decide(scale_input: ScaleInput) -> Decision:
@@ -38,7 +38,7 @@ def decide(scale_input: ScaleInput) -> Decision:
 def _roll_out_or_scale(scale_input: ScaleInput) -> Decision:
     machines, replicas = scale_input.machines, scale_input.replicas
     outdated = [m for m in machines if not m.up_to_date and not m.deleting]
-    limit = replicas + MAX_SURGE if outdated else replicas
+    limit = replicas + _surge(scale_input) if outdated else replicas
     if len(machines) < limit:
         return _scale_up(scale_input)
     if deleting := [m for m in machines if m.deleting]:
@@ -49,6 +49,11 @@ def _roll_out_or_scale(scale_input: ScaleInput) -> Decision:
     if len(machines) > replicas:
         return _scale_down(scale_input, (), "scaling down")
     return Decision()
+
+
+def _surge(scale_input: ScaleInput) -> int:
+    """Return the surge of a rollout; fewer than three Machines are not replaced without it."""
+    return scale_input.max_surge if scale_input.replicas >= _SCALE_IN_REPLICAS else 1
 
 
 def _scale_up(scale_input: ScaleInput) -> Decision:

@@ -45,6 +45,8 @@ class ScaleInput:
 
     replicas: int
     machines: Sequence[MachineInput]
+    max_surge: int = 1
+    """How many Machines there may be above ``replicas`` during a rollout: 0 or 1."""
     domains: Sequence[str] = ()
     """Names of the failure domains for control planes."""
     initialized: bool = True

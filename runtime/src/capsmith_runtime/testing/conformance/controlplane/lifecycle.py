@@ -124,6 +124,34 @@ class TestControlPlane(ControlPlaneConformance):
         await env.settled(1)
 
     @scenario
+    async def test_a_rollout_without_surge(self, env: ControlPlaneEnvironment) -> None:
+        """The rollout needs no host beyond those of the replicas."""
+        await env.running(3, rollout={"strategy": {"rollingUpdate": {"maxSurge": 0}}})
+        before = set(env.names())
+        env.change(version="1.35.0")
+        numbers: set[int] = set()
+
+        def is_replaced() -> bool:
+            numbers.add(len(env.names()))
+            return not before & set(env.names())
+
+        await env.eventually("all are new", is_replaced)
+        await env.settled(3)
+        assert numbers == {2, 3}
+
+    @scenario
+    async def test_names_from_a_template(self, env: ControlPlaneEnvironment) -> None:
+        """Proves: CP-19."""
+        await env.running(1, machineNaming={"template": "master-{{ .random }}"})
+        (name,) = env.names()
+        assert name.startswith("master-")
+        for kind in _machine_kinds(env):
+            assert env.api.find(kind, NamespacedName(NAMESPACE, name)) is not None
+        env.change(machineNaming={"template": "node-{{ .random }}"})
+        await env.quiet()
+        assert env.names() == [name]
+
+    @scenario
     async def test_metadata_and_times_without_a_rollout(self, env: ControlPlaneEnvironment) -> None:
         """Proves: CP-20, CP-32."""
         await env.running(1)
