@@ -72,6 +72,22 @@ class TestPoolData(ScriptedBootstrap):
         await env.eventually("generated again", lambda: env.data(key) == b"data 2")
 
     @scenario
+    async def test_the_external_id_survives_a_move(
+        self, env: BootstrapEnvironment, script: Script
+    ) -> None:
+        """Proves: SM-09."""
+        key = await _refreshed_pool(env, script, 3600)
+        uid = env.config(key)["metadata"]["uid"]
+        env.adopt("MachinePool", key)
+        await env.stop()
+        env.api.change(env.kind.resource.kind, key, {"metadata": {"uid": "after-the-move"}})
+        env.api.change("Secret", key, _due("2020-01-01T00:00:00Z"))
+        env.start()
+        await env.eventually("generated again", lambda: env.data(key) == b"data 1")
+        assert {call.external_id for call in script.calls} == {f"{key.name}.{uid}"}
+        assert {len(call.short_id) for call in script.calls} == {32}
+
+    @scenario
     async def test_data_in_use_stay_when_new_ones_cannot_be_generated(
         self, env: BootstrapEnvironment, script: Script
     ) -> None:

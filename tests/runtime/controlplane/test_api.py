@@ -4,8 +4,10 @@ from __future__ import annotations
 
 import pytest
 
+from capsmith_runtime.contract import external_id
 from capsmith_runtime.contract.model import Condition
 from capsmith_runtime.controlplane import ControlPlaneHealth
+from capsmith_runtime.testing.controlplane.builders import control_plane
 
 
 @pytest.mark.parametrize("names", [["Available"], ["Ready"], ["A", "A"]])
@@ -14,3 +16,9 @@ def test_conditions_of_the_runtime_are_reserved(names: list[str]) -> None:
 
     with pytest.raises(ValueError, match="conditions"):
         ControlPlaneHealth(conditions=conditions)
+
+
+def test_a_control_plane_has_a_short_id() -> None:
+    scope = control_plane(None)
+
+    assert scope.short_id == external_id.short(scope.external_id)

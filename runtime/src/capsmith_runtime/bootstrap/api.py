@@ -19,10 +19,8 @@ from capsmith_runtime.contract.bootstrap import REASON_WAITING_FOR_ENDPOINT, Tai
 from capsmith_runtime.contract.core import Cluster, Machine
 from capsmith_runtime.contract.machine_pool import MachinePool
 from capsmith_runtime.contract.model import Endpoint
-from capsmith_runtime.kube.log import Logger
-from capsmith_runtime.reconcile.events import Events
 from capsmith_runtime.reconcile.results import NotAvailableError, Waiting
-from capsmith_runtime.reconcile.scopes import BootstrapData, wait_for
+from capsmith_runtime.reconcile.scopes import BootstrapData, Scope, wait_for
 
 Spec = TypeVar("Spec")
 
@@ -78,14 +76,9 @@ class BootstrapDocument:
 
 # Without slots: Python 3.11 cannot make an object by Class[T](...) with them.
 @dataclass(frozen=True, kw_only=True)
-class BootstrapConfigScope(Generic[Spec]):
+class BootstrapConfigScope(Scope, Generic[Spec]):
     """A configuration, with the machine or the pool that needs its bootstrap data."""
 
-    name: str
-    namespace: str
-    logger: Logger
-    events: Events = field(default_factory=Events, repr=False, compare=False)
-    """Records events of the object, which ``kubectl describe`` shows."""
     spec: Spec
     cluster: Cluster
     machine: Machine | None

@@ -121,12 +121,11 @@ class BootstrapConfigController(BaseController[BootstrapConfigReconciler[Any]]):
             if content is None:
                 return Result()
             return await self._report_created(patcher, own_name, content)
-        return await self._generate(patcher, key, cluster, owner, content)
+        return await self._generate(patcher, cluster, owner, content)
 
     async def _generate(
         self,
         patcher: Patcher,
-        key: NamespacedName,
         cluster: Cluster,
         owner: ConfigOwner,
         current: DataContent | None,
@@ -140,13 +139,14 @@ class BootstrapConfigController(BaseController[BootstrapConfigReconciler[Any]]):
         spec = await self._decoded_spec(patcher)
         if spec is None:
             return Result()
-        scope = self._scope(key, spec, cluster, owner, current, is_first=is_first)
+        scope = self._scope(patcher, spec, cluster, owner, current, is_first=is_first)
         document = await self._call(
             patcher, self.reconciler.bootstrap_data, scope, BootstrapDocument
         )
         if isinstance(document, Waiting):
             return await self._wait(patcher, document)
-        content = self._content(document, owner, owner.inputs_digest(patcher.obj))
+        inputs = owner.inputs_digest(patcher.obj)
+        content = self._content(document, owner, inputs, scope.external_id)
         if content != current:
             replace = current is not None
             await self._secrets.write(patcher.obj, cluster.name, content, replace=replace)
@@ -155,7 +155,7 @@ class BootstrapConfigController(BaseController[BootstrapConfigReconciler[Any]]):
 
     def _scope(
         self,
-        key: NamespacedName,
+        patcher: Patcher,
         spec: Any,
         cluster: Cluster,
         owner: ConfigOwner,
@@ -163,10 +163,12 @@ class BootstrapConfigController(BaseController[BootstrapConfigReconciler[Any]]):
         *,
         is_first: bool,
     ) -> BootstrapConfigScope[Any]:
+        fields = self._scope_fields(patcher.obj)
+        if current is not None and current.external_id:
+            # A move changes the UID of the configuration, and keeps the Secret.
+            fields["external_id"] = current.external_id
         return BootstrapConfigScope(
-            name=key.name,
-            namespace=key.namespace,
-            logger=self._logger(key),
+            **fields,
             spec=spec,
             cluster=cluster,
             machine=owner.machine,
@@ -205,7 +207,9 @@ class BootstrapConfigController(BaseController[BootstrapConfigReconciler[Any]]):
                 content = await self._secrets.read(patcher.obj, cluster.name, in_use=True)
         return await self._report_created(patcher, used_name, content)
 
-    def _content(self, document: BootstrapDocument, owner: ConfigOwner, inputs: str) -> DataContent:
+    def _content(
+        self, document: BootstrapDocument, owner: ConfigOwner, inputs: str, external_id: str
+    ) -> DataContent:
         refresh_at = expiry = ""
         if owner.pool is not None and document.refresh_after is not None:
             refresh_at = _timestamp(self._now().timestamp() + document.refresh_after)
@@ -217,6 +221,7 @@ class BootstrapConfigController(BaseController[BootstrapConfigReconciler[Any]]):
             refresh_at=refresh_at,
             inputs=inputs,
             certificates_expiry=expiry,
+            external_id=external_id,
         )
 
     def _is_outdated(self, content: DataContent, patcher: Patcher, owner: ConfigOwner) -> bool:

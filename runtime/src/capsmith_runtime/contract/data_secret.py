@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from enum import Enum, auto
 from typing import Any, Final
 
-from capsmith_runtime.contract import metadata
+from capsmith_runtime.contract import external_id, metadata
 from capsmith_runtime.contract.bootstrap import CERTIFICATES_EXPIRY_ANNOTATION
 from capsmith_runtime.contract.constants import CLUSTER_NAME_LABEL
 from capsmith_runtime.contract.model import Object
@@ -32,6 +32,8 @@ class DataContent:
     """Digest of the inputs of the data of a pool; empty for a Machine."""
     certificates_expiry: str = ""
     """In RFC 3339; empty when the reconciler did not return it (BC-16)."""
+    external_id: str = ""
+    """The external id of the configuration; empty in Secrets of capsmith 0.1."""
 
 
 class Ownership(Enum):
@@ -81,6 +83,7 @@ def annotations_of(config: Object, content: DataContent) -> dict[str, str | None
     return {
         f"{group}/refresh-at": content.refresh_at or None,
         f"{group}/inputs": content.inputs or None,
+        external_id.annotation(group): content.external_id or None,
         CERTIFICATES_EXPIRY_ANNOTATION: content.certificates_expiry or None,
     }
 
@@ -95,6 +98,7 @@ def read(secret: Object, config: Object) -> DataContent:
         refresh_at=annotations.get(f"{group}/refresh-at", ""),
         inputs=annotations.get(f"{group}/inputs", ""),
         certificates_expiry=annotations.get(CERTIFICATES_EXPIRY_ANNOTATION, ""),
+        external_id=external_id.stored(secret, group) or "",
     )
 
 

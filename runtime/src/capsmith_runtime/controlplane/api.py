@@ -19,10 +19,8 @@ from capsmith_runtime.contract.control_plane_machine import ControlPlaneMachine
 from capsmith_runtime.contract.core import Cluster
 from capsmith_runtime.contract.model import Condition
 from capsmith_runtime.kube.client import ApiError, KubeClient
-from capsmith_runtime.kube.log import Logger
-from capsmith_runtime.reconcile.events import Events
 from capsmith_runtime.reconcile.results import NotAvailableError, Waiting
-from capsmith_runtime.reconcile.scopes import wait_for
+from capsmith_runtime.reconcile.scopes import Scope, wait_for
 
 Spec = TypeVar("Spec")
 
@@ -38,16 +36,9 @@ WorkloadReader = Callable[[], Awaitable[KubeClient]]
 
 # Without slots: Python 3.11 cannot make an object by Class[T](...) with them.
 @dataclass(frozen=True, kw_only=True)
-class ControlPlaneScope(Generic[Spec]):
+class ControlPlaneScope(Scope, Generic[Spec]):
     """A control plane with its current Machines; read-only."""
 
-    name: str
-    namespace: str
-    external_id: str
-    """Unique, and stable for the life of the control plane, also across ``clusterctl move``."""
-    logger: Logger
-    events: Events = field(default_factory=Events, repr=False, compare=False)
-    """Records events of the object, which ``kubectl describe`` shows."""
     spec: Spec
     cluster: Cluster
     version: str

@@ -22,7 +22,7 @@ from capsmith_runtime.controlplane.control_plane import (
     load_control_plane,
 )
 from capsmith_runtime.controlplane.external_objects import CacheNotSyncedError, ExternalObjects
-from capsmith_runtime.controlplane.hook_caller import HookCaller
+from capsmith_runtime.controlplane.hook_caller import HookCaller, TerminalHookCallError
 from capsmith_runtime.controlplane.kind import ControlPlaneKind
 from capsmith_runtime.controlplane.lifecycle_hooks import control_plane_scope
 from capsmith_runtime.controlplane.machine_client import MachineClient
@@ -96,9 +96,8 @@ class ControlPlaneController(BaseController[ControlPlaneReconciler[Any]]):
         scope = control_plane_scope(
             control_plane,
             summary,
+            self._scope_fields(patcher.obj),
             spec,
-            self._kind.external_id(patcher.obj),
-            self._logger(control_plane.key),
             lambda: self._access.workload(cluster),
         )
         try:
@@ -152,7 +151,19 @@ class ControlPlaneController(BaseController[ControlPlaneReconciler[Any]]):
         status = self._shape.status(control_plane.obj, facts, self._kind.features)
         conditions = (*control_plane_conditions(control_plane, summary), paused(""))
         present, absent = self._shape.conditions(conditions), self._shape.absent(conditions)
+        status = self._with_failure(control_plane, summary, status)
         await control_plane.patcher.patch_status(status, present, absent)
+
+    def _with_failure(
+        self, control_plane: ControlPlane, summary: ReconcileSummary, status: dict[str, Any]
+    ) -> dict[str, Any]:
+        """Return the status with the terminal failure of a hook, until all hooks succeed."""
+        error, writer = summary.error, self._context.writer
+        if isinstance(error, TerminalHookCallError) and not metadata.deleting(control_plane.obj):
+            return writer.with_failure(status, error.reason, error.message)
+        if error is None and not summary.waits:
+            return writer.without_failure(status)
+        return status
 
     async def _report(self, patcher: Patcher, reason: str, message: str) -> None:
         """Report a problem of the object itself; Available keeps its value (CP-26)."""

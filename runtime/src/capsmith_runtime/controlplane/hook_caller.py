@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import Any, Final, TypeVar
+from typing import Any, TypeVar
 
 from capsmith_runtime.contract import constants
 from capsmith_runtime.controlplane.api import (
@@ -15,18 +15,25 @@ from capsmith_runtime.controlplane.api import (
 from capsmith_runtime.kube.client import JSON
 from capsmith_runtime.kube.events import EventRecorder
 from capsmith_runtime.kube.executor import HandlerExecutor
-from capsmith_runtime.reconcile.errors import ReconcileError, reason_and_message
+from capsmith_runtime.reconcile.errors import (
+    ContractError,
+    ReconcileError,
+    TerminalError,
+    limited_message,
+    reason_and_message,
+)
 from capsmith_runtime.reconcile.events import send_events
 from capsmith_runtime.reconcile.results import NotAvailableError, Waiting, unexpected_result
 
 T = TypeVar("T")
 
-_MAX_CHARACTERS: Final = 4096
-"""A condition may hold 32,768 (ST-01), which is too long to read."""
-
 
 class HookCallError(ReconcileError):
     """A hook failed, or returned a value that it must not return."""
+
+
+class TerminalHookCallError(HookCallError, TerminalError):
+    """A hook raised TerminalError."""
 
 
 class HookCaller:
@@ -79,17 +86,18 @@ class HookCaller:
         except NotAvailableError as error:
             return error.waiting
         except Exception as error:
-            failure = self._failure(obj, *reason_and_message(error))
-            if isinstance(error, ReconcileError):
-                failure.retry_after = error.retry_after
-            raise failure from error
+            raise self._failure(obj, error) from error
         if isinstance(result, (expected, Waiting)):
             return result
         message = unexpected_result(hook, result, expected, Waiting)
-        raise self._failure(obj, constants.REASON_INVALID_RESULT, message)
+        raise self._failure(obj, ContractError(constants.REASON_INVALID_RESULT, message))
 
-    def _failure(self, obj: JSON, reason: str, message: str) -> HookCallError:
-        # The text may come from any SDK: it has any length, and is not always encodable.
-        text = message.encode(errors="replace").decode()[:_MAX_CHARACTERS]
-        self._events.warn(obj, reason, text)
-        return HookCallError(reason, text)
+    def _failure(self, obj: JSON, error: Exception) -> HookCallError:
+        """Record an event, and return the error that the status reports."""
+        reason, message = reason_and_message(error)
+        message = limited_message(message)
+        self._events.warn(obj, reason, message)
+        if isinstance(error, TerminalError):
+            return TerminalHookCallError(reason, message, status=error.status)
+        retry_after = error.retry_after if isinstance(error, ReconcileError) else None
+        return HookCallError(reason, message, retry_after=retry_after)

@@ -23,8 +23,8 @@ from capsmith_runtime.controlplane.machine_filters import (
 )
 from capsmith_runtime.controlplane.summary import ReconcileSummary
 from capsmith_runtime.controlplane.sync_machines import MachineSyncer
-from capsmith_runtime.kube.log import Logger
 from capsmith_runtime.reconcile.results import Waiting
+from capsmith_runtime.reconcile.scopes import ScopeFields
 
 PROBE_SECONDS = 5.0
 """Interval of requests to an API server that has never answered."""
@@ -143,17 +143,13 @@ class LifecycleHooks:
 def control_plane_scope(
     control_plane: ControlPlane,
     summary: ReconcileSummary,
+    fields: ScopeFields,
     spec: Any,
-    external_id: str,
-    logger: Logger,
     workload: WorkloadReader,
 ) -> ControlPlaneScope[Any]:
     """Return the argument of the hooks."""
     return ControlPlaneScope(
-        name=control_plane.key.name,
-        namespace=control_plane.key.namespace,
-        external_id=external_id,
-        logger=logger,
+        **fields,
         spec=spec,
         cluster=control_plane.cluster,
         version=control_plane.criteria.version,

@@ -26,6 +26,7 @@ from capsmith_runtime.contract.kubernetes_version import count_versions
 from capsmith_runtime.contract.model import Condition, Severity
 from capsmith_runtime.controlplane.control_plane import ControlPlane
 from capsmith_runtime.controlplane.desired_machine import CONTROL_PLANE_NAME_LABEL
+from capsmith_runtime.controlplane.hook_caller import TerminalHookCallError
 from capsmith_runtime.controlplane.machine_filters import (
     NODE_HEALTHY,
     UP_TO_DATE,
@@ -57,8 +58,14 @@ def control_plane_facts(
             up_to_date=sum(_is_up_to_date(m, summary) for m in machines),
             selector=selector(control_plane),
         ),
-        extra=status_fields(summary.health.status),
+        extra=status_fields(_own_status(summary)),
     )
+
+
+def _own_status(summary: ReconcileSummary) -> object:
+    """Return the author's status fields: those of a terminal error, or of the health."""
+    error = summary.error
+    return error.status if isinstance(error, TerminalHookCallError) else summary.health.status
 
 
 def selector(control_plane: ControlPlane) -> str:

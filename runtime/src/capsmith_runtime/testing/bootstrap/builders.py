@@ -47,6 +47,7 @@ def bootstrap_config(
     return BootstrapConfigScope(
         name=name,
         namespace=NAMESPACE,
+        external_id=f"{name}.0001",
         logger=get_logger("test"),
         spec=spec,
         cluster=cluster or _cluster(),
@@ -71,6 +72,7 @@ def pool_bootstrap_config(
     return BootstrapConfigScope(
         name=name,
         namespace=NAMESPACE,
+        external_id=f"{name}.0001",
         logger=get_logger("test"),
         spec=spec,
         cluster=cluster or _cluster(),

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 from typing import Any
 
 import pytest
@@ -12,6 +13,7 @@ from capsmith_runtime.controlplane.api import (
     ControlPlaneScope,
 )
 from capsmith_runtime.kube.client import NamespacedName
+from capsmith_runtime.reconcile.errors import TerminalError
 from capsmith_runtime.reconcile.results import Waiting
 from capsmith_runtime.testing.conformance.base import scenario
 from capsmith_runtime.testing.conformance.controlplane.base import ControlPlaneConformance, Override
@@ -170,6 +172,39 @@ class TestControlPlaneHooks(ControlPlaneConformance):
         broken = False
         await env.settled(1)
         await env.eventually("it is well", lambda: shows(env.obj(), "Healthy", "True"))
+
+    @scenario
+    async def test_a_terminal_error_is_not_retried(
+        self, env: ControlPlaneEnvironment, override: Override
+    ) -> None:
+        """Proves: CP-27."""
+        calls, broken = 0, True
+
+        def health(self: Any, control_plane: ControlPlaneScope[Any]) -> ControlPlaneHealth:
+            nonlocal calls
+            calls += 1
+            if broken:
+                raise TerminalError("LicenseExpired", "renew the license")
+            return ControlPlaneHealth()
+
+        override(env, health=health)
+        await env.restart()
+        env.add_control_plane(1)
+        await env.eventually(
+            "it is reported",
+            lambda: condition(env.obj(), "Healthy").get("reason") == "LicenseExpired",
+        )
+        await env.quiet()
+        before, failure = calls, env.status().get("failureReason")
+        await asyncio.sleep(200)
+        assert calls == before, "it is called without a reason"
+        assert failure == ("LicenseExpired" if env.contract == "v1beta1" else None)
+
+        broken = False
+        env.change(replicas=3)
+        await env.settled(3)
+        assert shows(env.obj(), "Healthy", "True")
+        assert not {"failureReason", "failureMessage"} & set(env.status())
 
     @scenario
     async def test_before_remove_is_not_called_when_the_control_plane_is_deleted(
