@@ -15,7 +15,7 @@ from capsmith.provider.model import Component, Provider
 from capsmith.provider.rbac import Permission, manager_permissions, namespace_permissions
 from capsmith.provider.rbac.model import DeclaredRule
 from capsmith.provider.rbac.rules import granted
-from capsmith.provider.slices import SLICE_OF_COMPONENT
+from capsmith.provider.slices import SLICE_OF_COMPONENT, slices_of
 from tests.golden.cases import cases
 from tests.runtime.support.requests import VERBS, Request, Use, recorded, uses
 
@@ -41,8 +41,8 @@ class Run:
     requests: tuple[Request, ...]
 
     @property
-    def folder(self) -> str:
-        return SLICE_OF_COMPONENT[self.component.type]
+    def folders(self) -> tuple[str, ...]:
+        return slices_of(self.component)
 
     @cached_property
     def own_namespace(self) -> tuple[Permission, ...]:
@@ -138,16 +138,14 @@ def _rules() -> Iterator[tuple[str, str, DeclaredRule]]:
 def _sent(folder: str, role: str, rule: DeclaredRule, runs: Iterable[Run]) -> Iterator[Request]:
     """The recorded requests that a rule is needed for."""
     for run in runs:
-        if folder in SLICE_OF_COMPONENT.values() and folder != run.folder:
+        if folder in SLICE_OF_COMPONENT.values() and folder not in run.folders:
             continue
-        permission = granted(rule, run.provider, run.component)
-        if permission is None:
-            continue
+        permissions = granted(rule, run.provider, run.component)
         for request in run.requests:
             if not _may_need(folder, request):
                 continue
             own = request.is_own_namespace and _is_allowed(request, run.own_namespace)
-            if own is (role == "namespace") and _is_allowed(request, [permission]):
+            if own is (role == "namespace") and _is_allowed(request, permissions):
                 yield request
 
 

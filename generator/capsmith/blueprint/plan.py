@@ -38,11 +38,11 @@ def _role(*roles: Role) -> _Condition:
 
 
 def _component(type: str) -> _Condition:
-    return lambda provider, context: context["component"].type == type
+    return lambda provider, context: type in context["component"].types
 
 
 def _has(*types: str) -> _Condition:
-    return lambda provider, context: any(each.type in types for each in provider.components)
+    return lambda provider, context: any(provider.component(type) for type in types)
 
 
 def _follows(contract: str) -> _Condition:

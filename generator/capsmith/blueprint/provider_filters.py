@@ -120,6 +120,7 @@ PROVIDER_FILTERS: Mapping[str, Callable[..., Any]] = {
     "topology": topology,
     "upgrade_steps": steps,
     "kind_changes": kind_changes,
+    "part": Component.part,
     "pool_machine": pool_machine,
     "shared_fields": shared_fields,
 }

@@ -5,7 +5,7 @@ Makes no findings: a name that does not fit raises ValueError, and that is a bug
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 
 from capsmith.contract.model import Contract
 from capsmith.provider.draft import Draft
@@ -73,7 +73,7 @@ def build_provider(draft: Draft, known: Mapping[str, Contract]) -> Provider:
             for version in sorted(set(spec.releases.values()), reverse=True)
             if version not in spec.contracts
         ),
-        components=tuple(_component(draft, section, known) for section in draft.sections),
+        components=tuple(_component(draft, sections, known) for sections in draft.components),
         credentials=_credentials(draft),
         flavors=tuple(DnsLabel(name) for name in draft.flavors),
         cluster_classes=tuple(DnsLabel(name) for name in draft.cluster_classes),
@@ -86,7 +86,10 @@ def build_provider(draft: Draft, known: Mapping[str, Contract]) -> Provider:
     )
 
 
-def _component(draft: Draft, section: SectionType, known: Mapping[str, Contract]) -> Component:
+def _component(
+    draft: Draft, sections: Sequence[SectionType], known: Mapping[str, Contract]
+) -> Component:
+    section, *others = sections
     is_extension = section.section == "runtimeExtension"
     return Component(
         type=DnsLabel(section.type),
@@ -94,10 +97,11 @@ def _component(draft: Draft, section: SectionType, known: Mapping[str, Contract]
         components_file=RelativePath(f"{section.type}-components.yaml"),
         namespace=DnsLabel(draft.namespaces[section.section]),
         config=RelativePath(section.config),
-        resources=tuple(_resources(draft, section, known)),
-        words=section.words,
+        resources=tuple(kind for each in sections for kind in _resources(draft, each, known)),
+        words=" and ".join(each.words for each in sections),
         kind=KindName(section.kind),
         hooks=hooks(draft.hooks, known[max(draft.spec.contracts)]) if is_extension else (),
+        further_types=tuple(DnsLabel(each.type) for each in others),
     )
 
 

@@ -24,7 +24,7 @@ from capsmith.provider.model import GroupKind
 from capsmith.provider.naming import kebab, pluralise, words
 from capsmith.provider.order import series_order, version_order
 from capsmith.provider.pools import POOL_FLAVOR
-from capsmith.provider.sections import SECTION_TYPES, SectionType
+from capsmith.provider.sections import SECTION_TYPES, SectionType, combine
 from capsmith.provider.topology import TOPOLOGY_FLAVOR
 from capsmith.safetext import DnsSubdomain, KindName
 
@@ -79,6 +79,7 @@ def derive(spec: ProviderSpec, contracts: Mapping[str, Contract]) -> Draft:
         environment_prefix=_environment_prefix(spec.name),
         image=_image(spec, path),
         sections=sections,
+        components=combine(sections, spec.components or {}),
         groups=groups,
         namespaces=_namespaces(spec),
         kinds=_kinds(spec, contracts, api_versions, groups, names),

@@ -80,6 +80,8 @@ class Draft(NamedTuple):
     image: str
     sections: tuple[SectionType, ...]
     """The sections that the author has written, in the order of components."""
+    components: tuple[tuple[SectionType, ...], ...]
+    """The written sections of each component; the first one gives its type."""
     groups: Mapping[str, str]
     """The API group of each section, written or not; empty where it has no kinds."""
     namespaces: Mapping[str, str]

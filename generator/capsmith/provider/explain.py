@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from typing import Any
 
-from capsmith.provider.model import Component, Field, Hook, Provider, Resource
+from capsmith.provider.hook import Hook
+from capsmith.provider.model import Component, Field, Provider, Resource
 
 
 def explain_resolution(provider: Provider) -> dict[str, Any]:
@@ -39,12 +40,18 @@ def _credentials(provider: Provider) -> dict[str, Any] | None:
 def _component(component: Component) -> dict[str, Any]:
     return {
         "type": str(component.type),
+        **_further_types(component),
         "label": str(component.label),
         "componentsFile": str(component.components_file),
         "namespace": str(component.namespace),
         "resources": [_resource(resource) for resource in component.resources],
         **({"hooks": [_hook(hook) for hook in component.hooks]} if component.hooks else {}),
     }
+
+
+def _further_types(component: Component) -> dict[str, Any]:
+    types = [str(type) for type in component.further_types]
+    return {"furtherTypes": types} if types else {}
 
 
 def _hook(hook: Hook) -> dict[str, Any]:

@@ -11,6 +11,7 @@ from enum import StrEnum
 from typing import Any, Literal, NamedTuple
 
 from capsmith.contract.model import Contract
+from capsmith.provider.hook import Hook
 from capsmith.safetext import (
     DnsLabel,
     DnsSubdomain,
@@ -20,7 +21,6 @@ from capsmith.safetext import (
     LicenceId,
     RelativePath,
     RepositoryUrl,
-    SafeText,
     SeriesName,
     VersionName,
 )
@@ -128,6 +128,8 @@ class Resource(NamedTuple):
     """Of a control plane of Machines: the kind of their bootstrap configurations (CP-19)."""
     machine_kind: KindName | None = None
     """Of a pool with Machines: the kind of its machines (MP-07); None for everything else."""
+    provider_type: str = "infrastructure"
+    """The type of provider that the kind belongs to: ``control-plane``."""
 
     @property
     def crd_name(self) -> DnsSubdomain:
@@ -170,38 +172,14 @@ class Release(NamedTuple):
     contract: str
 
 
-class Hook(NamedTuple):
-    """One hook of Cluster API's runtime SDK, and how the extension answers it (RX-04, RX-05)."""
-
-    hook: Identifier
-    """``GeneratePatches``."""
-    name: DnsLabel
-    """Of the handler: ClusterClasses name ``<name>.<ExtensionConfig>``."""
-    method: Identifier
-    """The method in the author's class: ``generate_patches``."""
-    constant: Identifier
-    """``GENERATE_PATCHES``."""
-    module: Identifier
-    """Of the generated code that reads and writes it: ``topology``."""
-    request: Identifier
-    """Class that the method is given."""
-    answer: SafeText
-    """Type of what the method returns: ``Proceed | RetryAfter``."""
-    timeout_seconds: int
-    ignore_failures: bool
-    since: str
-    """Release of core that knows it first; empty: all that runtime extensions are for."""
-    statement: str
-
-
 class Component(NamedTuple):
     """What clusterctl installs as one provider: one components file, one namespace, one manager.
 
-    A repository with infrastructure and bootstrap has two.
+    A repository with infrastructure and bootstrap has two, unless they are combined.
     """
 
     type: DnsLabel
-    """``infrastructure``."""
+    """``infrastructure``: the only type by which clusterctl knows it."""
     label: DnsLabel
     """Manifest label (CC-51): ``infrastructure-acme``."""
     components_file: RelativePath
@@ -217,11 +195,28 @@ class Component(NamedTuple):
     """What clusterctl's configuration calls it: ``InfrastructureProvider`` (CC-50)."""
     hooks: tuple[Hook, ...] = ()
     """Hooks that a runtime extension answers (RX-05), in the author's order."""
+    further_types: tuple[DnsLabel, ...] = ()
+    """The other types of provider whose kinds its manager reconciles."""
+
+    @property
+    def types(self) -> tuple[DnsLabel, ...]:
+        """Return all types of provider whose kinds its manager reconciles."""
+        return (self.type, *self.further_types)
+
+    def part(self, type: str) -> Component:
+        """Return the component with the kinds of one of its types only."""
+        kinds = tuple(each for each in self.resources if each.provider_type == type)
+        return self._replace(resources=kinds) if self.further_types else self
 
     @property
     def attribute(self) -> Identifier:
         """Return the type as a Python name: ``control_plane``."""
-        return Identifier(self.type.replace("-", "_"))
+        return self.attributes[0]
+
+    @property
+    def attributes(self) -> tuple[Identifier, ...]:
+        """Return all types as Python names."""
+        return tuple(Identifier(type.replace("-", "_")) for type in self.types)
 
     @property
     def immutable_templates(self) -> tuple[Resource, ...]:
@@ -276,8 +271,8 @@ class Provider(NamedTuple):
     """Whether the repository carries the runtime library, or depends on its distribution."""
 
     def component(self, type: str) -> Component | None:
-        """Return the component of a type (``control-plane``), if there is one."""
-        return next((each for each in self.components if each.type == type), None)
+        """Return the component with the kinds of a type (``control-plane``), if there is one."""
+        return next((each for each in self.components if type in each.types), None)
 
     @property
     def resources(self) -> tuple[Resource, ...]:

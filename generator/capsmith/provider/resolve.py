@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, NamedTuple
 from capsmith.contract.model import Contract
 from capsmith.findings import Finding, has_errors, ordered
 from capsmith.provider.build import build_provider
+from capsmith.provider.checks.components import check_components
 from capsmith.provider.checks.extension import check_extension
 from capsmith.provider.checks.kinds import check_kinds
 from capsmith.provider.checks.names import check_names
@@ -48,6 +49,7 @@ def resolve(spec: ProviderSpec, document: Document, contracts: Mapping[str, Cont
     findings: list[Finding] = []
     top = Place(document, (), findings)
     check_names(draft, top)
+    check_components(draft, top)
     check_versions(draft, contracts, top)
     check_kinds(draft, contracts, top)
     check_extension(draft, top)

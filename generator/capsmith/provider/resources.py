@@ -18,6 +18,7 @@ from capsmith.provider.model import (
 )
 from capsmith.provider.naming import attribute, pluralise
 from capsmith.provider.pools import MACHINES
+from capsmith.provider.sections import SECTION_TYPES
 from capsmith.provider_yaml.plain import is_required, plain, plain_rule, without_transitions
 from capsmith.safetext import DnsLabel, DnsSubdomain, KindName
 
@@ -59,6 +60,7 @@ def resources_of(draft: DraftKind, provider: Draft, versions: Versions) -> tuple
         "versions": versions,
         "features": features,
         "categories": _categories(described),
+        "provider_type": SECTION_TYPES[draft.section].type,
     }
     own = _resource(
         draft.name,
@@ -112,6 +114,7 @@ def _resource(
     status_fields: tuple[Field, ...] = (),
     spec_validations: tuple[Schema, ...] = (),
     printer_columns: tuple[PrinterColumn, ...] = (),
+    provider_type: str = "infrastructure",
 ) -> Resource:
     return Resource(
         kind=KindName(kind),
@@ -131,6 +134,7 @@ def _resource(
         printer_columns=printer_columns,
         features=features,
         versions=versions,
+        provider_type=provider_type,
     )
 
 

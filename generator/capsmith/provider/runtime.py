@@ -10,7 +10,7 @@ from capsmith.provider.conversion import has_conversion
 from capsmith.provider.migration import has_migration
 from capsmith.provider.model import Provider
 from capsmith.provider.rbac.model import Declarations
-from capsmith.provider.slices import SLICE_OF_COMPONENT
+from capsmith.provider.slices import slices_of
 from capsmith.safetext import RelativePath, SafeText
 from capsmith.tree import FileTree, GeneratedFile, Owner, digest
 
@@ -149,7 +149,7 @@ def recorded_files(record: str) -> dict[str, str]:
 
 def _slices(provider: Provider) -> Iterator[str]:
     for component in provider.components:
-        yield SLICE_OF_COMPONENT[component.type]
+        yield from slices_of(component)
     if has_conversion(provider):
         yield "conversion"
     if has_migration(provider):

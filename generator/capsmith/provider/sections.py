@@ -1,16 +1,17 @@
 """The sections of provider.yaml, and the component that clusterctl installs for each.
 
 Folder and namespace of a component never depend on which others there are, so that a provider
-can gain one without moving what it has.
+can gain one without moving what it has.  The key ``components`` combines sections in one component,
+which has the folder, the namespace and the type of its first section.
 """
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from typing import TYPE_CHECKING, NamedTuple
 
 if TYPE_CHECKING:
-    from capsmith.provider_yaml.model import ComponentSection
+    from capsmith.provider_yaml.model import ComponentSection, Section
 
 
 class SectionType(NamedTuple):
@@ -99,3 +100,18 @@ SECTION_TYPES: Mapping[str, SectionType] = {
     )
 }
 """By section, in the order in which components are installed and shown."""
+
+
+def combine(
+    sections: Sequence[SectionType], combined: Mapping[Section, Iterable[Section]]
+) -> tuple[tuple[SectionType, ...], ...]:
+    """Return the sections of each component, the one that gives its type first."""
+    others: dict[str, set[str]] = {
+        main: {str(each) for each in parts} - {main} for main, parts in combined.items()
+    }
+    joined = {part for parts in others.values() for part in parts}
+    return tuple(
+        (main, *(each for each in sections if each.section in others.get(main.section, ())))
+        for main in sections
+        if main.section not in joined
+    )

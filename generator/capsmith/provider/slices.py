@@ -5,6 +5,8 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Final
 
+from capsmith.provider.model import Component
+
 SLICE_OF_COMPONENT: Final[Mapping[str, str]] = {
     "infrastructure": "infrastructure",
     "bootstrap": "bootstrap",
@@ -13,3 +15,8 @@ SLICE_OF_COMPONENT: Final[Mapping[str, str]] = {
     "runtime-extension": "extension",
     "addon": "addon",
 }
+
+
+def slices_of(component: Component) -> tuple[str, ...]:
+    """Return the folders of the types of provider in a component."""
+    return tuple(SLICE_OF_COMPONENT[type] for type in component.types)

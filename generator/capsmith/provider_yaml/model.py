@@ -119,6 +119,12 @@ class ProviderSpec(Part):
     namespaces: dict[ComponentSection, forms.Label] | None = Field(
         None, description="Namespaces of the managers; <name>-system and so on unless given."
     )
+    components: dict[Section, Annotated[Many[Section], Field(min_length=1)]] | None = Field(
+        None,
+        description="Sections that clusterctl installs as one provider, with one manager, by the "
+        "section that gives its type: {infrastructure: [infrastructure, controlPlane]}; each "
+        "other section is a provider of its own.",
+    )
     infrastructure: Kinds[InfrastructureKindSpec] = Field(
         None, description="Kinds of the infrastructure provider."
     )

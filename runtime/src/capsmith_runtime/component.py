@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from capsmith_runtime.reconcile.groups import ControllerGroupFactory
 
@@ -23,3 +23,13 @@ class Component:
     """Whether any controller watches Machines."""
     watches_clusters: bool = True
     """Whether any controller watches Clusters."""
+
+    def combined_with(self, *others: Component) -> Component:
+        """Return the component with the controllers of others, which run in the same manager."""
+        every = (self, *others)
+        return replace(
+            self,
+            groups=tuple(group for each in every for group in each.groups),
+            watches_machines=any(each.watches_machines for each in every),
+            watches_clusters=any(each.watches_clusters for each in every),
+        )

@@ -37,7 +37,8 @@ def check_names(draft: Draft, top: Place) -> None:
     for section in draft.sections:
         if section.group:
             _group(draft, section, top)
-        _namespace(draft, section, top)
+    for main, *_ in draft.components:
+        _namespace(draft, main, top)
     _unused(draft, top)
     _licence(draft, top)
     _lists(draft, top)
@@ -71,7 +72,7 @@ def _name(draft: Draft, top: Place) -> None:
 
 
 def _longest_type(draft: Draft) -> str:
-    return max((section.type for section in draft.sections), key=len, default="")
+    return max((main.type for main, *_ in draft.components), key=len, default="")
 
 
 def _repository(draft: Draft, top: Place) -> None:
@@ -147,7 +148,7 @@ def _namespace(draft: Draft, section: SectionType, top: Place) -> None:
         message = f"the namespace {shown(namespace)} has more than {DnsLabel.limit} characters"
         hint = f"Add `namespaces: {{{section.section}: …}}`."
         top.error("namespace-too-long", message, hint, *where)
-    for other in draft.sections:
+    for other, *_ in draft.components:
         if other is section:
             break
         if draft.namespaces[other.section] == namespace:

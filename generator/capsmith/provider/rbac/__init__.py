@@ -11,14 +11,14 @@ from collections.abc import Iterator
 from typing import Final
 
 from capsmith.provider.model import Component, PolicyRule, Provider, Resource, Role
-from capsmith.provider.rbac.kinds import groups, plurals
+from capsmith.provider.rbac.kinds import by_group, plurals
 from capsmith.provider.rbac.model import (
     Declarations,
     Permission,
     policy_rule,
 )
 from capsmith.provider.rbac.rules import aggregated, granted
-from capsmith.provider.slices import SLICE_OF_COMPONENT
+from capsmith.provider.slices import slices_of
 
 __all__ = [
     "Declarations",
@@ -41,13 +41,13 @@ def manager_permissions(
 ) -> tuple[Permission, ...]:
     """Return the cluster-wide permissions of a component's manager, the author's rules last."""
     found: list[Permission] = []
-    folders = ("reconcile", SLICE_OF_COMPONENT[component.type], "kube", "migration", "conversion")
+    folders = ("reconcile", *slices_of(component), "kube", "migration", "conversion")
     for folder in folders:
         for rule in declared[folder].manager:
-            permission = granted(rule, provider, component)
-            # Several parts of a manager may read the same kind, each for its own reason.
-            if permission and not any(earlier.includes(permission) for earlier in found):
-                found.append(permission)
+            for permission in granted(rule, provider, component):
+                # Several parts of a manager may read the same kind, each for its own reason.
+                if not any(earlier.includes(permission) for earlier in found):
+                    found.append(permission)
     return (*found, *(_authors(rule) for rule in provider.rbac))
 
 
@@ -55,17 +55,16 @@ def namespace_permissions(
     provider: Provider, component: Component, declared: Declarations
 ) -> tuple[Permission, ...]:
     """Return the permissions of a component's manager in its own namespace only."""
-    folders = ("kube", SLICE_OF_COMPONENT[component.type])
+    folders = ("kube", *slices_of(component))
     rules = (rule for folder in folders for rule in declared[folder].namespace)
-    permissions = (granted(rule, provider, component) for rule in rules)
-    return tuple(permission for permission in permissions if permission)
+    return tuple(found for rule in rules for found in granted(rule, provider, component))
 
 
 def aggregate_permissions(
     provider: Provider, component: Component, declared: Declarations
 ) -> tuple[Permission, ...]:
     """Return the permissions of core's and control planes' managers on a component's kinds."""
-    rules = declared[SLICE_OF_COMPONENT[component.type]].aggregate
+    rules = [rule for folder in slices_of(component) for rule in declared[folder].aggregate]
     return tuple(aggregated(rules, provider, component))
 
 
@@ -99,12 +98,10 @@ def _identities(component: Component) -> tuple[Resource, ...]:
 def _people(
     resources: tuple[Resource, ...], verbs: tuple[str, ...], reason: str
 ) -> Iterator[Permission]:
-    if not resources:
-        return
-    every = groups(resources)
-    reconciled = tuple(each for each in resources if not each.role.is_template)
-    yield Permission(every, plurals(resources), verbs, reason)
-    yield Permission(every, plurals(reconciled, "status"), ("get",), "Read their status.")
+    for group, kinds in by_group(resources).items():
+        reconciled = tuple(each for each in kinds if not each.role.is_template)
+        yield Permission((group,), plurals(kinds), verbs, reason)
+        yield Permission((group,), plurals(reconciled, "status"), ("get",), "Read their status.")
 
 
 def _authors(rule: PolicyRule) -> Permission:

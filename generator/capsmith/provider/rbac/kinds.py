@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 
 from capsmith.provider.conversion import converted_resources
 from capsmith.provider.migration import migrated_resources
@@ -22,9 +22,12 @@ def selected_kinds(
     )
 
 
-def groups(resources: tuple[Resource, ...]) -> tuple[str, ...]:
-    """Return the API groups of some kinds, each once."""
-    return tuple(sorted({str(resource.group) for resource in resources}))
+def by_group(resources: Iterable[Resource]) -> dict[str, tuple[Resource, ...]]:
+    """Return some kinds by API group, sorted: one RBAC rule for several grants their product."""
+    found: dict[str, tuple[Resource, ...]] = {}
+    for resource in resources:
+        found[str(resource.group)] = (*found.get(str(resource.group), ()), resource)
+    return dict(sorted(found.items()))
 
 
 def plurals(resources: tuple[Resource, ...], subresource: str = "") -> tuple[str, ...]:

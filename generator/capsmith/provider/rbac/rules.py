@@ -7,25 +7,28 @@ from string import Template
 
 from capsmith.provider.migration import migrated_resources
 from capsmith.provider.model import Component, Provider, Resource
-from capsmith.provider.rbac.kinds import groups, plurals, selected_kinds
+from capsmith.provider.rbac.kinds import by_group, plurals, selected_kinds
 from capsmith.provider.rbac.model import DeclaredRule, Permission
 
 
-def granted(rule: DeclaredRule, provider: Provider, component: Component) -> Permission | None:
-    """Return the permission of a component's manager; None if it does not need it."""
+def granted(rule: DeclaredRule, provider: Provider, component: Component) -> tuple[Permission, ...]:
+    """Return the permissions of a component's manager: one, or one for each group of its kinds.
+
+    Empty if the manager does not need them.
+    """
     if not _applies(rule, provider, component):
-        return None
+        return ()
     if rule.kinds is not None:
-        kinds = selected_kinds(rule.kinds, provider, component)
-        return _on_kinds(rule, kinds) if kinds else None
+        return tuple(_on_kinds(rule, selected_kinds(rule.kinds, provider, component)))
     values = _values(provider, component)
-    return Permission(
+    permission = Permission(
         _expanded(rule.groups, values),
         rule.resources,
         rule.verbs,
         rule.reason,
         _expanded(rule.names, values),
     )
+    return (permission,)
 
 
 def aggregated(
@@ -36,15 +39,16 @@ def aggregated(
     for resource in component.resources:
         for rule in needed:
             if rule.kinds and resource in selected_kinds(rule.kinds, provider, component):
-                yield _on_kinds(rule, (resource,))
+                yield from _on_kinds(rule, (resource,))
 
 
 def _applies(rule: DeclaredRule, provider: Provider, component: Component) -> bool:
     return rule.when is None or bool(selected_kinds(rule.when, provider, component))
 
 
-def _on_kinds(rule: DeclaredRule, kinds: tuple[Resource, ...]) -> Permission:
-    return Permission(groups(kinds), plurals(kinds, rule.subresource), rule.verbs, rule.reason)
+def _on_kinds(rule: DeclaredRule, kinds: tuple[Resource, ...]) -> Iterator[Permission]:
+    for group, of_group in by_group(kinds).items():
+        yield Permission((group,), plurals(of_group, rule.subresource), rule.verbs, rule.reason)
 
 
 def _values(provider: Provider, component: Component) -> Mapping[str, Sequence[str]]:

@@ -22,15 +22,11 @@ ROOT = Path(__file__).resolve().parent.parent
 # Components file -> the kustomize folder that it is built from.
 COMPONENTS = {
     "infrastructure-components.yaml": "config/overlay",
-    "bootstrap-components.yaml": "bootstrap/config/overlay",
-    "control-plane-components.yaml": "control-plane/config/overlay",
 }
 # Folders of manifests that the author may edit.
 AUTHORED = (
     "templates",
     "config/samples",
-    "bootstrap/config/samples",
-    "control-plane/config/samples",
 )
 WRITTEN = (*COMPONENTS, "metadata.yaml", "cluster-template*.yaml", "clusterclass-*.yaml")
 IMAGE = "ghcr.io/lagoon/cluster-api-lagoon-controller"

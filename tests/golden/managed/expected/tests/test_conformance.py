@@ -16,11 +16,7 @@ from .infrastructure import Infrastructure
 PROVIDER = ProviderUnderTest(
     components={name: load(name) for name in COMPONENTS},
     repository=Path(__file__).parents[1],
-    config=(
-        "config",
-        "bootstrap/config",
-        "control-plane/config",
-    ),
+    config=("config",),
     infrastructure=Infrastructure,
     hosting=Hosting,
 )

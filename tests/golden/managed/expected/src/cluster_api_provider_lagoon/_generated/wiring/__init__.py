@@ -11,11 +11,7 @@ from capsmith_runtime.component import Component
 # The series of the runtime that the manifests were generated for.
 require("0.2")
 
-COMPONENTS: Final = (
-    "infrastructure",
-    "bootstrap",
-    "control-plane",
-)
+COMPONENTS: Final = ("infrastructure",)
 
 
 def load(component: str) -> Component:
@@ -24,15 +20,9 @@ def load(component: str) -> Component:
     Raises ValueError for a component that is not in this repository.
     """
     if component == "infrastructure":
+        from .bootstrap import COMPONENT as bootstrap
+        from .control_plane import COMPONENT as control_plane
         from .infrastructure import COMPONENT as infrastructure
 
-        return infrastructure
-    if component == "bootstrap":
-        from .bootstrap import COMPONENT as bootstrap
-
-        return bootstrap
-    if component == "control-plane":
-        from .control_plane import COMPONENT as control_plane
-
-        return control_plane
+        return infrastructure.combined_with(bootstrap, control_plane)
     raise ValueError(f"there is no component {component!r}")

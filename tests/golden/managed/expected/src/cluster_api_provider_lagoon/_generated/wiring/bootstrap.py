@@ -14,8 +14,8 @@ from ...controllers.lagoon_config import LagoonConfigReconciler
 from ..api.lagoon_config import LagoonConfigSpec
 
 COMPONENT: Final = Component(
-    label="bootstrap-lagoon",
-    namespace="lagoon-bootstrap-system",
+    label="infrastructure-lagoon",
+    namespace="lagoon-system",
     contract="v1beta2",
     groups=(
         BootstrapControllers(

@@ -14,8 +14,8 @@ from ...controllers.lagoon_control_plane import LagoonControlPlaneReconciler
 from ..api.lagoon_control_plane import LagoonControlPlaneSpec
 
 COMPONENT: Final = Component(
-    label="control-plane-lagoon",
-    namespace="lagoon-control-plane-system",
+    label="infrastructure-lagoon",
+    namespace="lagoon-system",
     contract="v1beta2",
     watches_machines=False,
     groups=(
