@@ -13,8 +13,10 @@ import pytest
 
 from capsmith_runtime.kube.client import Conflict, ServerError, TooManyRequests
 from capsmith_runtime.kube.controller import Controller, Result
+from capsmith_runtime.kube.errors import DeferredError
 from capsmith_runtime.kube.executor import HandlerExecutor
 from capsmith_runtime.kube.metrics import Metrics
+from capsmith_runtime.kube.priority import Priority
 from capsmith_runtime.kube.workqueue import WorkQueue
 from tests.runtime.support.clock import virtually
 from tests.runtime.support.following import sample
@@ -213,3 +215,44 @@ async def test_a_hanging_hook_keeps_its_key_and_no_other() -> None:
         release.set()
         await eventually(lambda: calls.count("hangs") >= 2)
         await eventually(lambda: sample(metrics, "hooks_abandoned") == 0)
+
+
+def test_a_deferred_reconcile_is_no_failure_and_keeps_its_back_off() -> None:
+    calls: list[float] = []
+    waiting: list[tuple[Callable[[], None], Priority]] = []
+    errors = [
+        ValueError("first"),
+        ValueError("second"),
+        DeferredError("a while", seconds=10.0),
+        DeferredError("a turn", subscribe=lambda wake, priority: waiting.append((wake, priority))),
+        ValueError("third"),
+    ]
+
+    async def reconcile(key: str) -> Result:
+        calls.append(asyncio.get_running_loop().time())
+        if len(calls) <= len(errors):
+            raise errors[len(calls) - 1]
+        return Result()
+
+    metrics = Metrics()
+
+    async def scenario() -> None:
+        made = controller(reconcile, metrics=metrics)
+        async with running(made.run()):
+            await asyncio.sleep(1)
+            made.queue.add("a")
+            await asyncio.sleep(300)
+            assert len(calls) == 4, "nothing but the call back repeats it"
+            ((wake, priority),) = waiting
+            assert priority is Priority.NORMAL
+            wake()
+            await asyncio.sleep(10)
+            assert await made.stop(1)
+
+    virtually(scenario())
+    first, second, third, fourth, fifth, sixth = calls
+    assert fourth - third == pytest.approx(10, abs=0.01)
+    assert (second - first) < (third - second) < (sixth - fifth) < 1
+    text = metrics.render().decode()
+    assert 'reconciles_deferred_total{controller="c"} 2.0' in text
+    assert 'reconcile_errors_total{controller="c",error="ValueError"} 3.0' in text

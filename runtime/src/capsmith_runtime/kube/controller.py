@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from typing import Any, Generic
 
 from capsmith_runtime.kube.client import Conflict
-from capsmith_runtime.kube.errors import RetryAfterError
+from capsmith_runtime.kube.errors import DeferredError, RetryAfterError
 from capsmith_runtime.kube.executor import StillRunningError
 from capsmith_runtime.kube.log import describe_error, get_logger
 from capsmith_runtime.kube.metrics import Metrics
@@ -100,6 +100,9 @@ class Controller(Generic[K]):
             self._failed(key, error, began)
             error.when_ended(lambda: self.queue.done(key))
             return False
+        except DeferredError as deferred:
+            self._defer(key, deferred)
+            return True
         except asyncio.CancelledError as error:
             task = asyncio.current_task()
             if task is None or task.cancelling():
@@ -116,6 +119,15 @@ class Controller(Generic[K]):
         if result.requeue_after is not None:
             self.queue.add_after(key, result.requeue_after, result.priority)
         return True
+
+    def _defer(self, key: K, deferred: DeferredError) -> None:
+        _log.debug("reconcile is deferred", controller=self.name, key=str(key), why=str(deferred))
+        self._metrics.reconciles_deferred.labels(self.name).inc()
+        priority = self.queue.priority_of(key)
+        if deferred.subscribe is not None:
+            deferred.subscribe(lambda: self.queue.add(key, priority), priority)
+        if deferred.seconds is not None:
+            self.queue.add_after(key, deferred.seconds, priority)
 
     def _failed(self, key: K, error: BaseException, began: float) -> None:
         took = time.monotonic() - began

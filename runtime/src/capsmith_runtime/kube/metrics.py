@@ -45,6 +45,8 @@ class Metrics:
         self.reconciles_active = self._gauge(
             "reconciles_active", "Reconciles that run now.", "controller"
         )
+        deferred = "Reconciles that had to wait for a rate limit or a delay."
+        self.reconciles_deferred = self._counter("reconciles_deferred", deferred, "controller")
         self.informer_objects = self._gauge("informer_objects", "Objects in the cache.", "kind")
         self.informer_restarts = self._counter(
             "informer_restarts", "Watches that ended.", "kind", "cause"

@@ -71,7 +71,7 @@ class WorkQueue(Generic[K]):
         if self._closed:
             return
         if priority is None:
-            priority = self._processing.get(key, Priority.NORMAL)
+            priority = self.priority_of(key)
         loop = asyncio.get_running_loop()
         due = loop.time() + max(0.0, seconds)
         if key in self._timers:
@@ -92,6 +92,10 @@ class WorkQueue(Generic[K]):
     def forget(self, key: K) -> None:
         """Reset the backoff of a key."""
         self._failures.pop(key, None)
+
+    def priority_of(self, key: K) -> Priority:
+        """Return the priority of the running reconcile of a key."""
+        return self._processing.get(key, Priority.NORMAL)
 
     async def get(self) -> K:
         """Return the next key, which must be passed to `done`; raises QueueClosed at shutdown."""
