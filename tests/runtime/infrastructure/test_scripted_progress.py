@@ -172,14 +172,7 @@ def _operation(obj: JSON) -> str | None:
 
 def test_builders_take_the_status_of_an_earlier_call() -> None:
     status = Status(operation_id="op-1")
-    view = InfraClusterView(
-        name="c",
-        namespace="n",
-        external_id="c.1",
-        control_plane_endpoint=None,
-        raw_spec={},
-        raw_status={"operationID": "op-2"},
-    )
+    view = testing.infra_cluster_view({}, status=Status(operation_id="op-2"))
     machine: InfraMachineScope[Any] = testing.infra_machine({}, status=status)
 
     assert machine.status(Status) == status

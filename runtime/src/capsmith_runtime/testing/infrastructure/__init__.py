@@ -9,6 +9,7 @@ from capsmith_runtime.testing.core import (
 from capsmith_runtime.testing.infrastructure.builders import (
     infra_cluster,
     infra_cluster_deletion,
+    infra_cluster_view,
     infra_machine,
     infra_machine_deletion,
 )
@@ -23,6 +24,7 @@ __all__ = [
     "core_machine_pool",
     "infra_cluster",
     "infra_cluster_deletion",
+    "infra_cluster_view",
     "infra_machine",
     "infra_machine_deletion",
     "infra_machine_pool",

@@ -64,6 +64,28 @@ def infra_cluster_deletion(
     )
 
 
+def infra_cluster_view(
+    fields: Mapping[str, Any],
+    name: str = "cluster",
+    *,
+    endpoint: Endpoint | None = None,
+    status: Any = None,
+) -> InfraClusterView:
+    """Return the view that the machines of a cluster have of it.
+
+    ``fields`` are the fields under ``spec``, ``status`` an instance of the generated Status class,
+    which the cluster's reconciler returned.
+    """
+    return InfraClusterView(
+        name=name,
+        namespace=NAMESPACE,
+        external_id=f"{name}.0001",
+        control_plane_endpoint=endpoint,
+        raw_spec=fields,
+        raw_status=status_fields(status),
+    )
+
+
 def infra_machine(
     spec: Spec,
     name: str = "machine",
