@@ -14,6 +14,7 @@ import yaml
 from tests.e2e.harness.contract import ContractVersion
 from tests.e2e.harness.kube import JSON
 from tests.e2e.harness.provider import ProviderUnderTest
+from tests.repositories import add_authored_code
 
 _ROOT = Path(__file__).parents[2]
 
@@ -27,6 +28,7 @@ _CHANGES: dict[str, JSON] = {
     "homelab": {"image": "debian-14"},
     "homelab-v1beta1": {"image": "debian-14"},
     "everything": {"rootDiskGiB": 24},
+    "ec2": {"keyName": "another"},
     "complete": {"bootDiskGiB": 24},
     "managed": {"diskGiB": 40},
     "pools": {"diskGiB": 40},
@@ -87,6 +89,7 @@ def _generate(
     if overlay.is_dir():
         shutil.copytree(overlay, spec.parent / "blueprints", dirs_exist_ok=True)
     _run([sys.executable, "-m", "capsmith", "generate", str(spec), "-o", str(repository)], _ROOT)
+    add_authored_code(_ROOT / "examples" / example, repository)
 
 
 def _text(example: str, contract: ContractVersion) -> str:

@@ -11,7 +11,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.golden.cases import cases, generated
+from tests.golden.cases import authored_cases, cases, generated
 from tests.repositories import import_path, runtime_folder
 
 HERE = Path(__file__).parent
@@ -72,7 +72,7 @@ def scratch(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return tmp_path_factory.mktemp("scratch")
 
 
-@pytest.fixture(scope="session", params=cases(), ids=lambda case: case.name)
+@pytest.fixture(scope="session", params=[*cases(), *authored_cases()], ids=lambda case: case.name)
 def repository(
     request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory, scratch: Path
 ) -> Repository:

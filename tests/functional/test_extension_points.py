@@ -20,7 +20,7 @@ from tests.functional.conftest import Repository
 
 EXAMPLES = Path(__file__).parents[2] / "examples"
 EXTRA = [{"apiGroups": ["acme.example.com"], "resources": ["volumes"], "verbs": ["get", "patch"]}]
-VARIABLE = re.compile(r"(?<!\$)\$\{([A-Z_]+):=([^}]*)\}")
+VARIABLE = re.compile(r"(?<!\$)\$\{([A-Z0-9_]+):=([^}]*)\}")
 
 
 @pytest.fixture

@@ -27,7 +27,7 @@ TYPES = {
     "runtimeExtension": "runtime-extension",
     "addon": "addon",
 }
-VARIABLE = re.compile(r"(?<!\$)\$\{([A-Z_]+):=([^}]*)\}")
+VARIABLE = re.compile(r"(?<!\$)\$\{([A-Z0-9_]+):=([^}]*)\}")
 
 
 def newest(repository: Repository) -> tuple[str, str]:

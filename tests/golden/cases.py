@@ -5,7 +5,7 @@ from __future__ import annotations
 import difflib
 import re
 import stat
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, replace
 from pathlib import Path
 
@@ -13,6 +13,7 @@ from capsmith.commands.build import SCHEMA_PATH
 from capsmith.commands.generate import generate
 from capsmith.merging.lock import LOCK_PATH, SPEC_NAME
 from capsmith.provider.author_api import AUTHOR_API_PATH
+from tests.repositories import add_authored_code, has_authored_code
 
 HERE = Path(__file__).parent
 EXAMPLES = HERE.parent.parent / "examples"
@@ -41,16 +42,30 @@ class File:
 
 
 def cases() -> tuple[Case, ...]:
-    """Every example, and every folder here that brings its own spec."""
-    specs = {path.parent.name: path for path in EXAMPLES.glob("*/provider.yaml")}
-    specs |= {path.parent.name: path for path in HERE.glob("*/provider.yaml")}
-    return tuple(Case(name, spec) for name, spec in sorted(specs.items()))
+    """Every example without authored code, and every folder here that brings its own spec."""
+    examples = [path for path in _examples() if not has_authored_code(path.parent)]
+    return _cases([*examples, *HERE.glob("*/provider.yaml")])
+
+
+def authored_cases() -> tuple[Case, ...]:
+    """Every example with authored code: what proves it are its own tests, and no expected tree."""
+    return _cases([path for path in _examples() if has_authored_code(path.parent)])
+
+
+def _examples() -> Iterator[Path]:
+    return EXAMPLES.glob("*/provider.yaml")
+
+
+def _cases(specs: Iterable[Path]) -> tuple[Case, ...]:
+    named = {path.parent.name: path for path in specs}
+    return tuple(Case(name, spec) for name, spec in sorted(named.items()))
 
 
 def generated(case: Case, folder: Path) -> dict[str, File]:
-    """The repository of a case, made in ``folder``."""
+    """The repository of a case, made in ``folder``, with the authored code if there is any."""
     report = generate(case.spec, folder)
     assert report.exit_code == 0, report.findings
+    add_authored_code(case.spec.parent, folder)
     return read(folder)
 
 

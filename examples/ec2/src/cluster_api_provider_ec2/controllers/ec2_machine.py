@@ -1,0 +1,155 @@
+"""Instances of Machines."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from capsmith_runtime.infrastructure import (
+    Deleted,
+    InfraClusterView,
+    InfraMachineDeleteScope,
+    InfraMachineReconciler,
+    InfraMachineScope,
+    InfraMachineState,
+    ReconcileError,
+    Terminated,
+    Waiting,
+)
+
+from .._generated.api.ec2_cluster import Ec2ClusterSpec, Ec2ClusterStatus
+from .._generated.api.ec2_machine import Ec2MachineSpec, Ec2MachineStatus
+from ..cloud import Cloud, connect, reported_errors
+from ..instances import (
+    Placement,
+    addresses,
+    find_instance,
+    is_gone,
+    provider_id,
+    run_instance,
+    terminate_instance,
+)
+from ..owner import Owner
+
+if TYPE_CHECKING:
+    from mypy_boto3_ec2.type_defs import InstanceTypeDef
+
+POLL_SECONDS = 5.0
+
+Scope = InfraMachineScope[Ec2MachineSpec]
+DeleteScope = InfraMachineDeleteScope[Ec2MachineSpec]
+
+
+class Ec2MachineReconciler(InfraMachineReconciler[Ec2MachineSpec]):
+    """Reconcile an instance."""
+
+    def reconcile_normal(self, machine: Scope) -> InfraMachineState | Waiting | Terminated:
+        """Look up the instance, create it if it never existed, and return its state."""
+        cloud = _cloud(machine)
+        with reported_errors():
+            instance = find_instance(cloud.ec2, machine.short_id)
+            if instance is None and machine.provider_id is not None:
+                return Terminated("InstanceNotFound", f"{machine.provider_id} no longer exists")
+            if instance is None:
+                self._create(cloud, machine)
+                instance = find_instance(cloud.ec2, machine.short_id)
+            if instance is None:
+                # EC2 does not list it yet.  The next call repeats the request, whose client token
+                # makes EC2 return the same instance.
+                return Waiting("InstanceCreating", requeue_after=POLL_SECONDS)
+            return self._state(cloud, machine, instance)
+
+    def reconcile_delete(self, machine: DeleteScope) -> Deleted | Waiting:
+        """Terminate the instance.  Return Deleted when it is terminated, or never existed."""
+        cloud = _cloud(machine)
+        with reported_errors():
+            instance = find_instance(cloud.ec2, machine.short_id)
+            if instance is None or instance["State"]["Name"] == "terminated":
+                return Deleted()
+            if not is_gone(instance):
+                terminate_instance(cloud.ec2, instance)
+                machine.events.normal("InstanceTerminating", instance["InstanceId"])
+            return Waiting("InstanceTerminating", requeue_after=POLL_SECONDS)
+
+    def _create(self, cloud: Cloud, machine: Scope) -> None:
+        owner, placement = _owner(machine), _placement(machine)
+        data = machine.bootstrap_data()
+        instance_id = run_instance(cloud.ec2, owner, machine.spec, placement, data)
+        machine.events.normal("InstanceCreated", f"{instance_id} in {placement.subnet_id}")
+
+    def _state(
+        self, cloud: Cloud, machine: Scope, instance: InstanceTypeDef
+    ) -> InfraMachineState | Waiting | Terminated:
+        status = _status(instance)
+        if is_gone(instance):
+            message = instance.get("StateReason", {}).get("Message", "")
+            return Terminated("InstanceTerminated", message, status)
+        if instance["State"]["Name"] == "pending":
+            return Waiting(
+                "InstancePending",
+                requeue_after=POLL_SECONDS,
+                status=status,
+                provider_id=provider_id(instance),
+                addresses=addresses(instance),
+            )
+        is_running = instance["State"]["Name"] == "running"
+        if is_running and machine.is_control_plane:
+            _register(cloud, _cluster_status(machine), instance)
+        return InfraMachineState(
+            provider_id=provider_id(instance),
+            addresses=addresses(instance),
+            failure_domain=instance["Placement"]["AvailabilityZone"],
+            interruptible=machine.spec.spot,
+            ready=is_running,
+            reason="" if is_running else "InstanceNotRunning",
+            message="" if is_running else f"the instance is {instance['State']['Name']}",
+            status=status,
+        )
+
+
+def _cloud(machine: Scope | DeleteScope) -> Cloud:
+    credentials = machine.credentials
+    return connect(_infra_cluster(machine).spec(Ec2ClusterSpec).region, credentials)
+
+
+def _infra_cluster(machine: Scope | DeleteScope) -> InfraClusterView:
+    if machine.infra_cluster is None:
+        raise ReconcileError("NoEc2Cluster", "the Cluster has no Ec2Cluster")
+    return machine.infra_cluster
+
+
+def _owner(machine: Scope) -> Owner:
+    tags = _infra_cluster(machine).spec(Ec2ClusterSpec).additional_tags
+    tags = {**tags, **machine.spec.additional_tags}
+    return Owner(machine.short_id, machine.name, machine.cluster.name, tags)
+
+
+def _cluster_status(machine: Scope) -> Ec2ClusterStatus:
+    return _infra_cluster(machine).status(Ec2ClusterStatus)
+
+
+def _placement(machine: Scope) -> Placement:
+    status = _cluster_status(machine)
+    if status.security_group_id is None or not status.subnets:
+        raise ReconcileError("NoNetwork", "the Ec2Cluster has no network yet")
+    subnets = {subnet.zone: subnet.id for subnet in status.subnets}
+    # The same zone at each call, and all zones alike: EC2 accepts a repeated request only if it is
+    # the same one.
+    zone = machine.failure_domain or sorted(subnets)[int(machine.short_id, 36) % len(subnets)]
+    if zone not in subnets:
+        raise ReconcileError("NoSubnet", f"the Ec2Cluster has no subnet in {zone}")
+    groups = [status.security_group_id, *machine.spec.additional_security_group_ids]
+    return Placement(subnets[zone], groups)
+
+
+def _register(cloud: Cloud, cluster: Ec2ClusterStatus, instance: InstanceTypeDef) -> None:
+    """Add a control plane to the load balancer; EC2 removes it when it is terminated."""
+    if cluster.target_group_arn is not None:
+        cloud.elb.register_targets(
+            TargetGroupArn=cluster.target_group_arn, Targets=[{"Id": instance["InstanceId"]}]
+        )
+
+
+def _status(instance: InstanceTypeDef) -> Ec2MachineStatus:
+    return Ec2MachineStatus(
+        instance_id=instance["InstanceId"], instance_state=instance["State"]["Name"]
+    )

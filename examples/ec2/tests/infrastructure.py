@@ -1,0 +1,62 @@
+"""moto's server in place of AWS, for the conformance kit and for unit tests.
+
+Install it with ``pip install moto flask flask-cors "boto3-stubs[ec2,elbv2]"``.
+"""
+
+from __future__ import annotations
+
+import functools
+import urllib.request
+from pathlib import Path
+
+import pytest
+from capsmith_runtime.infrastructure import Credentials
+from moto.server import ThreadedMotoServer
+
+from cluster_api_provider_ec2.cloud import Cloud, connect
+from cluster_api_provider_ec2.instances import is_gone
+
+REGION = "us-east-1"
+CREDENTIALS = {"accessKeyID": "change-me", "secretAccessKey": "change-me"}
+"""Those of config/samples, so that all tests share the clients."""
+
+
+@functools.cache
+def _server_url() -> str:
+    server = ThreadedMotoServer("127.0.0.1", port=0, verbose=False)
+    server.start()
+    host, port = server.get_host_and_port()
+    return f"http://{host}:{port}"
+
+
+class Infrastructure:
+    """A test double of AWS, empty for each test."""
+
+    def __init__(self, folder: Path) -> None:
+        """moto keeps nothing in the folder."""
+
+    def start(self, monkeypatch: pytest.MonkeyPatch) -> None:
+        """Make clients that are created from now on use moto, and delete what it has."""
+        monkeypatch.setenv("AWS_ENDPOINT_URL", _server_url())
+        reset = urllib.request.Request(f"{_server_url()}/moto-api/reset", method="POST")
+        urllib.request.urlopen(reset).close()
+
+    @property
+    def cloud(self) -> Cloud:
+        """The clients of all tests."""
+        return connect(REGION, Credentials(CREDENTIALS))
+
+    def servers(self) -> list[str]:
+        """Return the id of each instance that is not terminated."""
+        reservations = self.cloud.ec2.describe_instances()["Reservations"]
+        instances = [instance for each in reservations for instance in each["Instances"]]
+        return sorted(each["InstanceId"] for each in instances if not is_gone(each))
+
+    def remove_server(self, name: str) -> None:
+        """Terminate an instance without the reconciler."""
+        self.cloud.ec2.terminate_instances(InstanceIds=[name])
+
+    def clusters(self) -> list[str]:
+        """Return the id of each VPC, except the one that each region has."""
+        vpcs = self.cloud.ec2.describe_vpcs()["Vpcs"]
+        return sorted(vpc["VpcId"] for vpc in vpcs if not vpc["IsDefault"])

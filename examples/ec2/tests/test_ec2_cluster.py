@@ -1,0 +1,145 @@
+"""Unit tests of Ec2ClusterReconciler; they need no API server."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+from botocore.exceptions import ClientError
+from capsmith_runtime.infrastructure import (
+    Deleted,
+    Endpoint,
+    InfraClusterState,
+    ReconcileError,
+    Waiting,
+)
+from capsmith_runtime.testing import infrastructure as testing
+
+from cluster_api_provider_ec2._generated.api.ec2_cluster import Ec2ClusterSpec, Ec2ClusterStatus
+from cluster_api_provider_ec2.controllers.ec2_cluster import Ec2ClusterReconciler, Scope
+
+from .infrastructure import CREDENTIALS, REGION, Infrastructure
+
+FIELDS = {"region": REGION, "identityRef": {"kind": "Ec2Identity", "name": "ec2"}}
+
+
+def _cluster(endpoint: Endpoint | None = None, **fields: Any) -> Scope:
+    spec = testing.spec_from(Ec2ClusterSpec, {**FIELDS, **fields})
+    return testing.infra_cluster(spec, endpoint=endpoint, credentials=CREDENTIALS)
+
+
+def _delete() -> Deleted | Waiting:
+    spec = testing.spec_from(Ec2ClusterSpec, FIELDS)
+    scope = testing.infra_cluster_deletion(spec, credentials=CREDENTIALS)
+    return Ec2ClusterReconciler().reconcile_delete(scope)
+
+
+def _reconcile(cluster: Scope) -> InfraClusterState:
+    """Reconcile until the load balancer is active, which takes moto one look."""
+    state = Ec2ClusterReconciler().reconcile_normal(cluster)
+    if isinstance(state, Waiting):
+        state = Ec2ClusterReconciler().reconcile_normal(cluster)
+    assert isinstance(state, InfraClusterState)
+    return state
+
+
+def test_cluster_is_created_once(aws: Infrastructure) -> None:
+    first, again = (_reconcile(_cluster()) for _ in range(2))
+
+    assert first == again
+    assert aws.clusters() == [first.status.vpc_id]
+    assert first.control_plane_endpoint is not None
+    assert first.control_plane_endpoint.host.endswith("amazonaws.com")
+    assert len(aws.cloud.elb.describe_load_balancers()["LoadBalancers"]) == 1
+
+
+def test_zones_are_failure_domains(aws: Infrastructure) -> None:
+    zones = ["us-east-1b", "us-east-1d"]
+    state = _reconcile(_cluster(availabilityZones=zones, vpcCIDR="10.8.0.0/16"))
+
+    assert [each.name for each in state.failure_domains] == zones
+    ids = [subnet.id for subnet in state.status.subnets]
+    subnets = aws.cloud.ec2.describe_subnets(SubnetIds=ids)["Subnets"]
+    assert {each["AvailabilityZone"]: each["CidrBlock"] for each in subnets} == {
+        "us-east-1b": "10.8.0.0/20",
+        "us-east-1d": "10.8.16.0/20",
+    }
+
+
+@pytest.mark.parametrize(
+    ("service", "call"),
+    [
+        ("ec2", "attach_internet_gateway"),
+        ("ec2", "create_route"),
+        ("ec2", "create_subnet"),
+        ("ec2", "authorize_security_group_ingress"),
+        ("elb", "create_load_balancer"),
+        ("elb", "create_listener"),
+    ],
+)
+def test_an_interrupted_creation_is_completed(
+    aws: Infrastructure, monkeypatch: pytest.MonkeyPatch, service: str, call: str
+) -> None:
+    def refuse(**_: Any) -> None:
+        raise ClientError({"Error": {"Code": "InternalError", "Message": "try again"}}, call)
+
+    with monkeypatch.context() as patch:
+        patch.setattr(getattr(aws.cloud, service), call, refuse)
+        with pytest.raises(ReconcileError) as raised:
+            _reconcile(_cluster())
+        assert raised.value.reason == "InternalError"
+    state = _reconcile(_cluster())
+
+    assert aws.clusters() == [state.status.vpc_id]
+    (group,) = aws.cloud.ec2.describe_security_groups(GroupIds=[state.status.security_group_id])[
+        "SecurityGroups"
+    ]
+    assert len(group["IpPermissions"]) == 2
+    (balancer,) = aws.cloud.elb.describe_load_balancers()["LoadBalancers"]
+    listeners = aws.cloud.elb.describe_listeners(LoadBalancerArn=balancer["LoadBalancerArn"])
+    assert [each["Port"] for each in listeners["Listeners"]] == [6443]
+
+
+def test_an_endpoint_of_the_user_needs_no_load_balancer(aws: Infrastructure) -> None:
+    own = Endpoint("api.example.com", 8443)
+
+    state = _reconcile(_cluster(own, loadBalancer="none"))
+
+    assert state.control_plane_endpoint == own
+    assert aws.cloud.elb.describe_load_balancers()["LoadBalancers"] == []
+
+
+def test_status_is_written_while_the_load_balancer_is_provisioned(aws: Infrastructure) -> None:
+    waiting = Ec2ClusterReconciler().reconcile_normal(_cluster())
+
+    assert isinstance(waiting, Waiting)
+    assert waiting.reason == "LoadBalancerProvisioning"
+    assert isinstance(waiting.status, Ec2ClusterStatus)
+    assert aws.clusters() == [waiting.status.vpc_id]
+
+
+def test_nothing_is_left_of_a_cluster(aws: Infrastructure) -> None:
+    _reconcile(_cluster())
+
+    results = [_delete() for _ in range(3)]
+
+    assert isinstance(results[0], Waiting)
+    assert results[1:] == [Deleted(), Deleted()]
+    assert aws.clusters() == []
+    assert aws.cloud.elb.describe_target_groups()["TargetGroups"] == []
+
+
+def test_a_network_in_use_is_waited_for(
+    aws: Infrastructure, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def refuse(**_: Any) -> None:
+        raise ClientError({"Error": {"Code": "DependencyViolation"}}, "DeleteSubnet")
+
+    _reconcile(_cluster(Endpoint("api.example.com", 6443), loadBalancer="none"))
+    with monkeypatch.context() as patch:
+        patch.setattr(aws.cloud.ec2, "delete_subnet", refuse)
+        waiting = _delete()
+
+    assert isinstance(waiting, Waiting)
+    assert waiting.reason == "DeletingNetwork"
+    assert _delete() == Deleted()

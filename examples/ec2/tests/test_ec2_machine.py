@@ -1,0 +1,247 @@
+"""Unit tests of Ec2MachineReconciler; they need no API server."""
+
+from __future__ import annotations
+
+import gzip
+import random
+from base64 import b64decode
+from typing import Any
+
+import pytest
+from botocore.exceptions import ClientError
+from capsmith_runtime.infrastructure import (
+    Deleted,
+    InfraClusterView,
+    InfraMachineState,
+    ReconcileError,
+    TerminalError,
+    Terminated,
+    Waiting,
+)
+from capsmith_runtime.testing import infrastructure as testing
+from moto.ec2.models import ec2_backends
+
+from cluster_api_provider_ec2._generated.api.ec2_cluster import Ec2ClusterSpec
+from cluster_api_provider_ec2._generated.api.ec2_machine import Ec2MachineSpec
+from cluster_api_provider_ec2.controllers import ec2_machine
+from cluster_api_provider_ec2.controllers.ec2_cluster import Ec2ClusterReconciler
+from cluster_api_provider_ec2.controllers.ec2_machine import Ec2MachineReconciler, Scope
+
+from .infrastructure import CREDENTIALS, REGION, Infrastructure
+
+ACCOUNT = "123456789012"
+CLUSTER = {"region": REGION, "identityRef": {"kind": "Ec2Identity", "name": "ec2"}}
+MACHINE = {"instanceType": "t3.large", "amiID": "ami-0123456789abcdef0"}
+
+
+@pytest.fixture
+def view(aws: Infrastructure) -> InfraClusterView:
+    """A cluster that is provisioned."""
+    spec = testing.spec_from(Ec2ClusterSpec, CLUSTER)
+    scope = testing.infra_cluster(spec, credentials=CREDENTIALS)
+    waiting = Ec2ClusterReconciler().reconcile_normal(scope)
+    assert isinstance(waiting, Waiting)
+    return testing.infra_cluster_view(CLUSTER, status=waiting.status)
+
+
+def _machine(view: InfraClusterView, *, spec: dict[str, Any] | None = None, **more: Any) -> Scope:
+    typed = testing.spec_from(Ec2MachineSpec, {**MACHINE, **(spec or {})})
+    return testing.infra_machine(typed, infra_cluster=view, credentials=CREDENTIALS, **more)
+
+
+def _reconcile(machine: Scope) -> InfraMachineState:
+    state = Ec2MachineReconciler().reconcile_normal(machine)
+    assert isinstance(state, InfraMachineState)
+    return state
+
+
+def _delete(view: InfraClusterView) -> Deleted | Waiting:
+    spec = testing.spec_from(Ec2MachineSpec, MACHINE)
+    scope = testing.infra_machine_deletion(spec, infra_cluster=view, credentials=CREDENTIALS)
+    return Ec2MachineReconciler().reconcile_delete(scope)
+
+
+def _set_state(instance_id: str, code: int, name: str) -> None:
+    """Put an instance into a state that moto passes over."""
+    state = ec2_backends[ACCOUNT][REGION].get_instance(instance_id)._state
+    state.code, state.name = code, name
+
+
+def _refuse(code: str) -> Any:
+    def call(**_: Any) -> None:
+        raise ClientError({"Error": {"Code": code, "Message": "refused"}}, "RunInstances")
+
+    return call
+
+
+def test_machine_is_created_once(aws: Infrastructure, view: InfraClusterView) -> None:
+    machine = _machine(view, failure_domain="us-east-1b")
+
+    first, again = (_reconcile(machine) for _ in range(2))
+
+    assert first == again
+    assert first.provider_id == f"aws:///us-east-1b/{first.status.instance_id}"
+    assert first.failure_domain == "us-east-1b"
+    assert {each.type for each in first.addresses} >= {"InternalIP", "InternalDNS", "ExternalIP"}
+    assert aws.servers() == [first.status.instance_id]
+    assert [each.reason for each in machine.events.recorded] == ["InstanceCreated"]
+
+
+def test_the_instance_is_as_specified(aws: Infrastructure, view: InfraClusterView) -> None:
+    spec = {"spot": True, "rootVolume": {"sizeGiB": 50}, "additionalTags": {"team": "a"}}
+    state = _reconcile(_machine(view, spec=spec, bootstrap=b"#cloud-config: here"))
+    instance_id = state.status.instance_id
+
+    (reservation,) = aws.cloud.ec2.describe_instances(InstanceIds=[instance_id])["Reservations"]
+    (instance,) = reservation["Instances"]
+    tags = {each["Key"]: each["Value"] for each in instance["Tags"]}
+    assert tags["team"] == "a"
+    assert tags["kubernetes.io/cluster/cluster"] == "owned"
+    filters: Any = [{"Name": "attachment.instance-id", "Values": [instance_id]}]
+    (volume,) = aws.cloud.ec2.describe_volumes(Filters=filters)["Volumes"]
+    assert (volume["Size"], volume["Encrypted"]) == (50, True)
+    data = aws.cloud.ec2.describe_instance_attribute(InstanceId=instance_id, Attribute="userData")
+    assert gzip.decompress(b64decode(data["UserData"]["Value"])) == b"#cloud-config: here"
+    assert state.interruptible
+
+
+def test_machines_without_failure_domain_spread(view: InfraClusterView) -> None:
+    states = [_reconcile(_machine(view, name=f"m{number}")) for number in range(8)]
+
+    assert len({state.failure_domain for state in states}) == 3
+
+
+def test_a_pending_instance_is_waited_for(
+    aws: Infrastructure, view: InfraClusterView, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    state = _reconcile(_machine(view))
+    _set_state(state.status.instance_id, 0, "pending")
+
+    waiting = Ec2MachineReconciler().reconcile_normal(_machine(view))
+
+    assert isinstance(waiting, Waiting)
+    assert waiting.provider_id == state.provider_id
+    assert waiting.status.instance_state == "pending"
+
+
+def test_an_instance_that_is_not_listed_yet_has_no_provider_id(
+    view: InfraClusterView, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """With a provider id, the next call would take the instance for terminated."""
+    monkeypatch.setattr(ec2_machine, "find_instance", lambda *_: None)
+
+    waiting = Ec2MachineReconciler().reconcile_normal(_machine(view))
+
+    assert isinstance(waiting, Waiting)
+    assert (waiting.reason, waiting.provider_id) == ("InstanceCreating", None)
+
+
+def test_a_stopped_instance_is_not_ready(view: InfraClusterView) -> None:
+    state = _reconcile(_machine(view))
+    _set_state(state.status.instance_id, 80, "stopped")
+
+    stopped = _reconcile(_machine(view, provider_id=state.provider_id))
+
+    assert (stopped.ready, stopped.reason) == (False, "InstanceNotRunning")
+
+
+def test_an_instance_that_disappeared_is_not_created_again(
+    aws: Infrastructure, view: InfraClusterView
+) -> None:
+    state = _reconcile(_machine(view))
+    aws.remove_server(state.status.instance_id)
+    known = _machine(view, provider_id=state.provider_id)
+    forgotten = _machine(view, name="another", provider_id="aws:///us-east-1a/i-0")
+
+    results = [Ec2MachineReconciler().reconcile_normal(each) for each in (known, forgotten)]
+
+    assert [getattr(each, "reason", "") for each in results] == [
+        "InstanceTerminated",
+        "InstanceNotFound",
+    ]
+    assert all(isinstance(each, Terminated) for each in results)
+    assert aws.servers() == []
+
+
+def test_a_control_plane_is_a_target_of_the_load_balancer(
+    aws: Infrastructure, view: InfraClusterView
+) -> None:
+    _reconcile(_machine(view))
+    state = _reconcile(_machine(view, name="first", is_control_plane=True))
+
+    health = aws.cloud.elb.describe_target_health(TargetGroupArn=view.raw_status["targetGroupARN"])[
+        "TargetHealthDescriptions"
+    ]
+    assert [each["Target"]["Id"] for each in health] == [state.status.instance_id]
+
+
+@pytest.mark.parametrize(
+    ("code", "reason", "retry_after"),
+    [
+        ("RequestLimitExceeded", "RequestLimitExceeded", 30.0),
+        ("InsufficientInstanceCapacity", "InsufficientInstanceCapacity", 60.0),
+        ("InvalidGroup.NotFound", "InvalidGroupNotFound", None),
+    ],
+)
+def test_errors_that_pass_are_retried(
+    aws: Infrastructure,
+    view: InfraClusterView,
+    monkeypatch: pytest.MonkeyPatch,
+    code: str,
+    reason: str,
+    retry_after: float | None,
+) -> None:
+    monkeypatch.setattr(aws.cloud.ec2, "run_instances", _refuse(code))
+
+    with pytest.raises(ReconcileError) as raised:
+        _reconcile(_machine(view))
+
+    assert not isinstance(raised.value, TerminalError)
+    assert (raised.value.reason, raised.value.retry_after) == (reason, retry_after)
+
+
+def test_an_invalid_image_is_a_terminal_error(view: InfraClusterView) -> None:
+    with pytest.raises(TerminalError) as raised:
+        _reconcile(_machine(view, spec={"amiID": "ami-00000000"}))
+
+    assert raised.value.reason == "InvalidAMIIDNotFound"
+    assert "ami-00000000" in raised.value.message
+
+
+def test_an_invalid_type_is_a_terminal_error(
+    aws: Infrastructure, view: InfraClusterView, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(aws.cloud.ec2, "run_instances", _refuse("InvalidParameterValue"))
+
+    with pytest.raises(TerminalError, match="InvalidParameterValue"):
+        _reconcile(_machine(view))
+
+
+def test_bootstrap_data_may_be_too_long(aws: Infrastructure, view: InfraClusterView) -> None:
+    noise = random.Random(0).randbytes(17 * 1024)
+
+    with pytest.raises(TerminalError, match="BootstrapDataTooLong"):
+        _reconcile(_machine(view, bootstrap=noise))
+
+    assert aws.servers() == []
+
+
+def test_an_unknown_zone_is_reported(view: InfraClusterView) -> None:
+    with pytest.raises(ReconcileError, match="no subnet in us-east-1f"):
+        _reconcile(_machine(view, failure_domain="us-east-1f"))
+
+
+def test_a_machine_is_deleted_when_its_instance_is_terminated(
+    aws: Infrastructure, view: InfraClusterView
+) -> None:
+    state = _reconcile(_machine(view))
+
+    first = _delete(view)
+    _set_state(state.status.instance_id, 32, "shutting-down")
+    second = _delete(view)
+    _set_state(state.status.instance_id, 48, "terminated")
+
+    assert isinstance(first, Waiting)
+    assert isinstance(second, Waiting)
+    assert _delete(view) == Deleted()
+    assert aws.servers() == []
