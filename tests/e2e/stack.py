@@ -151,8 +151,11 @@ class Stack:
         provider: ProviderUnderTest,
         report: Report,
         environment: Mapping[str, str] | None = None,
+        cloud: SimulatedCloud | None = None,
     ) -> None:
         """`environment` is that of the provider's managers, beyond what they always get.
+
+        A `cloud` of the caller's is for a provider that does not use the simulated one.
 
         Without `workload` each cluster boots one of its own: see `fakes/booting.py`.
         """
@@ -166,7 +169,7 @@ class Stack:
         self._base = base
         self._series = series = combination.series
         self.folder = base.folder / self.name
-        self.cloud = SimulatedCloud(self.folder / "cloud")
+        self.cloud = cloud or SimulatedCloud(self.folder / "cloud")
         self._repository = self._filled_repository()
         self.clusterctl = Clusterctl(base.tools, series, self._repository.config, self.folder)
         log = self.folder / "kubelet.log"

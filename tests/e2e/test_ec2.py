@@ -1,0 +1,142 @@
+"""The example for EC2, whose author's code calls an SDK, with moto in the place of AWS."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from contextlib import ExitStack
+from dataclasses import dataclass, replace
+from pathlib import Path
+
+import pytest
+
+from tests.e2e.fakes.bootstrap import bootstrap_data
+from tests.e2e.harness.cloud import Server
+from tests.e2e.harness.components import ApiServer
+from tests.e2e.harness.kube import JSON
+from tests.e2e.harness.management import Base
+from tests.e2e.harness.moto import MotoCloud
+from tests.e2e.harness.report import Report
+from tests.e2e.harness.wait import NotYet, eventually
+from tests.e2e.provider import build_provider
+from tests.e2e.scenario import Scenario, condition, one_scenario, wait_nothing_left
+from tests.e2e.stack import Combination, Site, Stack
+
+COMBINATION = Combination("v1.13", "v1beta2", "ec2", "v1.13-ec2")
+IMAGES = Path(__file__).parents[2] / "examples" / "ec2" / "tests" / "amis.json"
+REGION = "us-east-1"
+_CHECKED = {"example.com/health-check": "true"}
+_OFTEN = "--sync-period=3s"
+"""Nothing tells a manager that an instance has ended: it looks."""
+
+
+@dataclass(frozen=True)
+class Ec2:
+    """The stack, and moto behind it."""
+
+    stack: Stack
+    site: Site
+    cloud: MotoCloud
+
+
+@pytest.fixture(scope="module")
+def ec2(base: Base, workload: ApiServer, report: Report) -> Iterator[Ec2]:
+    folder = base.folder / str(COMBINATION)
+    with report.phase(str(COMBINATION), "build the provider"):
+        provider = build_provider(COMBINATION.example, COMBINATION.contract, folder)
+    provider = replace(provider, flags=(*provider.flags, _OFTEN))
+    cloud = MotoCloud(folder / "cloud", IMAGES, REGION)
+    with ExitStack() as ends:
+        ends.callback(cloud.process.stop)
+        cloud.start()
+        environment = {"AWS_ENDPOINT_URL": cloud.url}
+        stack = Stack(base, workload, COMBINATION, provider, report, environment, cloud)
+        ends.callback(stack.stop)
+        yield Ec2(stack, stack.start(), cloud)
+
+
+@pytest.fixture
+def scenario(request: pytest.FixtureRequest, ec2: Ec2) -> Iterator[Scenario]:
+    with one_scenario(ec2.stack, ec2.site, request.node.originalname) as made:
+        yield made
+
+
+def test_life_cycle(scenario: Scenario, ec2: Ec2) -> None:
+    """Proves: IM-01, IM-25, SM-09."""
+    report, stack = scenario.stack.report, scenario.stack.name
+    with report.phase(stack, "create: 1 control plane, 2 workers, killed meanwhile"):
+        scenario.create(scenario.render(control_planes=1, workers=2))
+        _kill_once_there_are(ec2, 1)
+        scenario.wait_running(3)
+    for server in scenario.servers():
+        assert ec2.cloud.user_data(server) == bootstrap_data(scenario.name, server.name)
+    with report.phase(stack, "scale workers 2 -> 4, killed meanwhile"):
+        scenario.scale_workers(4)
+        _kill_once_there_are(ec2, 4)
+        scenario.wait_running(5)
+    with report.phase(stack, "an instance is terminated, its machine replaced"):
+        _replace_terminated(scenario, ec2)
+    created = [event.id for event in scenario.journal()]
+    assert len(created) == len(set(created)) == 6, created
+    with report.phase(stack, "delete"):
+        scenario.delete()
+        wait_nothing_left(scenario)
+
+
+def _kill_once_there_are(ec2: Ec2, instances: int) -> None:
+    """Kill the manager as soon as it has created so many; others are on their way."""
+
+    def created() -> bool:
+        return len(ec2.cloud.journal()) >= instances
+
+    eventually(created, what=f"{instances} instances", interval=0.01)
+    ec2.site.controllers.kill()
+    ec2.site.controllers.start()
+
+
+def _replace_terminated(scenario: Scenario, ec2: Ec2) -> None:
+    """The machine of a terminated instance is reported, then replaced by a health check."""
+    server = next(each for each in scenario.servers() if "-md-" in each.name)
+    ec2.cloud.terminate(server)
+    eventually(lambda: _reported(scenario, server), what="the instance is missed")
+    scenario.client.patch(_machine(scenario, server), {"metadata": {"labels": _CHECKED}})
+    scenario.client.apply(_health_check(scenario))
+    eventually(lambda: not _is_there(scenario, server), what="its machine is gone")
+    scenario.wait_running(5)
+
+
+def _reported(scenario: Scenario, server: Server) -> bool:
+    machine = _machine(scenario, server)
+    found = condition(scenario.infrastructure_of(machine), "Ready")
+    mirrored = condition(machine, "InfrastructureReady")
+    for each in (found, mirrored):
+        if each is None or (each["status"], each["reason"]) != ("False", "InstanceTerminated"):
+            raise NotYet(f"Ready: {found}, InfrastructureReady: {mirrored}")
+    status = scenario.infrastructure_of(machine)["status"]
+    assert status["initialization"]["provisioned"] is True
+    return bool(status["instanceState"] == "terminated")
+
+
+def _is_there(scenario: Scenario, server: Server) -> bool:
+    return server.name in {each["metadata"]["name"] for each in scenario.machines()}
+
+
+def _machine(scenario: Scenario, server: Server) -> JSON:
+    return scenario.client.get(scenario.core, "Machine", server.name, scenario.namespace)
+
+
+def _health_check(scenario: Scenario) -> JSON:
+    """One that acts on the condition by which core knows that an instance ended.
+
+    Machines that come up have it too, for longer than this test waits: it selects only the old one.
+    """
+    unhealthy = {"type": "InfrastructureReady", "status": "False", "timeoutSeconds": 1}
+    return {
+        "apiVersion": scenario.core,
+        "kind": "MachineHealthCheck",
+        "metadata": {"name": scenario.name, "namespace": scenario.namespace},
+        "spec": {
+            "clusterName": scenario.name,
+            "selector": {"matchLabels": _CHECKED},
+            "checks": {"unhealthyMachineConditions": [unhealthy]},
+        },
+    }
