@@ -79,6 +79,20 @@ async def test_a_cancelled_caller_leaves_its_call_running(release: threading.Eve
     assert have_ended(runner)
 
 
+async def test_a_call_may_end_before_its_time_out_has_been_handled(
+    release: threading.Event,
+) -> None:
+    """Between the two, for example, the time-out is written to the status of the object."""
+    runner = HandlerExecutor(Metrics(), timeout=0.05)
+    with pytest.raises(StillRunningError) as caught:
+        await call(runner, release.wait)
+    release.set()
+    await eventually(lambda: runner.calls.have_ended)
+    ended = asyncio.Event()
+    caught.value.when_ended(ended.set)
+    await asyncio.wait_for(ended.wait(), 10)
+
+
 async def test_what_a_cancelled_asynchronous_hook_leaves_behind_is_unknown() -> None:
     runner = HandlerExecutor(Metrics(), timeout=300)
     task = asyncio.create_task(call(runner, asyncio.sleep, 300))

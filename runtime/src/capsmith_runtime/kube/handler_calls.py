@@ -65,8 +65,11 @@ class HandlerCall:
             self._loop.call_soon_threadsafe(self._settle)
 
     def when_ended(self, callback: Callable[[], None]) -> None:
-        """Call `callback` on the event loop when the call has ended."""
-        self._callbacks.append(callback)
+        """Call `callback` on the event loop when the call has ended, or soon if it has."""
+        if self._calls.has(self):
+            self._callbacks.append(callback)
+        else:
+            self._loop.call_soon(callback)
 
     def _settle(self) -> None:
         with self._lock:
@@ -101,6 +104,10 @@ class HandlerCalls:
     def have_ended(self) -> bool:
         """Report whether no handler runs, in any thread, and none was cancelled."""
         return not self._running and not self.was_cancelled
+
+    def has(self, call: HandlerCall) -> bool:
+        """Report whether a call has not ended."""
+        return call in self._running
 
     def add(self, call: HandlerCall) -> None:
         """Add a call that has become busy; safe in any thread."""
