@@ -22,7 +22,7 @@ BROKEN = {
     ),
     "creates before it looks, after a crash": (
         MACHINE,
-        "if server is None:",
+        "if server is None and provider_id is None:",
         "if machine.provider_id is None:\n"
         "            import uuid\n"
         "            server = self._cloud.create_server(str(uuid.uuid4()), 'x', 'y', None)\n"
@@ -35,8 +35,10 @@ BROKEN = {
     ),
     "creates a server again after it disappeared": (
         MACHINE,
-        "if server is None and machine.provider_id is not None:",
-        "if False:",
+        "if server is None and machine.is_provisioned:",
+        "if server is None:\n"
+        "            self._cloud.create_server(machine.external_id, 'x', 'y', None)\n"
+        "        if server is None and machine.is_provisioned:",
     ),
     "changes the provider id": (
         MACHINE,
@@ -51,17 +53,28 @@ BROKEN = {
     "forgets to delete the server": (
         MACHINE,
         "self._cloud.delete_server(machine.external_id)",
-        "pass",
+        "None",
     ),
     "forgets to delete what machines share": (
         CLUSTER,
         "self._cloud.delete_cluster(cluster.external_id)",
-        "pass",
+        "None",
     ),
     "needs the Machine to delete": (
         MACHINE,
-        "if self._cloud.find_server(machine.external_id) is not None:",
-        "if machine.machine.name and self._cloud.find_server(machine.external_id) is not None:",
+        "if self._cloud.delete_server(machine.external_id):",
+        "if machine.machine.name and self._cloud.delete_server(machine.external_id):",
+    ),
+    "does not delete a server that is not listed yet": (
+        MACHINE,
+        "if self._cloud.delete_server(machine.external_id):",
+        "if self._cloud.find_server(machine.external_id):\n"
+        "            self._cloud.delete_server(machine.external_id)",
+    ),
+    "considers a server that is not listed yet as lost": (
+        MACHINE,
+        "machine.is_provisioned:",
+        "machine.provider_id:",
     ),
     "returns nothing": (MACHINE, "return InfraMachineState(", "return None and InfraMachineState("),
     "supplies no endpoint": (

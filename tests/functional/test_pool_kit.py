@@ -40,11 +40,11 @@ BROKEN = {
         "provider_id=server.provider_id",
         "provider_id='tidal://one'",
     ),
-    "forgets to delete the group": (POOL, "self._groups.delete(pool.external_id)", "pass"),
+    "forgets to delete the group": (POOL, "self._groups.delete(pool.external_id)", "None"),
     "identifies the group by a name that is used again": (
         POOL,
-        "self._groups.find(pool.external_id) is not None",
-        "pool.machine_pool is not None",
+        "if self._groups.delete(pool.external_id)",
+        "if pool.machine_pool and self._groups.delete(pool.external_id)",
     ),
     "returns nothing": (POOL, "return InfraMachinePoolState(", "return None and str("),
 }

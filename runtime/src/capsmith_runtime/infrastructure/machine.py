@@ -70,6 +70,7 @@ class InfraMachineController(InfrastructureController[InfraMachineReconciler[Any
             failure_domain=machine.failure_domain,
             is_control_plane=machine.is_control_plane,
             credentials=ready.credentials,
+            is_provisioned=self._context.writer.provisioned(patcher.obj),
             ip_addresses=addresses,
             _bootstrap=bootstrap_reader(self._context.client, machine),
             _loop=self._loop(),

@@ -95,6 +95,8 @@ class InfraMachineScope(Scope, Generic[Spec]):
     """The failure domain in which to create the machine, if it was assigned one."""
     is_control_plane: bool
     credentials: Credentials = field(repr=False)
+    is_provisioned: bool = False
+    """Whether it was reported as provisioned since it was created or moved."""
     ip_addresses: tuple[ClaimedAddress, ...] = ()
     """One address for each pool in ``spec.addressesFromPools``, in the same order."""
     _bootstrap: BootstrapReader = field(repr=False)

@@ -4,16 +4,17 @@ Import the builders of a slice by its name::
 
     from capsmith_runtime.testing import infrastructure as testing
 
-pytest is needed; nothing outside this package needs it.
+pytest is needed; nothing outside this package needs it.  Only ``faults`` works without it, for
+simulated clouds of running managers.
 """
 
 from __future__ import annotations
 
 import pkgutil
+import sys
 
-import pytest
-
-# Before they are imported: pytest then explains their assertions, too.
-pytest.register_assert_rewrite(
-    *(f"{__name__}.{each.name}" for each in pkgutil.iter_modules(__path__))
-)
+# Before they are imported: pytest then explains their assertions, too.  A manager does not load it.
+if "pytest" in sys.modules:
+    sys.modules["pytest"].register_assert_rewrite(
+        *(f"{__name__}.{each.name}" for each in pkgutil.iter_modules(__path__))
+    )

@@ -76,8 +76,9 @@ class TestEnvironment:
         namespace: str = "",
         watch_filter: str = "",
         extra: Mapping[str, object] | None = None,
+        hook_timeout: float | None = None,
     ) -> None:
-        """Start the component's manager."""
+        """Start the component's manager; ``hook_timeout`` is in seconds of real time."""
         options = self.options()
         options = replace(
             options,
@@ -85,6 +86,7 @@ class TestEnvironment:
             watch_filter=watch_filter,
             status_debounce=DEBOUNCE_SECONDS,
             extra={**options.extra, **(extra or {})},
+            hook_timeout=options.hook_timeout if hook_timeout is None else hook_timeout,
         )
         self._stop = asyncio.Event()
         manager = Manager(self.component, options, self.api, Metrics(), keep_process)

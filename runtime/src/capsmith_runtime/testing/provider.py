@@ -12,6 +12,7 @@ import pytest
 
 from capsmith_runtime.component import Component
 from capsmith_runtime.reconcile.groups import ControllerGroupFactory
+from capsmith_runtime.testing.faults import Faults
 from capsmith_runtime.testing.manifests import Manifests
 
 G = TypeVar("G")
@@ -44,6 +45,18 @@ class RemovesServers(Protocol):
 
     def remove_server(self, name: str) -> None:
         """Remove a server without the reconciler, as its owner or a failure would."""
+
+
+@runtime_checkable
+class SimulatesFaults(Protocol):
+    """An infrastructure double whose calls can fail; optional, for doubles of capsmith 0.1."""
+
+    def simulate(self, faults: Faults) -> None:
+        """Let calls fail from now on; ``Faults()`` ends it.
+
+        Raises NotImplementedError, with a reason, for faults that cannot be simulated: the tests of
+        such a fault are skipped.
+        """
 
 
 class HostingDouble(ServiceDouble, Protocol):

@@ -92,6 +92,7 @@ def infra_machine(
     *,
     bootstrap: bytes = b"#cloud-config\n",
     provider_id: str | None = None,
+    is_provisioned: bool | None = None,
     failure_domain: str | None = None,
     is_control_plane: bool = False,
     credentials: Mapping[str, str] | None = None,
@@ -101,6 +102,7 @@ def infra_machine(
 ) -> InfraMachineScope[Spec]:
     """Return the argument of ``reconcile_normal`` of a machine.
 
+    Unless ``is_provisioned`` is given, a machine with a provider id is provisioned.
     ``status`` is an instance of the generated Status class, which an earlier call returned.
     """
 
@@ -120,6 +122,7 @@ def infra_machine(
         failure_domain=failure_domain,
         is_control_plane=is_control_plane,
         credentials=Credentials(credentials),
+        is_provisioned=provider_id is not None if is_provisioned is None else is_provisioned,
         _status=status_fields(status),
         ip_addresses=ip_addresses,
         _bootstrap=read_bootstrap,

@@ -10,6 +10,7 @@ from __future__ import annotations
 from pathlib import Path
 
 import pytest
+from capsmith_runtime.testing.faults import VARIABLE, Faults
 
 from cluster_api_provider_skiff.cloud import SimulatedCloud
 
@@ -23,6 +24,7 @@ class Infrastructure:
     def start(self, monkeypatch: pytest.MonkeyPatch) -> None:
         """Make reconcilers that are created from now on use the test double."""
         monkeypatch.setenv("CAPSMITH_SIMULATED_CLOUD_DIR", str(self._folder))
+        monkeypatch.setenv(VARIABLE, f"@{self._folder / 'faults'}")
         SimulatedCloud(self._folder)
 
     def servers(self) -> list[str]:
@@ -32,6 +34,14 @@ class Infrastructure:
     def remove_server(self, name: str) -> None:
         """Remove a server without the reconciler, as its owner or a failure would."""
         (self._folder / "servers" / f"{name}.json").unlink()
+
+    def simulate(self, faults: Faults) -> None:
+        """Let calls fail from now on; ``Faults()`` ends it.
+
+        Raise NotImplementedError with a reason for faults that your test double cannot simulate:
+        their tests are skipped.
+        """
+        (self._folder / "faults").write_text(str(faults))
 
     def clusters(self) -> list[str]:
         """Return a unique name of the shared resources of each cluster."""

@@ -5,7 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 
 import pytest
-from capsmith_runtime.infrastructure import Deleted, InfraMachineState, Terminated
+from capsmith_runtime.infrastructure import Deleted, InfraMachineState, Terminated, Waiting
 from capsmith_runtime.testing import infrastructure as testing
 
 from capn._generated.api.nimbus_server import NimbusServerSpec
@@ -45,6 +45,20 @@ def test_machine_whose_server_disappeared_is_not_created_again(
 
     assert isinstance(reconciler.reconcile_normal(known), Terminated)
     assert cloud.find_server(machine.external_id) is None
+
+
+def test_machine_whose_server_is_not_listed_yet_waits(
+    cloud: SimulatedCloud, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(cloud, "find_server", lambda external_id: None)
+    reconciler = NimbusServerReconciler(cloud)
+
+    first = reconciler.reconcile_normal(testing.infra_machine(SPEC))
+    assert isinstance(first, Waiting)
+    assert first.provider_id is not None
+    machine = testing.infra_machine(SPEC, provider_id=first.provider_id, is_provisioned=False)
+
+    assert reconciler.reconcile_normal(machine) == first
 
 
 def test_machine_is_deleted(cloud: SimulatedCloud) -> None:

@@ -1,5 +1,9 @@
 """Conformance of infrastructure providers."""
 
+from capsmith_runtime.testing.conformance.infrastructure.cloud_faults import (
+    TestInfrastructureCalls,
+    TestMachinePoolCalls,
+)
 from capsmith_runtime.testing.conformance.infrastructure.cluster import (
     TestControlPlaneEndpoint,
     TestInfraCluster,
@@ -37,9 +41,11 @@ __all__ = [
     "TestCredentials",
     "TestInfraCluster",
     "TestInfraMachine",
+    "TestInfrastructureCalls",
     "TestInfrastructureFaults",
     "TestMachineAddresses",
     "TestMachinePool",
+    "TestMachinePoolCalls",
     "TestMachinePoolReconciliation",
     "TestMachineTemplates",
     "TestManifests",

@@ -9,6 +9,9 @@ Environment:
   CAPSMITH_SIMULATED_CLOUD_DIR   the folder; by default a folder in the system's temporary folder
   CAPSMITH_SIMULATED_ENDPOINT    host:port of all control planes; by default 127.0.0.1:6443
   CAPSMITH_SIMULATED_USER_DATA   true: servers store their bootstrap data
+  CAPSMITH_SIMULATED_FAULTS      what goes wrong, for example error=0.1,late=3: one of ten calls
+                                 fails, and three searches do not find a new server yet; see
+                                 capsmith_runtime.testing.faults
 """
 
 from __future__ import annotations
@@ -53,6 +56,14 @@ class SimulatedCloud:
         self.folder = folder or (Path(chosen) if chosen else default)
         for name in ("servers", "clusters"):
             (self.folder / name).mkdir(parents=True, exist_ok=True)
+        self.inject_faults(self)
+
+    def inject_faults(self, client: object) -> None:
+        """Make calls of a client fail, if the environment requires it."""
+        if os.environ.get("CAPSMITH_SIMULATED_FAULTS"):
+            from capsmith_runtime.testing.faults import inject_faults
+
+            inject_faults(client, self.folder)
 
     def endpoint(self) -> tuple[str, int]:
         """Return host and port of the control planes."""
@@ -84,9 +95,9 @@ class SimulatedCloud:
         self._create("server", external_id, json.dumps(asdict(server)))
         return self.find_server(external_id) or server
 
-    def delete_server(self, external_id: str) -> None:
-        """Delete the server; do nothing if it does not exist."""
-        self._delete("server", external_id)
+    def delete_server(self, external_id: str) -> bool:
+        """Delete the server; return False if it does not exist."""
+        return self._delete("server", external_id)
 
     def find_cluster(self, external_id: str) -> SharedResources | None:
         """Return the shared resources of the cluster with this external id, if they exist."""
@@ -99,9 +110,9 @@ class SimulatedCloud:
         self._create("cluster", external_id, json.dumps(asdict(shared)))
         return shared
 
-    def delete_cluster(self, external_id: str) -> None:
-        """Delete the shared resources of a cluster; do nothing if they do not exist."""
-        self._delete("cluster", external_id)
+    def delete_cluster(self, external_id: str) -> bool:
+        """Delete the shared resources of a cluster; return False if they do not exist."""
+        return self._delete("cluster", external_id)
 
     def _read(self, collection: str, external_id: str) -> str | None:
         try:
@@ -123,12 +134,13 @@ class SimulatedCloud:
             Path(draft).unlink()
         self._log(f"create {kind} {external_id}")
 
-    def _delete(self, kind: str, external_id: str) -> None:
+    def _delete(self, kind: str, external_id: str) -> bool:
         try:
             (self.folder / f"{kind}s" / f"{external_id}.json").unlink()
         except FileNotFoundError:
-            return
+            return False
         self._log(f"delete {kind} {external_id}")
+        return True
 
     def _log(self, line: str) -> None:
         with (self.folder / "journal.log").open("a") as journal:

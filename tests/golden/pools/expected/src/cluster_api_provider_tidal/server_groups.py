@@ -36,6 +36,7 @@ class ServerGroups:
         self._cloud = cloud
         self._folder = cloud.folder / "groups"
         self._folder.mkdir(parents=True, exist_ok=True)
+        cloud.inject_faults(self)
 
     def find(self, external_id: str) -> ServerGroup | None:
         """Return the group with this external id, if it exists."""
@@ -73,12 +74,14 @@ class ServerGroups:
             self._write(ServerGroup(external_id, name, size, created))
         return servers[:size]
 
-    def delete(self, external_id: str) -> None:
-        """Delete a group with all its servers; do nothing if it does not exist."""
+    def delete(self, external_id: str) -> bool:
+        """Delete a group with all its servers; return False if it does not exist."""
         with self._locked():
+            existed = self._path(external_id).exists()
             for server in self.servers(external_id):
                 self._cloud.delete_server(f"{external_id}-{_number(server)}")
             self._path(external_id).unlink(missing_ok=True)
+            return existed
 
     def _path(self, external_id: str) -> Path:
         return self._folder / f"{external_id}.json"

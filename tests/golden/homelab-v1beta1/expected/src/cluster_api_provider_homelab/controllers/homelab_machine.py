@@ -32,15 +32,22 @@ class HomelabMachineReconciler(InfraMachineReconciler[HomelabMachineSpec]):
         crashed before it could store anything.
         """
         server = self._cloud.find_server(machine.external_id)
-        if server is None and machine.provider_id is not None:
+        if server is None and machine.is_provisioned:
             # A second server would run with old bootstrap data: Cluster API replaces the Machine.
             return Terminated("ServerNotFound", f"{machine.provider_id} no longer exists")
-        if server is None:
+        provider_id = machine.provider_id
+        if server is None and provider_id is None:
             user_data = machine.bootstrap_data().text if self._cloud.stores_user_data() else None
-            server = self._cloud.create_server(
+            created = self._cloud.create_server(
                 machine.external_id, machine.name, machine.cluster.name, user_data
             )
-            machine.logger.info("created", server=server.id)
+            machine.logger.info("created", server=created.id)
+            provider_id = created.provider_id
+            server = self._cloud.find_server(machine.external_id)
+        if server is None:
+            # Searches may lag behind: only a server that was found once can have disappeared.
+            message = f"{provider_id} is not listed yet"
+            return Waiting("ServerStarting", message, requeue_after=2.0, provider_id=provider_id)
         return InfraMachineState(
             provider_id=server.provider_id,
             addresses=[Address("Hostname", server.name), Address("InternalIP", "127.0.0.1")],
@@ -50,8 +57,10 @@ class HomelabMachineReconciler(InfraMachineReconciler[HomelabMachineSpec]):
     def reconcile_delete(
         self, machine: InfraMachineDeleteScope[HomelabMachineSpec]
     ) -> Deleted | Waiting:
-        """Look up the server and delete it.  Return Deleted only when it no longer exists."""
-        if self._cloud.find_server(machine.external_id) is not None:
-            self._cloud.delete_server(machine.external_id)
+        """Delete the server.  Return Deleted only when it no longer exists.
+
+        Do not rely on a search: it may not find a server that was created a moment ago.
+        """
+        if self._cloud.delete_server(machine.external_id):
             machine.logger.info("deleted")
         return Deleted()

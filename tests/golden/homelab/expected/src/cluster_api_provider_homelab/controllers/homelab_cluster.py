@@ -40,8 +40,7 @@ class HomelabClusterReconciler(InfraClusterReconciler[HomelabClusterSpec]):
     def reconcile_delete(
         self, cluster: InfraClusterDeleteScope[HomelabClusterSpec]
     ) -> Deleted | Waiting:
-        """Look up the resources and delete them.  Return Deleted only when they no longer exist."""
-        if self._cloud.find_cluster(cluster.external_id) is not None:
-            self._cloud.delete_cluster(cluster.external_id)
+        """Delete the resources.  Return Deleted only when they no longer exist."""
+        if self._cloud.delete_cluster(cluster.external_id):
             cluster.logger.info("deleted")
         return Deleted()

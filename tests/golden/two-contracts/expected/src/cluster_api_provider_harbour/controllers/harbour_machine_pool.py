@@ -58,8 +58,7 @@ class HarbourMachinePoolReconciler(InfraMachinePoolReconciler[HarbourMachinePool
         self, pool: InfraMachinePoolDeleteScope[HarbourMachinePoolSpec]
     ) -> Deleted | Waiting:
         """Delete the group with its servers.  Return Deleted only when it no longer exists."""
-        if self._groups.find(pool.external_id) is not None:
-            self._groups.delete(pool.external_id)
+        if self._groups.delete(pool.external_id):
             pool.logger.info("deleted")
         return Deleted()
 

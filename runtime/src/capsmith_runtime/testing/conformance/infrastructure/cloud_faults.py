@@ -1,0 +1,252 @@
+"""Faults of the infrastructure: nothing may be leaked, lost or created twice."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+
+import pytest
+
+from capsmith_runtime.kube.client import JSON, NamespacedName
+from capsmith_runtime.testing.conformance.base import scenario
+from capsmith_runtime.testing.conformance.infrastructure.base import (
+    InfrastructureCase,
+    InfrastructureConformance,
+    MachinePoolConformance,
+    PoolCase,
+)
+from capsmith_runtime.testing.environment import TestEnvironment
+from capsmith_runtime.testing.faults import NONE, Faults
+from capsmith_runtime.testing.infrastructure.environment import InfrastructureEnvironment
+from capsmith_runtime.testing.infrastructure.pool_environment import MachinePoolEnvironment
+from capsmith_runtime.testing.objects import condition
+from capsmith_runtime.testing.provider import (
+    InfrastructureDouble,
+    ProviderUnderTest,
+    SimulatesFaults,
+)
+
+FAILURES = {"error": Faults(error=1.0), "limit": Faults(limit=1.0), "lost": Faults(lost=1.0)}
+HOOK_SECONDS = 0.2
+"""Time limit of a call that hangs.  It is real time: the clock is not virtual while a call runs."""
+
+
+class TestInfrastructureCalls(InfrastructureConformance):
+    """Calls that fail, hang or lag; only if the test double has the method ``simulate``."""
+
+    @classmethod
+    def cases(cls, provider: ProviderUnderTest) -> Sequence[InfrastructureCase]:
+        """Return each pair of kinds with each version of core."""
+        return super().cases(provider) if _simulates_faults(provider) else []
+
+    @pytest.mark.parametrize("failure", FAILURES)
+    @scenario
+    async def test_a_failing_creation_is_reported_and_repeated(
+        self, env: InfrastructureEnvironment, failure: str
+    ) -> None:
+        """Proves: SM-09."""
+        simulate(env.infrastructure, FAILURES[failure])
+        cluster = env.core.add_cluster()
+        await fails(env, lambda: env.core.infra_cluster(cluster))
+        simulate(env.infrastructure, NONE)
+        await env.cluster_is_provisioned(cluster)
+        env.core.infrastructure_is_ready(cluster)
+        assert len(env.infrastructure.clusters()) == 1
+
+        simulate(env.infrastructure, FAILURES[failure])
+        key = env.core.add_machine(cluster)
+        await fails(env, lambda: env.core.infra_machine(key))
+        assert not env.has_machine(key)
+        simulate(env.infrastructure, NONE)
+        await works(env, key)
+
+    @pytest.mark.parametrize("failure", FAILURES)
+    @scenario
+    async def test_a_failure_keeps_what_is_provisioned(
+        self, env: InfrastructureEnvironment, failure: str
+    ) -> None:
+        """Proves: IM-03."""
+        cluster = await env.running_cluster()
+        key = await env.running_machine(cluster)
+        before, provider_id = env.infrastructure.servers(), provider_id_of(env, key)
+        await env.kill()
+        simulate(env.infrastructure, FAILURES[failure])
+        env.start()
+        await fails(env, lambda: env.core.infra_machine(key))
+        assert env.has_machine(key)
+        simulate(env.infrastructure, NONE)
+        await works(env, key)
+        assert (env.infrastructure.servers(), provider_id_of(env, key)) == (before, provider_id)
+
+    @pytest.mark.parametrize("failure", FAILURES)
+    @scenario
+    async def test_a_failing_deletion_is_repeated(
+        self, env: InfrastructureEnvironment, failure: str
+    ) -> None:
+        """Proves: IM-25."""
+        cluster = await env.running_cluster()
+        key = await env.running_machine(cluster)
+        simulate(env.infrastructure, FAILURES[failure])
+        env.api.remove(env.machine_kind.resource.kind, key)
+        await fails(env, lambda: env.core.infra_machine(key))
+        assert env.core.infra_machine(key)["metadata"]["finalizers"]
+        simulate(env.infrastructure, NONE)
+        await removed(env, key)
+
+    @scenario
+    async def test_a_call_that_hangs_is_reported_and_repeated(
+        self, env: InfrastructureEnvironment
+    ) -> None:
+        """Proves: SM-09."""
+        cluster = await env.running_cluster()
+        await env.stop()
+        env.start(hook_timeout=HOOK_SECONDS)
+        simulate(env.infrastructure, Faults(hang=1.0))
+        key = env.core.add_machine(cluster)
+        await fails(env, lambda: env.core.infra_machine(key))
+        assert env.infrastructure.servers() == []
+        simulate(env.infrastructure, NONE)
+        await works(env, key)
+
+    @scenario
+    async def test_a_killed_manager_leaves_a_call_running(
+        self, env: InfrastructureEnvironment
+    ) -> None:
+        """The call has its effect while the next manager is at work already.
+
+        Proves: SM-09.
+        """
+        cluster = await env.running_cluster()
+        simulate(env.infrastructure, Faults(slow=0.2))
+        keys = [env.core.add_machine(cluster, f"m{number}") for number in range(1, 5)]
+        await env.eventually("the first calls run", lambda: env.infrastructure.servers())
+        await env.restart()
+        await env.eventually("all are provisioned", lambda: all(map(env.has_machine, keys)))
+        await env.quiet()
+        assert len(env.infrastructure.servers()) == len(keys)
+        assert len({provider_id_of(env, key) for key in keys}) == len(keys)
+
+    @pytest.mark.parametrize("killed", [False, True])
+    @scenario
+    async def test_a_server_is_listed_late(
+        self, env: InfrastructureEnvironment, killed: bool
+    ) -> None:
+        """It is neither created a second time nor considered lost.
+
+        Proves: SM-09, IM-11.
+        """
+        cluster = await env.running_cluster()
+        simulate(env.infrastructure, Faults(late=4))
+        key = env.core.add_machine(cluster)
+        await env.eventually("the server exists", lambda: env.infrastructure.servers())
+        servers = env.infrastructure.servers()
+        if killed:
+            await env.restart()
+
+        def is_provisioned() -> bool:
+            status = env.core.infra_machine(key).get("status") or {}
+            assert "failureReason" not in status, "a machine that is listed late is not lost"
+            assert "Terminated" not in str(status)
+            return env.has_machine(key)
+
+        await env.eventually("it is provisioned", is_provisioned)
+        await works(env, key)
+        assert env.infrastructure.servers() == servers
+
+    @scenario
+    async def test_a_server_that_is_not_listed_yet_is_deleted(
+        self, env: InfrastructureEnvironment
+    ) -> None:
+        """Proves: IM-25."""
+        cluster = await env.running_cluster()
+        simulate(env.infrastructure, Faults(late=1000))
+        key = env.core.add_machine(cluster)
+        await env.eventually("the server exists", lambda: env.infrastructure.servers())
+        await env.restart()
+        env.api.remove(env.machine_kind.resource.kind, key)
+        await removed(env, key)
+
+
+class TestMachinePoolCalls(MachinePoolConformance):
+    """Calls for pools that fail; only if the test double has the method ``simulate``."""
+
+    @classmethod
+    def cases(cls, provider: ProviderUnderTest) -> Sequence[PoolCase]:
+        """Return each kind with each version of core."""
+        return super().cases(provider) if _simulates_faults(provider) else []
+
+    @pytest.mark.parametrize("failure", FAILURES)
+    @scenario
+    async def test_a_failing_pool_is_reported_and_repeated(
+        self, env: MachinePoolEnvironment, failure: str
+    ) -> None:
+        """Proves: SM-09."""
+        simulate(env.infrastructure, FAILURES[failure])
+        env.add_pool(3)
+        await fails(env, env.infra_pool)
+        simulate(env.infrastructure, NONE)
+        await env.settled(3)
+        ids = env.ids()
+
+        simulate(env.infrastructure, FAILURES[failure])
+        env.scale(5)
+        await fails(env, env.infra_pool)
+        simulate(env.infrastructure, NONE)
+        await env.settled(5)
+        assert set(ids) < set(env.ids())
+
+        simulate(env.infrastructure, FAILURES[failure])
+        env.api.remove(env.kind.resource.kind, env.pool)
+        await fails(env, env.infra_pool)
+        simulate(env.infrastructure, NONE)
+        await env.eventually("it is gone", lambda: _is_gone(env))
+        assert env.infrastructure.servers() == []
+
+
+def simulate(infrastructure: InfrastructureDouble, faults: Faults) -> None:
+    """Let calls fail from now on; skip the test if the double cannot simulate that."""
+    assert isinstance(infrastructure, SimulatesFaults)
+    try:
+        infrastructure.simulate(faults)
+    except NotImplementedError as error:
+        pytest.skip(f"not simulated: {faults}: {error}")
+
+
+async def fails(env: TestEnvironment, find: Callable[[], JSON]) -> None:
+    """Wait until the Ready condition reports an error of a call."""
+
+    def is_reported() -> bool:
+        status, reason = condition(find(), "Ready")
+        assert reason != "InvalidResult"
+        return status == "False" and not reason.startswith("WaitingFor")
+
+    await env.eventually("Ready is False", is_reported)
+
+
+async def works(env: InfrastructureEnvironment, key: NamespacedName) -> None:
+    """Wait until a machine is ready again, the only one with a server."""
+    await env.eventually(
+        "Ready is True",
+        lambda: env.has_machine(key)
+        and condition(env.core.infra_machine(key), "Ready")[0] == "True",
+    )
+    await env.quiet()
+    assert len(env.infrastructure.servers()) == 1
+
+
+async def removed(env: InfrastructureEnvironment, key: NamespacedName) -> None:
+    """Wait until a machine is gone; its server must be gone, too."""
+    await env.eventually("it is gone", lambda: env.is_gone(env.machine_kind, key))
+    assert env.infrastructure.servers() == []
+
+
+def provider_id_of(env: InfrastructureEnvironment, key: NamespacedName) -> str:
+    """Return the provider id of a machine."""
+    return str(env.core.infra_machine(key)["spec"]["providerID"])
+
+
+def _simulates_faults(provider: ProviderUnderTest) -> bool:
+    return hasattr(provider.infrastructure, "simulate")
+
+
+def _is_gone(env: MachinePoolEnvironment) -> bool:
+    return env.api.find(env.kind.resource.kind, env.pool) is None
