@@ -90,6 +90,7 @@ def _text(schema: Mapping[str, Any]) -> Strategy:
             "10.0.0.1",
             "/etc/x",
             "CriticalPart",
+            "{{ .cluster.name }}-{{ .random }}",
         ]
         usable = [text for text in known if pattern.search(text) and least <= len(text) <= most]
         assert usable, pattern.pattern
