@@ -73,3 +73,42 @@ def test_wrong_flags_are_refused(arguments: list[str]) -> None:
     with pytest.raises(SystemExit) as caught:
         parse(arguments, ["infrastructure"])
     assert caught.value.code == 2
+
+
+@pytest.mark.parametrize(
+    ("text", "default", "kinds"),
+    [
+        ("3", 3, {}),
+        ("AcmeMachine=20,AcmeCluster=2", 10, {"AcmeMachine": 20, "AcmeCluster": 2}),
+        ("AcmeMachine=20, 5", 5, {"AcmeMachine": 20}),
+    ],
+)
+def test_concurrency_of_single_kinds(text: str, default: int, kinds: dict[str, int]) -> None:
+    """Proves: MG-05."""
+    options = parse(["--concurrency", text], ["infrastructure"])
+
+    assert (options.concurrency, options.kind_concurrency) == (default, kinds)
+    assert parse([], ["infrastructure"]).kind_concurrency == {}
+
+
+@pytest.mark.parametrize("text", ["", "0", "a", "A=", "=3", "A=0", "1,2", "A=1,A=2", "a-b=1", "1,"])
+def test_no_concurrency(text: str) -> None:
+    with pytest.raises(SystemExit):
+        parse(["--concurrency", text], ["infrastructure"])
+
+
+def test_rates_as_deployments_write_them() -> None:
+    declared = parse(["--hook-rate=declared", "--hook-burst=declared"], ["infrastructure"])
+    given = parse(["--hook-rate=2.5", "--hook-burst=10"], ["infrastructure"])
+
+    assert (declared.hook_rate, declared.hook_burst) == (None, None)
+    assert (given.hook_rate, given.hook_burst) == (2.5, 10)
+    assert parse(["--hook-rate=0"], ["infrastructure"]).hook_rate == 0
+    for arguments in (
+        ["--hook-rate=-1"],
+        ["--hook-rate=nan"],
+        ["--hook-rate=inf"],
+        ["--hook-burst=0"],
+    ):
+        with pytest.raises(SystemExit):
+            parse(arguments, ["infrastructure"])

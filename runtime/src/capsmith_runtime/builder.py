@@ -12,12 +12,16 @@ from capsmith_runtime.kube.controller import Controller
 from capsmith_runtime.kube.events import EventRecorder
 from capsmith_runtime.kube.executor import HandlerExecutor
 from capsmith_runtime.kube.informer import Informer
+from capsmith_runtime.kube.log import get_logger
 from capsmith_runtime.kube.metrics import Metrics
 from capsmith_runtime.kube.workqueue import WorkQueue
 from capsmith_runtime.options import Options
 from capsmith_runtime.reconcile.base import ControllerContext
 from capsmith_runtime.reconcile.caches import Caches, WatchScope
 from capsmith_runtime.reconcile.groups import Reconcile
+from capsmith_runtime.reconcile.session_pools import SessionPools
+
+_log = get_logger("manager")
 
 
 class ManagerBuilder:
@@ -36,15 +40,19 @@ class ManagerBuilder:
         self.events = EventRecorder(client, component.label, socket.gethostname(), metrics)
         self._component = component
         self._metrics = metrics
-        self._concurrency = options.concurrency
+        self._options = options
         self.executor = HandlerExecutor(
             metrics, threads=options.hook_threads, timeout=options.hook_timeout
+        )
+        self.sessions = SessionPools(
+            self.executor, rate=options.hook_rate, burst=options.hook_burst
         )
         context = ControllerContext(
             client=client,
             label=component.label,
             contract=component.contract,
             executor=self.executor,
+            sessions=self.sessions,
             events=self.events,
             writer=STATUS_WRITERS[component.contract],
             sync_seconds=options.sync_period,
@@ -57,6 +65,7 @@ class ManagerBuilder:
             for group in self.groups
             for kind, reconcile in group.reconcilers()
         ]
+        self._warn_of_unknown_kinds()
         queues = {controller.name: controller.queue for controller in self.controllers}
         for group in self.groups:
             group.setup_watches(queues)
@@ -73,4 +82,12 @@ class ManagerBuilder:
 
     def _controller(self, kind: str, reconcile: Reconcile) -> Controller[NamespacedName]:
         queue = WorkQueue[NamespacedName](kind, self._metrics)
-        return Controller(kind, queue, reconcile, self._metrics, concurrency=self._concurrency)
+        concurrency = self._options.kind_concurrency.get(kind, self._options.concurrency)
+        return Controller(kind, queue, reconcile, self._metrics, concurrency=concurrency)
+
+    def _warn_of_unknown_kinds(self) -> None:
+        # No error: clusterctl passes one variable to all components of a repository.
+        kinds = {controller.name for controller in self.controllers}
+        unknown = sorted(self._options.kind_concurrency.keys() - kinds)
+        if unknown:
+            _log.warning("--concurrency names unknown kinds", unknown=unknown, kinds=sorted(kinds))

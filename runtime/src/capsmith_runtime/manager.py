@@ -33,6 +33,8 @@ _log = log.get_logger("manager")
 
 CORE_RETRY_SECONDS: Final = 5.0
 CORE_CHECK_SECONDS: Final = 300.0
+CLOSE_SECONDS: Final = 3.0
+"""How long sessions may take to close, at least: Kubernetes grants ten seconds more."""
 EXIT_SECONDS: Final = 5.0
 """How long exit handlers and libraries of the author may delay the end of the process."""
 
@@ -103,7 +105,7 @@ class Manager:
         self._client = client
         self._metrics = metrics
         self._end_process = end_process
-        self._checks = {
+        self._checks: dict[str, Check] = {
             "caches": self._is_synced,
             "controllers": self._is_ready,
             **checks,
@@ -165,7 +167,10 @@ class Manager:
         )
         self._builder = builder
         self._reader.set_result(reader)
+        self._checks.update({each.name: each.is_ready for each in builder.sessions.checks})
         async with asyncio.TaskGroup() as group:
+            for check in builder.sessions.checks:
+                group.create_task(check.run())
             for informer in builder.informers:
                 group.create_task(informer.run())
             group.create_task(builder.events.run())
@@ -217,6 +222,7 @@ class Manager:
             # Background tasks call the author's code, too, and a call may leave threads behind.
             async with asyncio.timeout(max(0.0, end - monotonic())):
                 await self._builder.executor.calls.wait()
+        await self._builder.sessions.close(max(CLOSE_SECONDS, end - monotonic()))
         return has_drained
 
     async def _end_term(self, has_drained: bool, errors: Sequence[Exception]) -> None:

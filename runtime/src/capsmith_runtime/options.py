@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import argparse
+import math
 import os
 import re
 from collections.abc import Mapping, Sequence
@@ -13,6 +14,10 @@ from capsmith_runtime.kube.health import parse_address
 from capsmith_runtime.kube.leaderelection import LeaseTimings
 
 _UNITS: Final = {"ms": 0.001, "s": 1.0, "m": 60.0, "h": 3600.0}
+_CONCURRENCY: Final = 10
+_DECLARED: Final = "declared"
+"""No default of a flag may be empty: clusterctl requires a value for such variables."""
+_KIND: Final = re.compile(r"[A-Z][A-Za-z0-9]*")
 _PART: Final = re.compile(r"(\d+(?:\.\d+)?)(ms|s|m|h)")
 
 
@@ -32,6 +37,11 @@ class Options:
     insecure_diagnostics: bool = False
     """Serve metrics to all clients, not only to those on this host."""
     concurrency: int = 10
+    """Concurrent reconciles of a kind that `kind_concurrency` does not name."""
+    kind_concurrency: Mapping[str, int] = field(default_factory=dict)
+    hook_rate: float | None = None
+    """Calls of authors' methods per second and identity; 0: unlimited, None: as declared."""
+    hook_burst: int | None = None
     sync_period: float = 600.0
     status_debounce: float = 2.0
     """How long a wait must last before it is written into the status."""
@@ -100,7 +110,10 @@ def parse(
         timings=timings,
         diagnostics_address=found.diagnostics_address,
         insecure_diagnostics=found.insecure_diagnostics,
-        concurrency=found.concurrency,
+        concurrency=found.concurrency.pop("", _CONCURRENCY),
+        kind_concurrency=found.concurrency,
+        hook_rate=found.hook_rate,
+        hook_burst=found.hook_burst,
         sync_period=found.sync_period,
         hook_timeout=found.hook_timeout,
         hook_threads=found.hook_threads,
@@ -132,10 +145,14 @@ def _parser(components: Sequence[str]) -> argparse.ArgumentParser:
     _add_leader_flags(parser)
     add("--diagnostics-address", default=":8443", type=_address, help="health and metrics")
     _add_switch(parser, "--insecure-diagnostics", help="serve metrics to other hosts, without TLS")
-    add("--concurrency", default=10, type=_positive, help="concurrent reconciles of each kind")
+    each = "concurrent reconciles of each kind, and of some: 10,AcmeMachine=20"
+    add("--concurrency", default=str(_CONCURRENCY), type=_concurrency, help=each)
     add("--sync-period", default=600.0, type=duration, help="reconciles without events; 0s: none")
     add("--hook-timeout", default=300.0, type=duration, help="limit for one call of your code")
     add("--hook-threads", default=32, type=_positive, help="concurrent synchronous calls")
+    rate = "calls of your code per second and identity; 0: unlimited"
+    add("--hook-rate", default=_DECLARED, type=_rate, help=rate)
+    add("--hook-burst", default=_DECLARED, type=_burst, help="calls that may start at once")
     stop = "limit for running reconciles when the manager stops"
     add("--graceful-shutdown-timeout", default=300.0, type=duration, help=stop)
     add("-v", "--v", default=2, type=int, metavar="LEVEL", help="verbosity; 4 and above is debug")
@@ -169,6 +186,31 @@ def _positive(text: str) -> int:
     if number < 1:
         raise ValueError(f"not a positive number: {text!r}")
     return number
+
+
+def _concurrency(text: str) -> dict[str, int]:
+    """Return numbers by kind; that of all other kinds, if there is one, has the key ""."""
+    numbers: dict[str, int] = {}
+    for part in text.split(","):
+        kind, separator, number = part.strip().rpartition("=")
+        if bool(separator) != bool(_KIND.fullmatch(kind)) or kind in numbers:
+            raise ValueError(f"neither a number nor Kind=number, each once: {part!r}")
+        numbers[kind] = _positive(number)
+    return numbers
+
+
+def _rate(text: str) -> float | None:
+    """Return calls per second; None for what the author's session factory declares."""
+    if text == _DECLARED:
+        return None
+    rate = float(text)
+    if not 0 <= rate < math.inf:
+        raise ValueError(f"neither 0 nor positive: {text!r}")
+    return rate
+
+
+def _burst(text: str) -> int | None:
+    return _positive(text) if text != _DECLARED else None
 
 
 def _address(text: str) -> str:

@@ -104,6 +104,7 @@ def run(
             label="runtime-extension-acme",
             contract="v1beta2",
             executor=none,
+            sessions=none,
             events=none,
             writer=none,
             options=Options(extra={WEBHOOK.name: webhook}),

@@ -30,6 +30,7 @@ from capsmith_runtime.kube.metrics import Metrics
 from capsmith_runtime.kube.workqueue import WorkQueue
 from capsmith_runtime.reconcile.base import ControllerContext
 from capsmith_runtime.reconcile.caches import Caches, WatchScope
+from capsmith_runtime.reconcile.session_pools import SessionPools
 from capsmith_runtime.testing.clock import VirtualLoop
 from tests.runtime.support.scheduled_api import Client, Request, Server
 
@@ -72,11 +73,13 @@ class Manager:
         self.client = Client(server)
         client, metrics = cast(KubeClient, self.client), Metrics()
         self._caches = Caches(client, metrics, CoreV1Beta2(), WatchScope(namespace=namespace))
+        executor = HandlerExecutor(metrics)
         context = ControllerContext(
             client=client,
             label="ipam-foo",
             contract="v1beta2",
-            executor=HandlerExecutor(metrics),
+            executor=executor,
+            sessions=SessionPools(executor),
             events=EventRecorder(client, "foo", "foo", metrics),
             writer=V1Beta2Status(),
             sync_seconds=0,

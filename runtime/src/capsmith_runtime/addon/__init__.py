@@ -9,9 +9,11 @@ from capsmith_runtime.addon.api import (
     Workload,
 )
 from capsmith_runtime.contract.core import Cluster
-from capsmith_runtime.reconcile.errors import ReconcileError, TerminalError
+from capsmith_runtime.reconcile.credentials import Credentials
+from capsmith_runtime.reconcile.errors import RateLimitedError, ReconcileError, TerminalError
 from capsmith_runtime.reconcile.events import Events
 from capsmith_runtime.reconcile.results import Deleted, NotAvailableError, Waiting
+from capsmith_runtime.reconcile.sessions import SessionFactory
 
 __all__ = [
     "AddonDeleteScope",
@@ -19,11 +21,14 @@ __all__ = [
     "AddonScope",
     "AddonState",
     "Cluster",
+    "Credentials",
     "Deleted",
     "Events",
     "NotAvailableError",
+    "RateLimitedError",
     "ReconcileError",
     "ResourceType",
+    "SessionFactory",
     "TerminalError",
     "Waiting",
     "Workload",

@@ -20,7 +20,8 @@ from capsmith_runtime.kube.client import (
     Selection,
 )
 from capsmith_runtime.reconcile.results import Deleted, Waiting
-from capsmith_runtime.reconcile.scopes import Scope, wait_for
+from capsmith_runtime.reconcile.scopes import SessionScope, wait_for
+from capsmith_runtime.reconcile.sessions import SessionUser
 
 __all__ = [
     "AddonDeleteScope",
@@ -39,7 +40,7 @@ _PAGE = 250
 
 # Without slots: Python 3.11 cannot make an object by Class[T](...) with them.
 @dataclass(frozen=True, kw_only=True)
-class AddonScope(Scope, Generic[Spec]):
+class AddonScope(SessionScope, Generic[Spec]):
     """An add-on to install on a cluster."""
 
     spec: Spec
@@ -47,7 +48,7 @@ class AddonScope(Scope, Generic[Spec]):
 
 # Without slots: Python 3.11 cannot make an object by Class[T](...) with them.
 @dataclass(frozen=True, kw_only=True)
-class AddonDeleteScope(Scope, Generic[Spec]):
+class AddonDeleteScope(SessionScope, Generic[Spec]):
     """An add-on to remove from a cluster."""
 
     _spec: Spec | DecodingError
@@ -156,7 +157,7 @@ class Workload:
         return wait_for(work, self._loop)
 
 
-class AddonReconciler(ABC, Generic[Spec]):
+class AddonReconciler(SessionUser, ABC, Generic[Spec]):
     """Installs an add-on on clusters: called for each selected one, repeatedly.
 
     Both methods may be ``def`` or ``async def``.  They are called again after a crash between any

@@ -31,9 +31,11 @@ from capsmith_runtime.contract.core import Cluster
 from capsmith_runtime.contract.model import Object
 from capsmith_runtime.kube.client import JSON, NamespacedName
 from capsmith_runtime.kube.controller import Result
+from capsmith_runtime.kube.errors import DeferredError
 from capsmith_runtime.kube.informer import Informer
 from capsmith_runtime.kube.log import get_logger
 from capsmith_runtime.kube.priority import Priority
+from capsmith_runtime.reconcile.author_calls import AuthorCalls
 from capsmith_runtime.reconcile.base import ControllerContext
 from capsmith_runtime.reconcile.caches import Caches
 from capsmith_runtime.reconcile.debounce import StatusDebounce
@@ -69,6 +71,7 @@ class InstallationController:
     ) -> None:
         self.kind = kind
         self._reconciler = reconciler
+        self._author = AuthorCalls(reconciler, context.sessions)
         self._informer = informer
         self._caches = caches
         self._context = context
@@ -137,6 +140,8 @@ class InstallationController:
             result = await self._call(installation, obj, cluster, workload, selected)
         except NotAvailableError as error:
             result = error.waiting
+        except DeferredError:
+            raise
         except ClusterUnreachableError as error:
             status = InstallationStatus(False, REASON_UNREACHABLE, error.message)
             self._store(installation, status)
@@ -186,7 +191,9 @@ class InstallationController:
             handler = self._reconciler.reconcile_normal
             expected = AddonState
         send_events(scope, self._context.events, obj)
-        result = await self._context.executor.call(handler, scope, cluster, workload)
+        result = await self._author.call(
+            installation, handler, scope, cluster, workload, deletion=not selected
+        )
         if not isinstance(result, (expected, Waiting)):
             raise TypeError(unexpected_result(handler, result, expected, Waiting))
         return result
@@ -212,6 +219,7 @@ class InstallationController:
         return Result(requeue_after)
 
     def _forget(self, installation: Installation) -> None:
+        self._author.forget(installation)
         self._statuses.drop(installation)
         self._missing_clusters.forget(installation.key)
         self._deleting_clusters.discard(installation)

@@ -20,10 +20,12 @@ from capsmith_runtime.contract.bootstrap import Taint
 from capsmith_runtime.contract.core import Cluster, Machine
 from capsmith_runtime.contract.machine_pool import MachinePool
 from capsmith_runtime.contract.model import Endpoint
-from capsmith_runtime.reconcile.errors import ReconcileError, TerminalError
+from capsmith_runtime.reconcile.credentials import Credentials
+from capsmith_runtime.reconcile.errors import RateLimitedError, ReconcileError, TerminalError
 from capsmith_runtime.reconcile.events import Events
 from capsmith_runtime.reconcile.results import NotAvailableError, Waiting
 from capsmith_runtime.reconcile.scopes import BootstrapData
+from capsmith_runtime.reconcile.sessions import SessionFactory
 
 __all__ = [
     "LINUX_SENTINEL",
@@ -35,12 +37,15 @@ __all__ = [
     "CertificatePair",
     "CertificatePurpose",
     "Cluster",
+    "Credentials",
     "Endpoint",
     "Events",
     "Machine",
     "MachinePool",
     "NotAvailableError",
+    "RateLimitedError",
     "ReconcileError",
+    "SessionFactory",
     "Taint",
     "TerminalError",
     "Waiting",

@@ -20,7 +20,8 @@ from capsmith_runtime.contract.core import Cluster, Machine
 from capsmith_runtime.contract.machine_pool import MachinePool
 from capsmith_runtime.contract.model import Endpoint
 from capsmith_runtime.reconcile.results import NotAvailableError, Waiting
-from capsmith_runtime.reconcile.scopes import BootstrapData, Scope, wait_for
+from capsmith_runtime.reconcile.scopes import BootstrapData, SessionScope, wait_for
+from capsmith_runtime.reconcile.sessions import SessionUser
 
 Spec = TypeVar("Spec")
 
@@ -76,7 +77,7 @@ class BootstrapDocument:
 
 # Without slots: Python 3.11 cannot make an object by Class[T](...) with them.
 @dataclass(frozen=True, kw_only=True)
-class BootstrapConfigScope(Scope, Generic[Spec]):
+class BootstrapConfigScope(SessionScope, Generic[Spec]):
     """A configuration, with the machine or the pool that needs its bootstrap data."""
 
     spec: Spec
@@ -132,7 +133,7 @@ class BootstrapConfigScope(Scope, Generic[Spec]):
         return await self._certificates(purpose)
 
 
-class BootstrapConfigReconciler(ABC, Generic[Spec]):
+class BootstrapConfigReconciler(SessionUser, ABC, Generic[Spec]):
     """Generates what machines run at their first start."""
 
     @abstractmethod

@@ -24,9 +24,11 @@ from capsmith_runtime.controlplane.managed.api import (
     ManagedControlPlaneState,
 )
 from capsmith_runtime.kube.client import KubeClient, NamespacedName, ResourceType
-from capsmith_runtime.reconcile.errors import ReconcileError, TerminalError
+from capsmith_runtime.reconcile.credentials import Credentials
+from capsmith_runtime.reconcile.errors import RateLimitedError, ReconcileError, TerminalError
 from capsmith_runtime.reconcile.events import Events
 from capsmith_runtime.reconcile.results import Deleted, NotAvailableError, Waiting
+from capsmith_runtime.reconcile.sessions import SessionFactory
 
 __all__ = [
     "Cluster",
@@ -37,6 +39,7 @@ __all__ = [
     "ControlPlaneMember",
     "ControlPlaneReconciler",
     "ControlPlaneScope",
+    "Credentials",
     "DecodingError",
     "Deleted",
     "Endpoint",
@@ -48,8 +51,10 @@ __all__ = [
     "ManagedControlPlaneState",
     "NamespacedName",
     "NotAvailableError",
+    "RateLimitedError",
     "ReconcileError",
     "ResourceType",
+    "SessionFactory",
     "TerminalError",
     "Waiting",
 ]

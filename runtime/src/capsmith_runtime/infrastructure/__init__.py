@@ -35,10 +35,11 @@ from capsmith_runtime.infrastructure.scopes import (
     InfraMachineScope,
 )
 from capsmith_runtime.reconcile.credentials import Credentials
-from capsmith_runtime.reconcile.errors import ReconcileError, TerminalError
+from capsmith_runtime.reconcile.errors import RateLimitedError, ReconcileError, TerminalError
 from capsmith_runtime.reconcile.events import Events
 from capsmith_runtime.reconcile.results import Deleted, NotAvailableError, Terminated, Waiting
 from capsmith_runtime.reconcile.scopes import BootstrapData
+from capsmith_runtime.reconcile.sessions import SessionFactory
 
 __all__ = [
     "Address",
@@ -72,7 +73,9 @@ __all__ = [
     "MachinePool",
     "MachinePoolMachinesReconciler",
     "NotAvailableError",
+    "RateLimitedError",
     "ReconcileError",
+    "SessionFactory",
     "TerminalError",
     "Terminated",
     "Waiting",

@@ -63,7 +63,7 @@ class CredentialsResolver:
         if missing:
             message = f"Secret {where} lacks {', '.join(missing)}"
             return _waiting(constants.REASON_SECRET_INCOMPLETE, message)
-        return Credentials(credentials)
+        return Credentials(credentials, metadata.name(identity))
 
     def secret_of(self, identity: JSON) -> JSON | None:
         """Return the Secret of an identity."""

@@ -23,11 +23,12 @@ from capsmith_runtime.infrastructure.scopes import (
     InfraMachineScope,
 )
 from capsmith_runtime.reconcile.results import Deleted, Terminated, Waiting
+from capsmith_runtime.reconcile.sessions import SessionUser
 
 Spec = TypeVar("Spec")
 
 
-class InfraClusterReconciler(ABC, Generic[Spec]):
+class InfraClusterReconciler(SessionUser, ABC, Generic[Spec]):
     """Manage the resources that the machines of a cluster share, such as load balancers."""
 
     @abstractmethod
@@ -43,7 +44,7 @@ class InfraClusterReconciler(ABC, Generic[Spec]):
         """Delete the infrastructure; return Deleted only when it no longer exists."""
 
 
-class InfraMachineReconciler(ABC, Generic[Spec]):
+class InfraMachineReconciler(SessionUser, ABC, Generic[Spec]):
     """Manage the servers of Machines."""
 
     @abstractmethod

@@ -17,7 +17,7 @@ from capsmith_runtime.reconcile.scopes import (
     BootstrapData,
     BootstrapReader,
     DeleteScope,
-    Scope,
+    SessionScope,
     wait_for,
 )
 
@@ -69,23 +69,31 @@ class InfraClusterView:
 
 # Without slots: Python 3.11 cannot make an object by Class[T](...) with them.
 @dataclass(frozen=True, kw_only=True)
-class InfraClusterScope(Scope, Generic[Spec]):
-    """Scope of ``reconcile_normal`` of an infrastructure cluster."""
+class InfraScope(SessionScope, Generic[Spec]):
+    """Attributes that the scopes of ``reconcile_normal`` share."""
 
     spec: Spec
     cluster: Cluster
-    control_plane_endpoint: Endpoint | None
-    """The endpoint in the object's spec: set by the user, or returned by you earlier."""
     credentials: Credentials = field(repr=False)
+
+    def _session_credentials(self) -> Credentials:
+        return self.credentials
 
 
 # Without slots: Python 3.11 cannot make an object by Class[T](...) with them.
 @dataclass(frozen=True, kw_only=True)
-class InfraMachineScope(Scope, Generic[Spec]):
+class InfraClusterScope(InfraScope[Spec]):
+    """Scope of ``reconcile_normal`` of an infrastructure cluster."""
+
+    control_plane_endpoint: Endpoint | None
+    """The endpoint in the object's spec: set by the user, or returned by you earlier."""
+
+
+# Without slots: Python 3.11 cannot make an object by Class[T](...) with them.
+@dataclass(frozen=True, kw_only=True)
+class InfraMachineScope(InfraScope[Spec]):
     """Scope of ``reconcile_normal`` of an infrastructure machine."""
 
-    spec: Spec
-    cluster: Cluster
     machine: Machine
     infra_cluster: InfraClusterView | None
     """None if another provider manages the infrastructure of the cluster."""
@@ -94,7 +102,6 @@ class InfraMachineScope(Scope, Generic[Spec]):
     failure_domain: str | None
     """The failure domain in which to create the machine, if it was assigned one."""
     is_control_plane: bool
-    credentials: Credentials = field(repr=False)
     is_provisioned: bool = False
     """Whether it was reported as provisioned since it was created or moved."""
     ip_addresses: tuple[ClaimedAddress, ...] = ()
@@ -129,6 +136,9 @@ class InfraDeleteScope(DeleteScope[Spec]):
         """
         if isinstance(self._credentials, Waiting):
             raise NotAvailableError(self._credentials)
+        return self._credentials
+
+    def _session_credentials(self) -> Credentials | Waiting:
         return self._credentials
 
 

@@ -22,9 +22,11 @@ from capsmith_runtime.ipam.api import (
     RangePoolReconciler,
     exhausted,
 )
-from capsmith_runtime.reconcile.errors import ReconcileError, TerminalError
+from capsmith_runtime.reconcile.credentials import Credentials
+from capsmith_runtime.reconcile.errors import RateLimitedError, ReconcileError, TerminalError
 from capsmith_runtime.reconcile.events import Events
 from capsmith_runtime.reconcile.results import Deleted, NotAvailableError, Waiting
+from capsmith_runtime.reconcile.sessions import SessionFactory
 
 __all__ = [
     "Address",
@@ -34,6 +36,7 @@ __all__ = [
     "Allocation",
     "Cluster",
     "Condition",
+    "Credentials",
     "Deleted",
     "Events",
     "ExternalPoolReconciler",
@@ -43,7 +46,9 @@ __all__ = [
     "PoolReconciler",
     "PoolState",
     "RangePoolReconciler",
+    "RateLimitedError",
     "ReconcileError",
+    "SessionFactory",
     "TerminalError",
     "Waiting",
     "exhausted",

@@ -24,14 +24,15 @@ from capsmith_runtime.reconcile.results import (
     Waiting,
     check_conditions,
 )
-from capsmith_runtime.reconcile.scopes import Scope
+from capsmith_runtime.reconcile.scopes import SessionScope
+from capsmith_runtime.reconcile.sessions import SessionUser
 
 Spec = TypeVar("Spec")
 
 
 # Without slots: Python 3.11 cannot make an object by Class[T](...) with them.
 @dataclass(frozen=True, kw_only=True)
-class Pool(Scope, Generic[Spec]):
+class Pool(SessionScope, Generic[Spec]):
     """A pool of addresses; its namespace is empty when it is cluster-scoped."""
 
     spec: Spec
@@ -108,7 +109,7 @@ def exhausted(message: str = "no address is left", requeue_after: float = 30.0) 
 
 # Without slots: Python 3.11 cannot make an object by Class[T](...) with them.
 @dataclass(frozen=True, kw_only=True)
-class AddressClaim(Scope, Generic[Spec]):
+class AddressClaim(SessionScope, Generic[Spec]):
     """A claim that needs an address."""
 
     pool: Pool[Spec]
@@ -120,7 +121,7 @@ class AddressClaim(Scope, Generic[Spec]):
 
 # Without slots: Python 3.11 cannot make an object by Class[T](...) with them.
 @dataclass(frozen=True, kw_only=True)
-class AddressRelease(Scope):
+class AddressRelease(SessionScope):
     """A claim that is being or has been deleted; its pool and Cluster may be gone already."""
 
     pool_name: str
@@ -130,7 +131,7 @@ class AddressRelease(Scope):
     """None when no IPAddress exists; search by external id, as an address may be allocated."""
 
 
-class PoolReconciler(ABC, Generic[Spec]):
+class PoolReconciler(SessionUser, ABC, Generic[Spec]):
     """Base of the reconcilers of both sorts of pools."""
 
     @abstractmethod

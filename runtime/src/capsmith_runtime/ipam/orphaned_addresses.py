@@ -7,7 +7,6 @@ lease creates an address too late.
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import Any
 
 from capsmith_runtime.contract import constants, external_id, guards, ipam, metadata
 from capsmith_runtime.contract.ipam import IpamDialect
@@ -18,6 +17,7 @@ from capsmith_runtime.ipam.pool_registry import PoolRegistry
 from capsmith_runtime.kube.client import JSON, NamespacedName, NotFound
 from capsmith_runtime.kube.controller import Result
 from capsmith_runtime.kube.informer import Informer
+from capsmith_runtime.reconcile.author_calls import AuthorCalls
 from capsmith_runtime.reconcile.base import ControllerContext
 from capsmith_runtime.reconcile.caches import Caches
 from capsmith_runtime.reconcile.debounce import StatusDebounce
@@ -48,6 +48,10 @@ class OrphanedAddressController:
         self._caches = caches
         self._context = context
         self._debounce = StatusDebounce(GRACE_SECONDS)
+        self._authors = {
+            kind: AuthorCalls(registry.reconciler, context.sessions)
+            for kind, registry in registries.items()
+        }
         self._writer = IPAddressWriter(context.client, dialect, addresses, claims.resource)
 
     async def reconcile(self, key: NamespacedName) -> Result:
@@ -59,6 +63,8 @@ class OrphanedAddressController:
             pool = self._index.pool_key(view.pool, view.namespace)
         if obj is None or pool is None or self._claims.get(key) is not None:
             self._debounce.forget(key)
+            for author in self._authors.values():
+                author.forget(key)
             return Result()
         registry = self._registries[pool.kind]
         group = registry.kind.resource.group
@@ -73,7 +79,8 @@ class OrphanedAddressController:
         if isinstance(registry.reconciler, ExternalPoolReconciler):
             identity = metadata.annotations(obj)[external_id.annotation(group)]
             scope = registry.release_scope(key, identity, pool.key, obj)
-            result: Any = await self._context.executor.call(registry.reconciler.release, scope)
+            author = self._authors[pool.kind]
+            result = await author.call(key, registry.reconciler.release, scope, deletion=True)
             if isinstance(result, Waiting):
                 return Result(result.requeue_after)
         await self._writer.delete(obj)

@@ -13,23 +13,19 @@ from capsmith_runtime.contract import constants, guards, metadata
 from capsmith_runtime.contract.core import Cluster
 from capsmith_runtime.kube.client import JSON, Invalid, NamespacedName, key_of
 from capsmith_runtime.kube.controller import Result
+from capsmith_runtime.kube.errors import DeferredError
 from capsmith_runtime.kube.informer import Informer
 from capsmith_runtime.kube.priority import Priority
+from capsmith_runtime.reconcile.author_calls import AuthorCalls, checked_result
 from capsmith_runtime.reconcile.caches import Caches
 from capsmith_runtime.reconcile.changes import log_changes
 from capsmith_runtime.reconcile.context import ControllerContext as ControllerContext
-from capsmith_runtime.reconcile.errors import ContractError, TerminalError
+from capsmith_runtime.reconcile.errors import TerminalError
 from capsmith_runtime.reconcile.events import send_events
 from capsmith_runtime.reconcile.kinds import Kind
 from capsmith_runtime.reconcile.patcher import ObjectDeletedError, Patcher, paused
 from capsmith_runtime.reconcile.reporting import ReportingController
-from capsmith_runtime.reconcile.results import (
-    Deleted,
-    NotAvailableError,
-    Terminated,
-    Waiting,
-    unexpected_result,
-)
+from capsmith_runtime.reconcile.results import Deleted, NotAvailableError, Waiting
 from capsmith_runtime.reconcile.scopes import ScopeFields
 
 R = TypeVar("R")
@@ -50,6 +46,7 @@ class BaseController(ReportingController[R], ABC):
         super().__init__(kind, context)
         # Several controllers may share one reconciler.
         self.reconciler = reconciler if reconciler is not None else kind.reconciler()
+        self._author = AuthorCalls(self.reconciler, context.sessions)
         self._informer = informer
         self._caches = caches
 
@@ -97,6 +94,7 @@ class BaseController(ReportingController[R], ABC):
 
     def _forget(self, key: NamespacedName) -> Result:
         self._debounce.forget(key)
+        self._author.forget(key)
         return Result()
 
     async def _is_paused(self, patcher: Patcher, cluster: Cluster | None) -> bool:
@@ -129,15 +127,13 @@ class BaseController(ReportingController[R], ABC):
         """Return the result of a reconciler method; report exceptions and raise them again."""
         try:
             send_events(scope, self._context.events, patcher.obj)
-            result = await self._context.executor.call(hook, scope)
-            if isinstance(result, (expected, Waiting)):
-                return result
-            if isinstance(result, Terminated):
-                raise TerminalError(result.reason, result.message, status=result.status)
-            message = unexpected_result(hook, result, expected, Waiting)
-            raise ContractError(constants.REASON_INVALID_RESULT, message)
+            deletion = metadata.deleting(patcher.obj)
+            result = await self._author.call(key_of(patcher.obj), hook, scope, deletion=deletion)
+            return checked_result(hook, result, expected)
         except NotAvailableError as error:
             return error.waiting
+        except DeferredError:
+            raise
         except Exception as error:
             await self._failed(patcher, error)
             raise

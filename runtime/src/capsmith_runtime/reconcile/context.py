@@ -9,6 +9,7 @@ from capsmith_runtime.kube.client import KubeClient
 from capsmith_runtime.kube.events import EventRecorder
 from capsmith_runtime.kube.executor import HandlerExecutor
 from capsmith_runtime.options import Options
+from capsmith_runtime.reconcile.session_pools import SessionPools
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -21,6 +22,7 @@ class ControllerContext:
     contract: str
     """The contract version in which status and spec are written."""
     executor: HandlerExecutor
+    sessions: SessionPools
     events: EventRecorder
     writer: StatusWriter
     sync_seconds: float = 600.0

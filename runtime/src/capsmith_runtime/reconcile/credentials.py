@@ -8,10 +8,14 @@ from collections.abc import Iterator, Mapping
 class Credentials(Mapping[str, str]):
     """Content of the Secret of an identity; its text names the keys and hides the values."""
 
-    __slots__ = ("_values",)
+    __slots__ = ("_values", "identity")
 
-    def __init__(self, values: Mapping[str, str] | None = None) -> None:
+    identity: str
+    """Name of the identity; empty if the infrastructure cluster has none."""
+
+    def __init__(self, values: Mapping[str, str] | None = None, identity: str = "") -> None:
         self._values = dict(values or {})
+        self.identity = identity
 
     def __getitem__(self, key: str) -> str:
         return self._values[key]

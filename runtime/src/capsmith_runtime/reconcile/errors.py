@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from typing import Any, Final
 
 from capsmith_runtime.contract.constants import REASON_INTERNAL_ERROR
@@ -17,12 +18,37 @@ class ReconcileError(RetryAfterError):
     """An error with a reason: Ready is False with it, and the call is retried with back-off."""
 
     def __init__(self, reason: str, message: str = "", *, retry_after: float | None = None) -> None:
-        """``reason`` is CamelCase; ``retry_after`` is the minimum delay in seconds."""
+        """``reason`` is CamelCase; ``retry_after`` is the minimum delay in seconds.
+
+        Events do not shorten it, but another method may be called, such as that of a deletion.
+        """
         super().__init__(f"{reason}: {message}" if message else reason)
         check_reason(reason)
         self.reason = reason
         self.message = message
         self.retry_after = retry_after
+
+
+class RateLimitedError(ReconcileError):
+    """The infrastructure refuses further requests of this identity for a while.
+
+    No method is called for any object of the identity until ``retry_after`` seconds have passed:
+    neither an event nor a deletion shortens that.
+    """
+
+    retry_after: float
+
+    def __init__(
+        self, message: str = "", *, retry_after: float, reason: str = "RateLimited"
+    ) -> None:
+        """``retry_after`` is in seconds.  Raises ValueError if it is negative or not finite."""
+        if not 0 <= retry_after < math.inf:
+            raise ValueError(f"retry_after is {retry_after}")
+        super().__init__(reason, message, retry_after=retry_after)
+
+
+class SessionError(ReconcileError):
+    """The session of an identity could not be opened; it is opened again with back-off."""
 
 
 class ContractError(ReconcileError):

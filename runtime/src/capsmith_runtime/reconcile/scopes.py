@@ -10,10 +10,14 @@ from typing import Any, Generic, TypedDict, TypeVar
 from capsmith_runtime.api.decoding import DecodingError, decode
 from capsmith_runtime.contract import external_id
 from capsmith_runtime.kube.log import Logger
+from capsmith_runtime.reconcile.credentials import Credentials
 from capsmith_runtime.reconcile.events import Events
+from capsmith_runtime.reconcile.results import Waiting
+from capsmith_runtime.reconcile.sessions import ScopeSession, SessionFactory
 
 Spec = TypeVar("Spec")
 T = TypeVar("T")
+S = TypeVar("S")
 
 
 @dataclass(frozen=True, slots=True)
@@ -73,6 +77,26 @@ class Scope:
         return decode(cls, self._status, "status")
 
 
+@dataclass(frozen=True, slots=True, kw_only=True)
+class SessionScope(Scope):
+    """Scope of a reconciler that may have a session."""
+
+    _session: ScopeSession = field(default_factory=ScopeSession, repr=False, compare=False)
+
+    def session(self, factory: type[SessionFactory[S]]) -> S:
+        """Return the session of the identity, which other calls use at the same time.
+
+        ``factory`` is the class that the reconciler names in ``session_factory``.  In a deletion
+        it raises NotAvailableError without credentials, and ReconcileError if the session could
+        not be opened; let both pass.
+        """
+        return self._session.get(factory)
+
+    def _session_credentials(self) -> Credentials | Waiting:
+        """Return the credentials with which the session is opened."""
+        return Credentials()
+
+
 class ScopeFields(TypedDict):
     """The arguments of :class:`Scope`."""
 
@@ -85,7 +109,7 @@ class ScopeFields(TypedDict):
 
 # Without slots: Python 3.11 cannot make an object by Class[T](...) with them.
 @dataclass(frozen=True, kw_only=True)
-class DeleteScope(Scope, Generic[Spec]):
+class DeleteScope(SessionScope, Generic[Spec]):
     """Scope of a deletion, which must work even if the spec cannot be read."""
 
     _spec: Spec | DecodingError

@@ -70,23 +70,14 @@ class TestEnvironment:
 
         clock.run(bounded())
 
-    def start(
-        self,
-        *,
-        namespace: str = "",
-        watch_filter: str = "",
-        extra: Mapping[str, object] | None = None,
-        hook_timeout: float | None = None,
-    ) -> None:
-        """Start the component's manager; ``hook_timeout`` is in seconds of real time."""
+    def start(self, *, extra: Mapping[str, object] | None = None, **changes: Any) -> None:
+        """Start the component's manager; ``changes`` are those of its options."""
         options = self.options()
         options = replace(
             options,
-            namespace=namespace,
-            watch_filter=watch_filter,
             status_debounce=DEBOUNCE_SECONDS,
             extra={**options.extra, **(extra or {})},
-            hook_timeout=options.hook_timeout if hook_timeout is None else hook_timeout,
+            **changes,
         )
         self._stop = asyncio.Event()
         manager = Manager(self.component, options, self.api, Metrics(), keep_process)

@@ -16,7 +16,8 @@ from capsmith_runtime.contract.core import Cluster
 from capsmith_runtime.contract.kubernetes_version import normalize, sort_key
 from capsmith_runtime.contract.model import Condition, Endpoint, check_reason
 from capsmith_runtime.reconcile.results import Deleted, Waiting, check_conditions
-from capsmith_runtime.reconcile.scopes import DeleteScope, Scope
+from capsmith_runtime.reconcile.scopes import DeleteScope, SessionScope
+from capsmith_runtime.reconcile.sessions import SessionUser
 
 Spec = TypeVar("Spec")
 
@@ -26,7 +27,7 @@ RESERVED: Final = ("Available", "Deleting", "RollingOut")
 
 # Without slots: Python 3.11 cannot make an object by Class[T](...) with them.
 @dataclass(frozen=True, kw_only=True)
-class ManagedControlPlaneScope(Scope, Generic[Spec]):
+class ManagedControlPlaneScope(SessionScope, Generic[Spec]):
     """A managed control plane; read-only."""
 
     spec: Spec
@@ -108,7 +109,7 @@ class ManagedControlPlaneState:
                 raise ValueError(f"condition {condition.type} is written for you")
 
 
-class ManagedControlPlaneReconciler(ABC, Generic[Spec]):
+class ManagedControlPlaneReconciler(SessionUser, ABC, Generic[Spec]):
     """Base class of reconcilers of managed control planes.
 
     Both methods are called repeatedly: without any change, and after a crash between any two of

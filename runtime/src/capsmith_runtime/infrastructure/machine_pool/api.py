@@ -17,8 +17,7 @@ from typing import Any, Generic, TypeVar
 from capsmith_runtime.contract.core import Cluster
 from capsmith_runtime.contract.machine_pool import MachinePool
 from capsmith_runtime.contract.model import Address, Condition, check_reason
-from capsmith_runtime.infrastructure.scopes import InfraClusterView, InfraDeleteScope
-from capsmith_runtime.reconcile.credentials import Credentials
+from capsmith_runtime.infrastructure.scopes import InfraClusterView, InfraDeleteScope, InfraScope
 from capsmith_runtime.reconcile.results import (
     MAX_ADDRESSES,
     MAX_PROVIDER_ID,
@@ -29,9 +28,9 @@ from capsmith_runtime.reconcile.results import (
 from capsmith_runtime.reconcile.scopes import (
     BootstrapData,
     BootstrapReader,
-    Scope,
     wait_for,
 )
+from capsmith_runtime.reconcile.sessions import SessionUser
 
 Spec = TypeVar("Spec")
 
@@ -101,17 +100,14 @@ class InfraMachinePoolState:
 
 # Without slots: Python 3.11 cannot make an object by Class[T](...) with them.
 @dataclass(frozen=True, kw_only=True)
-class InfraMachinePoolScope(Scope, Generic[Spec]):
+class InfraMachinePoolScope(InfraScope[Spec]):
     """Scope of ``reconcile_normal`` of a machine pool."""
 
-    spec: Spec
-    cluster: Cluster
     machine_pool: MachinePool
     infra_cluster: InfraClusterView | None
     """None if another provider manages the infrastructure of the cluster."""
     provider_ids: tuple[str, ...]
     """The provider ids of the machines that you returned earlier."""
-    credentials: Credentials = field(repr=False)
     _bootstrap: BootstrapReader = field(repr=False)
     _loop: asyncio.AbstractEventLoop | None = field(default=None, repr=False)
 
@@ -166,7 +162,7 @@ class InfraMachinePoolDeleteScope(InfraDeleteScope[Spec]):
     """The provider ids of the machines that you returned last."""
 
 
-class InfraMachinePoolReconciler(ABC, Generic[Spec]):
+class InfraMachinePoolReconciler(SessionUser, ABC, Generic[Spec]):
     """Manage a pool without Machines, such as a scaling group."""
 
     @abstractmethod
@@ -186,7 +182,7 @@ class InfraMachinePoolReconciler(ABC, Generic[Spec]):
         """Delete the pool and its machines; return Deleted only when it no longer exists."""
 
 
-class MachinePoolMachinesReconciler(Generic[Spec]):
+class MachinePoolMachinesReconciler(SessionUser, Generic[Spec]):
     """Manage a pool of infrastructure machines of this provider.
 
     The runtime creates and deletes the machines; the reconciler of their kind manages the servers.

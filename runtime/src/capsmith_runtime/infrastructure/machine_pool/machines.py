@@ -30,6 +30,7 @@ from capsmith_runtime.infrastructure.machine_pool.pool_machines import (
 )
 from capsmith_runtime.kube.client import JSON, NamespacedName
 from capsmith_runtime.kube.controller import Result
+from capsmith_runtime.kube.errors import DeferredError
 from capsmith_runtime.kube.informer import Informer
 from capsmith_runtime.reconcile.errors import ContractError
 from capsmith_runtime.reconcile.events import send_events
@@ -128,11 +129,12 @@ class MachinePoolMachinesController(MachinePoolController[MachinePoolMachinesRec
             return scope.replicas
         try:
             send_events(scope, self._context.events, patcher.obj)
-            replicas: int | None = await self._context.executor.call(
-                self.reconciler.replicas, scope
-            )
+            key = NamespacedName(scope.namespace, scope.name)
+            replicas: int | None = await self._author.call(key, self.reconciler.replicas, scope)
         except NotAvailableError as error:
             return error.waiting
+        except DeferredError:
+            raise
         except Exception as error:
             await self._failed(patcher, error)
             raise

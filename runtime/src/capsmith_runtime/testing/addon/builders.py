@@ -15,6 +15,7 @@ from capsmith_runtime.kube.client import (
     Selection,
 )
 from capsmith_runtime.kube.log import get_logger
+from capsmith_runtime.reconcile.sessions import ScopeSession
 from capsmith_runtime.testing.core import NAMESPACE
 
 Spec = TypeVar("Spec")
@@ -78,7 +79,7 @@ def workload(objects: WorkloadObjects) -> Workload:
     return Workload(api, kubeconfig)
 
 
-def addon(spec: Spec, name: str = "addon") -> AddonScope[Spec]:
+def addon(spec: Spec, name: str = "addon", *, session: object = None) -> AddonScope[Spec]:
     """Return the argument of ``reconcile_normal``."""
     return AddonScope(
         name=name,
@@ -86,10 +87,13 @@ def addon(spec: Spec, name: str = "addon") -> AddonScope[Spec]:
         external_id=f"{name}.0001",
         logger=get_logger("test"),
         spec=spec,
+        _session=ScopeSession(session),
     )
 
 
-def addon_deletion(spec: Spec, name: str = "addon") -> AddonDeleteScope[Spec]:
+def addon_deletion(
+    spec: Spec, name: str = "addon", *, session: object = None
+) -> AddonDeleteScope[Spec]:
     """Return the argument of ``reconcile_delete``."""
     return AddonDeleteScope(
         name=name,
@@ -97,6 +101,7 @@ def addon_deletion(spec: Spec, name: str = "addon") -> AddonDeleteScope[Spec]:
         external_id=f"{name}.0001",
         logger=get_logger("test"),
         _spec=spec,
+        _session=ScopeSession(session),
     )
 
 

@@ -21,6 +21,7 @@ from capsmith_runtime.contract.model import Endpoint
 from capsmith_runtime.kube.log import get_logger
 from capsmith_runtime.reconcile.results import NotAvailableError, Waiting
 from capsmith_runtime.reconcile.scopes import BootstrapData
+from capsmith_runtime.reconcile.sessions import ScopeSession
 from capsmith_runtime.testing.core import NAMESPACE, core_cluster, core_machine
 
 Spec = TypeVar("Spec")
@@ -42,6 +43,7 @@ def bootstrap_config(
     is_first: bool = False,
     cluster: Cluster | None = None,
     certificates: Certificates = CERTIFICATES,
+    session: object = None,
 ) -> BootstrapConfigScope[Spec]:
     """Return the argument of ``bootstrap_data`` for a Machine."""
     return BootstrapConfigScope(
@@ -57,6 +59,7 @@ def bootstrap_config(
         node_taints=() if is_control_plane else (UNINITIALIZED_TAINT,),
         previous=None,
         _certificates=_reader(certificates),
+        _session=ScopeSession(session),
     )
 
 
@@ -67,6 +70,7 @@ def pool_bootstrap_config(
     previous: BootstrapData | None = None,
     cluster: Cluster | None = None,
     certificates: Certificates = CERTIFICATES,
+    session: object = None,
 ) -> BootstrapConfigScope[Spec]:
     """Return the argument of ``bootstrap_data`` for a MachinePool."""
     return BootstrapConfigScope(
@@ -82,6 +86,7 @@ def pool_bootstrap_config(
         node_taints=(UNINITIALIZED_TAINT,),
         previous=previous,
         _certificates=_reader(certificates),
+        _session=ScopeSession(session),
     )
 
 

@@ -10,6 +10,7 @@ from capsmith_runtime.controlplane.managed.api import (
     ManagedControlPlaneScope,
 )
 from capsmith_runtime.kube.log import get_logger
+from capsmith_runtime.reconcile.sessions import ScopeSession
 from capsmith_runtime.testing.core import NAMESPACE, core_cluster
 
 Spec = TypeVar("Spec")
@@ -22,6 +23,7 @@ def managed_control_plane(
     version: str = "v1.34.0",
     endpoint: Endpoint | None = None,
     initialized: bool = False,
+    session: object = None,
     **cluster: Any,
 ) -> ManagedControlPlaneScope[Spec]:
     """Return the argument of ``reconcile_normal``; ``cluster`` are fields of the Cluster."""
@@ -35,11 +37,12 @@ def managed_control_plane(
         version=version,
         control_plane_endpoint=endpoint,
         initialized=initialized,
+        _session=ScopeSession(session),
     )
 
 
 def managed_control_plane_deletion(
-    spec: Spec, name: str = "control-plane"
+    spec: Spec, name: str = "control-plane", *, session: object = None
 ) -> ManagedControlPlaneDeleteScope[Spec]:
     """Return the argument of ``reconcile_delete``, after the deletion of the Cluster."""
     return ManagedControlPlaneDeleteScope(
@@ -50,4 +53,5 @@ def managed_control_plane_deletion(
         _spec=spec,
         cluster=None,
         control_plane_endpoint=None,
+        _session=ScopeSession(session),
     )

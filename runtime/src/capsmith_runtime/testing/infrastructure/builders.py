@@ -18,6 +18,7 @@ from capsmith_runtime.infrastructure.scopes import (
 from capsmith_runtime.kube.log import get_logger
 from capsmith_runtime.reconcile.credentials import Credentials
 from capsmith_runtime.reconcile.scopes import BootstrapData
+from capsmith_runtime.reconcile.sessions import ScopeSession
 from capsmith_runtime.testing.core import NAMESPACE, core_cluster, core_machine
 
 Spec = TypeVar("Spec")
@@ -30,6 +31,7 @@ def infra_cluster(
     endpoint: Endpoint | None = None,
     credentials: Mapping[str, str] | None = None,
     status: Any = None,
+    session: object = None,
 ) -> InfraClusterScope[Spec]:
     """Return the argument of ``reconcile_normal`` of a cluster.
 
@@ -45,11 +47,16 @@ def infra_cluster(
         control_plane_endpoint=endpoint,
         credentials=Credentials(credentials),
         _status=status_fields(status),
+        _session=ScopeSession(session),
     )
 
 
 def infra_cluster_deletion(
-    spec: Spec, name: str = "cluster", *, credentials: Mapping[str, str] | None = None
+    spec: Spec,
+    name: str = "cluster",
+    *,
+    credentials: Mapping[str, str] | None = None,
+    session: object = None,
 ) -> InfraClusterDeleteScope[Spec]:
     """Return the argument of ``reconcile_delete`` of a cluster whose Cluster no longer exists."""
     return InfraClusterDeleteScope(
@@ -61,6 +68,7 @@ def infra_cluster_deletion(
         _credentials=Credentials(credentials),
         cluster=None,
         control_plane_endpoint=None,
+        _session=ScopeSession(session),
     )
 
 
@@ -99,6 +107,7 @@ def infra_machine(
     infra_cluster: InfraClusterView | None = None,
     ip_addresses: tuple[ClaimedAddress, ...] = (),
     status: Any = None,
+    session: object = None,
 ) -> InfraMachineScope[Spec]:
     """Return the argument of ``reconcile_normal`` of a machine.
 
@@ -126,6 +135,7 @@ def infra_machine(
         _status=status_fields(status),
         ip_addresses=ip_addresses,
         _bootstrap=read_bootstrap,
+        _session=ScopeSession(session),
     )
 
 
@@ -137,6 +147,7 @@ def infra_machine_deletion(
     credentials: Mapping[str, str] | None = None,
     infra_cluster: InfraClusterView | None = None,
     status: Any = None,
+    session: object = None,
 ) -> InfraMachineDeleteScope[Spec]:
     """Return the argument of ``reconcile_delete`` of a machine whose Machine no longer exists."""
     return InfraMachineDeleteScope(
@@ -152,4 +163,5 @@ def infra_machine_deletion(
         infra_cluster=infra_cluster,
         provider_id=provider_id,
         is_control_plane=False,
+        _session=ScopeSession(session),
     )

@@ -14,6 +14,7 @@ from capsmith_runtime.infrastructure.scopes import InfraClusterView
 from capsmith_runtime.kube.log import get_logger
 from capsmith_runtime.reconcile.credentials import Credentials
 from capsmith_runtime.reconcile.scopes import BootstrapData
+from capsmith_runtime.reconcile.sessions import ScopeSession
 from capsmith_runtime.testing.core import NAMESPACE, core_cluster, core_machine_pool
 
 Spec = TypeVar("Spec")
@@ -29,6 +30,7 @@ def infra_machine_pool(
     credentials: Mapping[str, str] | None = None,
     infra_cluster: InfraClusterView | None = None,
     status: Any = None,
+    session: object = None,
 ) -> InfraMachinePoolScope[Spec]:
     """Return the argument of ``reconcile_normal`` and ``replicas`` of a machine pool."""
 
@@ -51,11 +53,16 @@ def infra_machine_pool(
         credentials=Credentials(credentials),
         _status=status_fields(status),
         _bootstrap=read_bootstrap,
+        _session=ScopeSession(session),
     )
 
 
 def infra_machine_pool_deletion(
-    spec: Spec, name: str = "pool", *, credentials: Mapping[str, str] | None = None
+    spec: Spec,
+    name: str = "pool",
+    *,
+    credentials: Mapping[str, str] | None = None,
+    session: object = None,
 ) -> InfraMachinePoolDeleteScope[Spec]:
     """Return the argument of ``reconcile_delete`` of a pool whose MachinePool no longer exists."""
     return InfraMachinePoolDeleteScope(
@@ -69,4 +76,5 @@ def infra_machine_pool_deletion(
         machine_pool=None,
         infra_cluster=None,
         provider_ids=(),
+        _session=ScopeSession(session),
     )

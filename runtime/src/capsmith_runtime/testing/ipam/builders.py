@@ -8,12 +8,15 @@ from typing import Any, TypeVar
 
 from capsmith_runtime.ipam.api import AddressClaim, AddressRelease, Pool
 from capsmith_runtime.kube.log import get_logger
+from capsmith_runtime.reconcile.sessions import ScopeSession
 from capsmith_runtime.testing.core import NAMESPACE
 
 Spec = TypeVar("Spec")
 
 
-def pool(spec: Spec, fields: Mapping[str, Any], name: str = "pool") -> Pool[Spec]:
+def pool(
+    spec: Spec, fields: Mapping[str, Any], name: str = "pool", *, session: object = None
+) -> Pool[Spec]:
     """Return a pool; ``fields`` are the ``spec`` of the object."""
     return Pool(
         name=name,
@@ -22,11 +25,12 @@ def pool(spec: Spec, fields: Mapping[str, Any], name: str = "pool") -> Pool[Spec
         logger=get_logger("test"),
         spec=spec,
         raw_spec=fields,
+        _session=ScopeSession(session),
     )
 
 
 def address_claim(
-    of: Pool[Spec], name: str = "claim", *, taken: Iterable[str] = ()
+    of: Pool[Spec], name: str = "claim", *, taken: Iterable[str] = (), session: object = None
 ) -> AddressClaim[Spec]:
     """Return a claim on a pool that belongs to no Cluster."""
     return AddressClaim(
@@ -37,11 +41,12 @@ def address_claim(
         pool=of,
         cluster=None,
         taken=frozenset(map(ip_address, taken)),
+        _session=ScopeSession(session),
     )
 
 
 def address_release(
-    of: Pool[Any], name: str = "claim", *, address: str | None = None
+    of: Pool[Any], name: str = "claim", *, address: str | None = None, session: object = None
 ) -> AddressRelease:
     """Return a claim that is being deleted."""
     return AddressRelease(
@@ -52,4 +57,5 @@ def address_release(
         pool_name=of.name,
         raw_pool_spec=of.raw_spec,
         address=ip_address(address) if address is not None else None,
+        _session=ScopeSession(session),
     )
