@@ -13,6 +13,7 @@ from tests.e2e.stack import Site
 
 _ADMISSION = "required by OwnerReferencesPermissionEnforcement, never requested"
 _FAILURES = "sent only if something fails"
+_METRICS = "sent only if metrics are served by HTTPS"
 _INTERRUPTED = "sent only if the creation of a Machine was interrupted"
 _UNCACHED = "sent only if a cache lacks the object"
 
@@ -21,6 +22,8 @@ _EXPLAINED = {
         "update */finalizers.*": _ADMISSION,
         "delete secrets": _ADMISSION,
         "create events.events.k8s.io": _FAILURES,
+        "create tokenreviews.*": _METRICS,
+        "create subjectaccessreviews.*": _METRICS,
     },
     "infrastructure": {
         "patch ipaddressclaims.*": "sent only after a move, to change owners",

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from pathlib import Path
+
 import pytest
 
 from capsmith_runtime.options import duration, parse
@@ -47,6 +49,21 @@ def test_metrics_are_for_this_host_unless_a_flag_says_otherwise() -> None:
     assert not parse([], ["infrastructure"]).insecure_diagnostics
     assert not parse(["--insecure-diagnostics=false"], ["infrastructure"]).insecure_diagnostics
     assert parse(["--insecure-diagnostics=true"], ["infrastructure"]).insecure_diagnostics
+
+
+def test_metrics_by_https_need_an_address_of_their_own(
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    flags = ["--diagnostics-cert-dir=/certificates"]
+    options = parse([*flags, "--health-addr=:9440"], ["infrastructure"])
+    assert options.diagnostics.certificates == Path("/certificates")
+    assert (options.diagnostics.address, options.diagnostics.health_address) == (":8443", ":9440")
+
+    for address in ("", ":8443"):
+        with pytest.raises(SystemExit):
+            parse([*flags, f"--health-addr={address}"], ["infrastructure"])
+        assert "--health-addr" in capsys.readouterr().err
+    assert parse(["--diagnostics-cert-dir="], ["infrastructure"]).diagnostics.certificates is None
 
 
 def test_one_of_several_components_has_to_be_named() -> None:

@@ -19,8 +19,9 @@ from capsmith_runtime.contract.core_versions import CoreNotServedError, choose
 from capsmith_runtime.kube import log
 from capsmith_runtime.kube.client import ApiError, KubeClient, NamespacedName
 from capsmith_runtime.kube.clock import monotonic
+from capsmith_runtime.kube.diagnostics import Diagnostics
 from capsmith_runtime.kube.handler_calls import DaemonThreadPool
-from capsmith_runtime.kube.health import Check, DiagnosticsServer
+from capsmith_runtime.kube.health import Check
 from capsmith_runtime.kube.leaderelection import LeaderElector, LeadershipLost
 from capsmith_runtime.kube.lightkube_client import LightkubeClient
 from capsmith_runtime.kube.metrics import Metrics
@@ -124,12 +125,9 @@ class Manager:
         """
         pool = DaemonThreadPool(self._options.hook_threads)
         asyncio.get_running_loop().set_default_executor(pool)
-        server = DiagnosticsServer(
-            self._options.diagnostics_address,
-            self._metrics,
-            self._checks,
-            health={"handlers": self._is_healthy},
-            insecure=self._options.insecure_diagnostics,
+        health = {"handlers": self._is_healthy}
+        server = Diagnostics(
+            self._options.diagnostics, self._client, self._metrics, self._checks, health
         )
         await server.start()
         has_drained = None
@@ -138,6 +136,7 @@ class Manager:
             _start(self._work(), "work"),
             _start(self._watch_core(), "core"),
             _start(self._lead(), "lead"),
+            _start(server.run(), "diagnostics"),
         ]
         try:
             await asyncio.wait(tasks, return_when=asyncio.FIRST_COMPLETED)

@@ -8,8 +8,10 @@ import os
 import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
+from pathlib import Path
 from typing import Final, Protocol
 
+from capsmith_runtime.kube.diagnostics import DiagnosticsOptions
 from capsmith_runtime.kube.health import parse_address
 from capsmith_runtime.kube.leaderelection import LeaseTimings
 
@@ -35,7 +37,11 @@ class Options:
     timings: LeaseTimings = field(default_factory=LeaseTimings)
     diagnostics_address: str = ":8443"
     insecure_diagnostics: bool = False
-    """Serve metrics to all clients, not only to those on this host."""
+    """Serve metrics by HTTP to all clients, not only to those on this host."""
+    health_address: str = ""
+    """Address of the probes; empty for that of the diagnostics."""
+    diagnostics_certificates: Path | None = None
+    """Folder of the certificate with which metrics are served by HTTPS."""
     concurrency: int = 10
     """Concurrent reconciles of a kind that `kind_concurrency` does not name."""
     kind_concurrency: Mapping[str, int] = field(default_factory=dict)
@@ -54,6 +60,16 @@ class Options:
     kubeconfig: str = ""
     extra: Mapping[str, object] = field(default_factory=dict)
     """Values of additional flags by name."""
+
+    @property
+    def diagnostics(self) -> DiagnosticsOptions:
+        """Where and how probes and metrics are served."""
+        return DiagnosticsOptions(
+            address=self.diagnostics_address,
+            health_address=self.health_address,
+            certificates=self.diagnostics_certificates,
+            insecure=self.insecure_diagnostics,
+        )
 
     def with_default_namespace(self, namespace: str) -> Options:
         """Return options with this namespace, unless the environment or a flag sets one."""
@@ -100,6 +116,8 @@ def parse(
         )
     except ValueError as error:
         parser.error(str(error))
+    if found.diagnostics_cert_dir and found.health_addr in ("", found.diagnostics_address):
+        parser.error("--diagnostics-cert-dir needs --health-addr: probes are served by HTTP")
     return Options(
         component=found.component,
         namespace=found.namespace,
@@ -110,6 +128,8 @@ def parse(
         timings=timings,
         diagnostics_address=found.diagnostics_address,
         insecure_diagnostics=found.insecure_diagnostics,
+        health_address=found.health_addr,
+        diagnostics_certificates=found.diagnostics_cert_dir,
         concurrency=found.concurrency.pop("", _CONCURRENCY),
         kind_concurrency=found.concurrency,
         hook_rate=found.hook_rate,
@@ -143,8 +163,7 @@ def _parser(components: Sequence[str]) -> argparse.ArgumentParser:
     add("--namespace", default="", help="watch only this namespace; all if empty")
     add("--watch-filter", default="", help="required value of the watch-filter label")
     _add_leader_flags(parser)
-    add("--diagnostics-address", default=":8443", type=_address, help="health and metrics")
-    _add_switch(parser, "--insecure-diagnostics", help="serve metrics to other hosts, without TLS")
+    _add_diagnostics_flags(parser)
     each = "concurrent reconciles of each kind, and of some: 10,AcmeMachine=20"
     add("--concurrency", default=str(_CONCURRENCY), type=_concurrency, help=each)
     add("--sync-period", default=600.0, type=duration, help="reconciles without events; 0s: none")
@@ -159,6 +178,16 @@ def _parser(components: Sequence[str]) -> argparse.ArgumentParser:
     add("--logging-format", default="text", choices=("text", "json"))
     add("--kubeconfig", default="", help="by default KUBECONFIG, or in-cluster")
     return parser
+
+
+def _add_diagnostics_flags(parser: argparse.ArgumentParser) -> None:
+    add = parser.add_argument
+    add("--diagnostics-address", default=":8443", type=_address, help="address of metrics")
+    _add_switch(parser, "--insecure-diagnostics", help="serve metrics to other hosts, without TLS")
+    certificates = "tls.crt and tls.key, to serve metrics by HTTPS to authorized clients"
+    add("--diagnostics-cert-dir", default=None, type=_folder, metavar="DIR", help=certificates)
+    probes = "address of health probes; by default that of metrics"
+    add("--health-addr", default="", type=_optional_address, help=probes)
 
 
 def _add_leader_flags(parser: argparse.ArgumentParser) -> None:
@@ -216,3 +245,12 @@ def _burst(text: str) -> int | None:
 def _address(text: str) -> str:
     parse_address(text)
     return text
+
+
+def _optional_address(text: str) -> str:
+    return _address(text) if text else ""
+
+
+def _folder(text: str) -> Path | None:
+    # Deployments pass an empty text for no folder.
+    return Path(text) if text else None

@@ -25,6 +25,8 @@ from .process import Process, ProcessError, free_port, http_ok, http_text
 from .repository import Repository, dump, load, localised
 
 _DIAGNOSTICS = "--diagnostics-address"
+_CERTIFICATES = "--diagnostics-cert-dir"
+_HEALTH = "--health-addr"
 
 Rewrite = Callable[[list[JSON]], list[JSON]]
 
@@ -241,11 +243,13 @@ class Controllers:
         return Process(self._name, argv, log, env, kept=True)
 
     def _arguments(self, launch: Launch, port: int) -> list[str]:
-        address = [each for each in launch.args if each.startswith(_DIAGNOSTICS)]
-        assert address == [f"{_DIAGNOSTICS}=:{launch.port}"], f"probes find nothing at {address}"
+        address = [each for each in launch.args if each.startswith(_HEALTH)]
+        assert address == [f"{_HEALTH}=:{launch.port}"], f"probes find nothing at {address}"
         serving = [each.flags() for each in (self.hooks, self.conversion) if each is not None]
         hooks = [flag for flags in serving for flag in flags]
-        return [*launch.args, f"{_DIAGNOSTICS}=127.0.0.1:{port}", *self._provider.flags, *hooks]
+        # Probes and metrics at one address: an empty health address is that of the diagnostics.
+        local = [f"{_DIAGNOSTICS}=127.0.0.1:{port}", f"{_HEALTH}=", f"{_CERTIFICATES}="]
+        return [*launch.args, *local, *self._provider.flags, *hooks]
 
     def _environment(self, launch: Launch) -> dict[str, str]:
         """Nothing of the tests' own environment but the search path gets through."""

@@ -13,9 +13,9 @@ from typing import Any
 
 import trustme
 
+from capsmith_runtime.kube.certificates import CertificateFiles, Certificates
 from capsmith_runtime.kube.http_connection import Limits, RequestHandler
 from capsmith_runtime.kube.http_server import HTTPServer
-from capsmith_runtime.webhook.certificates import CertificateFiles, Certificates
 
 
 @dataclass

@@ -100,7 +100,7 @@ def test_authors_see_only_what_their_hooks_need(tmp_path: Path) -> None:
     assert names == sorted(names)
 
 
-def test_an_extension_may_register_itself_and_no_more(tmp_path: Path) -> None:
+def test_an_extension_may_register_itself_and_review_access_to_metrics(tmp_path: Path) -> None:
     """Proves: RX-09."""
     made = resolved(tmp_path, runtimeExtension={"hooks": ["GeneratePatches"]})
     (component,) = made.components
@@ -108,7 +108,9 @@ def test_an_extension_may_register_itself_and_no_more(tmp_path: Path) -> None:
         permission.resources: permission for permission in manager_permissions(made, component)
     }
 
-    assert set(found) == {("extensionconfigs",), ("clusterroles",)}
+    reviews = {("tokenreviews",), ("subjectaccessreviews",)}
+    assert set(found) == {("extensionconfigs",), ("clusterroles",)} | reviews
+    assert {found[each].verbs for each in reviews} == {("create",)}
     assert found["extensionconfigs",].names == ("acme",)
     assert set(found["extensionconfigs",].verbs) == {"create", "delete", "patch"}
     assert found["clusterroles",].names == ("acme-runtime-extension-system-manager-role",)

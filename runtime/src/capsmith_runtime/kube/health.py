@@ -1,4 +1,4 @@
-"""Probes and metrics of a manager: /healthz, /readyz and /metrics, without TLS.
+"""Probes and metrics of a manager by HTTP: /healthz, /readyz and /metrics.
 
 There is no authentication either, so only clients on this host, such as a port-forward, get metrics
 unless the user allows it.
@@ -26,7 +26,9 @@ LIMITS: Final = Limits(
     stop_seconds=1.0,
 )
 _METRICS: Final = "text/plain; version=0.0.4; charset=utf-8"
-_FORBIDDEN: Final = "metrics are served on localhost only, unless --insecure-diagnostics is set"
+_FORBIDDEN: Final = (
+    "metrics are served on localhost only: set --diagnostics-cert-dir or --insecure-diagnostics"
+)
 
 
 def parse_address(address: str) -> tuple[str | None, int]:
@@ -45,14 +47,17 @@ class DiagnosticsServer:
     def __init__(
         self,
         address: str,
-        metrics: Metrics,
+        metrics: Metrics | None,
         checks: Mapping[str, Check],
         limits: Limits = LIMITS,
         *,
         health: Mapping[str, Check] = {},
         insecure: bool = False,
     ) -> None:
-        """With ``insecure`` all clients get metrics, not only those on this host."""
+        """With ``insecure`` all clients get metrics, not only those on this host.
+
+        Without ``metrics`` there is no path ``/metrics``.
+        """
         self._insecure = insecure
         self._metrics = metrics
         self._checks = checks
@@ -70,15 +75,20 @@ class DiagnosticsServer:
     async def _handle(self, request: Request) -> Response:
         if request.method not in ("GET", "HEAD"):
             return text_response(HTTPStatus.METHOD_NOT_ALLOWED)
-        if request.path == "/metrics":
+        if request.path == "/metrics" and self._metrics is not None:
             if not self._insecure and not _is_loopback(request.peer):
                 return text_response(HTTPStatus.FORBIDDEN, _FORBIDDEN)
-            return Response(HTTPStatus.OK, self._metrics.render(), _METRICS)
+            return metrics_response(self._metrics)
         if request.path == "/healthz":
             return _result("not healthy", self._health)
         if request.path == "/readyz":
             return _result("not ready", self._checks)
         return text_response(HTTPStatus.NOT_FOUND)
+
+
+def metrics_response(metrics: Metrics) -> Response:
+    """Return the metrics in the text format of Prometheus."""
+    return Response(HTTPStatus.OK, metrics.render(), _METRICS)
 
 
 def _result(problem: str, checks: Mapping[str, Check]) -> Response:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Awaitable, Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from http import HTTPStatus
 from typing import Final
 
@@ -45,6 +45,8 @@ class Request:
     body: bytes
     peer: str = ""
     """The client's IP address; empty if unknown."""
+    authorization: str = field(default="", repr=False)
+    """Value of the Authorization header."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -140,7 +142,10 @@ class Connection:
                 await self._read_body(head, body)
             path = head.target.decode("ascii").partition("?")[0]
             method = head.method.decode("ascii")
-            response = await self._handler(Request(method, path, bytes(body), self._peer))
+            authorization = dict(head.headers).get(b"authorization", b"").decode("latin-1")
+            response = await self._handler(
+                Request(method, path, bytes(body), self._peer, authorization)
+            )
         except RequestRejectedError as error:
             response = text_response(error.status)
         except h11.RemoteProtocolError as error:

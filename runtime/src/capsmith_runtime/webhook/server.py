@@ -8,11 +8,11 @@ from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from typing import Final
 
+from capsmith_runtime.kube.certificates import CertificateFiles, Certificates
 from capsmith_runtime.kube.clock import monotonic
 from capsmith_runtime.kube.http_connection import RequestHandler
 from capsmith_runtime.kube.http_server import HTTPServer
 from capsmith_runtime.kube.log import get_logger
-from capsmith_runtime.webhook.certificates import CertificateFiles, Certificates
 from capsmith_runtime.webhook.options import WebhookOptions
 
 _log = get_logger("webhook")

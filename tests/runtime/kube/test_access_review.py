@@ -1,0 +1,129 @@
+"""Who may read metrics by HTTPS: tokens, permissions, and how long decisions are kept."""
+
+from __future__ import annotations
+
+import asyncio
+from http import HTTPStatus
+from typing import Any, cast
+
+import pytest
+
+from capsmith_runtime.kube.access_review import (
+    CACHE_ENTRIES,
+    DENIED_SECONDS,
+    GRANTED_SECONDS,
+    AccessReviewer,
+)
+from capsmith_runtime.kube.client import JSON, KubeClient, ResourceType, ServerError
+from capsmith_runtime.testing.clock import VirtualLoop
+
+USER = {"username": "system:serviceaccount:monitoring:prometheus", "groups": ["g"], "uid": "1"}
+
+
+class ScriptedApi:
+    """Knows one token, whose user may get metrics or not."""
+
+    def __init__(self) -> None:
+        self.allowed = True
+        self.broken = False
+        self.created: list[JSON] = []
+
+    async def create(self, resource: ResourceType, obj: JSON) -> JSON:
+        if self.broken:
+            raise ServerError(500, "InternalError", "etcd is slow")
+        self.created.append(obj)
+        if resource.kind == "TokenReview":
+            known = obj["spec"]["token"] == "known"
+            status: dict[str, Any] = {"authenticated": True, "user": USER} if known else {}
+        else:
+            status = {"allowed": self.allowed}
+        return {**obj, "status": status}
+
+
+def _reviewer(api: ScriptedApi) -> AccessReviewer:
+    return AccessReviewer(cast(KubeClient, api))
+
+
+def _run(test: Any) -> None:
+    with asyncio.Runner(loop_factory=VirtualLoop) as runner:
+        runner.run(test)
+
+
+@pytest.mark.parametrize(
+    ("authorization", "status"),
+    [
+        ("Bearer known", HTTPStatus.OK),
+        ("bearer  known", HTTPStatus.OK),
+        ("Bearer other", HTTPStatus.UNAUTHORIZED),
+        ("Bearer", HTTPStatus.UNAUTHORIZED),
+        ("Bearer ", HTTPStatus.UNAUTHORIZED),
+        ("Basic known", HTTPStatus.UNAUTHORIZED),
+        ("known", HTTPStatus.UNAUTHORIZED),
+        ("", HTTPStatus.UNAUTHORIZED),
+    ],
+)
+async def test_clients_authenticate_with_a_bearer_token(
+    authorization: str, status: HTTPStatus
+) -> None:
+    assert await _reviewer(ScriptedApi()).review(authorization, "GET", "/metrics") is status
+
+
+async def test_the_permission_is_that_of_the_path_and_the_method() -> None:
+    api = ScriptedApi()
+    api.allowed = False
+
+    assert await _reviewer(api).review("Bearer known", "GET", "/metrics") is HTTPStatus.FORBIDDEN
+    _, review = api.created
+    attributes = {"path": "/metrics", "verb": "get"}
+    assert review["spec"] == {
+        "user": USER["username"],
+        "groups": ["g"],
+        "uid": "1",
+        "nonResourceAttributes": attributes,
+    }
+
+
+@pytest.mark.parametrize(("allowed", "seconds"), [(True, GRANTED_SECONDS), (False, DENIED_SECONDS)])
+def test_decisions_are_kept_for_a_short_time(allowed: bool, seconds: float) -> None:
+    async def test() -> None:
+        api = ScriptedApi()
+        api.allowed = allowed
+        reviewer = _reviewer(api)
+        first = await reviewer.review("Bearer known", "GET", "/metrics")
+        api.allowed = not allowed
+        await asyncio.sleep(seconds - 1)
+        assert await reviewer.review("Bearer known", "GET", "/metrics") is first
+        assert len(api.created) == 2
+        await asyncio.sleep(2)
+        assert await reviewer.review("Bearer known", "GET", "/metrics") is not first
+
+    _run(test())
+
+
+async def test_a_decision_is_for_one_method_only() -> None:
+    api = ScriptedApi()
+    reviewer = _reviewer(api)
+    await reviewer.review("Bearer known", "GET", "/metrics")
+    api.allowed = False
+
+    assert await reviewer.review("Bearer known", "HEAD", "/metrics") is HTTPStatus.FORBIDDEN
+
+
+async def test_many_tokens_take_no_memory() -> None:
+    reviewer = _reviewer(ScriptedApi())
+    for number in range(CACHE_ENTRIES * 2):
+        await reviewer.review(f"Bearer {number}", "GET", "/metrics")
+
+    assert len(reviewer._decisions) == CACHE_ENTRIES
+    assert not any("Bearer" in key or key.isdigit() for key in reviewer._decisions)
+
+
+async def test_errors_are_not_remembered() -> None:
+    api = ScriptedApi()
+    api.broken = True
+    reviewer = _reviewer(api)
+    with pytest.raises(ServerError):
+        await reviewer.review("Bearer known", "GET", "/metrics")
+    api.broken = False
+
+    assert await reviewer.review("Bearer known", "GET", "/metrics") is HTTPStatus.OK
