@@ -157,10 +157,20 @@ def _create(options: Options, named: str | None, beside_others: bool, format_: s
     import_pydantic()
     from capsmith.commands.generate import create
     from capsmith.console import Console
+    from capsmith.report import Report
+    from capsmith.scaffold.answers import check_answers
 
     console = Console(format_)
     while True:
         proposal = scaffold.propose(options)
+        unusable = check_answers(proposal.answers)
+        if unusable:
+            report = Report(unusable)
+            console.report(report, done="")
+            if not options.asks:
+                return report.exit_code
+            options = options.again(proposal, {each.location.file for each in unusable})
+            continue
         folder = Path(named if named is not None else proposal.folder)
         report = create(proposal.text, folder, beside_others=beside_others)
         console.report(report, done=f"{folder} is a provider; its README.md has the next steps.")

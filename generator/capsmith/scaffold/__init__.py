@@ -13,7 +13,7 @@ from __future__ import annotations
 import contextlib
 import json
 import os
-from collections.abc import Iterator, Mapping
+from collections.abc import Collection, Iterator, Mapping
 from dataclasses import dataclass, replace
 from importlib.resources import files
 from pathlib import Path
@@ -57,12 +57,14 @@ class Options:
         """Return whether the answers of an earlier run are used."""
         return self.replay or self.replay_file is not None
 
-    def again(self, proposal: Proposal) -> Options:
+    def again(self, proposal: Proposal, unusable: Collection[str] = ()) -> Options:
         """Return the options for another round, with the answers to ``proposal`` as defaults.
 
-        Defaults that depend on other answers are computed again.
+        Defaults that depend on other answers, and those of ``unusable`` ones, are computed again.
         """
-        return replace(self, overrides={**(self.overrides or {}), **proposal.typed})
+        answers = {**(self.overrides or {}), **proposal.typed}
+        kept = {key: answer for key, answer in answers.items() if key not in unusable}
+        return replace(self, overrides=kept)
 
 
 @dataclass(frozen=True, slots=True)

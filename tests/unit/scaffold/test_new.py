@@ -69,6 +69,38 @@ def test_asks_again_until_the_answers_are_valid(run: Run, tmp_path: Path) -> Non
     assert "GoodMachine:" in spec
 
 
+@pytest.mark.parametrize(
+    ("machine_kind", "problem"),
+    [
+        ("M" * 3000, "machine_kind: error answer-unusable: the answer has 3,000 characters"),
+        ("My\u00a0Machine", "machine_kind: error answer-unusable: the answer contains the"),
+    ],
+    ids=["long", "non-breaking blank"],
+)
+def test_an_unusable_answer_is_reported_by_its_question(
+    run: Run, tmp_path: Path, machine_kind: str, problem: str
+) -> None:
+    wrong = ["good", "someone", "", "", machine_kind, *[""] * 8]
+
+    result = run("made", input="\n".join([*wrong, *[""] * 13]) + "\n")
+
+    assert result.exit_code == 0, result.output
+    assert problem in " ".join(result.output.split())
+    assert "provider.yaml:" not in result.output
+    spec = (tmp_path / "made" / "provider.yaml").read_text(encoding="utf-8")
+    assert "GoodMachine:" in spec
+    assert "repository: https://github.com/someone/" in spec
+
+
+def test_an_unusable_answer_without_questions_ends_the_run(run: Run, tmp_path: Path) -> None:
+    result = run("made", "--no-input", "--format", "json", f"name={'x' * 3000}")
+
+    assert result.exit_code == 1
+    findings = json.loads(result.output)["findings"]
+    assert {each["id"] for each in findings} == {"answer-unusable"}
+    assert not (tmp_path / "made").exists()
+
+
 def test_an_invalid_answer_writes_nothing(run: Run, tmp_path: Path) -> None:
     before = set(tmp_path.iterdir())
 
