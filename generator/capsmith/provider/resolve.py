@@ -16,6 +16,7 @@ from capsmith.provider.checks.extension import check_extension
 from capsmith.provider.checks.kinds import check_kinds
 from capsmith.provider.checks.names import check_names
 from capsmith.provider.checks.rules import check_kind_rules
+from capsmith.provider.checks.services import check_services
 from capsmith.provider.checks.variables import check_variables
 from capsmith.provider.checks.versions import check_versions
 from capsmith.provider.derive import derive
@@ -53,6 +54,7 @@ def resolve(spec: ProviderSpec, document: Document, contracts: Mapping[str, Cont
     check_versions(draft, contracts, top)
     check_kinds(draft, contracts, top)
     check_extension(draft, top)
+    check_services(draft, top)
     for section in SECTION_TYPES:
         check_variables(top.at(section), document.data.get(section))
     if has_errors(findings):

@@ -3,14 +3,12 @@
 from __future__ import annotations
 
 from capsmith.provider.draft import Draft
-from capsmith.provider.extension import SERVICE
-from capsmith.safetext import DnsLabel
 from capsmith.yamldoc.place import Place
 from capsmith.yamldoc.quote import shown
 
 
 def check_extension(draft: Draft, top: Place) -> None:
-    """Report RX-04, RX-05 and ``namespace-too-long``."""
+    """Report RX-04 and RX-05."""
     if draft.spec.runtime_extension is None:
         return
     hooks: set[str] = set()
@@ -26,16 +24,3 @@ def check_extension(draft: Draft, top: Place) -> None:
             place.error("RX-04", message, "Choose another `name`.", index)
         hooks.add(hook)
         names.add(name)
-    _service(draft, top)
-
-
-def _service(draft: Draft, top: Place) -> None:
-    """Check the length of the Service's name, which begins with the namespace (CC-31)."""
-    namespace = draft.namespaces["runtimeExtension"]
-    longest = DnsLabel.limit - len(SERVICE) - 1
-    if longest < len(namespace) <= DnsLabel.limit:
-        given = "runtimeExtension" in (draft.spec.namespaces or {})
-        where = ("namespaces", "runtimeExtension") if given else ("name",)
-        message = f"the Service `{namespace}-{SERVICE}` would have more than {DnsLabel.limit}"
-        hint = f"Add `namespaces: {{runtimeExtension: …}}` of at most {longest} characters."
-        top.error("namespace-too-long", f"{message} characters", hint, *where)
