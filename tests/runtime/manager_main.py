@@ -100,7 +100,7 @@ class Api(FakeApi):
     async def _add_machine(self) -> None:
         group: Any = COMPONENT.groups[0]
         core = FakeCore(self, group.clusters[0], group.machines[0], manifests=PROVIDER.manifests)
-        core.add_credentials(group.identity, COMPONENT.namespace)
+        core.add_credentials(group.identities, COMPONENT.namespace)
         cluster = core.add_cluster()
         while not core.provisioned(core.infra_cluster(cluster)):
             await asyncio.sleep(0.01)

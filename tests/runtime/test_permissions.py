@@ -21,6 +21,7 @@ from tests.runtime.support.requests import VERBS, Request, Use, recorded, uses
 
 SCENARIOS = {
     "complete": "MachineAddresses",
+    "everything": "Credentials",
     "extension": "",
     "homelab": "Credentials",
     "managed": "Managed",

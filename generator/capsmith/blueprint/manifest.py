@@ -22,6 +22,8 @@ class Scope(StrEnum):
     RESOURCE = "resource"
     RECONCILED_RESOURCE = "reconciled_resource"
     """Kinds for which the author writes a reconciler: no templates, no identities."""
+    TYPED_RESOURCE = "typed_resource"
+    """Kinds that have a Python type: those with a reconciler, and identities with own fields."""
     IDENTITY_RESOURCE = "identity_resource"
     FLAVOR = "flavor"
     CLUSTER_CLASS = "cluster_class"

@@ -27,6 +27,7 @@ NAMES: Mapping[Scope, Collection[str]] = {
     Scope.COMPONENT: _OF_COMPONENTS,
     Scope.RESOURCE: _OF_RESOURCES,
     Scope.RECONCILED_RESOURCE: _OF_RESOURCES,
+    Scope.TYPED_RESOURCE: _OF_RESOURCES,
     Scope.IDENTITY_RESOURCE: _OF_RESOURCES,
     Scope.FLAVOR: (*_OF_COMPONENTS, "flavor"),
     Scope.CLUSTER_CLASS: (*_OF_COMPONENTS, "cluster_class"),

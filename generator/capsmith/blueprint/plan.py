@@ -219,8 +219,9 @@ def _resources(scope: Scope, component: Component) -> Iterator[Resource]:
         if (
             scope is Scope.RESOURCE
             or (scope is Scope.IDENTITY_RESOURCE and identity)
+            or (scope is Scope.TYPED_RESOURCE and identity and resource.spec_fields)
             or (
-                scope is Scope.RECONCILED_RESOURCE
+                scope in (Scope.RECONCILED_RESOURCE, Scope.TYPED_RESOURCE)
                 and not identity
                 and not resource.role.is_template
             )

@@ -107,6 +107,7 @@ PROVIDER_FILTERS: Mapping[str, Callable[..., Any]] = {
     "viewer_permissions": viewer_permissions,
     "editor_permissions": editor_permissions,
     "identity_editor_permissions": identity_editor_permissions,
+    "identity": Provider.identity,
     "kind_of": kind_of,
     "author_classes": author_classes,
     "author_names": author_names,

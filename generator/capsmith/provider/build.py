@@ -13,7 +13,7 @@ from capsmith.provider.extension import hooks
 from capsmith.provider.model import (
     ApiVersion,
     Component,
-    Credentials,
+    Identity,
     PolicyRule,
     Provider,
     Release,
@@ -74,7 +74,9 @@ def build_provider(draft: Draft, known: Mapping[str, Contract]) -> Provider:
             if version not in spec.contracts
         ),
         components=tuple(_component(draft, sections, known) for sections in draft.components),
-        credentials=_credentials(draft),
+        identities=tuple(
+            Identity(KindName(each.kind), each.keys, each.secret) for each in draft.identities
+        ),
         flavors=tuple(DnsLabel(name) for name in draft.flavors),
         cluster_classes=tuple(DnsLabel(name) for name in draft.cluster_classes),
         rbac=tuple(
@@ -108,7 +110,7 @@ def _component(
 def _resources(
     draft: Draft, section: SectionType, known: Mapping[str, Contract]
 ) -> Iterator[Resource]:
-    """Yield the kinds in the order of their roles, each before its template, the identity last."""
+    """Yield the kinds in the order of their roles, each before its template, identities last."""
     versions = tuple(
         ApiVersion(VersionName(each.name), each.served, each.storage, known[each.contract])
         for each in draft.api_versions
@@ -118,12 +120,6 @@ def _resources(
         for kind in kinds:
             if kind.spec.implements == role:
                 yield from resources_of(kind, draft, versions)
-    if draft.credentials is not None and section.section == "infrastructure":
+    if section.section == "infrastructure":
         group = DnsSubdomain(draft.groups[section.section])
-        yield identity(draft.credentials.kind, group, versions)
-
-
-def _credentials(draft: Draft) -> Credentials | None:
-    if draft.credentials is None:
-        return None
-    return Credentials(KindName(draft.credentials.kind), draft.credentials.keys)
+        yield from (identity(each, group, versions) for each in draft.identities)

@@ -15,11 +15,12 @@ from capsmith.provider.draft import (
     CREDENTIALS_FEATURE,
     DEFAULT_API_VERSION,
     Draft,
-    DraftCredentials,
     DraftHook,
+    DraftIdentity,
     DraftKind,
     DraftVersion,
 )
+from capsmith.provider.identities import draft_identities
 from capsmith.provider.model import GroupKind
 from capsmith.provider.naming import kebab, pluralise, words
 from capsmith.provider.order import series_order, version_order
@@ -33,7 +34,6 @@ if TYPE_CHECKING:
     from capsmith.provider_yaml.model import ProviderSpec
     from capsmith.provider_yaml.sections import KindSpec
 
-_DEFAULT_KEYS = ("token",)
 _DESCRIPTION = "Cluster API {words} for {title}."
 _OFF_BY_DEFAULT = frozenset(
     {"interruptible", "capacity", "addressesFromPools", "externalManagedControlPlane"}
@@ -63,8 +63,8 @@ def derive(spec: ProviderSpec, contracts: Mapping[str, Contract]) -> Draft:
     distribution = re.sub(r"[^a-z0-9]+", "-", path[-1].lower()).strip("-")
     title = spec.title or _title(spec.name)
     sections = tuple(each for each in SECTION_TYPES.values() if spec.has(each.section))
-    credentials = _credentials(spec)
-    names = _kubectl_names(spec, credentials)
+    identities = draft_identities(spec)
+    names = _kubectl_names(spec, identities)
     api_versions = _api_versions(spec)
     groups = _groups(spec)
     return Draft(
@@ -86,7 +86,7 @@ def derive(spec: ProviderSpec, contracts: Mapping[str, Contract]) -> Draft:
         machine_kinds=tuple(_kinds_that_implement("InfraMachine", spec)),
         api_versions=api_versions,
         series=tuple(sorted(spec.releases, key=series_order, reverse=True)),
-        credentials=credentials,
+        identities=identities,
         hooks=_hooks(spec),
         flavors=_flavors(spec) if spec.flavors is None else spec.flavors,
         cluster_classes=(spec.name,) if spec.cluster_classes is None else spec.cluster_classes,
@@ -134,14 +134,6 @@ def _namespaces(spec: ProviderSpec) -> dict[str, str]:
     return default | {str(section): name for section, name in (spec.namespaces or {}).items()}
 
 
-def _credentials(spec: ProviderSpec) -> DraftCredentials | None:
-    if spec.credentials is None:
-        return None
-    if isinstance(spec.credentials, str):
-        return DraftCredentials(spec.credentials, _DEFAULT_KEYS)
-    return DraftCredentials(spec.credentials.kind, spec.credentials.keys or _DEFAULT_KEYS)
-
-
 def _api_versions(spec: ProviderSpec) -> tuple[DraftVersion, ...]:
     only = spec.contracts[0] if len(set(spec.contracts)) == 1 else ""
     plain = [
@@ -161,8 +153,8 @@ def _api_versions(spec: ProviderSpec) -> tuple[DraftVersion, ...]:
     )
 
 
-def _kubectl_names(spec: ProviderSpec, credentials: DraftCredentials | None) -> frozenset[str]:
-    kinds = [credentials.kind] if credentials is not None else []
+def _kubectl_names(spec: ProviderSpec, identities: Iterable[DraftIdentity]) -> frozenset[str]:
+    kinds = [identity.kind for identity in identities]
     for _, kind, described in spec.kinds():
         kinds.append(kind)
         if described.implements not in _WITHOUT_TEMPLATE:

@@ -13,6 +13,7 @@ from capsmith.provider.sections import SectionType
 
 if TYPE_CHECKING:
     from capsmith.provider.model import GroupKind
+    from capsmith.provider_yaml.fields import FieldLike
     from capsmith.provider_yaml.model import ProviderSpec, Section
     from capsmith.provider_yaml.sections import HookSpec, KindSpec
 
@@ -57,11 +58,20 @@ class DraftHook(NamedTuple):
     spec: HookSpec | None
 
 
-class DraftCredentials(NamedTuple):
-    """The identity kind, and the keys of its Secrets."""
+class DraftIdentity(NamedTuple):
+    """One kind of identities."""
 
     kind: str
     keys: tuple[str, ...]
+    """The required keys of its Secrets; empty if it refers to none."""
+    namespaced: bool
+    secret: bool
+    """Whether it refers to a Secret."""
+    fields: Mapping[str, FieldLike]
+    path: tuple[str | int, ...]
+    """Its place in the description."""
+    kind_path: tuple[str | int, ...]
+    """The place of its name."""
 
 
 class Draft(NamedTuple):
@@ -93,12 +103,12 @@ class Draft(NamedTuple):
     """In the author's order."""
     series: tuple[str, ...]
     """The release series, the newest first."""
-    credentials: DraftCredentials | None
+    identities: tuple[DraftIdentity, ...]
     hooks: tuple[DraftHook, ...]
     flavors: tuple[str, ...]
     cluster_classes: tuple[str, ...]
     kubectl_names: frozenset[str]
-    """Singulars and plurals of all kinds, templates and the identity included."""
+    """Singulars and plurals of all kinds, templates and identities included."""
 
     def kinds_of(self, section: str) -> tuple[DraftKind, ...]:
         """Return the kinds of one section."""

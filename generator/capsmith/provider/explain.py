@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from capsmith.provider.hook import Hook
-from capsmith.provider.model import Component, Field, Provider, Resource
+from capsmith.provider.model import Component, Field, Identity, Provider, Resource
 
 
 def explain_resolution(provider: Provider) -> dict[str, Any]:
@@ -25,16 +25,14 @@ def explain_resolution(provider: Provider) -> dict[str, Any]:
         "releases": {str(release.series): release.contract for release in provider.releases},
         "flavors": [str(flavor) for flavor in provider.flavors],
         "clusterClasses": [str(name) for name in provider.cluster_classes],
-        "credentials": _credentials(provider),
+        "credentials": [_identity(each) for each in provider.identities],
         "dependencies": list(provider.dependencies),
         "components": [_component(component) for component in provider.components],
     }
 
 
-def _credentials(provider: Provider) -> dict[str, Any] | None:
-    if provider.credentials is None:
-        return None
-    return {"kind": str(provider.credentials.kind), "keys": list(provider.credentials.keys)}
+def _identity(identity: Identity) -> dict[str, Any]:
+    return {"kind": str(identity.kind), "keys": list(identity.keys), "secret": identity.secret}
 
 
 def _component(component: Component) -> dict[str, Any]:

@@ -27,6 +27,8 @@ from capsmith.safetext import (
 
 Schema = Mapping[str, Any]
 """A Kubernetes structural schema (OpenAPI v3 subset) as plain data."""
+SECRET_REF = "secretRef"
+"""The feature of identities that refer to a Secret."""
 
 
 class Role(StrEnum):
@@ -156,11 +158,14 @@ class PolicyRule(NamedTuple):
     resource_names: tuple[str, ...] = ()
 
 
-class Credentials(NamedTuple):
-    """The identity kind and the keys that its Secret must hold."""
+class Identity(NamedTuple):
+    """A kind of identities and the keys that its Secrets must hold."""
 
     kind: KindName
     keys: tuple[str, ...]
+    """Empty if it refers to no Secret."""
+    secret: bool = True
+    """Whether it refers to a Secret."""
 
 
 class Release(NamedTuple):
@@ -261,7 +266,8 @@ class Provider(NamedTuple):
     former_contracts: tuple[Contract, ...]
     """Contracts of older releases that are no longer followed, the newest first."""
     components: tuple[Component, ...]
-    credentials: Credentials | None
+    identities: tuple[Identity, ...]
+    """The author's order; samples use the first."""
     flavors: tuple[DnsLabel, ...]
     cluster_classes: tuple[DnsLabel, ...]
     rbac: tuple[PolicyRule, ...]
@@ -273,6 +279,18 @@ class Provider(NamedTuple):
     def component(self, type: str) -> Component | None:
         """Return the component with the kinds of a type (``control-plane``), if there is one."""
         return next((each for each in self.components if type in each.types), None)
+
+    @property
+    def credentials(self) -> Identity | None:
+        """Return the kind of identities that samples use, if there is any."""
+        return self.identities[0] if self.identities else None
+
+    def identity(self, kind: str) -> Identity:
+        """Return a kind of identities by name; raise LookupError if there is none."""
+        for identity in self.identities:
+            if identity.kind == kind:
+                return identity
+        raise LookupError(kind)
 
     @property
     def resources(self) -> tuple[Resource, ...]:

@@ -7,8 +7,9 @@ from typing import TYPE_CHECKING, Any
 
 from capsmith.cel_text import is_transition
 from capsmith.provider.control_planes import bootstrap_field
-from capsmith.provider.draft import CREDENTIALS_FEATURE, Draft, DraftKind
+from capsmith.provider.draft import CREDENTIALS_FEATURE, Draft, DraftIdentity, DraftKind
 from capsmith.provider.model import (
+    SECRET_REF,
     ApiVersion,
     Field,
     PrinterColumn,
@@ -43,6 +44,7 @@ _WORDS = {
     Role.ADDON: "{kind} is an add-on that is installed on selected clusters.",
     Role.IDENTITY: "{kind} names the Secret with the credentials for the infrastructure.",
 }
+_WITHOUT_SECRET = "{kind} says with which identity the infrastructure is used."
 
 
 def resources_of(draft: DraftKind, provider: Draft, versions: Versions) -> tuple[Resource, ...]:
@@ -88,16 +90,20 @@ def resources_of(draft: DraftKind, provider: Draft, versions: Versions) -> tuple
     return own, template
 
 
-def identity(kind: str, group: DnsSubdomain, versions: Versions) -> Resource:
-    """Return the resource of the identity kind; all its fields come from the contract data."""
+def identity(draft: DraftIdentity, group: DnsSubdomain, versions: Versions) -> Resource:
+    """Return the resource of a kind of identities."""
+    parts = {SECRET_REF: draft.secret, "allowedNamespaces": not draft.namespaced}
+    words = _WORDS[Role.IDENTITY] if draft.secret else _WITHOUT_SECRET
     return _resource(
-        kind,
+        draft.kind,
         Role.IDENTITY,
         group=group,
         versions=versions,
-        features=frozenset(),
+        features=frozenset(name for name, is_in in parts.items() if is_in),
         categories=_categories(None),
-    )
+        description=words.format(kind=draft.kind),
+        spec_fields=_fields(draft.fields),
+    )._replace(namespaced=draft.namespaced)
 
 
 def _resource(
@@ -158,7 +164,7 @@ def _without_transitions(field: Field) -> Field:
 
 
 def _features(draft: DraftKind, provider: Draft) -> frozenset[str]:
-    if provider.credentials is None:
+    if not provider.identities:
         return draft.features
     return draft.features | {CREDENTIALS_FEATURE}
 

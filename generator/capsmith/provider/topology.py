@@ -13,7 +13,7 @@ from typing import Any, NamedTuple
 
 from capsmith.provider.control_plane_example import example_control_plane
 from capsmith.provider.example import example, example_fields
-from capsmith.provider.model import Component, Field, Provider, Resource, Role
+from capsmith.provider.model import SECRET_REF, Component, Field, Provider, Resource, Role
 from capsmith.provider.order import version_order
 from capsmith.provider.pools import POOL_FLAVOR
 from capsmith.safetext import DnsLabel, SafeText, VersionName
@@ -200,8 +200,12 @@ def preferred_version(resource: Resource) -> VersionName:
 def sample_spec(resource: Resource, provider: Provider) -> dict[str, Any]:
     """Return the smallest valid ``spec``: required fields with example values, and the identity."""
     if resource.role is Role.IDENTITY:
-        secret = {"secretRef": {"name": credentials_name(provider)}, "allowedNamespaces": {}}
-        return {**secret, **example_fields(resource.spec_fields)}
+        parts: dict[str, Any] = {
+            SECRET_REF: {"name": credentials_name(resource, provider)},
+            "allowedNamespaces": {},
+        }
+        contract = {name: value for name, value in parts.items() if name in resource.features}
+        return {**contract, **example_fields(resource.spec_fields)}
     fields = {
         **_example_fields(resource),
         **example_control_plane(resource, provider),
@@ -222,9 +226,10 @@ def _example_fields(resource: Resource) -> dict[str, Any]:
     }
 
 
-def credentials_name(provider: Provider) -> SafeText:
-    """Return the name of the sample's Secret."""
-    return SafeText(f"{provider.name}-credentials")
+def credentials_name(resource: Resource, provider: Provider) -> SafeText:
+    """Return the name of the Secret of a sample: each kind of identities has another one."""
+    is_first = provider.credentials is None or provider.credentials.kind == resource.kind
+    return SafeText(f"{provider.name if is_first else resource.singular}-credentials")
 
 
 def escaped(value: Any) -> Any:

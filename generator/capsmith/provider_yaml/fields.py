@@ -47,6 +47,11 @@ def text_or_mapping(value: Any) -> str | None:
     return MAPPING if isinstance(value, dict | Part) else None
 
 
+def text_mapping_or_list(value: Any) -> str | None:
+    """Return the tag of a value that may be a text, a mapping or a list."""
+    return LIST if isinstance(value, list | tuple) else text_or_mapping(value)
+
+
 def _flag_or_list(value: Any) -> str | None:
     if isinstance(value, bool):
         return FLAG

@@ -11,7 +11,17 @@ from typing import Annotated, Literal, TypeVar, get_args
 from pydantic import Field, Tag
 
 from capsmith.provider_yaml import forms
-from capsmith.provider_yaml.fields import MAPPING, TEXT, Many, Part, one_of_two, text_or_mapping
+from capsmith.provider_yaml.fields import (
+    LIST,
+    MAPPING,
+    TEXT,
+    Fields,
+    Many,
+    Part,
+    one_of_two,
+    text_mapping_or_list,
+    text_or_mapping,
+)
 from capsmith.provider_yaml.sections import (
     AddonKindSpec,
     BootstrapKindSpec,
@@ -43,12 +53,22 @@ class ApiVersionSpec(Part):
 
 
 class CredentialsSpec(Part):
-    """The kind of object that says which Secret holds the credentials."""
+    """A kind of identities: which credentials are used for the infrastructure, and by whom."""
 
     kind: forms.Kind = Field(description="Such as AcmeIdentity.")
     keys: Annotated[Many[forms.SecretKey], Field(min_length=1)] | None = Field(
         None, description="Keys that the Secret must hold; [token] unless given."
     )
+    namespaced: bool | None = Field(
+        None,
+        description="Whether identities are in the namespace of their clusters, with their "
+        "Secrets; false by default: cluster-scoped, with allowedNamespaces, and with Secrets in "
+        "the namespace of the manager.",
+    )
+    secret: bool | None = Field(
+        None, description="Whether identities refer to a Secret; true by default."
+    )
+    spec: Fields | None = Field(None, description="Your fields in spec of the identity.")
 
 
 class PolicyRuleSpec(Part):
@@ -72,9 +92,18 @@ ApiVersionLike = Annotated[
     Annotated[forms.Version, Tag(TEXT)] | Annotated[ApiVersionSpec, Tag(MAPPING)],
     one_of_two(text_or_mapping, "a version such as v1alpha1 or a mapping {name: v1alpha1, …}"),
 ]
-CredentialsLike = Annotated[
+IdentityLike = Annotated[
     Annotated[forms.Kind, Tag(TEXT)] | Annotated[CredentialsSpec, Tag(MAPPING)],
     one_of_two(text_or_mapping, "a kind such as AcmeIdentity or a mapping {kind: …, keys: […]}"),
+]
+CredentialsLike = Annotated[
+    Annotated[forms.Kind, Tag(TEXT)]
+    | Annotated[CredentialsSpec, Tag(MAPPING)]
+    | Annotated[Many[IdentityLike], Field(min_length=1), Tag(LIST)],
+    one_of_two(
+        text_mapping_or_list,
+        "a kind such as AcmeIdentity, a mapping {kind: …, keys: […]}, or a list of these",
+    ),
 ]
 
 
@@ -140,7 +169,9 @@ class ProviderSpec(Part):
         None, description="The runtime extension."
     )
     credentials: CredentialsLike | None = Field(
-        None, description="Kind that names the Secret with the infrastructure's credentials."
+        None,
+        description="Kind that names the Secret with the infrastructure's credentials, or several "
+        "kinds of identities.",
     )
     rbac: Many[PolicyRuleSpec] | None = Field(
         None, description="Permissions that your code needs beyond the contract's."
@@ -171,6 +202,14 @@ class ProviderSpec(Part):
         """Return the kinds of one section, none where it is left out."""
         kinds: Mapping[str, KindSpec] | None = getattr(self, _ATTRIBUTES[name])
         return kinds or {}
+
+    def identities(self) -> Iterator[tuple[tuple[str | int, ...], str | CredentialsSpec]]:
+        """Yield each kind of identities with its path."""
+        written = self.credentials
+        if isinstance(written, tuple):
+            yield from ((("credentials", index), each) for index, each in enumerate(written))
+        elif written is not None:
+            yield ("credentials",), written
 
     def kinds(self) -> Iterator[tuple[Section, str, KindSpec]]:
         """Yield the section, name and description of every kind."""

@@ -6,6 +6,7 @@ and validation rules have modules of their own.
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from typing import Any
 
 from capsmith.findings import Finding
@@ -65,11 +66,18 @@ def check_structure(spec: ProviderSpec, document: Document) -> list[Finding]:
     for section, kind, described in spec.kinds():
         top = Place(document, (section, kind), findings)
         for part, fields in (("spec", described.spec), ("status", described.status)):
-            for name, field in (fields or {}).items():
-                _field(field, top.at(part, name))
+            _fields(fields, top.at(part))
         for index, rule in enumerate(described.validations or ()):
             rules.check_form(rule, top.at("validations", index))
+    for path, identity in spec.identities():
+        own = None if isinstance(identity, str) else identity.spec
+        _fields(own, Place(document, (*path, "spec"), findings))
     return findings
+
+
+def _fields(fields: Mapping[str, FieldLike] | None, place: Place) -> None:
+    for name, field in (fields or {}).items():
+        _field(field, place.at(name))
 
 
 def _field(field: FieldLike, place: Place) -> None:

@@ -183,7 +183,7 @@ def _part(path: Path) -> type[Part]:
             return sections.RuntimeExtensionSpec
         case ("rbac", _):
             return model.PolicyRuleSpec
-        case ("credentials",):
+        case ("credentials",) | ("credentials", int()):
             return model.CredentialsSpec
         case ("apiVersions", _):
             return model.ApiVersionSpec

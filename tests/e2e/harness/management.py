@@ -138,9 +138,11 @@ class ManagementCluster:
         for crd in self.client.list("apiextensions.k8s.io/v1", "CustomResourceDefinition"):
             label = crd["metadata"].get("labels", {}).get("cluster.x-k8s.io/provider", "")
             foreign = label.startswith(("infrastructure-", "bootstrap-", "control-plane-"))
-            # Kinds for all namespaces, such as identities, are no business of core's.
-            if foreign and crd["spec"]["scope"] == "Namespaced":
-                yield crd["spec"]["group"], crd["spec"]["names"]["plural"]
+            spec = crd["spec"]
+            # Core reads no identities, and no kinds for all namespaces.
+            is_identity = spec["names"]["kind"].endswith("Identity")
+            if foreign and spec["scope"] == "Namespaced" and not is_identity:
+                yield spec["group"], spec["names"]["plural"]
 
     def ensure_namespace(self, name: str) -> None:
         try:

@@ -133,9 +133,11 @@ COMPONENT = Component(
                     reconciler=ScriptedMachineReconciler,
                 ),
             ),
-            identity=IdentityKind(
-                resource=_resource("AcmeIdentity", "acmeidentities", namespaced=False),
-                keys=("token",),
+            identities=(
+                IdentityKind(
+                    resource=_resource("AcmeIdentity", "acmeidentities", namespaced=False),
+                    keys=("token",),
+                ),
             ),
         ),
     ),

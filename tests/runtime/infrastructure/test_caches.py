@@ -62,7 +62,7 @@ def _kinds() -> InfrastructureKinds:
     return InfrastructureKinds(
         clusters=(cluster,),
         machines=(machine,),
-        identity=IdentityKind(resource=_type("FooIdentity", False), keys=("token",)),
+        identities=(IdentityKind(resource=_type("FooIdentity", False), keys=("token",)),),
     )
 
 

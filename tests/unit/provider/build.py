@@ -5,10 +5,11 @@ from __future__ import annotations
 from capsmith import resources
 from capsmith.contract.load import load_contract
 from capsmith.provider.model import (
+    SECRET_REF,
     ApiVersion,
     Component,
-    Credentials,
     Field,
+    Identity,
     Provider,
     Release,
     Resource,
@@ -95,7 +96,8 @@ def provider(
     features |= {"credentials"} if credentials else set()
     kinds = _kinds(contract, features)
     if credentials:
-        kinds.append(resource("AcmeIdentity", Role.IDENTITY, (), contract, features))
+        parts = features | {SECRET_REF, "allowedNamespaces"}
+        kinds.append(resource("AcmeIdentity", Role.IDENTITY, (), contract, parts))
     component = Component(
         type=DnsLabel("infrastructure"),
         label=DnsLabel("infrastructure-acme"),
@@ -121,7 +123,7 @@ def provider(
         releases=(Release(SeriesName("v0.1"), 0, 1, contract),),
         former_contracts=(),
         components=(component,),
-        credentials=Credentials(KindName("AcmeIdentity"), ("token",)) if credentials else None,
+        identities=(Identity(KindName("AcmeIdentity"), ("token",)),) if credentials else (),
         flavors=(DnsLabel("topology"),),
         cluster_classes=(DnsLabel("acme"),),
         rbac=(),

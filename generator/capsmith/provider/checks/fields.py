@@ -15,6 +15,7 @@ from capsmith.yamldoc.place import Place
 from capsmith.yamldoc.quote import shown
 
 if TYPE_CHECKING:
+    from capsmith.provider_yaml.fields import FieldLike
     from capsmith.provider_yaml.sections import KindSpec
 
 _STATUS_OF_CONTROLLERS = {
@@ -34,22 +35,33 @@ def check_fields(
     """
     for part, fields in (("spec", described.spec), ("status", described.status)):
         reserved = _reserved(part, described.implements, contracts, draft)
-        for name in fields or {}:
-            if name in reserved:
-                place.error_at_key(
-                    "field-reserved",
-                    f"{shown(name)} is a field of the contract ({reserved[name]})",
-                    "Remove it: capsmith adds it; `features` switches the optional fields.",
-                    part,
-                    name,
-                )
-        own = [name for name in fields or {} if name not in reserved]
-        _attributes([*reserved, *own], frozenset(own), place.at(part))
-        for name in own:
-            _nested(plain((fields or {})[name]), place.at(part, name))
-    for name, field in (described.spec or {}).items():
+        check_own_fields(fields or {}, reserved, place.at(part))
+    check_examples(described.spec or {}, place.at("spec"))
+
+
+def check_own_fields(
+    fields: Mapping[str, FieldLike], reserved: Mapping[str, str], place: Place
+) -> None:
+    """Check the author's fields beside the contract's, which are given with their rules."""
+    for name in fields:
+        if name in reserved:
+            place.error_at_key(
+                "field-reserved",
+                f"{shown(name)} is a field of the contract ({reserved[name]})",
+                "Remove it: capsmith adds it; `features` switches the optional fields.",
+                name,
+            )
+    own = [name for name in fields if name not in reserved]
+    _attributes([*reserved, *own], frozenset(own), place)
+    for name in own:
+        _nested(plain(fields[name]), place.at(name))
+
+
+def check_examples(fields: Mapping[str, FieldLike], place: Place) -> None:
+    """Report required fields for which samples and templates would hold an invalid value."""
+    for name, field in fields.items():
         if is_required(field):
-            _example(name, plain(field), place.at("spec", name))
+            _example(name, plain(field), place.at(name))
 
 
 def _example(name: str, schema: Mapping[str, Any], place: Place) -> None:
@@ -65,7 +77,7 @@ def _reserved(part: str, role: str, contracts: list[Contract], draft: Draft) -> 
     for contract in contracts:
         shape = contract.types[role]
         for name, field in (shape.spec if part == "spec" else shape.status).items():
-            if field.feature != CREDENTIALS_FEATURE or draft.credentials is not None:
+            if field.feature != CREDENTIALS_FEATURE or draft.identities:
                 found.setdefault(name, field.rule)
     return found
 

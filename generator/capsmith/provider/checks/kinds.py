@@ -10,6 +10,7 @@ from capsmith.contract.model import Contract
 from capsmith.provider.checks.columns import check_columns
 from capsmith.provider.checks.control_planes import check_control_planes
 from capsmith.provider.checks.fields import check_fields
+from capsmith.provider.checks.identities import check_identities
 from capsmith.provider.checks.pools import check_pools
 from capsmith.provider.checks.sections import check_sections
 from capsmith.provider.draft import CREDENTIALS_FEATURE, Draft, DraftKind
@@ -49,6 +50,7 @@ def check_kinds(draft: Draft, contracts: Mapping[str, Contract], top: Place) -> 
         _features(each, here)
         check_fields(draft, each.spec, known, here)
         check_columns(each.spec, known, here)
+    check_identities(draft, known, top)
     check_pools(draft, top)
     check_control_planes(draft, top)
 
@@ -57,9 +59,8 @@ def named_kinds(draft: Draft) -> Iterator[tuple[str, Path]]:
     """Yield the kinds that the author names, and their places."""
     for kind in draft.kinds:
         yield kind.name, (kind.section, kind.name)
-    if draft.credentials is not None:
-        is_short = isinstance(draft.spec.credentials, str)
-        yield draft.credentials.kind, ("credentials",) if is_short else ("credentials", "kind")
+    for identity in draft.identities:
+        yield identity.kind, identity.kind_path
 
 
 def _name(kind: str, draft: Draft, place: Place) -> None:
@@ -97,13 +98,14 @@ def _clashes(draft: Draft, top: Place) -> None:
                 message = f"{shown(kind)} and {shown(other)} would both be {shown(name)}"
                 place.error_at_key("kind-clash", message, "Choose names that differ more.")
                 break
-            if former != path and path[0] != "credentials":
+            if former != path and path[0] == "credentials":
+                message = f"{shown(kind)} is a kind of {former[0]} already"
+                place.error("kind-clash", message, "Name another kind for the identities.")
+                break
+            if former != path:
                 message = f"{shown(kind)} is a kind of {former[0]} already"
                 place.error_at_key("kind-clash", message, "Choose another name.")
                 break
-        if path[0] == "credentials" and any(kind == other.name for other in draft.kinds):
-            message = f"{shown(kind)} is a kind of the infrastructure already"
-            place.error("kind-clash", message, "Name another kind for the credentials.")
 
 
 def _short_names(draft: Draft, top: Place) -> None:

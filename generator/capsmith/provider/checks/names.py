@@ -177,8 +177,8 @@ def _lists(draft: Draft, top: Place) -> None:
         message = "the flavor `topology` uses a ClusterClass, and there is none"
         hint = "Add a name, or remove the flavor: `flavors: []`."
         top.error("flavor-needs-class", message, hint, "clusterClasses")
-    if not isinstance(draft.spec.credentials, str | None):
-        repeats(draft.spec.credentials.keys or (), top.at("credentials", "keys"))
+    for identity in draft.identities:
+        repeats(identity.keys, top.at(*identity.path, "keys"))
     for index, rule in enumerate(draft.spec.rbac or ()):
         for part, values in (("apiGroups", rule.api_groups), ("verbs", rule.verbs)):
             _wildcard(values, top.at("rbac", index, part))

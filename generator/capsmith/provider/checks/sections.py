@@ -25,7 +25,7 @@ def check_sections(draft: Draft, top: Place) -> None:
         if section in {each.section for each in draft.sections}:
             _roles(draft, section, roles, top.at(section))
     check_bootstrap(draft, top)
-    if draft.credentials is not None and draft.spec.infrastructure is None:
+    if draft.identities and draft.spec.infrastructure is None:
         message = "credentials are those of the infrastructure, and that has no kinds here"
         top.error_at_key("credentials-unused", message, "Remove them.", "credentials")
 

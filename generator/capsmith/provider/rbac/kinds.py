@@ -6,7 +6,7 @@ from collections.abc import Callable, Iterable, Mapping
 
 from capsmith.provider.conversion import converted_resources
 from capsmith.provider.migration import migrated_resources
-from capsmith.provider.model import Component, Provider, Resource
+from capsmith.provider.model import SECRET_REF, Component, Provider, Resource
 from capsmith.provider.rbac.model import Feature, KindSelector
 
 
@@ -43,11 +43,15 @@ def _is_in_pools(resource: Resource, provider: Provider, component: Component) -
 _FEATURES: Mapping[Feature, Callable[[Resource, Provider, Component], bool]] = {
     "addressesFromPools": lambda resource, *_: "addressesFromPools" in resource.features,
     "capacity": lambda resource, *_: "capacity" in resource.features,
+    "clusterScoped": lambda resource, *_: not resource.namespaced,
     "converted": lambda resource, provider, component: (
         resource in converted_resources(component, provider)
     ),
     # Machines that a pool of the component consists of, and pools that consist of no such machines.
     "inPools": _is_in_pools,
+    "namespaced": lambda resource, *_: resource.namespaced,
+    # Identities that refer to a Secret.
+    "withSecret": lambda resource, *_: SECRET_REF in resource.features,
     "withoutMachines": lambda resource, *_: resource.machine_kind is None,
     "migrated": lambda resource, provider, component: (
         resource in migrated_resources(component, provider)

@@ -45,12 +45,15 @@ def policy_rule(permission: Permission) -> dict[str, Any]:
 Feature = Literal[
     "addressesFromPools",
     "capacity",
+    "clusterScoped",
     "converted",
     "inPools",
     "migrated",
+    "namespaced",
     "ofMachines",
     "reconciled",
     "template",
+    "withSecret",
     "withoutMachines",
 ]
 """Features of the contract, and what else permissions depend on: see :mod:`.kinds`."""

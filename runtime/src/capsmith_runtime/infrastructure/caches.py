@@ -46,7 +46,18 @@ class InfrastructureKinds:
 
     clusters: tuple[InfraClusterKind, ...] = ()
     machines: tuple[InfraMachineKind, ...] = ()
-    identity: IdentityKind | None = None
+    identities: tuple[IdentityKind, ...] = ()
+
+    def identity_kind(self, obj: JSON) -> IdentityKind | None:
+        """Return the kind of identity to which an infrastructure cluster refers."""
+        name = metadata.text(obj, "spec", "identityRef", "kind")
+        return next((kind for kind in self.identities if kind.resource.kind == name), None)
+
+    def identity_keys(self, obj: JSON) -> Iterable[str]:
+        """Yield the identity that an infrastructure cluster uses, as a value of BY_IDENTITY."""
+        kind, name = self.identity_kind(obj), metadata.text(obj, "spec", "identityRef", "name")
+        if kind is not None and name:
+            yield identity_value(kind.resource.kind, kind.find_in(name, obj))
 
 
 class InfrastructureCaches:
@@ -58,7 +69,7 @@ class InfrastructureCaches:
         scope, own = core.scope, core.scope.own_objects
         self.clusters = {
             kind.resource.kind: core.informer(
-                kind.resource, own, {BY_CLUSTER: cluster_of, BY_IDENTITY: identity_name}
+                kind.resource, own, {BY_CLUSTER: cluster_of, BY_IDENTITY: kinds.identity_keys}
             )
             for kind in kinds.clusters
         }
@@ -77,27 +88,42 @@ class InfrastructureCaches:
         """Machine pools by kind; the group that reconciles them runs these informers."""
         self.completions: list[Completion] = []
         self.addresses: AddressSource | None = None
-        self.identities: Informer | None = None
-        self.secrets: Informer | None = None
-        self.namespaces: Informer | None = None
-        if kinds.identity is not None:
-            # The watch scope applies to objects that refer to identities, not to identities.
-            here = Selection(namespace=scope.own_namespace)
-            self.identities = core.informer(
-                kinds.identity.resource, Selection(), {BY_SECRET: _secret_name}
+        # The watch filter applies to objects that refer to identities, not to identities.
+        around = Selection(namespace=scope.namespace)
+        self.identities = {
+            kind.resource.kind: core.informer(
+                kind.resource,
+                around if kind.resource.namespaced else Selection(),
+                {BY_SECRET: _secret_key},
             )
-            self.secrets = core.informer(SECRET, here, {BY_OWNER: owner_uids})
+            for kind in kinds.identities
+        }
+        self.namespaces: Informer | None = None
+        if not all(kind.resource.namespaced for kind in kinds.identities):
             self.namespaces = core.informer(NAMESPACE, Selection())
+        selections = {
+            False: Selection(namespace=scope.own_namespace),
+            # Secrets of Helm, of core and of ServiceAccounts have other types, and are many.
+            True: Selection(namespace=scope.namespace, fields="type=Opaque"),
+        }
+        self.secrets = {
+            namespaced: core.informer(SECRET, selections[namespaced], {BY_OWNER: owner_uids})
+            for namespaced in sorted(
+                {kind.resource.namespaced for kind in kinds.identities if kind.refers_to_secret}
+            )
+        }
+        """Secrets of cluster-scoped identities (False) and of namespaced ones (True)."""
 
     @property
     def informers(self) -> tuple[Informer, ...]:
         """Return all informers that must run."""
-        credentials = (self.identities, self.secrets, self.namespaces)
         return (
             *self.clusters.values(),
             *self.machines.values(),
             *self.templates.values(),
-            *(informer for informer in credentials if informer is not None),
+            *self.identities.values(),
+            *self.secrets.values(),
+            *((self.namespaces,) if self.namespaces is not None else ()),
         )
 
     def machine_of(self, obj: JSON) -> Machine | None:
@@ -142,14 +168,17 @@ def _refers_to(reference: ObjectRef, resource: ResourceType) -> bool:
     return (reference.group, reference.kind) == (resource.group, resource.kind)
 
 
-def identity_name(obj: JSON) -> Iterable[str]:
-    """Yield the name of the identity that an infrastructure cluster uses."""
-    name = metadata.text(obj, "spec", "identityRef", "name")
-    if name:
-        yield name
+def identity_value(kind: str, key: NamespacedName) -> str:
+    """Return the value of BY_IDENTITY for an identity."""
+    return f"{kind}/{key.namespace}/{key.name}"
 
 
-def _secret_name(obj: JSON) -> Iterable[str]:
+def secret_value(namespace: str, name: str) -> str:
+    """Return the value of BY_SECRET; the namespace of a cluster-scoped identity is empty."""
+    return f"{namespace}/{name}"
+
+
+def _secret_key(obj: JSON) -> Iterable[str]:
     name = metadata.text(obj, "spec", "secretRef", "name")
     if name:
-        yield name
+        yield secret_value(metadata.namespace(obj), name)

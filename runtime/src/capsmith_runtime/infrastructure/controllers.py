@@ -30,7 +30,7 @@ class InfrastructureControllers:
 
     clusters: tuple[InfraClusterKind, ...] = ()
     machines: tuple[InfraMachineKind, ...] = ()
-    identity: IdentityKind | None = None
+    identities: tuple[IdentityKind, ...] = ()
     pools: MachinePoolKinds | None = None
     claims_addresses: bool = False
     """Whether machines have the field ``spec.addressesFromPools`` (IP-12)."""
@@ -38,7 +38,7 @@ class InfrastructureControllers:
     def __call__(self, caches: Caches, context: ControllerContext) -> ControllerGroup:
         """Return the controllers for one manager."""
         kinds = InfrastructureKinds(
-            clusters=self.clusters, machines=self.machines, identity=self.identity
+            clusters=self.clusters, machines=self.machines, identities=self.identities
         )
         infrastructure = InfrastructureCaches(caches, kinds)
         extended = InfrastructureContext.extend(context, infrastructure)
@@ -79,9 +79,9 @@ class InfrastructureGroup(ControllerGroup):
                 name = machine.template.kind
                 template = MachineTemplateController(machine, caches.templates[name], context)
                 yield name, template.reconcile
-        if caches.identities and caches.secrets:
-            identity = IdentityController(caches.identities, caches.secrets, context)
-            yield caches.identities.resource.kind, identity.reconcile
+        for kind in caches.kinds.identities:
+            name = kind.resource.kind
+            yield name, IdentityController(kind, caches.identities[name], context).reconcile
         for group in self._groups:
             yield from group.reconcilers()
 

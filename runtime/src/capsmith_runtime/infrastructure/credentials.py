@@ -9,7 +9,8 @@ from collections.abc import Mapping
 from capsmith_runtime.contract import constants, metadata, selector
 from capsmith_runtime.contract.model import Object
 from capsmith_runtime.infrastructure.caches import InfrastructureCaches
-from capsmith_runtime.kube.client import JSON, NamespacedName
+from capsmith_runtime.infrastructure.kinds import IdentityKind
+from capsmith_runtime.kube.client import JSON, NamespacedName, key_of
 from capsmith_runtime.reconcile.credentials import Credentials
 from capsmith_runtime.reconcile.results import Waiting
 
@@ -23,7 +24,8 @@ class CredentialsResolver:
 
     def of_cluster(self, infra_cluster: JSON | None) -> Credentials | Waiting:
         """Return the credentials of an infrastructure cluster; empty if it has no identity."""
-        if self._caches.identities is None:
+        kinds = self._caches.kinds
+        if not kinds.identities:
             return Credentials()
         if infra_cluster is None:
             return _waiting(
@@ -33,24 +35,37 @@ class CredentialsResolver:
         name = metadata.text(reference, "name")
         if not name:
             return Credentials()
-        identity = self._caches.identities.get(NamespacedName("", name))
-        kind = self._caches.identities.resource.kind
-        if metadata.text(reference, "kind") != kind:
-            message = f"spec.identityRef.kind must be {kind}"
+        kind = kinds.identity_kind(infra_cluster)
+        if kind is None:
+            names = " or ".join(each.resource.kind for each in kinds.identities)
+            message = f"spec.identityRef.kind must be {names}"
             return _waiting(constants.REASON_IDENTITY_NOT_FOUND, message)
+        key = kind.find_in(name, infra_cluster)
+        identity = self._caches.identities[kind.resource.kind].get(key)
         if identity is None:
             return _waiting(constants.REASON_IDENTITY_NOT_FOUND, f"identity {name} does not exist")
         namespace = metadata.namespace(infra_cluster)
-        if not self._allows(identity, namespace):
+        if not (kind.resource.namespaced or self._allows(identity, namespace)):
             message = f"identity {name} does not allow namespace {namespace}"
             return _waiting(constants.REASON_IDENTITY_NOT_ALLOWED, message)
-        return self.of_identity(identity)
+        return self.of_identity(kind, identity)
 
-    def of_identity(self, identity: JSON) -> Credentials | Waiting:
-        """Return the content of the Secret of an identity."""
-        name = metadata.text(identity, "spec", "secretRef", "name")
-        where = f"{self._own_namespace}/{name}"
-        secret = self.secret_of(identity)
+    def of_identity(self, kind: IdentityKind, identity: JSON) -> Credentials | Waiting:
+        """Return the content of the Secret of an identity, if it refers to one, and its spec."""
+        secret = self._content_of_secret(kind, identity) if kind.refers_to_secret else {}
+        if isinstance(secret, Waiting):
+            return secret
+        return Credentials(
+            secret,
+            str(key_of(identity)),
+            kind=kind.resource.kind,
+            spec=metadata.mapping(identity, "spec"),
+        )
+
+    def _content_of_secret(self, kind: IdentityKind, identity: JSON) -> dict[str, str] | Waiting:
+        key = self._secret_key(kind, identity)
+        where = f"{key.namespace}/{key.name}"
+        secret = self.secret_of(kind, identity)
         if secret is None:
             return _waiting(constants.REASON_SECRET_NOT_FOUND, f"Secret {where} does not exist")
         try:
@@ -58,19 +73,21 @@ class CredentialsResolver:
         except ValueError:
             message = f"Secret {where} holds data that are not text"
             return _waiting(constants.REASON_SECRET_INCOMPLETE, message)
-        kind = self._caches.kinds.identity
-        missing = [key for key in (kind.keys if kind else ()) if not credentials.get(key)]
+        missing = [name for name in kind.keys if not credentials.get(name)]
         if missing:
             message = f"Secret {where} lacks {', '.join(missing)}"
             return _waiting(constants.REASON_SECRET_INCOMPLETE, message)
-        return Credentials(credentials, metadata.name(identity))
+        return credentials
 
-    def secret_of(self, identity: JSON) -> JSON | None:
+    def secret_of(self, kind: IdentityKind, identity: JSON) -> JSON | None:
         """Return the Secret of an identity."""
-        name = metadata.text(identity, "spec", "secretRef", "name")
-        if self._caches.secrets is None or not name:
-            return None
-        return self._caches.secrets.get(NamespacedName(self._own_namespace, name))
+        key = self._secret_key(kind, identity)
+        return self._caches.secrets[kind.resource.namespaced].get(key) if key.name else None
+
+    def _secret_key(self, kind: IdentityKind, identity: JSON) -> NamespacedName:
+        namespaced = kind.resource.namespaced
+        namespace = metadata.namespace(identity) if namespaced else self._own_namespace
+        return NamespacedName(namespace, metadata.text(identity, "spec", "secretRef", "name"))
 
     def _allows(self, identity: JSON, namespace: str) -> bool:
         """Return whether an identity allows a namespace: none if absent, all if empty."""

@@ -9,9 +9,10 @@ from __future__ import annotations
 from contextlib import suppress
 
 from capsmith_runtime.contract import constants, metadata
-from capsmith_runtime.infrastructure.caches import BY_IDENTITY
+from capsmith_runtime.infrastructure.caches import BY_IDENTITY, identity_value
 from capsmith_runtime.infrastructure.context import InfrastructureContext
-from capsmith_runtime.kube.client import JSON, NamespacedName, NotFound
+from capsmith_runtime.infrastructure.kinds import IdentityKind
+from capsmith_runtime.kube.client import JSON, NamespacedName, NotFound, key_of
 from capsmith_runtime.kube.controller import Result
 from capsmith_runtime.kube.informer import Informer
 from capsmith_runtime.kube.patch import write
@@ -22,13 +23,13 @@ from capsmith_runtime.reconcile.results import Waiting
 
 
 class IdentityController:
-    """Reconcile the identity kind."""
+    """Reconcile one kind of identities."""
 
     def __init__(
-        self, identities: Informer, secrets: Informer, context: InfrastructureContext
+        self, kind: IdentityKind, identities: Informer, context: InfrastructureContext
     ) -> None:
+        self._kind = kind
         self._identities = identities
-        self._secrets = secrets
         self._scope = context.caches.core.scope
         self._context = context
         resource = identities.resource
@@ -62,23 +63,31 @@ class IdentityController:
             await patcher.protect(self._finalizer)
 
     def _count_users(self, identity: JSON) -> int:
-        name = metadata.name(identity)
+        name = identity_value(self._kind.resource.kind, key_of(identity))
         clusters = self._context.caches.clusters.values()
         return sum(len(list(each.by_index(BY_IDENTITY, name))) for each in clusters)
 
     async def _reconcile_normal(self, patcher: Patcher) -> None:
         obj = patcher.obj
-        secret = self._context.credentials.secret_of(obj)
+        if self._kind.refers_to_secret:
+            await self._own_secret(obj)
+        found = self._context.credentials.of_identity(self._kind, obj)
+        state = ready(True, constants.REASON_READY, "")
+        if isinstance(found, Waiting):
+            state = ready(False, found.reason, found.message)
+        await patcher.write_conditions(state)
+
+    async def _own_secret(self, obj: JSON) -> None:
+        secret = self._context.credentials.secret_of(self._kind, obj)
         if secret is not None:
             await self._own(secret, obj)
         for former in self._secrets.by_index(BY_OWNER, metadata.uid(obj)):
             if metadata.name(former) != metadata.text(obj, "spec", "secretRef", "name"):
                 await self._let_go(former, obj)
-        found = self._context.credentials.of_identity(obj)
-        state = ready(True, constants.REASON_READY, "")
-        if isinstance(found, Waiting):
-            state = ready(False, found.reason, found.message)
-        await patcher.write_conditions(state)
+
+    @property
+    def _secrets(self) -> Informer:
+        return self._context.caches.secrets[self._kind.resource.namespaced]
 
     async def _own(self, secret: JSON, identity: JSON) -> None:
         references = metadata.items(secret, "metadata", "ownerReferences")

@@ -17,7 +17,12 @@ from functools import partial
 from capsmith_runtime.contract import external_id, metadata
 from capsmith_runtime.contract.core import Cluster
 from capsmith_runtime.contract.model import Object, ObjectRef
-from capsmith_runtime.infrastructure.caches import BY_IDENTITY, InfrastructureCaches, identity_name
+from capsmith_runtime.infrastructure.caches import (
+    BY_IDENTITY,
+    InfrastructureCaches,
+    identity_value,
+    secret_value,
+)
 from capsmith_runtime.kube.client import JSON, NamespacedName, key_of
 from capsmith_runtime.kube.informer import Informer
 from capsmith_runtime.kube.priority import Priority
@@ -46,15 +51,22 @@ class InfrastructureWatches:
         for informer in caches.clusters.values():
             view = partial(_machine_relevant_fields, informer.resource.group)
             informer.add_handler(on_change(view, self._enqueue_machines_of_infra_cluster))
-        if caches.identities and caches.secrets and caches.namespaces:
-            self._watch_objects(caches.identities)
-            caches.identities.add_handler(on_change(_spec, self._enqueue_users_of_identity))
-            caches.secrets.add_handler(on_change(_data, self._enqueue_users_of_secret))
+        self._watch_identities()
+
+    def _watch_identities(self) -> None:
+        caches = self._caches
+        for informer in caches.identities.values():
+            self._watch_objects(informer)
+            informer.add_handler(on_change(_spec, self._enqueue_users_of_identity))
+        for namespaced, secrets in caches.secrets.items():
+            enqueue = partial(self._enqueue_users_of_secret, namespaced)
+            secrets.add_handler(on_change(_data, enqueue))
+        if caches.namespaces is not None:
             caches.namespaces.add_handler(
                 on_change(metadata.labels, self._enqueue_clusters_in_namespace)
             )
-            for informer in caches.clusters.values():
-                informer.add_handler(self._enqueue_identity)
+        for informer in caches.clusters.values() if caches.identities else ():
+            informer.add_handler(self._enqueue_identity)
 
     def _watch_objects(self, informer: Informer) -> None:
         queue = self._queues[informer.resource.kind]
@@ -105,27 +117,28 @@ class InfrastructureWatches:
 
     def _enqueue_users_of_identity(self, obj: JSON) -> None:
         for kind, informer in self._caches.clusters.items():
-            users = informer.by_index(BY_IDENTITY, metadata.name(obj))
+            users = informer.by_index(BY_IDENTITY, identity_value(obj["kind"], key_of(obj)))
             self._enqueue(kind, users)
             for user in users:
                 self._enqueue_machines_of_infra_cluster(user)
 
     def _enqueue_identity(self, change: Delta) -> None:
         """Enqueue the identities that an infrastructure cluster began or ceased to use."""
-        former, latest = _identities(change.old), _identities(change.new)
-        if self._caches.identities is not None:
-            for name in former ^ latest:
-                kind = self._caches.identities.resource.kind
-                self._queues[kind].add(NamespacedName("", name))
+        for value in self._identities(change.old) ^ self._identities(change.new):
+            kind, namespace, name = value.split("/", 2)
+            self._queues[kind].add(NamespacedName(namespace, name))
 
-    def _enqueue_users_of_secret(self, obj: JSON) -> None:
-        identities = self._caches.identities
-        if identities is None:
-            return
-        users = identities.by_index(BY_SECRET, metadata.name(obj))
-        self._enqueue(identities.resource.kind, users)
-        for identity in users:
-            self._enqueue_users_of_identity(identity)
+    def _identities(self, obj: JSON | None) -> set[str]:
+        return set() if obj is None else set(self._caches.kinds.identity_keys(obj))
+
+    def _enqueue_users_of_secret(self, namespaced: bool, obj: JSON) -> None:
+        namespace = metadata.namespace(obj) if namespaced else ""
+        for kind, identities in self._caches.identities.items():
+            if identities.resource.namespaced is namespaced:
+                users = identities.by_index(BY_SECRET, secret_value(namespace, metadata.name(obj)))
+                self._enqueue(kind, users)
+                for identity in users:
+                    self._enqueue_users_of_identity(identity)
 
     def _enqueue_clusters_in_namespace(self, obj: JSON) -> None:
         for kind, informer in self._caches.clusters.items():
@@ -144,10 +157,6 @@ class InfrastructureWatches:
     def _enqueue(self, kind: str, objects: Iterable[JSON]) -> None:
         for obj in objects:
             self._queues[kind].add(key_of(obj))
-
-
-def _identities(obj: JSON | None) -> set[str]:
-    return set() if obj is None else set(identity_name(obj))
 
 
 def _spec(obj: JSON) -> Object:

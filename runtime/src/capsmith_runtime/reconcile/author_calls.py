@@ -10,7 +10,7 @@ from capsmith_runtime.kube.clock import monotonic
 from capsmith_runtime.kube.errors import DeferredError
 from capsmith_runtime.kube.executor import HandlerExecutor, StillRunningError
 from capsmith_runtime.kube.log import get_logger
-from capsmith_runtime.reconcile.credentials import Credentials
+from capsmith_runtime.reconcile.credentials import Credentials, qualified_identity
 from capsmith_runtime.reconcile.errors import (
     ContractError,
     RateLimitedError,
@@ -67,7 +67,7 @@ class AuthorCalls:
         known = credentials if isinstance(credentials, Credentials) else Credentials()
         if self._shared.pool is not None and not deletion:
             self._shared.pool.check(known)
-        self._admit(key, known.identity, deletion=deletion)
+        self._admit(key, qualified_identity(known), deletion=deletion)
         try:
             if self._shared.pool is None or not isinstance(scope, SessionScope):
                 return await self._executor.call(hook, scope, *arguments)
@@ -75,7 +75,7 @@ class AuthorCalls:
             call = _SessionCall(self._shared.pool, self._executor, scope, needs_session)
             return await call.run(credentials, hook, *arguments)
         except RateLimitedError as error:
-            self._pause(known.identity, error)
+            self._pause(qualified_identity(known), error)
             raise
         except ReconcileError as error:
             # A session is opened again as soon as its credentials change.

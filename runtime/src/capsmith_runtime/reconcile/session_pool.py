@@ -9,7 +9,7 @@ from typing import Any, Final
 from capsmith_runtime.kube.clock import monotonic
 from capsmith_runtime.kube.executor import HandlerExecutor
 from capsmith_runtime.kube.log import describe_error, get_logger
-from capsmith_runtime.reconcile.credentials import Credentials
+from capsmith_runtime.reconcile.credentials import Credentials, qualified_identity
 from capsmith_runtime.reconcile.errors import ReconcileError, SessionError
 from capsmith_runtime.reconcile.sessions import SessionFactory
 
@@ -58,7 +58,7 @@ class SessionPool:
 
     def check(self, credentials: Credentials) -> None:
         """Raise SessionError if these credentials failed, and it is too early to try again."""
-        session = self._sessions.get(credentials.identity)
+        session = self._sessions.get(qualified_identity(credentials))
         if session is not None and session.credentials == credentials and _has_failed(session):
             left = session.retry_at - monotonic()
             if left > 0:
@@ -103,7 +103,7 @@ class SessionPool:
             await asyncio.wait(self._closings)
 
     def _current(self, credentials: Credentials) -> Session:
-        session = self._sessions.get(credentials.identity)
+        session = self._sessions.get(qualified_identity(credentials))
         failures = 0
         if session is not None:
             is_same = session.credentials == credentials
@@ -115,11 +115,11 @@ class SessionPool:
         session.opening = asyncio.create_task(self._open(session), name=f"open-{self._name}")
         # Every user may be cancelled before it gets the exception.
         session.opening.add_done_callback(_has_failed_task)
-        self._sessions[credentials.identity] = session
+        self._sessions[qualified_identity(credentials)] = session
         return session
 
     async def _open(self, session: Session) -> Any:
-        identity = session.credentials.identity
+        identity = qualified_identity(session.credentials)
         try:
             opened = await self._executor.call(self.factory.open, session.credentials)
         except Exception as error:
@@ -146,8 +146,8 @@ class SessionPool:
         """Give the session to no further caller, and close it when nothing uses it."""
         session.stop_idle_timer()
         session.is_retired = True
-        if self._sessions.get(session.credentials.identity) is session:
-            del self._sessions[session.credentials.identity]
+        if self._sessions.get(qualified_identity(session.credentials)) is session:
+            del self._sessions[qualified_identity(session.credentials)]
         if not session.users:
             self._close(session)
 
@@ -159,7 +159,7 @@ class SessionPool:
     async def _closed(self, session: Session) -> None:
         details: dict[str, Any] = {
             "factory": self._name,
-            "identity": session.credentials.identity,
+            "identity": qualified_identity(session.credentials),
         }
         await asyncio.wait({session.opening})
         if _has_failed(session):

@@ -45,7 +45,7 @@ def infra_cluster(
         spec=spec,
         cluster=core_cluster(name),
         control_plane_endpoint=endpoint,
-        credentials=Credentials(credentials),
+        credentials=given_credentials(credentials),
         _status=status_fields(status),
         _session=ScopeSession(session),
     )
@@ -65,7 +65,7 @@ def infra_cluster_deletion(
         external_id=f"{name}.0001",
         logger=get_logger("test"),
         _spec=spec,
-        _credentials=Credentials(credentials),
+        _credentials=given_credentials(credentials),
         cluster=None,
         control_plane_endpoint=None,
         _session=ScopeSession(session),
@@ -130,7 +130,7 @@ def infra_machine(
         provider_id=provider_id,
         failure_domain=failure_domain,
         is_control_plane=is_control_plane,
-        credentials=Credentials(credentials),
+        credentials=given_credentials(credentials),
         is_provisioned=provider_id is not None if is_provisioned is None else is_provisioned,
         _status=status_fields(status),
         ip_addresses=ip_addresses,
@@ -156,7 +156,7 @@ def infra_machine_deletion(
         external_id=f"{name}.0001",
         logger=get_logger("test"),
         _spec=spec,
-        _credentials=Credentials(credentials),
+        _credentials=given_credentials(credentials),
         _status=status_fields(status),
         cluster=None,
         machine=None,
@@ -165,3 +165,8 @@ def infra_machine_deletion(
         is_control_plane=False,
         _session=ScopeSession(session),
     )
+
+
+def given_credentials(given: Mapping[str, str] | None) -> Credentials:
+    """Return the credentials of a scope: those of a test, or created from the keys of a Secret."""
+    return given if isinstance(given, Credentials) else Credentials(given)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from capsmith_runtime.component import Component
 from capsmith_runtime.infrastructure.controllers import InfrastructureControllers
-from capsmith_runtime.infrastructure.kinds import InfraClusterKind, InfraMachineKind
+from capsmith_runtime.infrastructure.kinds import IdentityKind, InfraClusterKind, InfraMachineKind
 from capsmith_runtime.kube.client import NamespacedName
 from capsmith_runtime.testing.environment import TestEnvironment
 from capsmith_runtime.testing.infrastructure.fake_core import FakeCore
@@ -24,13 +24,20 @@ class InfrastructureEnvironment(TestEnvironment):
         controllers: InfrastructureControllers,
         cluster_kind: InfraClusterKind,
         machine_kind: InfraMachineKind,
+        identity_kind: IdentityKind | None = None,
     ) -> None:
         super().__init__(provider, component, core_version)
         self.infrastructure = infrastructure
         self.controllers = controllers
         self.machine_kind, self.cluster_kind = machine_kind, cluster_kind
-        self.core = FakeCore(self.api, cluster_kind, machine_kind, manifests=self.manifests)
-        self.core.add_credentials(controllers.identity, component.namespace)
+        self.core = FakeCore(
+            self.api,
+            cluster_kind,
+            machine_kind,
+            manifests=self.manifests,
+            identity_kind=identity_kind,
+        )
+        self.core.add_credentials(controllers.identities, component.namespace)
 
     async def running_cluster(self) -> NamespacedName:
         """Add a cluster, and wait until its infrastructure is provisioned and core knows it."""

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import base64
+from collections.abc import Sequence
 from typing import Any
 
 from capsmith_runtime.infrastructure.kinds import IdentityKind, InfraClusterKind, InfraMachineKind
@@ -24,23 +25,32 @@ class FakeCore:
         machine_kind: InfraMachineKind,
         *,
         manifests: Manifests,
+        identity_kind: IdentityKind | None = None,
     ) -> None:
+        """Create clusters with an identity of a kind, or with that of their sample."""
         self.api = api
         self._manifests = manifests
         self.cluster_kind = cluster_kind
         self.machine_kind = machine_kind
+        self.identity_kind = identity_kind
         self._old = api.core_version == "v1beta1"
 
-    def add_credentials(self, identity_kind: IdentityKind | None, namespace: str) -> None:
+    def add_credentials(self, kinds: Sequence[IdentityKind], namespace: str) -> None:
         """Add the samples of identities and their Secrets, if the provider has any."""
-        if identity_kind is None:
+        if not kinds:
             return
+        beside: set[str] = set()
+        for kind in kinds:
+            for identity in self._manifests.samples(kind.resource.kind):
+                if kind.resource.namespaced:
+                    beside.add(identity["spec"].get("secretRef", {}).get("name", ""))
+                    identity = _in_namespace(identity, NAMESPACE)
+                self.api.add(identity)
         for secret in self._manifests.samples("Secret"):
             data = {k: _encoded(v) for k, v in secret.get("stringData", {}).items()}
-            metadata = {**secret["metadata"], "namespace": namespace}
-            self.api.add({"apiVersion": "v1", "kind": "Secret", "metadata": metadata, "data": data})
-        for identity in self._manifests.samples(identity_kind.resource.kind):
-            self.api.add(identity)
+            name = secret["metadata"]["name"]
+            found = {"apiVersion": "v1", "kind": "Secret", "metadata": {"name": name}, "data": data}
+            self.api.add(_in_namespace(found, NAMESPACE if name in beside else namespace))
         self.api.add({"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": NAMESPACE}})
 
     def add_cluster(self, name: str = "c1", **spec: Any) -> NamespacedName:
@@ -134,8 +144,15 @@ class FakeCore:
                 "labels": {f"{GROUP}/cluster-name": cluster},
                 "ownerReferences": [reference],
             },
-            "spec": self._manifests.sample_spec(kind.resource.kind),
+            "spec": {**self._manifests.sample_spec(kind.resource.kind), **self._identity(kind)},
         }
+
+    def _identity(self, kind: InfraClusterKind | InfraMachineKind) -> JSON:
+        if self.identity_kind is None or kind is not self.cluster_kind:
+            return {}
+        name = self.identity_kind.resource.kind
+        (identity,) = self._manifests.samples(name)
+        return {"identityRef": {"kind": name, "name": identity["metadata"]["name"]}}
 
     def _reference(self, kind: InfraClusterKind | InfraMachineKind, name: str) -> JSON:
         resource = kind.resource
@@ -151,3 +168,7 @@ def _there(obj: JSON | None, key: NamespacedName) -> JSON:
 
 def _encoded(text: str) -> str:
     return base64.b64encode(text.encode()).decode()
+
+
+def _in_namespace(obj: JSON, namespace: str) -> JSON:
+    return {**obj, "metadata": {**obj["metadata"], "namespace": namespace}}

@@ -12,10 +12,10 @@ from capsmith_runtime.infrastructure.machine_pool.api import (
 )
 from capsmith_runtime.infrastructure.scopes import InfraClusterView
 from capsmith_runtime.kube.log import get_logger
-from capsmith_runtime.reconcile.credentials import Credentials
 from capsmith_runtime.reconcile.scopes import BootstrapData
 from capsmith_runtime.reconcile.sessions import ScopeSession
 from capsmith_runtime.testing.core import NAMESPACE, core_cluster, core_machine_pool
+from capsmith_runtime.testing.infrastructure.builders import given_credentials
 
 Spec = TypeVar("Spec")
 
@@ -50,7 +50,7 @@ def infra_machine_pool(
         machine_pool=pool,
         infra_cluster=infra_cluster,
         provider_ids=(),
-        credentials=Credentials(credentials),
+        credentials=given_credentials(credentials),
         _status=status_fields(status),
         _bootstrap=read_bootstrap,
         _session=ScopeSession(session),
@@ -71,7 +71,7 @@ def infra_machine_pool_deletion(
         external_id=f"{name}.0001",
         logger=get_logger("test"),
         _spec=spec,
-        _credentials=Credentials(credentials),
+        _credentials=given_credentials(credentials),
         cluster=None,
         machine_pool=None,
         infra_cluster=None,

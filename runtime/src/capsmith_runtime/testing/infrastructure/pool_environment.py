@@ -70,7 +70,7 @@ class MachinePoolEnvironment(TestEnvironment):
         self.core = FakeCore(
             self.api, controllers.clusters[0], controllers.machines[0], manifests=self.manifests
         )
-        self.core.add_credentials(controllers.identity, component.namespace)
+        self.core.add_credentials(controllers.identities, component.namespace)
         machines = kind.machines.kind if isinstance(kind, MachinePoolMachinesKind) else ""
         self.machines = FakePoolMachines(self.api, machines)
         self._core_at_work: asyncio.Task[None] | None = None

@@ -8,8 +8,12 @@ from capsmith_runtime.testing.conformance.infrastructure.cluster import (
     TestControlPlaneEndpoint,
     TestInfraCluster,
 )
-from capsmith_runtime.testing.conformance.infrastructure.credentials import TestCredentials
+from capsmith_runtime.testing.conformance.infrastructure.credentials import (
+    TestCredentials,
+    TestCredentialsOfNamespaces,
+)
 from capsmith_runtime.testing.conformance.infrastructure.faults import TestInfrastructureFaults
+from capsmith_runtime.testing.conformance.infrastructure.identities import TestIdentities
 from capsmith_runtime.testing.conformance.infrastructure.machine import TestInfraMachine
 from capsmith_runtime.testing.conformance.infrastructure.machine_addresses import (
     TestMachineAddresses,
@@ -39,6 +43,8 @@ from capsmith_runtime.testing.conformance.infrastructure.watch_scope import Test
 __all__ = [
     "TestControlPlaneEndpoint",
     "TestCredentials",
+    "TestCredentialsOfNamespaces",
+    "TestIdentities",
     "TestInfraCluster",
     "TestInfraMachine",
     "TestInfrastructureCalls",

@@ -49,15 +49,17 @@ COMPONENT: Final = Component(
                     reconciler=AcmeMachineReconciler,
                 ),
             ),
-            identity=IdentityKind(
-                resource=ResourceType(
-                    group="infrastructure.cluster.x-k8s.io",
-                    version="v1alpha1",
-                    kind="AcmeIdentity",
-                    plural="acmeidentities",
-                    namespaced=False,
+            identities=(
+                IdentityKind(
+                    resource=ResourceType(
+                        group="infrastructure.cluster.x-k8s.io",
+                        version="v1alpha1",
+                        kind="AcmeIdentity",
+                        plural="acmeidentities",
+                        namespaced=False,
+                    ),
+                    keys=("token",),
                 ),
-                keys=("token",),
             ),
         ),
     ),

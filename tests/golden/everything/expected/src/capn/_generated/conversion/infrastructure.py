@@ -78,4 +78,24 @@ KINDS: Final = (
         },
         changes=(),
     ),
+    ConvertedKind(
+        group="infrastructure.nimbus.example.com",
+        kind="NimbusTenantIdentity",
+        contracts={
+            "v1alpha1": "v1beta2",
+            "v1beta1": "v1beta2",
+            "v1beta2": "v1beta2",
+        },
+        changes=(),
+    ),
+    ConvertedKind(
+        group="infrastructure.nimbus.example.com",
+        kind="NimbusRoleIdentity",
+        contracts={
+            "v1alpha1": "v1beta2",
+            "v1beta1": "v1beta2",
+            "v1beta2": "v1beta2",
+        },
+        changes=(),
+    ),
 )

@@ -14,4 +14,6 @@ VERSIONS: Final[Mapping[tuple[str, str], str]] = {
     ("infrastructure.nimbus.example.com", "NimbusServer"): "",
     ("infrastructure.nimbus.example.com", "NimbusServerTemplate"): "",
     ("infrastructure.nimbus.example.com", "NimbusIdentity"): "",
+    ("infrastructure.nimbus.example.com", "NimbusTenantIdentity"): "",
+    ("infrastructure.nimbus.example.com", "NimbusRoleIdentity"): "",
 }

@@ -75,15 +75,36 @@ COMPONENT: Final = Component(
                     reconciler=NimbusServerReconciler,
                 ),
             ),
-            identity=IdentityKind(
-                resource=ResourceType(
-                    group="infrastructure.nimbus.example.com",
-                    version="v1beta1",
-                    kind="NimbusIdentity",
-                    plural="nimbusidentities",
-                    namespaced=False,
+            identities=(
+                IdentityKind(
+                    resource=ResourceType(
+                        group="infrastructure.nimbus.example.com",
+                        version="v1beta1",
+                        kind="NimbusIdentity",
+                        plural="nimbusidentities",
+                        namespaced=False,
+                    ),
+                    keys=("username", "password"),
                 ),
-                keys=("username", "password"),
+                IdentityKind(
+                    resource=ResourceType(
+                        group="infrastructure.nimbus.example.com",
+                        version="v1beta1",
+                        kind="NimbusTenantIdentity",
+                        plural="nimbustenantidentities",
+                    ),
+                    keys=("token",),
+                ),
+                IdentityKind(
+                    resource=ResourceType(
+                        group="infrastructure.nimbus.example.com",
+                        version="v1beta1",
+                        kind="NimbusRoleIdentity",
+                        plural="nimbusroleidentities",
+                        namespaced=False,
+                    ),
+                    refers_to_secret=False,
+                ),
             ),
         ),
         ConversionWebhook(KINDS, VERSIONS),
@@ -95,6 +116,8 @@ COMPONENT: Final = Component(
             "nimbusservers.infrastructure.nimbus.example.com",
             "nimbusservertemplates.infrastructure.nimbus.example.com",
             "nimbusidentities.infrastructure.nimbus.example.com",
+            "nimbustenantidentities.infrastructure.nimbus.example.com",
+            "nimbusroleidentities.infrastructure.nimbus.example.com",
         ),
     ),
 )

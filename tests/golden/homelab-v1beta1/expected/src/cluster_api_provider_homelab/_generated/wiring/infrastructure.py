@@ -49,15 +49,17 @@ COMPONENT: Final = Component(
                     reconciler=HomelabMachineReconciler,
                 ),
             ),
-            identity=IdentityKind(
-                resource=ResourceType(
-                    group="infrastructure.homelab.example.com",
-                    version="v1alpha1",
-                    kind="HomelabIdentity",
-                    plural="homelabidentities",
-                    namespaced=False,
+            identities=(
+                IdentityKind(
+                    resource=ResourceType(
+                        group="infrastructure.homelab.example.com",
+                        version="v1alpha1",
+                        kind="HomelabIdentity",
+                        plural="homelabidentities",
+                        namespaced=False,
+                    ),
+                    keys=("token",),
                 ),
-                keys=("token",),
             ),
         ),
     ),

@@ -65,15 +65,17 @@ COMPONENT: Final = Component(
                     ),
                 ),
             ),
-            identity=IdentityKind(
-                resource=ResourceType(
-                    group="infrastructure.cluster.x-k8s.io",
-                    version="v1beta1",
-                    kind="HarbourIdentity",
-                    plural="harbouridentities",
-                    namespaced=False,
+            identities=(
+                IdentityKind(
+                    resource=ResourceType(
+                        group="infrastructure.cluster.x-k8s.io",
+                        version="v1beta1",
+                        kind="HarbourIdentity",
+                        plural="harbouridentities",
+                        namespaced=False,
+                    ),
+                    keys=("token",),
                 ),
-                keys=("token",),
             ),
             pools=MachinePoolKinds(
                 whole=(

@@ -1,0 +1,77 @@
+"""Several kinds of identities: which one a cluster uses, and which changes concern it."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import pytest
+
+from capsmith_runtime.api.decoding import DecodingError
+from capsmith_runtime.infrastructure.caches import InfrastructureKinds
+from capsmith_runtime.infrastructure.kinds import IdentityKind
+from capsmith_runtime.kube.client import JSON, ResourceType
+from capsmith_runtime.reconcile.credentials import Credentials
+from capsmith_runtime.testing import infrastructure as testing
+
+
+def kind(name: str, *, namespaced: bool) -> IdentityKind:
+    plural = f"{name.lower()}s"
+    return IdentityKind(
+        resource=ResourceType("example.com", "v1", name, plural, namespaced=namespaced)
+    )
+
+
+KINDS = InfrastructureKinds(
+    identities=(kind("Shared", namespaced=False), kind("Tenant", namespaced=True))
+)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class TenantSpec:
+    project: str
+
+
+def cluster(kind: str, name: str) -> JSON:
+    reference = {"kind": kind, "name": name}
+    return {"metadata": {"namespace": "n", "name": "c"}, "spec": {"identityRef": reference}}
+
+
+@pytest.mark.parametrize(
+    ("reference", "expected"),
+    [
+        (("Shared", "a"), ["Shared//a"]),
+        (("Tenant", "a"), ["Tenant/n/a"]),
+        (("Tenant", "x/y/z"), ["Tenant/n/x/y/z"]),
+        (("Secret", "a"), []),
+        (("Tenant", ""), []),
+    ],
+)
+def test_the_reference_names_kind_and_name(reference: tuple[str, str], expected: list[str]) -> None:
+    assert list(KINDS.identity_keys(cluster(*reference))) == expected
+
+
+def test_a_typed_spec_comes_with_the_credentials() -> None:
+    spec = {"project": "blue", "secretRef": {"name": "s"}}
+    given = Credentials({"token": "t"}, "n/a", kind="Tenant", spec=spec)
+    scope = testing.infra_machine(None, credentials=given)
+
+    assert scope.credentials.identity_spec(TenantSpec) == TenantSpec(project="blue")
+    assert (scope.credentials.identity_kind, scope.credentials.identity) == ("Tenant", "n/a")
+    assert "blue" not in repr(scope.credentials)
+
+
+def test_fields_of_another_kind_are_named() -> None:
+    with pytest.raises(DecodingError, match=r"identity\.project"):
+        Credentials(kind="Shared").identity_spec(TenantSpec)
+
+
+def test_credentials_of_a_changed_identity_differ() -> None:
+    """A client that was created for the former ones must not be used again."""
+    former, latest = (
+        Credentials({}, "a", kind="Role", spec={"role": role}) for role in ("reader", "writer")
+    )
+
+    assert former != latest
+    assert former == Credentials({}, "a", kind="Role", spec={"role": "reader"})
+    assert Credentials({}, "a", kind="Role") != Credentials({}, "a", kind="Tenant")
+    assert Credentials({"token": "t"}) == {"token": "t"}
