@@ -125,17 +125,14 @@ def topology(
 ) -> Topology:
     """Return the topology of ``component``, which has an InfraCluster and an InfraMachine.
 
-    Where a provider has several kinds of machines, the first ClusterClass takes the first, the
-    next the next; so do the default cluster template and the flavors after it.
+    Where a provider has several kinds of clusters or machines, the first ClusterClass takes the
+    first of each, the next the next; so do the default cluster template and the flavors after it.
     """
-    machines = component.role(Role.INFRA_MACHINE)
-    place = min(_place(provider, flavor, cluster_class), len(machines) - 1)
-    cluster, cluster_template, machine, machine_template = (
-        component.role(Role.INFRA_CLUSTER)[0],
-        component.role(Role.INFRA_CLUSTER_TEMPLATE)[0],
-        machines[place],
-        component.role(Role.INFRA_MACHINE_TEMPLATE)[place],
-    )
+    place = _place(provider, flavor, cluster_class)
+    cluster = _kind_at(place, component.role(Role.INFRA_CLUSTER))
+    cluster_template = _kind_at(place, component.role(Role.INFRA_CLUSTER_TEMPLATE))
+    machine = _kind_at(place, component.role(Role.INFRA_MACHINE))
+    machine_template = _kind_at(place, component.role(Role.INFRA_MACHINE_TEMPLATE))
     shared = _names(cluster) & _names(machine) | _RESERVED
     control_plane = _own(provider, Role.CONTROL_PLANE)
     suppliers = [cluster, *([control_plane.object] if control_plane else ())]
@@ -175,6 +172,10 @@ def _flavored(provider: Provider, flavor: str) -> Own | None:
     pools = _all_own(provider, Role.INFRA_MACHINE_POOL)
     names = [POOL_FLAVOR, *(f"{POOL_FLAVOR}-{pool.object.singular}" for pool in pools)]
     return (*pools[:1], *pools)[names.index(flavor)] if pools and flavor in names else None
+
+
+def _kind_at(place: int, kinds: tuple[Resource, ...]) -> Resource:
+    return kinds[min(place, len(kinds) - 1)]
 
 
 def _place(provider: Provider, flavor: str, cluster_class: str) -> int:

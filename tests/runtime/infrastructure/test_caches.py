@@ -4,13 +4,15 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import AsyncGenerator
+from dataclasses import replace
 from typing import Any, cast
 
 import pytest
 
-from capsmith_runtime.contract.model import Condition
+from capsmith_runtime.contract.model import Condition, ObjectRef
 from capsmith_runtime.contract.v1beta2.core import CoreV1Beta2
 from capsmith_runtime.infrastructure.caches import InfrastructureCaches, InfrastructureKinds
+from capsmith_runtime.infrastructure.cluster_infrastructure import ClusterInfrastructure
 from capsmith_runtime.infrastructure.credentials import CredentialsResolver
 from capsmith_runtime.infrastructure.kinds import (
     IdentityKind,
@@ -34,6 +36,7 @@ from capsmith_runtime.kube.metrics import Metrics
 from capsmith_runtime.reconcile.caches import Caches, WatchScope
 from capsmith_runtime.reconcile.kinds import SECRET
 from capsmith_runtime.reconcile.results import Waiting
+from capsmith_runtime.testing import infrastructure as testing
 
 GROUP = "infrastructure.example.com"
 CLUSTER_LABEL = {"cluster.x-k8s.io/cluster-name": "c"}
@@ -81,11 +84,13 @@ class _Lists:
         yield WatchEvent("BOOKMARK", {})
 
 
-def _caches(*objects: JSON, watch_filter: str = "") -> InfrastructureCaches:
+def _caches(
+    *objects: JSON, watch_filter: str = "", kinds: InfrastructureKinds | None = None
+) -> InfrastructureCaches:
     scope = WatchScope(watch_filter=watch_filter, own_namespace="foo-system")
     client = cast(KubeClient, _Lists(objects))
     core = Caches(client, Metrics(), CoreV1Beta2(), scope)
-    caches = InfrastructureCaches(core, _kinds())
+    caches = InfrastructureCaches(core, kinds or _kinds())
 
     async def fill() -> None:
         running = [asyncio.create_task(informer.run()) for informer in caches.informers]
@@ -105,6 +110,27 @@ def _object(resource: ResourceType, name: str, **parts: Any) -> dict[str, Any]:
     metadata |= parts.pop("metadata", {})
     head = {"apiVersion": resource.api_version, "kind": resource.kind}
     return {**head, "metadata": metadata, **parts}
+
+
+def test_the_infrastructure_of_a_cluster_is_of_the_kind_that_it_names() -> None:
+    """Objects of two kinds may have the same name."""
+    kinds = _kinds()
+    other = replace(kinds.clusters[0], resource=_type("BarCluster"), features=frozenset("x"))
+    objects = [_object(_type(kind), "c") for kind in ("FooCluster", "BarCluster")]
+    caches = _caches(*objects, kinds=replace(kinds, clusters=(*kinds.clusters, other)))
+
+    for kind in ("BarCluster", "FooCluster"):
+        cluster = testing.core_cluster(infrastructure=ObjectRef(GROUP, kind, "c"))
+        cluster = replace(cluster, namespace="ns")
+        found = ClusterInfrastructure.of(
+            caches, CredentialsResolver(caches, "foo-system"), "ns", cluster
+        )
+        assert found.infra_cluster is not None
+        assert found.infra_cluster.kind == kind
+        assert (
+            caches.cluster_kind(cluster.infrastructure)
+            is caches.kinds.clusters[kind == "BarCluster"]
+        )
 
 
 @pytest.mark.parametrize(

@@ -151,6 +151,24 @@ def test_classes_and_flavors_take_the_kinds_of_machines_in_turn() -> None:
     assert kind(cluster_class="acme-metal") == "AcmeServerTemplate"
 
 
+def test_classes_and_flavors_take_the_kinds_of_clusters_in_turn() -> None:
+    made = provider()._replace(
+        flavors=(DnsLabel("topology"), DnsLabel("hosted")),
+        cluster_classes=(DnsLabel("acme"), DnsLabel("acme-hosted")),
+    )
+    component = made.components[0]
+    hosted = resource("AcmeHostedCluster", Role.INFRA_CLUSTER, (SIZE,), features=frozenset())
+    template = resource("AcmeHostedClusterTemplate", Role.INFRA_CLUSTER_TEMPLATE, (SIZE,))
+    both = component._replace(resources=(*component.resources, hosted, template))
+    own, other = topology(both, made), topology(both, made, "hosted")
+
+    assert (own.cluster.kind, own.endpoint) == ("AcmeCluster", True)
+    assert (other.cluster.kind, other.endpoint) == ("AcmeHostedCluster", False)
+    assert (other.cluster_template.kind, other.machine.kind) == (template.kind, "AcmeMachine")
+    assert [each.field for each in other.cluster_variables] == ["size"]
+    assert topology(both, made, cluster_class="acme-hosted").cluster.kind == "AcmeHostedCluster"
+
+
 def test_examples_are_in_the_version_that_core_chooses() -> None:
     """The greatest served one, whichever is stored and wherever it stands.
 

@@ -6,17 +6,13 @@ from capsmith.provider.checks.bootstrap import check_bootstrap
 from capsmith.provider.draft import Draft
 from capsmith.provider.sections import SECTION_TYPES
 from capsmith.yamldoc.place import Place
-from capsmith.yamldoc.quote import listed, shown
+from capsmith.yamldoc.quote import listed
 
-_SINGLE = {"infrastructure": "InfraCluster"}
-"""Section -> the role that one of its kinds plays, and one only."""
 _NEEDED = {"infrastructure": ("InfraCluster", "InfraMachine")}
 
 
 def check_sections(draft: Draft, top: Place) -> None:
-    """Report ``section-missing``, ``kind-missing``, ``kind-repeated``, ``kind-taken`` and
-    ``credentials-unused``.
-    """
+    """Report ``section-missing``, ``kind-missing``, ``kind-taken`` and ``credentials-unused``."""
     if not draft.sections:
         message = "the provider has no kinds and no runtime extension"
         hint = f"Add a section: {listed(SECTION_TYPES)}."
@@ -36,8 +32,3 @@ def _roles(draft: Draft, section: str, roles: tuple[str, ...], place: Place) -> 
         if not kinds:
             message = f"no kind implements {role}"
             place.error_at_key("kind-missing", message, f"Add one: `implements: {role}`.")
-        if role != _SINGLE.get(section):
-            continue
-        for extra in kinds[1:]:
-            message = f"a provider has one {role}, and that is {shown(kinds[0])}"
-            place.error("kind-repeated", message, "Remove one.", extra, "implements")

@@ -69,6 +69,7 @@ def _view(caches: InfrastructureCaches, obj: JSON | None) -> InfraClusterView | 
         control_plane_endpoint=read_endpoint(obj),
         raw_spec=metadata.mapping(obj, "spec"),
         raw_status=metadata.mapping(obj, "status"),
+        kind=kind.resource.kind,
     )
 
 

@@ -46,6 +46,8 @@ class InfraClusterView:
     control_plane_endpoint: Endpoint | None
     raw_spec: Mapping[str, Any]
     raw_status: Mapping[str, Any] = field(default_factory=dict)
+    kind: str = ""
+    """Its kind, for providers with several kinds of infrastructure clusters."""
 
     @property
     def short_id(self) -> str:

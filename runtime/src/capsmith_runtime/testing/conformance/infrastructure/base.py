@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -78,7 +78,7 @@ class InfrastructureConformance(WithInfrastructure):
 
     @classmethod
     def cases(cls, provider: ProviderUnderTest) -> Sequence[InfrastructureCase]:
-        """Return each pair of kinds with each version of core."""
+        """Return pairs with each kind, and each version of core."""
         return [
             InfrastructureCase(
                 provider=provider,
@@ -90,8 +90,7 @@ class InfrastructureConformance(WithInfrastructure):
             )
             for component, controllers in provider.groups_of(InfrastructureControllers)
             for version in provider.core_versions
-            for cluster_kind in controllers.clusters
-            for machine_kind in controllers.machines
+            for cluster_kind, machine_kind in _pairs(controllers)
         ]
 
     @pytest.fixture
@@ -178,3 +177,12 @@ class PoolMachinesConformance(WithInfrastructure):
             kind=case.kind,
             slow=self.slow,
         )
+
+
+def _pairs(
+    controllers: InfrastructureControllers,
+) -> Iterator[tuple[InfraClusterKind, InfraMachineKind]]:
+    """Yield each kind of clusters and each of machines, with as few pairs as possible."""
+    clusters, machines = controllers.clusters, controllers.machines
+    for index in range(max(len(clusters), len(machines)) if clusters and machines else 0):
+        yield clusters[index % len(clusters)], machines[index % len(machines)]

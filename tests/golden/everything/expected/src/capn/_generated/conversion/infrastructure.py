@@ -30,6 +30,26 @@ KINDS: Final = (
     ),
     ConvertedKind(
         group="infrastructure.nimbus.example.com",
+        kind="NimbusMetalCluster",
+        contracts={
+            "v1alpha1": "v1beta2",
+            "v1beta1": "v1beta2",
+            "v1beta2": "v1beta2",
+        },
+        changes=(),
+    ),
+    ConvertedKind(
+        group="infrastructure.nimbus.example.com",
+        kind="NimbusMetalClusterTemplate",
+        contracts={
+            "v1alpha1": "v1beta2",
+            "v1beta1": "v1beta2",
+            "v1beta2": "v1beta2",
+        },
+        changes=(),
+    ),
+    ConvertedKind(
+        group="infrastructure.nimbus.example.com",
         kind="NimbusMachine",
         contracts={
             "v1alpha1": "v1beta2",

@@ -9,6 +9,8 @@ from typing import Final
 VERSIONS: Final[Mapping[tuple[str, str], str]] = {
     ("infrastructure.nimbus.example.com", "NimbusCluster"): "",
     ("infrastructure.nimbus.example.com", "NimbusClusterTemplate"): "",
+    ("infrastructure.nimbus.example.com", "NimbusMetalCluster"): "",
+    ("infrastructure.nimbus.example.com", "NimbusMetalClusterTemplate"): "",
     ("infrastructure.nimbus.example.com", "NimbusMachine"): "",
     ("infrastructure.nimbus.example.com", "NimbusMachineTemplate"): "",
     ("infrastructure.nimbus.example.com", "NimbusServer"): "",

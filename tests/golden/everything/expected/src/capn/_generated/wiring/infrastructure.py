@@ -14,9 +14,11 @@ from capsmith_runtime.migration.controllers import StorageVersionMigration
 
 from ...controllers.nimbus_cluster import NimbusClusterReconciler
 from ...controllers.nimbus_machine import NimbusMachineReconciler
+from ...controllers.nimbus_metal_cluster import NimbusMetalClusterReconciler
 from ...controllers.nimbus_server import NimbusServerReconciler
 from ..api.nimbus_cluster import NimbusClusterSpec
 from ..api.nimbus_machine import NimbusMachineSpec
+from ..api.nimbus_metal_cluster import NimbusMetalClusterSpec
 from ..api.nimbus_server import NimbusServerSpec
 from ..conversion.infrastructure import KINDS
 from ..conversion.versions import VERSIONS
@@ -39,6 +41,18 @@ COMPONENT: Final = Component(
                     features=frozenset({"controlPlaneEndpoint", "credentials", "failureDomains"}),
                     spec=NimbusClusterSpec,
                     reconciler=NimbusClusterReconciler,
+                ),
+                InfraClusterKind(
+                    resource=ResourceType(
+                        group="infrastructure.nimbus.example.com",
+                        version="v1beta1",
+                        kind="NimbusMetalCluster",
+                        plural="nimbusmetalclusters",
+                    ),
+                    finalizer="nimbusmetalcluster.infrastructure.nimbus.example.com",
+                    features=frozenset({"controlPlaneEndpoint", "credentials"}),
+                    spec=NimbusMetalClusterSpec,
+                    reconciler=NimbusMetalClusterReconciler,
                 ),
             ),
             machines=(
@@ -111,6 +125,8 @@ COMPONENT: Final = Component(
         StorageVersionMigration(
             "nimbusclusters.infrastructure.nimbus.example.com",
             "nimbusclustertemplates.infrastructure.nimbus.example.com",
+            "nimbusmetalclusters.infrastructure.nimbus.example.com",
+            "nimbusmetalclustertemplates.infrastructure.nimbus.example.com",
             "nimbusmachines.infrastructure.nimbus.example.com",
             "nimbusmachinetemplates.infrastructure.nimbus.example.com",
             "nimbusservers.infrastructure.nimbus.example.com",
