@@ -7,6 +7,7 @@ import re
 import shutil
 import subprocess
 import sys
+from dataclasses import replace
 from pathlib import Path
 
 import yaml
@@ -76,6 +77,19 @@ def build_with(
     _run([sys.executable, "-m", "capsmith", "generate", str(spec), "-o", str(repository)], _ROOT)
     _run(["make", "release-manifests", f"VERSION={_version(example)}"], repository)
     return _described(example, contract, repository)
+
+
+def build_form(
+    example: str, contract: ContractVersion, folder: Path, version: str, components: JSON
+) -> ProviderUnderTest:
+    """The provider of an example in another release, with these sections combined."""
+    spec, repository = folder / "provider.yaml", folder / "provider"
+    folder.mkdir(parents=True, exist_ok=True)
+    described = {**yaml.safe_load(_text(example, contract)), "components": components}
+    spec.write_text(yaml.safe_dump(described, sort_keys=False))
+    _run([sys.executable, "-m", "capsmith", "generate", str(spec), "-o", str(repository)], _ROOT)
+    _run(["make", "release-manifests", f"VERSION={version}"], repository)
+    return replace(_described(example, contract, repository), version=version)
 
 
 def _generate(

@@ -11,11 +11,12 @@ import yaml
 from tests.e2e.harness.components import ApiServer
 from tests.e2e.harness.kube import JSON, KubeClient
 from tests.e2e.harness.management import Base
+from tests.e2e.harness.provider import ProviderUnderTest
 from tests.e2e.harness.report import Report
 from tests.e2e.harness.wait import NotYet, eventually, steadily
-from tests.e2e.provider import build_provider
+from tests.e2e.provider import build_form, build_provider
 from tests.e2e.scenario import KUBERNETES, KUBERNETES_NEXT, Scenario, one_scenario
-from tests.e2e.stack import Combination, Site, Stack
+from tests.e2e.stack import Combination, Site, Stack, install_variables
 from tests.e2e.topology import wait_reconciled
 from tests.e2e.whole import Watch, control_plane, crash, delete_and_check, wait_available
 
@@ -23,6 +24,7 @@ MANAGED = (
     Combination("v1.13", "v1beta2", "managed", "managed-v1.13-v1beta2"),
     Combination("v1.10", "v1beta1", "managed", "managed-v1.10-v1beta1"),
 )
+_CRD = ("apiextensions.k8s.io/v1", "CustomResourceDefinition")
 _QUIET_SECONDS = 2.0
 _ROLL_SECONDS = 300.0
 _ACCOUNT: JSON = {
@@ -128,6 +130,66 @@ def test_managed_move(scenario: Scenario, managed: tuple[Stack, Site]) -> None:
     scenario.wait_running(3)
     delete_and_check(scenario)
     assert _hosted(stack) == []
+
+
+def test_another_form(managed: tuple[Stack, Site]) -> None:
+    """One component becomes three, and one again, as the guide says; no object is lost.
+
+    Proves: CC-51.
+    """
+    (stack, site), report = managed, managed[0].report
+    contract, folder = stack.provider.contract, stack.folder
+    combined = {"infrastructure": ["infrastructure", "bootstrap", "controlPlane"]}
+    with report.phase(stack.name, "other forms: build"):
+        apart = build_form("managed", contract, folder / "apart", "v0.1.1", {})
+        again = build_form("managed", contract, folder / "again", "v0.1.2", combined)
+    kubeconfig, clusterctl = site.management.kubeconfig, stack.clusterctl
+    for manager in site.managers.values():
+        manager.stop()
+    sample = _keep_sample(site)
+    with report.phase(stack.name, "other forms: three components"):
+        stack.offer(apart)
+        targets = {"infrastructure": f"{apart.name}:{apart.version}"}
+        clusterctl.upgrade(kubeconfig, targets, install_variables(apart))
+        types = ("bootstrap", "control-plane")
+        clusterctl.init_more(kubeconfig, apart.name, install_variables(apart), *types)
+    assert _labels(site, apart) == {part.label: _names(part.crds) for part in apart.parts}
+    assert len(apart.parts) == 3
+    with report.phase(stack.name, "other forms: one component"):
+        stack.offer(again)
+        for type in types:
+            clusterctl.delete_provider(kubeconfig, apart.name, type)
+        targets = {"infrastructure": f"{again.name}:{again.version}"}
+        clusterctl.upgrade(kubeconfig, targets, install_variables(again))
+    assert _labels(site, again) == {"infrastructure-lagoon": _names(again.crds)}
+    assert site.management.client.find(*sample) is not None
+    site.management.client.delete(site.management.client.get(*sample))
+    site.management.wait_core_permitted()
+    site.start_managers()
+
+
+def _keep_sample(site: Site) -> tuple[str, str, str, str]:
+    """Create a configuration that no Machine owns; no manager runs that would see it."""
+    api_version, kind = "bootstrap.cluster.x-k8s.io/v1alpha1", "LagoonConfig"
+    metadata = {"name": "kept", "namespace": "default"}
+    site.management.client.create(
+        {"apiVersion": api_version, "kind": kind, "metadata": metadata, "spec": {}}
+    )
+    return api_version, kind, "kept", "default"
+
+
+def _labels(site: Site, provider: ProviderUnderTest) -> dict[str, set[str]]:
+    """The CRDs of the provider in the cluster, by their provider label."""
+    found: dict[str, set[str]] = {}
+    for name in _names(provider.crds):
+        crd = site.management.client.get(*_CRD, name)
+        label = crd["metadata"]["labels"]["cluster.x-k8s.io/provider"]
+        found.setdefault(label, set()).add(name)
+    return found
+
+
+def _names(objects: list[JSON]) -> set[str]:
+    return {each["metadata"]["name"] for each in objects}
 
 
 def _tells_endpoint(scenario: Scenario) -> bool:

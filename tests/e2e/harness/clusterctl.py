@@ -42,10 +42,15 @@ class Clusterctl:
         kubeconfig: Path,
         name: str,
         variables: Mapping[str, str],
-        type: str = "infrastructure",
+        *types: str,
     ) -> None:
-        """Install a provider where core and the helpers are already."""
-        self._run(["init", f"--{type}={name}"], kubeconfig, variables)
+        """Install a provider where core and the helpers are already; infrastructure by default.
+
+        Several types need one call: the next one must wait until a namespace is gone in which
+        clusterctl looks for cert-manager.
+        """
+        flags = [f"--{type}={name}" for type in types or ("infrastructure",)]
+        self._run(["init", *flags], kubeconfig, variables)
 
     def generate(
         self,
