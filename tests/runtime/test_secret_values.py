@@ -13,6 +13,7 @@ from capsmith_runtime.addon import Deleted
 from capsmith_runtime.api.encoding import status_fields
 from capsmith_runtime.bootstrap import BootstrapData, CertificatePair, cloud_config
 from capsmith_runtime.contract.model import Endpoint
+from capsmith_runtime.contract.status import STATUS_WRITERS
 from capsmith_runtime.controlplane import ClusterCredentials, ManagedControlPlaneState
 from capsmith_runtime.controlplane.api import ControlPlaneReconciler, ControlPlaneScope
 from capsmith_runtime.controlplane.hook_caller import HookCaller, HookCallError
@@ -20,7 +21,9 @@ from capsmith_runtime.infrastructure import Credentials
 from capsmith_runtime.kube.events import EventRecorder
 from capsmith_runtime.kube.executor import HandlerExecutor
 from capsmith_runtime.kube.metrics import Metrics
+from capsmith_runtime.reconcile.base import ControllerContext
 from capsmith_runtime.reconcile.results import unexpected_result
+from capsmith_runtime.reconcile.session_pools import SessionPools
 from capsmith_runtime.testing import bootstrap, controlplane, infrastructure
 from capsmith_runtime.testing.fake_api import FakeApi
 from tests.runtime.extension.hook_calls import CREATE, Author, call
@@ -115,8 +118,19 @@ def test_a_result_of_a_control_plane_hook_is_named_by_its_type() -> None:
 
     async def health() -> None:
         metrics = Metrics()
-        events = EventRecorder(FakeApi("v1beta2", PROVIDER.manifests), "c", "i", metrics)
-        caller = HookCaller(Wrong(), HandlerExecutor(metrics), events)
+        api = FakeApi("v1beta2", PROVIDER.manifests)
+        events = EventRecorder(api, "c", "i", metrics)
+        executor = HandlerExecutor(metrics)
+        context = ControllerContext(
+            client=api,
+            label="c",
+            contract="v1beta2",
+            executor=executor,
+            sessions=SessionPools(executor),
+            events=events,
+            writer=STATUS_WRITERS["v1beta2"],
+        )
+        caller = HookCaller(Wrong(), context)
         await caller.health(OBJECT, controlplane.control_plane({}))
 
     with pytest.raises(HookCallError, match="must return ControlPlaneHealth or Waiting, not str"):

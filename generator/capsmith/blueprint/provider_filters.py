@@ -27,6 +27,7 @@ from capsmith.provider.python_types import python_module
 from capsmith.provider.rbac import (
     Permission,
     aggregate_permissions,
+    client_permissions,
     editor_permissions,
     identity_editor_permissions,
     manager_permissions,
@@ -77,6 +78,12 @@ def _manager_permissions(
 
 
 @pass_context
+@wraps(client_permissions)
+def _client_permissions(context: Context, component: Component) -> tuple[Permission, ...]:
+    return client_permissions(context["provider"], component, context["runtime"].permissions)
+
+
+@pass_context
 @wraps(namespace_permissions)
 def _namespace_permissions(
     context: Context, provider: Provider, component: Component
@@ -102,6 +109,7 @@ PROVIDER_FILTERS: Mapping[str, Callable[..., Any]] = {
     "version_of_contract": version_of_contract,
     "contract_labels": component_contract_labels,
     "manager_permissions": _manager_permissions,
+    "client_permissions": _client_permissions,
     "namespace_permissions": _namespace_permissions,
     "aggregate_permissions": _aggregate_permissions,
     "viewer_permissions": viewer_permissions,

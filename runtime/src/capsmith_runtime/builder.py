@@ -19,6 +19,7 @@ from capsmith_runtime.options import Options
 from capsmith_runtime.reconcile.base import ControllerContext
 from capsmith_runtime.reconcile.caches import Caches, WatchScope
 from capsmith_runtime.reconcile.groups import Reconcile
+from capsmith_runtime.reconcile.permissions import Permissions
 from capsmith_runtime.reconcile.session_pools import SessionPools
 
 _log = get_logger("manager")
@@ -58,6 +59,7 @@ class ManagerBuilder:
             sync_seconds=options.sync_period,
             debounce_seconds=options.status_debounce,
             options=options,
+            permissions=Permissions(component.permissions),
         )
         self.groups = [make(self.caches, context) for make in component.groups]
         self.controllers = [

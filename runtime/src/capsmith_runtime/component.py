@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass, replace
 
 from capsmith_runtime.reconcile.groups import ControllerGroupFactory
+from capsmith_runtime.reconcile.permissions import PolicyRule
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -19,6 +20,8 @@ class Component:
     """The contract version whose shape is written: ``v1beta1`` or ``v1beta2``."""
     groups: tuple[ControllerGroupFactory, ...] = ()
     """Factories of the controllers that the manager runs."""
+    permissions: tuple[PolicyRule, ...] = ()
+    """What the author's code may request: what provider.yaml declares, and on own kinds."""
     watches_machines: bool = True
     """Whether any controller watches Machines."""
     watches_clusters: bool = True

@@ -29,8 +29,11 @@ VERBS = {
     "watch": ("watch",),
 }
 """Method of the client port -> verbs that the API server authorises."""
-_NO_MANAGER = ("testing", "legacy", "workload", "addon.api")
-"""Modules of tests, of old import paths, and those whose client is a workload cluster's."""
+_NO_MANAGER = ("testing", "legacy", "workload", "addon.api", "reconcile.kubernetes_client")
+"""Modules of tests, of old import paths, and those whose client is a workload cluster's.
+
+The requests of the last one are the author's, which provider.yaml declares.
+"""
 
 
 @dataclass(frozen=True)

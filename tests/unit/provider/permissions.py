@@ -13,6 +13,10 @@ def manager_permissions(provider: Provider, component: Component) -> tuple[Permi
     return rbac.manager_permissions(provider, component, runtime_library().permissions)
 
 
+def client_permissions(provider: Provider, component: Component) -> tuple[Permission, ...]:
+    return rbac.client_permissions(provider, component, runtime_library().permissions)
+
+
 def namespace_permissions(provider: Provider, component: Component) -> tuple[Permission, ...]:
     return rbac.namespace_permissions(provider, component, runtime_library().permissions)
 

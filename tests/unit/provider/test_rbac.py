@@ -17,6 +17,7 @@ from capsmith.safetext import VersionName
 from tests.unit.provider.build import FEATURES, provider, version
 from tests.unit.provider.permissions import (
     aggregate_permissions,
+    client_permissions,
     manager_permissions,
     namespace_permissions,
 )
@@ -48,6 +49,22 @@ def test_the_manager_changes_its_own_kinds_but_neither_makes_nor_deletes_them() 
     assert verbs(found, GROUP, "acmemachines/status") == {"patch"}
     # Nothing is owned by a machine that claims no addresses.
     assert verbs(found, GROUP, "acmemachines/finalizers") == set()
+
+
+def test_the_authors_code_may_do_what_is_declared_and_what_the_manager_does_with_own_kinds() -> (
+    None
+):
+    rule = PolicyRule(("",), ("configmaps",), ("get",), ("a",))
+    made = provider(credentials=True)._replace(rbac=(rule,))
+    (component,) = made.components
+    found = client_permissions(made, component)
+
+    assert {resource for each in found for resource in each.resources} == {
+        *("acmeclusters", "acmemachines", "acmeidentities", "configmaps")
+    }
+    assert verbs(found, GROUP, "acmemachines") == {"list", "watch", "patch"}
+    assert found[-1][:3] + found[-1][4:] == tuple(rule)
+    assert set(found) <= set(manager_permissions(made, component))
 
 
 def test_the_manager_only_reads_what_core_owns() -> None:

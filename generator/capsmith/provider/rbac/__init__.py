@@ -24,6 +24,7 @@ __all__ = [
     "Declarations",
     "Permission",
     "aggregate_permissions",
+    "client_permissions",
     "editor_permissions",
     "identity_editor_permissions",
     "manager_permissions",
@@ -49,6 +50,23 @@ def manager_permissions(
                 if not any(earlier.includes(permission) for earlier in found):
                     found.append(permission)
     return (*found, *(_authors(rule) for rule in provider.rbac))
+
+
+def client_permissions(
+    provider: Provider, component: Component, declared: Declarations
+) -> tuple[Permission, ...]:
+    """Return what the author's code may request: on own kinds what the manager may, and its own.
+
+    These are part of the manager's permissions.
+    """
+    kinds, names = by_group(component.resources).keys(), set(plurals(component.resources))
+    bare = provider._replace(rbac=())
+    own = (
+        each
+        for each in manager_permissions(bare, component, declared)
+        if set(each.groups) <= kinds and set(each.resources) <= names
+    )
+    return (*own, *(_authors(rule) for rule in provider.rbac))
 
 
 def namespace_permissions(

@@ -12,6 +12,17 @@ from capsmith_runtime.contract.core import Cluster
 from capsmith_runtime.reconcile.credentials import Credentials
 from capsmith_runtime.reconcile.errors import RateLimitedError, ReconcileError, TerminalError
 from capsmith_runtime.reconcile.events import Events
+from capsmith_runtime.reconcile.kubernetes_client import KubernetesClient
+from capsmith_runtime.reconcile.kubernetes_errors import (
+    AlreadyExistsError,
+    CallEndedError,
+    ConflictError,
+    ForbiddenError,
+    InvalidRequestError,
+    KubernetesError,
+    NotDeclaredError,
+    NotFoundError,
+)
 from capsmith_runtime.reconcile.results import Deleted, NotAvailableError, Waiting
 from capsmith_runtime.reconcile.sessions import SessionFactory
 
@@ -20,11 +31,20 @@ __all__ = [
     "AddonReconciler",
     "AddonScope",
     "AddonState",
+    "AlreadyExistsError",
+    "CallEndedError",
     "Cluster",
+    "ConflictError",
     "Credentials",
     "Deleted",
     "Events",
+    "ForbiddenError",
+    "InvalidRequestError",
+    "KubernetesClient",
+    "KubernetesError",
     "NotAvailableError",
+    "NotDeclaredError",
+    "NotFoundError",
     "RateLimitedError",
     "ReconcileError",
     "ResourceType",

@@ -20,8 +20,9 @@ from capsmith_runtime.kube.client import (
     Selection,
 )
 from capsmith_runtime.reconcile.results import Deleted, Waiting
-from capsmith_runtime.reconcile.scopes import SessionScope, wait_for
+from capsmith_runtime.reconcile.scopes import SessionScope
 from capsmith_runtime.reconcile.sessions import SessionUser
+from capsmith_runtime.reconcile.waiting import wait_for
 
 __all__ = [
     "AddonDeleteScope",

@@ -40,13 +40,13 @@ from capsmith_runtime.reconcile.base import ControllerContext
 from capsmith_runtime.reconcile.caches import Caches
 from capsmith_runtime.reconcile.debounce import StatusDebounce
 from capsmith_runtime.reconcile.errors import TerminalError, reason_and_message
-from capsmith_runtime.reconcile.events import send_events
 from capsmith_runtime.reconcile.results import (
     Deleted,
     NotAvailableError,
     Waiting,
     unexpected_result,
 )
+from capsmith_runtime.reconcile.scope_connection import connected
 from capsmith_runtime.workload.guarded import ClusterUnreachableError
 
 OpenWorkload = Callable[[str, str], Awaitable[Workload]]
@@ -190,10 +190,10 @@ class InstallationController:
             scope = AddonScope(spec=spec, **common)
             handler = self._reconciler.reconcile_normal
             expected = AddonState
-        send_events(scope, self._context.events, obj)
-        result = await self._author.call(
-            installation, handler, scope, cluster, workload, deletion=not selected
-        )
+        with connected(scope, self._context, obj):
+            result = await self._author.call(
+                installation, handler, scope, cluster, workload, deletion=not selected
+            )
         if not isinstance(result, (expected, Waiting)):
             raise TypeError(unexpected_result(handler, result, expected, Waiting))
         return result

@@ -23,6 +23,17 @@ from capsmith_runtime.contract.model import Endpoint
 from capsmith_runtime.reconcile.credentials import Credentials
 from capsmith_runtime.reconcile.errors import RateLimitedError, ReconcileError, TerminalError
 from capsmith_runtime.reconcile.events import Events
+from capsmith_runtime.reconcile.kubernetes_client import KubernetesClient
+from capsmith_runtime.reconcile.kubernetes_errors import (
+    AlreadyExistsError,
+    CallEndedError,
+    ConflictError,
+    ForbiddenError,
+    InvalidRequestError,
+    KubernetesError,
+    NotDeclaredError,
+    NotFoundError,
+)
 from capsmith_runtime.reconcile.results import NotAvailableError, Waiting
 from capsmith_runtime.reconcile.scopes import BootstrapData
 from capsmith_runtime.reconcile.sessions import SessionFactory
@@ -30,19 +41,28 @@ from capsmith_runtime.reconcile.sessions import SessionFactory
 __all__ = [
     "LINUX_SENTINEL",
     "WINDOWS_SENTINEL",
+    "AlreadyExistsError",
     "BootstrapConfigReconciler",
     "BootstrapConfigScope",
     "BootstrapData",
     "BootstrapDocument",
+    "CallEndedError",
     "CertificatePair",
     "CertificatePurpose",
     "Cluster",
+    "ConflictError",
     "Credentials",
     "Endpoint",
     "Events",
+    "ForbiddenError",
+    "InvalidRequestError",
+    "KubernetesClient",
+    "KubernetesError",
     "Machine",
     "MachinePool",
     "NotAvailableError",
+    "NotDeclaredError",
+    "NotFoundError",
     "RateLimitedError",
     "ReconcileError",
     "SessionFactory",

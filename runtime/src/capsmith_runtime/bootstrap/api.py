@@ -20,8 +20,9 @@ from capsmith_runtime.contract.core import Cluster, Machine
 from capsmith_runtime.contract.machine_pool import MachinePool
 from capsmith_runtime.contract.model import Endpoint
 from capsmith_runtime.reconcile.results import NotAvailableError, Waiting
-from capsmith_runtime.reconcile.scopes import BootstrapData, SessionScope, wait_for
+from capsmith_runtime.reconcile.scopes import BootstrapData, SessionScope
 from capsmith_runtime.reconcile.sessions import SessionUser
+from capsmith_runtime.reconcile.waiting import wait_for
 
 Spec = TypeVar("Spec")
 

@@ -27,13 +27,27 @@ from capsmith_runtime.kube.client import KubeClient, NamespacedName, ResourceTyp
 from capsmith_runtime.reconcile.credentials import Credentials
 from capsmith_runtime.reconcile.errors import RateLimitedError, ReconcileError, TerminalError
 from capsmith_runtime.reconcile.events import Events
+from capsmith_runtime.reconcile.kubernetes_client import KubernetesClient
+from capsmith_runtime.reconcile.kubernetes_errors import (
+    AlreadyExistsError,
+    CallEndedError,
+    ConflictError,
+    ForbiddenError,
+    InvalidRequestError,
+    KubernetesError,
+    NotDeclaredError,
+    NotFoundError,
+)
 from capsmith_runtime.reconcile.results import Deleted, NotAvailableError, Waiting
 from capsmith_runtime.reconcile.sessions import SessionFactory
 
 __all__ = [
+    "AlreadyExistsError",
+    "CallEndedError",
     "Cluster",
     "ClusterCredentials",
     "Condition",
+    "ConflictError",
     "ControlPlaneHealth",
     "ControlPlaneMachine",
     "ControlPlaneMember",
@@ -44,13 +58,19 @@ __all__ = [
     "Deleted",
     "Endpoint",
     "Events",
+    "ForbiddenError",
+    "InvalidRequestError",
     "KubeClient",
+    "KubernetesClient",
+    "KubernetesError",
     "ManagedControlPlaneDeleteScope",
     "ManagedControlPlaneReconciler",
     "ManagedControlPlaneScope",
     "ManagedControlPlaneState",
     "NamespacedName",
     "NotAvailableError",
+    "NotDeclaredError",
+    "NotFoundError",
     "RateLimitedError",
     "ReconcileError",
     "ResourceType",

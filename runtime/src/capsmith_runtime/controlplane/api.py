@@ -20,7 +20,8 @@ from capsmith_runtime.contract.core import Cluster
 from capsmith_runtime.contract.model import Condition
 from capsmith_runtime.kube.client import ApiError, KubeClient
 from capsmith_runtime.reconcile.results import NotAvailableError, Waiting
-from capsmith_runtime.reconcile.scopes import Scope, wait_for
+from capsmith_runtime.reconcile.scopes import Scope
+from capsmith_runtime.reconcile.waiting import wait_for
 
 Spec = TypeVar("Spec")
 

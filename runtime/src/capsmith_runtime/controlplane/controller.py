@@ -62,7 +62,7 @@ class ControlPlaneController(BaseController[ControlPlaneReconciler[Any]]):
         self._shape = CONTROL_PLANE_SHAPES[context.contract]
         self._core = CORE_MACHINES[caches.reader.version]
         machine_client = MachineClient(client, kinds, external, self._core)
-        hooks = HookCaller(self.reconciler, context.executor, context.events)
+        hooks = HookCaller(self.reconciler, context)
         self.scaler = MachineScaler(client, caches.machines, machine_client)
         self._syncer = MachineSyncer(client, caches.machines, self._core, external)
         self._access = access

@@ -13,8 +13,7 @@ from capsmith_runtime.controlplane.api import (
     ControlPlaneScope,
 )
 from capsmith_runtime.kube.client import JSON
-from capsmith_runtime.kube.events import EventRecorder
-from capsmith_runtime.kube.executor import HandlerExecutor
+from capsmith_runtime.reconcile.context import ControllerContext
 from capsmith_runtime.reconcile.errors import (
     ContractError,
     ReconcileError,
@@ -22,8 +21,8 @@ from capsmith_runtime.reconcile.errors import (
     limited_message,
     reason_and_message,
 )
-from capsmith_runtime.reconcile.events import send_events
 from capsmith_runtime.reconcile.results import NotAvailableError, Waiting, unexpected_result
+from capsmith_runtime.reconcile.scope_connection import connected
 
 T = TypeVar("T")
 
@@ -42,12 +41,11 @@ class HookCaller:
     def __init__(
         self,
         reconciler: ControlPlaneReconciler[Any],
-        executor: HandlerExecutor,
-        events: EventRecorder,
+        context: ControllerContext,
     ) -> None:
         self._reconciler = reconciler
-        self._executor = executor
-        self._events = events
+        self._context = context
+        self._events = context.events
 
     @property
     def has_before_remove(self) -> bool:
@@ -81,8 +79,9 @@ class HookCaller:
         self, obj: JSON, hook: Callable[..., object], argument: object, expected: type[T]
     ) -> T | Waiting:
         try:
-            send_events(getattr(argument, "control_plane", argument), self._events, obj)
-            result = await self._executor.call(hook, argument)
+            scope = getattr(argument, "control_plane", argument)
+            with connected(scope, self._context, obj):
+                result = await self._context.executor.call(hook, argument)
         except NotAvailableError as error:
             return error.waiting
         except Exception as error:

@@ -37,6 +37,17 @@ from capsmith_runtime.infrastructure.scopes import (
 from capsmith_runtime.reconcile.credentials import Credentials
 from capsmith_runtime.reconcile.errors import RateLimitedError, ReconcileError, TerminalError
 from capsmith_runtime.reconcile.events import Events
+from capsmith_runtime.reconcile.kubernetes_client import KubernetesClient
+from capsmith_runtime.reconcile.kubernetes_errors import (
+    AlreadyExistsError,
+    CallEndedError,
+    ConflictError,
+    ForbiddenError,
+    InvalidRequestError,
+    KubernetesError,
+    NotDeclaredError,
+    NotFoundError,
+)
 from capsmith_runtime.reconcile.results import Deleted, NotAvailableError, Terminated, Waiting
 from capsmith_runtime.reconcile.scopes import BootstrapData
 from capsmith_runtime.reconcile.sessions import SessionFactory
@@ -44,16 +55,20 @@ from capsmith_runtime.reconcile.sessions import SessionFactory
 __all__ = [
     "Address",
     "AddressType",
+    "AlreadyExistsError",
     "BootstrapData",
+    "CallEndedError",
     "ClaimedAddress",
     "Cluster",
     "Condition",
+    "ConflictError",
     "Credentials",
     "DecodingError",
     "Deleted",
     "Endpoint",
     "Events",
     "FailureDomain",
+    "ForbiddenError",
     "InfraClusterDeleteScope",
     "InfraClusterReconciler",
     "InfraClusterScope",
@@ -68,11 +83,16 @@ __all__ = [
     "InfraMachineScope",
     "InfraMachineState",
     "Instance",
+    "InvalidRequestError",
+    "KubernetesClient",
+    "KubernetesError",
     "Machine",
     "MachineCapacity",
     "MachinePool",
     "MachinePoolMachinesReconciler",
     "NotAvailableError",
+    "NotDeclaredError",
+    "NotFoundError",
     "RateLimitedError",
     "ReconcileError",
     "SessionFactory",

@@ -18,8 +18,8 @@ from capsmith_runtime.reconcile.scopes import (
     BootstrapReader,
     DeleteScope,
     SessionScope,
-    wait_for,
 )
+from capsmith_runtime.reconcile.waiting import wait_for
 
 Spec = TypeVar("Spec")
 T = TypeVar("T")

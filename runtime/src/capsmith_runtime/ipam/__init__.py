@@ -25,6 +25,17 @@ from capsmith_runtime.ipam.api import (
 from capsmith_runtime.reconcile.credentials import Credentials
 from capsmith_runtime.reconcile.errors import RateLimitedError, ReconcileError, TerminalError
 from capsmith_runtime.reconcile.events import Events
+from capsmith_runtime.reconcile.kubernetes_client import KubernetesClient
+from capsmith_runtime.reconcile.kubernetes_errors import (
+    AlreadyExistsError,
+    CallEndedError,
+    ConflictError,
+    ForbiddenError,
+    InvalidRequestError,
+    KubernetesError,
+    NotDeclaredError,
+    NotFoundError,
+)
 from capsmith_runtime.reconcile.results import Deleted, NotAvailableError, Waiting
 from capsmith_runtime.reconcile.sessions import SessionFactory
 
@@ -34,14 +45,23 @@ __all__ = [
     "AddressRanges",
     "AddressRelease",
     "Allocation",
+    "AlreadyExistsError",
+    "CallEndedError",
     "Cluster",
     "Condition",
+    "ConflictError",
     "Credentials",
     "Deleted",
     "Events",
     "ExternalPoolReconciler",
+    "ForbiddenError",
     "InvalidRangesError",
+    "InvalidRequestError",
+    "KubernetesClient",
+    "KubernetesError",
     "NotAvailableError",
+    "NotDeclaredError",
+    "NotFoundError",
     "Pool",
     "PoolReconciler",
     "PoolState",

@@ -22,6 +22,7 @@ from capsmith_runtime.reconcile.base import ControllerContext
 from capsmith_runtime.reconcile.caches import Caches
 from capsmith_runtime.reconcile.debounce import StatusDebounce
 from capsmith_runtime.reconcile.results import Waiting
+from capsmith_runtime.reconcile.scope_connection import connected
 
 GRACE_SECONDS = 30.0
 """How long to wait for the claim: a restored backup may bring it back after its address."""
@@ -80,7 +81,8 @@ class OrphanedAddressController:
             identity = metadata.annotations(obj)[external_id.annotation(group)]
             scope = registry.release_scope(key, identity, pool.key, obj)
             author = self._authors[pool.kind]
-            result = await author.call(key, registry.reconciler.release, scope, deletion=True)
+            with connected(scope, self._context, obj):
+                result = await author.call(key, registry.reconciler.release, scope, deletion=True)
             if isinstance(result, Waiting):
                 return Result(result.requeue_after)
         await self._writer.delete(obj)

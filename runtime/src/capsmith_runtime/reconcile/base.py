@@ -21,11 +21,11 @@ from capsmith_runtime.reconcile.caches import Caches
 from capsmith_runtime.reconcile.changes import log_changes
 from capsmith_runtime.reconcile.context import ControllerContext as ControllerContext
 from capsmith_runtime.reconcile.errors import TerminalError
-from capsmith_runtime.reconcile.events import send_events
 from capsmith_runtime.reconcile.kinds import Kind
 from capsmith_runtime.reconcile.patcher import ObjectDeletedError, Patcher, paused
 from capsmith_runtime.reconcile.reporting import ReportingController
 from capsmith_runtime.reconcile.results import Deleted, NotAvailableError, Waiting
+from capsmith_runtime.reconcile.scope_connection import connected
 from capsmith_runtime.reconcile.scopes import ScopeFields
 
 R = TypeVar("R")
@@ -126,9 +126,10 @@ class BaseController(ReportingController[R], ABC):
     ) -> T | Waiting:
         """Return the result of a reconciler method; report exceptions and raise them again."""
         try:
-            send_events(scope, self._context.events, patcher.obj)
             deletion = metadata.deleting(patcher.obj)
-            result = await self._author.call(key_of(patcher.obj), hook, scope, deletion=deletion)
+            with connected(scope, self._context, patcher.obj):
+                key = key_of(patcher.obj)
+                result = await self._author.call(key, hook, scope, deletion=deletion)
             return checked_result(hook, result, expected)
         except NotAvailableError as error:
             return error.waiting

@@ -9,6 +9,7 @@ from capsmith_runtime.kube.client import KubeClient
 from capsmith_runtime.kube.events import EventRecorder
 from capsmith_runtime.kube.executor import HandlerExecutor
 from capsmith_runtime.options import Options
+from capsmith_runtime.reconcile.permissions import Permissions
 from capsmith_runtime.reconcile.session_pools import SessionPools
 
 
@@ -31,3 +32,5 @@ class ControllerContext:
     """How long a wait must last before it is written into the status."""
     options: Options = field(default_factory=Options)
     """Options of the manager."""
+    permissions: Permissions = field(default_factory=Permissions)
+    """What the author's code may request."""

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import asyncio
 from collections.abc import Awaitable, Callable, Mapping
 from dataclasses import dataclass, field
 from typing import Any, Generic, TypedDict, TypeVar
@@ -12,6 +11,7 @@ from capsmith_runtime.contract import external_id
 from capsmith_runtime.kube.log import Logger
 from capsmith_runtime.reconcile.credentials import Credentials
 from capsmith_runtime.reconcile.events import Events
+from capsmith_runtime.reconcile.kubernetes_client import KubernetesClient
 from capsmith_runtime.reconcile.results import Waiting
 from capsmith_runtime.reconcile.sessions import ScopeSession, SessionFactory
 
@@ -58,6 +58,8 @@ class Scope:
     logger: Logger
     events: Events = field(default_factory=Events, repr=False, compare=False)
     """Records events of the object, which ``kubectl describe`` shows."""
+    client: KubernetesClient = field(default_factory=KubernetesClient, repr=False, compare=False)
+    """Reads and writes other objects, as far as provider.yaml declares permissions."""
     _status: Mapping[str, Any] = field(default_factory=dict, repr=False)
 
     @property
@@ -123,20 +125,3 @@ class DeleteScope(SessionScope, Generic[Spec]):
         if isinstance(self._spec, DecodingError):
             raise self._spec
         return self._spec
-
-
-def wait_for(read: Callable[[], Awaitable[T]], loop: asyncio.AbstractEventLoop | None) -> T:
-    """Run a coroutine on the event loop and wait for it in the thread of a synchronous method."""
-
-    async def waited() -> T:
-        return await read()
-
-    try:
-        asyncio.get_running_loop()
-    except RuntimeError:
-        pass
-    else:
-        raise RuntimeError("this blocks the event loop: use the _async method in async code")
-    if loop is None:
-        return asyncio.run(waited())
-    return asyncio.run_coroutine_threadsafe(waited(), loop).result()

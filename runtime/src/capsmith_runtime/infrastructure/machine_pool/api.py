@@ -28,9 +28,9 @@ from capsmith_runtime.reconcile.results import (
 from capsmith_runtime.reconcile.scopes import (
     BootstrapData,
     BootstrapReader,
-    wait_for,
 )
 from capsmith_runtime.reconcile.sessions import SessionUser
+from capsmith_runtime.reconcile.waiting import wait_for
 
 Spec = TypeVar("Spec")
 

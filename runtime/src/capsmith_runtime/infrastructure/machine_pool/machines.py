@@ -33,9 +33,9 @@ from capsmith_runtime.kube.controller import Result
 from capsmith_runtime.kube.errors import DeferredError
 from capsmith_runtime.kube.informer import Informer
 from capsmith_runtime.reconcile.errors import ContractError
-from capsmith_runtime.reconcile.events import send_events
 from capsmith_runtime.reconcile.patcher import Patcher
 from capsmith_runtime.reconcile.results import NotAvailableError, Waiting
+from capsmith_runtime.reconcile.scope_connection import connected
 
 _NAME_TAKEN_SECONDS = 1.0
 
@@ -128,9 +128,9 @@ class MachinePoolMachinesController(MachinePoolController[MachinePoolMachinesRec
         if not scope.replicas_managed_elsewhere:
             return scope.replicas
         try:
-            send_events(scope, self._context.events, patcher.obj)
             key = NamespacedName(scope.namespace, scope.name)
-            replicas: int | None = await self._author.call(key, self.reconciler.replicas, scope)
+            with connected(scope, self._context, patcher.obj):
+                replicas: int | None = await self._author.call(key, self.reconciler.replicas, scope)
         except NotAvailableError as error:
             return error.waiting
         except DeferredError:

@@ -9,6 +9,7 @@ from capsmith_runtime.component import Component
 from capsmith_runtime.infrastructure.controllers import InfrastructureControllers
 from capsmith_runtime.infrastructure.kinds import IdentityKind, InfraClusterKind, InfraMachineKind
 from capsmith_runtime.kube.client import ResourceType
+from capsmith_runtime.reconcile.permissions import PolicyRule
 
 from ...controllers.acme_cluster import AcmeClusterReconciler
 from ...controllers.acme_machine import AcmeMachineReconciler
@@ -19,6 +20,13 @@ COMPONENT: Final = Component(
     label="infrastructure-acme",
     namespace="acme-system",
     contract="v1beta2",
+    permissions=(
+        PolicyRule(
+            groups=("infrastructure.cluster.x-k8s.io",),
+            resources=("acmeclusters", "acmeidentities", "acmemachines"),
+            verbs=("list", "patch", "watch"),
+        ),
+    ),
     groups=(
         InfrastructureControllers(
             clusters=(

@@ -9,6 +9,7 @@ from capsmith_runtime.bootstrap.controller import BootstrapConfigKind
 from capsmith_runtime.bootstrap.controllers import BootstrapControllers
 from capsmith_runtime.component import Component
 from capsmith_runtime.kube.client import ResourceType
+from capsmith_runtime.reconcile.permissions import PolicyRule
 
 from ...controllers.kindle_config import KindleConfigReconciler
 from ..api.kindle_config import KindleConfigSpec
@@ -17,6 +18,13 @@ COMPONENT: Final = Component(
     label="bootstrap-kindle",
     namespace="kindle-bootstrap-system",
     contract="v1beta1",
+    permissions=(
+        PolicyRule(
+            groups=("bootstrap.cluster.x-k8s.io",),
+            resources=("kindleconfigs",),
+            verbs=("list", "patch", "watch"),
+        ),
+    ),
     groups=(
         BootstrapControllers(
             kinds=(

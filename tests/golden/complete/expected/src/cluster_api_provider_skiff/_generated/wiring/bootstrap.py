@@ -9,6 +9,7 @@ from capsmith_runtime.bootstrap.controller import BootstrapConfigKind
 from capsmith_runtime.bootstrap.controllers import BootstrapControllers
 from capsmith_runtime.component import Component
 from capsmith_runtime.kube.client import ResourceType
+from capsmith_runtime.reconcile.permissions import PolicyRule
 
 from ...controllers.skiff_config import SkiffConfigReconciler
 from ..api.skiff_config import SkiffConfigSpec
@@ -17,6 +18,13 @@ COMPONENT: Final = Component(
     label="bootstrap-skiff",
     namespace="skiff-bootstrap-system",
     contract="v1beta2",
+    permissions=(
+        PolicyRule(
+            groups=("bootstrap.cluster.x-k8s.io",),
+            resources=("skiffconfigs",),
+            verbs=("list", "patch", "watch"),
+        ),
+    ),
     groups=(
         BootstrapControllers(
             kinds=(

@@ -9,6 +9,7 @@ from capsmith_runtime.component import Component
 from capsmith_runtime.controlplane.controllers import ControlPlaneControllers
 from capsmith_runtime.controlplane.kind import ControlPlaneKind
 from capsmith_runtime.kube.client import ResourceType
+from capsmith_runtime.reconcile.permissions import PolicyRule
 
 from ...controllers.skiff_control_plane import SkiffControlPlaneReconciler
 from ..api.skiff_control_plane import SkiffControlPlaneSpec
@@ -17,6 +18,13 @@ COMPONENT: Final = Component(
     label="control-plane-skiff",
     namespace="skiff-control-plane-system",
     contract="v1beta2",
+    permissions=(
+        PolicyRule(
+            groups=("controlplane.cluster.x-k8s.io",),
+            resources=("skiffcontrolplanes",),
+            verbs=("list", "patch", "watch"),
+        ),
+    ),
     groups=(
         ControlPlaneControllers(
             (

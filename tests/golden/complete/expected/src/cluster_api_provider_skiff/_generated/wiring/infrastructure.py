@@ -9,6 +9,7 @@ from capsmith_runtime.component import Component
 from capsmith_runtime.infrastructure.controllers import InfrastructureControllers
 from capsmith_runtime.infrastructure.kinds import InfraClusterKind, InfraMachineKind
 from capsmith_runtime.kube.client import ResourceType
+from capsmith_runtime.reconcile.permissions import PolicyRule
 
 from ...controllers.skiff_cluster import SkiffClusterReconciler
 from ...controllers.skiff_machine import SkiffMachineReconciler
@@ -19,6 +20,13 @@ COMPONENT: Final = Component(
     label="infrastructure-skiff",
     namespace="skiff-system",
     contract="v1beta2",
+    permissions=(
+        PolicyRule(
+            groups=("infrastructure.cluster.x-k8s.io",),
+            resources=("skiffclusters", "skiffmachines"),
+            verbs=("list", "patch", "watch"),
+        ),
+    ),
     groups=(
         InfrastructureControllers(
             clusters=(

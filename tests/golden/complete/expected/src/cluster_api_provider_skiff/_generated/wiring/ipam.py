@@ -9,6 +9,7 @@ from capsmith_runtime.component import Component
 from capsmith_runtime.ipam.controllers import IPAMControllers
 from capsmith_runtime.ipam.kinds import PoolKind
 from capsmith_runtime.kube.client import ResourceType
+from capsmith_runtime.reconcile.permissions import PolicyRule
 
 from ...controllers.global_skiff_ip_pool import GlobalSkiffIPPoolReconciler
 from ...controllers.skiff_ip_pool import SkiffIPPoolReconciler
@@ -19,6 +20,18 @@ COMPONENT: Final = Component(
     label="ipam-skiff",
     namespace="skiff-ipam-system",
     contract="v1beta2",
+    permissions=(
+        PolicyRule(
+            groups=("ipam.cluster.x-k8s.io",),
+            resources=("globalskiffippools", "skiffippools"),
+            verbs=("list", "patch", "watch"),
+        ),
+        PolicyRule(
+            groups=("ipam.cluster.x-k8s.io",),
+            resources=("globalskiffippools", "skiffippools"),
+            verbs=("get",),
+        ),
+    ),
     watches_machines=False,
     groups=(
         IPAMControllers(

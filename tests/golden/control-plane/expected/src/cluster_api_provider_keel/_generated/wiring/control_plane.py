@@ -9,6 +9,7 @@ from capsmith_runtime.component import Component
 from capsmith_runtime.controlplane.controllers import ControlPlaneControllers
 from capsmith_runtime.controlplane.kind import ControlPlaneKind
 from capsmith_runtime.kube.client import ResourceType
+from capsmith_runtime.reconcile.permissions import PolicyRule
 
 from ...controllers.keel_control_plane import KeelControlPlaneReconciler
 from ..api.keel_control_plane import KeelControlPlaneSpec
@@ -17,6 +18,13 @@ COMPONENT: Final = Component(
     label="control-plane-keel",
     namespace="keel-control-plane-system",
     contract="v1beta1",
+    permissions=(
+        PolicyRule(
+            groups=("controlplane.cluster.x-k8s.io",),
+            resources=("keelcontrolplanes",),
+            verbs=("list", "patch", "watch"),
+        ),
+    ),
     groups=(
         ControlPlaneControllers(
             (

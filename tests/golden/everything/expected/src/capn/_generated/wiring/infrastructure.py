@@ -11,6 +11,7 @@ from capsmith_runtime.infrastructure.controllers import InfrastructureController
 from capsmith_runtime.infrastructure.kinds import IdentityKind, InfraClusterKind, InfraMachineKind
 from capsmith_runtime.kube.client import ResourceType
 from capsmith_runtime.migration.controllers import StorageVersionMigration
+from capsmith_runtime.reconcile.permissions import PolicyRule
 
 from ...controllers.nimbus_cluster import NimbusClusterReconciler
 from ...controllers.nimbus_machine import NimbusMachineReconciler
@@ -27,6 +28,47 @@ COMPONENT: Final = Component(
     label="infrastructure-nimbus",
     namespace="capn-system",
     contract="v1beta2",
+    permissions=(
+        PolicyRule(
+            groups=("infrastructure.nimbus.example.com",),
+            resources=(
+                "nimbusclusters",
+                "nimbusidentities",
+                "nimbusmachines",
+                "nimbusmetalclusters",
+                "nimbusroleidentities",
+                "nimbusservers",
+                "nimbustenantidentities",
+            ),
+            verbs=("list", "patch", "watch"),
+        ),
+        PolicyRule(
+            groups=("infrastructure.nimbus.example.com",),
+            resources=("nimbusmachinetemplates",),
+            verbs=("list", "watch"),
+        ),
+        PolicyRule(
+            groups=("infrastructure.nimbus.example.com",),
+            resources=(
+                "nimbusclustertemplates",
+                "nimbusmachinetemplates",
+                "nimbusmetalclustertemplates",
+                "nimbusservertemplates",
+            ),
+            verbs=("list", "patch"),
+        ),
+        PolicyRule(
+            groups=("",),
+            resources=("configmaps",),
+            verbs=("get", "list", "watch"),
+            names=("nimbus-regions",),
+        ),
+        PolicyRule(
+            groups=("networking.nimbus.example.com",),
+            resources=("networks", "networks/status"),
+            verbs=("get", "list", "watch", "create", "patch"),
+        ),
+    ),
     groups=(
         InfrastructureControllers(
             clusters=(

@@ -9,6 +9,7 @@ from capsmith_runtime.addon.addons import AddonKind
 from capsmith_runtime.addon.controllers import AddonControllers
 from capsmith_runtime.component import Component
 from capsmith_runtime.kube.client import ResourceType
+from capsmith_runtime.reconcile.permissions import PolicyRule
 
 from ...controllers.beacon_lamp import BeaconLampReconciler
 from ..api.beacon_lamp import BeaconLampSpec
@@ -17,6 +18,13 @@ COMPONENT: Final = Component(
     label="addon-beacon",
     namespace="beacon-addon-system",
     contract="v1beta2",
+    permissions=(
+        PolicyRule(
+            groups=("addons.cluster.x-k8s.io",),
+            resources=("beaconlamps",),
+            verbs=("list", "patch", "watch"),
+        ),
+    ),
     watches_machines=False,
     groups=(
         AddonControllers(

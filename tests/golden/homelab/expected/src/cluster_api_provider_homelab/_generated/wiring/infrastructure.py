@@ -9,6 +9,7 @@ from capsmith_runtime.component import Component
 from capsmith_runtime.infrastructure.controllers import InfrastructureControllers
 from capsmith_runtime.infrastructure.kinds import IdentityKind, InfraClusterKind, InfraMachineKind
 from capsmith_runtime.kube.client import ResourceType
+from capsmith_runtime.reconcile.permissions import PolicyRule
 
 from ...controllers.homelab_cluster import HomelabClusterReconciler
 from ...controllers.homelab_machine import HomelabMachineReconciler
@@ -19,6 +20,13 @@ COMPONENT: Final = Component(
     label="infrastructure-homelab",
     namespace="homelab-system",
     contract="v1beta2",
+    permissions=(
+        PolicyRule(
+            groups=("infrastructure.homelab.example.com",),
+            resources=("homelabclusters", "homelabidentities", "homelabmachines"),
+            verbs=("list", "patch", "watch"),
+        ),
+    ),
     groups=(
         InfrastructureControllers(
             clusters=(

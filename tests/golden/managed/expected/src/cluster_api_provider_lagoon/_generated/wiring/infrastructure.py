@@ -9,6 +9,7 @@ from capsmith_runtime.component import Component
 from capsmith_runtime.infrastructure.controllers import InfrastructureControllers
 from capsmith_runtime.infrastructure.kinds import InfraClusterKind, InfraMachineKind
 from capsmith_runtime.kube.client import ResourceType
+from capsmith_runtime.reconcile.permissions import PolicyRule
 
 from ...controllers.lagoon_cluster import LagoonClusterReconciler
 from ...controllers.lagoon_machine import LagoonMachineReconciler
@@ -19,6 +20,23 @@ COMPONENT: Final = Component(
     label="infrastructure-lagoon",
     namespace="lagoon-system",
     contract="v1beta2",
+    permissions=(
+        PolicyRule(
+            groups=("bootstrap.cluster.x-k8s.io",),
+            resources=("lagoonconfigs",),
+            verbs=("list", "patch", "watch"),
+        ),
+        PolicyRule(
+            groups=("controlplane.cluster.x-k8s.io",),
+            resources=("lagooncontrolplanes",),
+            verbs=("list", "patch", "watch"),
+        ),
+        PolicyRule(
+            groups=("infrastructure.cluster.x-k8s.io",),
+            resources=("lagoonclusters", "lagoonmachines"),
+            verbs=("list", "patch", "watch"),
+        ),
+    ),
     groups=(
         InfrastructureControllers(
             clusters=(

@@ -14,6 +14,7 @@ from capsmith_runtime.infrastructure.machine_pool.kinds import (
     MachinePoolMachinesKind,
 )
 from capsmith_runtime.kube.client import ResourceType
+from capsmith_runtime.reconcile.permissions import PolicyRule
 
 from ...controllers.tidal_cluster import TidalClusterReconciler
 from ...controllers.tidal_machine import TidalMachineReconciler
@@ -28,6 +29,23 @@ COMPONENT: Final = Component(
     label="infrastructure-tidal",
     namespace="tidal-system",
     contract="v1beta2",
+    permissions=(
+        PolicyRule(
+            groups=("infrastructure.cluster.x-k8s.io",),
+            resources=("tidalclusters", "tidalmachinepools", "tidalmachines", "tidalnodepools"),
+            verbs=("list", "patch", "watch"),
+        ),
+        PolicyRule(
+            groups=("infrastructure.cluster.x-k8s.io",),
+            resources=("tidalmachinetemplates",),
+            verbs=("list", "watch"),
+        ),
+        PolicyRule(
+            groups=("infrastructure.cluster.x-k8s.io",),
+            resources=("tidalmachines",),
+            verbs=("create", "delete"),
+        ),
+    ),
     groups=(
         InfrastructureControllers(
             clusters=(

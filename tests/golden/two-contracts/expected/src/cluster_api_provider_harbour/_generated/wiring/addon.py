@@ -11,6 +11,7 @@ from capsmith_runtime.component import Component
 from capsmith_runtime.conversion.controllers import ConversionWebhook
 from capsmith_runtime.kube.client import ResourceType
 from capsmith_runtime.migration.controllers import StorageVersionMigration
+from capsmith_runtime.reconcile.permissions import PolicyRule
 
 from ...controllers.harbour_storage import HarbourStorageReconciler
 from ..api.harbour_storage import HarbourStorageSpec
@@ -21,6 +22,13 @@ COMPONENT: Final = Component(
     label="addon-harbour",
     namespace="harbour-addon-system",
     contract="v1beta2",
+    permissions=(
+        PolicyRule(
+            groups=("addons.cluster.x-k8s.io",),
+            resources=("harbourstorages",),
+            verbs=("list", "patch", "watch"),
+        ),
+    ),
     watches_machines=False,
     groups=(
         AddonControllers(

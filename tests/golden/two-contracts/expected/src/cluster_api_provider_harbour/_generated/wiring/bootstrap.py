@@ -11,6 +11,7 @@ from capsmith_runtime.component import Component
 from capsmith_runtime.conversion.controllers import ConversionWebhook
 from capsmith_runtime.kube.client import ResourceType
 from capsmith_runtime.migration.controllers import StorageVersionMigration
+from capsmith_runtime.reconcile.permissions import PolicyRule
 
 from ...controllers.harbour_config import HarbourConfigReconciler
 from ..api.harbour_config import HarbourConfigSpec
@@ -21,6 +22,18 @@ COMPONENT: Final = Component(
     label="bootstrap-harbour",
     namespace="harbour-bootstrap-system",
     contract="v1beta2",
+    permissions=(
+        PolicyRule(
+            groups=("bootstrap.cluster.x-k8s.io",),
+            resources=("harbourconfigs",),
+            verbs=("list", "patch", "watch"),
+        ),
+        PolicyRule(
+            groups=("bootstrap.cluster.x-k8s.io",),
+            resources=("harbourconfigtemplates",),
+            verbs=("list", "patch"),
+        ),
+    ),
     groups=(
         BootstrapControllers(
             kinds=(

@@ -11,6 +11,7 @@ from capsmith_runtime.controlplane.kind import ControlPlaneKind
 from capsmith_runtime.conversion.controllers import ConversionWebhook
 from capsmith_runtime.kube.client import ResourceType
 from capsmith_runtime.migration.controllers import StorageVersionMigration
+from capsmith_runtime.reconcile.permissions import PolicyRule
 
 from ...controllers.harbour_control_plane import HarbourControlPlaneReconciler
 from ..api.harbour_control_plane import HarbourControlPlaneSpec
@@ -21,6 +22,18 @@ COMPONENT: Final = Component(
     label="control-plane-harbour",
     namespace="harbour-control-plane-system",
     contract="v1beta2",
+    permissions=(
+        PolicyRule(
+            groups=("controlplane.cluster.x-k8s.io",),
+            resources=("harbourcontrolplanes",),
+            verbs=("list", "patch", "watch"),
+        ),
+        PolicyRule(
+            groups=("controlplane.cluster.x-k8s.io",),
+            resources=("harbourcontrolplanetemplates",),
+            verbs=("list", "patch"),
+        ),
+    ),
     groups=(
         ControlPlaneControllers(
             (

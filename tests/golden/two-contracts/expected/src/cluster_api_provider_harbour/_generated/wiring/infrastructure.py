@@ -13,6 +13,7 @@ from capsmith_runtime.infrastructure.machine_pool.controllers import MachinePool
 from capsmith_runtime.infrastructure.machine_pool.kinds import InfraMachinePoolKind
 from capsmith_runtime.kube.client import ResourceType
 from capsmith_runtime.migration.controllers import StorageVersionMigration
+from capsmith_runtime.reconcile.permissions import PolicyRule
 
 from ...controllers.harbour_cluster import HarbourClusterReconciler
 from ...controllers.harbour_machine import HarbourMachineReconciler
@@ -27,6 +28,32 @@ COMPONENT: Final = Component(
     label="infrastructure-harbour",
     namespace="harbour-system",
     contract="v1beta2",
+    permissions=(
+        PolicyRule(
+            groups=("infrastructure.cluster.x-k8s.io",),
+            resources=(
+                "harbourclusters",
+                "harbouridentities",
+                "harbourmachinepools",
+                "harbourmachines",
+            ),
+            verbs=("list", "patch", "watch"),
+        ),
+        PolicyRule(
+            groups=("infrastructure.cluster.x-k8s.io",),
+            resources=("harbourmachinetemplates",),
+            verbs=("list", "watch"),
+        ),
+        PolicyRule(
+            groups=("infrastructure.cluster.x-k8s.io",),
+            resources=(
+                "harbourclustertemplates",
+                "harbourmachinepooltemplates",
+                "harbourmachinetemplates",
+            ),
+            verbs=("list", "patch"),
+        ),
+    ),
     groups=(
         InfrastructureControllers(
             clusters=(

@@ -11,6 +11,7 @@ from capsmith_runtime.ipam.controllers import IPAMControllers
 from capsmith_runtime.ipam.kinds import PoolKind
 from capsmith_runtime.kube.client import ResourceType
 from capsmith_runtime.migration.controllers import StorageVersionMigration
+from capsmith_runtime.reconcile.permissions import PolicyRule
 
 from ...controllers.harbour_ip_pool import HarbourIPPoolReconciler
 from ..api.harbour_ip_pool import HarbourIPPoolSpec
@@ -21,6 +22,18 @@ COMPONENT: Final = Component(
     label="ipam-harbour",
     namespace="harbour-ipam-system",
     contract="v1beta2",
+    permissions=(
+        PolicyRule(
+            groups=("ipam.cluster.x-k8s.io",),
+            resources=("harbourippools",),
+            verbs=("list", "patch", "watch"),
+        ),
+        PolicyRule(
+            groups=("ipam.cluster.x-k8s.io",),
+            resources=("harbourippools",),
+            verbs=("get",),
+        ),
+    ),
     watches_machines=False,
     groups=(
         IPAMControllers(

@@ -1,0 +1,282 @@
+"""The client of the Kubernetes API that authors get with each scope."""
+
+from __future__ import annotations
+
+import asyncio
+import concurrent.futures
+from collections.abc import Awaitable, Callable
+from typing import Any, TypeVar
+
+from capsmith_runtime.kube.client import (
+    JSON,
+    ApiError,
+    KubeClient,
+    NamespacedName,
+    ResourceType,
+    Selection,
+)
+from capsmith_runtime.reconcile.kubernetes_errors import (
+    CallEndedError,
+    InvalidRequestError,
+    NotFoundError,
+    kubernetes_error,
+)
+from capsmith_runtime.reconcile.permissions import Permissions, key_in
+from capsmith_runtime.reconcile.waiting import wait_for
+
+T = TypeVar("T")
+Objects = list[JSON]
+
+_PAGE = 250
+_MISSING = "this scope has no Kubernetes client: replace it, see testing.kubernetes.fake_client"
+
+
+class ClientSession:
+    """The requests of one call of a reconciler; ``end`` stops them."""
+
+    def __init__(
+        self,
+        client: KubeClient,
+        permissions: Permissions,
+        namespace: str,
+        loop: asyncio.AbstractEventLoop | None,
+    ) -> None:
+        self.client = client
+        self.permissions = permissions
+        self.namespace = namespace
+        self.loop = loop
+        self.has_ended = False
+        self._running: set[asyncio.Task[Any]] = set()
+
+    async def send(self, request: str, send: Callable[[], Awaitable[T]]) -> T:
+        """Return the response to a request.
+
+        Raises KubernetesError, or CallEndedError if the call of the reconciler has ended.
+        """
+        self._check(request)
+        task = asyncio.ensure_future(_started(send))
+        self._running.add(task)
+        task.add_done_callback(self._running.discard)
+        try:
+            return await task
+        except ApiError as error:
+            raise kubernetes_error(request, error) from error
+        except asyncio.CancelledError:
+            current = asyncio.current_task()
+            if current is None or not current.cancelling():
+                self._check(request)
+            raise
+
+    def end(self) -> None:
+        """Cancel running requests and refuse further ones; call it on the event loop."""
+        self.has_ended = True
+        for task in tuple(self._running):
+            task.cancel()
+
+    def _check(self, request: str) -> None:
+        if self.has_ended:
+            raise CallEndedError(f"{request}: the call of the reconciler has ended")
+
+
+class KubernetesClient:
+    """The management cluster, with exactly the permissions that provider.yaml declares.
+
+    Objects are plain dictionaries.  ``namespace`` is that of the scope's object unless you name
+    another; use "" for kinds without namespace, and to list all namespaces.  Each method is one
+    request or more, and has a variant that ends in ``_async`` for asynchronous code.  All raise
+    KubernetesError: NotDeclaredError before anything is sent, if ``rbac`` lacks a rule.
+    """
+
+    def __init__(self, session: ClientSession | None = None) -> None:
+        self._session = session
+
+    def get(
+        self, api_version: str, kind: str, name: str, *, namespace: str | None = None
+    ) -> JSON | None:
+        """Return an object, or None if it does not exist."""
+        return self._wait(lambda: self.get_async(api_version, kind, name, namespace=namespace))
+
+    async def get_async(
+        self, api_version: str, kind: str, name: str, *, namespace: str | None = None
+    ) -> JSON | None:
+        """See ``get``."""
+        session = self._connected
+        resource, key = self._target(session, api_version, kind, name, namespace)
+        session.permissions.check(resource, name, "get")
+        try:
+            return await session.send(
+                _words("get", resource, key), lambda: session.client.get(resource, key)
+            )
+        except NotFoundError:
+            return None
+
+    def list(
+        self, api_version: str, kind: str, *, labels: str = "", namespace: str | None = None
+    ) -> Objects:
+        """Return the objects that a label selector selects, such as ``app=db,tier!=test``."""
+        return self._wait(
+            lambda: self.list_async(api_version, kind, labels=labels, namespace=namespace)
+        )
+
+    async def list_async(
+        self, api_version: str, kind: str, *, labels: str = "", namespace: str | None = None
+    ) -> Objects:
+        """See ``list``."""
+        session = self._connected
+        resource, key = self._target(session, api_version, kind, "", namespace)
+        session.permissions.check(resource, "", "list")
+        selection = Selection(namespace=key.namespace, labels=labels)
+        return await session.send(
+            f"list {resource.plural}", lambda: _all(session.client, resource, selection)
+        )
+
+    def create(self, obj: JSON, *, namespace: str | None = None) -> JSON:
+        """Create an object and return it; raise AlreadyExistsError if it exists."""
+        return self._wait(lambda: self.create_async(obj, namespace=namespace))
+
+    async def create_async(self, obj: JSON, *, namespace: str | None = None) -> JSON:
+        """See ``create``."""
+        session = self._connected
+        resource, key, sent = self._placed(session, obj, namespace)
+        session.permissions.check(resource, key.name, "create")
+        return await session.send(
+            _words("create", resource, key), lambda: session.client.create(resource, sent)
+        )
+
+    def apply(self, obj: JSON, *, namespace: str | None = None, force: bool = True) -> JSON:
+        """Create an object, or change the fields in ``obj``, by server-side apply; return it.
+
+        Fields that an earlier ``apply`` set and ``obj`` lacks are removed.  Without ``force``,
+        raise ConflictError if another field manager owns a field.
+        """
+        return self._wait(lambda: self.apply_async(obj, namespace=namespace, force=force))
+
+    async def apply_async(
+        self, obj: JSON, *, namespace: str | None = None, force: bool = True
+    ) -> JSON:
+        """See ``apply``."""
+        session = self._connected
+        resource, key, sent = self._placed(session, obj, namespace)
+        session.permissions.check(resource, key.name, "patch", "create")
+        return await session.send(
+            _words("apply", resource, key),
+            lambda: session.client.apply(resource, sent, force=force),
+        )
+
+    def patch(
+        self, api_version: str, kind: str, name: str, body: JSON, *, namespace: str | None = None
+    ) -> JSON:
+        """Apply a JSON merge patch and return the object; None in ``body`` removes a field.
+
+        With ``metadata.resourceVersion`` in ``body``, raise ConflictError if the object has
+        changed since that version.
+        """
+        return self._wait(
+            lambda: self.patch_async(api_version, kind, name, body, namespace=namespace)
+        )
+
+    async def patch_async(
+        self, api_version: str, kind: str, name: str, body: JSON, *, namespace: str | None = None
+    ) -> JSON:
+        """See ``patch``."""
+        session = self._connected
+        resource, key = self._target(session, api_version, kind, name, namespace)
+        session.permissions.check(resource, name, "patch")
+        metadata = dict(body.get("metadata") or {})
+        version = str(metadata.pop("resourceVersion", ""))
+        sent = {**body, "metadata": metadata} if metadata else _without(body, "metadata")
+        return await session.send(
+            _words("patch", resource, key),
+            lambda: session.client.patch(resource, key, sent, resource_version=version),
+        )
+
+    def delete(
+        self, api_version: str, kind: str, name: str, *, namespace: str | None = None
+    ) -> bool:
+        """Request the deletion of an object; return False if it does not exist."""
+        return self._wait(lambda: self.delete_async(api_version, kind, name, namespace=namespace))
+
+    async def delete_async(
+        self, api_version: str, kind: str, name: str, *, namespace: str | None = None
+    ) -> bool:
+        """See ``delete``."""
+        session = self._connected
+        resource, key = self._target(session, api_version, kind, name, namespace)
+        session.permissions.check(resource, name, "delete")
+        try:
+            await session.send(
+                _words("delete", resource, key), lambda: session.client.delete(resource, key)
+            )
+        except NotFoundError:
+            return False
+        return True
+
+    @property
+    def _connected(self) -> ClientSession:
+        if self._session is None:
+            raise RuntimeError(_MISSING)
+        return self._session
+
+    def _wait(self, work: Callable[[], Awaitable[T]]) -> T:
+        try:
+            return wait_for(work, self._connected.loop)
+        except concurrent.futures.CancelledError:
+            raise CallEndedError("the call has ended") from None
+
+    @staticmethod
+    def _target(
+        session: ClientSession, api_version: str, kind: str, name: str, namespace: str | None
+    ) -> tuple[ResourceType, NamespacedName]:
+        resource = session.permissions.resource(api_version, kind)
+        where = session.namespace if namespace is None else namespace
+        return resource, key_in(resource, where, name)
+
+    def _placed(
+        self, session: ClientSession, obj: JSON, namespace: str | None
+    ) -> tuple[ResourceType, NamespacedName, JSON]:
+        """Return an object with the namespace in which it is created."""
+        metadata = obj.get("metadata") or {}
+        name = metadata.get("name")
+        if not isinstance(name, str) or not name:
+            raise InvalidRequestError("the object needs metadata.name")
+        resource, key = self._target(
+            session,
+            str(obj.get("apiVersion", "")),
+            str(obj.get("kind", "")),
+            name,
+            metadata.get("namespace") or namespace,
+        )
+        place = {"namespace": key.namespace} if key.namespace else {}
+        return resource, key, {**obj, "metadata": {**metadata, **place}}
+
+
+def connect(client: KubernetesClient, session: ClientSession) -> None:
+    """Let the client of a scope send its requests in a session."""
+    client._session = session
+
+
+async def _all(client: KubeClient, resource: ResourceType, selection: Selection) -> list[JSON]:
+    objects: list[JSON] = []
+    token = ""
+    while True:
+        page = await client.list_page(resource, selection, limit=_PAGE, token=token)
+        for item in page.items:
+            # Items of a list have no apiVersion and kind.
+            item.setdefault("apiVersion", resource.api_version)
+            item.setdefault("kind", resource.kind)
+        objects += page.items
+        token = page.token
+        if not token:
+            return objects
+
+
+async def _started(send: Callable[[], Awaitable[T]]) -> T:
+    return await send()
+
+
+def _without(body: JSON, field: str) -> JSON:
+    return {name: value for name, value in body.items() if name != field}
+
+
+def _words(verb: str, resource: ResourceType, key: NamespacedName) -> str:
+    return f"{verb} {resource.kind} {key}"

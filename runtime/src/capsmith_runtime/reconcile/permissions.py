@@ -1,0 +1,128 @@
+"""The permissions that provider.yaml declares for the author's own requests."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable, Iterator, Sequence
+from typing import Final, NamedTuple
+
+from capsmith_runtime.kube.client import NamespacedName, ResourceType
+from capsmith_runtime.reconcile.kubernetes_errors import InvalidRequestError, NotDeclaredError
+
+_ANY: Final = "*"
+_API_VERSION: Final = re.compile(
+    r"(?:(?P<group>[a-z0-9][-a-z0-9.]{0,252})/)?(?P<version>v[a-z0-9]{1,62})"
+)
+_KIND: Final = re.compile(r"[A-Z][A-Za-z0-9]{0,62}")
+_NAMESPACE: Final = re.compile(r"(?:[a-z0-9](?:[-a-z0-9]{0,61}[a-z0-9])?)?")
+_NAME: Final = re.compile(r"[A-Za-z0-9](?:[-A-Za-z0-9._:]{0,252})")
+"""Stricter than a path segment: a name that a user wrote must not lead to another path."""
+
+
+class PolicyRule(NamedTuple):
+    """One RBAC rule, with the fields that Kubernetes gives it."""
+
+    groups: tuple[str, ...]
+    resources: tuple[str, ...]
+    verbs: tuple[str, ...]
+    names: tuple[str, ...] = ()
+    """Of the only objects that it is about; all if empty."""
+
+    def allows(self, verb: str, group: str, resource: str, name: str) -> bool:
+        """Return whether the rule allows a request; ``name`` is empty for a collection."""
+        return (
+            _has(self.verbs, verb)
+            and _has(self.groups, group)
+            and _has(self.resources, resource)
+            and (not self.names or name in self.names)
+        )
+
+
+class Permissions:
+    """Finds the resource of a kind, and refuses requests that no rule allows."""
+
+    def __init__(
+        self, rules: Iterable[PolicyRule] = (), kinds: Iterable[ResourceType] = ()
+    ) -> None:
+        """``kinds`` are those whose plural is known; others are named like their kind."""
+        self._rules = tuple(rules)
+        self._kinds = {(kind.group, kind.kind): kind for kind in kinds}
+
+    def resource(self, api_version: str, kind: str) -> ResourceType:
+        """Return the resource type of a kind.
+
+        Raises InvalidRequestError for texts that are no API version or no kind.
+        """
+        found = resource_type(api_version, kind)
+        known = self._kinds.get((found.group, kind))
+        if known is not None:
+            return ResourceType(found.group, found.version, kind, known.plural, known.namespaced)
+        candidates = set(plurals(kind))
+        for rule in self._rules:
+            if _has(rule.groups, found.group):
+                for plural in rule.resources:
+                    if plural.replace("-", "") in candidates:
+                        return ResourceType(found.group, found.version, kind, plural)
+        return found
+
+    def check(self, resource: ResourceType, name: str, *verbs: str) -> None:
+        """Raise NotDeclaredError if no rule allows one of the verbs."""
+        for verb in verbs:
+            # The name of a new object is in no URL, so a rule with names cannot allow a creation.
+            name_of = "" if verbs == ("create",) else name
+            if not any(
+                rule.allows(verb, resource.group, resource.plural, name_of) for rule in self._rules
+            ):
+                raise NotDeclaredError(_advice(resource, verb))
+
+
+class Anything(Permissions):
+    """No limits but those of the API server, as in workload clusters."""
+
+    def check(self, resource: ResourceType, name: str, *verbs: str) -> None:
+        """Allow everything."""
+
+
+def resource_type(api_version: str, kind: str) -> ResourceType:
+    """Return a resource type with the usual plural.
+
+    Raises InvalidRequestError for texts that are no API version or no kind.
+    """
+    match = _API_VERSION.fullmatch(api_version)
+    if match is None:
+        raise InvalidRequestError(f"{api_version!r} is no apiVersion such as v1 or apps/v1")
+    if not _KIND.fullmatch(kind):
+        raise InvalidRequestError(f"{kind!r} is no kind such as ConfigMap")
+    return ResourceType(match["group"] or "", match["version"], kind, next(plurals(kind)))
+
+
+def key_in(resource: ResourceType, namespace: str, name: str = "") -> NamespacedName:
+    """Return a key that is safe in a URL.
+
+    Raises InvalidRequestError for names that no object can have.
+    """
+    if not _NAMESPACE.fullmatch(namespace) or (name and not _NAME.fullmatch(name)):
+        shown = str(NamespacedName(namespace, name))
+        raise InvalidRequestError(f"{shown!r} cannot be the name of a {resource.kind}")
+    return NamespacedName(namespace if resource.namespaced else "", name)
+
+
+def plurals(kind: str) -> Iterator[str]:
+    """Yield what a kind may be called in URLs, the most likely name first."""
+    word = kind.lower()
+    if word.endswith(("s", "x", "z", "ch", "sh")):
+        yield f"{word}es"
+    elif word.endswith("y") and not word.endswith(("ay", "ey", "oy", "uy")):
+        yield f"{word[:-1]}ies"
+    yield f"{word}s"
+    yield word
+    yield f"{word}es"
+
+
+def _has(declared: Sequence[str], value: str) -> bool:
+    return value in declared or _ANY in declared
+
+
+def _advice(resource: ResourceType, verb: str) -> str:
+    rule = f'{{apiGroups: ["{resource.group}"], resources: [{resource.plural}], verbs: [{verb}]}}'
+    return f"provider.yaml does not declare {verb} {resource.plural}: add {rule} to rbac"

@@ -1,0 +1,51 @@
+"""Connect the events and the client of a scope while the author's code runs."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Iterator
+from contextlib import contextmanager
+from typing import Protocol
+
+from capsmith_runtime.kube.client import JSON, KubeClient
+from capsmith_runtime.kube.events import EventRecorder
+from capsmith_runtime.reconcile.events import send_events
+from capsmith_runtime.reconcile.kubernetes_client import ClientSession, KubernetesClient, connect
+from capsmith_runtime.reconcile.permissions import Permissions
+
+
+class Connections(Protocol):
+    """What scopes are connected to."""
+
+    @property
+    def client(self) -> KubeClient:
+        """Return the client of the management cluster."""
+        ...
+
+    @property
+    def events(self) -> EventRecorder:
+        """Return the recorder of events."""
+        ...
+
+    @property
+    def permissions(self) -> Permissions:
+        """Return what the author's code may request."""
+        ...
+
+
+@contextmanager
+def connected(scope: object, to: Connections, obj: JSON) -> Iterator[None]:
+    """Connect the scope of an object; its client sends nothing after this context."""
+    send_events(scope, to.events, obj)
+    client = getattr(scope, "client", None)
+    if not isinstance(client, KubernetesClient):
+        yield
+        return
+    namespace: str = getattr(scope, "namespace", "")
+    loop = asyncio.get_running_loop()
+    session = ClientSession(to.client, to.permissions, namespace, loop)
+    connect(client, session)
+    try:
+        yield
+    finally:
+        session.end()
