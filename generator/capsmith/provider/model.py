@@ -85,6 +85,21 @@ class PrinterColumn(NamedTuple):
     description: str = ""
 
 
+class Watch(NamedTuple):
+    """A further kind whose changes enqueue objects of the kind that has this."""
+
+    group: str
+    """Empty for the core group."""
+    version: VersionName
+    kind: KindName
+    plural: DnsLabel
+    namespaced: bool
+    path: tuple[str, ...] = ()
+    """Field that names the changed object: ``spec``, ``sshKeyRef``, ``name``."""
+    label: str = ""
+    """Label of the changed object with the name of the one to enqueue."""
+
+
 class ApiVersion(NamedTuple):
     """One version of the provider's API and the contract that its shape follows."""
 
@@ -130,6 +145,8 @@ class Resource(NamedTuple):
     """Of a control plane of Machines: the kind of their bootstrap configurations (CP-19)."""
     machine_kind: KindName | None = None
     """Of a pool with Machines: the kind of its machines (MP-07); None for everything else."""
+    watches: tuple[Watch, ...] = ()
+    """Further kinds whose changes enqueue objects of this one."""
     provider_type: str = "infrastructure"
     """The type of provider that the kind belongs to: ``control-plane``."""
 

@@ -20,6 +20,7 @@ from capsmith.provider.model import (
 from capsmith.provider.naming import attribute, pluralise
 from capsmith.provider.pools import MACHINES
 from capsmith.provider.sections import SECTION_TYPES
+from capsmith.provider.watches import watches_of
 from capsmith.provider_yaml.plain import is_required, plain, plain_rule, without_transitions
 from capsmith.safetext import DnsLabel, DnsSubdomain, KindName
 
@@ -77,7 +78,7 @@ def resources_of(draft: DraftKind, provider: Draft, versions: Versions) -> tuple
     )
     if MACHINES in features and draft.machine_kind is not None:
         own = own._replace(machine_kind=KindName(draft.machine_kind))
-    own = own._replace(bootstrap=draft.bootstrap)
+    own = own._replace(bootstrap=draft.bootstrap, watches=watches_of(described))
     if not draft.has_template:
         return (own,)
     template = _resource(

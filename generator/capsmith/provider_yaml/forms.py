@@ -196,6 +196,45 @@ ObjectName = Annotated[
     str,
     _safe("rbac-resource-name", "the name of an object", safetext.DnsSubdomain, _LABEL_HINT),
 ]
+ObjectApiVersion = Annotated[
+    str,
+    Form(
+        "watch-api-version",
+        "the apiVersion of a kind",
+        f"({safetext.DnsSubdomain.form.pattern}/)?{safetext.VersionName.form.pattern}",
+        317,
+        "Write a group and a version, such as apps/v1, or v1 for ConfigMaps and Secrets.",
+    ),
+]
+ResourceName = Annotated[
+    str,
+    _safe(
+        "watch-resource",
+        "the plural of a kind",
+        safetext.DnsLabel,
+        "Write it as in URLs: in lower case, such as network-attachment-definitions.",
+    ),
+]
+SpecPath = Annotated[
+    str,
+    Form(
+        "watch-path",
+        "the path of a field in the spec",
+        r"spec(\.[a-z][A-Za-z0-9]*)+",
+        500,
+        "Write the names of the fields with dots, such as spec.sshKeyRef.name.",
+    ),
+]
+LabelKey = Annotated[
+    str,
+    Form(
+        "watch-label",
+        "the key of a label",
+        f"({safetext.DnsSubdomain.form.pattern}/)?[A-Za-z0-9]([-A-Za-z0-9_.]{{0,61}}[A-Za-z0-9])?",
+        317,
+        "Write a key such as acme.io/machine.",
+    ),
+]
 Requirement = Annotated[
     str,
     Form(

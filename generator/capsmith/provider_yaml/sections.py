@@ -53,6 +53,29 @@ class PrinterColumnSpec(Part):
     description: forms.Text | None = Field(None, description="The meaning of the column.")
 
 
+class WatchSpec(Part):
+    """A further kind whose changes enqueue objects of the kind that declares it."""
+
+    api_version: forms.ObjectApiVersion = Field(description="Such as v1 or apps/v1.")
+    kind: forms.Kind = Field(description="The kind to watch.")
+    by: Literal["ownerReference", "field", "label"] = Field(
+        description="How to find your objects: as owners of the changed one, by a field with "
+        "its name, or by a label of it with their name."
+    )
+    path: forms.SpecPath | None = Field(
+        None, description="With `by: field`, the field with the name, such as spec.sshKeyRef.name."
+    )
+    label: forms.LabelKey | None = Field(
+        None, description="With `by: label`, the key of the label, such as acme.io/machine."
+    )
+    resource: forms.ResourceName | None = Field(
+        None, description="The plural of the kind in URLs; derived unless given."
+    )
+    scope: Literal["Namespaced", "Cluster"] | None = Field(
+        None, description="Scope of the kind; Namespaced unless given."
+    )
+
+
 _IMPLEMENTS = "The part of Cluster API's contract that the kind plays."
 
 
@@ -81,6 +104,9 @@ class KindSpec(Part):
     )
     printer_columns: Many[PrinterColumnSpec] | None = Field(
         None, description="Your columns of `kubectl get`, besides the contract's."
+    )
+    watches: Many[WatchSpec] | None = Field(
+        None, description="Further kinds whose changes lead to a reconcile of this kind."
     )
 
 

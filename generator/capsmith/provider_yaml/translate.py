@@ -179,6 +179,8 @@ def _part(path: Path) -> type[Part]:
             return sections.KindSpec
         case (section, _, "printerColumns", _) if section in model.SECTIONS:
             return sections.PrinterColumnSpec
+        case (section, _, "watches", _) if section in model.SECTIONS:
+            return sections.WatchSpec
         case ("runtimeExtension",):
             return sections.RuntimeExtensionSpec
         case ("rbac", _):

@@ -21,6 +21,7 @@ from capsmith_runtime.reconcile.caches import Caches, WatchScope
 from capsmith_runtime.reconcile.groups import Reconcile
 from capsmith_runtime.reconcile.permissions import Permissions
 from capsmith_runtime.reconcile.session_pools import SessionPools
+from capsmith_runtime.reconcile.watched_kinds import WatchedKinds
 
 _log = get_logger("manager")
 
@@ -59,9 +60,19 @@ class ManagerBuilder:
             sync_seconds=options.sync_period,
             debounce_seconds=options.status_debounce,
             options=options,
-            permissions=Permissions(component.permissions),
+            permissions=Permissions(
+                component.permissions, [watch.resource for watch in component.watches]
+            ),
         )
         self.groups = [make(self.caches, context) for make in component.groups]
+        further = WatchedKinds(
+            component.watches,
+            client,
+            metrics,
+            namespace=scope.namespace,
+            own=[informer for group in self.groups for informer in group.informers],
+        )
+        self.groups.append(further)
         self.controllers = [
             self._controller(kind, reconcile)
             for group in self.groups

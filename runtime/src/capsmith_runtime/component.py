@@ -6,6 +6,7 @@ from dataclasses import dataclass, replace
 
 from capsmith_runtime.reconcile.groups import ControllerGroupFactory
 from capsmith_runtime.reconcile.permissions import PolicyRule
+from capsmith_runtime.reconcile.watched_kinds import Watch
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -22,6 +23,8 @@ class Component:
     """Factories of the controllers that the manager runs."""
     permissions: tuple[PolicyRule, ...] = ()
     """What the author's code may request: what provider.yaml declares, and on own kinds."""
+    watches: tuple[Watch, ...] = ()
+    """Further kinds whose changes enqueue objects of own kinds."""
     watches_machines: bool = True
     """Whether any controller watches Machines."""
     watches_clusters: bool = True

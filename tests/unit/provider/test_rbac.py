@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable
 
 from capsmith.provider.crd import version_schema
-from capsmith.provider.model import PolicyRule
+from capsmith.provider.model import PolicyRule, Watch
 from capsmith.provider.rbac import (
     Permission,
     editor_permissions,
@@ -13,7 +13,7 @@ from capsmith.provider.rbac import (
     policy_rule,
     viewer_permissions,
 )
-from capsmith.safetext import VersionName
+from capsmith.safetext import DnsLabel, KindName, VersionName
 from tests.unit.provider.build import FEATURES, provider, version
 from tests.unit.provider.permissions import (
     aggregate_permissions,
@@ -65,6 +65,25 @@ def test_the_authors_code_may_do_what_is_declared_and_what_the_manager_does_with
     assert verbs(found, GROUP, "acmemachines") == {"list", "watch", "patch"}
     assert found[-1][:3] + found[-1][4:] == tuple(rule)
     assert set(found) <= set(manager_permissions(made, component))
+
+
+def test_watched_kinds_are_read_once() -> None:
+    config_maps = Watch("", VersionName("v1"), KindName("ConfigMap"), DnsLabel("configmaps"), True)
+    by_label = config_maps._replace(label="acme.io/machine")
+    made = provider()
+    component = made.components[0]
+    watching = component._replace(
+        resources=tuple(
+            each._replace(watches=(config_maps, by_label)) for each in component.resources
+        )
+    )
+    bare = manager_permissions(made, component)
+    found = manager_permissions(made, watching)
+
+    (read,) = (each for each in found if each not in bare)
+    assert read[:3] == (("",), ("configmaps",), ("get", "list", "watch"))
+    assert str(component.resources[0].kind) in read.reason
+    assert read in client_permissions(made, watching)
 
 
 def test_the_manager_only_reads_what_core_owns() -> None:

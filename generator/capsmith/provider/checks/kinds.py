@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import keyword
 from collections.abc import Iterator, Mapping
-from typing import TYPE_CHECKING
 
 from capsmith.contract.model import Contract
 from capsmith.provider.checks.columns import check_columns
@@ -13,15 +12,13 @@ from capsmith.provider.checks.fields import check_fields
 from capsmith.provider.checks.identities import check_identities
 from capsmith.provider.checks.pools import check_pools
 from capsmith.provider.checks.sections import check_sections
+from capsmith.provider.checks.watches import check_watches
 from capsmith.provider.draft import CREDENTIALS_FEATURE, Draft, DraftKind
 from capsmith.provider.naming import attribute, pluralise
 from capsmith.safetext import DnsLabel, DnsSubdomain, KindName
 from capsmith.yamldoc.compose import Path
 from capsmith.yamldoc.place import Place
 from capsmith.yamldoc.quote import did_you_mean, shown
-
-if TYPE_CHECKING:
-    pass
 
 _RESERVED = """
     Cluster ClusterClass Machine MachinePool InfraCluster InfraMachine InfraMachinePool
@@ -50,6 +47,7 @@ def check_kinds(draft: Draft, contracts: Mapping[str, Contract], top: Place) -> 
         _features(each, here)
         check_fields(draft, each.spec, known, here)
         check_columns(each.spec, known, here)
+        check_watches(each, draft, here)
     check_identities(draft, known, top)
     check_pools(draft, top)
     check_control_planes(draft, top)

@@ -49,7 +49,7 @@ def manager_permissions(
                 # Several parts of a manager may read the same kind, each for its own reason.
                 if not any(earlier.includes(permission) for earlier in found):
                     found.append(permission)
-    return (*found, *(_authors(rule) for rule in provider.rbac))
+    return (*found, *_declared(provider, component))
 
 
 def client_permissions(
@@ -60,13 +60,13 @@ def client_permissions(
     These are part of the manager's permissions.
     """
     kinds, names = by_group(component.resources).keys(), set(plurals(component.resources))
-    bare = provider._replace(rbac=())
+    authors = tuple(_declared(provider, component))
     own = (
         each
-        for each in manager_permissions(bare, component, declared)
-        if set(each.groups) <= kinds and set(each.resources) <= names
+        for each in manager_permissions(provider, component, declared)
+        if each not in authors and set(each.groups) <= kinds and set(each.resources) <= names
     )
-    return (*own, *(_authors(rule) for rule in provider.rbac))
+    return (*own, *authors)
 
 
 def namespace_permissions(
@@ -120,6 +120,19 @@ def _people(
         reconciled = tuple(each for each in kinds if not each.role.is_template)
         yield Permission((group,), plurals(kinds), verbs, reason)
         yield Permission((group,), plurals(reconciled, "status"), ("get",), "Read their status.")
+
+
+def _declared(provider: Provider, component: Component) -> Iterator[Permission]:
+    """Yield what the author declares: each watched kind once, then the rules."""
+    watches = {
+        (watch.group, watch.plural): resource.kind
+        for resource in reversed(component.resources)
+        for watch in reversed(resource.watches)
+    }
+    for (group, plural), kind in reversed(watches.items()):
+        reason = f"Changes of these lead to a reconcile of {kind} (provider.yaml, watches)."
+        yield Permission((group,), (plural,), _READ, reason)
+    yield from (_authors(rule) for rule in provider.rbac)
 
 
 def _authors(rule: PolicyRule) -> Permission:

@@ -64,6 +64,10 @@ class Informer:
         """
         self._handlers.append((handler, own_writes))
 
+    def add_index(self, name: str, function: IndexFunction) -> None:
+        """Add an index; call this before the informer runs."""
+        self._cache.add_index(name, function)
+
     @property
     def seen(self) -> int:
         """Return the resource version up to which the cache is complete."""

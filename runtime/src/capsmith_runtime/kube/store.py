@@ -51,6 +51,12 @@ class Cache:
         }
         self._own: dict[NamespacedName, set[int]] = {}
 
+    def add_index(self, name: str, function: IndexFunction) -> None:
+        """Add an index to an empty cache."""
+        assert not self._objects, "an index of objects that are cached already would be empty"
+        self._functions[name] = function
+        self._indexes[name] = {}
+
     def __len__(self) -> int:
         return len(self._objects)
 

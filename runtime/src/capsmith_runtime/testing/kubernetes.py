@@ -21,5 +21,6 @@ def fake_client(
     api = FakeApi("v1beta2", Manifests(()))
     for obj in objects:
         api.add(obj)
-    permissions = Permissions(component.permissions)
+    kinds = [watch.resource for watch in component.watches]
+    permissions = Permissions(component.permissions, kinds)
     return KubernetesClient(ClientSession(api, permissions, namespace, None))

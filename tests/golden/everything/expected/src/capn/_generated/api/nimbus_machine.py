@@ -7,6 +7,13 @@ from dataclasses import dataclass, field
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class NimbusMachineSpecUserDataRef:
+    """"""
+
+    name: str
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class NimbusMachineSpec:
     """Spec of NimbusMachine, without what the contract adds to it."""
 
@@ -19,6 +26,9 @@ class NimbusMachineSpec:
     ssh_keys: tuple[str, ...] = field(metadata={"json": "sshKeys"})
     preemptible: bool | None = None
     class_: str | None = field(default=None, metadata={"json": "class"})
+    user_data_ref: NimbusMachineSpecUserDataRef | None = field(
+        default=None, metadata={"json": "userDataRef"}
+    )
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -12,6 +12,7 @@ from capsmith_runtime.infrastructure.kinds import IdentityKind, InfraClusterKind
 from capsmith_runtime.kube.client import ResourceType
 from capsmith_runtime.migration.controllers import StorageVersionMigration
 from capsmith_runtime.reconcile.permissions import PolicyRule
+from capsmith_runtime.reconcile.watched_kinds import Watch
 
 from ...controllers.nimbus_cluster import NimbusClusterReconciler
 from ...controllers.nimbus_machine import NimbusMachineReconciler
@@ -61,12 +62,58 @@ COMPONENT: Final = Component(
             groups=("",),
             resources=("configmaps",),
             verbs=("get", "list", "watch"),
+        ),
+        PolicyRule(
+            groups=("",),
+            resources=("secrets",),
+            verbs=("get", "list", "watch"),
+        ),
+        PolicyRule(
+            groups=("k8s.cni.cncf.io",),
+            resources=("network-attachment-definitions",),
+            verbs=("get", "list", "watch"),
+        ),
+        PolicyRule(
+            groups=("",),
+            resources=("configmaps",),
+            verbs=("get", "list", "watch"),
             names=("nimbus-regions",),
         ),
         PolicyRule(
             groups=("networking.nimbus.example.com",),
             resources=("networks", "networks/status"),
             verbs=("get", "list", "watch", "create", "patch"),
+        ),
+    ),
+    watches=(
+        Watch(
+            kind="NimbusMachine",
+            resource=ResourceType(
+                group="",
+                version="v1",
+                kind="ConfigMap",
+                plural="configmaps",
+            ),
+        ),
+        Watch(
+            kind="NimbusMachine",
+            resource=ResourceType(
+                group="",
+                version="v1",
+                kind="Secret",
+                plural="secrets",
+            ),
+            path=("spec", "userDataRef", "name"),
+        ),
+        Watch(
+            kind="NimbusMachine",
+            resource=ResourceType(
+                group="k8s.cni.cncf.io",
+                version="v1",
+                kind="NetworkAttachmentDefinition",
+                plural="network-attachment-definitions",
+            ),
+            label="nimbus.example.com/machine",
         ),
     ),
     groups=(

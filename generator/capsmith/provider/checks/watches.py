@@ -1,0 +1,106 @@
+"""Check further watches: each leads from a changed object to those to enqueue, once."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import TYPE_CHECKING, Any
+
+from capsmith.provider.draft import Draft, DraftKind
+from capsmith.provider.naming import pluralise
+from capsmith.provider_yaml.plain import plain
+from capsmith.safetext import DnsLabel
+from capsmith.yamldoc.place import Place
+from capsmith.yamldoc.quote import did_you_mean, shown
+
+if TYPE_CHECKING:
+    from capsmith.provider_yaml.sections import WatchSpec
+
+_CLUSTER_SCOPED = ("GlobalIPPool",)
+"""Roles whose kinds have no namespace."""
+_NEEDED = {"field": "path", "label": "label"}
+"""Way to the objects -> key that it needs."""
+
+
+def check_watches(kind: DraftKind, draft: Draft, place: Place) -> None:
+    """Report ``watch-own-kind``, ``-by``, ``-path-unknown``, ``-scope``, ``-plural``, repeated."""
+    seen: set[tuple[str | None, ...]] = set()
+    plurals: dict[tuple[str, str], tuple[str, str | None]] = {}
+    for index, watch in enumerate(kind.spec.watches or ()):
+        here = place.at("watches", index)
+        group = watch.api_version.rpartition("/")[0]
+        identity = (group, watch.kind, watch.by, watch.path, watch.label)
+        if identity in seen:
+            here.error("spec-repeated", "this watch is there already", "Remove it.")
+        seen.add(identity)
+        if (group, watch.kind) == (draft.groups[kind.section], kind.name):
+            message = f"changes of {shown(kind.name)} lead to its reconcile already"
+            here.error("watch-own-kind", message, "Remove this watch.", "kind")
+        _plural(watch, plurals.setdefault((group, watch.kind), _names(watch)), here)
+        _by(watch, here)
+        _scope(watch, kind, here)
+        if watch.by == "field" and watch.path:
+            _path(watch.path, kind, here)
+
+
+def _names(watch: WatchSpec) -> tuple[str, str | None]:
+    return watch.resource or pluralise(watch.kind.lower()), watch.scope
+
+
+def _plural(watch: WatchSpec, first: tuple[str, str | None], here: Place) -> None:
+    if len(_names(watch)[0]) > DnsLabel.limit:
+        message = f"the plural of {shown(watch.kind)} would have more than {DnsLabel.limit}"
+        here.error("watch-plural", f"{message} characters", "Give it: `resource: ...`.", "kind")
+    elif _names(watch) != first:
+        message = f"{shown(watch.kind)} has another `resource` or `scope` above"
+        here.error("watch-plural", message, "Write the same for each watch of the kind.")
+
+
+def _by(watch: WatchSpec, here: Place) -> None:
+    needed = _NEEDED.get(watch.by)
+    for key in ("path", "label"):
+        is_given = getattr(watch, key) is not None
+        if key == needed and not is_given:
+            message = f"`by: {watch.by}` needs `{key}`"
+            hint = (
+                "Name the field, such as `path: spec.sshKeyRef.name`."
+                if key == "path"
+                else "Name the label, such as `label: acme.io/machine`."
+            )
+            here.error("watch-by", message, hint, "by")
+        elif key != needed and is_given:
+            message = f"`by: {watch.by}` has no `{key}`"
+            here.error_at_key("watch-by", message, "Remove it.", key)
+
+
+def _scope(watch: WatchSpec, kind: DraftKind, here: Place) -> None:
+    """Owners and labels lead to objects in the same namespace, fields to names in it."""
+    is_global = kind.spec.implements in _CLUSTER_SCOPED
+    if watch.scope == "Cluster" and not is_global and watch.by != "field":
+        message = f"an object without namespace leads to no {shown(kind.name)} by its {watch.by}"
+        here.error("watch-scope", message, "Use `by: field`.", "by")
+    if watch.scope != "Cluster" and is_global and watch.by == "field":
+        message = f"{shown(kind.name)} has no namespace in which its field could name an object"
+        here.error("watch-scope", message, "Use `by: ownerReference` or `by: label`.", "by")
+
+
+def _path(path: str, kind: DraftKind, here: Place) -> None:
+    """Follow a path through objects and items of lists to a text."""
+    _, *steps = path.split(".")
+    fields: Mapping[str, Any] = {
+        name: plain(field) for name, field in (kind.spec.spec or {}).items()
+    }
+    schema: Mapping[str, Any] = {"type": "object", "properties": fields}
+    way = "spec"
+    for step in steps:
+        known = schema.get("properties", {})
+        if step not in known:
+            message = f"{way} of {shown(kind.name)} has no field {shown(step)}"
+            here.error("watch-path-unknown", message, did_you_mean(step, known), "path")
+            return
+        way = f"{way}.{step}"
+        schema = known[step]
+        while schema.get("type") == "array":
+            schema = schema.get("items", {})
+    if schema.get("type") != "string":
+        message = f"{way} holds no text that could be the name of an object"
+        here.error("watch-path-unknown", message, "Name the field with the name.", "path")

@@ -1,0 +1,28 @@
+"""Further kinds whose changes concern a kind of the provider."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from capsmith.provider.model import Watch
+from capsmith.provider.naming import pluralise
+from capsmith.safetext import DnsLabel, KindName, VersionName
+
+if TYPE_CHECKING:
+    from capsmith.provider_yaml.sections import KindSpec
+
+
+def watches_of(described: KindSpec) -> tuple[Watch, ...]:
+    """Return the watches that a kind declares, in the author's order."""
+    return tuple(
+        Watch(
+            group=each.api_version.rpartition("/")[0],
+            version=VersionName(each.api_version.rpartition("/")[2]),
+            kind=KindName(each.kind),
+            plural=DnsLabel(each.resource or pluralise(each.kind.lower())),
+            namespaced=each.scope != "Cluster",
+            path=tuple(each.path.split(".")) if each.path else (),
+            label=each.label or "",
+        )
+        for each in described.watches or ()
+    )

@@ -1,0 +1,128 @@
+"""Further kinds whose changes enqueue objects of own kinds, as provider.yaml declares them.
+
+They are watched as metadata only: a change of anything in an object has another resource version,
+and no content, such as that of Secrets, is in memory.  The manager neither waits for them nor ends
+if a kind is not served: its CRD may be installed later.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from functools import partial
+from typing import Any, Final
+
+from capsmith_runtime.contract import metadata
+from capsmith_runtime.kube.backoff import Backoff
+from capsmith_runtime.kube.client import JSON, KubeClient, NamespacedName, ResourceType, Selection
+from capsmith_runtime.kube.informer import Informer
+from capsmith_runtime.kube.metrics import Metrics
+from capsmith_runtime.kube.priority import Priority
+from capsmith_runtime.kube.store import Delta
+from capsmith_runtime.reconcile.groups import ControllerGroup, Queues, Runnable
+
+RETRY_SECONDS: Final = 60.0
+"""The longest delay until a kind that was not served is requested again."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Watch:
+    """A kind whose changes enqueue objects of an own kind, by default the owners."""
+
+    kind: str
+    """The own kind."""
+    resource: ResourceType
+    path: tuple[str, ...] = ()
+    """Field of the own kind that names the changed object; lists on the way are followed."""
+    label: str = ""
+    """Label of the changed object with the name of the object to enqueue."""
+
+
+class WatchedKinds(ControllerGroup):
+    """The informers of further kinds; ``own`` are those of the provider's kinds."""
+
+    def __init__(
+        self,
+        watches: Sequence[Watch],
+        client: KubeClient,
+        metrics: Metrics,
+        *,
+        namespace: str,
+        own: Iterable[Informer],
+    ) -> None:
+        by_kind = {informer.resource.kind: informer for informer in own}
+        self._watches = {watch: by_kind[watch.kind] for watch in watches}
+        self._informers = {
+            resource: Informer(
+                client,
+                resource,
+                metrics,
+                selection=Selection(
+                    namespace=namespace if resource.namespaced else "", metadata_only=True
+                ),
+                backoff=Backoff(base=0.5, limit=RETRY_SECONDS),
+            )
+            for resource in dict.fromkeys(watch.resource for watch in watches)
+        }
+        for watch, informer in self._watches.items():
+            if watch.path:
+                informer.add_index(_index(watch), partial(_named_objects, watch.path))
+
+    @property
+    def runnables(self) -> tuple[Runnable, ...]:
+        """Return the informers as tasks, so that nothing waits until they are synced."""
+        return tuple(informer.run for informer in self._informers.values())
+
+    def setup_watches(self, queues: Queues) -> None:
+        """Enqueue what each change concerns, according to the old state and to the new one."""
+        for watch, own in self._watches.items():
+            watched = self._informers[watch.resource]
+            watched.add_handler(partial(_enqueue, watch, own, watched, queues))
+
+
+def _enqueue(watch: Watch, own: Informer, watched: Informer, queues: Queues, change: Delta) -> None:
+    # The first list may hold many objects; it is no change.
+    priority = Priority.NORMAL if watched.synced.is_set() else Priority.LOW
+    states = [state for state in (change.old, change.new) if state is not None]
+    for key in dict.fromkeys(key for state in states for key in _concerned(watch, own, state)):
+        if own.get(key) is not None:
+            queues[watch.kind].add(key, priority)
+
+
+def _concerned(watch: Watch, own: Informer, changed: JSON) -> Iterator[NamespacedName]:
+    """Yield the keys of the objects of an own kind that a changed object concerns."""
+    namespace = metadata.namespace(changed) if own.resource.namespaced else ""
+    if watch.path:
+        name = f"{metadata.namespace(changed)}/{metadata.name(changed)}"
+        for obj in own.by_index(_index(watch), name):
+            yield NamespacedName(metadata.namespace(obj), metadata.name(obj))
+    elif watch.label:
+        name = metadata.labels(changed).get(watch.label, "")
+        yield NamespacedName(namespace, name)
+    else:
+        for reference in metadata.items(changed, "metadata", "ownerReferences"):
+            group, slash, _ = metadata.text(reference, "apiVersion").partition("/")
+            if slash and (group, reference.get("kind")) == (own.resource.group, watch.kind):
+                yield NamespacedName(namespace, metadata.text(reference, "name"))
+
+
+def _index(watch: Watch) -> str:
+    return ".".join(watch.path)
+
+
+def _named_objects(path: tuple[str, ...], obj: JSON) -> Iterator[str]:
+    """Index an own object by what it names: in its namespace, or without namespace."""
+    namespaces = dict.fromkeys((metadata.namespace(obj), ""))
+    for name in dict.fromkeys(_texts(obj, path)):
+        yield from (f"{namespace}/{name}" for namespace in namespaces)
+
+
+def _texts(value: Any, path: tuple[str, ...]) -> Iterator[str]:
+    if isinstance(value, list):
+        for item in value:
+            yield from _texts(item, path)
+    elif path:
+        if isinstance(value, Mapping):
+            yield from _texts(value.get(path[0]), path[1:])
+    elif isinstance(value, str) and value:
+        yield value
