@@ -27,6 +27,7 @@ from capsmith.provider.order import series_order, version_order
 from capsmith.provider.pools import POOL_FLAVOR
 from capsmith.provider.sections import SECTION_TYPES, SectionType, combine
 from capsmith.provider.topology import TOPOLOGY_FLAVOR
+from capsmith.provider.workload import WORKLOAD_CLIENT
 from capsmith.safetext import DnsSubdomain, KindName
 
 if TYPE_CHECKING:
@@ -37,7 +38,9 @@ if TYPE_CHECKING:
 _DESCRIPTION = "Cluster API {words} for {title}."
 _OFF_BY_DEFAULT = frozenset(
     {"interruptible", "capacity", "addressesFromPools", "externalManagedControlPlane"}
-)
+) | {WORKLOAD_CLIENT}
+_WITHOUT_FIELD = {"InfraCluster": (WORKLOAD_CLIENT,), "InfraMachine": (WORKLOAD_CLIENT,)}
+"""Role -> features that no field of the contract has."""
 _OFF_BY_SHAPE = {
     # The InfraCluster gives the endpoint of machines, the control plane itself that of a service.
     ("ControlPlane", False): frozenset({"controlPlaneEndpoint"}),
@@ -215,7 +218,8 @@ def _known_features(role: str, contracts: Iterable[Contract]) -> frozenset[str]:
         if name in contract.types
     ]
     fields = [f for shape in shapes for f in (*shape.spec.values(), *shape.status.values())]
-    return frozenset(field.feature for field in fields) - {"", CREDENTIALS_FEATURE}
+    known = frozenset(field.feature for field in fields) - {"", CREDENTIALS_FEATURE}
+    return known | frozenset(_WITHOUT_FIELD.get(role, ()))
 
 
 def _short_names(kind: str, described: KindSpec, taken: frozenset[str]) -> tuple[str, ...]:

@@ -11,6 +11,7 @@ from capsmith.provider.migration import has_migration
 from capsmith.provider.model import Provider
 from capsmith.provider.rbac.model import Declarations
 from capsmith.provider.slices import slices_of
+from capsmith.provider.workload import has_workload_client
 from capsmith.safetext import RelativePath, SafeText
 from capsmith.tree import FileTree, GeneratedFile, Owner, digest
 
@@ -150,6 +151,8 @@ def recorded_files(record: str) -> dict[str, str]:
 def _slices(provider: Provider) -> Iterator[str]:
     for component in provider.components:
         yield from slices_of(component)
+        if has_workload_client(component):
+            yield "workload"
     if has_conversion(provider):
         yield "conversion"
     if has_migration(provider):

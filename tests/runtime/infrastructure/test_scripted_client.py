@@ -93,6 +93,15 @@ class TestClient(ScriptedMachines):
         assert event["reason"] == "KubernetesRequestForbidden"
 
     @scenario
+    async def test_a_workload_client_is_a_feature(
+        self, env: InfrastructureEnvironment, normal: ScriptFactory
+    ) -> None:
+        normal(lambda machine: machine.workload_client.get("v1", "Node", "n"))
+        key = await add_machine(env)
+        await env.eventually("reported", lambda: ready_condition(env, key)[0] == "False")
+        assert ready_condition(env, key) == ("False", "PermissionNotDeclared")
+
+    @scenario
     async def test_a_call_that_timed_out_sends_nothing(
         self,
         env: InfrastructureEnvironment,

@@ -10,7 +10,8 @@ import pytest
 from capsmith_runtime.component import Component
 from capsmith_runtime.kube import client as kube
 from capsmith_runtime.kube.client import JSON
-from capsmith_runtime.reconcile.kubernetes_client import ClientSession, KubernetesClient
+from capsmith_runtime.reconcile.client_session import ClientSession, always
+from capsmith_runtime.reconcile.kubernetes_client import KubernetesClient
 from capsmith_runtime.reconcile.kubernetes_errors import (
     AlreadyExistsError,
     CallEndedError,
@@ -149,7 +150,9 @@ def test_a_request_ends_with_its_call() -> None:
 
     async def call() -> None:
         api = Slow("v1beta2", Manifests(()))
-        session = ClientSession(api, Permissions(RULES), "default", asyncio.get_running_loop())
+        session = ClientSession(
+            always(api), Permissions(RULES), "default", asyncio.get_running_loop()
+        )
         client = KubernetesClient(session)
         in_thread = asyncio.create_task(asyncio.to_thread(client.create, _config_map("b")))
         on_loop = asyncio.create_task(client.create_async(_config_map()))

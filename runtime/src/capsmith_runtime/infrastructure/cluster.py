@@ -46,6 +46,7 @@ class InfraClusterController(InfrastructureController[InfraClusterReconciler[Any
             return await self._wait(patcher, credentials)
         scope = InfraClusterScope(
             **self._scope_fields(patcher.obj),
+            workload_client=self._workload_client(cluster),
             spec=spec,
             cluster=cluster,
             control_plane_endpoint=read_endpoint(patcher.obj),
@@ -76,6 +77,7 @@ class InfraClusterController(InfrastructureController[InfraClusterReconciler[Any
     async def _clean_up(self, patcher: Patcher, cluster: Cluster | None) -> Result:
         scope = InfraClusterDeleteScope(
             **self._scope_fields(patcher.obj),
+            workload_client=self._workload_client(cluster),
             _spec=self._spec_or_error(patcher.obj),
             _credentials=self._credentials.of_cluster(patcher.obj),
             cluster=cluster,

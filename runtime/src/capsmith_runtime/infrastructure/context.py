@@ -15,11 +15,13 @@ from capsmith_runtime.infrastructure.cluster_infrastructure import (
 )
 from capsmith_runtime.infrastructure.credentials import CredentialsResolver
 from capsmith_runtime.infrastructure.scopes import InfraClusterView
+from capsmith_runtime.infrastructure.workload_client import WorkloadAccess, workload_client
 from capsmith_runtime.kube.controller import Result
 from capsmith_runtime.kube.informer import Informer
 from capsmith_runtime.reconcile.base import BaseController, ControllerContext
 from capsmith_runtime.reconcile.credentials import Credentials
 from capsmith_runtime.reconcile.kinds import Kind
+from capsmith_runtime.reconcile.kubernetes_client import KubernetesClient
 from capsmith_runtime.reconcile.patcher import Patcher
 from capsmith_runtime.reconcile.results import Waiting
 
@@ -32,15 +34,20 @@ class InfrastructureContext(ControllerContext):
 
     caches: InfrastructureCaches
     credentials: CredentialsResolver
+    workload: WorkloadAccess | None = None
+    """Clients of workload clusters, if a kind has the feature."""
 
     @classmethod
     def extend(
-        cls, context: ControllerContext, caches: InfrastructureCaches
+        cls,
+        context: ControllerContext,
+        caches: InfrastructureCaches,
+        workload: WorkloadAccess | None = None,
     ) -> InfrastructureContext:
         """Add the infrastructure's caches to the context of a manager."""
         common = {field.name: getattr(context, field.name) for field in fields(ControllerContext)}
         credentials = CredentialsResolver(caches, caches.core.scope.own_namespace)
-        return cls(**common, caches=caches, credentials=credentials)
+        return cls(**common, caches=caches, credentials=credentials, workload=workload)
 
 
 @dataclass(frozen=True, slots=True)
@@ -66,6 +73,10 @@ class InfrastructureController(BaseController[R]):
         super().__init__(kind, informer, context.caches.core, context, reconciler)
         self._infrastructure = context.caches
         self._credentials = context.credentials
+        self._workload = context.workload
+
+    def _workload_client(self, cluster: Cluster | None) -> KubernetesClient:
+        return workload_client(self.kind, cluster, self._workload)
 
     async def _prerequisites(
         self, patcher: Patcher, cluster: Cluster, owner: Machine | MachinePool, owner_kind: str

@@ -18,10 +18,11 @@ from capsmith_runtime.infrastructure.machine_pool.controllers import (
 )
 from capsmith_runtime.infrastructure.machine_template import MachineTemplateController
 from capsmith_runtime.infrastructure.watches import InfrastructureWatches
+from capsmith_runtime.infrastructure.workload_client import WorkloadAccessFactory
 from capsmith_runtime.kube.informer import Informer
 from capsmith_runtime.reconcile.base import ControllerContext
 from capsmith_runtime.reconcile.caches import Caches
-from capsmith_runtime.reconcile.groups import ControllerGroup, Queues, Reconcile
+from capsmith_runtime.reconcile.groups import ControllerGroup, Queues, Reconcile, Runnable
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -34,6 +35,8 @@ class InfrastructureControllers:
     pools: MachinePoolKinds | None = None
     claims_addresses: bool = False
     """Whether machines have the field ``spec.addressesFromPools`` (IP-12)."""
+    workload: WorkloadAccessFactory | None = None
+    """Creates the clients of workload clusters, if a kind has the feature ``workloadClient``."""
 
     def __call__(self, caches: Caches, context: ControllerContext) -> ControllerGroup:
         """Return the controllers for one manager."""
@@ -41,7 +44,10 @@ class InfrastructureControllers:
             clusters=self.clusters, machines=self.machines, identities=self.identities
         )
         infrastructure = InfrastructureCaches(caches, kinds)
-        extended = InfrastructureContext.extend(context, infrastructure)
+        workload = None
+        if self.workload is not None:
+            workload = self.workload(context.client, caches.metrics, field_manager=context.label)
+        extended = InfrastructureContext.extend(context, infrastructure, workload)
         groups: list[ControllerGroup] = []
         if self.claims_addresses:
             groups.append(MachineAddresses(infrastructure))
@@ -63,6 +69,12 @@ class InfrastructureGroup(ControllerGroup):
         """Return the informers of the infrastructure kinds and of the optional groups."""
         informers = (informer for group in self._groups for informer in group.informers)
         return (*self._caches.informers, *informers)
+
+    @property
+    def runnables(self) -> tuple[Runnable, ...]:
+        """Return the task that closes idle clients of workload clusters."""
+        workload = self._context.workload
+        return (workload.run,) if workload is not None else ()
 
     def reconcilers(self) -> Iterator[tuple[str, Reconcile]]:
         """Yield one reconcile function for each kind."""

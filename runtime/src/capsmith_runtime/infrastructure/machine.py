@@ -62,6 +62,7 @@ class InfraMachineController(InfrastructureController[InfraMachineReconciler[Any
             return await self._wait(patcher, addresses)
         scope = InfraMachineScope(
             **self._scope_fields(patcher.obj),
+            workload_client=self._workload_client(cluster),
             spec=ready.spec,
             cluster=cluster,
             machine=machine,
@@ -133,6 +134,7 @@ class InfraMachineController(InfrastructureController[InfraMachineReconciler[Any
         )
         scope = InfraMachineDeleteScope(
             **self._scope_fields(patcher.obj),
+            workload_client=self._workload_client(cluster),
             _spec=self._spec_or_error(patcher.obj),
             _credentials=infrastructure.credentials,
             cluster=cluster,

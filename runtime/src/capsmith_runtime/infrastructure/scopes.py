@@ -12,6 +12,7 @@ from capsmith_runtime.contract import external_id
 from capsmith_runtime.contract.core import Cluster, Machine
 from capsmith_runtime.contract.model import Endpoint
 from capsmith_runtime.reconcile.credentials import Credentials
+from capsmith_runtime.reconcile.kubernetes_client import KubernetesClient
 from capsmith_runtime.reconcile.results import NotAvailableError, Waiting
 from capsmith_runtime.reconcile.scopes import (
     BootstrapData,
@@ -77,6 +78,14 @@ class InfraScope(SessionScope, Generic[Spec]):
     spec: Spec
     cluster: Cluster
     credentials: Credentials = field(repr=False)
+    workload_client: KubernetesClient = field(
+        default_factory=KubernetesClient, repr=False, compare=False
+    )
+    """The workload cluster, for kinds with the feature ``workloadClient``.
+
+    Raises NotAvailableError until ``cluster.control_plane_initialized`` is true: check that
+    first if a control plane machine would otherwise wait for itself.
+    """
 
     def _session_credentials(self) -> Credentials:
         return self.credentials
@@ -108,6 +117,14 @@ class InfraMachineScope(InfraScope[Spec]):
     """Whether it was reported as provisioned since it was created or moved."""
     ip_addresses: tuple[ClaimedAddress, ...] = ()
     """One address for each pool in ``spec.addressesFromPools``, in the same order."""
+    workload_client: KubernetesClient = field(
+        default_factory=KubernetesClient, repr=False, compare=False
+    )
+    """The workload cluster, for kinds with the feature ``workloadClient``.
+
+    Raises NotAvailableError until ``cluster.control_plane_initialized`` is true: check that
+    first if a control plane machine would otherwise wait for itself.
+    """
     _bootstrap: BootstrapReader = field(repr=False)
     _loop: asyncio.AbstractEventLoop | None = field(default=None, repr=False)
 
@@ -153,6 +170,13 @@ class InfraClusterDeleteScope(InfraDeleteScope[Spec]):
 
     cluster: Cluster | None
     control_plane_endpoint: Endpoint | None
+    workload_client: KubernetesClient = field(
+        default_factory=KubernetesClient, repr=False, compare=False
+    )
+    """The workload cluster, for kinds with the feature ``workloadClient``.
+
+    Raises NotAvailableError if the Cluster no longer exists, or was never initialized.
+    """
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -168,3 +192,10 @@ class InfraMachineDeleteScope(InfraDeleteScope[Spec]):
     provider_id: str | None
     """None if it was never provisioned.  The server may still exist: look it up by external id."""
     is_control_plane: bool
+    workload_client: KubernetesClient = field(
+        default_factory=KubernetesClient, repr=False, compare=False
+    )
+    """The workload cluster, for kinds with the feature ``workloadClient``.
+
+    Raises NotAvailableError if the Cluster no longer exists, or was never initialized.
+    """

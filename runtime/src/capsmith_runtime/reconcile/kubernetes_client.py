@@ -2,26 +2,24 @@
 
 from __future__ import annotations
 
-import asyncio
 import concurrent.futures
 from collections.abc import Awaitable, Callable
-from typing import Any, TypeVar
+from typing import TypeVar
 
 from capsmith_runtime.kube.client import (
     JSON,
-    ApiError,
     KubeClient,
     NamespacedName,
     ResourceType,
     Selection,
 )
+from capsmith_runtime.reconcile.client_session import ClientSession
 from capsmith_runtime.reconcile.kubernetes_errors import (
     CallEndedError,
     InvalidRequestError,
     NotFoundError,
-    kubernetes_error,
 )
-from capsmith_runtime.reconcile.permissions import Permissions, key_in
+from capsmith_runtime.reconcile.permissions import key_in
 from capsmith_runtime.reconcile.waiting import wait_for
 
 T = TypeVar("T")
@@ -31,60 +29,14 @@ _PAGE = 250
 _MISSING = "this scope has no Kubernetes client: replace it, see testing.kubernetes.fake_client"
 
 
-class ClientSession:
-    """The requests of one call of a reconciler; ``end`` stops them."""
-
-    def __init__(
-        self,
-        client: KubeClient,
-        permissions: Permissions,
-        namespace: str,
-        loop: asyncio.AbstractEventLoop | None,
-    ) -> None:
-        self.client = client
-        self.permissions = permissions
-        self.namespace = namespace
-        self.loop = loop
-        self.has_ended = False
-        self._running: set[asyncio.Task[Any]] = set()
-
-    async def send(self, request: str, send: Callable[[], Awaitable[T]]) -> T:
-        """Return the response to a request.
-
-        Raises KubernetesError, or CallEndedError if the call of the reconciler has ended.
-        """
-        self._check(request)
-        task = asyncio.ensure_future(_started(send))
-        self._running.add(task)
-        task.add_done_callback(self._running.discard)
-        try:
-            return await task
-        except ApiError as error:
-            raise kubernetes_error(request, error) from error
-        except asyncio.CancelledError:
-            current = asyncio.current_task()
-            if current is None or not current.cancelling():
-                self._check(request)
-            raise
-
-    def end(self) -> None:
-        """Cancel running requests and refuse further ones; call it on the event loop."""
-        self.has_ended = True
-        for task in tuple(self._running):
-            task.cancel()
-
-    def _check(self, request: str) -> None:
-        if self.has_ended:
-            raise CallEndedError(f"{request}: the call of the reconciler has ended")
-
-
 class KubernetesClient:
-    """The management cluster, with exactly the permissions that provider.yaml declares.
+    """A cluster; the management cluster with exactly the permissions that provider.yaml declares.
 
-    Objects are plain dictionaries.  ``namespace`` is that of the scope's object unless you name
-    another; use "" for kinds without namespace, and to list all namespaces.  Each method is one
-    request or more, and has a variant that ends in ``_async`` for asynchronous code.  All raise
-    KubernetesError: NotDeclaredError before anything is sent, if ``rbac`` lacks a rule.
+    Objects are plain dictionaries.  In the management cluster ``namespace`` is that of the scope's
+    object unless you name another; use "" for kinds without namespace, and to list all namespaces.
+    Each method is one request or more, and has a variant that ends in ``_async`` for asynchronous
+    code.  All raise KubernetesError: NotDeclaredError before anything is sent, if ``rbac`` lacks a
+    rule.
     """
 
     def __init__(self, session: ClientSession | None = None) -> None:
@@ -105,7 +57,7 @@ class KubernetesClient:
         session.permissions.check(resource, name, "get")
         try:
             return await session.send(
-                _words("get", resource, key), lambda: session.client.get(resource, key)
+                _words("get", resource, key), lambda client: client.get(resource, key)
             )
         except NotFoundError:
             return None
@@ -127,7 +79,7 @@ class KubernetesClient:
         session.permissions.check(resource, "", "list")
         selection = Selection(namespace=key.namespace, labels=labels)
         return await session.send(
-            f"list {resource.plural}", lambda: _all(session.client, resource, selection)
+            f"list {resource.plural}", lambda client: _all(client, resource, selection)
         )
 
     def create(self, obj: JSON, *, namespace: str | None = None) -> JSON:
@@ -140,7 +92,7 @@ class KubernetesClient:
         resource, key, sent = self._placed(session, obj, namespace)
         session.permissions.check(resource, key.name, "create")
         return await session.send(
-            _words("create", resource, key), lambda: session.client.create(resource, sent)
+            _words("create", resource, key), lambda client: client.create(resource, sent)
         )
 
     def apply(self, obj: JSON, *, namespace: str | None = None, force: bool = True) -> JSON:
@@ -160,7 +112,7 @@ class KubernetesClient:
         session.permissions.check(resource, key.name, "patch", "create")
         return await session.send(
             _words("apply", resource, key),
-            lambda: session.client.apply(resource, sent, force=force),
+            lambda client: client.apply(resource, sent, force=force),
         )
 
     def patch(
@@ -187,7 +139,7 @@ class KubernetesClient:
         sent = {**body, "metadata": metadata} if metadata else _without(body, "metadata")
         return await session.send(
             _words("patch", resource, key),
-            lambda: session.client.patch(resource, key, sent, resource_version=version),
+            lambda client: client.patch(resource, key, sent, resource_version=version),
         )
 
     def delete(
@@ -205,7 +157,7 @@ class KubernetesClient:
         session.permissions.check(resource, name, "delete")
         try:
             await session.send(
-                _words("delete", resource, key), lambda: session.client.delete(resource, key)
+                _words("delete", resource, key), lambda client: client.delete(resource, key)
             )
         except NotFoundError:
             return False
@@ -255,6 +207,12 @@ def connect(client: KubernetesClient, session: ClientSession) -> None:
     client._session = session
 
 
+def disconnect(client: KubernetesClient) -> None:
+    """End the session of a client, if it has one."""
+    if client._session is not None:
+        client._session.end()
+
+
 async def _all(client: KubeClient, resource: ResourceType, selection: Selection) -> list[JSON]:
     objects: list[JSON] = []
     token = ""
@@ -268,10 +226,6 @@ async def _all(client: KubeClient, resource: ResourceType, selection: Selection)
         token = page.token
         if not token:
             return objects
-
-
-async def _started(send: Callable[[], Awaitable[T]]) -> T:
-    return await send()
 
 
 def _without(body: JSON, field: str) -> JSON:

@@ -9,8 +9,9 @@ from typing import Protocol
 
 from capsmith_runtime.kube.client import JSON, KubeClient
 from capsmith_runtime.kube.events import EventRecorder
+from capsmith_runtime.reconcile.client_session import ClientSession, always
 from capsmith_runtime.reconcile.events import send_events
-from capsmith_runtime.reconcile.kubernetes_client import ClientSession, KubernetesClient, connect
+from capsmith_runtime.reconcile.kubernetes_client import KubernetesClient, connect, disconnect
 from capsmith_runtime.reconcile.permissions import Permissions
 
 
@@ -35,17 +36,16 @@ class Connections(Protocol):
 
 @contextmanager
 def connected(scope: object, to: Connections, obj: JSON) -> Iterator[None]:
-    """Connect the scope of an object; its client sends nothing after this context."""
+    """Connect the scope of an object; its clients send nothing after this context."""
     send_events(scope, to.events, obj)
     client = getattr(scope, "client", None)
-    if not isinstance(client, KubernetesClient):
-        yield
-        return
-    namespace: str = getattr(scope, "namespace", "")
-    loop = asyncio.get_running_loop()
-    session = ClientSession(to.client, to.permissions, namespace, loop)
-    connect(client, session)
+    if isinstance(client, KubernetesClient):
+        namespace: str = getattr(scope, "namespace", "")
+        loop = asyncio.get_running_loop()
+        connect(client, ClientSession(always(to.client), to.permissions, namespace, loop))
     try:
         yield
     finally:
-        session.end()
+        for each in (client, getattr(scope, "workload_client", None)):
+            if isinstance(each, KubernetesClient):
+                disconnect(each)

@@ -4,8 +4,9 @@ from __future__ import annotations
 
 from capsmith_runtime.component import Component
 from capsmith_runtime.kube.client import JSON
-from capsmith_runtime.reconcile.kubernetes_client import ClientSession, KubernetesClient
-from capsmith_runtime.reconcile.permissions import Permissions
+from capsmith_runtime.reconcile.client_session import ClientSession, always
+from capsmith_runtime.reconcile.kubernetes_client import KubernetesClient
+from capsmith_runtime.reconcile.permissions import Anything, Permissions
 from capsmith_runtime.testing.core import NAMESPACE
 from capsmith_runtime.testing.fake_api import FakeApi
 from capsmith_runtime.testing.manifests import Manifests
@@ -18,9 +19,18 @@ def fake_client(
 
     It holds ``objects``, each with its namespace.  Give it to a scope with ``dataclasses.replace``.
     """
+    kinds = [watch.resource for watch in component.watches]
+    permissions = Permissions(component.permissions, kinds)
+    return KubernetesClient(ClientSession(always(_api(objects)), permissions, namespace, None))
+
+
+def fake_workload_client(*objects: JSON) -> KubernetesClient:
+    """Return a client of a workload cluster that holds ``objects``, and refuses nothing."""
+    return KubernetesClient(ClientSession(always(_api(objects)), Anything(), "", None))
+
+
+def _api(objects: tuple[JSON, ...]) -> FakeApi:
     api = FakeApi("v1beta2", Manifests(()))
     for obj in objects:
         api.add(obj)
-    kinds = [watch.resource for watch in component.watches]
-    permissions = Permissions(component.permissions, kinds)
-    return KubernetesClient(ClientSession(api, permissions, namespace, None))
+    return api

@@ -13,6 +13,7 @@ from capsmith_runtime.kube.client import ResourceType
 from capsmith_runtime.migration.controllers import StorageVersionMigration
 from capsmith_runtime.reconcile.permissions import PolicyRule
 from capsmith_runtime.reconcile.watched_kinds import Watch
+from capsmith_runtime.workload.client import WorkloadClients
 
 from ...controllers.nimbus_cluster import NimbusClusterReconciler
 from ...controllers.nimbus_machine import NimbusMachineReconciler
@@ -154,7 +155,14 @@ COMPONENT: Final = Component(
                     ),
                     finalizer="nimbusmachine.infrastructure.nimbus.example.com",
                     features=frozenset(
-                        {"addresses", "capacity", "credentials", "failureDomain", "interruptible"}
+                        {
+                            "addresses",
+                            "capacity",
+                            "credentials",
+                            "failureDomain",
+                            "interruptible",
+                            "workloadClient",
+                        }
                     ),
                     spec=NimbusMachineSpec,
                     reconciler=NimbusMachineReconciler,
@@ -209,6 +217,7 @@ COMPONENT: Final = Component(
                     refers_to_secret=False,
                 ),
             ),
+            workload=WorkloadClients,
         ),
         ConversionWebhook(KINDS, VERSIONS),
         StorageVersionMigration(

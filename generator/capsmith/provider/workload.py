@@ -1,0 +1,15 @@
+"""Clients of workload clusters, for kinds of infrastructure that switch them on."""
+
+from __future__ import annotations
+
+from typing import Final
+
+from capsmith.provider.model import Component
+
+WORKLOAD_CLIENT: Final = "workloadClient"
+"""The feature of infrastructure clusters and machines."""
+
+
+def has_workload_client(component: Component) -> bool:
+    """Return whether the code of any kind gets a client of the workload cluster."""
+    return WORKLOAD_CLIENT in component.features

@@ -1,0 +1,63 @@
+"""The client of a workload cluster, for kinds with the feature workloadClient."""
+
+from __future__ import annotations
+
+import asyncio
+from typing import Any, Final, Protocol
+
+from capsmith_runtime.contract.core import Cluster
+from capsmith_runtime.kube.client import KubeClient
+from capsmith_runtime.kube.metrics import Metrics
+from capsmith_runtime.reconcile.client_session import ClientSession
+from capsmith_runtime.reconcile.kinds import Kind
+from capsmith_runtime.reconcile.kubernetes_client import KubernetesClient
+from capsmith_runtime.reconcile.kubernetes_errors import NotDeclaredError
+from capsmith_runtime.reconcile.permissions import Anything
+from capsmith_runtime.reconcile.results import NotAvailableError, Waiting
+
+FEATURE: Final = "workloadClient"
+REASON_NOT_INITIALIZED: Final = "WaitingForControlPlaneInitialized"
+
+
+class WorkloadAccess(Protocol):
+    """Clients of workload clusters, created from kubeconfig Secrets."""
+
+    async def get(self, namespace: str, cluster: str) -> KubeClient:
+        """Return the client of a cluster; raise NotAvailableError without usable kubeconfig."""
+        ...
+
+    async def run(self) -> None:
+        """Close idle clients until cancelled."""
+        ...
+
+
+class WorkloadAccessFactory(Protocol):
+    """Creates the clients of workload clusters of a manager."""
+
+    def __call__(
+        self, management: KubeClient, metrics: Metrics, *, field_manager: str
+    ) -> WorkloadAccess:
+        """Return the clients, whose kubeconfigs are in the management cluster."""
+        ...
+
+
+def workload_client(
+    kind: Kind[Any], cluster: Cluster | None, access: WorkloadAccess | None
+) -> KubernetesClient:
+    """Return a client that connects at its first request.
+
+    Its methods raise NotAvailableError until the control plane of the cluster is initialised.
+    """
+    name = kind.resource.kind
+
+    async def open_client() -> KubeClient:
+        if access is None or FEATURE not in kind.features:
+            switch = f"features: {{{FEATURE}: true}}"
+            raise NotDeclaredError(f"{name} has no workload client: add {switch} to provider.yaml")
+        if cluster is None or not cluster.control_plane_initialized:
+            message = "the control plane of the cluster is not initialized"
+            raise NotAvailableError(Waiting(REASON_NOT_INITIALIZED, message, None))
+        return await access.get(cluster.namespace, cluster.name)
+
+    loop = asyncio.get_running_loop()
+    return KubernetesClient(ClientSession(open_client, Anything(), "", loop))
