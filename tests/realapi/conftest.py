@@ -45,11 +45,15 @@ def new_server(etcd: Etcd, tmp_path_factory: pytest.TempPathFactory) -> NewServe
 
 
 @pytest.fixture(scope="session")
-def api_server(
-    new_server: NewServer, tmp_path_factory: pytest.TempPathFactory
-) -> Iterator[ApiServer]:
+def pki(tmp_path_factory: pytest.TempPathFactory) -> Pki:
+    """Of the API server of the session."""
+    return Pki(tmp_path_factory.mktemp("pki"))
+
+
+@pytest.fixture(scope="session")
+def api_server(new_server: NewServer, pki: Pki) -> Iterator[ApiServer]:
     """The one of the session."""
-    server = new_server("realapi", Pki(tmp_path_factory.mktemp("pki")))
+    server = new_server("realapi", pki)
     try:
         server.start()
         yield server

@@ -105,6 +105,7 @@ class Installation:
                 self.client.apply(document)
         (account,) = (each for each in documents if each["kind"] == "ServiceAccount")
         namespace, name = account["metadata"]["namespace"], account["metadata"]["name"]
+        self.user = f"system:serviceaccount:{namespace}:{name}"
         token = service_account_token(self.client, namespace, name)
         kubeconfig = self._folder / f"{name}.kubeconfig"
         kubeconfig.write_text(token_kubeconfig(server.url, pki.ca, token))
