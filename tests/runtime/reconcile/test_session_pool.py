@@ -93,6 +93,29 @@ def test_callers_at_the_same_time_share_one_session(run: Callable[[Test], None])
     run(test)
 
 
+def test_identities_of_two_kinds_have_two_sessions(run: Callable[[Test], None]) -> None:
+    """With one session they would renew it in turn."""
+
+    async def test(pool: SessionPool, factory: Clients) -> None:
+        uses = [
+            await pool.acquire(Credentials({"token": kind}, "acme", kind=kind))
+            for kind in ("Shared", "Tenant", "Shared")
+        ]
+        assert [use.value.token for use in uses] == ["Shared", "Tenant", "Shared"]
+        assert len(factory.opened) == 2
+
+    run(test)
+
+
+def test_a_changed_role_renews_the_session(run: Callable[[Test], None]) -> None:
+    async def test(pool: SessionPool, factory: Clients) -> None:
+        for role in ("reader", "writer"):
+            await pool.acquire(Credentials(identity="acme", kind="Role", spec={"role": role}))
+        assert len(factory.opened) == 2
+
+    run(test)
+
+
 def test_a_cancelled_caller_does_not_cancel_the_others(run: Callable[[Test], None]) -> None:
     async def test(pool: SessionPool, factory: Clients) -> None:
         first, second = (asyncio.ensure_future(pool.acquire(OLD)) for _ in range(2))

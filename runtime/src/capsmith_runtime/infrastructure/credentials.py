@@ -5,6 +5,7 @@ from __future__ import annotations
 import base64
 import binascii
 from collections.abc import Mapping
+from typing import Any, Final
 
 from capsmith_runtime.contract import constants, metadata, selector
 from capsmith_runtime.contract.model import Object
@@ -13,6 +14,8 @@ from capsmith_runtime.infrastructure.kinds import IdentityKind
 from capsmith_runtime.kube.client import JSON, NamespacedName, key_of
 from capsmith_runtime.reconcile.credentials import Credentials
 from capsmith_runtime.reconcile.results import Waiting
+
+_CONTRACT_FIELDS: Final = ("secretRef", "allowedNamespaces")
 
 
 class CredentialsResolver:
@@ -59,7 +62,7 @@ class CredentialsResolver:
             secret,
             str(key_of(identity)),
             kind=kind.resource.kind,
-            spec=metadata.mapping(identity, "spec"),
+            spec=_authors_fields(identity),
         )
 
     def _content_of_secret(self, kind: IdentityKind, identity: JSON) -> dict[str, str] | Waiting:
@@ -109,6 +112,12 @@ class CredentialsResolver:
             return None
         obj = self._caches.namespaces.get(NamespacedName("", namespace))
         return metadata.labels(obj) if obj is not None else None
+
+
+def _authors_fields(identity: JSON) -> dict[str, Any]:
+    """Return the fields that make a difference to the author: others do not end a session."""
+    spec = metadata.mapping(identity, "spec")
+    return {key: value for key, value in spec.items() if key not in _CONTRACT_FIELDS}
 
 
 def decoded(secret: Object) -> dict[str, str]:
