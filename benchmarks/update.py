@@ -67,7 +67,7 @@ def peers(scratch: Path, rounds: int) -> bool:
 
 
 def kinds(scratch: Path, rounds: int) -> bool:
-    """Whether one kind more costs no more among many than among few, looked at the whole way."""
+    """Whether an additional kind costs the same among many kinds as among few."""
     around = environment(scratch)
     whole, remembered = [], []
     for count in KINDS:

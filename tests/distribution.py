@@ -10,7 +10,7 @@ _SERIES = re.compile(r"v1\.\d+")
 
 
 def group_of(nodeid: str) -> str:
-    """The name of a test's group: whoever runs one of a group runs all of it.
+    """The name of a test's group: a worker that runs one of a group runs all of it.
 
     That is its module.  End-to-end tests on one stack belong together across modules, so that it
     is started once; those on different releases of core can go apart.

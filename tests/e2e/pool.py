@@ -240,7 +240,7 @@ def _owner(machine: JSON) -> str:
 
 
 def health_check(scenario: Scenario) -> JSON:
-    """One that acts only where it is told to."""
+    """One that acts only where it is configured to."""
     labels = {"cluster.x-k8s.io/cluster-name": scenario.name}
     unhealthy = {"type": "Nobody", "status": "True"}
     new: JSON = {"checks": {"unhealthyNodeConditions": [{**unhealthy, "timeoutSeconds": 3600}]}}

@@ -1,4 +1,4 @@
-"""Clusters whose control plane somebody else runs: no Machines, an endpoint, a kubeconfig."""
+"""Clusters whose control plane a service runs: no Machines, an endpoint, a kubeconfig."""
 
 from __future__ import annotations
 
@@ -221,7 +221,7 @@ def _kubeconfig(scenario: Scenario) -> JSON:
 
 
 def _scale_down_with_drain(scenario: Scenario) -> None:
-    """Core drains and deletes Nodes only where it is told that no control plane has any."""
+    """Core drains and deletes Nodes only if the control plane reports that it has none."""
     nodes = scenario.workload.client
     if nodes.find("v1", "ServiceAccount", "default", "default") is None:
         nodes.create(_ACCOUNT)

@@ -78,7 +78,7 @@ def check_references(scenario: Scenario) -> bool:
 def stale_references(scenario: Scenario) -> list[str]:
     """Owner references that name a version of the provider's which is not the stored one.
 
-    Once that version is served no more, the garbage collector cannot tell whether such an owner
+    Once that version is no longer served, the garbage collector cannot tell whether such an owner
     is still there, and collects nothing that it owns.
     """
     client, provider = scenario.client, scenario.stack.provider
@@ -102,7 +102,7 @@ def _write_back(client: KubeClient, obj: JSON) -> None:
     metadata = obj["metadata"]
     path = client.path(obj["apiVersion"], obj["kind"], metadata["name"], metadata.get("namespace"))
     for _ in range(_WRITES):
-        with suppress(StaleError):  # somebody has written it in between: that tells nothing
+        with suppress(StaleError):  # another client has written it in between: no evidence
             _check_round_trip(client, path)
             return
     raise AssertionError(f"{path} is written all the time")

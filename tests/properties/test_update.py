@@ -1,4 +1,4 @@
-"""Random edits of an author's, random changes of the description: nothing is lost, all is told."""
+"""Random edits and random changes of the description: nothing is lost, all is reported."""
 
 from __future__ import annotations
 
@@ -168,7 +168,7 @@ class Trial:
         return [path for path, file in self._lock.files.items() if file.owner == owner]
 
     def _check_refusal(self, report: Report) -> None:
-        """Nothing is done, and each file is named that was edited or stands in the way."""
+        """Nothing is done, and each file is named that was edited or is in the way."""
         assert tree(self._folder) == self._before
         refused = {file.path for file in report.outcomes}
         assert {f.location.file for f in report.findings if f.severity is Severity.ERROR} == refused

@@ -38,7 +38,7 @@ def etcd(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Etcd]:
 
 @pytest.fixture(scope="session")
 def new_server(etcd: Etcd, tmp_path_factory: pytest.TempPathFactory) -> NewServer:
-    """Makes API servers on one etcd; whoever makes one starts and stops it."""
+    """Makes API servers on one etcd; the caller starts and stops them."""
     tools = required_toolbox("the tests on a real API server", ["k8s"])
     folder = tmp_path_factory.mktemp("realapi")
     return lambda name, pki: ApiServer(tools, pki, etcd, folder / name, name)

@@ -1,4 +1,4 @@
-"""Several API versions of one contract where releases had two: somebody has to convert them."""
+"""Several API versions of one contract where releases had two: a webhook has to convert them."""
 
 from __future__ import annotations
 

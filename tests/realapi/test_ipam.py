@@ -186,7 +186,7 @@ def test_addresses_cost_few_requests(place: Place) -> None:
 
 
 def _check_the_end(place: Place, given: dict[str, str]) -> None:
-    """Nothing is left; the one claim more is told so, and gets what comes back."""
+    """Nothing is left; the surplus claim reports it, and gets the first free address."""
     place.add_claim("full", "late")
     eventually(lambda: _ready(place.claim("late")) == ("False", "PoolExhausted"), timeout=120)
     eventually(lambda: _ready(place.pool("full")) == ("False", "PoolExhausted"), timeout=120)

@@ -1,4 +1,4 @@
-"""An update that leaves conflicts: what stands in the files, how to go on, how to go back."""
+"""An update that leaves conflicts: what the files contain, how to go on, how to go back."""
 
 from __future__ import annotations
 
@@ -156,7 +156,7 @@ def test_abort_does_not_lose_other_edits(conflicting: Provider) -> None:
 
 
 def test_abort_after_git_restored_the_files(conflicting: Provider) -> None:
-    """Somebody restored the files by other means; the notes of the update are left."""
+    """The user restored the files by other means; the notes of the update are left."""
     before = conflicting.tree()
     copy = conflicting.folder.parent / "copy"
     shutil.copytree(conflicting.folder, copy)

@@ -61,7 +61,7 @@ def authors(provider: Provider) -> dict[str, bytes]:
 
 
 def check_edits(provider: Provider) -> None:
-    """What the author added to shared files stands in them."""
+    """Shared files contain what the author added."""
     for path in SHARED:
         for old, new in REPLACED[path]:
             added = new.replace(old, "")

@@ -165,7 +165,7 @@ def test_a_renamed_kind_names_the_old_file_of_the_author_and_the_new_one(
     assert new in said.files("created")
     assert provider.path(RECONCILER).read_text().endswith("# mine\n")
     assert not provider.path(MODEL).exists()
-    # Whoever renames the file beforehand keeps it.
+    # An author who renames the file beforehand keeps it.
     provider.path(new).rename(provider.path(new.replace("server", "host")))
     provider.edit("provider.yaml", "AcmeServer", "AcmeHost")
     assert new.replace("server", "host") in provider.update().files("kept")

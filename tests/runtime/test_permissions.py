@@ -1,4 +1,4 @@
-"""What ``permissions.yaml`` declares is what the library's code requests, no less and no more."""
+"""What ``permissions.yaml`` declares is what the library's code requests exactly."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Every rule of the contract, and the line of the data file that it stands in."""
+"""Every rule of the contract, and the line of the data file that contains it."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What is gathered, and which mistakes are told, on small trees."""
+"""What is gathered, and which errors are reported, on small trees."""
 
 from __future__ import annotations
 

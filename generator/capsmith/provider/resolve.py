@@ -44,7 +44,7 @@ def resolve(spec: ProviderSpec, document: Document, contracts: Mapping[str, Cont
     """Decide everything that the author left open, and check that it fits together.
 
     ``contracts`` holds every contract that is known, by version: their fields are reserved
-    whichever of them the provider serves.
+    regardless of which the provider serves.
     """
     draft = derive(spec, contracts)
     findings: list[Finding] = []

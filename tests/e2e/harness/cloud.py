@@ -66,7 +66,7 @@ class SimulatedCloud:
         """Every creation and deletion since the cloud began, in order.
 
         A line is written after what it tells of, and who is killed in between never writes it:
-        then what is there, or is there no more, tells as much.
+        then what exists, or no longer exists, shows it.
         """
         path = self.folder / "journal.log"
         text = path.read_text() if path.exists() else ""

@@ -106,7 +106,7 @@ class ManagementCluster:
         self.wait_permitted(USER, list(self.provider_resources()))
 
     def wait_permitted(self, user: str, resources: Iterable[tuple[str, str]]) -> None:
-        """Roles reach the authorizer, and aggregated ones are made, some time after they are told.
+        """Roles reach the authorizer, and aggregated ones are made, some time after their creation.
 
         Resources are given by group and plural.
         """

@@ -25,7 +25,7 @@ class Pki:
     """Issues certificates below `folder`."""
 
     def __init__(self, folder: Path, authority: trustme.CA | None = None) -> None:
-        """With a CA of its own, or with one that somebody else has made."""
+        """With a CA of its own, or with an existing one."""
         folder.mkdir(parents=True, exist_ok=True)
         self._folder = folder
         self._authority = authority or trustme.CA()

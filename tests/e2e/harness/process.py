@@ -220,7 +220,7 @@ def http_text(url: str) -> bytes:
 
 
 def port_open(port: int) -> Callable[[], bool]:
-    """A probe: does somebody listen on this local port?"""
+    """A probe: does a process listen on this local port?"""
 
     def probe() -> bool:
         try:

@@ -26,7 +26,7 @@ EXPIRY = "machine.cluster.x-k8s.io/certificates-expiry"
 
 
 class TestTerminalFailures(ScriptedBootstrap):
-    """What core is told about data that can never be generated, in contract v1beta1."""
+    """What core reads about data that can never be generated, in contract v1beta1."""
 
     @scenario
     async def test_a_machine_shows_the_failure_until_its_data_exist(

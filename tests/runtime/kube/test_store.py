@@ -46,7 +46,7 @@ def test_a_change_of_another_client_before_an_own_write_is_delivered() -> None:
 
 
 def test_a_list_reports_what_an_own_write_may_hide() -> None:
-    """The response to the write contained somebody's change; the watch ended before its event."""
+    """The response to the write had another client's change; the watch ended before its event."""
     cache = Cache()
     cache.replace([widget("a", 100), widget("b", 101)], 101)
     cache.update_from_write(widget("a", 105))

@@ -1,4 +1,4 @@
-"""What the library requests of the API server: as recorded, and as it stands in its source."""
+"""What the library requests of the API server: as recorded, and as its source has it."""
 
 from __future__ import annotations
 

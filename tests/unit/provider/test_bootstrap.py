@@ -67,7 +67,7 @@ def test_the_manager_keeps_secrets_and_the_lock_and_reads_core(
     for resource in ("clusters", "machines"):
         assert verbs(found, "cluster.x-k8s.io", resource) == {"get", "list", "watch"}
     assert verbs(found, "cluster.x-k8s.io", "machinepools") == {"list", "watch"}
-    # By name only: whoever may list Secrets reads those of everybody.
+    # By name only: a user who may list Secrets reads all of them.
     for resource in ("secrets", "configmaps"):
         assert verbs(found, "", resource) == {"get", "create", "patch", "delete"}
     assert verbs(namespace_permissions(made, component), "", "secrets") == set()

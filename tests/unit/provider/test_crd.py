@@ -57,7 +57,7 @@ def test_a_webhook_of_earlier_releases_stays_named() -> None:
     # Nobody is called for one version only, so nobody needs to be trusted.
     assert "annotations" not in kept["metadata"]
 
-    # For several versions somebody is called, whether their shapes differ or not.
+    # For several versions the webhook is called, whether their shapes differ or not.
     several = made._replace(versions=(version("v1alpha1", storage=False), now))
     again = custom_resource_definition(several, component, former)
     assert again["spec"]["conversion"] == converted

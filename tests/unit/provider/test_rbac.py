@@ -92,7 +92,7 @@ def test_the_manager_only_reads_what_core_owns() -> None:
 
     assert verbs(found, "cluster.x-k8s.io", "clusters") == {"get", "list", "watch"}
     assert verbs(found, "cluster.x-k8s.io", "machines") == {"list", "watch"}
-    # By name only: whoever may list Secrets reads those of everybody.
+    # By name only: a user who may list Secrets reads all of them.
     assert verbs(found, "", "secrets") == {"get"}
     assert verbs(found, "events.k8s.io", "events") == {"create"}
     assert verbs(found, "apiextensions.k8s.io", "customresourcedefinitions") == set()
@@ -128,7 +128,7 @@ def test_kinds_in_several_versions_are_rewritten_whatever_they_are() -> None:
         schema = version_schema(resource, resource.storage_version)
         if "status" in schema["properties"]:
             assert "patch" in verbs(found, GROUP, f"{resource.plural}/status")
-    # Whoever may patch a CRD decides who converts, and so reads and changes, all objects.
+    # A user who may patch a CRD decides who converts, and so reads and changes, all objects.
     assert verbs(found, definitions, "customresourcedefinitions") & {"patch", "update"} == set()
 
     single = manager_permissions(made, component)

@@ -170,7 +170,7 @@ def test_classes_and_flavors_take_the_kinds_of_clusters_in_turn() -> None:
 
 
 def test_examples_are_in_the_version_that_core_chooses() -> None:
-    """The greatest served one, whichever is stored and wherever it stands.
+    """The greatest served one, regardless of storage and of its position.
 
     Proves: GEN-03.
     """

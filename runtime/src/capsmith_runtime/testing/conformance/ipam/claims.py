@@ -179,7 +179,7 @@ class TestAddressClaimsWithRanges(RangedIPAMConformance):
     """Claims on pools that allocate from ranges in their spec."""
 
     @scenario
-    async def test_whoever_came_first_is_served_first(self, env: IPAMEnvironment) -> None:
+    async def test_claims_are_served_in_order_of_arrival(self, env: IPAMEnvironment) -> None:
         pool = env.add_pool(ONE)
         holder = env.add_claim(pool, "holder")
         await env.gets(holder)
