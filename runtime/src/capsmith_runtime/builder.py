@@ -73,6 +73,8 @@ class ManagerBuilder:
             own=[informer for group in self.groups for informer in group.informers],
         )
         self.groups.append(further)
+        for group in self.groups:
+            group.connect(self.groups)
         self.controllers = [
             self._controller(kind, reconcile)
             for group in self.groups

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from http import HTTPStatus
 from typing import Any, Final
@@ -19,13 +19,13 @@ from capsmith_runtime.conversion.versions import (
 )
 from capsmith_runtime.kube.client import JSON, ApiError, KubeClient, ResourceType, Selection
 from capsmith_runtime.kube.clock import monotonic
-from capsmith_runtime.kube.http_connection import Request, Response, text_response
+from capsmith_runtime.kube.http_connection import Request, RequestHandler, Response, text_response
 from capsmith_runtime.kube.log import get_logger
 from capsmith_runtime.reconcile.base import ControllerContext
 from capsmith_runtime.reconcile.caches import Caches
-from capsmith_runtime.reconcile.groups import ControllerGroup, Runnable
+from capsmith_runtime.reconcile.groups import ControllerGroup
+from capsmith_runtime.webhook.group import WebhookGroup
 from capsmith_runtime.webhook.options import WebhookOptions, webhook_options
-from capsmith_runtime.webhook.server import WebhookServer
 
 _log = get_logger("conversion")
 
@@ -59,7 +59,7 @@ class ConversionWebhook:
             return None
 
 
-class ConversionWebhookGroup(ControllerGroup):
+class ConversionWebhookGroup(WebhookGroup):
     """Serves conversions from the first certificate until the process ends.
 
     It does not wait for informers: they need it to list objects that are stored in another version.
@@ -72,32 +72,17 @@ class ConversionWebhookGroup(ControllerGroup):
         options: WebhookOptions,
         clock: Callable[[], float] = monotonic,
     ) -> None:
+        super().__init__(options)
         self._client = client
         self._kinds = webhook.kinds
         self._versions = VersionBook(webhook.versions, clock)
-        self._server = WebhookServer(options)
 
     @property
-    def port(self) -> int:
-        """The port on which it listens; 0 while it does not."""
-        return self._server.port
+    def routes(self) -> Mapping[str, RequestHandler]:
+        """The only path, which CRDs name."""
+        return {PATH: self._review}
 
-    @property
-    def ready(self) -> bool:
-        """Whether it listens."""
-        return self._server.ready
-
-    @property
-    def runnables(self) -> Sequence[Runnable]:
-        """Return the server, which runs until the process ends."""
-        return (self._serve,)
-
-    async def handle(self, request: Request) -> Response:
-        """Return the response to one request of the API server."""
-        if request.path != PATH:
-            return text_response(HTTPStatus.NOT_FOUND)
-        if request.method != "POST":
-            return text_response(HTTPStatus.METHOD_NOT_ALLOWED, allow="POST")
+    async def _review(self, request: Request) -> Response:
         try:
             review = await self._convert(json.loads(request.body))
         except (UnreadableReviewError, ValueError, RecursionError) as error:
@@ -151,12 +136,6 @@ class ConversionWebhookGroup(ControllerGroup):
             token = page.token
             if not token:
                 return {}
-
-    async def _serve(self) -> None:
-        async with self._server.listening(self.handle):
-            _log.info("converting", port=self.port)
-            while True:
-                await self._server.watch_certificate()
 
 
 def _group_kind(crd: JSON) -> tuple[str, str]:

@@ -6,30 +6,14 @@ import base64
 from collections.abc import Mapping, MutableMapping
 from typing import Any
 
-import msgspec
+from capsmith_runtime.webhook.json_patch import Operation, canonical_json, json_patch
 
-Operation = dict[str, Any]
-
-
-def json_patch(old: Any, new: Any, path: str = "") -> list[Operation]:
-    """Return the operations that turn ``old`` into ``new``; lists are replaced as a whole."""
-    if not isinstance(old, Mapping) or not isinstance(new, Mapping):
-        return [] if _text(old) == _text(new) else [{"op": "replace", "path": path, "value": new}]
-    operations: list[Operation] = []
-    for key in sorted(old.keys() | new.keys()):
-        pointer = f"{path}/{_escaped(key)}"
-        if key not in new:
-            operations.append({"op": "remove", "path": pointer})
-        elif key not in old:
-            operations.append({"op": "add", "path": pointer, "value": new[key]})
-        else:
-            operations += json_patch(old[key], new[key], pointer)
-    return operations
+__all__ = ["copy_value", "encode_patch", "json_patch", "pointer_keys"]
 
 
 def encode_patch(operations: list[Operation]) -> dict[str, str]:
     """Return the fields of a response that hold a patch; JSON holds bytes as base64."""
-    patch = base64.b64encode(_text(operations)).decode()
+    patch = base64.b64encode(canonical_json(operations)).decode()
     return {"patchType": "JSONPatch", "patch": patch}
 
 
@@ -68,11 +52,3 @@ def _parent(keys: list[str], value: Any) -> Any:
     for key in keys:
         value = value.get(key) if isinstance(value, Mapping) else None
     return value if isinstance(value, Mapping) else None
-
-
-def _escaped(key: str) -> str:
-    return key.replace("~", "~0").replace("/", "~1")
-
-
-def _text(value: Any) -> bytes:
-    return msgspec.json.encode(value, order="deterministic")

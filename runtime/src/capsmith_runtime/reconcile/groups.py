@@ -34,6 +34,12 @@ class ControllerGroup:
     def setup_watches(self, queues: Queues) -> None:
         """Register event handlers.  Call before the informers start."""
 
+    def connect(self, groups: Sequence[ControllerGroup]) -> None:
+        """Look up groups to share resources with, among all groups of the manager.
+
+        Called once, before the manager starts anything.
+        """
+
     @property
     def ready(self) -> bool:
         """Return whether the group is ready, apart from its informers."""
