@@ -1,4 +1,4 @@
-"""Generated code that converts objects, for an API server of the tests."""
+"""Generated webhooks for an API server of the tests."""
 
 from __future__ import annotations
 
@@ -6,6 +6,7 @@ import asyncio
 import base64
 import importlib
 import threading
+from collections.abc import Callable
 from pathlib import Path
 from typing import cast
 
@@ -13,27 +14,22 @@ import trustme
 
 from capsmith_runtime.conversion.controllers import ConversionWebhook, ConversionWebhookGroup
 from capsmith_runtime.kube.client import KubeClient
+from capsmith_runtime.webhook.group import WebhookGroup
 from capsmith_runtime.webhook.options import WebhookOptions
 from tests.e2e.harness.kube import JSON
 from tests.e2e.harness.wait import eventually
 from tests.runtime.extension.hook_serving import write_certificate
 
 
-class Webhook:
-    """The generated part of the infrastructure's manager, alone, in a thread of its own."""
+class ServedGroup:
+    """Webhooks of a manager, alone, in a thread of their own; ``group`` makes them."""
 
-    def __init__(self, package: str, folder: Path) -> None:
-        """`package` is one that can be imported, `folder` becomes that of the certificates."""
-        kinds = importlib.import_module(f"{package}._generated.conversion.infrastructure")
-        versions = importlib.import_module(f"{package}._generated.conversion.versions")
-        certificates, authority = folder, trustme.CA()
-        write_certificate(certificates, authority)
-        self._authority = base64.b64encode(authority.cert_pem.bytes()).decode()
-        options = WebhookOptions(host="127.0.0.1", port=0, certificates=certificates)
-        # No kind here refers to one of a stranger, so nobody is asked about versions.
-        self.part = ConversionWebhookGroup(
-            ConversionWebhook(kinds.KINDS, versions.VERSIONS), cast(KubeClient, None), options
-        )
+    def __init__(self, group: Callable[[WebhookOptions], WebhookGroup], folder: Path) -> None:
+        """`folder` becomes that of the certificates."""
+        authority = trustme.CA()
+        write_certificate(folder, authority)
+        self.authority = base64.b64encode(authority.cert_pem.bytes()).decode()
+        self.part = group(WebhookOptions(host="127.0.0.1", port=0, certificates=folder))
         self._loop: asyncio.AbstractEventLoop | None = None
         self._stop = asyncio.Event()
         self._thread = threading.Thread(target=lambda: asyncio.run(self._run()))
@@ -42,15 +38,16 @@ class Webhook:
         self._thread.start()
         eventually(lambda: self.part.ready, timeout=120)
 
-    def turn(self, crd: JSON) -> None:
-        """Let a CRD whose objects are converted name the address and the authority of this."""
-        client = crd["spec"]["conversion"].get("webhook", {}).get("clientConfig")
-        if client is not None:
-            path = client.pop("service")["path"]
-            client["url"] = f"https://127.0.0.1:{self.part.port}{path}"
-            client["caBundle"] = self._authority
+    def turn(self, client: JSON) -> None:
+        """Let a client configuration name the address and the authority of this."""
+        path = client.pop("service")["path"]
+        client["url"] = f"https://127.0.0.1:{self.part.port}{path}"
+        client["caBundle"] = self.authority
 
     def stop(self) -> None:
+        """End; a second call does nothing."""
+        if not self._thread.is_alive():
+            return
         assert self._loop is not None
         self._loop.call_soon_threadsafe(self._stop.set)
         self._thread.join()
@@ -64,3 +61,24 @@ class Webhook:
         await asyncio.gather(serving, return_exceptions=True)
         # The API server takes leave of kept connections as well.
         await asyncio.sleep(1)
+
+
+class Webhook(ServedGroup):
+    """The generated conversion of the infrastructure's manager."""
+
+    def __init__(self, package: str, folder: Path) -> None:
+        """`package` is one that can be imported."""
+        kinds = importlib.import_module(f"{package}._generated.conversion.infrastructure")
+        versions = importlib.import_module(f"{package}._generated.conversion.versions")
+        conversion = ConversionWebhook(kinds.KINDS, versions.VERSIONS)
+        # No kind here refers to one of a stranger, so nobody is asked about versions.
+        client = cast(KubeClient, None)
+        super().__init__(
+            lambda options: ConversionWebhookGroup(conversion, client, options), folder
+        )
+
+    def turn(self, crd: JSON) -> None:
+        """Let a CRD whose objects are converted name the address and the authority of this."""
+        client = crd["spec"]["conversion"].get("webhook", {}).get("clientConfig")
+        if client is not None:
+            super().turn(client)

@@ -7,6 +7,7 @@ from typing import Any, NamedTuple
 
 from capsmith.blueprint.manifest import Entry, Scope
 from capsmith.errors import BlueprintError
+from capsmith.provider.admission import admitted_kinds, has_admission
 from capsmith.provider.conversion import (
     converted_resources,
     has_conversion,
@@ -113,6 +114,9 @@ CONDITIONS: Mapping[str, _Condition] = {
     "has_runtime_extension": _has("runtime-extension"),
     "has_addon": _has("addon"),
     "has_conversion": lambda provider, context: has_conversion(provider),
+    "has_admission": lambda provider, context: has_admission(provider),
+    "admits": lambda provider, context: bool(admitted_kinds(context["component"])),
+    "has_admission_webhooks": lambda provider, context: context["resource"].webhooks is not None,
     "has_migration": lambda provider, context: has_migration(provider),
     "converts": lambda provider, context: bool(converted_resources(context["component"], provider)),
     "serves_webhooks": lambda provider, context: serves_webhooks(context["component"], provider),

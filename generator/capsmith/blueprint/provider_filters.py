@@ -9,6 +9,7 @@ from typing import Any
 from jinja2 import pass_context
 from jinja2.runtime import Context
 
+from capsmith.provider.admission import admitted_kinds, has_admission
 from capsmith.provider.conversion import (
     converted_resources,
     has_conversion,
@@ -99,8 +100,10 @@ def _aggregate_permissions(context: Context, component: Component) -> tuple[Perm
 
 PROVIDER_FILTERS: Mapping[str, Callable[..., Any]] = {
     "crd": custom_resource_definition,
+    "has_admission": has_admission,
     "has_conversion": has_conversion,
     "has_webhooks": has_webhooks,
+    "admitted_kinds": admitted_kinds,
     "converted_resources": converted_resources,
     "has_migration": has_migration,
     "migrated_resources": migrated_resources,

@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import Any, NamedTuple
 
 from capsmith.contract.upgrade import ChangeKind, Conversion, FieldChange, Where
+from capsmith.provider.admission import admitted_kinds
 from capsmith.provider.crd import is_converted, version_schema
 from capsmith.provider.model import Component, Provider, Resource, Schema
 from capsmith.provider.order import version_order
@@ -31,8 +32,8 @@ def converted_resources(component: Component, provider: Provider) -> tuple[Resou
 
 def serves_webhooks(component: Component, provider: Provider) -> bool:
     """Return whether the API server or core calls the component's manager."""
-    is_called = bool(converted_resources(component, provider))
-    return component.type == "runtime-extension" or is_called
+    converts = bool(converted_resources(component, provider))
+    return component.type == "runtime-extension" or converts or bool(admitted_kinds(component))
 
 
 def has_webhooks(provider: Provider) -> bool:

@@ -27,6 +27,7 @@ from capsmith.provider.order import series_order, version_order
 from capsmith.provider.pools import POOL_FLAVOR
 from capsmith.provider.sections import SECTION_TYPES, SectionType, combine
 from capsmith.provider.topology import TOPOLOGY_FLAVOR
+from capsmith.provider.webhooks import webhooks_of
 from capsmith.provider.workload import WORKLOAD_CLIENT
 from capsmith.safetext import DnsSubdomain, KindName
 
@@ -187,6 +188,7 @@ def _kinds(
             has_template=described.implements not in _WITHOUT_TEMPLATE,
             machine_kind=_machine_kind(described, spec),
             bootstrap=_bootstrap(described, spec, groups),
+            webhooks=webhooks_of(described.webhooks, described.implements not in _WITHOUT_TEMPLATE),
         )
         for section, kind, described in spec.kinds()
     )

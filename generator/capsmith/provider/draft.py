@@ -13,6 +13,7 @@ from capsmith.provider.sections import SectionType
 
 if TYPE_CHECKING:
     from capsmith.provider.model import GroupKind
+    from capsmith.provider.webhooks import Webhooks
     from capsmith.provider_yaml.fields import FieldLike
     from capsmith.provider_yaml.model import ProviderSpec, Section
     from capsmith.provider_yaml.sections import HookSpec, KindSpec
@@ -48,6 +49,8 @@ class DraftKind(NamedTuple):
     """The kind of the machines of a pool; None where several fit and none is named."""
     bootstrap: GroupKind | None
     """The kind of the bootstrap configurations of a control plane with machines, if it is known."""
+    webhooks: Webhooks | None
+    """Validation and defaults by the author's code, if the kind has them."""
 
 
 class DraftHook(NamedTuple):

@@ -6,6 +6,7 @@ from typing import Any
 
 from capsmith.provider.hook import Hook
 from capsmith.provider.model import Component, Field, Identity, Provider, Resource
+from capsmith.provider.webhooks import Webhooks
 
 
 def explain_resolution(provider: Provider) -> dict[str, Any]:
@@ -96,6 +97,17 @@ def _resource(resource: Resource) -> dict[str, Any]:
             *(str(column["name"]) for column in shape.printer_columns),
             *(column.name for column in resource.printer_columns),
         ],
+        **({"webhooks": _webhooks(resource.webhooks)} if resource.webhooks else {}),
+    }
+
+
+def _webhooks(webhooks: Webhooks) -> dict[str, Any]:
+    return {
+        "validation": webhooks.validation,
+        "defaulting": webhooks.defaulting,
+        "deletion": webhooks.deletion,
+        "templates": webhooks.templates,
+        "timeoutSeconds": webhooks.timeout_seconds,
     }
 
 

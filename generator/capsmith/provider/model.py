@@ -12,6 +12,7 @@ from typing import Any, Literal, NamedTuple
 
 from capsmith.contract.model import Contract
 from capsmith.provider.hook import Hook
+from capsmith.provider.webhooks import Webhooks
 from capsmith.safetext import (
     DnsLabel,
     DnsSubdomain,
@@ -68,8 +69,7 @@ class Field(NamedTuple):
 
     name: str
     """camelCase, as in YAML."""
-    attribute: Identifier
-    """snake_case, as in Python; never a keyword."""
+    attribute: Identifier  # snake_case, as in Python; never a keyword
     schema: Schema
     """Without ``required`` of its own; nested objects carry theirs as a list."""
     required: bool
@@ -149,6 +149,7 @@ class Resource(NamedTuple):
     """Further kinds whose changes enqueue objects of this one."""
     provider_type: str = "infrastructure"
     """The type of provider that the kind belongs to: ``control-plane``."""
+    webhooks: Webhooks | None = None  # of the kind itself, never of its template
 
     @property
     def crd_name(self) -> DnsSubdomain:

@@ -19,6 +19,7 @@ from capsmith.provider.checks.rules import check_kind_rules
 from capsmith.provider.checks.services import check_services
 from capsmith.provider.checks.variables import check_variables
 from capsmith.provider.checks.versions import check_versions
+from capsmith.provider.checks.webhooks import check_webhooks
 from capsmith.provider.derive import derive
 from capsmith.provider.draft import Draft
 from capsmith.provider.model import Provider
@@ -55,6 +56,7 @@ def resolve(spec: ProviderSpec, document: Document, contracts: Mapping[str, Cont
     check_kinds(draft, contracts, top)
     check_extension(draft, top)
     check_services(draft, top)
+    check_webhooks(draft, top)
     for section in SECTION_TYPES:
         check_variables(top.at(section), document.data.get(section))
     if has_errors(findings):

@@ -78,7 +78,9 @@ def resources_of(draft: DraftKind, provider: Draft, versions: Versions) -> tuple
     )
     if MACHINES in features and draft.machine_kind is not None:
         own = own._replace(machine_kind=KindName(draft.machine_kind))
-    own = own._replace(bootstrap=draft.bootstrap, watches=watches_of(described))
+    own = own._replace(
+        bootstrap=draft.bootstrap, watches=watches_of(described), webhooks=draft.webhooks
+    )
     if not draft.has_template:
         return (own,)
     template = _resource(

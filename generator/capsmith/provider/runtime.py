@@ -6,6 +6,7 @@ import json
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Final, Literal, NamedTuple
 
+from capsmith.provider.admission import has_admission
 from capsmith.provider.conversion import has_conversion
 from capsmith.provider.migration import has_migration
 from capsmith.provider.model import Provider
@@ -155,6 +156,8 @@ def _slices(provider: Provider) -> Iterator[str]:
             yield "workload"
     if has_conversion(provider):
         yield "conversion"
+    if has_admission(provider):
+        yield "admission"
     if has_migration(provider):
         yield "migration"
 

@@ -76,6 +76,28 @@ class WatchSpec(Part):
     )
 
 
+class WebhooksSpec(Part):
+    """Validation and defaults by your code, for what rules in CEL and the schema cannot express."""
+
+    validation: bool | None = Field(
+        None, description="Whether your code validates objects; false by default."
+    )
+    defaulting: bool | None = Field(
+        None, description="Whether your code fills in fields; false by default."
+    )
+    deletion: bool | None = Field(
+        None,
+        description="Whether your code validates deletions too; false by default. "
+        "Then nothing can be deleted while no manager runs.",
+    )
+    templates: bool | None = Field(
+        None, description="Whether templates are treated like objects; true by default."
+    )
+    timeout_seconds: Annotated[int, Field(ge=1, le=30)] | None = Field(
+        None, description="Seconds that the API server waits for the response; 10 by default."
+    )
+
+
 _IMPLEMENTS = "The part of Cluster API's contract that the kind plays."
 
 
@@ -107,6 +129,10 @@ class KindSpec(Part):
     )
     watches: Many[WatchSpec] | None = Field(
         None, description="Further kinds whose changes lead to a reconcile of this kind."
+    )
+    webhooks: WebhooksSpec | None = Field(
+        None,
+        description="Validation and defaults by your code; prefer `validations` and `default`.",
     )
 
 

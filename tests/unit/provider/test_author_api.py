@@ -13,7 +13,7 @@ from capsmith.safetext import SafeText
 from tests.golden.cases import EXAMPLES
 
 PAGE = (EXAMPLES.parent / "docs" / "author-api.md").read_text(encoding="utf-8")
-SLICES = sorted(SLICE_OF_COMPONENT.values())
+SLICES = sorted([*SLICE_OF_COMPONENT.values(), "admission"])
 PACKAGE = SafeText("acme")
 
 

@@ -14,14 +14,26 @@ _LONGEST = DnsLabel.limit - len(SERVICE) - 1
 
 def check_services(draft: Draft, top: Place) -> None:
     """Report ``namespace-too-long`` and ``namespace-digit``, of managers with webhooks."""
+    admitting = _admitting(draft)
     for section in draft.sections:
-        if section.section == "runtimeExtension" or (section.group and _converts(draft)):
+        converts = section.group and _converts(draft)
+        if converts or section.section in admitting or section.section == "runtimeExtension":
             _namespace(draft, section, top)
 
 
 def _converts(draft: Draft) -> bool:
     """Return whether API versions, or releases, follow several contracts."""
     return len({*draft.spec.contracts, *draft.spec.releases.values()}) > 1
+
+
+def _admitting(draft: Draft) -> set[str]:
+    """Return the main sections of the components that have kinds with admission webhooks."""
+    admitted = {kind.section for kind in draft.kinds if kind.webhooks is not None}
+    return {
+        sections[0].section
+        for sections in draft.components
+        if any(each.section in admitted for each in sections)
+    }
 
 
 def _namespace(draft: Draft, section: SectionType, top: Place) -> None:

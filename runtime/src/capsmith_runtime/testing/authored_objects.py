@@ -40,6 +40,17 @@ def problems(repository: Path, folders: Iterable[str], crds: Iterable[Any]) -> I
                 yield f"{name}: this is not YAML: {error}"
 
 
+def authored_objects(repository: Path, folders: Iterable[str]) -> Iterator[dict[str, Any]]:
+    """Yield the objects in samples and templates; variables of clusterctl have their defaults.
+
+    Raises yaml.YAMLError for a file that is not YAML.
+    """
+    for folder in folders:
+        for file in sorted((repository / folder).rglob("*.yaml")):
+            text = _WITH_DEFAULT.sub(r"\1", file.read_text(encoding="utf-8"))
+            yield from (each for _, each in _documents(text) if isinstance(each, dict))
+
+
 def _versions(crds: Iterable[Any]) -> Crds:
     return {
         (crd["spec"].get("group", ""), crd["spec"]["names"]["kind"]): {

@@ -5,6 +5,8 @@ from __future__ import annotations
 
 from typing import Final
 
+from capsmith_runtime.admission.controllers import AdmissionWebhook
+from capsmith_runtime.admission.kinds import AdmittedKind
 from capsmith_runtime.component import Component
 from capsmith_runtime.conversion.controllers import ConversionWebhook
 from capsmith_runtime.infrastructure.controllers import InfrastructureControllers
@@ -19,6 +21,7 @@ from ...controllers.nimbus_cluster import NimbusClusterReconciler
 from ...controllers.nimbus_machine import NimbusMachineReconciler
 from ...controllers.nimbus_metal_cluster import NimbusMetalClusterReconciler
 from ...controllers.nimbus_server import NimbusServerReconciler
+from ...webhooks.nimbus_machine import NimbusMachineDefaulter, NimbusMachineValidator
 from ..api.nimbus_cluster import NimbusClusterSpec
 from ..api.nimbus_machine import NimbusMachineSpec
 from ..api.nimbus_metal_cluster import NimbusMetalClusterSpec
@@ -220,6 +223,20 @@ COMPONENT: Final = Component(
             workload=WorkloadClients,
         ),
         ConversionWebhook(KINDS, VERSIONS),
+        AdmissionWebhook(
+            (
+                AdmittedKind(
+                    group="infrastructure.nimbus.example.com",
+                    kind="NimbusMachine",
+                    plural="nimbusmachines",
+                    spec=NimbusMachineSpec,
+                    validator=NimbusMachineValidator,
+                    defaulter=NimbusMachineDefaulter,
+                    template="NimbusMachineTemplate",
+                    timeout_seconds=5,
+                ),
+            ),
+        ),
         StorageVersionMigration(
             "nimbusclusters.infrastructure.nimbus.example.com",
             "nimbusclustertemplates.infrastructure.nimbus.example.com",

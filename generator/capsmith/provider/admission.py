@@ -1,0 +1,52 @@
+"""Kinds whose objects the author's code validates or fills in, by admission webhooks."""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+from capsmith.provider.model import Component, Provider, Resource
+from capsmith.provider.webhooks import Webhooks
+from capsmith.safetext import DnsSubdomain, VersionName
+
+
+class AdmittedKind(NamedTuple):
+    """One kind with admission webhooks."""
+
+    resource: Resource
+    template: Resource | None
+    """Its templates, if they are treated like its objects."""
+    webhooks: Webhooks
+
+    @property
+    def name(self) -> DnsSubdomain:
+        """Return ``<singular>.<group>``, with which names of webhooks end."""
+        return DnsSubdomain(f"{self.resource.singular}.{self.resource.group}")
+
+    @property
+    def versions(self) -> tuple[VersionName, ...]:
+        """Return the served versions, in which the API server sends objects."""
+        return tuple(version.name for version in self.resource.versions if version.served)
+
+    @property
+    def admitted(self) -> tuple[Resource, ...]:
+        """Return the resources whose objects are sent."""
+        return (self.resource,) if self.template is None else (self.resource, self.template)
+
+
+def admitted_kinds(component: Component) -> tuple[AdmittedKind, ...]:
+    """Return the kinds of a component that have admission webhooks."""
+    templates = {str(each.kind): each for each in component.resources if each.role.is_template}
+    return tuple(
+        AdmittedKind(
+            resource,
+            templates.get(f"{resource.kind}Template") if resource.webhooks.templates else None,
+            resource.webhooks,
+        )
+        for resource in component.resources
+        if resource.webhooks is not None
+    )
+
+
+def has_admission(provider: Provider) -> bool:
+    """Return whether any kind has admission webhooks."""
+    return any(admitted_kinds(component) for component in provider.components)

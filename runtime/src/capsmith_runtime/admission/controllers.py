@@ -1,0 +1,54 @@
+"""The admission webhooks of a manager: they serve on the leader and on all others."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+
+from capsmith_runtime.admission.handlers import AdmissionHandler
+from capsmith_runtime.admission.kinds import AdmittedKind
+from capsmith_runtime.kube.http_connection import RequestHandler
+from capsmith_runtime.kube.metrics import Metrics
+from capsmith_runtime.reconcile.base import ControllerContext
+from capsmith_runtime.reconcile.caches import Caches
+from capsmith_runtime.webhook.group import WebhookGroup
+from capsmith_runtime.webhook.options import WebhookOptions, webhook_options
+
+
+@dataclass(frozen=True, slots=True)
+class AdmissionWebhook:
+    """The settings from wiring; called to make the handlers."""
+
+    kinds: tuple[AdmittedKind, ...]
+
+    def __call__(self, caches: Caches, context: ControllerContext) -> AdmissionWebhookGroup:
+        """Return the controllers for one manager."""
+        return AdmissionWebhookGroup(
+            self,
+            webhook_options(context.options),
+            caches.metrics,
+            threads=context.options.hook_threads,
+        )
+
+
+class AdmissionWebhookGroup(WebhookGroup):
+    """Serves validation and defaulting of all kinds that have it."""
+
+    def __init__(
+        self, webhook: AdmissionWebhook, options: WebhookOptions, metrics: Metrics, *, threads: int
+    ) -> None:
+        super().__init__(options)
+        # Each kind has its own threads: code that hangs must not block the other kinds.
+        self._handlers = [
+            AdmissionHandler(kind, metrics, threads=threads) for kind in webhook.kinds
+        ]
+
+    @property
+    def healthy(self) -> bool:
+        """Return False if the threads of a kind have all been hanging for minutes."""
+        return all(handler.is_healthy for handler in self._handlers)
+
+    @property
+    def routes(self) -> Mapping[str, RequestHandler]:
+        """The handlers of all kinds by path."""
+        return {path: route for handler in self._handlers for path, route in handler.routes.items()}

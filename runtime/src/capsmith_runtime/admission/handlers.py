@@ -1,0 +1,213 @@
+"""Handle the requests for one kind: decode, call the author's code, decide."""
+
+from __future__ import annotations
+
+import functools
+import inspect
+import time
+from collections.abc import Awaitable, Callable, Mapping
+from http import HTTPStatus
+from itertools import islice
+from typing import Any, Final
+
+from capsmith_runtime.admission.api import AdmissionObject, AdmissionWarning, FieldError
+from capsmith_runtime.admission.defaults import spec_patch
+from capsmith_runtime.admission.invalid import decoding_error, invalid_status
+from capsmith_runtime.admission.kinds import AdmittedKind
+from capsmith_runtime.admission.review import (
+    ACCEPTED,
+    AdmissionRequest,
+    UnreadableReviewError,
+    Verdict,
+    read_review,
+    refusal,
+    write_review,
+)
+from capsmith_runtime.api.decoding import DecodingError, decode
+from capsmith_runtime.contract import metadata
+from capsmith_runtime.contract.guards import deleted_for_move
+from capsmith_runtime.kube.client import JSON
+from capsmith_runtime.kube.executor import HandlerExecutor, HooksExhaustedError, HookTimeoutError
+from capsmith_runtime.kube.http_connection import Request, RequestHandler, Response, text_response
+from capsmith_runtime.kube.log import describe_error, get_logger
+from capsmith_runtime.kube.metrics import Metrics
+from capsmith_runtime.kube.tracebacks import TracebackLimiter
+from capsmith_runtime.reconcile.results import unexpected_result
+
+_log = get_logger("admission")
+
+MARGIN_SECONDS: Final = 0.5
+"""The API server's time-out covers the way here and back as well."""
+MAX_RESULTS: Final = 100
+"""Errors and warnings that are reported; a generator may have no end."""
+
+
+class AdmissionHandler:
+    """The validator and the defaulter of one kind; never raises."""
+
+    def __init__(self, kind: AdmittedKind, metrics: Metrics, *, threads: int) -> None:
+        self._kind = kind
+        self._validator = kind.validator() if kind.validator is not None else None
+        self._defaulter = kind.defaulter() if kind.defaulter is not None else None
+        self._metrics = metrics
+        self._tracebacks = TracebackLimiter()
+        self._executor = HandlerExecutor(
+            metrics, threads=threads, timeout=kind.timeout_seconds - MARGIN_SECONDS
+        )
+
+    @property
+    def is_healthy(self) -> bool:
+        """Report whether the author's code can be called."""
+        return self._executor.is_healthy
+
+    @property
+    def routes(self) -> Mapping[str, RequestHandler]:
+        """The handlers by path."""
+        found: dict[str, RequestHandler] = {}
+        if self._validator is not None:
+            found[self._kind.validate_path] = self.validate
+        if self._defaulter is not None:
+            found[self._kind.mutate_path] = self.mutate
+        return found
+
+    async def validate(self, request: Request) -> Response:
+        """Return the response to a request of the validating webhook."""
+        return await self._respond(request, self._validated, "validation")
+
+    async def mutate(self, request: Request) -> Response:
+        """Return the response to a request of the mutating webhook."""
+        return await self._respond(request, self._defaulted, "defaulting")
+
+    async def _respond(
+        self,
+        request: Request,
+        decide: Callable[[AdmissionRequest], Awaitable[Verdict]],
+        purpose: str,
+    ) -> Response:
+        try:
+            admission = read_review(request.body, self._kind)
+        except UnreadableReviewError as error:
+            return text_response(HTTPStatus.BAD_REQUEST, str(error))
+        controller, began = f"{self._kind.kind}-{purpose}", time.monotonic()
+        try:
+            return write_review(admission, await decide(admission))
+        except (HookTimeoutError, HooksExhaustedError) as error:
+            return self._failed(controller, admission, error, "took too long")
+        except Exception as error:
+            # The text of an unexpected error may hold secrets: only its type is reported.
+            return self._failed(controller, admission, error, f"raised {type(error).__name__}")
+        finally:
+            seconds = time.monotonic() - began
+            self._metrics.reconcile_seconds.labels(controller).observe(seconds)
+
+    async def _validated(self, request: AdmissionRequest) -> Verdict:
+        if self._is_accepted(request):
+            return ACCEPTED
+        if request.operation == "DELETE":
+            old = self._decoded_old(request)
+            return ACCEPTED if old is None else await self._results(request, "validate_delete", old)
+        try:
+            new = self._decoded(request, request.new)
+        except DecodingError as error:
+            # A field that has become required, in an object from before: other fields may change.
+            return self._refused(request, [decoding_error(request, error)])
+        old = self._decoded_old(request) if request.operation == "UPDATE" else None
+        if old is None:
+            return await self._results(request, "validate_create", new)
+        return await self._results(request, "validate_update", old, new)
+
+    async def _defaulted(self, request: AdmissionRequest) -> Verdict:
+        if self._is_accepted(request) or request.operation == "DELETE":
+            return ACCEPTED
+        try:
+            obj = self._decoded(request, request.new)
+        except DecodingError:
+            # The API server checks the schema afterwards, and reports all errors.
+            return ACCEPTED
+        assert self._defaulter is not None, "the route exists only with a defaulter"
+        spec = await self._executor.call(self._defaulter.default, obj)
+        if type(spec) is not self._kind.spec:
+            raise TypeError(unexpected_result(self._defaulter.default, spec, self._kind.spec))
+        return Verdict(patch=spec_patch(request.new, request.spec_keys, obj.spec, spec))
+
+    def _is_accepted(self, request: AdmissionRequest) -> bool:
+        """Return whether the author's code must not be asked.
+
+        Finalizers have to go from objects that are invalid, and managers write the contract's
+        fields of such objects: what already exists must not be lost (MV-08).
+        """
+        if request.operation == "DELETE":
+            return deleted_for_move(request.old)
+        if request.operation == "CREATE":
+            return False
+        if metadata.deleting(request.new):
+            return True
+        new, old = (self._own_fields(request, each) for each in (request.new, request.old))
+        return bool(new == old)
+
+    def _own_fields(self, request: AdmissionRequest, obj: JSON) -> Any:
+        spec, own = request.spec_of(obj), self._kind.own_fields
+        if not isinstance(spec, dict):
+            return spec
+        return {key: value for key, value in spec.items() if key in own}
+
+    async def _results(
+        self, request: AdmissionRequest, name: str, *objects: AdmissionObject[Any]
+    ) -> Verdict:
+        method = getattr(self._validator, name)
+        hook = method if inspect.iscoroutinefunction(method) else _collected(method)
+        results = tuple(islice(await self._executor.call(hook, *objects), MAX_RESULTS))
+        for result in results:
+            if not isinstance(result, (FieldError, AdmissionWarning)):
+                raise TypeError(unexpected_result(method, result, FieldError, AdmissionWarning))
+        warnings = [each.message for each in results if isinstance(each, AdmissionWarning)]
+        errors = [each for each in results if isinstance(each, FieldError)]
+        return self._refused(request, errors, warnings) if errors else Verdict(warnings=warnings)
+
+    def _refused(
+        self, request: AdmissionRequest, errors: list[FieldError], warnings: list[str] | None = None
+    ) -> Verdict:
+        status = invalid_status(self._kind, request, errors)
+        _log.info("refused", kind=request.kind, name=request.name, errors=len(errors))
+        return Verdict(status=status, warnings=warnings or ())
+
+    def _decoded(self, request: AdmissionRequest, obj: JSON) -> AdmissionObject[Any]:
+        spec = decode(self._kind.spec, request.spec_of(obj), request.spec_path)
+        return AdmissionObject(
+            name=request.name,
+            namespace=metadata.namespace(obj),
+            labels=metadata.labels(obj),
+            annotations=metadata.annotations(obj),
+            spec=spec,
+            is_template=request.kind != self._kind.kind,
+        )
+
+    def _decoded_old(self, request: AdmissionRequest) -> AdmissionObject[Any] | None:
+        """Return the stored object; None if it cannot be read, as nothing may depend on that."""
+        try:
+            return self._decoded(request, request.old)
+        except DecodingError:
+            return None
+
+    def _failed(
+        self, controller: str, request: AdmissionRequest, error: Exception, what: str
+    ) -> Response:
+        self._metrics.reconcile_errors.labels(controller, type(error).__name__).inc()
+        trace = self._tracebacks.of(error)
+        _log.error(
+            "webhook failed", controller=controller, error=describe_error(error), exc_info=trace
+        )
+        message = f"{controller} {what}: see the log of the manager"
+        status = refusal(HTTPStatus.INTERNAL_SERVER_ERROR, "InternalError", message)
+        return write_review(request, Verdict(status=status))
+
+
+def _collected(method: Callable[..., Any]) -> Callable[..., Any]:
+    """Return the method with its results in a tuple: a generator has to run in its thread."""
+
+    @functools.wraps(method)
+    def call(*objects: Any) -> Any:
+        results = method(*objects)
+        return results if inspect.isawaitable(results) else tuple(islice(results, MAX_RESULTS))
+
+    return call

@@ -1,0 +1,52 @@
+"""Description of the kinds whose objects are validated or receive defaults."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, fields
+from functools import cached_property
+from typing import Any, Final
+
+from capsmith_runtime.admission.api import Defaulter, Validator
+from capsmith_runtime.api.decoding import json_name
+
+_SPEC: Final = ("spec",)
+_TEMPLATE_SPEC: Final = ("spec", "template", "spec")
+
+
+# Without slots: cached properties need a dictionary.
+@dataclass(frozen=True, kw_only=True)
+class AdmittedKind:
+    """A kind with a validator, a defaulter or both."""
+
+    group: str
+    kind: str
+    plural: str
+    spec: type[Any]
+    """The dataclass of its spec."""
+    validator: type[Validator[Any]] | None = None
+    defaulter: type[Defaulter[Any]] | None = None
+    template: str = ""
+    """The kind of its templates, if they are treated like its objects."""
+    timeout_seconds: int = 10
+    """How long the API server waits, from 1 to 30."""
+
+    @property
+    def validate_path(self) -> str:
+        """The path of the validating webhook."""
+        return f"/validate/{self.plural}.{self.group}"
+
+    @property
+    def mutate_path(self) -> str:
+        """The path of the mutating webhook."""
+        return f"/mutate/{self.plural}.{self.group}"
+
+    @cached_property
+    def own_fields(self) -> frozenset[str]:
+        """The author's fields in the spec; all others are the contract's."""
+        return frozenset(json_name(field) for field in fields(self.spec))
+
+    def spec_keys(self, kind: str) -> tuple[str, ...] | None:
+        """Return where objects of ``kind`` have the spec; None for an unknown kind."""
+        if kind == self.kind:
+            return _SPEC
+        return _TEMPLATE_SPEC if kind and kind == self.template else None

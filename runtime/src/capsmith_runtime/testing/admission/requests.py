@@ -1,0 +1,77 @@
+"""Requests to admission webhooks about whole objects, without an API server."""
+
+from __future__ import annotations
+
+import asyncio
+import base64
+import copy
+import json
+from dataclasses import dataclass
+from typing import Any
+
+from capsmith_runtime.admission.handlers import AdmissionHandler
+from capsmith_runtime.admission.kinds import AdmittedKind
+from capsmith_runtime.kube.client import JSON
+from capsmith_runtime.kube.http_connection import Request
+from capsmith_runtime.kube.metrics import Metrics
+
+
+@dataclass(frozen=True)
+class AdmissionResponse:
+    """A decision of a webhook."""
+
+    object: JSON
+    """The object with the defaults of the webhook."""
+    refusal: str
+    """Why the object was refused; empty if it was not."""
+
+
+def create(kind: AdmittedKind, obj: JSON) -> AdmissionResponse:
+    """Return the decision about a new object: first defaults, then validation."""
+    response = AdmissionResponse(obj, "")
+    if kind.defaulter is not None:
+        response = _send(kind, kind.mutate_path, obj)
+    if kind.validator is not None and not response.refusal:
+        response = _send(kind, kind.validate_path, response.object)
+    return response
+
+
+def default(kind: AdmittedKind, obj: JSON) -> AdmissionResponse:
+    """Return a new object with the defaults of the webhook, by a new instance of its class."""
+    return _send(kind, kind.mutate_path, obj)
+
+
+def _send(kind: AdmittedKind, path: str, obj: JSON) -> AdmissionResponse:
+    group, _, version = obj["apiVersion"].rpartition("/")
+    request = {
+        "uid": "1",
+        "operation": "CREATE",
+        "kind": {"group": group, "version": version, "kind": obj["kind"]},
+        "object": obj,
+    }
+    review = {"apiVersion": "admission.k8s.io/v1", "kind": "AdmissionReview", "request": request}
+
+    async def main() -> bytes:
+        handler = AdmissionHandler(kind, Metrics(), threads=1)
+        body = json.dumps(review).encode()
+        return (await handler.routes[path](Request("POST", path, body))).body
+
+    response = json.loads(asyncio.run(main()))["response"]
+    operations = json.loads(base64.b64decode(response.get("patch", "W10=")))
+    refusal = response["status"]["message"] if not response["allowed"] else ""
+    return AdmissionResponse(_patched(obj, operations), refusal)
+
+
+def _patched(obj: JSON, operations: list[dict[str, Any]]) -> JSON:
+    result = copy.deepcopy(obj)
+    for operation in operations:
+        _, *steps = operation["path"].split("/")
+        *parents, last = [step.replace("~1", "/").replace("~0", "~") for step in steps]
+        holder = result
+        for step in parents:
+            holder = holder[step]
+        if operation["op"] == "remove":
+            del holder[last]
+        else:
+            holder[last] = operation["value"]
+    return result

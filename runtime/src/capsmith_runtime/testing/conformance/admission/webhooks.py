@@ -1,0 +1,155 @@
+"""Validators and defaulters accept the author's own objects, and defaults are stable."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import pytest
+
+from capsmith_runtime.admission.controllers import AdmissionWebhook
+from capsmith_runtime.admission.kinds import AdmittedKind
+from capsmith_runtime.component import Component
+from capsmith_runtime.kube.client import JSON
+from capsmith_runtime.testing.admission.requests import create, default
+from capsmith_runtime.testing.authored_objects import authored_objects
+from capsmith_runtime.testing.conformance.authored import TEMPLATES
+from capsmith_runtime.testing.conformance.base import Case, Conformance
+from capsmith_runtime.testing.provider import ProviderUnderTest
+from capsmith_runtime.testing.schema_check import with_defaults
+
+
+@dataclass(frozen=True, kw_only=True)
+class AdmissionCase(Case):
+    """One kind with webhooks."""
+
+    component: Component
+    kind: AdmittedKind
+
+    @property
+    def id(self) -> str:
+        """The kind alone: the case does not depend on core."""
+        return self.kind.kind
+
+    @property
+    def kinds(self) -> Sequence[str]:
+        """The kind, and that of its templates if they are admitted."""
+        return tuple(filter(None, (self.kind.kind, self.kind.template)))
+
+    def objects(self) -> Iterator[JSON]:
+        """Yield samples and templates of the kind, with the defaults of the CRD.
+
+        Objects whose spec has variables without a default are left out: any value may follow.
+        """
+        provider = self.provider
+        folders = [*(f"{each}/samples" for each in provider.config), TEMPLATES]
+        for obj in authored_objects(provider.repository, folders):
+            if obj.get("kind") in self.kinds and "${" not in str(obj.get("spec")):
+                group, _, version = str(obj.get("apiVersion")).rpartition("/")
+                if group == self.kind.group:
+                    schema = provider.manifests.schema(obj["kind"], version)
+                    yield with_defaults(schema, {"spec": {}, **obj})
+
+
+class AdmissionConformance(Conformance):
+    """Scenarios with each kind that has webhooks."""
+
+    @classmethod
+    def cases(cls, provider: ProviderUnderTest) -> Sequence[AdmissionCase]:
+        """Return each kind with webhooks."""
+        return [
+            AdmissionCase(provider=provider, core_version="", component=component, kind=kind)
+            for component, webhook in provider.groups_of(AdmissionWebhook)
+            for kind in webhook.kinds
+        ]
+
+
+class TestAdmissionValidation(AdmissionConformance):
+    """The author's own objects are accepted."""
+
+    def test_samples_and_templates_are_accepted(self, case: AdmissionCase) -> None:
+        objects = list(case.objects())
+
+        assert objects, f"no samples folder has a {case.kind.kind}: the tests need one"
+        assert [text for obj in objects if (text := create(case.kind, obj).refusal)] == []
+
+
+class TestAdmissionDefaulting(AdmissionConformance):
+    """Defaults are the same for each call, and complete after the first."""
+
+    @classmethod
+    def cases(cls, provider: ProviderUnderTest) -> Sequence[AdmissionCase]:
+        """Return each kind with a defaulter."""
+        return [case for case in super().cases(provider) if case.kind.defaulter is not None]
+
+    def test_defaulting_again_changes_nothing(self, case: AdmissionCase) -> None:
+        """A ClusterClass would roll out machines forever.
+
+        Proves: TP-07.
+        """
+        for obj in case.objects():
+            once = default(case.kind, obj)
+            assert once.refusal == ""
+            assert default(case.kind, once.object).object == once.object
+
+    def test_the_same_object_gets_the_same_defaults(self, case: AdmissionCase) -> None:
+        """Core compares the results of two dry runs.
+
+        Proves: TP-07.
+        """
+        for obj in case.objects():
+            assert default(case.kind, obj) == default(case.kind, obj)
+
+
+class TestAdmissionManifests(AdmissionConformance):
+    """The API server calls what the manager serves."""
+
+    def test_the_api_server_calls_each_path(self, case: AdmissionCase) -> None:
+        kind, namespace = case.kind, case.component.namespace
+        expected = {
+            "ValidatingWebhookConfiguration": kind.validate_path if kind.validator else "",
+            "MutatingWebhookConfiguration": kind.mutate_path if kind.defaulter else "",
+        }
+        for configuration, path in expected.items():
+            found = list(_webhooks(case, configuration))
+            assert [each["clientConfig"]["service"]["path"] for each in found] == (
+                [path] if path else []
+            )
+            for each in found:
+                service = each["clientConfig"]["service"]
+                assert (service["name"], service["namespace"]) == (
+                    f"{namespace}-webhook",
+                    namespace,
+                )
+                assert each["timeoutSeconds"] == kind.timeout_seconds
+                assert each["sideEffects"] == "None"
+
+    @pytest.mark.parametrize(
+        "configuration", ["ValidatingWebhookConfiguration", "MutatingWebhookConfiguration"]
+    )
+    def test_every_served_version_is_admitted(
+        self, case: AdmissionCase, configuration: str
+    ) -> None:
+        manifests = case.provider.manifests
+        served = {
+            version["name"]
+            for version in manifests.crd(case.kind.kind)["spec"]["versions"]
+            if version["served"]
+        }
+        plurals = {manifests.crd(kind)["spec"]["names"]["plural"] for kind in case.kinds}
+        for each in _webhooks(case, configuration):
+            (rule,) = each["rules"]
+            assert set(rule["apiVersions"]) == served
+            assert set(rule["resources"]) == plurals
+
+
+def _webhooks(case: AdmissionCase, configuration: str) -> Iterator[dict[str, Any]]:
+    """Yield the webhooks of a kind in the configurations of its component."""
+    for document in case.provider.manifests.documents("webhook"):
+        if document["kind"] == configuration:
+            for webhook in document["webhooks"]:
+                if webhook["clientConfig"]["service"]["path"].endswith(
+                    f"/{case.kind.plural}.{case.kind.group}"
+                ):
+                    yield webhook

@@ -1,0 +1,74 @@
+"""What is generated for all combinations of admission webhooks, and its own tests."""
+
+from __future__ import annotations
+
+import os
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+import yaml
+
+from tests.golden.cases import EXAMPLES, Case, generated
+
+
+@pytest.fixture(scope="module")
+def repository(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """All combinations: both webhooks, one of them, no templates, a manager of two sections."""
+    folder = tmp_path_factory.mktemp("admission")
+    spec = yaml.safe_load((EXAMPLES / "acme" / "provider.yaml").read_text())
+    spec["infrastructure"]["AcmeMachine"]["webhooks"] = {"validation": True, "defaulting": True}
+    spec["infrastructure"]["AcmeCluster"]["webhooks"] = {"validation": True, "templates": False}
+    pool = {"implements": "GlobalIPPool", "webhooks": {"validation": True, "deletion": True}}
+    spec["ipam"] = {"AcmePool": pool}
+    spec["addon"] = {"AcmeAgent": {"implements": "Addon", "webhooks": {"defaulting": True}}}
+    spec["components"] = {"infrastructure": ["infrastructure", "addon"]}
+    (folder / "provider.yaml").write_text(yaml.safe_dump(spec))
+    generated(Case("webhooks", folder / "provider.yaml"), folder / "repository")
+    return folder / "repository"
+
+
+def test_every_combination_passes(repository: Path) -> None:
+    done = _run(repository, "pytest", "-v", "-p", "no:cacheprovider", "-k", "Admission or webhook")
+    assert done.returncode == 0, done.stdout
+    assert "TestAdmissionValidation::test_samples_and_templates_are_accepted" in done.stdout
+    assert "tests/test_acme_pool_webhook.py" in done.stdout
+    lint = _run(repository, "ruff", "check", ".")
+    assert lint.returncode == 0, lint.stdout
+
+
+def test_rules_name_templates_versions_and_scopes(repository: Path) -> None:
+    rules = {
+        ".".join(webhook["name"].split(".")[:2]): webhook["rules"][0]
+        for document in yaml.safe_load_all(
+            (repository / "config/webhook/manifests.yaml").read_text()
+        )
+        for webhook in document["webhooks"]
+    }
+
+    assert rules["validation.acmecluster"]["resources"] == ["acmeclusters"]
+    assert rules["validation.acmemachine"]["resources"] == ["acmemachines", "acmemachinetemplates"]
+    assert rules["defaulting.acmemachine"]["operations"] == ["CREATE", "UPDATE"]
+    assert rules["defaulting.acmeagent"]["resources"] == ["acmeagents"]
+    assert "defaulting.acmecluster" not in rules
+    (pool,) = yaml.safe_load_all((repository / "ipam/config/webhook/manifests.yaml").read_text())
+    (webhook,) = pool["webhooks"]
+    assert webhook["rules"][0]["scope"] == "Cluster"
+    assert webhook["rules"][0]["operations"] == ["CREATE", "UPDATE", "DELETE"]
+    assert [each["name"] for each in webhook["matchConditions"]] == ["spec-changes", "no-move"]
+
+
+def _run(repository: Path, *command: str) -> subprocess.CompletedProcess[str]:
+    return subprocess.run(
+        [sys.executable, "-m", *command],
+        cwd=repository,
+        env={
+            "PATH": os.environ.get("PATH", os.defpath),
+            "PYTHONPATH": "src:vendor",
+            "PYTHONDONTWRITEBYTECODE": "1",
+        },
+        capture_output=True,
+        text=True,
+        timeout=600,
+    )

@@ -1,0 +1,1 @@
+"""Validation and defaults of Nimbus Cloud."""

@@ -1,0 +1,207 @@
+"""Validation and defaulting by author code of a generated repository, on a real API server."""
+
+from __future__ import annotations
+
+import importlib
+import sys
+import uuid
+from collections.abc import Iterator
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import pytest
+import yaml
+
+from capsmith_runtime.admission.controllers import AdmissionWebhook, AdmissionWebhookGroup
+from capsmith_runtime.kube.metrics import Metrics
+from tests.e2e.harness import kube
+from tests.e2e.harness.kube import JSON, ApiError, KubeClient
+from tests.e2e.harness.wait import eventually
+from tests.golden.cases import EXAMPLES, Case, generated
+from tests.realapi.webhook import ServedGroup
+
+PACKAGE = "provider_with_webhooks"
+API = "infrastructure.webhooks.example.com/v1alpha1"
+FINALIZER = "tests.example.com/keep"
+CODE = """
+from dataclasses import replace
+
+from capsmith_runtime.admission import Defaulter, FieldError, Validator
+
+from .._generated.api.acme_machine import AcmeMachineSpec
+
+
+class AcmeMachineValidator(Validator[AcmeMachineSpec]):
+    def validate_create(self, obj):
+        if obj.spec.size == "huge":
+            yield FieldError("size", "is not for sale", "FieldValueNotSupported")
+        if obj.spec.zone != f"{obj.spec.size}-zone":
+            yield FieldError("zone", f"must be {obj.spec.size}-zone")
+
+
+class AcmeMachineDefaulter(Defaulter[AcmeMachineSpec]):
+    def default(self, obj):
+        return replace(obj.spec, zone=obj.spec.zone or f"{obj.spec.size}-zone")
+"""
+
+
+@dataclass
+class Installed:
+    """The CRDs of machines with their webhooks, and an invalid machine from before these."""
+
+    api: KubeClient
+    server: ServedGroup
+    old: JSON
+
+    def create(self, spec: JSON, kind: str = "AcmeMachine", **metadata: Any) -> JSON:
+        return self.api.create(machine(spec, kind, **metadata))
+
+
+@pytest.fixture(scope="module")
+def repository(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Path]:
+    folder = tmp_path_factory.mktemp("webhooks")
+    spec = yaml.safe_load((EXAMPLES / "acme" / "provider.yaml").read_text())
+    spec |= {"package": PACKAGE, "groups": {"infrastructure": API.partition("/")[0]}}
+    spec["infrastructure"]["AcmeMachine"] |= {"webhooks": {"validation": True, "defaulting": True}}
+    spec["infrastructure"]["AcmeMachine"]["spec"]["zone"] = "string"
+    (folder / "provider.yaml").write_text(yaml.safe_dump(spec))
+    repository = folder / "repository"
+    generated(Case("webhooks", folder / "provider.yaml"), repository)
+    (repository / "src" / PACKAGE / "webhooks/acme_machine.py").write_text(CODE)
+    sys.path.insert(0, str(repository / "src"))
+    yield repository
+    sys.path.remove(str(repository / "src"))
+
+
+@pytest.fixture(scope="module")
+def installed(
+    repository: Path, api: KubeClient, tmp_path_factory: pytest.TempPathFactory
+) -> Iterator[Installed]:
+    crds = documents(repository, "config/crd/bases/*_acmemachine*.yaml")
+    for crd in crds:
+        api.create(crd)
+    before = machine({"size": "huge", "image": "i"}, finalizers=[FINALIZER])
+    eventually(lambda: quietly(api, before), timeout=120)
+    server = ServedGroup(webhooks(), tmp_path_factory.mktemp("certificates"))
+    server.start()
+    configurations = documents(repository, "config/webhook/manifests.yaml")
+    for configuration in configurations:
+        for webhook in configuration["webhooks"]:
+            server.turn(webhook["clientConfig"])
+        api.create(configuration)
+    found = Installed(api, server, before)
+    # Webhooks are called a moment after their configuration has been created.
+    eventually(lambda: is_refused(api, {"size": "huge", "image": "i"}), timeout=120)
+    yield found
+    server.stop()
+    for document in (*configurations, *crds):
+        api.delete(document)
+
+
+def test_a_refusal_shows_all_errors(installed: Installed) -> None:
+    with pytest.raises(ApiError) as caught:
+        installed.create({"size": "huge", "image": "i", "zone": "other"})
+
+    assert caught.value.status == 422
+    assert "spec.size: Unsupported value: is not for sale" in caught.value.message
+    assert "spec.zone: Invalid value: must be huge-zone" in caught.value.message
+    with pytest.raises(ApiError, match=r"spec\.template\.spec\.zone: Invalid value"):
+        installed.create(
+            {"template": {"spec": {"size": "s", "image": "i", "zone": "x"}}}, "AcmeMachineTemplate"
+        )
+
+
+def test_errors_of_the_schema_are_those_of_the_api_server(installed: Installed) -> None:
+    with pytest.raises(ApiError, match=r"spec\.image: Required value") as caught:
+        installed.create({"size": "s"})
+
+    assert caught.value.status == 422
+
+
+def test_defaults_are_written_and_stable(installed: Installed) -> None:
+    """Proves: TP-07."""
+    spec = {"size": "s", "image": "i"}
+    assert installed.create(spec)["spec"] == {**spec, "diskGiB": 20, "zone": "s-zone"}
+
+    template = machine({"template": {"spec": spec}}, "AcmeMachineTemplate")
+    first = installed.api.apply(template)
+    assert first["spec"]["template"]["spec"]["zone"] == "s-zone"
+    again = installed.api.apply(template)
+    assert again["metadata"]["resourceVersion"] == first["metadata"]["resourceVersion"]
+
+
+def test_a_changed_spec_is_admitted(installed: Installed) -> None:
+    obj = installed.create({"size": "s", "image": "i"})
+
+    with pytest.raises(ApiError, match=r"spec\.zone: Invalid value: must be m-zone"):
+        installed.api.patch(obj, {"spec": {"size": "m"}})
+    changed = installed.api.patch(obj, {"spec": {"size": "m", "zone": None}})
+    assert changed["spec"]["zone"] == "m-zone"
+
+
+def test_an_invalid_machine_is_carried_through(
+    installed: Installed, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Metadata, status and the contract's fields can be written; and it can be deleted.
+
+    Proves: MV-08.
+    """
+    api, old = installed.api, installed.old
+    with pytest.raises(ApiError, match="is not for sale"):
+        api.patch(old, {"spec": {"image": "other"}})
+    assert api.patch(old, {"spec": {"providerID": "acme://1"}})["spec"]["providerID"] == "acme://1"
+    healthy = installed.create({"size": "s", "image": "i"}, finalizers=[FINALIZER])
+
+    installed.server.stop()
+    monkeypatch.setattr(kube, "_BUSY_SECONDS", 0)
+    with pytest.raises(ApiError, match="failed calling webhook"):
+        installed.create({"size": "s", "image": "i"})
+    for obj in (old, healthy):
+        api.patch(obj, {"metadata": {"labels": {"a": "b"}}})
+        status = {"initialization": {"provisioned": True}}
+        api.patch(obj, {"status": status}, subresource="status")
+        api.delete(obj)
+        api.patch(obj, {"metadata": {"finalizers": None}})
+        metadata = obj["metadata"]
+        assert api.find(API, "AcmeMachine", metadata["name"], metadata["namespace"]) is None
+
+
+def machine(spec: JSON, kind: str = "AcmeMachine", **metadata: Any) -> JSON:
+    name = f"one-{uuid.uuid4().hex[:8]}"
+    return {
+        "apiVersion": API,
+        "kind": kind,
+        "metadata": {"name": name, "namespace": "default", **metadata},
+        "spec": spec,
+    }
+
+
+def documents(repository: Path, pattern: str) -> list[JSON]:
+    found: list[JSON] = []
+    for path in sorted(repository.glob(pattern)):
+        found += yaml.safe_load_all(path.read_text())
+    return found
+
+
+def webhooks() -> Any:
+    """The admission webhooks of the generated wiring, as their manager makes them."""
+    component = importlib.import_module(f"{PACKAGE}._generated.wiring.infrastructure").COMPONENT
+    (webhook,) = (each for each in component.groups if isinstance(each, AdmissionWebhook))
+    return lambda options: AdmissionWebhookGroup(webhook, options, Metrics(), threads=4)
+
+
+def quietly(api: KubeClient, obj: JSON) -> bool:
+    try:
+        api.create(obj)
+    except (ApiError, LookupError):
+        return False
+    return True
+
+
+def is_refused(api: KubeClient, spec: JSON) -> bool:
+    try:
+        api.create(machine(spec))
+    except ApiError as error:
+        return "is not for sale" in error.message
+    return False
