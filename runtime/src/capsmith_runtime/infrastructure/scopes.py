@@ -78,14 +78,6 @@ class InfraScope(SessionScope, Generic[Spec]):
     spec: Spec
     cluster: Cluster
     credentials: Credentials = field(repr=False)
-    workload_client: KubernetesClient = field(
-        default_factory=KubernetesClient, repr=False, compare=False
-    )
-    """The workload cluster, for kinds with the feature ``workloadClient``.
-
-    Raises NotAvailableError until ``cluster.control_plane_initialized`` is true: check that
-    first if a control plane machine would otherwise wait for itself.
-    """
 
     def _session_credentials(self) -> Credentials:
         return self.credentials
@@ -98,6 +90,14 @@ class InfraClusterScope(InfraScope[Spec]):
 
     control_plane_endpoint: Endpoint | None
     """The endpoint in the object's spec: set by the user, or returned by you earlier."""
+    workload_client: KubernetesClient = field(
+        default_factory=KubernetesClient, repr=False, compare=False
+    )
+    """The workload cluster, for kinds with the feature ``workloadClient``.
+
+    Raises NotAvailableError until ``cluster.control_plane_initialized`` is true: check that
+    first if a control plane machine would otherwise wait for itself.
+    """
 
 
 # Without slots: Python 3.11 cannot make an object by Class[T](...) with them.
