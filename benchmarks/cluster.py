@@ -25,12 +25,12 @@ from tests.e2e.harness.kube import KubeClient
 from tests.e2e.harness.kubeconfig import service_account_token, token_kubeconfig
 from tests.e2e.harness.pki import Pki
 from tests.e2e.harness.wait import eventually
-from tests.e2e.tools import toolbox
+from tests.e2e.tools import Toolbox, toolbox
 
 ROOT = Path(__file__).parent.parent
 CORE = "v1.13"
 NAMESPACE = "default"
-_KINDS = ("Cluster", "Machine")
+_KINDS = ("Cluster", "Machine", "MachinePool")
 _COUNTED = re.compile(r"^apiserver_request_total\{(.*)\} (\S+)$", re.M)
 _LABEL = re.compile(r'(\w+)="([^"]*)"')
 
@@ -40,8 +40,12 @@ class Cluster:
     """The API server and the generated provider that is installed in it."""
 
     server: ApiServer
+    etcd: Etcd
+    pki: Pki
     kubeconfig: Path
     """Of the provider's own ServiceAccount."""
+    namespace: str
+    """Of the provider."""
     repository: Path
     group: str
     version: str
@@ -61,6 +65,7 @@ class Cluster:
         """Requests so far for the kinds in question, by verb and code."""
         counted: Counter[tuple[str, str]] = Counter()
         kinds = {self.resource, "machines", "clusters", "acmeclusters", "secrets", "events"}
+        kinds |= {"acmepools", "machinepools"}
         text = self.client.request("GET", "/metrics")["text"]
         for labels, value in _COUNTED.findall(text):
             label = dict(_LABEL.findall(labels))
@@ -70,8 +75,8 @@ class Cluster:
 
 
 @contextmanager
-def cluster(folder: Path) -> Iterator[Cluster]:
-    """Start everything in ``folder``, and stop it."""
+def cluster(folder: Path, kinds: str = "") -> Iterator[Cluster]:
+    """Start everything in ``folder``, and stop it; ``kinds`` are further ones of the provider."""
     tools = toolbox(["k8s", f"capi-{CORE}"])
     pki = Pki(folder / "pki")
     etcd = Etcd(tools, folder)
@@ -79,17 +84,22 @@ def cluster(folder: Path) -> Iterator[Cluster]:
     server = ApiServer(tools, pki, etcd, folder, "benchmark")
     try:
         server.start()
-        core = yaml.safe_load_all(
-            tools.path(f"capi-{CORE}", "core-components.yaml").read_text(encoding="utf-8")
-        )
-        for crd in core:
-            if _is_wanted(crd):
-                crd["spec"].pop("conversion", None)  # core is not there to convert
-                server.client.apply(crd)
-        yield _installed(server, pki, _generate(folder), folder)
+        yield install(tools, server, etcd, pki, folder, kinds)
     finally:
         server.stop()
         etcd.stop()
+
+
+def install(
+    tools: Toolbox, server: ApiServer, etcd: Etcd, pki: Pki, folder: Path, kinds: str = ""
+) -> Cluster:
+    """Install the CRDs of core and a generated provider."""
+    text = tools.path(f"capi-{CORE}", "core-components.yaml").read_text(encoding="utf-8")
+    for crd in yaml.load_all(text, Loader=yaml.CSafeLoader):
+        if _is_wanted(crd):
+            crd["spec"].pop("conversion", None)  # core is not there to convert
+            server.client.apply(crd)
+    return _installed(server, etcd, pki, _generate(folder, kinds), folder)
 
 
 def _is_wanted(document: dict[str, Any] | None) -> bool:
@@ -98,18 +108,18 @@ def _is_wanted(document: dict[str, Any] | None) -> bool:
     return document["spec"]["names"]["kind"] in _KINDS
 
 
-def _generate(folder: Path) -> Path:
+def _generate(folder: Path, kinds: str) -> Path:
     """The example without credentials, so that nothing but machines is measured."""
     example = (ROOT / "examples" / "acme" / "provider.yaml").read_text(encoding="utf-8")
     text = "".join(
         line for line in example.splitlines(keepends=True) if not line.startswith("credentials:")
     )
-    report = create(text, folder / "provider")
+    report = create(text + kinds, folder / "provider")
     assert report.exit_code == 0, report.findings
     return folder / "provider"
 
 
-def _installed(server: ApiServer, pki: Pki, repository: Path, folder: Path) -> Cluster:
+def _installed(server: ApiServer, etcd: Etcd, pki: Pki, repository: Path, folder: Path) -> Cluster:
     tools = os.pathsep.join([str(Path(sys.executable).parent), os.environ.get("PATH", "")])
     built = subprocess.run(
         ["kubectl", "kustomize", "config/default"],
@@ -135,7 +145,10 @@ def _installed(server: ApiServer, pki: Pki, repository: Path, folder: Path) -> C
     machine = next(crd["spec"] for crd in crds if crd["spec"]["names"]["kind"] == "AcmeMachine")
     return Cluster(
         server,
+        etcd,
+        pki,
         kubeconfig,
+        account["namespace"],
         repository,
         machine["group"],
         machine["versions"][0]["name"],

@@ -7,7 +7,8 @@ import ssl
 import threading
 import time
 from concurrent.futures import ThreadPoolExecutor
-from http.client import HTTPException, HTTPSConnection
+from contextlib import closing
+from http.client import HTTPException, HTTPResponse, HTTPSConnection
 from typing import Any
 from urllib.parse import urlsplit
 
@@ -49,7 +50,7 @@ class Load:
             }
         )
         client = self._cluster.client
-        client.patch(
+        self._owner = client.patch(
             owner, {"status": {"initialization": {"infrastructureProvisioned": True}}}, "status"
         )
         client.patch(infra, _owned_by(owner))
@@ -70,6 +71,29 @@ class Load:
         with ThreadPoolExecutor(_THREADS) as pool:
             list(pool.map(self._release, names))
         self.sent += len(names)
+
+    def delete(self, names: list[str]) -> None:
+        """Delete the infrastructure machines; `forget` deletes their Machines afterwards."""
+        with ThreadPoolExecutor(_THREADS) as pool:
+            list(pool.map(lambda name: self._cluster.client.delete(self._pairs[name][0]), names))
+        self.sent += len(names)
+
+    def forget(self, names: list[str]) -> None:
+        """Delete the Machines."""
+        with ThreadPoolExecutor(_THREADS) as pool:
+            pairs = [self._pairs.pop(name) for name in names]
+            list(pool.map(lambda pair: self._cluster.client.delete(pair[1]), pairs))
+        self.sent += len(names)
+
+    @property
+    def owner(self) -> _Object:
+        """The Cluster."""
+        return self._owner
+
+    @property
+    def gone(self) -> set[str]:
+        """The infrastructure machines that no longer exist, by name."""
+        return self._watch.gone
 
     def wait(self, names: list[str], timeout: float) -> float:
         """Until all have converged; seconds since the call.  Raises TimeoutError."""
@@ -134,6 +158,7 @@ class _Watch:
 
     def __init__(self, cluster: Cluster) -> None:
         self.done: dict[str, float] = {}
+        self.gone: set[str] = set()
         self._cluster = cluster
         self._stopped = threading.Event()
         self._thread = threading.Thread(target=self._follow, daemon=True)
@@ -150,8 +175,8 @@ class _Watch:
         while not self._stopped.is_set():
             try:
                 self._stream()
-            except (OSError, HTTPException):
-                continue  # the watch goes on where it was
+            except (OSError, HTTPException, ValueError):
+                self._stopped.wait(0.1)  # the watch goes on where it was
 
     def _stream(self) -> None:
         credentials = self._cluster.client.credentials
@@ -164,8 +189,12 @@ class _Watch:
         )
         c = self._cluster
         path = f"/apis/{c.group}/{c.version}/namespaces/{NAMESPACE}/{c.resource}"
-        connection.request("GET", f"{path}?watch=1&resourceVersion={self._version}")
-        with connection.getresponse() as response:
+        with closing(connection):
+            connection.request("GET", f"{path}?watch=1&resourceVersion={self._version}")
+            self._read(connection.getresponse())
+
+    def _read(self, answer: HTTPResponse) -> None:
+        with answer as response:
             if response.status != 200:  # its own cache may not be there yet
                 time.sleep(0.2)
                 return
@@ -174,11 +203,13 @@ class _Watch:
                 if event["type"] == "ERROR":  # what we have seen is too old to go on from
                     self._version = "0"
                     return
-                self._take(event["object"])
+                self._take(event["type"], event["object"])
                 if self._stopped.is_set():
                     return
 
-    def _take(self, obj: _Object) -> None:
+    def _take(self, event: str, obj: _Object) -> None:
+        if event == "DELETED":
+            self.gone.add(obj["metadata"]["name"])
         self._version = obj["metadata"]["resourceVersion"]
         status = obj.get("status", {})
         provisioned = status.get("initialization", {}).get("provisioned")

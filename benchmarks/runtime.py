@@ -26,7 +26,7 @@ from tests.repositories import import_path
 IDLE_SECONDS = 30.0
 SETTLE_SECONDS = 5.0
 TIMEOUT_SECONDS = 900.0
-_READS = ("GET", "LIST", "WATCH", "WATCHLIST")
+READS = ("GET", "LIST", "WATCH", "WATCHLIST")
 
 
 @dataclass(frozen=True)
@@ -121,7 +121,7 @@ def _converge(cluster: Cluster, load: Load, process: Process, names: list[str]) 
 
 
 def _writes(answers: Counter[tuple[str, str]]) -> int:
-    return sum(n for (verb, _), n in answers.items() if verb not in _READS)
+    return sum(n for (verb, _), n in answers.items() if verb not in READS)
 
 
 def _idle(cluster: Cluster, process: Process) -> dict[str, str]:

@@ -149,6 +149,10 @@ class Process:
         ticks = int(fields[11]) + int(fields[12])
         return Usage(int(peak.split()[1]) / 1024, ticks / os.sysconf("SC_CLK_TCK"))
 
+    def send(self, number: signal.Signals) -> None:
+        """Send a signal to the component, if it runs."""
+        self._signal(number)
+
     def kill(self) -> None:
         """End the process as a crash would."""
         self._signal(signal.SIGKILL)

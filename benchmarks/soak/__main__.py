@@ -1,0 +1,29 @@
+"""``python -m benchmarks.soak load|faults``; see README.md in the folder above."""
+
+from __future__ import annotations
+
+import argparse
+import sys
+
+from benchmarks.soak import faults, load
+
+
+def main() -> int:
+    parser = argparse.ArgumentParser(prog="python -m benchmarks.soak", description=__doc__)
+    commands = parser.add_subparsers(dest="command", required=True)
+    many = commands.add_parser("load", help="thousands of machines, and the limits of their cost")
+    many.add_argument("--pairs", type=int, default=5000, help="Machines, each with its own object")
+    many.add_argument("--pool", type=int, default=1000, help="machines of a pool")
+    hostile = commands.add_parser("faults", help="faults at random moments, and what must hold")
+    hostile.add_argument("--minutes", type=float, default=60.0, help="60 unless given")
+    hostile.add_argument("--seed", type=int, default=1, help="of the order of faults")
+    for command in (many, hostile):
+        command.add_argument("--format", choices=["text", "json"], default="text")
+    options = parser.parse_args()
+    if options.command == "faults":
+        return faults.main(options.minutes, options.seed, options.format)
+    return load.main(options.pairs, options.pool, options.format)
+
+
+if __name__ == "__main__":
+    sys.exit(main())

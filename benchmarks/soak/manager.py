@@ -1,0 +1,81 @@
+"""``python -m benchmarks.soak.manager PACKAGE ...``: a provider's manager that is observed.
+
+Environment:
+  SOAK_BLOCKS  file for callbacks that block the event loop, as lines of JSON
+  SOAK_CLOCK   file with the seconds by which this process's wall clock is wrong
+"""
+
+from __future__ import annotations
+
+import asyncio
+import datetime
+import json
+import os
+import runpy
+import sys
+import time
+from pathlib import Path
+from typing import Any
+
+BLOCK_SECONDS = 0.02
+"""Shorter callbacks are not recorded."""
+
+
+def record_blocks(path: Path) -> None:
+    """Record each callback that blocks the event loop, with the processor time that it takes."""
+    run = asyncio.Handle._run
+
+    def timed(handle: asyncio.Handle) -> None:
+        began, used = time.perf_counter(), time.thread_time()
+        run(handle)
+        seconds = time.perf_counter() - began
+        if seconds > BLOCK_SECONDS:
+            processor = time.thread_time() - used
+            block = {"at": time.monotonic(), "seconds": seconds, "processor": processor}
+            with path.open("a", encoding="utf-8") as file:
+                file.write(json.dumps({**block, "what": _name(handle)}) + "\n")
+
+    asyncio.Handle._run = timed  # type: ignore[method-assign, assignment]
+
+
+def _name(handle: asyncio.Handle) -> str:
+    task = getattr(getattr(handle, "_callback", None), "__self__", None)
+    if isinstance(task, asyncio.Task):
+        return f"{task.get_name()}: {getattr(task.get_coro(), '__qualname__', '')}"
+    return repr(handle)[:200]
+
+
+def shift_clock(path: Path) -> None:
+    """Make wall clocks of this process wrong; monotonic clocks, as in reality, stay right."""
+    real, true_time = datetime.datetime, time.time
+
+    def offset() -> float:
+        try:
+            return float(path.read_text(encoding="utf-8") or 0)
+        except FileNotFoundError:
+            return 0.0
+
+    class Kind(type):
+        def __instancecheck__(cls, value: object) -> bool:
+            return isinstance(value, real)
+
+    class Shifted(real, metaclass=Kind):  # type: ignore[misc, valid-type]
+        @classmethod
+        def now(cls, tz: datetime.tzinfo | None = None) -> Any:
+            return real.now(tz) + datetime.timedelta(seconds=offset())
+
+    datetime.datetime = Shifted  # type: ignore[misc]
+    time.time = lambda: true_time() + offset()
+
+
+def main() -> None:
+    if blocks := os.environ.get("SOAK_BLOCKS"):
+        record_blocks(Path(blocks))
+    if clock := os.environ.get("SOAK_CLOCK"):
+        shift_clock(Path(clock))
+    package = sys.argv.pop(1)
+    runpy.run_module(package, run_name="__main__", alter_sys=True)
+
+
+if __name__ == "__main__":
+    main()

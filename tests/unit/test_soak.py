@@ -1,0 +1,70 @@
+"""Verdicts of the soak, and what its observed managers record."""
+
+from __future__ import annotations
+
+import json
+import os
+import subprocess
+import sys
+import time
+from pathlib import Path
+
+import pytest
+
+from benchmarks.soak.hostile import EVENTS
+from benchmarks.soak.report import Figure, print_figures
+
+ROOT = Path(__file__).parents[2]
+FIGURES = [Figure("free", 7.0, "s"), Figure("kept", 3.0, "", 3.0), Figure("passed", 5.1, "s", 5.0)]
+
+
+@pytest.mark.parametrize(("count", "code"), [(2, 0), (3, 1)])
+def test_an_exceeded_limit_is_the_exit_code(
+    count: int, code: int, capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert print_figures(FIGURES[:count], "json", "title") == code
+    found = json.loads(capsys.readouterr().out)
+    assert [each["verdict"] for each in found["figures"]] == ["", "ok", "exceeded"][:count]
+    assert print_figures(FIGURES[:count], "text", "title") == code
+    assert ("| passed | 5.1 s | 5 s   | exceeded |" in capsys.readouterr().out) == bool(code)
+
+
+def test_a_manager_is_killed_a_hundred_times_in_an_hour() -> None:
+    """An event takes about ten seconds with the machines that come and go."""
+    share = EVENTS["manager killed"].weight / sum(each.weight for each in EVENTS.values())
+    assert share * 3600 / 10 >= 80
+
+
+def test_blocks_of_the_event_loop_are_recorded_and_the_clock_is_wrong(tmp_path: Path) -> None:
+    package = tmp_path / "provider"
+    package.mkdir()
+    (package / "__init__.py").touch()
+    (package / "__main__.py").write_text(
+        "import asyncio, sys, time\n"
+        "from datetime import UTC, datetime\n"
+        "async def block():\n"
+        "    time.sleep(0.2)\n"
+        "asyncio.run(block())\n"
+        "print(sys.argv[1], datetime.now(UTC).timestamp(), time.time())\n"
+    )
+    (tmp_path / "clock").write_text("-86400")
+    before = time.time()
+    done = subprocess.run(
+        [sys.executable, "-m", "benchmarks.soak.manager", "provider", "--flag"],
+        env={
+            **os.environ,
+            "PYTHONPATH": os.pathsep.join([str(tmp_path), str(ROOT)]),
+            "SOAK_BLOCKS": str(tmp_path / "blocks"),
+            "SOAK_CLOCK": str(tmp_path / "clock"),
+        },
+        capture_output=True,
+        text=True,
+        check=True,
+    )
+    flag, *times = done.stdout.split()
+    assert flag == "--flag"
+    assert all(0 <= float(each) - (before - 86_400) < 120 for each in times)
+    blocks = [json.loads(line) for line in (tmp_path / "blocks").read_text().splitlines()]
+    (block,) = (each for each in blocks if each["what"].endswith(": block"))
+    assert block["seconds"] >= 0.2
+    assert block["processor"] < block["seconds"]
