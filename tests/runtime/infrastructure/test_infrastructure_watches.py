@@ -55,6 +55,27 @@ def _environment() -> InfrastructureEnvironment:
     )
 
 
+def test_after_a_start_unfinished_machines_come_first() -> None:
+    """They may have been created, or deleted, while no manager ran."""
+
+    async def play() -> None:
+        env = _environment()
+        cluster = env.core.add_cluster()
+        condition = {"type": "Ready", "status": "True", "reason": "Ready", "message": ""}
+        condition["lastTransitionTime"] = "2030-01-01T00:00:00Z"
+        ready = {"status": {"conditions": [condition]}}
+        for name in PROVISIONED:
+            env.api.change(MACHINE, env.core.add_machine(cluster, name), ready)
+        key = env.core.add_machine(cluster, "deleted")
+        env.api.change(MACHINE, key, {**ready, "metadata": {"finalizers": ["example.com/test"]}})
+        env.api.remove(MACHINE, key)
+        env.core.add_machine(cluster, WAITING)
+        async with woken(env.component, env.api) as found:
+            assert await found.keys(MACHINE) == ["deleted", WAITING, *PROVISIONED]
+
+    clock.run(play())
+
+
 def _annotate(**annotations: str) -> JSON:
     return {"metadata": {"annotations": annotations}}
 

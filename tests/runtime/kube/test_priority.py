@@ -96,6 +96,23 @@ def test_a_new_key_does_not_wait_for_the_first_list() -> None:
     virtually(scenario())
 
 
+def test_of_the_first_list_what_is_not_done_comes_first() -> None:
+    """It may have been created while no manager ran; what happens from then on is more urgent."""
+
+    async def scenario() -> None:
+        queue = WorkQueue[str]("q", Metrics())
+        for key in ("done-1", "new-1", "done-2", "new-2"):
+            queue.add(key)
+            queue.add(key, is_pending=key.startswith("new"))
+            queue.add(key)
+        order = [await queue.get()]
+        queue.add("done-3", is_pending=True)
+        order += [await queue.get() for _ in range(4)]
+        assert order == ["new-1", "done-3", "new-2", "done-1", "done-2"]
+
+    virtually(scenario())
+
+
 def test_a_resync_stays_behind_what_has_changed() -> None:
     """Of a hundred keys that are due for a resync and one that changes, that one is first."""
 

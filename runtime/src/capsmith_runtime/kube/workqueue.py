@@ -19,7 +19,8 @@ class WorkQueue(Generic[K]):
     """Keys that wait for a worker. Lives on one event loop; not thread-safe.
 
     Keys that are added before the first worker starts are of low priority: they are the first list
-    of all objects, and what happens from then on must not wait for it.
+    of all objects, and what happens from then on must not wait for it.  Of these keys the pending
+    ones come first: they may have been created while no manager ran.
     """
 
     def __init__(
@@ -31,7 +32,8 @@ class WorkQueue(Generic[K]):
         max_delay: float = 300.0,
     ) -> None:
         self.name = name
-        self._metrics = metrics
+        # Read when metrics are rendered: thousands of keys may be added at a time.
+        metrics.queue_depth.labels(name).set_function(self.__len__)
         self._base_delay = base_delay
         self._max_delay = max_delay
         self._ready = PriorityFifo[K]()
@@ -49,19 +51,27 @@ class WorkQueue(Generic[K]):
     def __len__(self) -> int:
         return len(self._ready)
 
-    def add(self, key: K, priority: Priority = Priority.NORMAL) -> None:
+    @property
+    def has_started(self) -> bool:
+        """Report whether a worker has requested a key."""
+        return self._started
+
+    def add(
+        self, key: K, priority: Priority = Priority.NORMAL, *, is_pending: bool = False
+    ) -> None:
         """Add a key now, or again after its running reconcile.
 
         A key that waits already keeps its place, unless it waits with a lower priority.
+        ``is_pending`` counts only before the first worker starts.
         """
         if self._closed:
             return
-        if not self._started:
-            priority = Priority.LOW
         if key in self._processing:
             self._again[key] = max(priority, self._again.get(key, priority))
-        else:
+        elif self._started:
             self._push(key, priority)
+        else:
+            self._ready.push(key, Priority.LOW, is_first=is_pending)
 
     def add_after(self, key: K, seconds: float, priority: Priority | None = None) -> None:
         """Add a key after `seconds`; the earliest request and the highest priority win.
@@ -116,7 +126,6 @@ class WorkQueue(Generic[K]):
         self._idle.clear()
         if key in self._timers:
             self._timers.pop(key)[0].cancel()  # the new reconcile decides when to run again
-        self._report_depth()
         return key
 
     def done(self, key: K) -> None:
@@ -136,7 +145,6 @@ class WorkQueue(Generic[K]):
         self._timers.clear()
         self._ready.clear()
         self._again.clear()
-        self._report_depth()
         while self._wake:
             self._wake_one()
 
@@ -149,11 +157,7 @@ class WorkQueue(Generic[K]):
         self._ready.push(key, priority)
         if len(self._ready) == before:
             return
-        self._report_depth()
         self._wake_one()
-
-    def _report_depth(self) -> None:
-        self._metrics.queue_depth.labels(self.name).set(len(self._ready))
 
     def _due(self, key: K) -> None:
         _, priority = self._timers.pop(key)

@@ -9,7 +9,8 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from typing import Any
 
-from capsmith_runtime.contract import metadata
+from capsmith_runtime.contract import conditions, metadata
+from capsmith_runtime.contract.constants import READY_CONDITION
 from capsmith_runtime.kube.client import JSON, NamespacedName
 from capsmith_runtime.kube.informer import Handler
 from capsmith_runtime.kube.store import Delta
@@ -27,8 +28,12 @@ def on_change(view: Callable[[JSON], Any], handler: Callable[[JSON], None]) -> H
 
 
 def enqueue_object(queue: WorkQueue[NamespacedName]) -> Handler:
-    """Enqueue the changed object itself."""
-    return lambda change: queue.add(change.key)
+    """Enqueue the changed object itself; at the start those first that are not ready."""
+
+    def handle(change: Delta) -> None:
+        queue.add(change.key, is_pending=not queue.has_started and _is_pending(change.latest))
+
+    return handle
 
 
 def enqueue_owners(queues: Mapping[str, WorkQueue[NamespacedName]]) -> Handler:
@@ -42,3 +47,9 @@ def enqueue_owners(queues: Mapping[str, WorkQueue[NamespacedName]]) -> Handler:
                 queue.add(NamespacedName(namespace, metadata.text(reference, "name")))
 
     return handle
+
+
+def _is_pending(obj: JSON) -> bool:
+    """Return whether there is certainly something to do for an object."""
+    ready = conditions.find(metadata.items(obj, "status", "conditions"), READY_CONDITION)
+    return metadata.deleting(obj) or ready is None or metadata.text(ready, "status") != "True"
