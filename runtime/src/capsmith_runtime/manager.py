@@ -182,6 +182,10 @@ class Manager:
             _log.info("caches are synced", core=reader.version)
             self._synced.set()
             await self._leading.wait()
+            if self._elector is not None:
+                # A watch may lag behind what the former leader did: a machine that it deleted
+                # would be created again.
+                await asyncio.gather(*(informer.refresh() for informer in builder.informers))
             for controller in builder.controllers:
                 group.create_task(controller.run())
             for each in builder.groups:

@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import asyncio
+import contextlib
 from collections.abc import Callable, Mapping
-from contextlib import aclosing
 
 from capsmith_runtime.kube.backoff import Backoff
 from capsmith_runtime.kube.client import (
@@ -54,6 +54,7 @@ class Informer:
         self._cache = Cache(projection, indexes)
         self._backoff = backoff or Backoff(base=0.5, limit=15.0)
         self._handlers: list[tuple[Handler, bool]] = []
+        self._outdated, self._refreshed = asyncio.Event(), asyncio.Event()
         self._log = get_logger("informer", kind=resource.kind)
 
     def add_handler(self, handler: Handler, *, own_writes: bool = True) -> None:
@@ -91,6 +92,12 @@ class Informer:
         if change is not None:
             self._notify(change, own=True)
 
+    async def refresh(self) -> None:
+        """Return when the cache is at least as new as the API server is at the call."""
+        self._refreshed.clear()
+        self._outdated.set()
+        await self._refreshed.wait()
+
     async def run(self) -> None:
         """List and watch until cancelled; failures are retried with backoff."""
         listed = False
@@ -100,9 +107,16 @@ class Informer:
             began, before = monotonic(), self._cache.seen
             try:
                 if not listed:
+                    self._outdated.clear()
                     await self._list()
                     listed = True
-                await self._watch()
+                    # A list that began before a call of `refresh` does not count.
+                    if not self._outdated.is_set():
+                        self._refreshed.set()
+                await self._watch_until_outdated()
+                if self._outdated.is_set():
+                    listed = False
+                    continue
                 if monotonic() - began < _SHORT_SECONDS and self._cache.seen == before:
                     wait = self._backoff.next()
             except ResourceExpired:
@@ -112,7 +126,9 @@ class Informer:
                 level = self._log.info if error.status == 0 and listed else self._log.warning
                 level("watch interrupted", error=str(error), retry_seconds=round(wait, 2))
             self._metrics.informer_restarts.labels(self.resource.kind, cause).inc()
-            await asyncio.sleep(wait)
+            with contextlib.suppress(TimeoutError):
+                async with asyncio.timeout(wait):
+                    await self._outdated.wait()
 
     async def _list(self) -> None:
         objects: list[JSON] = []
@@ -141,11 +157,23 @@ class Informer:
         self._backoff.reset()
         self.synced.set()
 
+    async def _watch_until_outdated(self) -> None:
+        watch = asyncio.create_task(self._watch())
+        outdated = asyncio.create_task(self._outdated.wait())
+        try:
+            await asyncio.wait((watch, outdated), return_when=asyncio.FIRST_COMPLETED)
+            if watch.done():
+                watch.result()
+        finally:
+            for task in (watch, outdated):
+                task.cancel()
+            await asyncio.gather(watch, outdated, return_exceptions=True)
+
     async def _watch(self) -> None:
         events = self._client.watch(
             self.resource, self._selection, resource_version=str(self._cache.seen)
         )
-        async with aclosing(events) as stream:
+        async with contextlib.aclosing(events) as stream:
             async for event in stream:
                 self._take(event)
                 self._backoff.reset()

@@ -1,0 +1,88 @@
+"""A manager that takes over: its caches may lag behind what the former leader has done."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import AsyncGenerator
+from dataclasses import replace
+from typing import Any
+
+from capsmith_runtime.infrastructure import Deleted
+from capsmith_runtime.kube.client import ResourceType, Selection, WatchEvent
+from capsmith_runtime.kube.metrics import Metrics
+from capsmith_runtime.manager import Manager
+from capsmith_runtime.testing.conformance.base import scenario
+from capsmith_runtime.testing.environment import keep_process
+from capsmith_runtime.testing.fake_api import FakeApi
+from capsmith_runtime.testing.infrastructure.environment import InfrastructureEnvironment
+from tests.runtime.infrastructure.scripted_provider import (
+    PROVIDER as PROVIDER,
+)
+from tests.runtime.infrastructure.scripted_provider import (
+    PROVISIONED,
+    ScriptedMachines,
+    ScriptFactory,
+)
+from tests.runtime.support.following import sample
+
+LAG_SECONDS = 120.0
+
+
+class TestFailover(ScriptedMachines):
+    @scenario
+    async def test_the_next_leader_creates_nothing_for_a_deleted_machine(
+        self, env: InfrastructureEnvironment, normal: ScriptFactory, delete: ScriptFactory
+    ) -> None:
+        cluster = await env.running_cluster()
+        await env.stop()
+        creation, deletion = normal(OSError("not yet")), delete(Deleted())
+        metrics = Metrics()
+        lagging = LaggingApi(env.api)
+        first, second = _manager(env, env.api, Metrics()), _manager(env, lagging, metrics)
+        key = env.core.add_machine(cluster)
+        async with asyncio.TaskGroup() as group:
+            stop_first, stop_second = asyncio.Event(), asyncio.Event()
+            leading = group.create_task(first.run(stop_first))
+            await env.eventually("the first leads", lambda: creation.calls)
+            group.create_task(second.run(stop_second))
+            await env.eventually("the second has read it", lambda: lagging.watches)
+            lagging.lag = LAG_SECONDS
+            env.api.remove(env.machine_kind.resource.kind, key)
+            await env.eventually("it is deleted", lambda: env.is_gone(env.machine_kind, key))
+            assert len(deletion.calls) == 1
+            stop_first.set()
+            await leading
+
+            creation = normal(PROVISIONED)
+            await env.eventually("the second leads", lambda: sample(metrics, "leader") == 1)
+            await env.quiet()
+            assert creation.calls == [], "a machine that no longer exists was created"
+            stop_second.set()
+
+
+class LaggingApi:
+    """The same API server; its watches of machines report changes late."""
+
+    def __init__(self, api: FakeApi) -> None:
+        self.lag = 0.0
+        self.watches = 0
+        self._api = api
+
+    def __getattr__(self, name: str) -> Any:
+        return getattr(self._api, name)
+
+    async def watch(
+        self, resource: ResourceType, selection: Selection, *, resource_version: str
+    ) -> AsyncGenerator[WatchEvent, None]:
+        """Yield events, those of machines with a delay."""
+        events = self._api.watch(resource, selection, resource_version=resource_version)
+        self.watches += resource.kind == "AcmeMachine"
+        async for event in events:
+            if resource.kind == "AcmeMachine":
+                await asyncio.sleep(self.lag)
+            yield event
+
+
+def _manager(env: InfrastructureEnvironment, client: Any, metrics: Metrics) -> Manager:
+    options = replace(env.options(), leader_elect=True, lease_namespace="acme-system")
+    return Manager(env.component, options, client, metrics, keep_process)
