@@ -20,6 +20,7 @@ from capsmith_runtime.kube import log
 from capsmith_runtime.kube.client import ApiError, KubeClient, NamespacedName
 from capsmith_runtime.kube.clock import monotonic
 from capsmith_runtime.kube.diagnostics import Diagnostics
+from capsmith_runtime.kube.garbage import PauseLimiter
 from capsmith_runtime.kube.handler_calls import DaemonThreadPool
 from capsmith_runtime.kube.health import Check
 from capsmith_runtime.kube.leaderelection import LeaderElector, LeadershipLost
@@ -58,6 +59,7 @@ def main(
     log.setup(options.verbosity, options.logging_format, [package])
     if options.kubeconfig:
         os.environ["KUBECONFIG"] = options.kubeconfig
+    PauseLimiter().start()
     try:
         asyncio.run(_run_until_signal(component, options))
     except Exception as error:

@@ -10,7 +10,10 @@ import pytest
 
 from capsmith_runtime.infrastructure.controllers import InfrastructureControllers
 from capsmith_runtime.kube.client import JSON, NamespacedName
+from capsmith_runtime.kube.informer import Informer
+from capsmith_runtime.kube.metrics import Metrics
 from capsmith_runtime.kube.priority import Priority
+from capsmith_runtime.kube.store import Delta
 from capsmith_runtime.testing import clock
 from capsmith_runtime.testing.infrastructure.environment import InfrastructureEnvironment
 from tests.runtime.infrastructure.scripted_provider import COMPONENT, PROVIDER, NoInfrastructure
@@ -72,6 +75,38 @@ def test_after_a_start_unfinished_machines_come_first() -> None:
         env.core.add_machine(cluster, WAITING)
         async with woken(env.component, env.api) as found:
             assert await found.keys(MACHINE) == ["deleted", WAITING, *PROVISIONED]
+
+    clock.run(play())
+
+
+def test_the_first_list_lets_others_run() -> None:
+    """Thousands of changes at a time would delay the renewal of the lease and probes."""
+
+    async def play() -> None:
+        env = _environment()
+        cluster = env.core.add_cluster()
+        for number in range(1000):
+            env.core.add_machine(cluster, f"m{number}", bootstrap=False)
+        turns = [0]
+
+        async def others() -> None:
+            while True:
+                turns.append(0)
+                await asyncio.sleep(0)
+
+        def handled(change: Delta) -> None:
+            turns[-1] += 1
+
+        async with woken(env.component, env.api) as found:
+            client = found.builder.caches.machines._client
+            informer = Informer(client, found.builder.caches.machines.resource, Metrics())
+            informer.add_handler(handled)
+            tasks = [asyncio.create_task(each) for each in (others(), informer.run())]
+            await informer.synced.wait()
+            for task in tasks:
+                task.cancel()
+        assert sum(turns) == 1000
+        assert max(turns) <= 250
 
     clock.run(play())
 

@@ -25,6 +25,8 @@ from capsmith_runtime.kube.metrics import Metrics
 from capsmith_runtime.kube.store import Cache, Delta, IndexFunction, Projection
 
 _PAGE = 250
+_BATCH = 250
+"""Changes of the first list that block the event loop at a time."""
 # A watch that ends earlier than this without an event is a failure, not the server's time-out.
 _SHORT_SECONDS = 1.0
 
@@ -55,6 +57,7 @@ class Informer:
         self._backoff = backoff or Backoff(base=0.5, limit=15.0)
         self._handlers: list[tuple[Handler, bool]] = []
         self._outdated, self._refreshed = asyncio.Event(), asyncio.Event()
+        metrics.informer_objects.labels(resource.kind).set_function(self._cache.__len__)
         self._log = get_logger("informer", kind=resource.kind)
 
     def add_handler(self, handler: Handler, *, own_writes: bool = True) -> None:
@@ -152,8 +155,12 @@ class Informer:
             token = page.token
             if not token:
                 break
-        for change in self._cache.replace(objects, int(page.resource_version)):
+        changes = self._cache.replace(objects, int(page.resource_version))
+        for number, change in enumerate(changes, 1):
             self._notify(change)
+            # Later lists have few changes, which must not be mixed with those of own writes.
+            if number % _BATCH == 0 and not self.synced.is_set():
+                await asyncio.sleep(0)
         self._backoff.reset()
         self.synced.set()
 
@@ -189,7 +196,6 @@ class Informer:
             self._notify(change)
 
     def _notify(self, change: Delta, own: bool = False) -> None:
-        self._metrics.informer_objects.labels(self.resource.kind).set(len(self._cache))
         for handler, own_writes in self._handlers:
             if own and not own_writes:
                 continue

@@ -1,0 +1,66 @@
+"""Pauses of the garbage collector do not grow with the number of cached objects."""
+
+from __future__ import annotations
+
+import gc
+import time
+import weakref
+from collections.abc import Iterator
+
+import pytest
+
+from capsmith_runtime.kube.garbage import PauseLimiter
+
+
+@pytest.fixture
+def limited() -> Iterator[PauseLimiter]:
+    limiter = PauseLimiter(0.0)
+    limiter.start()
+    yield limiter
+    limiter.stop()
+
+
+def test_survivors_of_a_slow_collection_are_not_visited_again(limited: PauseLimiter) -> None:
+    cached = [{"metadata": {"name": [str(number)]}} for number in range(100_000)]
+    first = _seconds_of_a_collection()
+    assert _seconds_of_a_collection() < first / 3
+    assert gc.get_freeze_count() > 2 * len(cached)
+
+
+def test_frozen_objects_are_freed_by_their_last_reference(limited: PauseLimiter) -> None:
+    kept = Node()
+    gc.collect()
+    reference = weakref.ref(kept)
+    del kept
+    assert reference() is None
+
+
+def test_new_cycles_are_freed(limited: PauseLimiter) -> None:
+    gc.collect()
+    node = Node()
+    node.other = node
+    reference = weakref.ref(node)
+    del node
+    gc.collect()
+    assert reference() is None
+
+
+def test_a_quick_collection_freezes_nothing() -> None:
+    limiter = PauseLimiter(3600.0)
+    limiter.start()
+    before = gc.get_freeze_count()
+    gc.collect()
+    assert gc.get_freeze_count() == before
+    limiter.stop()
+
+
+class Node:
+    """May be part of a cycle."""
+
+    other: Node | None = None
+
+
+def _seconds_of_a_collection() -> float:
+    began = time.thread_time()
+    gc.collect()
+    return time.thread_time() - began
