@@ -10,11 +10,15 @@ import urllib.request
 from pathlib import Path
 
 import pytest
+from boto3.session import Session
 from capsmith_runtime.infrastructure import Credentials
+from capsmith_runtime.testing.faults import Faults
 from moto.server import ThreadedMotoServer
 
 from cluster_api_provider_ec2.cloud import Cloud, connect
 from cluster_api_provider_ec2.instances import is_gone
+
+from .faults import honour_client_tokens, inject_faults
 
 REGION = "us-east-1"
 CREDENTIALS = {"accessKeyID": "change-me", "secretAccessKey": "change-me"}
@@ -23,10 +27,18 @@ CREDENTIALS = {"accessKeyID": "change-me", "secretAccessKey": "change-me"}
 
 @functools.cache
 def _server_url() -> str:
+    honour_client_tokens()
     server = ThreadedMotoServer("127.0.0.1", port=0, verbose=False)
     server.start()
     host, port = server.get_host_and_port()
     return f"http://{host}:{port}"
+
+
+@functools.cache
+def _observer() -> Cloud:
+    """Return clients whose calls never fail."""
+    session = Session("any", "any", region_name=REGION)
+    return Cloud(session.client("ec2"), session.client("elbv2"))
 
 
 class Infrastructure:
@@ -40,23 +52,29 @@ class Infrastructure:
         monkeypatch.setenv("AWS_ENDPOINT_URL", _server_url())
         reset = urllib.request.Request(f"{_server_url()}/moto-api/reset", method="POST")
         urllib.request.urlopen(reset).close()
+        self.simulate(Faults())
+
+    def simulate(self, faults: Faults) -> None:
+        """Let calls of the reconcilers fail from now on."""
+        for client in (self.cloud.ec2, self.cloud.elb):
+            inject_faults(client.meta.events, faults)
 
     @property
     def cloud(self) -> Cloud:
-        """The clients of all tests."""
+        """The clients of the reconcilers."""
         return connect(REGION, Credentials(CREDENTIALS))
 
     def servers(self) -> list[str]:
         """Return the id of each instance that is not terminated."""
-        reservations = self.cloud.ec2.describe_instances()["Reservations"]
+        reservations = _observer().ec2.describe_instances()["Reservations"]
         instances = [instance for each in reservations for instance in each["Instances"]]
         return sorted(each["InstanceId"] for each in instances if not is_gone(each))
 
     def remove_server(self, name: str) -> None:
         """Terminate an instance without the reconciler."""
-        self.cloud.ec2.terminate_instances(InstanceIds=[name])
+        _observer().ec2.terminate_instances(InstanceIds=[name])
 
     def clusters(self) -> list[str]:
         """Return the id of each VPC, except the one that each region has."""
-        vpcs = self.cloud.ec2.describe_vpcs()["Vpcs"]
+        vpcs = _observer().ec2.describe_vpcs()["Vpcs"]
         return sorted(vpc["VpcId"] for vpc in vpcs if not vpc["IsDefault"])

@@ -19,11 +19,11 @@ from capsmith_runtime.infrastructure import (
     Waiting,
 )
 from capsmith_runtime.testing import infrastructure as testing
+from capsmith_runtime.testing.faults import Faults
 from moto.ec2.models import ec2_backends
 
 from cluster_api_provider_ec2._generated.api.ec2_cluster import Ec2ClusterSpec
 from cluster_api_provider_ec2._generated.api.ec2_machine import Ec2MachineSpec
-from cluster_api_provider_ec2.controllers import ec2_machine
 from cluster_api_provider_ec2.controllers.ec2_cluster import Ec2ClusterReconciler
 from cluster_api_provider_ec2.controllers.ec2_machine import Ec2MachineReconciler, Scope
 
@@ -55,9 +55,11 @@ def _reconcile(machine: Scope) -> InfraMachineState:
     return state
 
 
-def _delete(view: InfraClusterView) -> Deleted | Waiting:
+def _delete(view: InfraClusterView, provider_id: str | None = None) -> Deleted | Waiting:
     spec = testing.spec_from(Ec2MachineSpec, MACHINE)
-    scope = testing.infra_machine_deletion(spec, infra_cluster=view, credentials=CREDENTIALS)
+    scope = testing.infra_machine_deletion(
+        spec, infra_cluster=view, provider_id=provider_id, credentials=CREDENTIALS
+    )
     return Ec2MachineReconciler().reconcile_delete(scope)
 
 
@@ -124,16 +126,34 @@ def test_a_pending_instance_is_waited_for(
     assert waiting.status.instance_state == "pending"
 
 
-def test_an_instance_that_is_not_listed_yet_has_no_provider_id(
-    view: InfraClusterView, monkeypatch: pytest.MonkeyPatch
+def test_an_instance_that_is_not_listed_yet_is_waited_for_and_deleted(
+    aws: Infrastructure, view: InfraClusterView
 ) -> None:
-    """With a provider id, the next call would take the instance for terminated."""
-    monkeypatch.setattr(ec2_machine, "find_instance", lambda *_: None)
+    aws.simulate(Faults(late=10))
 
-    waiting = Ec2MachineReconciler().reconcile_normal(_machine(view))
+    first = Ec2MachineReconciler().reconcile_normal(_machine(view))
+    assert isinstance(first, Waiting)
+    assert first.provider_id is not None
+    known = _machine(view, provider_id=first.provider_id, is_provisioned=False)
+    assert Ec2MachineReconciler().reconcile_normal(known) == first
+    assert len(aws.servers()) == 1
 
-    assert isinstance(waiting, Waiting)
-    assert (waiting.reason, waiting.provider_id) == ("InstanceCreating", None)
+    results = [_delete(view, provider_id=first.provider_id) for _ in range(2)]
+    assert isinstance(results[0], Waiting)
+    assert results[1] == Deleted()
+    assert aws.servers() == []
+
+
+def test_a_repeated_request_creates_no_second_instance(
+    aws: Infrastructure, view: InfraClusterView
+) -> None:
+    """A manager that was killed has recorded nothing of an instance that is not listed yet."""
+    aws.simulate(Faults(late=10))
+
+    results = [Ec2MachineReconciler().reconcile_normal(_machine(view)) for _ in range(2)]
+
+    assert results[0] == results[1]
+    assert len(aws.servers()) == 1
 
 
 def test_a_stopped_instance_is_not_ready(view: InfraClusterView) -> None:
@@ -150,8 +170,10 @@ def test_an_instance_that_disappeared_is_not_created_again(
 ) -> None:
     state = _reconcile(_machine(view))
     aws.remove_server(state.status.instance_id)
-    known = _machine(view, provider_id=state.provider_id)
-    forgotten = _machine(view, name="another", provider_id="aws:///us-east-1a/i-0")
+    known = _machine(view, provider_id=state.provider_id, is_provisioned=True)
+    forgotten = _machine(
+        view, name="another", provider_id="aws:///us-east-1a/i-0", is_provisioned=True
+    )
 
     results = [Ec2MachineReconciler().reconcile_normal(each) for each in (known, forgotten)]
 
@@ -178,7 +200,7 @@ def test_a_control_plane_is_a_target_of_the_load_balancer(
 @pytest.mark.parametrize(
     ("code", "reason", "retry_after"),
     [
-        ("RequestLimitExceeded", "RequestLimitExceeded", 30.0),
+        ("RequestLimitExceeded", "RequestLimitExceeded", 10.0),
         ("InsufficientInstanceCapacity", "InsufficientInstanceCapacity", 60.0),
         ("InvalidGroup.NotFound", "InvalidGroupNotFound", None),
     ],

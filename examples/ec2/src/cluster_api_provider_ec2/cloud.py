@@ -19,7 +19,7 @@ if TYPE_CHECKING:
     from mypy_boto3_ec2 import EC2Client
     from mypy_boto3_elbv2 import ElasticLoadBalancingv2Client
 
-THROTTLING_SECONDS = 30.0
+THROTTLING_SECONDS = 10.0
 CAPACITY_SECONDS = 60.0
 
 _CONFIG = Config(

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING
 from capsmith_runtime.infrastructure import Address, BootstrapData, TerminalError
 
 from ._generated.api.ec2_machine import Ec2MachineSpec
+from .cloud import ignored_errors
 from .owner import Owner, owned_by
 
 if TYPE_CHECKING:
@@ -45,8 +46,8 @@ def find_instance(ec2: EC2Client, owner_id: str) -> InstanceTypeDef | None:
 
 def run_instance(
     ec2: EC2Client, owner: Owner, spec: Ec2MachineSpec, placement: Placement, data: BootstrapData
-) -> str:
-    """Create the instance of a machine and return its id; again with the same owner: the same."""
+) -> InstanceTypeDef:
+    """Create the instance of a machine; a repeated call returns the same instance."""
     request: RunInstancesRequestTypeDef = {
         "ClientToken": owner.id,
         "MinCount": 1,
@@ -72,12 +73,15 @@ def run_instance(
         request["IamInstanceProfile"] = {"Name": spec.iam_instance_profile}
     if spec.spot:
         request["InstanceMarketOptions"] = {"MarketType": "spot"}
-    return ec2.run_instances(**request)["Instances"][0]["InstanceId"]
+    return ec2.run_instances(**request)["Instances"][0]
 
 
-def terminate_instance(ec2: EC2Client, instance: InstanceTypeDef) -> None:
-    """Terminate an instance, which takes a while."""
-    ec2.terminate_instances(InstanceIds=[instance["InstanceId"]])
+def terminate_instance(ec2: EC2Client, instance_id: str) -> bool:
+    """Terminate an instance, which takes a while; return whether it was terminated before."""
+    with ignored_errors("InvalidInstanceID.NotFound"):
+        (change,) = ec2.terminate_instances(InstanceIds=[instance_id])["TerminatingInstances"]
+        return change["PreviousState"]["Name"] == "terminated"
+    return True
 
 
 def is_gone(instance: InstanceTypeDef) -> bool:

@@ -44,18 +44,19 @@ class Ec2MachineReconciler(InfraMachineReconciler[Ec2MachineSpec]):
 
     def reconcile_normal(self, machine: Scope) -> InfraMachineState | Waiting | Terminated:
         """Look up the instance, create it if it never existed, and return its state."""
-        cloud = _cloud(machine)
+        cloud, recorded_id = _cloud(machine), machine.provider_id
         with reported_errors():
             instance = find_instance(cloud.ec2, machine.short_id)
-            if instance is None and machine.provider_id is not None:
-                return Terminated("InstanceNotFound", f"{machine.provider_id} no longer exists")
-            if instance is None:
-                self._create(cloud, machine)
+            if instance is None and machine.is_provisioned:
+                return Terminated("InstanceNotFound", f"{recorded_id} no longer exists")
+            if instance is None and recorded_id is None:
+                recorded_id = self._create(cloud, machine)
                 instance = find_instance(cloud.ec2, machine.short_id)
             if instance is None:
-                # EC2 does not list it yet.  The next call repeats the request, whose client token
-                # makes EC2 return the same instance.
-                return Waiting("InstanceCreating", requeue_after=POLL_SECONDS)
+                # EC2 lists an instance some time after its creation: it is not lost.
+                return Waiting(
+                    "InstanceNotListed", requeue_after=POLL_SECONDS, provider_id=recorded_id
+                )
             return self._state(cloud, machine, instance)
 
     def reconcile_delete(self, machine: DeleteScope) -> Deleted | Waiting:
@@ -63,18 +64,22 @@ class Ec2MachineReconciler(InfraMachineReconciler[Ec2MachineSpec]):
         cloud = _cloud(machine)
         with reported_errors():
             instance = find_instance(cloud.ec2, machine.short_id)
-            if instance is None or instance["State"]["Name"] == "terminated":
+            # One that is not listed yet has to be terminated too.
+            recorded_id = (machine.provider_id or "").rpartition("/")[2]
+            instance_id = instance["InstanceId"] if instance else recorded_id
+            if not instance_id or terminate_instance(cloud.ec2, instance_id):
                 return Deleted()
-            if not is_gone(instance):
-                terminate_instance(cloud.ec2, instance)
-                machine.events.normal("InstanceTerminating", instance["InstanceId"])
-            return Waiting("InstanceTerminating", requeue_after=POLL_SECONDS)
+        machine.events.normal("InstanceTerminating", instance_id)
+        return Waiting("InstanceTerminating", requeue_after=POLL_SECONDS)
 
-    def _create(self, cloud: Cloud, machine: Scope) -> None:
+    def _create(self, cloud: Cloud, machine: Scope) -> str:
+        """Create the instance and return its provider id."""
         owner, placement = _owner(machine), _placement(machine)
         data = machine.bootstrap_data()
-        instance_id = run_instance(cloud.ec2, owner, machine.spec, placement, data)
-        machine.events.normal("InstanceCreated", f"{instance_id} in {placement.subnet_id}")
+        instance = run_instance(cloud.ec2, owner, machine.spec, placement, data)
+        message = f"{instance['InstanceId']} in {placement.subnet_id}"
+        machine.events.normal("InstanceCreated", message)
+        return provider_id(instance)
 
     def _state(
         self, cloud: Cloud, machine: Scope, instance: InstanceTypeDef
