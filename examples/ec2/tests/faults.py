@@ -6,30 +6,42 @@ import random
 import threading
 import time
 from collections import Counter
+from dataclasses import dataclass, field
 from typing import Any
 
+from boto3.session import Session
 from botocore.exceptions import ClientError, ConnectTimeoutError
-from botocore.hooks import BaseEventHooks
 from capsmith_runtime.testing.faults import Faults
 from moto.ec2.models.instances import InstanceBackend
 
 MAX_LATE = 100
-_current: dict[int, Faults] = {}
-"""The faults of each client, by the id of its event system: a call that hangs looks here."""
 
 
-def inject_faults(events: BaseEventHooks, faults: Faults) -> None:
-    """Let the calls of a client fail from now on, with the events of botocore."""
-    if faults.vanish:
-        raise NotImplementedError("instances vanish by remove_server")
-    if faults.late > MAX_LATE:
-        # Deleted in these seconds, an instance whose id was not recorded either would stay.
-        raise NotImplementedError("EC2 lists an instance after a few seconds")
-    key, searches = id(events), Counter[str]()
-    _current[key] = faults
+@dataclass
+class FaultInjector:
+    """Lets calls of the clients of a session fail, with the events of botocore."""
 
-    def before(model: Any, **_: Any) -> None:
-        while _current[key].hang:
+    faults: Faults = field(default_factory=Faults)
+    _searches: Counter[str] = field(default_factory=Counter)
+
+    def install(self, session: Session) -> None:
+        """Reach all clients that the session creates from now on."""
+        session.events.register("before-call", self._before)
+        session.events.register("after-call", self._after)
+
+    def simulate(self, faults: Faults) -> None:
+        """Let calls fail from now on."""
+        if faults.vanish:
+            raise NotImplementedError("instances vanish by remove_server")
+        if faults.late > MAX_LATE:
+            # Deleted in these seconds, an instance whose id was not recorded either would stay.
+            raise NotImplementedError("EC2 lists an instance after a few seconds")
+        self.faults = faults
+        self._searches.clear()
+
+    def _before(self, model: Any, **_: Any) -> None:
+        faults = self.faults
+        while self.faults.hang:
             time.sleep(0.01)
         if faults.hang or random.random() < faults.error:
             raise ConnectTimeoutError(endpoint_url="moto")
@@ -38,19 +50,15 @@ def inject_faults(events: BaseEventHooks, faults: Faults) -> None:
             raise ClientError({"Error": error}, model.name)  # type: ignore[typeddict-item]
         time.sleep(random.uniform(0, faults.slow))
 
-    def after(model: Any, parsed: Any, **_: Any) -> None:
-        if random.random() < faults.lost:
+    def _after(self, model: Any, parsed: Any, **_: Any) -> None:
+        if random.random() < self.faults.lost:
             raise ConnectTimeoutError(endpoint_url="moto")
         if model.name == "DescribeInstances":
-            for reservation in parsed["Reservations"]:
+            for reservation in parsed.get("Reservations", ()):
                 found = [each["InstanceId"] for each in reservation["Instances"]]
-                searches.update(found)
-                if any(searches[each] <= faults.late for each in found):
+                self._searches.update(found)
+                if any(self._searches[each] <= self.faults.late for each in found):
                     reservation["Instances"] = []
-
-    for event, handler in (("before-call", before), ("after-call", after)):
-        events.unregister(event, unique_id=f"faults-{event}")
-        events.register(event, handler, unique_id=f"faults-{event}")
 
 
 def honour_client_tokens() -> None:

@@ -15,23 +15,35 @@ from capsmith_runtime.infrastructure import Credentials
 from capsmith_runtime.testing.faults import Faults
 from moto.server import ThreadedMotoServer
 
-from cluster_api_provider_ec2.cloud import Cloud, connect
+from cluster_api_provider_ec2.cloud import Aws, Cloud, boto_session
 from cluster_api_provider_ec2.instances import is_gone
 
-from .faults import honour_client_tokens, inject_faults
+from .faults import FaultInjector, honour_client_tokens
 
 REGION = "us-east-1"
 CREDENTIALS = {"accessKeyID": "change-me", "secretAccessKey": "change-me"}
-"""Those of config/samples, so that all tests share the clients."""
+"""Those of config/samples."""
+
+_INJECTOR = FaultInjector()
 
 
 @functools.cache
 def _server_url() -> str:
     honour_client_tokens()
+    _INJECTOR.install(boto_session())
+    # Each manager of the kit opens a session, and creating clients takes most of its time.
+    shared = functools.cache(boto_session().client)
+    boto_session().client = shared  # type: ignore[method-assign]
     server = ThreadedMotoServer("127.0.0.1", port=0, verbose=False)
     server.start()
     host, port = server.get_host_and_port()
     return f"http://{host}:{port}"
+
+
+@functools.cache
+def open_session() -> Aws:
+    """Return the session of all unit tests."""
+    return Aws(Credentials(CREDENTIALS))
 
 
 @functools.cache
@@ -56,13 +68,12 @@ class Infrastructure:
 
     def simulate(self, faults: Faults) -> None:
         """Let calls of the reconcilers fail from now on."""
-        for client in (self.cloud.ec2, self.cloud.elb):
-            inject_faults(client.meta.events, faults)
+        _INJECTOR.simulate(faults)
 
     @property
     def cloud(self) -> Cloud:
-        """The clients of the reconcilers."""
-        return connect(REGION, Credentials(CREDENTIALS))
+        """The clients of unit tests."""
+        return open_session().region(REGION)
 
     def servers(self) -> list[str]:
         """Return the id of each instance that is not terminated."""

@@ -18,19 +18,19 @@ from capsmith_runtime.testing import infrastructure as testing
 from cluster_api_provider_ec2._generated.api.ec2_cluster import Ec2ClusterSpec, Ec2ClusterStatus
 from cluster_api_provider_ec2.controllers.ec2_cluster import Ec2ClusterReconciler, Scope
 
-from .infrastructure import CREDENTIALS, REGION, Infrastructure
+from .infrastructure import REGION, Infrastructure, open_session
 
 FIELDS = {"region": REGION, "identityRef": {"kind": "Ec2Identity", "name": "ec2"}}
 
 
 def _cluster(endpoint: Endpoint | None = None, **fields: Any) -> Scope:
     spec = testing.spec_from(Ec2ClusterSpec, {**FIELDS, **fields})
-    return testing.infra_cluster(spec, endpoint=endpoint, credentials=CREDENTIALS)
+    return testing.infra_cluster(spec, endpoint=endpoint, session=open_session())
 
 
 def _delete() -> Deleted | Waiting:
     spec = testing.spec_from(Ec2ClusterSpec, FIELDS)
-    scope = testing.infra_cluster_deletion(spec, credentials=CREDENTIALS)
+    scope = testing.infra_cluster_deletion(spec, session=open_session())
     return Ec2ClusterReconciler().reconcile_delete(scope)
 
 

@@ -27,7 +27,7 @@ from cluster_api_provider_ec2._generated.api.ec2_machine import Ec2MachineSpec
 from cluster_api_provider_ec2.controllers.ec2_cluster import Ec2ClusterReconciler
 from cluster_api_provider_ec2.controllers.ec2_machine import Ec2MachineReconciler, Scope
 
-from .infrastructure import CREDENTIALS, REGION, Infrastructure
+from .infrastructure import REGION, Infrastructure, open_session
 
 ACCOUNT = "123456789012"
 CLUSTER = {"region": REGION, "identityRef": {"kind": "Ec2Identity", "name": "ec2"}}
@@ -38,7 +38,7 @@ MACHINE = {"instanceType": "t3.large", "amiID": "ami-0123456789abcdef0"}
 def view(aws: Infrastructure) -> InfraClusterView:
     """A cluster that is provisioned."""
     spec = testing.spec_from(Ec2ClusterSpec, CLUSTER)
-    scope = testing.infra_cluster(spec, credentials=CREDENTIALS)
+    scope = testing.infra_cluster(spec, session=open_session())
     waiting = Ec2ClusterReconciler().reconcile_normal(scope)
     assert isinstance(waiting, Waiting)
     return testing.infra_cluster_view(CLUSTER, status=waiting.status)
@@ -46,7 +46,7 @@ def view(aws: Infrastructure) -> InfraClusterView:
 
 def _machine(view: InfraClusterView, *, spec: dict[str, Any] | None = None, **more: Any) -> Scope:
     typed = testing.spec_from(Ec2MachineSpec, {**MACHINE, **(spec or {})})
-    return testing.infra_machine(typed, infra_cluster=view, credentials=CREDENTIALS, **more)
+    return testing.infra_machine(typed, infra_cluster=view, session=open_session(), **more)
 
 
 def _reconcile(machine: Scope) -> InfraMachineState:
@@ -58,7 +58,7 @@ def _reconcile(machine: Scope) -> InfraMachineState:
 def _delete(view: InfraClusterView, provider_id: str | None = None) -> Deleted | Waiting:
     spec = testing.spec_from(Ec2MachineSpec, MACHINE)
     scope = testing.infra_machine_deletion(
-        spec, infra_cluster=view, provider_id=provider_id, credentials=CREDENTIALS
+        spec, infra_cluster=view, provider_id=provider_id, session=open_session()
     )
     return Ec2MachineReconciler().reconcile_delete(scope)
 

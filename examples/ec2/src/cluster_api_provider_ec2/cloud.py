@@ -13,7 +13,13 @@ from typing import TYPE_CHECKING
 from boto3.session import Session
 from botocore.config import Config
 from botocore.exceptions import BotoCoreError, ClientError
-from capsmith_runtime.infrastructure import Credentials, ReconcileError, TerminalError
+from capsmith_runtime.infrastructure import (
+    Credentials,
+    RateLimitedError,
+    ReconcileError,
+    SessionFactory,
+    TerminalError,
+)
 
 if TYPE_CHECKING:
     from mypy_boto3_ec2 import EC2Client
@@ -42,17 +48,60 @@ class Cloud:
     elb: ElasticLoadBalancingv2Client
 
 
-def connect(region: str, credentials: Credentials) -> Cloud:
-    """Return the clients of a region.  They are shared: creating them takes long."""
-    # Clients may be used in several threads at once, but a session must not create them so.
-    with _LOCK:
-        return _clients(region, credentials["accessKeyID"], credentials["secretAccessKey"])
+class Aws:
+    """The clients of one identity, in all regions."""
+
+    def __init__(self, credentials: Credentials) -> None:
+        self._keys = credentials["accessKeyID"], credentials["secretAccessKey"]
+        self._regions: dict[str, Cloud] = {}
+
+    def region(self, name: str) -> Cloud:
+        """Return the clients of a region; several threads may use them at once."""
+        # But a session must not create clients in several threads at once.
+        with _LOCK:
+            if name not in self._regions:
+                session, (key_id, secret) = boto_session(), self._keys
+                self._regions[name] = Cloud(
+                    session.client(
+                        "ec2",
+                        name,
+                        config=_CONFIG,
+                        aws_access_key_id=key_id,
+                        aws_secret_access_key=secret,
+                    ),
+                    session.client(
+                        "elbv2",
+                        name,
+                        config=_CONFIG,
+                        aws_access_key_id=key_id,
+                        aws_secret_access_key=secret,
+                    ),
+                )
+            return self._regions[name]
+
+    def close(self) -> None:
+        """Close the connections."""
+        for cloud in self._regions.values():
+            cloud.ec2.close()
+            cloud.elb.close()
 
 
-@functools.lru_cache(maxsize=64)
-def _clients(region: str, key_id: str, secret: str) -> Cloud:
-    session = Session(aws_access_key_id=key_id, aws_secret_access_key=secret, region_name=region)
-    return Cloud(session.client("ec2", config=_CONFIG), session.client("elbv2", config=_CONFIG))
+class AwsSessions(SessionFactory[Aws]):
+    """Opens the clients of each identity once."""
+
+    def open(self, credentials: Credentials) -> Aws:
+        """Return clients, without a request yet."""
+        return Aws(credentials)
+
+    def close(self, session: Aws) -> None:
+        """Close the connections."""
+        session.close()
+
+
+@functools.cache
+def boto_session() -> Session:
+    """Return the session of the process, which reads the large models of services once."""
+    return Session()
 
 
 @contextmanager
@@ -87,7 +136,7 @@ def _reported(error: ClientError) -> ReconcileError:
     if _INVALID.fullmatch(code):
         return TerminalError(reason, message)
     if code in _THROTTLED:
-        return ReconcileError(reason, message, retry_after=THROTTLING_SECONDS)
+        return RateLimitedError(message, reason=reason, retry_after=THROTTLING_SECONDS)
     if code in _NO_CAPACITY:
         return ReconcileError(reason, message, retry_after=CAPACITY_SECONDS)
     return ReconcileError(reason, message)

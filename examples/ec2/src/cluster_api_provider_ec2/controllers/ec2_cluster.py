@@ -19,7 +19,7 @@ from .._generated.api.ec2_cluster import (
     Ec2ClusterStatus,
     Ec2ClusterStatusSubnets,
 )
-from ..cloud import Cloud, connect, error_code, reported_errors
+from ..cloud import AwsSessions, Cloud, error_code, reported_errors
 from ..load_balancer import LoadBalancer, delete_load_balancer, ensure_load_balancer
 from ..network import Network, delete_network, ensure_network
 from ..owner import Owner
@@ -33,10 +33,12 @@ Scope = InfraClusterScope[Ec2ClusterSpec]
 class Ec2ClusterReconciler(InfraClusterReconciler[Ec2ClusterSpec]):
     """Reconcile a VPC with its subnets, and a network load balancer for the API server."""
 
+    session_factory = AwsSessions
+
     def reconcile_normal(self, cluster: Scope) -> InfraClusterState | Waiting:
         """Create what is missing, and return its state."""
         spec, port = cluster.spec, _port(cluster)
-        cloud = connect(spec.region, cluster.credentials)
+        cloud = cluster.session(AwsSessions).region(spec.region)
         owner = Owner(cluster.short_id, cluster.name, cluster.cluster.name, spec.additional_tags)
         with reported_errors():
             network = ensure_network(cloud.ec2, owner, spec.vpc_cidr, spec.availability_zones, port)
@@ -55,7 +57,7 @@ class Ec2ClusterReconciler(InfraClusterReconciler[Ec2ClusterSpec]):
         self, cluster: InfraClusterDeleteScope[Ec2ClusterSpec]
     ) -> Deleted | Waiting:
         """Delete everything; the network last, because the load balancer has addresses in it."""
-        cloud = connect(cluster.spec.region, cluster.credentials)
+        cloud = cluster.session(AwsSessions).region(cluster.spec.region)
         with reported_errors():
             if not delete_load_balancer(cloud.elb, cluster.short_id):
                 return Waiting("DeletingLoadBalancer", requeue_after=POLL_SECONDS)

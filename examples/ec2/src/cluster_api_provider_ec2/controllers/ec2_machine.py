@@ -18,7 +18,7 @@ from capsmith_runtime.infrastructure import (
 
 from .._generated.api.ec2_cluster import Ec2ClusterSpec, Ec2ClusterStatus
 from .._generated.api.ec2_machine import Ec2MachineSpec, Ec2MachineStatus
-from ..cloud import Cloud, connect, reported_errors
+from ..cloud import AwsSessions, Cloud, reported_errors
 from ..instances import (
     Placement,
     addresses,
@@ -41,6 +41,8 @@ DeleteScope = InfraMachineDeleteScope[Ec2MachineSpec]
 
 class Ec2MachineReconciler(InfraMachineReconciler[Ec2MachineSpec]):
     """Reconcile an instance."""
+
+    session_factory = AwsSessions
 
     def reconcile_normal(self, machine: Scope) -> InfraMachineState | Waiting | Terminated:
         """Look up the instance, create it if it never existed, and return its state."""
@@ -112,8 +114,8 @@ class Ec2MachineReconciler(InfraMachineReconciler[Ec2MachineSpec]):
 
 
 def _cloud(machine: Scope | DeleteScope) -> Cloud:
-    credentials = machine.credentials
-    return connect(_infra_cluster(machine).spec(Ec2ClusterSpec).region, credentials)
+    aws = machine.session(AwsSessions)
+    return aws.region(_infra_cluster(machine).spec(Ec2ClusterSpec).region)
 
 
 def _infra_cluster(machine: Scope | DeleteScope) -> InfraClusterView:
