@@ -7,7 +7,7 @@ import re
 import subprocess
 import sys
 import urllib.request
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from functools import partial
 from pathlib import Path
@@ -91,6 +91,7 @@ class Installation:
         *,
         revise: Callable[[JSON], None] = lambda document: None,
         policies: bool = False,
+        environment: Mapping[str, str] | None = None,
     ) -> None:
         """``revise`` changes a manifest in place before it is applied."""
         self.client = server.client
@@ -114,7 +115,9 @@ class Installation:
             "PYTHONPATH": import_path(repository),
             "KUBECONFIG": str(kubeconfig),
             "POD_NAMESPACE": namespace,
+            **(environment or {}),
         }
+        self.token = token
 
     def manager(self, number: int, *arguments: str) -> Manager:
         """One that has not been started, with further arguments."""

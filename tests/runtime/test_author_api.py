@@ -13,7 +13,16 @@ from typing import Any
 import pytest
 
 PAGE = Path(__file__).parents[2] / "docs" / "author-api.md"
-SLICES = ("infrastructure", "bootstrap", "controlplane", "ipam", "addon", "extension", "admission")
+SLICES = (
+    "infrastructure",
+    "resource",
+    "bootstrap",
+    "controlplane",
+    "ipam",
+    "addon",
+    "extension",
+    "admission",
+)
 HEAVY = ("lightkube", "prometheus_client", "cryptography")
 _NAME = re.compile(r"`(\w+)[^`]*`")
 

@@ -45,6 +45,7 @@ _ORDER = (
     Role.IP_POOL,
     Role.GLOBAL_IP_POOL,
     Role.ADDON,
+    Role.RESOURCE,
 )
 """How the resources of a component are ordered."""
 

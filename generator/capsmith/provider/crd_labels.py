@@ -11,10 +11,13 @@ _MOVE_LABELS = {
     Role.IDENTITY: "move-hierarchy",
     Role.IP_POOL: "move-hierarchy",
     Role.ADDON: "move-hierarchy",
+    Role.RESOURCE: "move-hierarchy",
     # Dependents of a cluster-scoped owner also stay at the source, and addresses must not.
     Role.GLOBAL_IP_POOL: "move",
 }
 """What makes clusterctl move objects without owners (MV-02, MV-03, IP-11)."""
+_CLUSTER_SCOPED = {Role.RESOURCE: "move"}
+"""The same for roles whose kinds may be cluster-scoped."""
 
 
 def contract_labels(resource: Resource) -> dict[str, str]:
@@ -32,6 +35,7 @@ def labels(resource: Resource, component: Component, former: Sequence[Contract])
     # that another label names too, or none (GEN-06); core reads an empty one as none.
     found = {str(contract.label): "" for contract in former}
     found |= {"cluster.x-k8s.io/provider": str(component.label), **contract_labels(resource)}
-    if resource.role in _MOVE_LABELS:
-        found[f"clusterctl.cluster.x-k8s.io/{_MOVE_LABELS[resource.role]}"] = ""
+    move = _MOVE_LABELS | ({} if resource.namespaced else _CLUSTER_SCOPED)
+    if resource.role in move:
+        found[f"clusterctl.cluster.x-k8s.io/{move[resource.role]}"] = ""
     return found

@@ -49,7 +49,7 @@ _OFF_BY_SHAPE = {
     ("InfraMachinePool", False): frozenset({"machines"}),
 }
 """(role, managed) -> features that are off unless the author switches them on."""
-_WITHOUT_TEMPLATE = ("IPPool", "GlobalIPPool", "Addon")
+_WITHOUT_TEMPLATE = ("IPPool", "GlobalIPPool", "Addon", "Resource")
 """Roles whose kinds come without a template kind (CRD-07)."""
 _REGISTRIES = {"github.com": "ghcr.io", "gitlab.com": "registry.gitlab.com"}
 _SHORT = {
@@ -186,6 +186,8 @@ def _kinds(
             features=_features(described, followed),
             short_names=_short_names(kind, described, names | given),
             has_template=described.implements not in _WITHOUT_TEMPLATE,
+            # Only kinds of infrastructure have a scope.
+            namespaced=getattr(described, "scope", None) != "Cluster",
             machine_kind=_machine_kind(described, spec),
             bootstrap=_bootstrap(described, spec, groups),
             webhooks=webhooks_of(described.webhooks, described.implements not in _WITHOUT_TEMPLATE),

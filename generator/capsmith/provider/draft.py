@@ -45,6 +45,8 @@ class DraftKind(NamedTuple):
     """What is on in the contracts of the provider, but for the credentials."""
     short_names: tuple[str, ...]
     has_template: bool
+    namespaced: bool
+    """The author's choice, which only a kind that implements Resource has."""
     machine_kind: str | None
     """The kind of the machines of a pool; None where several fit and none is named."""
     bootstrap: GroupKind | None

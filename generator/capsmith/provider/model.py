@@ -48,6 +48,7 @@ class Role(StrEnum):
     IP_POOL = "IPPool"
     GLOBAL_IP_POOL = "GlobalIPPool"
     ADDON = "Addon"
+    RESOURCE = "Resource"
     IDENTITY = "Identity"
 
     @property

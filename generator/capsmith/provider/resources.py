@@ -43,6 +43,7 @@ _WORDS = {
     Role.IP_POOL: "{kind} is a pool of IP addresses.",
     Role.GLOBAL_IP_POOL: "{kind} is a pool of IP addresses for all namespaces.",
     Role.ADDON: "{kind} is an add-on that is installed on selected clusters.",
+    Role.RESOURCE: "{kind} is a further resource of the infrastructure.",
     Role.IDENTITY: "{kind} names the Secret with the credentials for the infrastructure.",
 }
 _WITHOUT_SECRET = "{kind} says with which identity the infrastructure is used."
@@ -81,6 +82,8 @@ def resources_of(draft: DraftKind, provider: Draft, versions: Versions) -> tuple
     own = own._replace(
         bootstrap=draft.bootstrap, watches=watches_of(described), webhooks=draft.webhooks
     )
+    if role is Role.RESOURCE:
+        own = own._replace(namespaced=draft.namespaced)
     if not draft.has_template:
         return (own,)
     template = _resource(

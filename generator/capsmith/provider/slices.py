@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Final
 
-from capsmith.provider.model import Component
+from capsmith.provider.model import Component, Role
 
 SLICE_OF_COMPONENT: Final[Mapping[str, str]] = {
     "infrastructure": "infrastructure",
@@ -18,5 +18,6 @@ SLICE_OF_COMPONENT: Final[Mapping[str, str]] = {
 
 
 def slices_of(component: Component) -> tuple[str, ...]:
-    """Return the folders of the types of provider in a component."""
-    return tuple(SLICE_OF_COMPONENT[type] for type in component.types)
+    """Return the folders of the types of provider in a component, and of further resources."""
+    types = tuple(SLICE_OF_COMPONENT[type] for type in component.types)
+    return (*types, "resource") if component.role(Role.RESOURCE) else types

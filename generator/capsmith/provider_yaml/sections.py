@@ -139,8 +139,12 @@ class KindSpec(Part):
 class InfrastructureKindSpec(KindSpec):
     """One kind of an infrastructure provider."""
 
-    implements: Literal["InfraCluster", "InfraMachine", "InfraMachinePool"] = Field(
-        description=_IMPLEMENTS
+    implements: Literal["InfraCluster", "InfraMachine", "InfraMachinePool", "Resource"] = Field(
+        description="The part of Cluster API's contract that the kind plays; Resource for a "
+        "further kind of your own, such as a network or an image."
+    )
+    scope: Literal["Namespaced", "Cluster"] | None = Field(
+        None, description="Scope of a kind that implements Resource; Namespaced by default."
     )
     machine_kind: forms.Kind | None = Field(
         None,

@@ -15,7 +15,8 @@ from capsmith.errors import UnreadableInput
 
 CLONED = ("InfraCluster", "InfraMachine", "InfraMachinePool", "BootstrapConfig", "ControlPlane")
 CLUSTER_SCOPED = {"Identity", "GlobalIPPool"}
-ROLES = {*CLONED, *(f"{role}Template" for role in CLONED), *CLUSTER_SCOPED, "IPPool", "Addon"}
+WITHOUT_TEMPLATE = {*CLUSTER_SCOPED, "IPPool", "Addon", "Resource"}
+ROLES = {*CLONED, *(f"{role}Template" for role in CLONED), *WITHOUT_TEMPLATE}
 
 
 @pytest.fixture

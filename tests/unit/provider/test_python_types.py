@@ -32,7 +32,11 @@ def field(name: str, schema: Mapping[str, Any], required: bool = False) -> Field
 def text(*fields: Field, status: tuple[Field, ...] = ()) -> str:
     machine = resource("AcmeMachine", Role.INFRA_MACHINE, fields)
     kind = types.SimpleNamespace(
-        kind=machine.kind, group=machine.group, spec_fields=fields, status_fields=status
+        kind=machine.kind,
+        role=machine.role,
+        group=machine.group,
+        spec_fields=fields,
+        status_fields=status,
     )
     ENVIRONMENT.filters["python_module"] = python_module
     rendered = ENVIRONMENT.get_template(SOURCE).render(resource=kind)

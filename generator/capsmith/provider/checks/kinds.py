@@ -23,6 +23,7 @@ from capsmith.yamldoc.quote import did_you_mean, shown
 _RESERVED = """
     Cluster ClusterClass Machine MachinePool InfraCluster InfraMachine InfraMachinePool
     BootstrapConfig ControlPlane IPPool GlobalIPPool IPAddress IPAddressClaim Addon Identity Secret
+    Resource Any Literal Mapping
 """
 _CORE_SHORT_NAMES = """
     cl cc ma md ms mp mhc mhs crs crsb po svc no ns cm sa deploy ds rs sts ing pv pvc ev ep crd
@@ -44,6 +45,7 @@ def check_kinds(draft: Draft, contracts: Mapping[str, Contract], top: Place) -> 
     known = [contracts[version] for version in served_first]
     for each in draft.kinds:
         here = top.at(each.section, each.name)
+        _scope(each, here)
         _features(each, here)
         check_fields(draft, each.spec, known, here)
         check_columns(each.spec, known, here)
@@ -122,6 +124,12 @@ def _short_names(draft: Draft, top: Place) -> None:
                     "Choose another name: kubectl would pick one of the two.",
                 )
             taken.add(name)
+
+
+def _scope(kind: DraftKind, place: Place) -> None:
+    if kind.spec.implements != "Resource" and getattr(kind.spec, "scope", None) is not None:
+        message = f"the contract sets the scope of a kind that implements {kind.spec.implements}"
+        place.error_at_key("kind-scope", message, "Remove it.", "scope")
 
 
 def _features(kind: DraftKind, place: Place) -> None:

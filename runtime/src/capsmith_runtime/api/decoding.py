@@ -130,7 +130,7 @@ def _dataclass_decoder(cls: type[Any]) -> _Decoder:
             raise DecodingError(path, "an object", value)
         found = {}
         for field, key, decoder in known:
-            if value.get(key) is None and _has_default(field):
+            if value.get(key) is None and has_default(field):
                 continue
             found[field.name] = decoder(value.get(key), f"{path}.{key}")
         return cls(**found)
@@ -144,7 +144,8 @@ def json_name(field: Field[Any]) -> str:
     return name
 
 
-def _has_default(field: Field[Any]) -> bool:
+def has_default(field: Field[Any]) -> bool:
+    """Return whether a field of a dataclass may be left out."""
     return field.default is not MISSING or field.default_factory is not MISSING
 
 

@@ -1,4 +1,4 @@
-"""Encode the dataclass of a status as JSON, without values that are None or empty."""
+"""Encode the dataclass of a spec or status as JSON, without optional values that are empty."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from dataclasses import fields, is_dataclass
 from typing import Any
 
-from capsmith_runtime.api.decoding import json_name
+from capsmith_runtime.api.decoding import has_default, json_name
 
 
 def status_fields(value: Any) -> dict[str, Any]:
@@ -22,8 +22,12 @@ def status_fields(value: Any) -> dict[str, Any]:
 def encode(value: Any) -> Any:
     """Return plain JSON for a dataclass and its contents."""
     if is_dataclass(value) and not isinstance(value, type):
-        pairs = ((json_name(field), encode(getattr(value, field.name))) for field in fields(value))
-        return {key: item for key, item in pairs if item not in (None, [], {})}
+        found = ((field, encode(getattr(value, field.name))) for field in fields(value))
+        return {
+            json_name(field): item
+            for field, item in found
+            if item is not None and (item not in ([], {}) or not has_default(field))
+        }
     if isinstance(value, Mapping):
         return {key: encode(item) for key, item in value.items()}
     if isinstance(value, (tuple, list)):

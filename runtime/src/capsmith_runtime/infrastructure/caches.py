@@ -84,6 +84,8 @@ class InfrastructureCaches:
             for kind in kinds.machines
             if kind.template is not None
         }
+        self.identity_users = list(self.clusters.values())
+        """Informers of the kinds with ``spec.identityRef``, with the index BY_IDENTITY."""
         self.pools: dict[str, Informer] = {}
         """Machine pools by kind; the group that reconciles them runs these informers."""
         self.completions: list[Completion] = []

@@ -45,7 +45,7 @@ class InfraClusterController(InfrastructureController[InfraClusterReconciler[Any
         if isinstance(credentials, Waiting):
             return await self._wait(patcher, credentials)
         scope = InfraClusterScope(
-            **self._scope_fields(patcher.obj),
+            **self._owner_scope_fields(patcher.obj),
             workload_client=self._workload_client(cluster),
             spec=spec,
             cluster=cluster,

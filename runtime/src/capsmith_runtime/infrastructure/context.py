@@ -14,8 +14,9 @@ from capsmith_runtime.infrastructure.cluster_infrastructure import (
     core_blocker,
 )
 from capsmith_runtime.infrastructure.credentials import CredentialsResolver
-from capsmith_runtime.infrastructure.scopes import InfraClusterView
+from capsmith_runtime.infrastructure.scopes import InfraClusterView, OwnerScopeFields
 from capsmith_runtime.infrastructure.workload_client import WorkloadAccess, workload_client
+from capsmith_runtime.kube.client import JSON
 from capsmith_runtime.kube.controller import Result
 from capsmith_runtime.kube.informer import Informer
 from capsmith_runtime.reconcile.base import BaseController, ControllerContext
@@ -77,6 +78,18 @@ class InfrastructureController(BaseController[R]):
 
     def _workload_client(self, cluster: Cluster | None) -> KubernetesClient:
         return workload_client(self.kind, cluster, self._workload)
+
+    def _owner_scope_fields(self, obj: JSON) -> OwnerScopeFields:
+        """Return the attributes that the scopes of ``reconcile_normal`` share."""
+        return {
+            **self._scope_fields(obj),
+            "_reference": {
+                "apiVersion": self.kind.resource.api_version,
+                "kind": self.kind.resource.kind,
+                "name": metadata.name(obj),
+                "uid": metadata.uid(obj),
+            },
+        }
 
     async def _prerequisites(
         self, patcher: Patcher, cluster: Cluster, owner: Machine | MachinePool, owner_kind: str

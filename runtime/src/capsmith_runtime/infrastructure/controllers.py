@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 
 from capsmith_runtime.infrastructure.caches import InfrastructureCaches, InfrastructureKinds
@@ -24,6 +24,9 @@ from capsmith_runtime.reconcile.base import ControllerContext
 from capsmith_runtime.reconcile.caches import Caches
 from capsmith_runtime.reconcile.groups import ControllerGroup, Queues, Reconcile, Runnable
 
+AdditionalGroup = Callable[[InfrastructureContext], ControllerGroup]
+"""Factory of controllers that share the infrastructure's caches and credentials."""
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class InfrastructureControllers:
@@ -37,6 +40,7 @@ class InfrastructureControllers:
     """Whether machines have the field ``spec.addressesFromPools`` (IP-12)."""
     workload: WorkloadAccessFactory | None = None
     """Creates the clients of workload clusters, if a kind has the feature ``workloadClient``."""
+    additional: tuple[AdditionalGroup, ...] = ()
 
     def __call__(self, caches: Caches, context: ControllerContext) -> ControllerGroup:
         """Return the controllers for one manager."""
@@ -53,6 +57,7 @@ class InfrastructureControllers:
             groups.append(MachineAddresses(infrastructure))
         if self.pools is not None:
             groups.append(MachinePoolGroup(self.pools, extended))
+        groups += [make(extended) for make in self.additional]
         return InfrastructureGroup(extended, tuple(groups))
 
 

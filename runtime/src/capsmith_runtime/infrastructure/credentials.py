@@ -26,7 +26,9 @@ class CredentialsResolver:
         self._own_namespace = own_namespace
 
     def of_cluster(self, infra_cluster: JSON | None) -> Credentials | Waiting:
-        """Return the credentials of an infrastructure cluster; empty if it has no identity."""
+        """Return the credentials of an infrastructure cluster, or of another object with a
+        reference to an identity; empty if it has none.
+        """
         kinds = self._caches.kinds
         if not kinds.identities:
             return Credentials()
@@ -49,7 +51,8 @@ class CredentialsResolver:
             return _waiting(constants.REASON_IDENTITY_NOT_FOUND, f"identity {name} does not exist")
         namespace = metadata.namespace(infra_cluster)
         if not (kind.resource.namespaced or self._allows(identity, namespace)):
-            message = f"identity {name} does not allow namespace {namespace}"
+            allowed = f"namespace {namespace}" if namespace else "all namespaces"
+            message = f"identity {name} does not allow {allowed}"
             return _waiting(constants.REASON_IDENTITY_NOT_ALLOWED, message)
         return self.of_identity(kind, identity)
 
@@ -93,7 +96,10 @@ class CredentialsResolver:
         return NamespacedName(namespace, metadata.text(identity, "spec", "secretRef", "name"))
 
     def _allows(self, identity: JSON, namespace: str) -> bool:
-        """Return whether an identity allows a namespace: none if absent, all if empty."""
+        """Return whether an identity allows a namespace: none if absent, all if empty.
+
+        A cluster-scoped object, without namespace, requires one that allows all.
+        """
         allowed = metadata.lookup(identity, "spec", "allowedNamespaces")
         if not isinstance(allowed, Mapping):
             return False

@@ -1,7 +1,7 @@
 """Controller of identities: it owns their Secrets, so that ``clusterctl move`` moves them.
 
 The Secret is deleted with its owner, and without it no cluster that uses the identity can be
-deleted.  A finalizer therefore keeps an identity while infrastructure clusters refer to it.
+deleted.  A finalizer therefore keeps an identity while other objects refer to it.
 """
 
 from __future__ import annotations
@@ -48,24 +48,24 @@ class IdentityController:
         return Result()
 
     async def _update_finalizer(self, patcher: Patcher) -> None:
-        """Keep the finalizer exactly while clusters use the identity.
+        """Keep the finalizer exactly while objects use the identity.
 
-        A manager that sees only some of the clusters adds none: another one would remove it.
+        A manager that sees only some of the objects adds none: another one would remove it.
         """
         users, deleting = self._count_users(patcher.obj), metadata.deleting(patcher.obj)
         if self._finalizer in metadata.finalizers(patcher.obj):
             if not users and (deleting or self._scope.is_unlimited):
                 await patcher.remove_finalizer(self._finalizer)
             elif deleting:
-                message = f"{users} infrastructure clusters use the identity"
+                message = f"{users} objects use the identity"
                 await patcher.write_conditions(ready(False, constants.REASON_DELETING, message))
         elif users and not deleting and self._scope.is_unlimited:
             await patcher.protect(self._finalizer)
 
     def _count_users(self, identity: JSON) -> int:
         name = identity_value(self._kind.resource.kind, key_of(identity))
-        clusters = self._context.caches.clusters.values()
-        return sum(len(list(each.by_index(BY_IDENTITY, name))) for each in clusters)
+        informers = self._context.caches.identity_users
+        return sum(len(list(each.by_index(BY_IDENTITY, name))) for each in informers)
 
     async def _reconcile_normal(self, patcher: Patcher) -> None:
         obj = patcher.obj

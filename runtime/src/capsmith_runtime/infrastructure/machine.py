@@ -61,7 +61,7 @@ class InfraMachineController(InfrastructureController[InfraMachineReconciler[Any
         if isinstance(addresses, Waiting):
             return await self._wait(patcher, addresses)
         scope = InfraMachineScope(
-            **self._scope_fields(patcher.obj),
+            **self._owner_scope_fields(patcher.obj),
             workload_client=self._workload_client(cluster),
             spec=ready.spec,
             cluster=cluster,

@@ -18,6 +18,7 @@ from capsmith_runtime.reconcile.scopes import (
     BootstrapData,
     BootstrapReader,
     DeleteScope,
+    ScopeFields,
     SessionScope,
 )
 from capsmith_runtime.reconcile.waiting import wait_for
@@ -70,9 +71,30 @@ class InfraClusterView:
         return decode(cls, self.raw_status, "status")
 
 
+class OwnerScopeFields(ScopeFields):
+    """The arguments of :class:`OwnerScope`."""
+
+    _reference: Mapping[str, str]
+
+
+@dataclass(frozen=True, kw_only=True)
+class OwnerScope(SessionScope):
+    """Scope of an object that may own others."""
+
+    _reference: Mapping[str, str] = field(default_factory=dict, repr=False)
+
+    def owner_reference(self, *, controller: bool = True) -> dict[str, Any]:
+        """Return an entry for ``ownerReferences`` of an object that this object owns.
+
+        The other object is deleted with this one.  If it is of a kind that implements Resource, a
+        change of it reconciles this object.  Of its owners at most one is its ``controller``.
+        """
+        return {**self._reference, "controller": controller, "blockOwnerDeletion": True}
+
+
 # Without slots: Python 3.11 cannot make an object by Class[T](...) with them.
 @dataclass(frozen=True, kw_only=True)
-class InfraScope(SessionScope, Generic[Spec]):
+class InfraScope(OwnerScope, Generic[Spec]):
     """Attributes that the scopes of ``reconcile_normal`` share."""
 
     spec: Spec

@@ -63,9 +63,9 @@ class InfrastructureWatches:
             secrets.add_handler(on_change(_data, enqueue))
         if caches.namespaces is not None:
             caches.namespaces.add_handler(
-                on_change(metadata.labels, self._enqueue_clusters_in_namespace)
+                on_change(metadata.labels, self._enqueue_identity_users_in_namespace)
             )
-        for informer in caches.clusters.values() if caches.identities else ():
+        for informer in caches.identity_users if caches.identities else ():
             informer.add_handler(self._enqueue_identity)
 
     def _watch_objects(self, informer: Informer) -> None:
@@ -116,14 +116,20 @@ class InfrastructureWatches:
             self._enqueue_machines(metadata.namespace(obj), name)
 
     def _enqueue_users_of_identity(self, obj: JSON) -> None:
-        for kind, informer in self._caches.clusters.items():
-            users = informer.by_index(BY_IDENTITY, identity_value(obj["kind"], key_of(obj)))
-            self._enqueue(kind, users)
-            for user in users:
+        value = identity_value(obj["kind"], key_of(obj))
+        for informer in self._caches.identity_users:
+            self._enqueue_users(informer, informer.by_index(BY_IDENTITY, value))
+
+    def _enqueue_users(self, informer: Informer, users: Iterable[JSON]) -> None:
+        """Enqueue objects, and the machines that share the credentials of their cluster."""
+        kind = informer.resource.kind
+        for user in users:
+            self._queues[kind].add(key_of(user))
+            if kind in self._caches.clusters:
                 self._enqueue_machines_of_infra_cluster(user)
 
     def _enqueue_identity(self, change: Delta) -> None:
-        """Enqueue the identities that an infrastructure cluster began or ceased to use."""
+        """Enqueue the identities that an object began or ceased to use."""
         for value in self._identities(change.old) ^ self._identities(change.new):
             kind, namespace, name = value.split("/", 2)
             self._queues[kind].add(NamespacedName(namespace, name))
@@ -140,12 +146,10 @@ class InfrastructureWatches:
                 for identity in users:
                     self._enqueue_users_of_identity(identity)
 
-    def _enqueue_clusters_in_namespace(self, obj: JSON) -> None:
-        for kind, informer in self._caches.clusters.items():
-            clusters = [o for o in informer.items() if metadata.namespace(o) == metadata.name(obj)]
-            self._enqueue(kind, clusters)
-            for user in clusters:
-                self._enqueue_machines_of_infra_cluster(user)
+    def _enqueue_identity_users_in_namespace(self, obj: JSON) -> None:
+        for informer in self._caches.identity_users:
+            users = [o for o in informer.items() if metadata.namespace(o) == metadata.name(obj)]
+            self._enqueue_users(informer, users)
 
     def _enqueue_reference(self, namespace: str, reference: ObjectRef | None) -> None:
         own = (*self._caches.clusters.values(), *self._caches.machines.values())

@@ -59,6 +59,15 @@ class SimulatesFaults(Protocol):
         """
 
 
+@runtime_checkable
+class HasResources(Protocol):
+    """An infrastructure double of a provider with kinds that implement Resource."""
+
+    def resources(self) -> list[str]:
+        """Return the infrastructure of these resources that exists, by any name."""
+        ...
+
+
 class HostingDouble(ServiceDouble, Protocol):
     """Replaces the service that runs managed control planes."""
 
@@ -115,13 +124,19 @@ class ProviderUnderTest:
             for group in component.groups:
                 yield component, group
 
+    def slices(self) -> set[str]:
+        """Return the slices of the runtime that the groups of controllers are from."""
+        groups: list[Any] = [group for _, group in self.groups()]
+        parts = [part for group in groups for part in getattr(group, "additional", ())]
+        return {slice_of(each) for each in (*groups, *parts)}
+
     def groups_of(self, kind: type[G]) -> list[tuple[Component, G]]:
         """Return the groups of controllers of one type, each with its component."""
         found: list[tuple[Component, Any]] = list(self.groups())
         return [(component, group) for component, group in found if isinstance(group, kind)]
 
 
-def slice_of(group: ControllerGroupFactory) -> str:
+def slice_of(group: object) -> str:
     """Return the slice of the runtime that a group of controllers is from."""
     return type(group).__module__.removeprefix("capsmith_runtime.").partition(".")[0]
 

@@ -89,7 +89,7 @@ class MachinePoolController(InfrastructureController[R]):
         if isinstance(ready, Result):
             return ready
         scope = InfraMachinePoolScope(
-            **self._scope_fields(patcher.obj),
+            **self._owner_scope_fields(patcher.obj),
             spec=ready.spec,
             cluster=cluster,
             machine_pool=pool,

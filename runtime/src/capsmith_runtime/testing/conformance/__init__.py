@@ -6,7 +6,7 @@ import importlib
 
 from capsmith_runtime.testing.conformance.authored import TestSamples, TestTemplates
 from capsmith_runtime.testing.conformance.base import Case, Conformance, scenario
-from capsmith_runtime.testing.provider import ProviderUnderTest, slice_of
+from capsmith_runtime.testing.provider import ProviderUnderTest
 
 __all__ = ["Case", "Conformance", "conformance_tests", "scenario"]
 
@@ -24,8 +24,7 @@ def conformance_tests(provider: ProviderUnderTest) -> dict[str, type[Conformance
     found: dict[str, type[Conformance]] = {
         each.__name__: each for each in (TestSamples, TestTemplates) if each.cases(provider)
     }
-    slices = {slice_of(group) for _, group in provider.groups()}
-    for name in sorted(slices.difference(_WITHOUT_TESTS)):
+    for name in sorted(provider.slices().difference(_WITHOUT_TESTS)):
         module = importlib.import_module(f"{__name__}.{name}")
         for test in module.__all__:
             tests: type[Conformance] = getattr(module, test)

@@ -47,5 +47,9 @@ class Infrastructure:
         """Return a unique name of the shared resources of each cluster."""
         return self._names("clusters")
 
+    def resources(self) -> list[str]:
+        """Return a unique name of the infrastructure of each resource."""
+        return self._names("resources")
+
     def _names(self, collection: str) -> list[str]:
         return sorted(path.stem for path in (self._folder / collection).glob("*.json"))

@@ -54,7 +54,7 @@ class SimulatedCloud:
         chosen = os.environ.get("CAPSMITH_SIMULATED_CLOUD_DIR")
         default = Path(tempfile.gettempdir()) / f"{SCHEME}-simulated-cloud"
         self.folder = folder or (Path(chosen) if chosen else default)
-        for name in ("servers", "clusters"):
+        for name in ("servers", "clusters", "resources"):
             (self.folder / name).mkdir(parents=True, exist_ok=True)
         self.inject_faults(self)
 
@@ -113,6 +113,21 @@ class SimulatedCloud:
     def delete_cluster(self, external_id: str) -> bool:
         """Delete the shared resources of a cluster; return False if they do not exist."""
         return self._delete("cluster", external_id)
+
+    def find_resource(self, external_id: str) -> SharedResources | None:
+        """Return the resource with this external id, such as a network, if it exists."""
+        text = self._read("resources", external_id)
+        return SharedResources(**json.loads(text)) if text is not None else None
+
+    def create_resource(self, external_id: str, name: str) -> SharedResources:
+        """Create the resource, unless it exists."""
+        resource = SharedResources(external_id, name)
+        self._create("resource", external_id, json.dumps(asdict(resource)))
+        return resource
+
+    def delete_resource(self, external_id: str) -> bool:
+        """Delete the resource; return False if it does not exist."""
+        return self._delete("resource", external_id)
 
     def _read(self, collection: str, external_id: str) -> str | None:
         try:

@@ -90,6 +90,26 @@ KINDS: Final = (
     ),
     ConvertedKind(
         group="infrastructure.nimbus.example.com",
+        kind="NimbusSecurityGroup",
+        contracts={
+            "v1alpha1": "v1beta2",
+            "v1beta1": "v1beta2",
+            "v1beta2": "v1beta2",
+        },
+        changes=(),
+    ),
+    ConvertedKind(
+        group="infrastructure.nimbus.example.com",
+        kind="NimbusImage",
+        contracts={
+            "v1alpha1": "v1beta2",
+            "v1beta1": "v1beta2",
+            "v1beta2": "v1beta2",
+        },
+        changes=(),
+    ),
+    ConvertedKind(
+        group="infrastructure.nimbus.example.com",
         kind="NimbusIdentity",
         contracts={
             "v1alpha1": "v1beta2",

@@ -15,6 +15,8 @@ VERSIONS: Final[Mapping[tuple[str, str], str]] = {
     ("infrastructure.nimbus.example.com", "NimbusMachineTemplate"): "",
     ("infrastructure.nimbus.example.com", "NimbusServer"): "",
     ("infrastructure.nimbus.example.com", "NimbusServerTemplate"): "",
+    ("infrastructure.nimbus.example.com", "NimbusSecurityGroup"): "",
+    ("infrastructure.nimbus.example.com", "NimbusImage"): "",
     ("infrastructure.nimbus.example.com", "NimbusIdentity"): "",
     ("infrastructure.nimbus.example.com", "NimbusTenantIdentity"): "",
     ("infrastructure.nimbus.example.com", "NimbusRoleIdentity"): "",

@@ -15,16 +15,22 @@ from capsmith_runtime.kube.client import ResourceType
 from capsmith_runtime.migration.controllers import StorageVersionMigration
 from capsmith_runtime.reconcile.permissions import PolicyRule
 from capsmith_runtime.reconcile.watched_kinds import Watch
+from capsmith_runtime.resource.caches import ResourceKind
+from capsmith_runtime.resource.controllers import ResourceControllers
 from capsmith_runtime.workload.client import WorkloadClients
 
 from ...controllers.nimbus_cluster import NimbusClusterReconciler
+from ...controllers.nimbus_image import NimbusImageReconciler
 from ...controllers.nimbus_machine import NimbusMachineReconciler
 from ...controllers.nimbus_metal_cluster import NimbusMetalClusterReconciler
+from ...controllers.nimbus_security_group import NimbusSecurityGroupReconciler
 from ...controllers.nimbus_server import NimbusServerReconciler
 from ...webhooks.nimbus_machine import NimbusMachineDefaulter, NimbusMachineValidator
 from ..api.nimbus_cluster import NimbusClusterSpec
+from ..api.nimbus_image import NimbusImageSpec
 from ..api.nimbus_machine import NimbusMachineSpec
 from ..api.nimbus_metal_cluster import NimbusMetalClusterSpec
+from ..api.nimbus_security_group import NimbusSecurityGroupSpec
 from ..api.nimbus_server import NimbusServerSpec
 from ..conversion.infrastructure import KINDS
 from ..conversion.versions import VERSIONS
@@ -39,9 +45,11 @@ COMPONENT: Final = Component(
             resources=(
                 "nimbusclusters",
                 "nimbusidentities",
+                "nimbusimages",
                 "nimbusmachines",
                 "nimbusmetalclusters",
                 "nimbusroleidentities",
+                "nimbussecuritygroups",
                 "nimbusservers",
                 "nimbustenantidentities",
             ),
@@ -51,6 +59,11 @@ COMPONENT: Final = Component(
             groups=("infrastructure.nimbus.example.com",),
             resources=("nimbusmachinetemplates",),
             verbs=("list", "watch"),
+        ),
+        PolicyRule(
+            groups=("infrastructure.nimbus.example.com",),
+            resources=("nimbusimages", "nimbussecuritygroups"),
+            verbs=("create", "delete", "get"),
         ),
         PolicyRule(
             groups=("infrastructure.nimbus.example.com",),
@@ -221,6 +234,37 @@ COMPONENT: Final = Component(
                 ),
             ),
             workload=WorkloadClients,
+            additional=(
+                ResourceControllers(
+                    kinds=(
+                        ResourceKind(
+                            resource=ResourceType(
+                                group="infrastructure.nimbus.example.com",
+                                version="v1beta1",
+                                kind="NimbusSecurityGroup",
+                                plural="nimbussecuritygroups",
+                            ),
+                            finalizer="nimbussecuritygroup.infrastructure.nimbus.example.com",
+                            features=frozenset({"credentials"}),
+                            spec=NimbusSecurityGroupSpec,
+                            reconciler=NimbusSecurityGroupReconciler,
+                        ),
+                        ResourceKind(
+                            resource=ResourceType(
+                                group="infrastructure.nimbus.example.com",
+                                version="v1beta1",
+                                kind="NimbusImage",
+                                plural="nimbusimages",
+                                namespaced=False,
+                            ),
+                            finalizer="nimbusimage.infrastructure.nimbus.example.com",
+                            features=frozenset({"credentials"}),
+                            spec=NimbusImageSpec,
+                            reconciler=NimbusImageReconciler,
+                        ),
+                    ),
+                ),
+            ),
         ),
         ConversionWebhook(KINDS, VERSIONS),
         AdmissionWebhook(
@@ -246,6 +290,8 @@ COMPONENT: Final = Component(
             "nimbusmachinetemplates.infrastructure.nimbus.example.com",
             "nimbusservers.infrastructure.nimbus.example.com",
             "nimbusservertemplates.infrastructure.nimbus.example.com",
+            "nimbussecuritygroups.infrastructure.nimbus.example.com",
+            "nimbusimages.infrastructure.nimbus.example.com",
             "nimbusidentities.infrastructure.nimbus.example.com",
             "nimbustenantidentities.infrastructure.nimbus.example.com",
             "nimbusroleidentities.infrastructure.nimbus.example.com",

@@ -1,0 +1,43 @@
+"""Further kinds of a provider, beside those of the contract: networks, images, security groups.
+
+The names below are all that the author of a provider needs; everything else in this package is
+internal.  Importing them loads no Kubernetes client.
+"""
+
+from capsmith_runtime.api.decoding import DecodingError
+from capsmith_runtime.contract.core import Cluster
+from capsmith_runtime.contract.model import Condition
+from capsmith_runtime.reconcile.credentials import Credentials
+from capsmith_runtime.reconcile.errors import RateLimitedError, ReconcileError, TerminalError
+from capsmith_runtime.reconcile.events import Events
+from capsmith_runtime.reconcile.objects import CustomObject
+from capsmith_runtime.reconcile.results import Deleted, NotAvailableError, Waiting
+from capsmith_runtime.reconcile.sessions import SessionFactory
+from capsmith_runtime.resource.api import (
+    Owner,
+    ResourceDeleteScope,
+    ResourceReconciler,
+    ResourceScope,
+    ResourceState,
+)
+
+__all__ = [
+    "Cluster",
+    "Condition",
+    "Credentials",
+    "CustomObject",
+    "DecodingError",
+    "Deleted",
+    "Events",
+    "NotAvailableError",
+    "Owner",
+    "RateLimitedError",
+    "ReconcileError",
+    "ResourceDeleteScope",
+    "ResourceReconciler",
+    "ResourceScope",
+    "ResourceState",
+    "SessionFactory",
+    "TerminalError",
+    "Waiting",
+]

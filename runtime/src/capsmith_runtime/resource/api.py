@@ -1,0 +1,95 @@
+"""Reconcilers of kinds that implement Resource, with their arguments and results."""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from collections.abc import Awaitable, Sequence
+from dataclasses import dataclass, field
+from typing import Any, Generic, TypeVar
+
+from capsmith_runtime.contract.core import Cluster
+from capsmith_runtime.contract.model import Condition, check_reason
+from capsmith_runtime.infrastructure.scopes import InfraDeleteScope, OwnerScope
+from capsmith_runtime.reconcile.credentials import Credentials
+from capsmith_runtime.reconcile.results import Deleted, Waiting, check_conditions
+from capsmith_runtime.reconcile.sessions import SessionUser
+
+Spec = TypeVar("Spec")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Owner:
+    """One entry of ``metadata.ownerReferences``."""
+
+    group: str
+    kind: str
+    name: str
+    uid: str
+    controller: bool
+
+
+# Without slots: Python 3.11 cannot make an object by Class[T](...) with them.
+@dataclass(frozen=True, kw_only=True)
+class ResourceScope(OwnerScope, Generic[Spec]):
+    """Scope of ``reconcile_normal`` of a resource."""
+
+    spec: Spec
+    cluster: Cluster | None
+    """The Cluster to which it belongs, by label or by its owners; None if there is none."""
+    owners: tuple[Owner, ...]
+    credentials: Credentials = field(repr=False)
+
+    def _session_credentials(self) -> Credentials:
+        return self.credentials
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ResourceDeleteScope(InfraDeleteScope[Spec]):
+    """Scope of ``reconcile_delete`` of a resource.
+
+    Its owners and its Cluster may have been deleted already.
+    """
+
+    cluster: Cluster | None
+    owners: tuple[Owner, ...]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ResourceState:
+    """State of the existing infrastructure of a resource."""
+
+    ready: bool = True
+    reason: str = ""
+    """Reason of the Ready condition in CamelCase; by default Ready or NotReady."""
+    message: str = ""
+    conditions: Sequence[Condition] = ()
+    """Additional conditions.  A condition that you no longer return is removed."""
+    status: Any = None
+    """Instance of the generated Status class, if the kind has status fields of its own."""
+    requeue_after: float | None = None
+    """Seconds until the next reconcile; by default the sync period."""
+
+    def __post_init__(self) -> None:
+        if self.reason:
+            check_reason(self.reason)
+        check_conditions(self.conditions)
+
+
+class ResourceReconciler(SessionUser, ABC, Generic[Spec]):
+    """Manage the infrastructure of one kind of resources.
+
+    Methods may be ``def`` or ``async def``.  They are called repeatedly, also after a crash at any
+    point: look up the infrastructure by ``external_id`` before you create it.
+    """
+
+    @abstractmethod
+    def reconcile_normal(
+        self, resource: ResourceScope[Spec]
+    ) -> ResourceState | Waiting | Awaitable[ResourceState | Waiting]:
+        """Create or update the infrastructure and return its state."""
+
+    @abstractmethod
+    def reconcile_delete(
+        self, resource: ResourceDeleteScope[Spec]
+    ) -> Deleted | Waiting | Awaitable[Deleted | Waiting]:
+        """Delete the infrastructure; return Deleted only when it no longer exists."""

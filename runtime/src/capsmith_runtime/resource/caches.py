@@ -1,0 +1,108 @@
+"""Caches of resources, with their owners and dependents among the provider's objects."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from typing import Any
+
+from capsmith_runtime.contract import metadata
+from capsmith_runtime.infrastructure.caches import BY_IDENTITY, InfrastructureCaches
+from capsmith_runtime.kube.client import JSON, NamespacedName, Selection
+from capsmith_runtime.kube.informer import Informer
+from capsmith_runtime.reconcile.caches import (
+    BY_CLUSTER,
+    BY_OWNER,
+    cluster_name_of,
+    cluster_of,
+    owner_uids,
+)
+from capsmith_runtime.reconcile.kinds import Kind
+from capsmith_runtime.resource.api import ResourceReconciler
+
+ResourceKind = Kind[ResourceReconciler[Any]]
+
+
+class ResourceCaches:
+    """One cache for each kind that implements Resource."""
+
+    def __init__(self, kinds: Sequence[ResourceKind], infrastructure: InfrastructureCaches) -> None:
+        self._infrastructure = infrastructure
+        core = infrastructure.core
+        self.informers: dict[str, Informer] = {}
+        for kind in kinds:
+            own = core.scope.own_objects
+            # Cluster-scoped objects are in no namespace, so no namespace limits them.
+            selection = own if kind.resource.namespaced else Selection(labels=own.labels)
+            indexes = {
+                BY_CLUSTER: cluster_of,
+                BY_IDENTITY: infrastructure.kinds.identity_keys,
+                BY_OWNER: owner_uids,
+            }
+            informer = core.informer(kind.resource, selection, indexes)
+            self.informers[kind.resource.kind] = informer
+            infrastructure.identity_users.append(informer)
+
+    def owner_keys(self, obj: JSON) -> Iterator[tuple[Informer, NamespacedName]]:
+        """Yield the owners of an object among the provider's objects and Machines."""
+        informers = self._owner_informers()
+        for reference in metadata.items(obj, "metadata", "ownerReferences"):
+            informer = informers.get(metadata.text(reference, "kind"))
+            group = metadata.text(reference, "apiVersion").partition("/")[0]
+            if informer is not None and informer.resource.group == group:
+                namespace = metadata.namespace(obj) if informer.resource.namespaced else ""
+                yield informer, NamespacedName(namespace, metadata.text(reference, "name"))
+
+    def cluster_name(self, obj: JSON) -> str | None:
+        """Return the name of the Cluster of an object: by label, or the nearest by owners.
+
+        A cluster-scoped object belongs to no Cluster.
+        """
+        namespace = metadata.namespace(obj)
+        seen: set[str] = set()
+        pending = [obj] if namespace else []
+        while pending:
+            current = pending.pop(0)
+            # Nothing forbids owners in a circle.
+            if metadata.namespace(current) != namespace or metadata.uid(current) in seen:
+                continue
+            seen.add(metadata.uid(current))
+            name = cluster_name_of(current)
+            if name:
+                return name
+            pending += self._owners(current)
+        return None
+
+    def of_cluster(self, namespace: str, name: str) -> list[tuple[Informer, JSON]]:
+        """Return the resources of a Cluster, by label or by owners."""
+        found: dict[str, tuple[Informer, JSON]] = {}
+        pending: list[str] = []
+        for informer in self._owner_informers().values():
+            for obj in informer.by_index(BY_CLUSTER, f"{namespace}/{name}"):
+                pending.append(metadata.uid(obj))
+                if informer.resource.kind in self.informers:
+                    found[metadata.uid(obj)] = informer, obj
+        while pending:
+            owner = pending.pop()
+            for informer in self.informers.values():
+                for obj in informer.by_index(BY_OWNER, owner):
+                    if metadata.uid(obj) not in found:
+                        found[metadata.uid(obj)] = informer, obj
+                        pending.append(metadata.uid(obj))
+        return list(found.values())
+
+    def _owners(self, obj: JSON) -> list[JSON]:
+        found = (informer.get(key) for informer, key in self.owner_keys(obj))
+        uids = set(owner_uids(obj))
+        return [owner for owner in found if owner is not None and metadata.uid(owner) in uids]
+
+    def _owner_informers(self) -> dict[str, Informer]:
+        """Return the informers of kinds that may own resources, by kind."""
+        infrastructure = self._infrastructure
+        machines = infrastructure.core.machines
+        return {
+            machines.resource.kind: machines,
+            **infrastructure.clusters,
+            **infrastructure.machines,
+            **infrastructure.pools,
+            **self.informers,
+        }

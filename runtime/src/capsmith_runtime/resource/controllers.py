@@ -1,0 +1,88 @@
+"""The controllers of all kinds that implement Resource, and their watches.
+
+A change of a resource enqueues its owners, as controller-runtime's Owns does.  A Cluster that is
+paused, resumed, created or deleted enqueues its resources.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from capsmith_runtime.contract import metadata
+from capsmith_runtime.infrastructure.context import InfrastructureContext
+from capsmith_runtime.kube.client import JSON, key_of
+from capsmith_runtime.kube.informer import Informer
+from capsmith_runtime.kube.store import Delta
+from capsmith_runtime.reconcile.groups import ControllerGroup, Queues, Reconcile
+from capsmith_runtime.reconcile.watches import enqueue_object, on_change
+from capsmith_runtime.resource.caches import ResourceCaches, ResourceKind
+from capsmith_runtime.resource.controller import ResourceController
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ResourceControllers:
+    """Factory of the controllers of resources, which are part of an infrastructure provider."""
+
+    kinds: tuple[ResourceKind, ...]
+
+    def __call__(self, context: InfrastructureContext) -> ControllerGroup:
+        """Return the controllers for one manager."""
+        return ResourceGroup(self.kinds, context)
+
+
+class ResourceGroup(ControllerGroup):
+    """One controller for each kind; they share caches, to follow owners of other kinds."""
+
+    def __init__(self, kinds: Sequence[ResourceKind], context: InfrastructureContext) -> None:
+        self._kinds = kinds
+        self._context = context
+        self._caches = ResourceCaches(kinds, context.caches)
+        self._queues: Queues = {}
+
+    @property
+    def informers(self) -> Sequence[Informer]:
+        """Return the informers of the kinds."""
+        return tuple(self._caches.informers.values())
+
+    def reconcilers(self) -> Iterator[tuple[str, Reconcile]]:
+        """Yield one reconcile function for each kind."""
+        for kind in self._kinds:
+            controller = ResourceController(kind, self._caches, self._context)
+            yield kind.resource.kind, controller.reconcile
+
+    def setup_watches(self, queues: Queues) -> None:
+        """Watch the resources themselves, for their owners too, and Clusters."""
+        self._queues = queues
+        for kind, informer in self._caches.informers.items():
+            informer.add_handler(enqueue_object(queues[kind]), own_writes=False)
+            informer.add_handler(self._enqueue_owners)
+        core = self._context.caches.core
+        core.clusters.add_handler(on_change(_cluster_view, self._enqueue_of_cluster))
+
+    def _enqueue_owners(self, change: Delta) -> None:
+        """Enqueue present and former owners of a resource."""
+        if change.old and change.new and _owner_view(change.old) == _owner_view(change.new):
+            return
+        for obj in (change.old, change.new):
+            for informer, key in self._caches.owner_keys(obj) if obj is not None else ():
+                queue = self._queues.get(informer.resource.kind)
+                if queue is not None:
+                    queue.add(key)
+
+    def _enqueue_of_cluster(self, obj: JSON) -> None:
+        found = self._caches.of_cluster(metadata.namespace(obj), metadata.name(obj))
+        for informer, resource in found:
+            self._queues[informer.resource.kind].add(key_of(resource))
+
+
+def _owner_view(obj: JSON) -> Any:
+    """Return what owners may read, without the manager's own records and versions."""
+    names = ("labels", "ownerReferences", "deletionTimestamp")
+    kept = [metadata.lookup(obj, "metadata", name) for name in names]
+    return kept, obj.get("spec"), obj.get("status")
+
+
+def _cluster_view(obj: JSON) -> tuple[bool, bool]:
+    return metadata.lookup(obj, "spec", "paused") is True, metadata.deleting(obj)

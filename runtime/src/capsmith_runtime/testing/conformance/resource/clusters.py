@@ -1,0 +1,113 @@
+"""Resources that belong to a Cluster, by a label or by their owners."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import pytest
+
+from capsmith_runtime.kube.client import JSON, NamespacedName
+from capsmith_runtime.testing.conformance.base import scenario
+from capsmith_runtime.testing.conformance.resource.base import ResourceCase, ResourceConformance
+from capsmith_runtime.testing.objects import condition
+from capsmith_runtime.testing.provider import ProviderUnderTest
+from capsmith_runtime.testing.resource.environment import ResourceEnvironment
+
+BELONGS = pytest.mark.parametrize("by", ["label", "owner"])
+
+
+class TestResourcesOfClusters(ResourceConformance):
+    """Resources that belong to a Cluster, by a label or by their owners."""
+
+    @classmethod
+    def cases(cls, provider: ProviderUnderTest) -> Sequence[ResourceCase]:
+        """Return only namespaced kinds: a Cluster has a namespace."""
+        return [case for case in super().cases(provider) if case.kind.resource.namespaced]
+
+    @BELONGS
+    @scenario
+    async def test_it_is_paused_with_its_cluster(self, env: ResourceEnvironment, by: str) -> None:
+        """Proves: SM-01, ST-08."""
+        cluster = await env.running_cluster()
+        env.core.pause(cluster)
+        await env.quiet()
+        _add(env, cluster, by)
+        await env.eventually("it says so", lambda: _paused(env) == ("True", "Paused"))
+        await env.quiet()
+        assert "finalizers" not in env.resource()["metadata"]
+        assert env.existing() == []
+
+        env.core.pause(cluster, False)
+        await env.is_ready()
+        assert _paused(env)[0] != "True"
+        assert len(env.existing()) == 1
+
+    @BELONGS
+    @scenario
+    async def test_nothing_is_deleted_while_its_cluster_is_paused(
+        self, env: ResourceEnvironment, by: str
+    ) -> None:
+        """Proves: MV-08, SM-01."""
+        cluster = await env.running_cluster()
+        _add(env, cluster, by)
+        await env.is_ready()
+        env.core.pause(cluster)
+        env.delete()
+        await env.quiet()
+        assert _paused(env) == ("True", "Paused")
+        assert len(env.existing()) == 1
+
+        env.core.pause(cluster, False)
+        await env.is_deleted()
+        assert env.existing() == []
+
+    @scenario
+    async def test_it_waits_for_a_cluster_that_does_not_exist(
+        self, env: ResourceEnvironment
+    ) -> None:
+        """The Cluster could be paused, as clusterctl creates it."""
+        env.add(cluster="c1")
+        missing = ("False", "ClusterNotFound")
+        await env.eventually("it says so", lambda: env.ready() == missing)
+        assert env.existing() == []
+        await env.running_cluster()
+        await env.is_ready()
+
+    @BELONGS
+    @scenario
+    async def test_it_is_deleted_after_its_cluster(self, env: ResourceEnvironment, by: str) -> None:
+        """Proves: SM-08."""
+        cluster = await env.running_cluster()
+        _add(env, cluster, by)
+        await env.is_ready()
+        kind = env.cluster_kind.resource.kind
+        env.api.remove(kind, cluster)
+        env.api.remove("Cluster", cluster)
+        await env.eventually("its owner is gone", lambda: env.api.find(kind, cluster) is None)
+        env.delete()
+        await env.is_deleted()
+        assert env.existing() == []
+
+    @BELONGS
+    @scenario
+    async def test_it_takes_over_the_identity_of_its_cluster(
+        self, env: ResourceEnvironment, by: str
+    ) -> None:
+        cluster = await env.running_cluster()
+        before = env.core.infra_cluster(cluster)["spec"].get("identityRef")
+        _add(env, cluster, by)
+        env.change({"spec": {"identityRef": None}})
+        await env.is_ready()
+        assert env.resource()["spec"].get("identityRef") == before
+
+
+def _add(env: ResourceEnvironment, cluster: NamespacedName, by: str) -> None:
+    if by == "label":
+        env.add(cluster=cluster.name)
+    else:
+        owner: JSON = env.core.infra_cluster(cluster)
+        env.add(owner)
+
+
+def _paused(env: ResourceEnvironment) -> tuple[str, str]:
+    return condition(env.resource(), "Paused")

@@ -1,0 +1,126 @@
+"""The life of a resource, which needs no Cluster."""
+
+from __future__ import annotations
+
+from capsmith_runtime.contract.external_id import annotation
+from capsmith_runtime.testing.conformance.base import scenario
+from capsmith_runtime.testing.conformance.resource.base import ResourceConformance
+from capsmith_runtime.testing.objects import condition
+from capsmith_runtime.testing.resource.environment import ResourceEnvironment
+
+PAUSED = "cluster.x-k8s.io/paused"
+DELETE_FOR_MOVE = "clusterctl.cluster.x-k8s.io/delete-for-move"
+
+
+class TestResources(ResourceConformance):
+    """The life of a resource, which needs no Cluster."""
+
+    @scenario
+    async def test_a_resource_is_created_and_deleted(self, env: ResourceEnvironment) -> None:
+        """Proves: SM-08."""
+        env.add()
+        await env.is_ready()
+        await env.quiet()
+        obj = env.resource()
+        assert obj["metadata"]["finalizers"] == [env.kind.finalizer]
+        assert annotation(env.kind.resource.group) in obj["metadata"]["annotations"]
+        assert len(env.existing()) == 1
+
+        env.delete()
+        await env.is_deleted()
+        assert env.existing() == []
+
+    @scenario
+    async def test_a_status_that_is_lost_is_written_again(self, env: ResourceEnvironment) -> None:
+        """Proves: ST-11."""
+        env.add()
+        await env.is_ready()
+        await env.quiet()
+        before, existing = env.resource()["status"], env.existing()
+        env.change({"status": None})
+        await env.is_ready()
+        await env.quiet()
+        now = env.resource()["status"]
+        assert {**now, "conditions": ()} == {**before, "conditions": ()}
+        assert env.existing() == existing
+
+    @scenario
+    async def test_an_unchanged_resource_costs_no_requests(self, env: ResourceEnvironment) -> None:
+        """Proves: ST-06."""
+        env.add()
+        await env.is_ready()
+        await env.quiet()
+        kind = env.kind.resource.kind
+        before = env.api.written(kind, env.key)
+        env.change({"metadata": {"labels": {"example.com/team": "a"}}})
+        await env.quiet()
+        assert env.api.written(kind, env.key) == before
+
+    @scenario
+    async def test_a_paused_resource_is_left_alone(self, env: ResourceEnvironment) -> None:
+        """Proves: SM-01, ST-08."""
+        env.add(annotations={PAUSED: ""})
+        paused = ("True", "Paused")
+        await env.eventually("it says so", lambda: condition(env.resource(), "Paused") == paused)
+        await env.quiet()
+        assert "finalizers" not in env.resource()["metadata"]
+        assert env.existing() == []
+
+        env.change({"metadata": {"annotations": {PAUSED: None}}})
+        await env.is_ready()
+        env.change({"metadata": {"annotations": {PAUSED: ""}}})
+        await env.quiet()
+        env.delete()
+        await env.quiet()
+        assert len(env.existing()) == 1
+
+        env.change({"metadata": {"annotations": {PAUSED: None}}})
+        await env.is_deleted()
+        assert env.existing() == []
+
+    @scenario
+    async def test_a_copy_that_a_move_deletes_deletes_nothing(
+        self, env: ResourceEnvironment
+    ) -> None:
+        """Proves: MV-08."""
+        env.add()
+        await env.is_ready()
+        await env.quiet()
+        # clusterctl replaces all annotations.
+        others = dict.fromkeys(env.resource()["metadata"]["annotations"])
+        env.change({"metadata": {"annotations": {**others, DELETE_FOR_MOVE: ""}}})
+        env.delete()
+        await env.quiet()
+        assert env.resource()["metadata"]["finalizers"], "clusterctl removes the finalizer"
+        assert len(env.existing()) == 1
+
+    @scenario
+    async def test_a_moved_resource_finds_what_exists(self, env: ResourceEnvironment) -> None:
+        """The status does not move along, and the uid is another one.
+
+        Proves: SM-09, ST-11.
+        """
+        env.add()
+        await env.is_ready()
+        await env.quiet()
+        await env.stop()
+        existing, moved = env.existing(), env.resource()
+        env.change({"metadata": {"finalizers": None}})
+        env.delete()
+        del moved["status"]
+        env.api.add(moved)
+        env.start()
+        await env.is_ready()
+        await env.quiet()
+        assert env.resource()["metadata"]["uid"] != moved["metadata"]["uid"]
+        assert env.existing() == existing
+
+    @scenario
+    async def test_clusterctl_moves_it_with_or_without_owners(
+        self, env: ResourceEnvironment
+    ) -> None:
+        """Proves: MV-02."""
+        labels = env.manifests.crd(env.kind.resource.kind)["metadata"]["labels"]
+        # The dependents of a cluster-scoped object must not stay at the source.
+        suffix = "move-hierarchy" if env.kind.resource.namespaced else "move"
+        assert f"clusterctl.cluster.x-k8s.io/{suffix}" in labels

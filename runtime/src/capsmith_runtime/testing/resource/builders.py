@@ -1,0 +1,69 @@
+"""Builders of the scopes of resources."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any, TypeVar
+
+from capsmith_runtime.api.encoding import status_fields
+from capsmith_runtime.contract.core import Cluster
+from capsmith_runtime.kube.log import get_logger
+from capsmith_runtime.reconcile.credentials import Credentials
+from capsmith_runtime.reconcile.sessions import ScopeSession
+from capsmith_runtime.resource.api import Owner, ResourceDeleteScope, ResourceScope
+from capsmith_runtime.testing.core import NAMESPACE
+
+Spec = TypeVar("Spec")
+
+
+def resource(
+    spec: Spec,
+    name: str = "resource",
+    *,
+    namespace: str = NAMESPACE,
+    cluster: Cluster | None = None,
+    owners: tuple[Owner, ...] = (),
+    credentials: Mapping[str, str] | None = None,
+    status: Any = None,
+    session: object = None,
+) -> ResourceScope[Spec]:
+    """Return the argument of ``reconcile_normal``; ``namespace`` is empty if cluster-scoped.
+
+    ``status`` is an instance of the generated Status class, which an earlier call returned.
+    """
+    return ResourceScope(
+        name=name,
+        namespace=namespace,
+        external_id=f"{name}.0001",
+        logger=get_logger("test"),
+        spec=spec,
+        cluster=cluster,
+        owners=owners,
+        credentials=Credentials(credentials),
+        _status=status_fields(status),
+        _session=ScopeSession(session),
+    )
+
+
+def resource_deletion(
+    spec: Spec,
+    name: str = "resource",
+    *,
+    namespace: str = NAMESPACE,
+    credentials: Mapping[str, str] | None = None,
+    status: Any = None,
+    session: object = None,
+) -> ResourceDeleteScope[Spec]:
+    """Return the argument of ``reconcile_delete`` of a resource whose owners no longer exist."""
+    return ResourceDeleteScope(
+        name=name,
+        namespace=namespace,
+        external_id=f"{name}.0001",
+        logger=get_logger("test"),
+        _spec=spec,
+        _credentials=Credentials(credentials),
+        _status=status_fields(status),
+        _session=ScopeSession(session),
+        cluster=None,
+        owners=(),
+    )

@@ -1,0 +1,106 @@
+"""A fake management cluster with the manager of a provider whose kinds implement Resource."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from capsmith_runtime.component import Component
+from capsmith_runtime.infrastructure.controllers import InfrastructureControllers
+from capsmith_runtime.kube.client import JSON, NamespacedName
+from capsmith_runtime.resource.caches import ResourceKind
+from capsmith_runtime.testing.infrastructure.environment import InfrastructureEnvironment
+from capsmith_runtime.testing.infrastructure.fake_core import GROUP, NAMESPACE
+from capsmith_runtime.testing.objects import condition
+from capsmith_runtime.testing.provider import (
+    HasResources,
+    InfrastructureDouble,
+    ProviderUnderTest,
+)
+
+
+class ResourceEnvironment(InfrastructureEnvironment):
+    """One management cluster, with one kind that implements Resource beside the others."""
+
+    def __init__(
+        self,
+        provider: ProviderUnderTest,
+        component: Component,
+        core_version: str,
+        *,
+        infrastructure: InfrastructureDouble,
+        controllers: InfrastructureControllers,
+        kind: ResourceKind,
+    ) -> None:
+        super().__init__(
+            provider,
+            component,
+            core_version,
+            infrastructure=infrastructure,
+            controllers=controllers,
+            cluster_kind=controllers.clusters[0],
+            machine_kind=controllers.machines[0],
+        )
+        self.kind = kind
+        namespace = NAMESPACE if kind.resource.namespaced else ""
+        self.key = NamespacedName(namespace, "r1")
+
+    def existing(self) -> list[str]:
+        """Return the infrastructure of resources that exists, by any name."""
+        double = self.infrastructure
+        assert isinstance(double, HasResources), f"{type(double).__name__} needs resources()"
+        return double.resources()
+
+    def add(self, *owners: JSON, cluster: str = "", annotations: JSON | None = None) -> None:
+        """Add the resource, with owners and with the label of a Cluster, if it is named."""
+        metadata: dict[str, Any] = {
+            "name": self.key.name,
+            "annotations": dict(annotations or {}),
+            "labels": {f"{GROUP}/cluster-name": cluster} if cluster else {},
+            "ownerReferences": [_reference_to(owner) for owner in owners],
+        }
+        if self.key.namespace:
+            metadata["namespace"] = self.key.namespace
+        resource = self.kind.resource
+        self.api.add(
+            {
+                "apiVersion": resource.api_version,
+                "kind": resource.kind,
+                "metadata": metadata,
+                "spec": self.manifests.sample_spec(resource.kind),
+            }
+        )
+
+    def change(self, body: JSON) -> None:
+        """Apply a merge patch to the resource, as a user."""
+        self.api.change(self.kind.resource.kind, self.key, body)
+
+    def delete(self) -> None:
+        """Delete the resource, as a user or the garbage collector."""
+        self.api.remove(self.kind.resource.kind, self.key)
+
+    def found(self) -> JSON | None:
+        """Return the resource, or None if it is gone."""
+        return self.api.find(self.kind.resource.kind, self.key)
+
+    def resource(self) -> JSON:
+        """Return the resource."""
+        obj = self.found()
+        assert obj is not None, f"{self.key} is gone"
+        return obj
+
+    def ready(self) -> tuple[str, str]:
+        """Return status and reason of its Ready condition."""
+        return condition(self.resource(), "Ready")
+
+    async def is_ready(self) -> None:
+        """Wait until the resource is ready."""
+        await self.eventually("the resource is ready", lambda: self.ready() == ("True", "Ready"))
+
+    async def is_deleted(self) -> None:
+        """Wait until the resource is gone."""
+        await self.eventually("the resource is gone", lambda: self.found() is None)
+
+
+def _reference_to(owner: JSON) -> JSON:
+    names = {name: owner["metadata"][name] for name in ("name", "uid")}
+    return {"apiVersion": owner["apiVersion"], "kind": owner["kind"], **names}

@@ -1,0 +1,192 @@
+"""Kinds that implement Resource on a real API server: owners, pauses, and a leader that dies."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass
+from pathlib import Path
+
+import pytest
+import yaml
+
+from capsmith.commands.generate import generate
+from tests.e2e.harness.kube import JSON, Credentials, KubeClient
+from tests.e2e.harness.pki import Pki
+from tests.e2e.harness.wait import eventually
+from tests.e2e.tools.required import required_toolbox
+from tests.realapi.conftest import NewServer
+from tests.realapi.managers import Installation, install_core_crds
+
+SERIES = "v1.13"
+CORE = "cluster.x-k8s.io/v1beta2"
+OWN = "infrastructure.cluster.x-k8s.io/v1alpha1"
+NAMESPACE = "default"
+GROUPS = 60
+DESCRIPTION = """
+capsmith: 1
+name: haven
+repository: https://github.com/example/cluster-api-provider-haven
+contracts: [v1beta2]
+releases: {v0.1: v1beta2}
+infrastructure:
+  HavenCluster: {implements: InfraCluster}
+  HavenMachine: {implements: InfraMachine}
+  HavenSecurityGroup:
+    implements: Resource
+    spec:
+      rules: "string[]!"
+    status:
+      groupID: string
+  HavenImage:
+    implements: Resource
+    scope: Cluster
+    spec:
+      url: string!
+credentials: HavenIdentity
+"""
+
+
+@dataclass(frozen=True)
+class Place:
+    """An API server with the provider installed, and its simulated cloud."""
+
+    client: KubeClient
+    manager: KubeClient
+    """With the permissions of the manager, as the author's code has them."""
+    installation: Installation
+    cloud: Path
+
+    def existing(self) -> list[str]:
+        return [path.stem for path in (self.cloud / "resources").glob("*.json")]
+
+    def created(self) -> list[str]:
+        """The resources that were ever created, once for each creation."""
+        lines = (self.cloud / "journal.log").read_text().splitlines()
+        return [line.rpartition(" ")[2] for line in lines if line.startswith("create resource ")]
+
+    def groups(self) -> list[JSON]:
+        return self.client.list(OWN, "HavenSecurityGroup", NAMESPACE)
+
+    def ready(self) -> int:
+        return sum(_ready(group) for group in self.groups())
+
+
+@pytest.fixture(scope="module")
+def place(new_server: NewServer, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Place]:
+    tools = required_toolbox("the tests with core's CRDs", ["k8s", f"capi-{SERIES}"])
+    folder = tmp_path_factory.mktemp("resource")
+    repository, pki, cloud = folder / "repository", Pki(folder / "pki"), folder / "cloud"
+    description = folder / "provider.yaml"
+    description.write_text(DESCRIPTION)
+    assert generate(description, repository).exit_code == 0
+    server = new_server("resource", pki)
+    server.start()
+    try:
+        names = ("clusters.cluster.x-k8s.io", "machines.cluster.x-k8s.io")
+        install_core_crds(server.client, tools, SERIES, *names)
+        environment = {"CAPSMITH_SIMULATED_CLOUD_DIR": str(cloud)}
+        installation = Installation(server, pki, repository, "config", environment=environment)
+        for file in ("haven_identity", "haven_image"):
+            for sample in yaml.safe_load_all(
+                (repository / "config/samples" / f"{file}.yaml").read_text()
+            ):
+                server.client.apply(sample)
+        manager = KubeClient(server.url, Credentials(pki.ca, token=installation.token))
+        yield Place(server.client, manager, installation, cloud)
+        manager.close()
+    finally:
+        server.stop()
+
+
+def test_resources_of_a_cluster_outlive_a_crash_and_are_deleted(place: Place) -> None:
+    """The leader is killed while they are created.
+
+    Proves: SM-01, SM-08, SM-09, RB-04, RB-06.
+    """
+    with place.installation.managers(2) as (first, second):
+        image = "HavenImage", "havenimage"
+        eventually(lambda: _ready(place.client.get(OWN, *image)), timeout=120)
+        owner = _add_cluster(place.client)
+        _add_group(place, owner, 0)
+        with ThreadPoolExecutor(4) as threads:
+            many = threads.map(lambda number: _add_group(place, owner, number), range(1, GROUPS))
+            eventually(lambda: place.ready() > GROUPS // 4, timeout=120, interval=0.1)
+            first.process.kill()
+            list(many)
+        eventually(lambda: place.ready() == GROUPS, timeout=120)
+        assert len(place.created()) == len(set(place.created())) == GROUPS + 1
+        identity = {"kind": "HavenIdentity", "name": "haven"}
+        assert all(group["spec"]["identityRef"] == identity for group in place.groups())
+
+        paused, *others = place.groups()
+        _check_the_pause(place, paused)
+
+        for group in others:
+            place.manager.delete(group)
+        eventually(lambda: not place.groups(), timeout=120)
+        place.client.delete(place.client.get(OWN, *image))
+        eventually(lambda: place.client.find(OWN, *image) is None, timeout=120)
+        assert place.existing() == []
+        assert second.complaints() == []
+
+
+def _check_the_pause(place: Place, paused: JSON) -> None:
+    """A group of a paused Cluster stays, while another one is deleted after it."""
+    place.client.create(_object(OWN, "HavenSecurityGroup", "alone", {"rules": ["ssh"]}))
+    eventually(lambda: place.ready() == GROUPS + 1, timeout=120)
+    _pause(place.client, True)
+    name = paused["metadata"]["name"]
+    eventually(lambda: _has(_group(place, name), "Paused"), timeout=120)
+    place.client.delete(paused)
+    place.client.delete(_group(place, "alone"))
+    eventually(lambda: len(place.groups()) == GROUPS, timeout=120)
+    assert len(place.existing()) == GROUPS + 1
+    assert "deletionTimestamp" in _group(place, name)["metadata"]
+    _pause(place.client, False)
+    eventually(lambda: len(place.groups()) == GROUPS - 1, timeout=120)
+    assert len(place.existing()) == GROUPS
+
+
+def _group(place: Place, name: str) -> JSON:
+    return place.client.get(OWN, "HavenSecurityGroup", name, NAMESPACE)
+
+
+def _add_cluster(client: KubeClient) -> JSON:
+    reference = {"apiGroup": OWN.partition("/")[0], "kind": "HavenCluster", "name": "c1"}
+    cluster = client.create(_object(CORE, "Cluster", "c1", {"infrastructureRef": reference}))
+    identity = {"kind": "HavenIdentity", "name": "haven"}
+    own = _object(OWN, "HavenCluster", "c1", {"identityRef": identity})
+    own["metadata"]["ownerReferences"] = [_reference(cluster)]
+    return client.create(own)
+
+
+def _add_group(place: Place, owner: JSON, number: int) -> None:
+    """As the author's code does, with the permissions of the manager."""
+    group = _object(OWN, "HavenSecurityGroup", f"g{number}", {"rules": ["ssh"]})
+    block = {"controller": True, "blockOwnerDeletion": True}
+    group["metadata"]["ownerReferences"] = [{**_reference(owner), **block}]
+    place.manager.create(group)
+
+
+def _pause(client: KubeClient, paused: bool) -> None:
+    client.patch(client.get(CORE, "Cluster", "c1", NAMESPACE), {"spec": {"paused": paused}})
+
+
+def _reference(owner: JSON) -> JSON:
+    names = {name: owner["metadata"][name] for name in ("name", "uid")}
+    return {"apiVersion": owner["apiVersion"], "kind": owner["kind"], **names}
+
+
+def _ready(obj: JSON) -> bool:
+    return _has(obj, "Ready")
+
+
+def _has(obj: JSON, condition: str) -> bool:
+    found = (obj.get("status") or {}).get("conditions") or ()
+    return any(each["type"] == condition and each["status"] == "True" for each in found)
+
+
+def _object(api_version: str, kind: str, name: str, spec: JSON) -> JSON:
+    metadata = {"namespace": NAMESPACE, "name": name}
+    return {"apiVersion": api_version, "kind": kind, "metadata": metadata, "spec": spec}
