@@ -7,18 +7,20 @@ from collections.abc import Iterable
 
 import pytest
 
+from capsmith.commands.library import runtime_library
 from capsmith.provider.author_api import PLACEHOLDER, author_api
-from capsmith.provider.slices import SLICE_OF_COMPONENT
 from capsmith.safetext import SafeText
 from tests.golden.cases import EXAMPLES
 
 PAGE = (EXAMPLES.parent / "docs" / "author-api.md").read_text(encoding="utf-8")
-SLICES = sorted([*SLICE_OF_COMPONENT.values(), "admission"])
 PACKAGE = SafeText("acme")
 
 
 def _modules(page: str) -> list[str]:
     return re.findall(r"^## .*`capsmith_runtime\.(\w+)`", page, re.MULTILINE)
+
+
+SLICES = sorted(set(_modules(PAGE)) & set(runtime_library().slices))
 
 
 def _anchors(headings: Iterable[str]) -> set[str]:
