@@ -15,7 +15,6 @@ from dataclasses import replace
 from functools import partial
 
 from capsmith_runtime.contract import external_id, metadata
-from capsmith_runtime.contract.core import Cluster
 from capsmith_runtime.contract.model import Object, ObjectRef
 from capsmith_runtime.infrastructure.caches import (
     BY_IDENTITY,
@@ -46,8 +45,7 @@ class InfrastructureWatches:
             for informer in informers.values():
                 self._watch_objects(informer)
         core.machines.add_handler(on_change(core.reader.machine, self._enqueue_infra_machine))
-        core.clusters.add_handler(on_change(core.reader.cluster, self._enqueue_infra_cluster))
-        core.clusters.add_handler(on_change(self._shared_view, self._enqueue_machines_of_cluster))
+        core.clusters.add_handler(self._enqueue_objects_of_cluster)
         for informer in caches.clusters.values():
             view = partial(_machine_relevant_fields, informer.resource.group)
             informer.add_handler(on_change(view, self._enqueue_machines_of_infra_cluster))
@@ -77,21 +75,25 @@ class InfrastructureWatches:
             metadata.namespace(obj), self._caches.core.reader.machine(obj).infrastructure
         )
 
-    def _shared_view(self, obj: JSON) -> Cluster:
-        """Return the fields of a Cluster whose change concerns all of its machines.
+    def _enqueue_objects_of_cluster(self, change: Delta) -> None:
+        """Enqueue the infrastructure of a Cluster, and the machines that its change concerns.
 
         Tools keep their own records in annotations, and change them often: only a machine that
         waits, perhaps for one of them, is enqueued; the others see them at their next reconcile.
         """
-        return replace(self._caches.core.reader.cluster(obj), annotations={})
-
-    def _enqueue_infra_cluster(self, obj: JSON) -> None:
-        namespace = metadata.namespace(obj)
-        self._enqueue_reference(namespace, self._caches.core.reader.cluster(obj).infrastructure)
-        self._enqueue_machines(namespace, metadata.name(obj), at_least=Priority.NORMAL)
-
-    def _enqueue_machines_of_cluster(self, obj: JSON) -> None:
-        self._enqueue_machines(metadata.namespace(obj), metadata.name(obj))
+        read = self._caches.core.reader.cluster
+        old, new = (read(obj) if obj is not None else None for obj in (change.old, change.new))
+        if old == new:
+            return
+        namespace = metadata.namespace(change.latest)
+        self._enqueue_reference(namespace, read(change.latest).infrastructure)
+        concerns_all = (
+            old is None
+            or new is None
+            or replace(old, annotations={}) != replace(new, annotations={})
+        )
+        at_least = Priority.LOW if concerns_all else Priority.NORMAL
+        self._enqueue_machines(namespace, metadata.name(change.latest), at_least)
 
     def _enqueue_machines(
         self, namespace: str, cluster: str, at_least: Priority = Priority.LOW
