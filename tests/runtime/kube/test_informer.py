@@ -4,10 +4,13 @@ from __future__ import annotations
 
 import asyncio
 from concurrent.futures import ThreadPoolExecutor
+from itertools import pairwise
 from pathlib import Path
 
+import pytest
+
 from capsmith_runtime.kube.client import NamespacedName, Selection
-from tests.runtime.support.following import following
+from tests.runtime.support.following import Following, following
 from tests.runtime.support.proxy import FaultProxy
 from tests.runtime.support.server import Api
 from tests.runtime.support.waiting import eventually
@@ -30,6 +33,27 @@ async def test_list_in_pages(api: Api, proxy: FaultProxy, kubeconfig: Path, name
     assert [request.query.get("limit") for request in lists] == [str(PAGE)] * 2
     assert len(found.follower.changes) == PAGE + 10
     assert all(obj["kind"] == "Widget" and obj["apiVersion"] for obj in found.informer.items())
+
+
+async def test_the_first_list_is_cached_in_batches(
+    api: Api, kubeconfig: Path, namespace: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """No more objects than a batch are cached before other work of the event loop has its turn."""
+    monkeypatch.setattr("capsmith_runtime.kube.informer._BATCH", 10)
+    await asyncio.to_thread(fill, api, namespace, 35)
+    lengths = [0]
+
+    async def watch_length(found: Following) -> None:
+        while not found.informer.synced.is_set():
+            lengths.append(len(found.informer.items()))
+            await asyncio.sleep(0)
+        lengths.append(len(found.informer.items()))
+
+    async with following(kubeconfig, Selection(namespace)) as found:
+        await watch_length(found)
+    steps = [after - before for before, after in pairwise(lengths)]
+    assert lengths[-1] == 35
+    assert max(steps) <= 10
 
 
 async def test_changes_arrive_in_order(api: Api, kubeconfig: Path, namespace: str) -> None:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 
 from capsmith_runtime.kube.backoff import Backoff
 from capsmith_runtime.kube.client import (
@@ -26,7 +26,7 @@ from capsmith_runtime.kube.store import Cache, Delta, IndexFunction, Projection
 
 _PAGE = 250
 _BATCH = 250
-"""Changes of the first list that block the event loop at a time."""
+"""Objects of the first list that are cached without a pause of the event loop's other work."""
 # A watch that ends earlier than this without an event is a failure, not the server's time-out.
 _SHORT_SECONDS = 1.0
 
@@ -147,22 +147,33 @@ class Informer:
                 # The remaining pages have expired: request the whole list at once.
                 objects, token, limit = [], "", 0
                 continue
-            for item in page.items:
-                # Items of a list have no apiVersion and kind.
-                item.setdefault("apiVersion", self.resource.api_version)
-                item.setdefault("kind", self.resource.kind)
-                objects.append(self._cache.project(item))
+            added = [self._cached_part(item) for item in page.items]
+            objects += added
+            if not self.synced.is_set():
+                await self._add(added)
             token = page.token
             if not token:
                 break
-        changes = self._cache.replace(objects, int(page.resource_version))
-        for number, change in enumerate(changes, 1):
+        # Later lists have few changes, which must not be mixed with those of own writes.
+        for change in self._cache.replace(objects, int(page.resource_version)):
             self._notify(change)
-            # Later lists have few changes, which must not be mixed with those of own writes.
-            if number % _BATCH == 0 and not self.synced.is_set():
-                await asyncio.sleep(0)
         self._backoff.reset()
         self.synced.set()
+
+    def _cached_part(self, item: JSON) -> JSON:
+        # Items of a list have no apiVersion and kind.
+        item.setdefault("apiVersion", self.resource.api_version)
+        item.setdefault("kind", self.resource.kind)
+        return self._cache.project(item)
+
+    async def _add(self, objects: Sequence[JSON]) -> None:
+        """Cache objects of the first list, in batches: all of them at once would take long."""
+        for number, obj in enumerate(objects, 1):
+            change = self._cache.observe(obj)
+            if change is not None:
+                self._notify(change)
+            if number % _BATCH == 0:
+                await asyncio.sleep(0)
 
     async def _watch_until_outdated(self) -> None:
         watch = asyncio.create_task(self._watch())
