@@ -16,6 +16,8 @@ from .pki import Pki
 from .repository import WEBHOOK_PORT_VARIABLE
 from .wait import NotYet, eventually
 
+_MOVE = "clusterctl.cluster.x-k8s.io/move"
+
 
 @dataclass(frozen=True)
 class Base:
@@ -136,12 +138,13 @@ class ManagementCluster:
     def provider_resources(self) -> Iterable[tuple[str, str]]:
         """Group and plural of every kind that providers brought along for core to work with."""
         for crd in self.client.list("apiextensions.k8s.io/v1", "CustomResourceDefinition"):
-            label = crd["metadata"].get("labels", {}).get("cluster.x-k8s.io/provider", "")
+            labels, spec = crd["metadata"].get("labels", {}), crd["spec"]
+            label = labels.get("cluster.x-k8s.io/provider", "")
             foreign = label.startswith(("infrastructure-", "bootstrap-", "control-plane-"))
-            spec = crd["spec"]
-            # Core reads no identities, and no kinds for all namespaces.
-            is_identity = spec["names"]["kind"].endswith("Identity")
-            if foreign and spec["scope"] == "Namespaced" and not is_identity:
+            # Core reads no kinds for all namespaces, and none that clusterctl moves by their label:
+            # identities, and kinds of the provider's own.
+            moved = any(key.startswith(_MOVE) for key in labels)
+            if foreign and spec["scope"] == "Namespaced" and not moved:
                 yield spec["group"], spec["names"]["plural"]
 
     def ensure_namespace(self, name: str) -> None:
