@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Awaitable, Callable
-from typing import Any, TypeVar
+from collections.abc import Awaitable, Callable, Mapping
+from typing import Any, NamedTuple, TypeVar
 
 from capsmith_runtime.kube.client import ApiError, KubeClient
 from capsmith_runtime.reconcile.kubernetes_errors import CallEndedError, kubernetes_error
@@ -12,6 +12,13 @@ from capsmith_runtime.reconcile.permissions import Permissions
 
 T = TypeVar("T")
 ClientOpener = Callable[[], Awaitable[KubeClient]]
+
+
+class Inherited(NamedTuple):
+    """Labels that new objects of an API group get from the object that is reconciled."""
+
+    group: str
+    labels: Mapping[str, str]
 
 
 class ClientSession:
@@ -23,11 +30,13 @@ class ClientSession:
         permissions: Permissions,
         namespace: str,
         loop: asyncio.AbstractEventLoop | None,
+        inherited: Inherited | None = None,
     ) -> None:
         self._open_client = open_client
         self.permissions = permissions
         self.namespace = namespace
         self.loop = loop
+        self.inherited = inherited
         self.has_ended = False
         self._running: set[asyncio.Task[Any]] = set()
 

@@ -186,7 +186,7 @@ class KubernetesClient:
     def _placed(
         self, session: ClientSession, obj: JSON, namespace: str | None
     ) -> tuple[ResourceType, NamespacedName, JSON]:
-        """Return an object with the namespace in which it is created."""
+        """Return an object with the namespace in which it is created, and inherited labels."""
         metadata = obj.get("metadata") or {}
         name = metadata.get("name")
         if not isinstance(name, str) or not name:
@@ -198,8 +198,11 @@ class KubernetesClient:
             name,
             metadata.get("namespace") or namespace,
         )
-        place = {"namespace": key.namespace} if key.namespace else {}
-        return resource, key, {**obj, "metadata": {**metadata, **place}}
+        added: JSON = {"namespace": key.namespace} if key.namespace else {}
+        inherited = session.inherited
+        if inherited is not None and inherited.labels and inherited.group == resource.group:
+            added["labels"] = {**inherited.labels, **(metadata.get("labels") or {})}
+        return resource, key, {**obj, "metadata": {**metadata, **added}}
 
 
 def connect(client: KubernetesClient, session: ClientSession) -> None:

@@ -7,9 +7,11 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from typing import Protocol
 
+from capsmith_runtime.contract import metadata
+from capsmith_runtime.contract.constants import WATCH_FILTER_LABEL
 from capsmith_runtime.kube.client import JSON, KubeClient
 from capsmith_runtime.kube.events import EventRecorder
-from capsmith_runtime.reconcile.client_session import ClientSession, always
+from capsmith_runtime.reconcile.client_session import ClientSession, Inherited, always
 from capsmith_runtime.reconcile.events import send_events
 from capsmith_runtime.reconcile.kubernetes_client import KubernetesClient, connect, disconnect
 from capsmith_runtime.reconcile.permissions import Permissions
@@ -42,10 +44,19 @@ def connected(scope: object, to: Connections, obj: JSON) -> Iterator[None]:
     if isinstance(client, KubernetesClient):
         namespace: str = getattr(scope, "namespace", "")
         loop = asyncio.get_running_loop()
-        connect(client, ClientSession(always(to.client), to.permissions, namespace, loop))
+        inherited = _inherited_from(obj)
+        session = ClientSession(always(to.client), to.permissions, namespace, loop, inherited)
+        connect(client, session)
     try:
         yield
     finally:
         for each in (client, getattr(scope, "workload_client", None)):
             if isinstance(each, KubernetesClient):
                 disconnect(each)
+
+
+def _inherited_from(obj: JSON) -> Inherited:
+    """Return the label without which a manager would not see what it creates (MG-01)."""
+    group = metadata.text(obj, "apiVersion").rpartition("/")[0]
+    value = metadata.labels(obj).get(WATCH_FILTER_LABEL)
+    return Inherited(group, {} if value is None else {WATCH_FILTER_LABEL: value})
