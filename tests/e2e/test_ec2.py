@@ -69,6 +69,7 @@ def test_life_cycle(scenario: Scenario, ec2: Ec2) -> None:
         scenario.wait_running(3)
     for server in scenario.servers():
         assert ec2.cloud.user_data(server) == bootstrap_data(scenario.name, server.name)
+    group_id = _security_group_of_instances(scenario, ec2)
     with report.phase(stack, "scale workers 2 -> 4, killed meanwhile"):
         scenario.scale_workers(4)
         _kill_once_there_are(ec2, 4)
@@ -79,7 +80,27 @@ def test_life_cycle(scenario: Scenario, ec2: Ec2) -> None:
     assert len(created) == len(set(created)) == 6, created
     with report.phase(stack, "delete"):
         scenario.delete()
+        # Among the provider's objects are Ec2SecurityGroups.
         wait_nothing_left(scenario)
+    assert group_id not in ec2.cloud.security_groups()
+
+
+def _security_group_of_instances(scenario: Scenario, ec2: Ec2) -> str:
+    """Return the id of the group behind the cluster's Ec2SecurityGroup; all instances use it."""
+    reference = scenario.cluster()["spec"]["infrastructureRef"]
+    version, kind, name = scenario.stack.dialect.resolve(scenario.client, reference)
+    cluster = scenario.client.get(version, kind, name, scenario.namespace)
+    group = scenario.client.get(version, "Ec2SecurityGroup", name, scenario.namespace)
+    ready = condition(group, "Ready")
+    assert ready is not None
+    assert ready["status"] == "True", ready
+    assert [each["uid"] for each in group["metadata"]["ownerReferences"]] == [
+        cluster["metadata"]["uid"]
+    ]
+    group_id = str(group["status"]["groupID"])
+    assert group_id == cluster["status"]["securityGroupID"]
+    assert ec2.cloud.security_groups()[group_id] == {each.id for each in scenario.servers()}
+    return group_id
 
 
 def _kill_once_there_are(ec2: Ec2, instances: int) -> None:

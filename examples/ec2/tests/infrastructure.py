@@ -89,3 +89,8 @@ class Infrastructure:
         """Return the id of each VPC, except the one that each region has."""
         vpcs = _observer().ec2.describe_vpcs()["Vpcs"]
         return sorted(vpc["VpcId"] for vpc in vpcs if not vpc["IsDefault"])
+
+    def resources(self) -> list[str]:
+        """Return the id of each security group, except the one that each VPC has."""
+        groups = _observer().ec2.describe_security_groups()["SecurityGroups"]
+        return sorted(each["GroupId"] for each in groups if each["GroupName"] != "default")

@@ -5,6 +5,7 @@ from __future__ import annotations
 import gzip
 import random
 from base64 import b64decode
+from dataclasses import replace
 from typing import Any
 
 import pytest
@@ -20,10 +21,12 @@ from capsmith_runtime.infrastructure import (
 )
 from capsmith_runtime.testing import infrastructure as testing
 from capsmith_runtime.testing.faults import Faults
+from capsmith_runtime.testing.kubernetes import fake_client
 from moto.ec2.models import ec2_backends
 
 from cluster_api_provider_ec2._generated.api.ec2_cluster import Ec2ClusterSpec
 from cluster_api_provider_ec2._generated.api.ec2_machine import Ec2MachineSpec
+from cluster_api_provider_ec2._generated.wiring import load
 from cluster_api_provider_ec2.controllers.ec2_cluster import Ec2ClusterReconciler
 from cluster_api_provider_ec2.controllers.ec2_machine import Ec2MachineReconciler, Scope
 
@@ -39,9 +42,14 @@ def view(aws: Infrastructure) -> InfraClusterView:
     """A cluster that is provisioned."""
     spec = testing.spec_from(Ec2ClusterSpec, CLUSTER)
     scope = testing.infra_cluster(spec, session=open_session())
+    scope = replace(scope, client=fake_client(load("infrastructure")))
     waiting = Ec2ClusterReconciler().reconcile_normal(scope)
     assert isinstance(waiting, Waiting)
-    return testing.infra_cluster_view(CLUSTER, status=waiting.status)
+    group = aws.cloud.ec2.create_security_group(
+        GroupName="nodes", Description="nodes", VpcId=waiting.status.vpc_id
+    )
+    status = replace(waiting.status, security_group_id=group["GroupId"])
+    return testing.infra_cluster_view(CLUSTER, status=status)
 
 
 def _machine(view: InfraClusterView, *, spec: dict[str, Any] | None = None, **more: Any) -> Scope:

@@ -68,6 +68,16 @@ class MotoCloud(SimulatedCloud):
         ids += [each["TargetGroupArn"] for each in targets]
         return [CloudCluster(id, id) for id in ids]
 
+    def security_groups(self) -> dict[str, set[str]]:
+        """The ids of a provider's security groups, each with those of its running instances."""
+        found = self._ec2.describe_security_groups(Filters=_OWNED)["SecurityGroups"]
+        members: dict[str, set[str]] = {group["GroupId"]: set() for group in found}
+        for instance in self._instances():
+            for interface in instance["NetworkInterfaces"] if not _is_terminated(instance) else ():
+                for group in interface["Groups"]:
+                    members[group["GroupId"]].add(instance["InstanceId"])
+        return members
+
     def journal(self) -> list[Event]:
         """Creations only; an instance is known by its owner, who must not have two."""
         return [Event("create", "server", _tags(each)[OWNER_TAG]) for each in self._instances()]

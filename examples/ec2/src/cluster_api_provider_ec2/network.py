@@ -1,4 +1,4 @@
-"""The network of a cluster: a VPC with a public subnet in each zone, and a security group.
+"""The network of a cluster: a VPC with a public subnet in each zone.
 
 Each function looks a resource up and creates it if it is missing, so that an interrupted call is
 completed by the next one.
@@ -17,9 +17,10 @@ from .owner import Owner, owned_by
 if TYPE_CHECKING:
     from mypy_boto3_ec2 import EC2Client
 
+EVERYWHERE = "0.0.0.0/0"
+
 _DEFAULT_ZONES = 3
 _SUBNET_BITS = 4
-_EVERYWHERE = "0.0.0.0/0"
 
 
 @dataclass(frozen=True, slots=True)
@@ -27,21 +28,17 @@ class Network:
     """Ids of the network of a cluster."""
 
     vpc_id: str
-    security_group_id: str
     subnets: dict[str, str]
     """Ids of subnets by zone."""
 
 
-def ensure_network(
-    ec2: EC2Client, owner: Owner, cidr: str, zones: Sequence[str], api_port: int
-) -> Network:
+def ensure_network(ec2: EC2Client, owner: Owner, cidr: str, zones: Sequence[str]) -> Network:
     """Return the network of a cluster; create what is missing."""
     vpc_id = _ensure_vpc(ec2, owner, cidr)
     _ensure_route(ec2, vpc_id, _ensure_gateway(ec2, owner, vpc_id))
     chosen = zones or list(islice(_zones_of_region(ec2), _DEFAULT_ZONES))
     return Network(
         vpc_id=vpc_id,
-        security_group_id=_ensure_security_group(ec2, owner, vpc_id, api_port),
         subnets=_ensure_subnets(ec2, owner, vpc_id, cidr, chosen),
     )
 
@@ -54,8 +51,6 @@ def delete_network(ec2: EC2Client, owner_id: str) -> None:
     filters = owned_by(owner_id)
     for subnet in ec2.describe_subnets(Filters=filters)["Subnets"]:
         ec2.delete_subnet(SubnetId=subnet["SubnetId"])
-    for group in ec2.describe_security_groups(Filters=filters)["SecurityGroups"]:
-        ec2.delete_security_group(GroupId=group["GroupId"])
     for gateway in ec2.describe_internet_gateways(Filters=filters)["InternetGateways"]:
         gateway_id = gateway["InternetGatewayId"]
         for attachment in gateway["Attachments"]:
@@ -97,7 +92,7 @@ def _ensure_route(ec2: EC2Client, vpc_id: str, gateway_id: str) -> None:
     if all(route.get("GatewayId") != gateway_id for route in table["Routes"]):
         ec2.create_route(
             RouteTableId=table["RouteTableId"],
-            DestinationCidrBlock=_EVERYWHERE,
+            DestinationCidrBlock=EVERYWHERE,
             GatewayId=gateway_id,
         )
 
@@ -127,33 +122,3 @@ def _ensure_subnets(
             )
             existing[zone] = created["Subnet"]["SubnetId"]
     return {zone: existing[zone] for zone in sorted(existing)}
-
-
-def _ensure_security_group(ec2: EC2Client, owner: Owner, vpc_id: str, api_port: int) -> str:
-    found = ec2.describe_security_groups(Filters=owned_by(owner.id))["SecurityGroups"]
-    if found and found[0]["IpPermissions"]:
-        return found[0]["GroupId"]
-    group_id = found[0]["GroupId"] if found else _create_security_group(ec2, owner, vpc_id)
-    # In one call: a group has all rules or none.
-    ec2.authorize_security_group_ingress(
-        GroupId=group_id,
-        IpPermissions=[
-            {"IpProtocol": "-1", "UserIdGroupPairs": [{"GroupId": group_id}]},
-            {
-                "IpProtocol": "tcp",
-                "FromPort": api_port,
-                "ToPort": api_port,
-                "IpRanges": [{"CidrIp": _EVERYWHERE}],
-            },
-        ],
-    )
-    return group_id
-
-
-def _create_security_group(ec2: EC2Client, owner: Owner, vpc_id: str) -> str:
-    return ec2.create_security_group(
-        GroupName=owner.id,
-        Description=f"Nodes of {owner.name}",
-        VpcId=vpc_id,
-        TagSpecifications=owner.tags_for("security-group"),
-    )["GroupId"]

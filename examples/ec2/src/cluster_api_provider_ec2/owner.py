@@ -15,19 +15,22 @@ OWNER_TAG = "ec2.cluster.x-k8s.io/owner"
 
 @dataclass(frozen=True, slots=True)
 class Owner:
-    """The object that resources belong to: a cluster or a machine."""
+    """The object that resources belong to: a cluster, a machine or a security group."""
 
     id: str
     """Its ``short_id``: no more than 32 letters and digits, which is a valid name everywhere."""
     name: str
-    cluster: str
+    cluster: str | None
+    """Name of the Cluster whose tag the resources get, if any."""
     additional_tags: Mapping[str, str] = field(default_factory=dict)
 
     @property
     def tags(self) -> dict[str, str]:
         """Return the tags of a new resource; the cloud controller manager needs the last."""
-        own = {OWNER_TAG: self.id, f"kubernetes.io/cluster/{self.cluster}": "owned"}
-        return {"Name": self.name, **self.additional_tags, **own}
+        tags = {"Name": self.name, **self.additional_tags, OWNER_TAG: self.id}
+        if self.cluster is not None:
+            tags[f"kubernetes.io/cluster/{self.cluster}"] = "owned"
+        return tags
 
     def tags_for(self, *types: ResourceTypeType) -> list[TagSpecificationTypeDef]:
         """Return an argument with which resources exist with their tags, or not at all."""

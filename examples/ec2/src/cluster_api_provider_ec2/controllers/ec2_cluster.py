@@ -1,4 +1,4 @@
-"""Resources that all machines of a cluster share: its network and its load balancer."""
+"""Resources that all machines of a cluster share: network, security group and load balancer."""
 
 from __future__ import annotations
 
@@ -19,9 +19,14 @@ from .._generated.api.ec2_cluster import (
     Ec2ClusterStatus,
     Ec2ClusterStatusSubnets,
 )
+from .._generated.api.ec2_security_group import (
+    Ec2SecurityGroup,
+    Ec2SecurityGroupSpec,
+    Ec2SecurityGroupSpecIngress,
+)
 from ..cloud import AwsSessions, Cloud, error_code, reported_errors
 from ..load_balancer import LoadBalancer, delete_load_balancer, ensure_load_balancer
-from ..network import Network, delete_network, ensure_network
+from ..network import EVERYWHERE, Network, delete_network, ensure_network
 from ..owner import Owner
 
 API_PORT = 6443
@@ -41,9 +46,15 @@ class Ec2ClusterReconciler(InfraClusterReconciler[Ec2ClusterSpec]):
         cloud = cluster.session(AwsSessions).region(spec.region)
         owner = Owner(cluster.short_id, cluster.name, cluster.cluster.name, spec.additional_tags)
         with reported_errors():
-            network = ensure_network(cloud.ec2, owner, spec.vpc_cidr, spec.availability_zones, port)
+            network = ensure_network(cloud.ec2, owner, spec.vpc_cidr, spec.availability_zones)
+        group = _apply_security_group(cluster, network, port)
+        with reported_errors():
             balancer = _load_balancer(cloud, owner, spec, network, port)
-        status = _status(network, balancer)
+        status = _status(network, group, balancer)
+        if not group.ready:
+            # Its change leads to the next call.
+            message = f"Ec2SecurityGroup {group.name} is not ready"
+            return Waiting("SecurityGroupNotReady", message, requeue_after=None, status=status)
         if balancer is not None and not balancer.is_active:
             return Waiting("LoadBalancerProvisioning", requeue_after=POLL_SECONDS, status=status)
         return InfraClusterState(
@@ -56,11 +67,14 @@ class Ec2ClusterReconciler(InfraClusterReconciler[Ec2ClusterSpec]):
     def reconcile_delete(
         self, cluster: InfraClusterDeleteScope[Ec2ClusterSpec]
     ) -> Deleted | Waiting:
-        """Delete everything; the network last, because the load balancer has addresses in it."""
+        """Delete everything; the network last, because the others are in it."""
         cloud = cluster.session(AwsSessions).region(cluster.spec.region)
         with reported_errors():
             if not delete_load_balancer(cloud.elb, cluster.short_id):
                 return Waiting("DeletingLoadBalancer", requeue_after=POLL_SECONDS)
+            group = Ec2SecurityGroup.resource
+            if cluster.client.delete(group.api_version, group.kind, cluster.name):
+                return Waiting("DeletingSecurityGroup", requeue_after=None)
             try:
                 delete_network(cloud.ec2, cluster.short_id)
             except ClientError as error:
@@ -75,6 +89,29 @@ def _port(cluster: Scope) -> int:
     return endpoint.port if endpoint else cluster.cluster.api_server_port or API_PORT
 
 
+def _apply_security_group(cluster: Scope, network: Network, port: int) -> Ec2SecurityGroup:
+    """Create or change the Ec2SecurityGroup of a cluster; return it as it is in the API server."""
+    spec = cluster.spec
+    group = Ec2SecurityGroup(
+        name=cluster.name,
+        namespace=cluster.namespace,
+        spec=Ec2SecurityGroupSpec(
+            region=spec.region,
+            vpc_id=network.vpc_id,
+            description="Nodes of a cluster",
+            ingress=(
+                Ec2SecurityGroupSpecIngress(protocol="all"),
+                Ec2SecurityGroupSpecIngress(
+                    protocol="tcp", from_port=port, to_port=port, cidr=EVERYWHERE
+                ),
+            ),
+            additional_tags=spec.additional_tags,
+        ),
+        owner_references=[cluster.owner_reference()],
+    )
+    return Ec2SecurityGroup.from_dict(cluster.client.apply(group.to_dict()))
+
+
 def _load_balancer(
     cloud: Cloud, owner: Owner, spec: Ec2ClusterSpec, network: Network, port: int
 ) -> LoadBalancer | None:
@@ -86,10 +123,12 @@ def _load_balancer(
     )
 
 
-def _status(network: Network, balancer: LoadBalancer | None) -> Ec2ClusterStatus:
+def _status(
+    network: Network, group: Ec2SecurityGroup, balancer: LoadBalancer | None
+) -> Ec2ClusterStatus:
     return Ec2ClusterStatus(
         vpc_id=network.vpc_id,
-        security_group_id=network.security_group_id,
+        security_group_id=group.status.group_id if group.status else None,
         target_group_arn=balancer.target_group_arn if balancer else None,
         subnets=tuple(
             Ec2ClusterStatusSubnets(zone=zone, id=id) for zone, id in network.subnets.items()
