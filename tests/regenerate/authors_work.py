@@ -44,9 +44,9 @@ REPLACED = {
             "from ..cloud import SimulatedCloud\nfrom ..pricing import monthly_cents\n",
         ),
         (
-            'machine.logger.info("created", server=server.id)',
+            'machine.logger.info("created", server=created.id)',
             "price = monthly_cents(machine.spec.disk_gib)\n"
-            '            machine.logger.info("created", server=server.id, cents=price)',
+            '            machine.logger.info("created", server=created.id, cents=price)',
         ),
     ),
     f"{PACKAGE}/controllers/quay_config.py": (

@@ -45,7 +45,8 @@ NEW = (
 )
 PAST = OLD.replace("v1beta2", "v1beta1")
 BOTH = UpgradeRequest(("v1beta1", "v1beta2"))
-FEW = ("pyproject", "Makefile", ".gitignore", "controllers/acme", "api/acme", "crd/")
+WORKFLOW = ".github/workflows/ci.yaml"
+FEW = ("pyproject", WORKFLOW, "Makefile", ".gitignore", "controllers/acme", "api/acme", "crd/")
 """Of the files of a provider, those whose path has one of these."""
 TRANSIENT = (".capsmith/stage/", ".capsmith/pending.json")
 
@@ -141,7 +142,7 @@ def make(state: str, folder: Path) -> None:
         case "past" | "past-clash":
             (folder.parent / "provider.yaml").write_text(PAST)
             first(folder)
-            _edit(folder, PAST, 'version = "' if state == "past-clash" else "")
+            _edit(folder, PAST, "VERSION=" if state == "past-clash" else "", WORKFLOW)
         case "raised" | "stuck":
             make("past" if state == "raised" else "past-clash", folder)
             upgrade(folder)
@@ -165,15 +166,18 @@ def make(state: str, folder: Path) -> None:
             assert dies(lambda: update(folder), _in_the_middle(), "kill")
 
 
-def _edit(folder: Path, spec: str, clash: str) -> None:
-    """Work of an author's; ``clash`` are words of a line that an update changes too."""
+def _edit(folder: Path, spec: str, clash: str, shared: str = "pyproject.toml") -> None:
+    """Edit as an author does.
+
+    ``clash`` are words of a line of the file ``shared`` that an update changes too.
+    """
     (folder / "notes").mkdir()
     (folder / "notes/mine.txt").write_text("mine\n")
     with (folder / "Makefile").open("a") as file:
         file.write("mine:\n")
     (folder / "provider.yaml").write_text(spec)
     if clash:
-        project = folder / "pyproject.toml"
+        project = folder / shared
         lines = project.read_text().splitlines(keepends=True)
         mine = [f"# mine: {each}" if clash in each else each for each in lines]
         project.write_text("".join(mine))

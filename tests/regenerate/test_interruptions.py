@@ -11,7 +11,6 @@ import pytest
 from capsmith.workspace.journal import Journal
 from tests.regenerate.conftest import Provider, Said, run
 
-SHARED = "pyproject.toml"
 Interrupt = Callable[..., str]
 
 
@@ -96,12 +95,13 @@ def test_continuing_an_abort_says_what_it_did(changed: Provider, interrupted: In
 
 
 def test_an_unfinished_update_names_its_conflicts(provider: Provider) -> None:
-    provider.edit(SHARED, 'version = "0.1.0"\n', 'version = "0.1.0"  # mine\n')
+    workflow = ".github/workflows/ci.yaml"
+    provider.edit(workflow, "VERSION=v0.1.0\n", "VERSION=v0.1.0  # mine\n")
     provider.edit("provider.yaml", "releases: {", "releases: {v0.2: v1beta2, ")
-    assert provider.update().files("conflicted") == {SHARED}
+    assert provider.update().files("conflicted") == {workflow}
     said = provider.update()
     assert said.ids == {"update-unfinished"}
-    assert messages(said)[0].endswith(f" in {SHARED}")
+    assert messages(said)[0].endswith(f" in {workflow}")
 
 
 @pytest.mark.parametrize("command", ["update", "doctor", "eject"])
