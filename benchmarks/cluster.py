@@ -20,12 +20,12 @@ from typing import Any
 import yaml
 
 from capsmith.commands.generate import create
-from tests.e2e.harness.components import ApiServer, Etcd
-from tests.e2e.harness.kube import KubeClient
-from tests.e2e.harness.kubeconfig import service_account_token, token_kubeconfig
-from tests.e2e.harness.pki import Pki
-from tests.e2e.harness.wait import eventually
-from tests.e2e.tools import Toolbox, toolbox
+from capsmith.management.kube import KubeClient
+from capsmith.management.kubeconfig import service_account_token, token_kubeconfig
+from capsmith.management.pki import Pki
+from capsmith.management.servers import ApiServer, Etcd
+from capsmith.management.tools import Toolbox, toolbox
+from capsmith.management.wait import eventually
 
 ROOT = Path(__file__).parent.parent
 CORE = "v1.13"

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import resource
 import statistics
 import subprocess
@@ -60,6 +61,21 @@ def run(command: Command) -> tuple[float, float]:
     if done.returncode:
         raise RuntimeError(f"{command.name}: {done.stdout}{done.stderr}")
     return took, _children() - before
+
+
+def peak(command: Command) -> float:
+    """Peak resident memory of one run and its children, in MiB; its exit code does not matter."""
+    command.prepare()
+    process = subprocess.Popen(
+        command.arguments,
+        env=dict(command.environment),
+        cwd=command.cwd,
+        stdout=subprocess.DEVNULL,
+        stderr=subprocess.DEVNULL,
+    )
+    _, _, usage = os.wait4(process.pid, 0)
+    process.returncode = 0
+    return usage.ru_maxrss / 1024
 
 
 def _children() -> float:

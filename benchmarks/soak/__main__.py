@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import argparse
 import sys
+from pathlib import Path
 
 from benchmarks.soak import faults, load
 
@@ -17,11 +18,12 @@ def main() -> int:
     hostile = commands.add_parser("faults", help="faults at random moments, and what must hold")
     hostile.add_argument("--minutes", type=float, default=60.0, help="60 unless given")
     hostile.add_argument("--seed", type=int, default=1, help="of the order of faults")
+    hostile.add_argument("--folder", type=Path, help="keep logs here; it must be empty")
     for command in (many, hostile):
         command.add_argument("--format", choices=["text", "json"], default="text")
     options = parser.parse_args()
     if options.command == "faults":
-        return faults.main(options.minutes, options.seed, options.format)
+        return faults.main(options.minutes, options.seed, options.format, options.folder)
     return load.main(options.pairs, options.pool, options.format)
 
 

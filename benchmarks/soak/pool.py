@@ -8,7 +8,7 @@ from concurrent.futures import ThreadPoolExecutor
 from typing import Any
 
 from benchmarks.cluster import NAMESPACE, Cluster
-from tests.e2e.harness.kube import StaleError
+from capsmith.management.kube import StaleError
 
 _CORE = "cluster.x-k8s.io/v1beta2"
 _CLUSTER_LABEL = "cluster.x-k8s.io/cluster-name"

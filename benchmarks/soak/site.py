@@ -6,6 +6,7 @@ import itertools
 import json
 import signal
 import time
+from collections.abc import Callable
 from contextlib import suppress
 from pathlib import Path
 from random import Random
@@ -15,14 +16,15 @@ from urllib.parse import urlsplit
 from benchmarks.cluster import NAMESPACE, Cluster
 from benchmarks.load import Load
 from benchmarks.soak.processes import Manager
+from capsmith.management.wait import eventually
 from capsmith_runtime.testing.faults import NONE, Faults
-from tests.e2e.harness.wait import eventually
 from tests.runtime.support.proxy import FaultProxy
 
 MACHINES = 24
 """As many exist at most, but for those that are being deleted."""
 STEP = 3
 """As many are created and deleted at a time."""
+WAIT_SECONDS = 300.0
 _FLAGS = (
     "--leader-elect",
     "--leader-elect-lease-duration=6s",
@@ -56,6 +58,10 @@ class Site:
         self._flags = (*_FLAGS, f"--sync-period={sync_seconds}s")
         self._names = (f"machine-{number}" for number in itertools.count())
         self.managers: list[Manager] = []
+        self.kills = 0
+        """How often a manager was killed."""
+        self.created = 0
+        """Machines that were created."""
 
     def start(self) -> None:
         self.proxy.start()
@@ -79,11 +85,28 @@ class Site:
         self.proxy.stop()
 
     def ensure(self) -> None:
-        """Start managers that have ended, as a Deployment does, and wait until one leads."""
-        for manager in self.managers:
-            if not manager.process.running:
-                manager.launch()
-        eventually(lambda: any(each.leads for each in self.managers), what="a manager leads")
+        """Start managers that have ended, and wait until one leads."""
+        self.wait(lambda: any(each.leads for each in self.managers), "a manager leads")
+
+    def wait(self, probe: Callable[[], object], what: str, timeout: float = WAIT_SECONDS) -> None:
+        """Wait for a state; as a Deployment does, start managers that end meanwhile.
+
+        Raises TimeoutError after some seconds.
+        """
+
+        def look() -> object:
+            for manager in self.managers:
+                if not manager.process.running:
+                    manager.launch()
+            return probe()
+
+        eventually(look, timeout=timeout, what=what, interval=0.3)
+
+    def kill(self, manager: Manager) -> None:
+        """Kill a manager in the middle of what it does, and start it again."""
+        manager.process.kill()
+        self.kills += 1
+        manager.launch()
 
     def heal(self) -> None:
         """End all faults."""
@@ -109,15 +132,20 @@ class Site:
         """The manager that leads, or any while none does."""
         return next((each for each in self.managers if each.leads), self.managers[0])
 
-    def churn(self) -> None:
-        """Create machines and delete others; those whose servers disappeared are replaced."""
+    def churn(self) -> list[str]:
+        """Create machines and delete others; return the new ones.
+
+        Those whose servers disappeared are replaced.
+        """
         new = list(itertools.islice(self._names, STEP))
         self.load.make(new)
         self.load.release(new)
         self.live.update(new)
+        self.created += len(new)
         excess = max(0, len(self.live) - MACHINES)
-        doomed = self.vanished | set(self.rng.sample(sorted(self.live), min(STEP, excess)))
-        self.delete(doomed)
+        older = sorted(self.live.difference(new))
+        self.delete(self.vanished | set(self.rng.sample(older, min(STEP, excess))))
+        return new
 
     def delete(self, names: set[str]) -> None:
         self.load.delete(sorted(names))
@@ -138,6 +166,19 @@ class Site:
         c = self.cluster
         found = c.client.list(f"{c.group}/{c.version}", "AcmeMachine", NAMESPACE)
         return {each["metadata"]["name"]: each for each in found}
+
+    def provisioned(self) -> list[str]:
+        """The live machines that are provisioned, and whose servers exist."""
+        machines = self.machines()
+        return [
+            name
+            for name in sorted(self.live - self.vanished)
+            if machines.get(name, {}).get("status", {}).get("initialization", {}).get("provisioned")
+        ]
+
+    def has_finalizer(self, name: str) -> bool:
+        """Whether the leader has begun with an infrastructure machine."""
+        return bool(self.machines()[name]["metadata"].get("finalizers"))
 
     def servers(self) -> dict[str, Path]:
         """The servers in the cloud by the names of their machines."""

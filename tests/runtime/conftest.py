@@ -15,7 +15,7 @@ from tests.runtime.support.operator import Site, stopped
 from tests.runtime.support.proxy import FaultProxy
 from tests.runtime.support.server import Api
 
-_TEST_SECONDS = 300.0
+_TEST_SECONDS = 900.0
 
 
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:

@@ -1,4 +1,4 @@
-"""A manager as a process: its API server is in memory, and its author's code never returns.
+"""A manager as a process: its API server is in memory, and its author's code takes long or forever.
 
 It prints each holder that it writes into the lease, and what the author's code does.
 """
@@ -9,6 +9,7 @@ import argparse
 import asyncio
 import sys
 import threading
+import time
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
 from typing import Any
@@ -71,9 +72,24 @@ async def in_cleanup(self: object, machine: object) -> InfraMachineState:
             say("cancelled")
 
 
+def in_request(self: object, machine: object) -> InfraMachineState:
+    """Create a server with a request that takes a while."""
+    begin()
+    time.sleep(0.5)
+    say("create ends")
+    return PROVISIONED
+
+
 AUTHORS: dict[str, Callable[..., Any]] = {
     each.__name__.removeprefix("in_"): each
-    for each in (in_handler_thread, in_default_executor, in_own_pool, in_event_loop, in_cleanup)
+    for each in (
+        in_handler_thread,
+        in_default_executor,
+        in_own_pool,
+        in_event_loop,
+        in_cleanup,
+        in_request,
+    )
 }
 
 

@@ -12,6 +12,9 @@ from typing import Any
 
 import pytest
 
+from capsmith_runtime.reconcile import kubernetes_errors
+from capsmith_runtime.reconcile.scopes import Scope
+
 PAGE = Path(__file__).parents[2] / "docs" / "author-api.md"
 SLICES = (
     "infrastructure",
@@ -23,6 +26,13 @@ SLICES = (
     "extension",
     "admission",
 )
+_KUBERNETES_ERRORS = {
+    name
+    for name, value in vars(kubernetes_errors).items()
+    if inspect.isclass(value)
+    and issubclass(value, Exception)
+    and value.__module__ == kubernetes_errors.__name__
+}
 HEAVY = ("lightkube", "prometheus_client", "cryptography")
 _NAME = re.compile(r"`(\w+)[^`]*`")
 
@@ -91,6 +101,27 @@ def test_shared_names_are_described_once() -> None:
 
     assert set(shared) == used
     assert len(shared) == len(used)
+
+
+@pytest.mark.parametrize("name", SLICES)
+def test_scopes_come_with_the_errors_that_they_raise(name: str) -> None:
+    module = importlib.import_module(f"capsmith_runtime.{name}")
+    exports = {export: getattr(module, export) for export in module.__all__}
+    attributes = {
+        attribute
+        for cls in exports.values()
+        if inspect.isclass(cls) and issubclass(cls, Scope)
+        for attribute in _attributes(cls)
+    }
+    texts = " ".join(inspect.getdoc(cls) or "" for cls in exports.values() if inspect.isclass(cls))
+    needed = {"DecodingError"} if "status" in attributes else set()
+    needed |= {"KubernetesClient", *_KUBERNETES_ERRORS} if "client" in attributes else set()
+    if attributes:
+        needed |= {"NotAvailableError", "RateLimitedError", "ReconcileError", "TerminalError"}
+    # What a docstring lets the author catch.
+    needed |= {"ApiError"} if "ApiError" in texts or "workload_async" in attributes else set()
+
+    assert needed <= set(exports)
 
 
 @pytest.mark.parametrize("name", SLICES)

@@ -6,8 +6,8 @@ import signal
 
 import pytest
 
-from tests.e2e.harness.process import free_port, http_ok
-from tests.e2e.harness.wait import eventually
+from capsmith.management.process import free_port, http_ok
+from capsmith.management.wait import eventually
 from tests.runtime.support.manager_process import ENDS_WITHIN, running_manager, wait_for
 
 

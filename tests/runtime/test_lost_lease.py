@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import signal
+import time
 
 import pytest
 
@@ -14,6 +15,14 @@ LEASE = [
     "--leader-elect-lease-duration=6s",
     "--leader-elect-renew-deadline=3s",
     "--leader-elect-retry-period=500ms",
+]
+SHORT_SECONDS = 2
+SHORT_LEASE = [
+    "--leader-elect",
+    "--leader-elect-namespace=acme-system",
+    f"--leader-elect-lease-duration={SHORT_SECONDS}s",
+    "--leader-elect-renew-deadline=1s",
+    "--leader-elect-retry-period=200ms",
 ]
 AUTHORS = ["handler_thread", "default_executor", "own_pool", "event_loop", "cleanup"]
 
@@ -57,3 +66,19 @@ def test_a_manager_without_a_lease_ends_while_author_code_runs(author: str) -> N
         process.send_signal(signal.SIGTERM)
         _, log = process.communicate(timeout=ENDS_WITHIN)
     assert process.returncode == 1, log
+
+
+@pytest.mark.parametrize("author", ["request", "handler_thread"])
+def test_a_frozen_manager_does_nothing_after_its_lease_has_expired(author: str) -> None:
+    """The next leader may have deleted the Machine whose server was about to be created.
+
+    Proves: MG-02.
+    """
+    with running_manager(author, *SHORT_LEASE) as process:
+        wait_for(process, "create begins")
+        process.send_signal(signal.SIGSTOP)
+        time.sleep(SHORT_SECONDS)  # nothing that a frozen process could report
+        process.send_signal(signal.SIGCONT)
+        out, log = process.communicate(timeout=ENDS_WITHIN)
+    assert "create ends" not in out
+    assert process.returncode not in (None, 0), log

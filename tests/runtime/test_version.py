@@ -20,7 +20,7 @@ RUNTIME = Path(__file__).parents[2] / "runtime"
 PACKAGE = RUNTIME / "src/capsmith_runtime"
 SLICES = yaml.safe_load((PACKAGE / "slices.yaml").read_text())
 SERIES = capsmith_runtime.__version__.rpartition(".")[0]
-FOR_TESTS = {"pytest", "trustme", "yaml"}
+FOR_TESTS = {"hypothesis", "pytest", "trustme", "yaml"}
 """What ``capsmith-runtime[testing]`` adds."""
 
 

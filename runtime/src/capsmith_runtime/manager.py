@@ -6,8 +6,6 @@ import asyncio
 import contextlib
 import os
 import signal
-import socket
-import uuid
 from collections.abc import Callable, Coroutine, Mapping, Sequence
 from typing import Any, Final
 
@@ -17,13 +15,14 @@ from capsmith_runtime.contract.constants import CORE_GROUP
 from capsmith_runtime.contract.core import CoreReader
 from capsmith_runtime.contract.core_versions import CoreNotServedError, choose
 from capsmith_runtime.kube import log
+from capsmith_runtime.kube.alarm import SetAlarm, no_alarm, set_process_alarm
 from capsmith_runtime.kube.client import ApiError, KubeClient, NamespacedName
 from capsmith_runtime.kube.clock import monotonic
 from capsmith_runtime.kube.diagnostics import Diagnostics
 from capsmith_runtime.kube.garbage import PauseLimiter
 from capsmith_runtime.kube.handler_calls import DaemonThreadPool
 from capsmith_runtime.kube.health import Check
-from capsmith_runtime.kube.leaderelection import LeaderElector, LeadershipLost
+from capsmith_runtime.kube.leaderelection import LeaderElector, LeadershipLost, new_identity
 from capsmith_runtime.kube.lightkube_client import LightkubeClient
 from capsmith_runtime.kube.metrics import Metrics
 from capsmith_runtime.kube.process import EndProcess, exit_process, exit_process_later
@@ -76,7 +75,10 @@ async def _run_until_signal(component: Component, options: Options) -> None:
     code = 1
     try:
         checks = {"connection": lambda: client.is_trusted}
-        await Manager(component, options, client, metrics, checks=checks).run(stop)
+        manager = Manager(
+            component, options, client, metrics, checks=checks, set_alarm=set_process_alarm
+        )
+        await manager.run(stop)
         code = 0
     finally:
         exit_process_later(EXIT_SECONDS, code)
@@ -102,6 +104,7 @@ class Manager:
         end_process: EndProcess = exit_process,
         *,
         checks: Mapping[str, Check] = {},
+        set_alarm: SetAlarm = no_alarm,
     ) -> None:
         self._component = component
         self._options = options
@@ -116,7 +119,7 @@ class Manager:
         self._builder: ManagerBuilder | None = None
         self._reader: asyncio.Future[CoreReader] = asyncio.get_running_loop().create_future()
         self._synced, self._leading = asyncio.Event(), asyncio.Event()
-        self._elector = self._new_elector() if options.leader_elect else None
+        self._elector = self._new_elector(set_alarm) if options.leader_elect else None
         self._watchdog = LeaseWatchdog(self._elector, end_process) if self._elector else None
 
     async def run(self, stop: asyncio.Event) -> None:
@@ -277,13 +280,17 @@ class Manager:
             return True
         return builder.executor.is_healthy and all(each.healthy for each in builder.groups)
 
-    def _new_elector(self) -> LeaderElector:
+    def _new_elector(self, set_alarm: SetAlarm) -> LeaderElector:
         key = NamespacedName(
             self._options.lease_namespace, f"{self._component.label}-leader-election"
         )
-        identity = f"{socket.gethostname()}_{uuid.uuid4()}"
         return LeaderElector(
-            self._client, key, identity, self._metrics, timings=self._options.timings
+            self._client,
+            key,
+            new_identity(),
+            self._metrics,
+            timings=self._options.timings,
+            set_alarm=set_alarm,
         )
 
 

@@ -96,13 +96,15 @@ def test_both_contracts_write_name_and_flag_together() -> None:
     """Proves: BC-01, BC-02, BC-03, BC-04."""
     before = {"status": {"kept": 1, "initialization": {"other": True}}}
 
-    assert NEW.created_status(before, "m1", {"image": "i", "gone": None}) == {
+    assert NEW.created_status(before, "m1", {"image": "i", "gone": None}, set()) == {
         "kept": 1,
         "initialization": {"other": True, "dataSecretCreated": True},
         "dataSecretName": "m1",
         "image": "i",
     }
-    assert OLD.created_status({}, "m1", {}) == {"ready": True, "dataSecretName": "m1"}
+    assert OLD.created_status({}, "m1", {}, set()) == {"ready": True, "dataSecretName": "m1"}
+    kept = NEW.created_status({}, "m1", {}, {"ready"})
+    assert kept["ready"] is kept["initialization"]["dataSecretCreated"] is True
 
 
 @pytest.mark.parametrize(

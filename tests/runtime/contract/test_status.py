@@ -6,6 +6,8 @@ from typing import Any
 
 import pytest
 
+from capsmith_runtime.contract.control_plane_facts import ControlPlaneFacts, ReplicaFacts
+from capsmith_runtime.contract.control_plane_status import CONTROL_PLANE_SHAPES
 from capsmith_runtime.contract.model import Address, Condition, Endpoint, FailureDomain
 from capsmith_runtime.contract.status_writer import ClusterFacts, MachineFacts
 from capsmith_runtime.contract.v1beta1.status import V1Beta1Status
@@ -43,6 +45,18 @@ def test_cluster_status() -> None:
             "b": {"controlPlane": False, "attributes": {"x": "y"}},
         },
     }
+
+
+def test_ready_is_kept_beside_the_initialization() -> None:
+    for status in (
+        NEW.cluster_status({}, CLUSTER, {"ready"}),
+        NEW.machine_status({}, MACHINE, {"ready"}),
+        CONTROL_PLANE_SHAPES["v1beta2"].status({}, ControlPlaneFacts(initialized=True), {"ready"}),
+    ):
+        assert status["ready"] is True
+        assert True in status["initialization"].values()
+    waiting = ControlPlaneFacts(initialized=False)
+    assert CONTROL_PLANE_SHAPES["v1beta2"].status({}, waiting, {"ready"}) == {}
 
 
 def test_machine_spec_and_status() -> None:
@@ -123,6 +137,22 @@ def test_an_empty_endpoint_is_none(writer: Any) -> None:
     spec = writer.cluster_spec(zero, CLUSTER, ALL)
 
     assert spec == {"controlPlaneEndpoint": {"host": "host", "port": 6443}}
+
+
+def test_counters_of_control_planes() -> None:
+    """Proves: CP-04, CP-05, CP-06."""
+    replicas = ReplicaFacts(
+        desired=7, current=6, ready=5, available=4, nodes_ready=3, up_to_date=2, selector="a=b"
+    )
+    facts = ControlPlaneFacts(initialized=False, replicas=replicas)
+    statuses = {
+        name: shape.status({}, facts, {"replicas"}) for name, shape in CONTROL_PLANE_SHAPES.items()
+    }
+    common = {"replicas": 6, "selector": "a=b"}
+    assert statuses == {
+        "v1beta1": common | {"readyReplicas": 3, "updatedReplicas": 2, "unavailableReplicas": 3},
+        "v1beta2": common | {"readyReplicas": 5, "availableReplicas": 4, "upToDateReplicas": 2},
+    }
 
 
 def test_only_true_is_provisioned() -> None:

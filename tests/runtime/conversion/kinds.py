@@ -26,9 +26,9 @@ def provider() -> Provider:
 
 @cache
 def resources() -> dict[str, Resource]:
-    """Return all resources that are converted, by kind."""
+    """Return all resources that are converted, by kind, with the same own fields everywhere."""
     return {
-        str(resource.kind): resource
+        str(resource.kind): resource._replace(version_fields=None)
         for component in provider().components
         for resource in converted_resources(component, provider())
     }

@@ -100,3 +100,11 @@ def test_a_severity_survives_a_change_of_another_condition() -> None:
 def test_kinds_of_other_providers_are_not_converted() -> None:
     with pytest.raises(ConversionError):
         converter().convert({"apiVersion": "v1", "kind": "Secret"}, "v2")
+
+
+def test_a_field_that_the_kind_keeps_is_converted_and_stays() -> None:
+    """Proves: CRD-15."""
+    machine = named("HarbourMachine", OLD, status={"ready": True})
+    new = converted(machine, NEW)
+    assert new["status"] == {"ready": True, "initialization": {"provisioned": True}}
+    assert converted(new, OLD)["status"] == {"ready": True}

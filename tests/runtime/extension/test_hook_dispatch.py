@@ -99,7 +99,7 @@ def test_a_refusal_has_the_message_of_the_hook() -> None:
 
 @pytest.mark.parametrize("error", [KeyError("x"), SystemExit(1), StopIteration(), MemoryError()])
 def test_the_text_of_unexpected_errors_is_not_sent(error: BaseException) -> None:
-    """Proves: RX-06."""
+    """Proves: RX-06, RX-10."""
     found = answered(Author(error), CREATE)
     name = "RuntimeError" if isinstance(error, SystemExit | StopIteration) else type(error).__name__
     assert found == {

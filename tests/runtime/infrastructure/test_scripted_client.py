@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 from capsmith_runtime.infrastructure import CallEndedError
-from capsmith_runtime.kube.client import JSON, Forbidden
+from capsmith_runtime.kube.client import JSON, Forbidden, NamespacedName
 from capsmith_runtime.reconcile.permissions import PolicyRule
 from capsmith_runtime.testing.conformance.base import scenario
 from capsmith_runtime.testing.infrastructure.environment import InfrastructureEnvironment
@@ -23,7 +23,7 @@ from tests.runtime.infrastructure.scripted_provider import (
     ready_condition,
 )
 
-RULES = (PolicyRule(("",), ("configmaps",), ("create", "get")),)
+RULES = (PolicyRule(("",), ("configmaps",), ("create", "get", "patch")),)
 PROVIDER = replace(
     scripted_provider.PROVIDER,
     components={"infrastructure": replace(scripted_provider.COMPONENT, permissions=RULES)},
@@ -129,3 +129,77 @@ class TestClient(ScriptedMachines):
         await env.eventually("called again", lambda: env.has_machine(key))
         assert len(errors) == 1
         assert env.api.all("ConfigMap") == []
+
+
+class TestApply(ScriptedMachines):
+    """A server-side apply takes over no object that others have created."""
+
+    @scenario
+    async def test_an_object_of_the_user_is_refused_and_stays_as_it_is(
+        self, env: InfrastructureEnvironment, normal: ScriptFactory
+    ) -> None:
+        env.api.add(_of_user(env))
+        normal(_apply("1"))
+        key = await add_machine(env)
+        expected = ("False", "KubernetesAlreadyExists")
+        await env.eventually("refused", lambda: ready_condition(env, key) == expected)
+        text = str(env.core.infra_machine(key)["status"])
+        assert "AcmeMachine m1" in text
+        assert "infrastructure-acme" in text
+        assert "adopt=True" in text
+        assert _data(env) == {"size": "user"}
+
+    @scenario
+    async def test_an_object_that_was_applied_is_changed(
+        self, env: InfrastructureEnvironment, normal: ScriptFactory
+    ) -> None:
+        normal(_apply("1"), _apply("2"))
+        key = await add_machine(env)
+        await env.eventually("created", lambda: _data(env) == {"size": "1"})
+        await env.restart()
+        await env.eventually("changed", lambda: _data(env) == {"size": "2"})
+        await env.eventually("ready", lambda: ready_condition(env, key) == ("True", "Ready"))
+
+    @scenario
+    async def test_an_object_that_the_machine_owns_is_changed(
+        self, env: InfrastructureEnvironment, normal: ScriptFactory
+    ) -> None:
+        def own(machine: Any) -> Any:
+            mine = _of_user(env)
+            mine["metadata"]["ownerReferences"] = [machine.owner_reference()]
+            env.api.add(mine)
+            return _apply("1")(machine)
+
+        normal(own, _apply("1"))
+        await add_machine(env)
+        await env.eventually("changed", lambda: _data(env) == {"size": "1"})
+
+    @scenario
+    async def test_an_object_is_adopted(
+        self, env: InfrastructureEnvironment, normal: ScriptFactory
+    ) -> None:
+        env.api.add(_of_user(env))
+        normal(_apply("1", adopt=True), _apply("2"))
+        await add_machine(env)
+        await env.eventually("adopted", lambda: _data(env) == {"size": "1"})
+        await env.restart()
+        await env.eventually("changed", lambda: _data(env) == {"size": "2"})
+
+
+def _of_user(env: InfrastructureEnvironment) -> JSON:
+    made = _config_map("record")
+    made["metadata"]["namespace"] = "default"
+    return {**made, "data": {"size": "user"}}
+
+
+def _apply(size: str, **options: bool) -> Any:
+    def reconcile(machine: Any) -> Any:
+        machine.client.apply({**_config_map("record"), "data": {"size": size}}, **options)
+        return PROVISIONED
+
+    return reconcile
+
+
+def _data(env: InfrastructureEnvironment) -> Any:
+    found = env.api.find("ConfigMap", NamespacedName("default", "record"))
+    return (found or {}).get("data")

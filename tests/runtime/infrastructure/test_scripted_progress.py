@@ -10,6 +10,8 @@ import pytest
 from capsmith_runtime.infrastructure import (
     Address,
     DecodingError,
+    Endpoint,
+    FailureDomain,
     InfraClusterScope,
     InfraClusterState,
     InfraClusterView,
@@ -136,6 +138,73 @@ class TestPartialResults(ScriptedMachines):
         view = script.calls[-1].infra_cluster
         assert view is not None
         assert view.status(Status) == Status(operation_id="net-7")
+
+    @scenario
+    async def test_a_cluster_stores_its_endpoint_and_failure_domains(
+        self, env: InfrastructureEnvironment, monkeypatch: pytest.MonkeyPatch
+    ) -> None:
+        """Proves: IC-02, IC-08."""
+        endpoints: list[Endpoint | None] = []
+        results = [
+            Waiting(
+                "Booting",
+                requeue_after=SOON,
+                control_plane_endpoint=Endpoint("10.0.0.9", 6443),
+                failure_domains=[FailureDomain("a"), FailureDomain("b", control_plane=False)],
+            ),
+            Waiting("Booting", requeue_after=SOON),
+            Waiting("Booting", requeue_after=SOON, failure_domains=[FailureDomain("c")]),
+            Waiting("Booting", requeue_after=None, failure_domains=[]),
+        ]
+        seen: list[JSON] = []
+
+        def reconcile(self: object, cluster: InfraClusterScope[Any]) -> Waiting:
+            endpoints.append(cluster.control_plane_endpoint)
+            seen.append(env.core.infra_cluster(key))
+            return results[min(len(seen), len(results)) - 1]
+
+        monkeypatch.setattr(ScriptedClusterReconciler, "reconcile_normal", reconcile)
+        key = env.core.add_cluster()
+        await env.eventually("called", lambda: len(seen) >= 4)
+        await env.quiet()
+        assert endpoints[:2] == [None, Endpoint("10.0.0.9", 6443)]
+        domains = [obj.get("status", {}).get("failureDomains") for obj in seen[:4]]
+        known = [{"name": "a", "controlPlane": True}, {"name": "b", "controlPlane": False}]
+        assert domains == [None, known, known, [{"name": "c", "controlPlane": True}]]
+        assert "failureDomains" not in env.core.infra_cluster(key)["status"]
+        assert not env.has_cluster(key)
+
+    @scenario
+    async def test_an_endpoint_of_the_user_is_kept(
+        self, env: InfrastructureEnvironment, monkeypatch: pytest.MonkeyPatch
+    ) -> None:
+        """Proves: IC-02."""
+        waiting = Waiting("Booting", control_plane_endpoint=Endpoint("10.0.0.9", 6443))
+        monkeypatch.setattr(
+            ScriptedClusterReconciler, "reconcile_normal", lambda self, cluster: waiting
+        )
+        await env.stop()
+        key = env.core.add_cluster()
+        given = {"host": "api.example.com", "port": 443}
+        kind = env.cluster_kind.resource.kind
+        env.api.change(kind, key, {"spec": {"controlPlaneEndpoint": given}})
+        env.start()
+        await env.eventually("reported", lambda: condition(env.core.infra_cluster(key), "Ready"))
+        await env.quiet()
+        assert env.core.infra_cluster(key)["spec"]["controlPlaneEndpoint"] == given
+
+    @scenario
+    async def test_a_machine_has_no_endpoint_and_no_failure_domains(
+        self, env: InfrastructureEnvironment, normal: ScriptFactory
+    ) -> None:
+        normal(Waiting("Booting", failure_domains=[FailureDomain("a")]))
+        key = await add_machine(env)
+        expected = ("False", "InvalidResult")
+        await env.eventually("refused", lambda: ready_condition(env, key) == expected)
+
+    def test_failure_domains_have_different_names(self) -> None:
+        with pytest.raises(ValueError, match="each name once"):
+            Waiting("Booting", failure_domains=[FailureDomain("a"), FailureDomain("a")])
 
     @scenario
     async def test_a_cluster_has_no_provider_id(

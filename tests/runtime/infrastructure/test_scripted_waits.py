@@ -8,8 +8,15 @@ from typing import Any
 
 import pytest
 
-from capsmith_runtime.infrastructure import InfraClusterScope, InfraClusterState, Waiting
+from capsmith_runtime.infrastructure import (
+    Deleted,
+    InfraClusterScope,
+    InfraClusterState,
+    InfraMachineDeleteScope,
+    Waiting,
+)
 from capsmith_runtime.kube.client import NamespacedName
+from capsmith_runtime.kube.clock import monotonic
 from capsmith_runtime.testing.conformance.base import scenario
 from capsmith_runtime.testing.infrastructure.environment import InfrastructureEnvironment
 from capsmith_runtime.testing.objects import condition
@@ -19,6 +26,7 @@ from tests.runtime.infrastructure.scripted_provider import (
     ScriptedClusterReconciler,
     ScriptedMachines,
     ScriptFactory,
+    add_machine,
 )
 
 PROVIDER = scripted_provider.PROVIDER
@@ -84,3 +92,37 @@ class TestWaits(ScriptedMachines):
         machine = script.calls[-1].machine
         assert machine is not None
         assert (machine.node_name, machine.phase) == ("n1", "Running")
+
+
+class TestDeletions(ScriptedMachines):
+    """Deletions that wait until the infrastructure lists what exists."""
+
+    @scenario
+    async def test_a_deletion_knows_how_long_nothing_was_created(
+        self, env: InfrastructureEnvironment, delete: ScriptFactory
+    ) -> None:
+        """Another manager may have created something just before this one has started.
+
+        Proves: IM-25.
+        """
+        script = delete(Waiting("NotListed", requeue_after=20.0))
+
+        def seconds() -> list[float]:
+            scopes = [each for each in script.calls if isinstance(each, InfraMachineDeleteScope)]
+            return [each.deletion_seconds for each in scopes]
+
+        key = await add_machine(env)
+        await env.eventually("it is provisioned", lambda: env.has_machine(key))
+        env.api.remove(env.machine_kind.resource.kind, key)
+        began = monotonic()
+        await env.eventually("it waits", lambda: seconds() and seconds()[-1] > 35.0)
+        assert seconds()[0] == 0.0
+        assert seconds() == sorted(seconds())
+        assert seconds()[-1] == pytest.approx(monotonic() - began, abs=1.0)
+
+        script.calls.clear()
+        await env.restart()
+        await env.eventually("it waits", seconds)
+        assert seconds()[0] == 0.0
+        script.results = [Deleted()]
+        await env.eventually("it is gone", lambda: env.is_gone(env.machine_kind, key))

@@ -10,6 +10,7 @@ from typing import Any
 
 import pytest
 
+from capsmith.management.pki import Pki
 from capsmith_runtime.kube.client import (
     AlreadyExists,
     ApiError,
@@ -26,7 +27,6 @@ from capsmith_runtime.kube.client import (
 )
 from capsmith_runtime.kube.metrics import Metrics
 from capsmith_runtime.kube.workqueue import WorkQueue
-from tests.e2e.harness.pki import Pki
 from tests.runtime.support.faults import Loss, Request, failure
 from tests.runtime.support.following import WIDGET, connected, sample
 from tests.runtime.support.http1 import Answer

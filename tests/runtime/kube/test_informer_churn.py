@@ -11,9 +11,9 @@ from typing import Any
 
 import pytest
 
+from capsmith.management.kube import ApiError as Refused
 from capsmith_runtime.kube.client import ApiError, NamespacedName, NotFound, Selection, version_of
 from capsmith_runtime.kube.patch import write
-from tests.e2e.harness.kube import ApiError as Refused
 from tests.runtime.support.faults import Loss, Request, failure
 from tests.runtime.support.following import WIDGET, Following, following
 from tests.runtime.support.http1 import Answer

@@ -177,18 +177,18 @@ async def test_a_renewal_counts_from_its_request(
     """Others count from when the server wrote it, which may be long before we hear of it."""
     answered, passed, now = threading.Event(), 0.0, leader._now
     monkeypatch.setattr(leader, "_now", lambda: now() + passed)
-    timings = LeaseTimings(600.0, 500.0, 0.2)
+    timings = LeaseTimings(6000.0, 5000.0, 0.2)
     async with candidate(kubeconfig, namespace, "first", timings=timings) as first:
         await asyncio.wait_for(first.acquire(), ENOUGH)
         held = asyncio.create_task(first.hold())
         slow = proxy.inject(Hold(answered), lambda request: request.write, times=1)
         await eventually(lambda: slow.hits == 1)
         lost = proxy.inject(Loss.DROP, lambda request: True)
-        passed += 300.0
+        passed += 3000.0
         answered.set()
         await eventually(lambda: lost.hits > 0)
         assert not held.done()
-        passed += 250.0
+        passed += 2500.0
         with pytest.raises(LeadershipLost):
             await asyncio.wait_for(held, ENOUGH)
 

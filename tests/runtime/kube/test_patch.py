@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import copy
 import json
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -13,7 +14,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from capsmith_runtime.kube.client import JSON, Conflict, NamespacedName
-from capsmith_runtime.kube.patch import merge_patch, needs_lock, write
+from capsmith_runtime.kube.patch import merge_patch, needs_lock, status_patch, write
 from tests.runtime.support.faults import Request
 from tests.runtime.support.following import WIDGET, connected
 from tests.runtime.support.proxy import FaultProxy
@@ -107,6 +108,17 @@ def test_no_difference_no_patch(obj: JSON) -> None:
 def test_what_is_false_is_not_empty() -> None:
     new = {"a": False, "b": 0, "c": ""}
     assert merge_patch({}, new) == new
+
+
+def test_required_fields_of_a_status_keep_zero_values() -> None:
+    required = (("ready", "boolean"), ("phase", "string"), ("items", "array"))
+    widget = replace(WIDGET, required_status=required)
+    first = status_patch(widget, {}, {"conditions": [1]})
+    assert first == {"conditions": [1], "ready": False, "phase": "", "items": []}
+    # What the manager no longer writes goes back to zero, and nothing is sent twice.
+    assert status_patch(widget, {**first, "ready": True}, {"conditions": [1]}) == {"ready": False}
+    assert status_patch(widget, first, {"conditions": [1]}) == {}
+    assert status_patch(widget, {}, {}) == {}
 
 
 @pytest.mark.parametrize(

@@ -15,6 +15,7 @@ from typing import cast
 import pytest
 
 from capsmith_runtime.component import Component
+from capsmith_runtime.kube.alarm import SetAlarm, no_alarm
 from capsmith_runtime.kube.client import (
     JSON,
     KubeClient,
@@ -130,6 +131,7 @@ def pytest_configure(config: pytest.Config) -> None:
         end_process: EndProcess = exit_process,
         *,
         checks: Mapping[str, Check] = {},
+        set_alarm: SetAlarm = no_alarm,
     ) -> None:
         recorder = RecordingClient(client, component.label, options.own_namespace)
         original(
@@ -140,6 +142,7 @@ def pytest_configure(config: pytest.Config) -> None:
             metrics,
             end_process,
             checks=checks,
+            set_alarm=set_alarm,
         )
 
     pytest.MonkeyPatch().setattr(Manager, "__init__", recording)

@@ -25,7 +25,9 @@ def _created(api_version: str, own: JSON, labels: JSON, method: str) -> JSON:
     async def create() -> JSON:
         scope = testing.infra_cluster(None)
         api = FakeApi("v1beta2", Manifests(()))
-        to: Any = SimpleNamespace(client=api, events=None, permissions=Anything())
+        to: Any = SimpleNamespace(
+            client=api, events=None, label="infrastructure-acme", permissions=Anything()
+        )
         reconciled = {"apiVersion": f"{GROUP}/v1", "kind": "AcmeCluster", "metadata": own}
         new = {"apiVersion": api_version, "kind": "New", "metadata": {"name": "a", **labels}}
         with connected(scope, to, reconciled):

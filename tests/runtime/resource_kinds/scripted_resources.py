@@ -34,6 +34,7 @@ from capsmith_runtime.resource import (
 )
 from capsmith_runtime.resource.caches import ResourceKind
 from capsmith_runtime.resource.controllers import ResourceControllers
+from capsmith_runtime.testing.conformance.resource.base import ResourceCase, ResourceConformance
 from capsmith_runtime.testing.provider import ProviderUnderTest
 from tests.runtime.infrastructure.scripted_provider import NoInfrastructure
 
@@ -155,3 +156,18 @@ def scripts(monkeypatch: pytest.MonkeyPatch) -> None:
     normal = staticmethod(lambda scope: ResourceState())
     monkeypatch.setattr(SecurityGroupReconciler, "normal", normal, raising=False)
     monkeypatch.setattr(ClusterReconciler, "calls", [])
+
+
+def script(monkeypatch: pytest.MonkeyPatch, function: Any) -> None:
+    """Let the reconciler of security groups do what ``function`` does."""
+    monkeypatch.setattr(SecurityGroupReconciler, "normal", staticmethod(function))
+
+
+class SecurityGroupConformance(ResourceConformance):
+    """Tests of the one namespaced kind."""
+
+    @classmethod
+    def cases(cls, provider: ProviderUnderTest) -> list[ResourceCase]:
+        """Return the cases of that kind."""
+        found = super().cases(provider)
+        return [case for case in found if case.kind.resource.kind == SECURITY_GROUP]

@@ -29,10 +29,10 @@ from tests.runtime.resource_kinds.scripted_resources import (
     GROUP,
     IDENTITY,
     IMAGE,
-    SECURITY_GROUP,
     ClusterReconciler,
-    SecurityGroupReconciler,
+    SecurityGroupConformance,
     SecurityGroupStatus,
+    script,
 )
 
 PROVIDER = scripted_resources.PROVIDER
@@ -40,17 +40,8 @@ scripts = scripted_resources.scripts
 NEVER = None
 
 
-def script(monkeypatch: pytest.MonkeyPatch, function: Any) -> None:
-    monkeypatch.setattr(SecurityGroupReconciler, "normal", staticmethod(function))
-
-
-class TestSecurityGroups(ResourceConformance):
+class TestSecurityGroups(SecurityGroupConformance):
     """A namespaced kind."""
-
-    @classmethod
-    def cases(cls, provider: ProviderUnderTest) -> list[ResourceCase]:
-        found = super().cases(provider)
-        return [case for case in found if case.kind.resource.kind == SECURITY_GROUP]
 
     @scenario
     async def test_the_scope_of_an_owned_resource(

@@ -15,7 +15,7 @@ from .server import Api
 
 LEASES = "coordination.k8s.io/v1"
 # The holder gives up soon if it cannot renew, long before another process can acquire it.
-FLEETING = LeaseTimings(duration=30.0, renew_deadline=1.2, retry=0.2)
+FLEETING = LeaseTimings(duration=300.0, renew_deadline=1.2, retry=0.2)
 # Acquired soon by another process if it is not renewed.
 SHORT = LeaseTimings(duration=5.0, renew_deadline=4.0, retry=0.2)
 # Long enough not to be lost on a busy machine.
@@ -24,7 +24,7 @@ PATIENT = LeaseTimings(duration=20.0, renew_deadline=16.0, retry=0.2)
 UNHURRIED = LeaseTimings(duration=120.0, renew_deadline=100.0, retry=3.0)
 # For terms that are to end and to be followed often.
 BRIEF = LeaseTimings(duration=2.0, renew_deadline=1.2, retry=0.2)
-ENOUGH = 60.0
+ENOUGH = 180.0
 """Seconds after which an event is not expected to happen."""
 
 

@@ -10,12 +10,12 @@ from pathlib import Path
 from typing import Any
 from urllib.parse import urlsplit
 
-from tests.e2e.harness.components import ApiServer, Etcd
-from tests.e2e.harness.kube import ApiError, KubeClient
-from tests.e2e.harness.kubeconfig import service_account_token, token_kubeconfig
-from tests.e2e.harness.pki import Pki
-from tests.e2e.harness.wait import eventually
-from tests.e2e.tools import Toolbox
+from capsmith.management.kube import ApiError, KubeClient
+from capsmith.management.kubeconfig import service_account_token, token_kubeconfig
+from capsmith.management.pki import Pki
+from capsmith.management.servers import ApiServer, Etcd
+from capsmith.management.tools import Toolbox
+from capsmith.management.wait import eventually
 
 from .proxy import FaultProxy
 

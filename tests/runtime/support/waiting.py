@@ -11,7 +11,7 @@ from typing import Any, TypeVar
 T = TypeVar("T")
 
 
-async def eventually(probe: Callable[[], T], timeout: float = 60.0, what: str = "") -> T:
+async def eventually(probe: Callable[[], T], timeout: float = 180.0, what: str = "") -> T:
     """Until `probe` answers something true; an AssertionError of its own explains why not."""
     deadline = time.monotonic() + timeout
     while True:

@@ -8,7 +8,9 @@ from capsmith_runtime.addon.api import (
     ResourceType,
     Workload,
 )
+from capsmith_runtime.api.decoding import DecodingError
 from capsmith_runtime.contract.core import Cluster
+from capsmith_runtime.kube.client import ApiError
 from capsmith_runtime.reconcile.credentials import Credentials
 from capsmith_runtime.reconcile.errors import RateLimitedError, ReconcileError, TerminalError
 from capsmith_runtime.reconcile.events import Events
@@ -32,10 +34,12 @@ __all__ = [
     "AddonScope",
     "AddonState",
     "AlreadyExistsError",
+    "ApiError",
     "CallEndedError",
     "Cluster",
     "ConflictError",
     "Credentials",
+    "DecodingError",
     "Deleted",
     "Events",
     "ForbiddenError",

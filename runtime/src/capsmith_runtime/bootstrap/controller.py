@@ -253,7 +253,9 @@ class BootstrapConfigController(BaseController[BootstrapConfigReconciler[Any]]):
         key = NamespacedName(metadata.namespace(patcher.obj), metadata.name(patcher.obj))
         if content is not None:
             self._owner_updated.add(key)
-        status = self._status.created_status(patcher.obj, secret, status_fields(extra))
+        status = self._status.created_status(
+            patcher.obj, secret, status_fields(extra), self.kind.features
+        )
         status = self._context.writer.without_failure(status)
         await patcher.write_status(status, (ready(True, constants.REASON_READY, ""), paused("")))
         self._debounce.forget(key)

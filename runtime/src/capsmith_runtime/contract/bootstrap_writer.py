@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Set
 from typing import Any, Protocol
 
 from capsmith_runtime.contract import metadata
@@ -24,7 +24,9 @@ class BootstrapStatusWriter(Protocol):
         """Return whether the status says that the data are created (BC-01 to BC-04)."""
         ...
 
-    def created_status(self, obj: Object, secret: str, extra: Mapping[str, Any]) -> dict[str, Any]:
+    def created_status(
+        self, obj: Object, secret: str, extra: Mapping[str, Any], features: Set[str]
+    ) -> dict[str, Any]:
         """Return the status of an object with data in a Secret; ``extra`` is its own fields."""
         ...
 

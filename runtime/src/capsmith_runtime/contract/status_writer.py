@@ -4,9 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence, Set
 from dataclasses import dataclass, field
-from typing import Any, Protocol
+from typing import Any, Final, Protocol
 
 from capsmith_runtime.contract.model import Address, Condition, Endpoint, FailureDomain, Object
+
+READY_FIELD: Final = "ready"
+"""A feature of kinds that keep ``status.ready`` beside ``initialization``."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -75,6 +78,12 @@ class StatusWriter(ConditionWriter, Protocol):
         """Return the status of the provisioned infrastructure of a cluster."""
         ...
 
+    def with_failure_domains(
+        self, status: Object, domains: Sequence[FailureDomain], features: Set[str]
+    ) -> dict[str, Any]:
+        """Return the status with the failure domains, without them if there are none."""
+        ...
+
     def machine_spec(self, obj: Object, facts: MachineFacts, features: Set[str]) -> dict[str, Any]:
         """Return the spec with the observed values."""
         ...
@@ -92,6 +101,14 @@ def set_or_drop(status: dict[str, Any], key: str, value: Any) -> None:
         status.pop(key, None)
     else:
         status[key] = value
+
+
+def with_feature(status: Object, field: str, value: Any, features: Set[str]) -> dict[str, Any]:
+    """Return the status with the field of a feature, if the kind has the feature of that name."""
+    new = dict(status)
+    if field in features:
+        set_or_drop(new, field, value)
+    return new
 
 
 def with_extra(status: dict[str, Any], extra: Mapping[str, Any]) -> dict[str, Any]:

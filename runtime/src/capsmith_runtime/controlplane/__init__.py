@@ -23,7 +23,7 @@ from capsmith_runtime.controlplane.managed.api import (
     ManagedControlPlaneScope,
     ManagedControlPlaneState,
 )
-from capsmith_runtime.kube.client import KubeClient, NamespacedName, ResourceType
+from capsmith_runtime.kube.client import ApiError, KubeClient, NamespacedName, ResourceType
 from capsmith_runtime.reconcile.credentials import Credentials
 from capsmith_runtime.reconcile.errors import RateLimitedError, ReconcileError, TerminalError
 from capsmith_runtime.reconcile.events import Events
@@ -43,6 +43,7 @@ from capsmith_runtime.reconcile.sessions import SessionFactory
 
 __all__ = [
     "AlreadyExistsError",
+    "ApiError",
     "CallEndedError",
     "Cluster",
     "ClusterCredentials",

@@ -20,7 +20,8 @@ from capsmith_runtime.contract.core import Cluster
 from capsmith_runtime.contract.model import Condition
 from capsmith_runtime.kube.client import ApiError, KubeClient
 from capsmith_runtime.reconcile.results import NotAvailableError, Waiting
-from capsmith_runtime.reconcile.scopes import Scope
+from capsmith_runtime.reconcile.scopes import SessionScope
+from capsmith_runtime.reconcile.sessions import SessionUser
 from capsmith_runtime.reconcile.waiting import wait_for
 
 Spec = TypeVar("Spec")
@@ -37,7 +38,7 @@ WorkloadReader = Callable[[], Awaitable[KubeClient]]
 
 # Without slots: Python 3.11 cannot make an object by Class[T](...) with them.
 @dataclass(frozen=True, kw_only=True)
-class ControlPlaneScope(Scope, Generic[Spec]):
+class ControlPlaneScope(SessionScope, Generic[Spec]):
     """A control plane with its current Machines; read-only."""
 
     spec: Spec
@@ -105,7 +106,7 @@ class ControlPlaneHealth:
             raise ValueError(f"conditions are written for you: {', '.join(reserved)}")
 
 
-class ControlPlaneReconciler(Generic[Spec]):
+class ControlPlaneReconciler(SessionUser, Generic[Spec]):
     """Base class of control plane reconcilers; override the hooks that you need."""
 
     def is_initialized(

@@ -34,8 +34,9 @@ from capsmith_runtime.controlplane.scale import MachineScaler
 from capsmith_runtime.controlplane.status import control_plane_conditions, control_plane_facts
 from capsmith_runtime.controlplane.summary import ReconcileSummary
 from capsmith_runtime.controlplane.sync_machines import MachineSyncer
-from capsmith_runtime.kube.client import JSON, ApiError, NamespacedName
+from capsmith_runtime.kube.client import JSON, ApiError, NamespacedName, key_of
 from capsmith_runtime.kube.controller import Result
+from capsmith_runtime.kube.errors import DeferredError
 from capsmith_runtime.kube.informer import Informer
 from capsmith_runtime.reconcile.base import BaseController, ControllerContext
 from capsmith_runtime.reconcile.caches import Caches, cluster_name_of, owning_cluster
@@ -62,7 +63,8 @@ class ControlPlaneController(BaseController[ControlPlaneReconciler[Any]]):
         self._shape = CONTROL_PLANE_SHAPES[context.contract]
         self._core = CORE_MACHINES[caches.reader.version]
         machine_client = MachineClient(client, kinds, external, self._core)
-        hooks = HookCaller(self.reconciler, context)
+        hooks = self._hooks = HookCaller(self.reconciler, context)
+        self._summaries: dict[NamespacedName, ReconcileSummary] = {}
         self.scaler = MachineScaler(client, caches.machines, machine_client)
         self._syncer = MachineSyncer(client, caches.machines, self._core, external)
         self._access = access
@@ -106,12 +108,20 @@ class ControlPlaneController(BaseController[ControlPlaneReconciler[Any]]):
             summary.wait(error.waiting)
         except CacheNotSyncedError as error:
             summary.wait(Waiting("CacheIsEmpty", str(error), 1.0))
+        except DeferredError:
+            # Counters must not be outdated as long as the infrastructure refuses requests.
+            earlier = self._summaries.get(key_of(patcher.obj))
+            if earlier is not None:
+                summary.keep_results_of_hooks(earlier)
+                await self._write_status(control_plane, summary, complete=False)
+            raise
         except ApiError:
             # The queue retries what failed; the status must not be outdated until then.
             with suppress(ApiError):
-                await self._write_status(control_plane, summary)
+                await self._write_status(control_plane, summary, complete=False)
             raise
-        await self._write_status(control_plane, summary)
+        self._summaries[key_of(patcher.obj)] = summary
+        await self._write_status(control_plane, summary, complete=summary.error is None)
         await write_machine_conditions(self._caches, self._syncer, control_plane, summary)
         if summary.error is not None:
             raise summary.error
@@ -146,13 +156,15 @@ class ControlPlaneController(BaseController[ControlPlaneReconciler[Any]]):
             datetime.now(UTC),
         )
 
-    async def _write_status(self, control_plane: ControlPlane, summary: ReconcileSummary) -> None:
+    async def _write_status(
+        self, control_plane: ControlPlane, summary: ReconcileSummary, *, complete: bool = True
+    ) -> None:
         facts = control_plane_facts(control_plane, summary)
         status = self._shape.status(control_plane.obj, facts, self._kind.features)
         conditions = (*control_plane_conditions(control_plane, summary), paused(""))
         present, absent = self._shape.conditions(conditions), self._shape.absent(conditions)
         status = self._with_failure(control_plane, summary, status)
-        await control_plane.patcher.patch_status(status, present, absent)
+        await control_plane.patcher.patch_status(status, present, absent, complete=complete)
 
     def _with_failure(
         self, control_plane: ControlPlane, summary: ReconcileSummary, status: dict[str, Any]
@@ -171,6 +183,11 @@ class ControlPlaneController(BaseController[ControlPlaneReconciler[Any]]):
         self._context.events.warn(patcher.obj, reason, message)
         healthy = Condition(type=HEALTHY, status=None, reason=reason, message=message)
         await patcher.write_conditions(healthy, paused(""))
+
+    def _forget(self, key: NamespacedName) -> Result:
+        self._hooks.forget(key)
+        self._summaries.pop(key, None)
+        return super()._forget(key)
 
     def _patcher(self, obj: JSON) -> Patcher:
         context = self._context

@@ -36,10 +36,15 @@ class ControlPlanePatcher(Patcher):
         self._informer.update_from_write(self.obj)
 
     async def patch_status(
-        self, status: Object, present: Sequence[Condition], absent: Collection[str]
+        self,
+        status: Object,
+        present: Sequence[Condition],
+        absent: Collection[str],
+        *,
+        complete: bool = True,
     ) -> None:
         """Write the changed fields of the status, and remove the conditions in ``absent``."""
         full = self._writer.conditions(self.obj, status, present, self._now())
         for name in absent:
             full["conditions"] = conditions.without(full["conditions"], name)
-        await self._write(status=full)
+        await self._write(status=self._with_generation(full) if complete else full)

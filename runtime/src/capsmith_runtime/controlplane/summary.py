@@ -31,6 +31,13 @@ class ReconcileSummary:
     requeue: list[float] = field(default_factory=list)
     """Seconds until the next reconcile; the smallest counts."""
 
+    def keep_results_of_hooks(self, earlier: ReconcileSummary) -> None:
+        """Take over what an earlier reconcile reported, as this one may not call the hooks yet."""
+        self.health = earlier.health
+        self.decision = earlier.decision
+        self.waits = earlier.waits
+        self.error = earlier.error
+
     def wait(self, waiting: Waiting) -> None:
         """Record a wait, and request another reconcile after it."""
         self.waits.append(waiting)

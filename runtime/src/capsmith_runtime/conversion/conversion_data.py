@@ -8,12 +8,15 @@ annotation's data are restored.
 from __future__ import annotations
 
 import json
+from collections.abc import Sequence
+from dataclasses import dataclass
 from typing import Any, Final
 
 from capsmith_runtime.conversion.paths import MISSING, Data
 
 ANNOTATION: Final = "cluster.x-k8s.io/conversion-data"
 PARTS: Final[tuple[str, ...]] = ("spec", "status")
+_OTHERS: Final = "others"
 
 
 def restore(original: Any, expected: Any, current: Any) -> Any:
@@ -69,21 +72,37 @@ def lost_fields(original: Data, converted: Data) -> Data:
     return lost
 
 
-def encode(data: Data, api_version: str) -> str:
-    """Return the value of the annotation."""
-    stored = {"apiVersion": api_version, **data}
-    return json.dumps(stored, separators=(",", ":"), sort_keys=True)
+@dataclass(frozen=True, slots=True)
+class StoredData:
+    """Fields of an object in one API version, which other versions cannot express."""
+
+    api_version: str
+    """``group/version``."""
+    data: Data
 
 
-def decode(text: Any) -> tuple[str, Data] | None:
-    """Return API version and data of an annotation, or None if it has another format."""
+def encode(stored: Sequence[StoredData]) -> str:
+    """Return the value of the annotation: the first data at the top, any further ones below."""
+    first, *others = ({"apiVersion": each.api_version, **each.data} for each in stored)
+    if others:
+        first[_OTHERS] = others
+    return json.dumps(first, separators=(",", ":"), sort_keys=True)
+
+
+def decode(text: Any) -> tuple[StoredData, ...]:
+    """Return the data of an annotation; none if it has another format."""
     try:
-        stored = json.loads(text)
+        first = json.loads(text)
     except (TypeError, ValueError, RecursionError):
-        return None
-    if not isinstance(stored, dict) or not isinstance(stored.get("apiVersion"), str):
-        return None
-    return stored["apiVersion"], {part: stored[part] for part in PARTS if part in stored}
+        return ()
+    others = first.get(_OTHERS, []) if isinstance(first, dict) else []
+    entries = [first, *others] if isinstance(others, list) else [first]
+    if not all(isinstance(e, dict) and isinstance(e.get("apiVersion"), str) for e in entries):
+        return ()
+    return tuple(
+        StoredData(entry["apiVersion"], {part: entry[part] for part in PARTS if part in entry})
+        for entry in entries
+    )
 
 
 def equal(one: Any, other: Any) -> bool:

@@ -4,12 +4,17 @@ from __future__ import annotations
 
 import copy
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any
 
 from capsmith_runtime.conversion import conversion_data
+from capsmith_runtime.conversion.conversion_data import StoredData
+from capsmith_runtime.conversion.fields import AuthorFunctionError, VersionFields
 from capsmith_runtime.conversion.paths import Data
 from capsmith_runtime.conversion.shape import Change, ConversionContext, Versions, backward, forward
+
+Shape = tuple[str, str]
+"""The contract that a version follows, and the version if its fields are its own."""
 
 
 class ConversionError(ValueError):
@@ -18,13 +23,21 @@ class ConversionError(ValueError):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ConvertedKind:
-    """One kind whose versions have the shapes of two contracts."""
+    """One kind whose versions differ by the contract that they follow, or by their fields."""
 
     group: str
     kind: str
     contracts: Mapping[str, str]
     """The contract whose shape each API version has."""
     changes: tuple[Change, ...]
+    hub: str = ""
+    """The storage version; empty if all versions have the same own fields."""
+    fields: Mapping[str, VersionFields] = field(default_factory=dict)
+    """The versions with fields that the hub does not have, or the reverse."""
+
+    def shape(self, version: str) -> Shape:
+        """Return the shape of a version: objects of versions of one shape are the same."""
+        return self.contracts[version], version if version in self.fields else ""
 
 
 class Converter:
@@ -37,15 +50,23 @@ class Converter:
     def convert(self, obj: Data, api_version: str) -> Data:
         """Return ``obj`` in ``api_version`` (``group/version``), without changing ``obj``.
 
-        Raise ConversionError for kinds and versions that are not converted here.
+        Raise ConversionError for kinds and versions that are not converted here, and if a function
+        that the author wrote fails.
         """
         kind = self._kind(obj, api_version)
-        source = self._contract(kind, str(obj.get("apiVersion")))
-        target = self._contract(kind, api_version)
-        if source == target:
+        source = self._version(kind, str(obj.get("apiVersion")))
+        target = self._version(kind, api_version)
+        shapes = kind.shape(source), kind.shape(target)
+        if shapes[0] == shapes[1]:
             return {**obj, "apiVersion": api_version}
-        conversion = _ObjectConversion(kind, target == "v1beta2", self._context(obj))
-        return conversion.convert(obj, api_version)
+        if kind.hub and kind.shape(kind.hub) not in shapes:
+            hub = self.convert(obj, f"{kind.group}/{kind.hub}")
+            return self.convert(hub, api_version)
+        conversion = _ObjectConversion(kind, source, target, self._context(obj))
+        try:
+            return conversion.convert(obj, api_version)
+        except AuthorFunctionError as error:
+            raise ConversionError(f"{kind.kind} from {source} to {target}: {error}") from error
 
     def _kind(self, obj: Data, api_version: str) -> ConvertedKind:
         key = (api_version.rpartition("/")[0], str(obj.get("kind")))
@@ -53,11 +74,11 @@ class Converter:
             raise ConversionError(f"{key[1]} of {key[0]} is not converted here")
         return self._kinds[key]
 
-    def _contract(self, kind: ConvertedKind, api_version: str) -> str:
+    def _version(self, kind: ConvertedKind, api_version: str) -> str:
         group, _, version = api_version.rpartition("/")
         if group != kind.group or version not in kind.contracts:
             raise ConversionError(f"{kind.kind} has no version {api_version}")
-        return kind.contracts[version]
+        return version
 
     def _context(self, obj: Data) -> ConversionContext:
         namespace = (obj.get("metadata") or {}).get("namespace") or ""
@@ -65,19 +86,12 @@ class Converter:
 
 
 @dataclass(frozen=True, slots=True)
-class _StoredData:
-    is_v1beta2: bool
-    """Whether the data have the shape of contract v1beta2."""
-    data: Data
-
-
-@dataclass(frozen=True, slots=True)
 class _ObjectConversion:
-    """Conversion of one object from one contract to the other."""
+    """Conversion of one object between two shapes, at most one of which is not the hub's."""
 
     kind: ConvertedKind
-    to_v1beta2: bool
-    """Whether it converts v1beta1 to v1beta2, not the reverse."""
+    source: str
+    target: str
     context: ConversionContext
 
     def convert(self, obj: Data, api_version: str) -> Data:
@@ -87,48 +101,64 @@ class _ObjectConversion:
         source = {part: obj[part] for part in conversion_data.PARTS if part in obj}
         target = self._apply(source)
         stored = self._stored(annotations)
-        if stored is not None:
+        if stored:
             del annotations[conversion_data.ANNOTATION]
-            # Data in the shape of the source are older than the source: they are dropped.
-            if stored.is_v1beta2 is self.to_v1beta2:
-                expected = self._apply(self._revert(stored.data))
-                target = conversion_data.restore(stored.data, expected, target)
+        original = stored.pop(self.kind.shape(self.target), None)
+        # Data in the shape of the source are older than the source: they are dropped.
+        stored.pop(self.kind.shape(self.source), None)
+        if original is not None:
+            expected = self._apply(self._revert(original.data))
+            target = conversion_data.restore(original.data, expected, target)
+        kept = list(stored.values())
         lost = self._lost(source, target)
         if lost is not None:
-            annotations[conversion_data.ANNOTATION] = conversion_data.encode(
-                lost, str(obj["apiVersion"])
-            )
+            kept = [StoredData(str(obj["apiVersion"]), lost), *kept]
+        if kept:
+            annotations[conversion_data.ANNOTATION] = conversion_data.encode(kept)
         if annotations:
             metadata["annotations"] = annotations
         others = {key: value for key, value in obj.items() if key not in conversion_data.PARTS}
         return {**others, "apiVersion": api_version, "metadata": metadata, **target}
 
     def _apply(self, data: Data) -> Data:
-        return (forward if self.to_v1beta2 else backward)(data, self.kind.changes, self.context)
+        return self._between(data, self.source, self.target)
 
     def _revert(self, data: Data) -> Data:
-        return (backward if self.to_v1beta2 else forward)(data, self.kind.changes, self.context)
+        return self._between(data, self.target, self.source)
 
-    def _stored(self, annotations: Mapping[str, Any]) -> _StoredData | None:
-        """Return the data of the annotation, or None if another kind or program wrote it."""
-        annotation = conversion_data.decode(annotations.get(conversion_data.ANNOTATION))
-        if annotation is None:
-            return None
-        stored_version, data = annotation
-        group, _, version = stored_version.rpartition("/")
-        contract = self.kind.contracts.get(version)
-        if group != self.kind.group or contract is None:
-            return None
-        return _StoredData(contract == "v1beta2", data)
+    def _between(self, data: Data, source: str, target: str) -> Data:
+        fields, contracts = self.kind.fields, self.kind.contracts
+        result = copy.deepcopy(data)
+        if source in fields:
+            fields[source].convert(result, to_hub=True)
+        if contracts[source] != contracts[target]:
+            convert = forward if contracts[target] == "v1beta2" else backward
+            result = convert(result, self.kind.changes, self.context)
+        if target in fields:
+            fields[target].convert(result, to_hub=False)
+        return result
+
+    def _stored(self, annotations: Mapping[str, Any]) -> dict[Shape, StoredData]:
+        """Return the data of the annotation by shape; none if another kind or program wrote it."""
+        found = {}
+        for data in conversion_data.decode(annotations.get(conversion_data.ANNOTATION)):
+            group, _, version = data.api_version.rpartition("/")
+            if group != self.kind.group or version not in self.kind.contracts:
+                return {}
+            found[self.kind.shape(version)] = data
+        return found
 
     def _lost(self, source: Data, target: Data) -> Data | None:
         """Return what ``target`` cannot express of ``source``; None if there is nothing."""
         returned = self._revert(target)
         if conversion_data.equal(returned, source):
             return None
-        for lost in (conversion_data.lost_fields(source, returned), source):
-            if conversion_data.equal(self._restore(lost, returned), source):
-                return lost
+        # The author's functions expect all fields, not only those that were lost.
+        whole = self.source in self.kind.fields or self.target in self.kind.fields
+        lost = source if whole else conversion_data.lost_fields(source, returned)
+        for data in (lost, source):
+            if conversion_data.equal(self._restore(data, returned), source):
+                return data
         return source
 
     def _restore(self, lost: Data, returned: Data) -> Data:

@@ -110,7 +110,8 @@ class Patches:
     def edit(self, template: Template) -> dict[str, Any]:
         """Return a copy of ``spec.template.spec`` to modify; the difference becomes the patch.
 
-        Core ignores patches of any other part of a template.
+        Core up to v1.13 ignores patches of other parts; later releases of core also accept changes
+        of labels and annotations, which this method does not offer (TP-12).
         """
         if template.uid not in self._edited:
             self._edited[template.uid] = (template, copy.deepcopy(dict(template.spec)))

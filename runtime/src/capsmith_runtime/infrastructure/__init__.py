@@ -33,6 +33,7 @@ from capsmith_runtime.infrastructure.scopes import (
     InfraClusterView,
     InfraMachineDeleteScope,
     InfraMachineScope,
+    InfraMachineTemplateScope,
 )
 from capsmith_runtime.reconcile.credentials import Credentials
 from capsmith_runtime.reconcile.errors import RateLimitedError, ReconcileError, TerminalError
@@ -82,6 +83,7 @@ __all__ = [
     "InfraMachineReconciler",
     "InfraMachineScope",
     "InfraMachineState",
+    "InfraMachineTemplateScope",
     "Instance",
     "InvalidRequestError",
     "KubernetesClient",

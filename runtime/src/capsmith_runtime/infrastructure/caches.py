@@ -80,7 +80,7 @@ class InfrastructureCaches:
             for kind in kinds.machines
         }
         self.templates = {
-            kind.template.kind: core.informer(kind.template, own)
+            kind.template.kind: core.informer(kind.template, own, {BY_CLUSTER: cluster_of})
             for kind in kinds.machines
             if kind.template is not None
         }

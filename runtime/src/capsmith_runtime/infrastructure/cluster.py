@@ -8,7 +8,7 @@ from typing import Any
 from capsmith_runtime.api.encoding import status_fields
 from capsmith_runtime.contract import guards, metadata
 from capsmith_runtime.contract.core import Cluster, read_endpoint
-from capsmith_runtime.contract.status_writer import ClusterFacts
+from capsmith_runtime.contract.status_writer import ClusterFacts, with_endpoint, with_extra
 from capsmith_runtime.infrastructure.context import InfrastructureController
 from capsmith_runtime.infrastructure.reconcilers import InfraClusterReconciler
 from capsmith_runtime.infrastructure.results import InfraClusterState
@@ -62,6 +62,20 @@ class InfraClusterController(InfrastructureController[InfraClusterReconciler[Any
     def _has_failure_fields(self, obj: JSON) -> bool:
         return True
 
+    async def _partial_status(self, patcher: Patcher, waiting: Waiting) -> JSON:
+        possible = {"control_plane_endpoint", "failure_domains"}
+        await self._check_partial_results(patcher, waiting, possible)
+        writer, features = self._context.writer, self.kind.features
+        if waiting.control_plane_endpoint is not None:
+            endpoint = waiting.control_plane_endpoint
+            await patcher.write_spec(with_endpoint(patcher.obj, endpoint, features))
+        status = with_extra(
+            dict(metadata.mapping(patcher.obj, "status")), status_fields(waiting.status)
+        )
+        if waiting.failure_domains is not None:
+            status = writer.with_failure_domains(status, waiting.failure_domains, features)
+        return status
+
     async def _write(self, patcher: Patcher, state: InfraClusterState) -> Result:
         facts = ClusterFacts(
             endpoint=state.control_plane_endpoint,
@@ -76,9 +90,8 @@ class InfraClusterController(InfrastructureController[InfraClusterReconciler[Any
 
     async def _clean_up(self, patcher: Patcher, cluster: Cluster | None) -> Result:
         scope = InfraClusterDeleteScope(
-            **self._scope_fields(patcher.obj),
+            **self._delete_scope_fields(patcher.obj),
             workload_client=self._workload_client(cluster),
-            _spec=self._spec_or_error(patcher.obj),
             _credentials=self._credentials.of_cluster(patcher.obj),
             cluster=cluster,
             control_plane_endpoint=read_endpoint(patcher.obj),

@@ -102,6 +102,7 @@ class InfraMachineController(InfrastructureController[InfraMachineReconciler[Any
         return await self._provisioned(patcher, status, state)
 
     async def _partial_status(self, patcher: Patcher, waiting: Waiting) -> JSON:
+        await self._check_partial_results(patcher, waiting, {"provider_id", "addresses"})
         if waiting.provider_id is not None:
             await self._check_provider_id(patcher, waiting.provider_id)
             await patcher.write_spec(
@@ -133,9 +134,8 @@ class InfraMachineController(InfrastructureController[InfraMachineReconciler[Any
             self._infrastructure, self._credentials, namespace, cluster, name
         )
         scope = InfraMachineDeleteScope(
-            **self._scope_fields(patcher.obj),
+            **self._delete_scope_fields(patcher.obj),
             workload_client=self._workload_client(cluster),
-            _spec=self._spec_or_error(patcher.obj),
             _credentials=infrastructure.credentials,
             cluster=cluster,
             machine=machine,

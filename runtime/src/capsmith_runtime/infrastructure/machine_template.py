@@ -5,27 +5,42 @@ from __future__ import annotations
 from typing import Any
 
 from capsmith_runtime.api.decoding import DecodingError, decode
-from capsmith_runtime.contract import guards, metadata
+from capsmith_runtime.contract import constants, external_id, guards, metadata
+from capsmith_runtime.contract.core import Cluster
 from capsmith_runtime.contract.status_writer import set_or_drop
+from capsmith_runtime.infrastructure.cluster_infrastructure import ClusterInfrastructure
+from capsmith_runtime.infrastructure.context import InfrastructureContext
 from capsmith_runtime.infrastructure.kinds import InfraMachineKind
 from capsmith_runtime.infrastructure.reconcilers import InfraMachineReconciler
 from capsmith_runtime.infrastructure.results import MachineCapacity
-from capsmith_runtime.kube.client import NamespacedName
+from capsmith_runtime.infrastructure.scopes import InfraMachineTemplateScope
+from capsmith_runtime.kube.client import JSON, NamespacedName
 from capsmith_runtime.kube.controller import Result
+from capsmith_runtime.kube.errors import DeferredError
 from capsmith_runtime.kube.informer import Informer
 from capsmith_runtime.kube.log import get_logger
 from capsmith_runtime.kube.patch import write
-from capsmith_runtime.reconcile.base import ControllerContext
+from capsmith_runtime.reconcile.author_calls import AuthorCalls, checked_result
+from capsmith_runtime.reconcile.caches import cluster_name_of
+from capsmith_runtime.reconcile.credentials import Credentials
+from capsmith_runtime.reconcile.errors import TerminalError, limited_message, reason_and_message
+from capsmith_runtime.reconcile.results import NotAvailableError, Waiting
+from capsmith_runtime.reconcile.scope_connection import connected
+
+_NO_CLUSTER = Waiting(
+    constants.REASON_IDENTITY_NOT_FOUND, "no Cluster owns the template", requeue_after=None
+)
 
 
 class MachineTemplateController:
     """Reconcile the template kind of one kind of infrastructure machines."""
 
     def __init__(
-        self, kind: InfraMachineKind, informer: Informer, context: ControllerContext
+        self, kind: InfraMachineKind, informer: Informer, context: InfrastructureContext
     ) -> None:
         self._kind = kind
         self._reconciler: InfraMachineReconciler[Any] = kind.reconciler()
+        self._author = AuthorCalls(self._reconciler, context.sessions)
         self._informer = informer
         self._context = context
         self._log = get_logger("template", kind=informer.resource.kind)
@@ -33,7 +48,11 @@ class MachineTemplateController:
     async def reconcile(self, key: NamespacedName) -> Result:
         """Write the capacity of machines of one template."""
         obj = self._informer.get(key)
-        if obj is None or metadata.deleting(obj) or guards.pause_message(obj, "", None):
+        if obj is None or metadata.deleting(obj):
+            self._author.forget(key)
+            return Result()
+        cluster = self._context.caches.core.cluster(key.namespace, cluster_name_of(obj))
+        if guards.pause_message(obj, "", cluster):
             return Result()
         try:
             fields = metadata.mapping(obj, "spec", "template", "spec")
@@ -42,20 +61,71 @@ class MachineTemplateController:
             # The conditions of its machines report the error; templates have no conditions.
             self._log.warning("cannot read the template", object=str(key), error=str(error))
             return Result()
-        capacity: MachineCapacity | None = await self._context.executor.call(
-            self._reconciler.capacity, spec
+        capacity = await self._call(key, obj, self._scope(obj, cluster, spec))
+        if isinstance(capacity, Waiting):
+            return Result(capacity.requeue_after)
+        await self._write(obj, capacity or MachineCapacity(resources={}))
+        return Result()
+
+    def _scope(
+        self, obj: JSON, cluster: Cluster | None, spec: Any
+    ) -> InfraMachineTemplateScope[Any]:
+        infra_cluster, credentials = None, self._without_cluster()
+        if cluster is not None:
+            context = self._context
+            infrastructure = ClusterInfrastructure.of(
+                context.caches, context.credentials, cluster.namespace, cluster
+            )
+            infra_cluster, credentials = infrastructure.infra_cluster, infrastructure.credentials
+        key = NamespacedName(metadata.namespace(obj), metadata.name(obj))
+        return InfraMachineTemplateScope(
+            name=key.name,
+            namespace=key.namespace,
+            external_id=external_id.of(obj, self._informer.resource.group),
+            logger=get_logger("author", kind=self._informer.resource.kind, object=str(key)),
+            spec=spec,
+            cluster=cluster,
+            infra_cluster=infra_cluster,
+            _credentials=credentials,
         )
+
+    def _without_cluster(self) -> Credentials | Waiting:
+        """Return the credentials of a template that no Cluster owns."""
+        return _NO_CLUSTER if self._context.caches.kinds.identities else Credentials()
+
+    async def _call(
+        self, key: NamespacedName, obj: JSON, scope: InfraMachineTemplateScope[Any]
+    ) -> MachineCapacity | Waiting | None:
+        """Return the capacity; an error is an event, as templates have no conditions."""
+        hook = self._reconciler.capacity
+        argument = scope.spec if self._reconciler._capacity_gets_spec else scope
+        try:
+            with connected(scope, self._context, obj):
+                result = await self._author.call(key, hook, scope, arguments=(argument,))
+            return None if result is None else checked_result(hook, result, MachineCapacity)
+        except NotAvailableError as error:
+            return error.waiting
+        except DeferredError:
+            raise
+        except Exception as error:
+            reason, message = reason_and_message(error)
+            self._context.events.warn(obj, reason, limited_message(message))
+            if isinstance(error, TerminalError):
+                return Waiting(reason, message, requeue_after=None)
+            raise
+
+    async def _write(self, obj: JSON, capacity: MachineCapacity) -> None:
         status = dict(metadata.mapping(obj, "status"))
-        found = capacity or MachineCapacity(resources={})
-        set_or_drop(status, "capacity", dict(found.resources))
-        system = {"architecture": found.architecture, "operatingSystem": found.operating_system}
+        set_or_drop(status, "capacity", dict(capacity.resources))
+        system = {
+            "architecture": capacity.architecture,
+            "operatingSystem": capacity.operating_system,
+        }
         set_or_drop(status, "nodeInfo", {name: value for name, value in system.items() if value})
-        new = {**obj, "status": status}
         await write(
             self._context.client,
             self._informer.resource,
             obj,
-            new,
+            {**obj, "status": status},
             self._informer.update_from_write,
         )
-        return Result()

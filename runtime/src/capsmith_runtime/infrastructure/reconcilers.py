@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from collections.abc import Awaitable
-from typing import Generic, TypeVar
+from typing import Any, ClassVar, Generic, TypeVar
 
 from capsmith_runtime.infrastructure.results import (
     InfraClusterState,
@@ -47,6 +47,9 @@ class InfraClusterReconciler(SessionUser, ABC, Generic[Spec]):
 class InfraMachineReconciler(SessionUser, ABC, Generic[Spec]):
     """Manage the servers of Machines."""
 
+    # True for code that was written with capsmith 0.1: see capsmith_runtime.legacy.
+    _capacity_gets_spec: ClassVar[bool] = False
+
     @abstractmethod
     def reconcile_normal(
         self, machine: InfraMachineScope[Spec]
@@ -67,6 +70,14 @@ class InfraMachineReconciler(SessionUser, ABC, Generic[Spec]):
     ) -> Deleted | Waiting | Awaitable[Deleted | Waiting]:
         """Delete the server; return Deleted only when it no longer exists."""
 
-    def capacity(self, spec: Spec) -> MachineCapacity | Awaitable[MachineCapacity | None] | None:
-        """Return the capacity of a machine; called only for kinds with the feature ``capacity``."""
+    # Any, since an override that was written with capsmith 0.1 takes another type.
+    def capacity(
+        self, template: Any
+    ) -> MachineCapacity | Waiting | Awaitable[MachineCapacity | Waiting | None] | None:
+        """Return the capacity of a machine that is created from a template, None if unknown.
+
+        ``template`` is an ``InfraMachineTemplateScope`` of the kind's spec.
+        Called only for kinds with the feature ``capacity``, for each template once and after
+        changes of it or of its cluster.
+        """
         return None

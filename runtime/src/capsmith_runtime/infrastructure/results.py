@@ -5,25 +5,22 @@ from __future__ import annotations
 import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any, Final, Literal
+from typing import Final, Literal
 
 from capsmith_runtime.contract.model import (
     Address,
-    Condition,
     Endpoint,
     FailureDomain,
-    check_reason,
 )
-from capsmith_runtime.reconcile.results import check_conditions, check_machine
+from capsmith_runtime.reconcile.results import State, check_failure_domains, check_machine
 
-MAX_FAILURE_DOMAINS = 100
 _QUANTITY: Final = re.compile(
     r"[+-]?([0-9]+(\.[0-9]*)?|\.[0-9]+)([KMGTPE]i|[numkMGTPE]|[eE][+-]?[0-9]+)?"
 )
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class InfraClusterState:
+class InfraClusterState(State):
     """State of the existing infrastructure of a cluster.
 
     A provisioned cluster stays provisioned; report a current problem with ``ready=False``, a reason
@@ -33,30 +30,14 @@ class InfraClusterState:
     control_plane_endpoint: Endpoint | None = None
     """Endpoint of the control plane.  An endpoint that the user has set is kept."""
     failure_domains: Sequence[FailureDomain] = ()
-    ready: bool = True
-    reason: str = ""
-    """Reason of the Ready condition in CamelCase; by default Ready or NotReady."""
-    message: str = ""
-    conditions: Sequence[Condition] = ()
-    """Additional conditions.  A condition that you no longer return is removed."""
-    status: Any = None
-    """Instance of the generated Status class, if the kind has status fields of its own."""
-    requeue_after: float | None = None
-    """Seconds until the next reconcile; by default the sync period."""
 
     def __post_init__(self) -> None:
-        if self.reason:
-            check_reason(self.reason)
-        check_conditions(self.conditions)
-        names = [domain.name for domain in self.failure_domains]
-        if len(names) > MAX_FAILURE_DOMAINS or len(set(names)) < len(names):
-            raise ValueError(
-                f"failure_domains must be at most {MAX_FAILURE_DOMAINS}, each name once"
-            )
+        State.__post_init__(self)
+        check_failure_domains(self.failure_domains)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class InfraMachineState:
+class InfraMachineState(State):
     """State of an existing machine.
 
     A provisioned machine stays provisioned; report a current problem with ``ready=False``, a reason
@@ -70,21 +51,9 @@ class InfraMachineState:
     """The failure domain in which the machine was created."""
     interruptible: bool = False
     """Whether the infrastructure may delete it at any time, like a spot instance."""
-    ready: bool = True
-    reason: str = ""
-    """Reason of the Ready condition in CamelCase; by default Ready or NotReady."""
-    message: str = ""
-    conditions: Sequence[Condition] = ()
-    """Additional conditions.  A condition that you no longer return is removed."""
-    status: Any = None
-    """Instance of the generated Status class, if the kind has status fields of its own."""
-    requeue_after: float | None = None
-    """Seconds until the next reconcile; by default the sync period."""
 
     def __post_init__(self) -> None:
-        if self.reason:
-            check_reason(self.reason)
-        check_conditions(self.conditions)
+        State.__post_init__(self)
         check_machine(self.provider_id, self.addresses)
         if self.failure_domain is not None and not 1 <= len(self.failure_domain) <= 256:
             raise ValueError("failure_domain must have 1 to 256 characters")

@@ -162,10 +162,10 @@ class InfraMachineScope(InfraScope[Spec]):
         return await self._bootstrap()
 
 
-# Without slots: Python 3.11 cannot make an object by Class[T](...) with them.
+# Without slots: two base classes with slots cannot be combined.
 @dataclass(frozen=True, kw_only=True)
-class InfraDeleteScope(DeleteScope[Spec]):
-    """Scope of a deletion, which must work even if the credentials cannot be read."""
+class OptionalCredentialsScope(SessionScope):
+    """Scope of a method that is called even if the credentials cannot be read."""
 
     _credentials: Credentials | Waiting = field(repr=False)
 
@@ -181,6 +181,25 @@ class InfraDeleteScope(DeleteScope[Spec]):
 
     def _session_credentials(self) -> Credentials | Waiting:
         return self._credentials
+
+
+# Without slots: Python 3.11 cannot make an object by Class[T](...) with them.
+@dataclass(frozen=True, kw_only=True)
+class InfraMachineTemplateScope(OptionalCredentialsScope, Generic[Spec]):
+    """Scope of ``capacity``: a template of machines, and the cluster that uses it."""
+
+    spec: Spec
+    """The spec of machines that are created from the template."""
+    cluster: Cluster | None
+    """None for a template that no Cluster owns, such as one of a ClusterClass."""
+    infra_cluster: InfraClusterView | None
+    """None without ``cluster``, or if another provider manages its infrastructure."""
+
+
+# Without slots: Python 3.11 cannot make an object by Class[T](...) with them.
+@dataclass(frozen=True, kw_only=True)
+class InfraDeleteScope(DeleteScope[Spec], OptionalCredentialsScope):
+    """Scope of a deletion, which must work even if the credentials cannot be read."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

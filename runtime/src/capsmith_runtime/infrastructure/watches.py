@@ -98,13 +98,16 @@ class InfrastructureWatches:
     def _enqueue_machines(
         self, namespace: str, cluster: str, at_least: Priority = Priority.LOW
     ) -> None:
-        """Enqueue the pools of a cluster, and its machines of a priority.
+        """Enqueue the pools of a cluster, its templates, and its machines of a priority.
 
         They are found by their label, which core sets together with the owner.
         """
         value = f"{namespace}/{cluster}"
         for kind, informer in self._caches.pools.items():
             self._enqueue(kind, informer.by_index(BY_CLUSTER, value))
+        if at_least is Priority.LOW:
+            for kind, informer in self._caches.templates.items():
+                self._enqueue(kind, informer.by_index(BY_CLUSTER, value))
         for kind, informer in self._caches.machines.items():
             queue = self._queues[kind]
             for machine in informer.by_index(BY_CLUSTER, value):

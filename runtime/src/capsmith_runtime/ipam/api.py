@@ -8,7 +8,7 @@ and also after a crash between any two of their lines.
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Awaitable, Container, Mapping, Sequence
+from collections.abc import Awaitable, Container, Mapping
 from dataclasses import dataclass, field
 from ipaddress import ip_address
 from typing import Any, Generic, TypeVar
@@ -16,13 +16,12 @@ from typing import Any, Generic, TypeVar
 from capsmith_runtime.contract import constants, metadata
 from capsmith_runtime.contract.core import Cluster
 from capsmith_runtime.contract.ipam import REASON_POOL_EXHAUSTED
-from capsmith_runtime.contract.model import Condition, check_reason
 from capsmith_runtime.ipam.address_ranges import Address, AddressRanges, InvalidRangesError
 from capsmith_runtime.reconcile.results import (
     Deleted,
     NotAvailableError,
+    State,
     Waiting,
-    check_conditions,
 )
 from capsmith_runtime.reconcile.scopes import SessionScope
 from capsmith_runtime.reconcile.sessions import SessionUser
@@ -61,26 +60,11 @@ class Pool(SessionScope, Generic[Spec]):
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class PoolState:
+class PoolState(State):
     """The state of a pool; with ``ready=False`` nothing is allocated from it."""
 
     ranges: AddressRanges | None = None
     """The addresses to allocate; None where another system decides."""
-    ready: bool = True
-    reason: str = ""
-    """One CamelCase word; by default ``Ready`` or ``NotReady``, according to ``ready``."""
-    message: str = ""
-    conditions: Sequence[Condition] = ()
-    """Your own further conditions.  A condition that you no longer return is removed."""
-    status: Any = None
-    """An instance of the kind's generated Status class, if it has status fields of its own."""
-    requeue_after: float | None = None
-    """Seconds until the next reconcile; by default the resync period."""
-
-    def __post_init__(self) -> None:
-        if self.reason:
-            check_reason(self.reason)
-        check_conditions(self.conditions)
 
 
 @dataclass(frozen=True, slots=True)

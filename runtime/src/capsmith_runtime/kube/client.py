@@ -34,6 +34,8 @@ class ResourceType:
     kind: str
     plural: str
     namespaced: bool = True
+    required_status: tuple[tuple[str, str], ...] = ()
+    """Names and JSON types of the fields without which the API server refuses a status."""
 
     @property
     def api_version(self) -> str:

@@ -9,10 +9,13 @@ from __future__ import annotations
 import asyncio
 import contextlib
 import random
+import socket
 import time
+import uuid
 from dataclasses import dataclass
 from datetime import UTC, datetime
 
+from capsmith_runtime.kube.alarm import SetAlarm, no_alarm, until
 from capsmith_runtime.kube.client import (
     JSON,
     AlreadyExists,
@@ -61,12 +64,14 @@ class LeaderElector:
         metrics: Metrics,
         *,
         timings: LeaseTimings = LeaseTimings(),
+        set_alarm: SetAlarm = no_alarm,
     ) -> None:
         self._client = client
         self._key = key
         self._identity = identity
         self._metrics = metrics
         self.timings = timings
+        self._set_alarm = set_alarm
         self._lease: JSON | None = None
         self._observed: tuple[str, float] = ("", 0.0)
         self._renewed = 0.0
@@ -114,6 +119,7 @@ class LeaderElector:
         if not self._acquired:
             return
         self._acquired = False
+        self._set_alarm(0.0)
         try:
             async with asyncio.timeout(self.timings.retry):
                 await self._give_up()
@@ -161,7 +167,7 @@ class LeaderElector:
         except (Conflict, NotFound):
             self._lease = None  # changed by another process: read it before the next attempt
             return False
-        self._renewed = began
+        self._was_renewed(began)
         return True
 
     async def _try_acquire(self) -> bool:
@@ -177,8 +183,14 @@ class LeaderElector:
                 return False
         except (Conflict, AlreadyExists):
             return False
-        self._renewed, self._acquired = began, True
+        self._acquired = True
+        self._was_renewed(began)
         return True
+
+    def _was_renewed(self, began: float) -> None:
+        """Let the process end when other processes may consider the lease expired."""
+        self._renewed = began
+        self._set_alarm(until(began + self.timings.duration, _now()))
 
     async def _read(self) -> None:
         try:
@@ -223,6 +235,11 @@ class LeaderElector:
     async def _write(self, lease: JSON, spec: JSON) -> JSON:
         version = lease["metadata"]["resourceVersion"]
         return await self._client.patch(LEASE, self._key, {"spec": spec}, resource_version=version)
+
+
+def new_identity() -> str:
+    """Return a name for this process that no other process has."""
+    return f"{socket.gethostname()}_{uuid.uuid4()}"
 
 
 def _now() -> float:

@@ -7,6 +7,10 @@ from typing import Any
 
 from capsmith_runtime.kube.client import JSON, KubeClient, ResourceType, is_gone, key_of
 
+_ZEROS: dict[str, Any] = {
+    **{"string": "", "boolean": False, "integer": 0, "number": 0},
+    **{"array": [], "object": {}},
+}
 _MAIN = ("metadata", "spec")
 # Lists that other writers change too. A merge patch replaces a whole list, so the patch must fail
 # if the list has changed since it was read.
@@ -58,7 +62,7 @@ async def write(
     """
     parts = {part: merge_patch(old.get(part) or {}, new.get(part) or {}) for part in _MAIN}
     main = {part: patch for part, patch in parts.items() if patch}
-    state = merge_patch(old.get("status") or {}, new.get("status") or {})
+    state = status_patch(resource, old.get("status") or {}, new.get("status") or {})
     status = {"status": state} if state else {}
     locked = needs_lock(main, status)
     current, key = old, key_of(old)
@@ -70,6 +74,16 @@ async def write(
         if is_gone(current):
             break
     return current
+
+
+def status_patch(resource: ResourceType, old: JSON, new: JSON) -> JSON:
+    """Return the merge patch of a status that keeps zero values in its required fields."""
+    if not resource.required_status or not new:
+        return merge_patch(old, new)
+    missing = {name: _ZEROS[kind] for name, kind in resource.required_status if name not in new}
+    patch = merge_patch(old, {**missing, **new})
+    # A merge patch adds no empty objects and lists.
+    return {**{name: zero for name, zero in missing.items() if name not in old}, **patch}
 
 
 def _empty(value: Any) -> bool:

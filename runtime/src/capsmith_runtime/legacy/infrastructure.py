@@ -2,9 +2,13 @@
 
 from __future__ import annotations
 
+from collections.abc import Awaitable
+from typing import ClassVar, Generic, TypeVar
+
 from capsmith_runtime.contract.machine_pool import (
     MachinePool,
 )
+from capsmith_runtime.infrastructure import reconcilers
 from capsmith_runtime.infrastructure.machine_pool.api import (
     InfraMachinePoolDeleteScope as InfraMachinePoolDeletion,
 )
@@ -19,7 +23,6 @@ from capsmith_runtime.infrastructure.machine_pool.api import (
 )
 from capsmith_runtime.infrastructure.reconcilers import (
     InfraClusterReconciler,
-    InfraMachineReconciler,
 )
 from capsmith_runtime.infrastructure.results import (
     InfraClusterState,
@@ -42,6 +45,7 @@ from capsmith_runtime.infrastructure.scopes import (
 from capsmith_runtime.infrastructure.scopes import (
     InfraMachineScope as InfraMachine,
 )
+from capsmith_runtime.reconcile.results import Waiting
 from capsmith_runtime.reconcile.scopes import (
     BootstrapData,
 )
@@ -67,3 +71,17 @@ __all__ = [
     "MachinePool",
     "MachinePoolMachinesReconciler",
 ]
+
+Spec = TypeVar("Spec")
+
+
+class InfraMachineReconciler(reconcilers.InfraMachineReconciler[Spec], Generic[Spec]):
+    """Manage the servers of Machines; ``capacity`` gets the spec of a template, not its scope."""
+
+    _capacity_gets_spec: ClassVar[bool] = True
+
+    def capacity(
+        self, spec: Spec
+    ) -> MachineCapacity | Waiting | Awaitable[MachineCapacity | Waiting | None] | None:
+        """Return the capacity of a machine with this spec, None if it is not known."""
+        return None

@@ -50,10 +50,13 @@ class AuthorCalls:
         key: Hashable,
         hook: Callable[..., Any],
         scope: object,
-        *arguments: object,
+        *further: object,
+        arguments: tuple[object, ...] | None = None,
         deletion: bool = False,
     ) -> Any:
-        """Return the result of a method.
+        """Return the result of a method, called with the scope and further arguments.
+
+        ``arguments`` replace them all, for a method that gets its scope inside another object.
 
         Raises its exception, SessionError, HookTimeoutError or HooksExhaustedError, and
         DeferredError if the method may not be called yet.
@@ -68,9 +71,11 @@ class AuthorCalls:
         if self._shared.pool is not None and not deletion:
             self._shared.pool.check(known)
         self._admit(key, qualified_identity(known), deletion=deletion)
+        if arguments is None:
+            arguments = (scope, *further)
         try:
             if self._shared.pool is None or not isinstance(scope, SessionScope):
-                return await self._executor.call(hook, scope, *arguments)
+                return await self._executor.call(hook, *arguments)
             needs_session = not deletion
             call = _SessionCall(self._shared.pool, self._executor, scope, needs_session)
             return await call.run(credentials, hook, *arguments)
@@ -127,17 +132,17 @@ class _SessionCall:
         slot = self._scope._session
         if isinstance(credentials, Waiting):
             slot.fail(self._factory, NotAvailableError(credentials))
-            return await self._executor.call(hook, self._scope, *arguments)
+            return await self._executor.call(hook, *arguments)
         try:
             session = await self._pool.acquire(credentials)
         except SessionError as error:
             if self._needs_session:
                 raise
             slot.fail(self._factory, error)
-            return await self._executor.call(hook, self._scope, *arguments)
+            return await self._executor.call(hook, *arguments)
         slot.provide(self._factory, session.value)
         try:
-            result = await self._executor.call(hook, self._scope, *arguments)
+            result = await self._executor.call(hook, *arguments)
         except StillRunningError as error:
             error.when_ended(lambda: self._pool.release(session))
             raise

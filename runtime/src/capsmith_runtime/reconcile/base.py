@@ -12,6 +12,7 @@ from capsmith_runtime.api.decoding import DecodingError, decode
 from capsmith_runtime.contract import constants, guards, metadata
 from capsmith_runtime.contract.core import Cluster
 from capsmith_runtime.kube.client import JSON, Invalid, NamespacedName, key_of
+from capsmith_runtime.kube.clock import monotonic
 from capsmith_runtime.kube.controller import Result
 from capsmith_runtime.kube.errors import DeferredError
 from capsmith_runtime.kube.informer import Informer
@@ -26,7 +27,7 @@ from capsmith_runtime.reconcile.patcher import ObjectDeletedError, Patcher, paus
 from capsmith_runtime.reconcile.reporting import ReportingController
 from capsmith_runtime.reconcile.results import Deleted, NotAvailableError, Waiting
 from capsmith_runtime.reconcile.scope_connection import connected
-from capsmith_runtime.reconcile.scopes import ScopeFields
+from capsmith_runtime.reconcile.scopes import DeleteScopeFields, ScopeFields
 
 R = TypeVar("R")
 T = TypeVar("T")
@@ -49,6 +50,7 @@ class BaseController(ReportingController[R], ABC):
         self._author = AuthorCalls(self.reconciler, context.sessions)
         self._informer = informer
         self._caches = caches
+        self._deletions: dict[NamespacedName, float] = {}
 
     async def reconcile(self, key: NamespacedName) -> Result:
         """Reconcile one object, or report in its conditions why that failed."""
@@ -56,6 +58,8 @@ class BaseController(ReportingController[R], ABC):
         if obj is None:
             return self._forget(key)
         patcher = self._patcher(obj)
+        if constants.OBSERVED_GENERATION in self.kind.features:
+            patcher.track_generation()
         try:
             result = await self._reconcile(key, patcher)
         except ObjectDeletedError:
@@ -92,7 +96,17 @@ class BaseController(ReportingController[R], ABC):
             "_status": metadata.mapping(obj, "status"),
         }
 
+    def _delete_scope_fields(self, obj: JSON) -> DeleteScopeFields:
+        """Return the attributes that the scopes of deletions share."""
+        now = monotonic()
+        return {
+            **self._scope_fields(obj),
+            "_spec": self._spec_or_error(obj),
+            "deletion_seconds": now - self._deletions.setdefault(key_of(obj), now),
+        }
+
     def _forget(self, key: NamespacedName) -> Result:
+        self._deletions.pop(key, None)
         self._debounce.forget(key)
         self._author.forget(key)
         return Result()

@@ -6,7 +6,9 @@ import asyncio
 from collections.abc import Awaitable, Callable, Mapping
 from typing import Any, NamedTuple, TypeVar
 
-from capsmith_runtime.kube.client import ApiError, KubeClient
+from capsmith_runtime.contract import metadata
+from capsmith_runtime.contract.model import Object
+from capsmith_runtime.kube.client import AlreadyExists, ApiError, KubeClient
 from capsmith_runtime.reconcile.kubernetes_errors import CallEndedError, kubernetes_error
 from capsmith_runtime.reconcile.permissions import Permissions
 
@@ -21,6 +23,34 @@ class Inherited(NamedTuple):
     labels: Mapping[str, str]
 
 
+class Owner(NamedTuple):
+    """Whose objects a session may change by server-side apply."""
+
+    field_manager: str
+    kind: str
+    name: str
+    uid: str
+
+    def check(self, existing: Object) -> None:
+        """Raise AlreadyExists for an object that neither the provider applied nor this one owns.
+
+        ``clusterctl move`` keeps owners, but not field managers.
+        """
+        managers = metadata.items(existing, "metadata", "managedFields")
+        is_applied = any(
+            (entry.get("manager"), entry.get("operation")) == (self.field_manager, "Apply")
+            for entry in managers
+        )
+        owners = metadata.items(existing, "metadata", "ownerReferences")
+        if not is_applied and self.uid not in [owner.get("uid") for owner in owners]:
+            raise AlreadyExists(
+                409,
+                "AlreadyExists",
+                f"it was not applied by {self.field_manager}, and {self.kind} {self.name} does not"
+                " own it; delete it or use another name, or take it over with adopt=True",
+            )
+
+
 class ClientSession:
     """The requests of one call of a reconciler; ``end`` stops them."""
 
@@ -31,12 +61,15 @@ class ClientSession:
         namespace: str,
         loop: asyncio.AbstractEventLoop | None,
         inherited: Inherited | None = None,
+        owner: Owner | None = None,
     ) -> None:
         self._open_client = open_client
         self.permissions = permissions
         self.namespace = namespace
         self.loop = loop
         self.inherited = inherited
+        self.owner = owner
+        """None where any object may be changed."""
         self.has_ended = False
         self._running: set[asyncio.Task[Any]] = set()
 

@@ -10,10 +10,11 @@ from capsmith_runtime.kube.client import (
     JSON,
     KubeClient,
     NamespacedName,
+    NotFound,
     ResourceType,
     Selection,
 )
-from capsmith_runtime.reconcile.client_session import ClientSession
+from capsmith_runtime.reconcile.client_session import ClientSession, Owner
 from capsmith_runtime.reconcile.kubernetes_errors import (
     CallEndedError,
     InvalidRequestError,
@@ -95,25 +96,46 @@ class KubernetesClient:
             _words("create", resource, key), lambda client: client.create(resource, sent)
         )
 
-    def apply(self, obj: JSON, *, namespace: str | None = None, force: bool = True) -> JSON:
+    def apply(
+        self,
+        obj: JSON,
+        *,
+        namespace: str | None = None,
+        force: bool = True,
+        adopt: bool = False,
+    ) -> JSON:
         """Create an object, or change the fields in ``obj``, by server-side apply; return it.
 
         Fields that an earlier ``apply`` set and ``obj`` lacks are removed.  Without ``force``,
-        raise ConflictError if another field manager owns a field.
+        raise ConflictError if another field manager owns a field.  Without ``adopt``, raise
+        AlreadyExistsError if the object exists, unless the provider has applied it before or the
+        scope's object owns it.
         """
-        return self._wait(lambda: self.apply_async(obj, namespace=namespace, force=force))
+        return self._wait(
+            lambda: self.apply_async(obj, namespace=namespace, force=force, adopt=adopt)
+        )
 
     async def apply_async(
-        self, obj: JSON, *, namespace: str | None = None, force: bool = True
+        self,
+        obj: JSON,
+        *,
+        namespace: str | None = None,
+        force: bool = True,
+        adopt: bool = False,
     ) -> JSON:
         """See ``apply``."""
         session = self._connected
         resource, key, sent = self._placed(session, obj, namespace)
         session.permissions.check(resource, key.name, "patch", "create")
-        return await session.send(
-            _words("apply", resource, key),
-            lambda client: client.apply(resource, sent, force=force),
-        )
+        owner = None if adopt else session.owner
+        if owner is not None:
+            session.permissions.check(resource, key.name, "get")
+
+        async def apply(client: KubeClient) -> JSON:
+            checked = sent if owner is None else await _checked(client, resource, key, sent, owner)
+            return await client.apply(resource, checked, force=force)
+
+        return await session.send(_words("apply", resource, key), apply)
 
     def patch(
         self, api_version: str, kind: str, name: str, body: JSON, *, namespace: str | None = None
@@ -214,6 +236,22 @@ def disconnect(client: KubernetesClient) -> None:
     """End the session of a client, if it has one."""
     if client._session is not None:
         client._session.end()
+
+
+async def _checked(
+    client: KubeClient, resource: ResourceType, key: NamespacedName, obj: JSON, owner: Owner
+) -> JSON:
+    """Return what to apply, after a check of the existing object.
+
+    An object that is created after the check would be taken over: server-side apply cannot demand
+    that there is none.  One that is created again after a deletion has another uid.
+    """
+    try:
+        existing = await client.get(resource, key)
+    except NotFound:
+        return obj
+    owner.check(existing)
+    return {**obj, "metadata": {**obj["metadata"], "uid": existing["metadata"]["uid"]}}
 
 
 async def _all(client: KubeClient, resource: ResourceType, selection: Selection) -> list[JSON]:

@@ -44,7 +44,9 @@ class ConflictError(KubernetesError):
 
 
 class AlreadyExistsError(ConflictError):
-    """The object to create exists (409)."""
+    """The object to create exists, or the one to apply is another's (409)."""
+
+    default_reason = "KubernetesAlreadyExists"
 
 
 class InvalidRequestError(KubernetesError):

@@ -47,6 +47,11 @@ class Patcher:
         self._writer = writer
         self._now = now
         self._dropped: frozenset[str] = frozenset()
+        self._observed: int | None = None
+
+    def track_generation(self) -> None:
+        """Report the current generation in each status that completes a reconcile (CRD-14)."""
+        self._observed = metadata.generation(self.obj)
 
     async def add_finalizer(self, kind: Kind[Any], labels: Mapping[str, str] | None = None) -> None:
         """Add finalizer and external id in one patch, before side effects (SM-08, SM-09)."""
@@ -103,14 +108,25 @@ class Patcher:
         annotations = own_conditions.with_record(self.obj, group, types)
         return {"metadata": {**self.obj["metadata"], "annotations": annotations}}
 
-    async def write_status(self, status: Object, wanted: Sequence[Condition]) -> None:
-        """Write the changed fields of the status, including these conditions."""
+    async def write_status(
+        self, status: Object, wanted: Sequence[Condition], *, complete: bool = True
+    ) -> None:
+        """Write the changed fields of the status, including these conditions.
+
+        Only a status that completes a reconcile reports the observed generation (CRD-14).
+        """
         full = self._writer.conditions(self.obj, status, wanted, self._now())
-        await self._write(status=full)
+        await self._write(status=self._with_generation(full) if complete else full)
 
     async def write_conditions(self, *wanted: Condition) -> None:
-        """Write conditions and leave the rest of the status as it is."""
-        await self.write_status(metadata.mapping(self.obj, "status"), wanted)
+        """Write conditions of an incomplete reconcile; the rest of the status stays as it is."""
+        await self.write_status(metadata.mapping(self.obj, "status"), wanted, complete=False)
+
+    def _with_generation(self, status: JSON) -> JSON:
+        """Return the status with the observed generation, if the kind has that feature."""
+        if self._observed is None:
+            return status
+        return {**status, constants.OBSERVED_GENERATION: self._observed}
 
     def shows(self, condition_type: str, *, status: str, reason: str = "") -> bool:
         """Return whether the object already has such a condition."""
@@ -125,6 +141,7 @@ class Patcher:
             kept = [entry for entry in listed if entry.get("type") not in self._dropped]
             parts["status"] = {**parts["status"], "conditions": kept}
         new = {**self.obj, **parts}
+        before = self.obj
         try:
             self.obj = await write(
                 self._client,
@@ -135,6 +152,11 @@ class Patcher:
             )
         except NotFound:
             raise ObjectDeletedError from None
+        # The generation of this write is observed, but not that of another client's.
+        if self._observed is not None and parts.get("spec", before.get("spec")) != before.get(
+            "spec"
+        ):
+            self._observed += metadata.generation(self.obj) > metadata.generation(before)
 
 
 def ready(status: bool, reason: str, message: str, severity: Severity = "Warning") -> Condition:

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from typing import Generic, TypeVar
+from collections.abc import Sequence, Set
+from typing import Final, Generic, TypeVar
 
 from capsmith_runtime.api.encoding import status_fields
 from capsmith_runtime.contract import constants, metadata
@@ -25,6 +25,14 @@ from capsmith_runtime.reconcile.patcher import Patcher, paused, ready
 from capsmith_runtime.reconcile.results import State, Waiting
 
 R = TypeVar("R")
+
+_PARTIAL_RESULTS: Final = (
+    "addresses",
+    "control_plane_endpoint",
+    "failure_domains",
+    "provider_id",
+)
+"""Fields of Waiting that only some kinds have."""
 
 
 class ReportingController(Generic[R]):
@@ -86,13 +94,21 @@ class ReportingController(Generic[R]):
 
     async def _partial_status(self, patcher: Patcher, waiting: Waiting) -> JSON:
         """Return the status with what is known so far."""
-        if waiting.provider_id is not None or waiting.addresses is not None:
-            message = f"a {self.kind.resource.kind} has no provider_id and addresses while it waits"
+        await self._check_partial_results(patcher, waiting, frozenset())
+        status = dict(metadata.mapping(patcher.obj, "status"))
+        return with_extra(status, status_fields(waiting.status))
+
+    async def _check_partial_results(
+        self, patcher: Patcher, waiting: Waiting, possible: Set[str]
+    ) -> None:
+        """Refuse partial results that objects of this kind do not have."""
+        given = {name for name in _PARTIAL_RESULTS if getattr(waiting, name) is not None}
+        if not given <= possible:
+            names = " and ".join(sorted(given - possible))
+            message = f"a {self.kind.resource.kind} has no {names} while it waits"
             error = ContractError(constants.REASON_INVALID_RESULT, message)
             await self._failed(patcher, error)
             raise error
-        status = dict(metadata.mapping(patcher.obj, "status"))
-        return with_extra(status, status_fields(waiting.status))
 
     async def _provisioned(self, patcher: Patcher, status: JSON, state: State) -> Result:
         """Write the status of a provisioned object, with one request."""

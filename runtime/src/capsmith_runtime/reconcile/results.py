@@ -4,16 +4,19 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
-from typing import Any, Protocol
+from typing import Any
 
 from capsmith_runtime.contract.constants import PAUSED_CONDITION, READY_CONDITION
 from capsmith_runtime.contract.model import (
     Address,
     Condition,
+    Endpoint,
+    FailureDomain,
     check_reason,
 )
 
 MAX_ADDRESSES = 256
+MAX_FAILURE_DOMAINS = 100
 MAX_PROVIDER_ID = 512
 MAX_CONDITIONS = 30
 """The CRD allows 32 conditions, including Ready and Paused (ST-01)."""
@@ -34,10 +37,15 @@ class Waiting:
     """Id of a machine that is being created, written at once; it never changes (IM-01)."""
     addresses: Sequence[Address] | None = field(default=None, kw_only=True)
     """Addresses of a machine so far; None keeps those in the status."""
+    control_plane_endpoint: Endpoint | None = field(default=None, kw_only=True)
+    """Endpoint of an infrastructure cluster, written at once; one that is set is kept (IC-02)."""
+    failure_domains: Sequence[FailureDomain] | None = field(default=None, kw_only=True)
+    """Failure domains of an infrastructure cluster so far; None keeps those in the status."""
 
     def __post_init__(self) -> None:
         check_reason(self.reason)
         check_machine(self.provider_id, self.addresses or ())
+        check_failure_domains(self.failure_domains or ())
 
 
 @dataclass(frozen=True, slots=True)
@@ -72,33 +80,26 @@ class NotAvailableError(Exception):
         self.waiting = waiting
 
 
-class State(Protocol):
-    """Attributes that all states of reconcilers share."""
+@dataclass(frozen=True, slots=True, kw_only=True)
+class State:
+    """Fields that the states of all reconcilers of objects share."""
 
-    @property
-    def ready(self) -> bool:
-        """Return the status of the Ready condition."""
-        ...
+    ready: bool = True
+    reason: str = ""
+    """Reason of the Ready condition in CamelCase; by default Ready or NotReady."""
+    message: str = ""
+    conditions: Sequence[Condition] = ()
+    """Additional conditions.  A condition that you no longer return is removed."""
+    status: Any = None
+    """Instance of the generated Status class, if the kind has status fields of its own."""
+    requeue_after: float | None = None
+    """Seconds until the next reconcile; by default the sync period."""
 
-    @property
-    def reason(self) -> str:
-        """Return the reason of the Ready condition; empty for the default."""
-        ...
-
-    @property
-    def message(self) -> str:
-        """Return the message of the Ready condition."""
-        ...
-
-    @property
-    def conditions(self) -> Sequence[Condition]:
-        """Return additional conditions."""
-        ...
-
-    @property
-    def requeue_after(self) -> float | None:
-        """Return the seconds until the next reconcile."""
-        ...
+    # Python 3.11 cannot call super() without arguments in a class with slots.
+    def __post_init__(self) -> None:
+        if self.reason:
+            check_reason(self.reason)
+        check_conditions(self.conditions)
 
 
 def unexpected_result(hook: Callable[..., object], result: object, *expected: type) -> str:
@@ -114,6 +115,13 @@ def check_machine(provider_id: str | None, addresses: Sequence[Address]) -> None
         raise ValueError(f"provider_id must have 1 to {MAX_PROVIDER_ID} characters")
     if len(addresses) > MAX_ADDRESSES:
         raise ValueError(f"a machine may have at most {MAX_ADDRESSES} addresses")
+
+
+def check_failure_domains(domains: Sequence[FailureDomain]) -> None:
+    """Raise ValueError for failure domains that cannot be written."""
+    names = [domain.name for domain in domains]
+    if len(names) > MAX_FAILURE_DOMAINS or len(set(names)) < len(names):
+        raise ValueError(f"failure_domains must be at most {MAX_FAILURE_DOMAINS}, each name once")
 
 
 def check_conditions(conditions: Sequence[Condition]) -> None:

@@ -11,7 +11,7 @@ from capsmith_runtime.contract import metadata
 from capsmith_runtime.contract.constants import WATCH_FILTER_LABEL
 from capsmith_runtime.kube.client import JSON, KubeClient
 from capsmith_runtime.kube.events import EventRecorder
-from capsmith_runtime.reconcile.client_session import ClientSession, Inherited, always
+from capsmith_runtime.reconcile.client_session import ClientSession, Inherited, Owner, always
 from capsmith_runtime.reconcile.events import send_events
 from capsmith_runtime.reconcile.kubernetes_client import KubernetesClient, connect, disconnect
 from capsmith_runtime.reconcile.permissions import Permissions
@@ -19,6 +19,11 @@ from capsmith_runtime.reconcile.permissions import Permissions
 
 class Connections(Protocol):
     """What scopes are connected to."""
+
+    @property
+    def label(self) -> str:
+        """Return the name of the provider, which is its field manager."""
+        ...
 
     @property
     def client(self) -> KubeClient:
@@ -44,8 +49,10 @@ def connected(scope: object, to: Connections, obj: JSON) -> Iterator[None]:
     if isinstance(client, KubernetesClient):
         namespace: str = getattr(scope, "namespace", "")
         loop = asyncio.get_running_loop()
-        inherited = _inherited_from(obj)
-        session = ClientSession(always(to.client), to.permissions, namespace, loop, inherited)
+        owner = Owner(to.label, str(obj.get("kind")), metadata.name(obj), metadata.uid(obj))
+        session = ClientSession(
+            always(to.client), to.permissions, namespace, loop, _inherited_from(obj), owner
+        )
         connect(client, session)
     try:
         yield

@@ -109,12 +109,25 @@ class ScopeFields(TypedDict):
     _status: Mapping[str, Any]
 
 
+class DeleteScopeFields(ScopeFields):
+    """The arguments of :class:`DeleteScope`."""
+
+    _spec: Any
+    deletion_seconds: float
+
+
 # Without slots: Python 3.11 cannot make an object by Class[T](...) with them.
 @dataclass(frozen=True, kw_only=True)
 class DeleteScope(SessionScope, Generic[Spec]):
     """Scope of a deletion, which must work even if the spec cannot be read."""
 
     _spec: Spec | DecodingError
+    deletion_seconds: float = 0.0
+    """How long this manager has known that the object is being deleted.
+
+    Nothing was created for the object in this time.  A manager that starts, or takes over, counts
+    from 0 again; no clock that is set wrong changes it.
+    """
 
     @property
     def spec(self) -> Spec:

@@ -10,6 +10,17 @@ from capsmith_runtime.contract.model import Condition
 from capsmith_runtime.reconcile.credentials import Credentials
 from capsmith_runtime.reconcile.errors import RateLimitedError, ReconcileError, TerminalError
 from capsmith_runtime.reconcile.events import Events
+from capsmith_runtime.reconcile.kubernetes_client import KubernetesClient
+from capsmith_runtime.reconcile.kubernetes_errors import (
+    AlreadyExistsError,
+    CallEndedError,
+    ConflictError,
+    ForbiddenError,
+    InvalidRequestError,
+    KubernetesError,
+    NotDeclaredError,
+    NotFoundError,
+)
 from capsmith_runtime.reconcile.objects import CustomObject
 from capsmith_runtime.reconcile.results import Deleted, NotAvailableError, Waiting
 from capsmith_runtime.reconcile.sessions import SessionFactory
@@ -22,14 +33,23 @@ from capsmith_runtime.resource.api import (
 )
 
 __all__ = [
+    "AlreadyExistsError",
+    "CallEndedError",
     "Cluster",
     "Condition",
+    "ConflictError",
     "Credentials",
     "CustomObject",
     "DecodingError",
     "Deleted",
     "Events",
+    "ForbiddenError",
+    "InvalidRequestError",
+    "KubernetesClient",
+    "KubernetesError",
     "NotAvailableError",
+    "NotDeclaredError",
+    "NotFoundError",
     "Owner",
     "RateLimitedError",
     "ReconcileError",

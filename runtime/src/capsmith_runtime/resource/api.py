@@ -3,15 +3,14 @@
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Awaitable, Sequence
+from collections.abc import Awaitable
 from dataclasses import dataclass, field
-from typing import Any, Generic, TypeVar
+from typing import Generic, TypeVar
 
 from capsmith_runtime.contract.core import Cluster
-from capsmith_runtime.contract.model import Condition, check_reason
-from capsmith_runtime.infrastructure.scopes import InfraDeleteScope, OwnerScope
+from capsmith_runtime.infrastructure.scopes import InfraClusterView, InfraDeleteScope, OwnerScope
 from capsmith_runtime.reconcile.credentials import Credentials
-from capsmith_runtime.reconcile.results import Deleted, Waiting, check_conditions
+from capsmith_runtime.reconcile.results import Deleted, State, Waiting
 from capsmith_runtime.reconcile.sessions import SessionUser
 
 Spec = TypeVar("Spec")
@@ -38,6 +37,11 @@ class ResourceScope(OwnerScope, Generic[Spec]):
     """The Cluster to which it belongs, by label or by its owners; None if there is none."""
     owners: tuple[Owner, ...]
     credentials: Credentials = field(repr=False)
+    infra_cluster: InfraClusterView | None = None
+    """The infrastructure cluster of ``cluster``, if this provider serves its kind.
+
+    A change of its spec or status, conditions aside, reconciles the resource.
+    """
 
     def _session_credentials(self) -> Credentials:
         return self.credentials
@@ -52,27 +56,13 @@ class ResourceDeleteScope(InfraDeleteScope[Spec]):
 
     cluster: Cluster | None
     owners: tuple[Owner, ...]
+    infra_cluster: InfraClusterView | None = None
+    """The infrastructure cluster, if it still exists."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class ResourceState:
+class ResourceState(State):
     """State of the existing infrastructure of a resource."""
-
-    ready: bool = True
-    reason: str = ""
-    """Reason of the Ready condition in CamelCase; by default Ready or NotReady."""
-    message: str = ""
-    conditions: Sequence[Condition] = ()
-    """Additional conditions.  A condition that you no longer return is removed."""
-    status: Any = None
-    """Instance of the generated Status class, if the kind has status fields of its own."""
-    requeue_after: float | None = None
-    """Seconds until the next reconcile; by default the sync period."""
-
-    def __post_init__(self) -> None:
-        if self.reason:
-            check_reason(self.reason)
-        check_conditions(self.conditions)
 
 
 class ResourceReconciler(SessionUser, ABC, Generic[Spec]):

@@ -9,7 +9,9 @@ from capsmith_runtime.api.encoding import status_fields
 from capsmith_runtime.contract import constants, guards, metadata
 from capsmith_runtime.contract.core import Cluster
 from capsmith_runtime.contract.status_writer import with_extra
+from capsmith_runtime.infrastructure.cluster_infrastructure import ClusterInfrastructure
 from capsmith_runtime.infrastructure.context import InfrastructureContext, InfrastructureController
+from capsmith_runtime.infrastructure.scopes import InfraClusterView
 from capsmith_runtime.kube.client import JSON, NamespacedName
 from capsmith_runtime.kube.controller import Result
 from capsmith_runtime.reconcile.patcher import Patcher
@@ -68,6 +70,7 @@ class ResourceController(InfrastructureController[ResourceReconciler[Any]]):
             cluster=cluster,
             owners=_owners(patcher.obj),
             credentials=credentials,
+            infra_cluster=self._infra_cluster(patcher.obj, cluster),
         )
         state = await self._call(patcher, self.reconciler.reconcile_normal, scope, ResourceState)
         if isinstance(state, Waiting):
@@ -91,13 +94,22 @@ class ResourceController(InfrastructureController[ResourceReconciler[Any]]):
         if reference:
             await patcher.write_spec({**spec, "identityRef": dict(reference)})
 
+    def _infra_cluster(self, obj: JSON, cluster: Cluster | None) -> InfraClusterView | None:
+        name = self._resources.cluster_name(obj)
+        if name is None:
+            return None
+        namespace = metadata.namespace(obj)
+        return ClusterInfrastructure.of(
+            self._infrastructure, self._credentials, namespace, cluster, name
+        ).infra_cluster
+
     async def _clean_up(self, patcher: Patcher, cluster: Cluster | None) -> Result:
         scope = ResourceDeleteScope(
-            **self._scope_fields(patcher.obj),
-            _spec=self._spec_or_error(patcher.obj),
+            **self._delete_scope_fields(patcher.obj),
             _credentials=self._credentials.of_cluster(patcher.obj),
             cluster=cluster,
             owners=_owners(patcher.obj),
+            infra_cluster=self._infra_cluster(patcher.obj, cluster),
         )
         return await self._call_delete(patcher, self.reconciler.reconcile_delete, scope)
 

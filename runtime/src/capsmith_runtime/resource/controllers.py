@@ -1,7 +1,8 @@
 """The controllers of all kinds that implement Resource, and their watches.
 
 A change of a resource enqueues its owners, as controller-runtime's Owns does.  A Cluster that is
-paused, resumed, created or deleted enqueues its resources.
+paused, resumed, created or deleted enqueues its resources, and so does a change of its
+infrastructure cluster.
 """
 
 from __future__ import annotations
@@ -15,6 +16,7 @@ from capsmith_runtime.infrastructure.context import InfrastructureContext
 from capsmith_runtime.kube.client import JSON, key_of
 from capsmith_runtime.kube.informer import Informer
 from capsmith_runtime.kube.store import Delta
+from capsmith_runtime.reconcile.caches import cluster_name_of
 from capsmith_runtime.reconcile.groups import ControllerGroup, Queues, Reconcile
 from capsmith_runtime.reconcile.watches import enqueue_object, on_change
 from capsmith_runtime.resource.caches import ResourceCaches, ResourceKind
@@ -58,6 +60,8 @@ class ResourceGroup(ControllerGroup):
         for kind, informer in self._caches.informers.items():
             informer.add_handler(enqueue_object(queues[kind]), own_writes=False)
             informer.add_handler(self._enqueue_owners)
+        for informer in self._context.caches.clusters.values():
+            informer.add_handler(on_change(_infra_cluster_view, self._enqueue_of_infra_cluster))
         core = self._context.caches.core
         core.clusters.add_handler(on_change(_cluster_view, self._enqueue_of_cluster))
 
@@ -72,8 +76,15 @@ class ResourceGroup(ControllerGroup):
                     queue.add(key)
 
     def _enqueue_of_cluster(self, obj: JSON) -> None:
-        found = self._caches.of_cluster(metadata.namespace(obj), metadata.name(obj))
-        for informer, resource in found:
+        self._enqueue_resources(metadata.namespace(obj), metadata.name(obj))
+
+    def _enqueue_of_infra_cluster(self, obj: JSON) -> None:
+        name = cluster_name_of(obj)
+        if name is not None:
+            self._enqueue_resources(metadata.namespace(obj), name)
+
+    def _enqueue_resources(self, namespace: str, cluster: str) -> None:
+        for informer, resource in self._caches.of_cluster(namespace, cluster):
             self._queues[informer.resource.kind].add(key_of(resource))
 
 
@@ -82,6 +93,12 @@ def _owner_view(obj: JSON) -> Any:
     names = ("labels", "ownerReferences", "deletionTimestamp")
     kept = [metadata.lookup(obj, "metadata", name) for name in names]
     return kept, obj.get("spec"), obj.get("status")
+
+
+def _infra_cluster_view(obj: JSON) -> Any:
+    """Return what resources may read of their infrastructure cluster."""
+    status = metadata.mapping(obj, "status")
+    return obj.get("spec"), {key: each for key, each in status.items() if key != "conditions"}
 
 
 def _cluster_view(obj: JSON) -> tuple[bool, bool]:

@@ -14,16 +14,15 @@ from capsmith_runtime.manager import Manager
 from capsmith_runtime.options import Options
 from capsmith_runtime.testing import clock
 from capsmith_runtime.testing.fake_api import FakeApi
+from capsmith_runtime.testing.limits import SCENARIO_WAITS, limits
 from capsmith_runtime.testing.provider import ProviderUnderTest, slice_of
 
 DEBOUNCE_SECONDS = 0.15
-WAIT_SECONDS = 30.0
 TURN_SECONDS = 0.001
 """No longer than it takes a request to arrive: no state between two requests is missed."""
 QUIET_TURN_SECONDS = 0.01
 QUIET_TURNS = 25
 """Turns in a row without a request; together they last longer than the debounce of statuses."""
-SCENARIO_SECONDS = 300.0
 
 
 class TestEnvironment:
@@ -41,6 +40,7 @@ class TestEnvironment:
         self.manifests = provider.manifests
         self.component = without_migration(component)
         self.api = FakeApi(core_version, self.manifests)
+        self.api.field_manager = component.label
         self._stop = asyncio.Event()
         self._running: asyncio.Task[None] | None = None
 
@@ -65,8 +65,16 @@ class TestEnvironment:
         """Run a scenario in this environment, on a virtual clock."""
 
         async def bounded() -> None:
-            async with asyncio.timeout(SCENARIO_SECONDS), self:
-                await scenario()
+            seconds = limits().wait_seconds
+            bound = asyncio.timeout(SCENARIO_WAITS * seconds)
+            try:
+                async with bound, self:
+                    await scenario()
+            except TimeoutError as error:
+                if not bound.expired():
+                    raise
+                message = f"not ended within {SCENARIO_WAITS} times wait_seconds={seconds:g}"
+                raise AssertionError(f"{message}\n{limits().hint('wait_seconds')}") from error
 
         clock.run(bounded())
 
@@ -109,10 +117,14 @@ class TestEnvironment:
     async def eventually(self, what: str, holds: Callable[[], Any]) -> None:
         """Wait until something holds."""
         loop = asyncio.get_running_loop()
-        end = loop.time() + WAIT_SECONDS
+        seconds = limits().wait_seconds
+        end = loop.time() + seconds
         while not holds():
             assert self._running is None or not self._running.done(), "the manager has ended"
-            assert loop.time() < end, f"not within {WAIT_SECONDS:g} s: {what}\n{self.state()}"
+            assert loop.time() < end, (
+                f"not within wait_seconds={seconds:g}: {what}\n"
+                f"{limits().hint('wait_seconds')}\n{self.state()}"
+            )
             await asyncio.sleep(TURN_SECONDS)
 
     async def quiet(self) -> None:
@@ -123,11 +135,11 @@ class TestEnvironment:
         """
         loop = asyncio.get_running_loop()
         count, turns = -1, 0
-        end = loop.time() + WAIT_SECONDS
+        end = loop.time() + limits().wait_seconds
         while turns < QUIET_TURNS:
             if len(self.api.requests) != count or _has_handlers(loop):
                 count, turns = len(self.api.requests), 0
-            assert loop.time() < end, f"never quiet: {self.api.requests[-10:]}"
+            assert loop.time() < end, f"still busy after wait_seconds: {self.api.requests[-10:]}"
             await asyncio.sleep(QUIET_TURN_SECONDS)
             turns += 1
 

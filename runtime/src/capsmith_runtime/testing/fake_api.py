@@ -49,6 +49,8 @@ class FakeApi:
         self.lists: Counter[str] = Counter()
         """How often each kind was listed."""
         self.fault: Fault | None = None
+        self.field_manager = "capsmith"
+        """Name of the provider in ``managedFields`` of what it applies."""
         self._objects: dict[tuple[str, NamespacedName], JSON] = {}
         self._applied: dict[tuple[str, NamespacedName], JSON] = {}
         self._log: list[tuple[int, str, WatchEvent]] = []
@@ -117,11 +119,16 @@ class FakeApi:
         async with _travel():
             self._count("apply", resource.kind, key, obj)
             applied = self._applied.get((resource.kind, key), {})
+            old, uid = self.find(resource.kind, key), obj["metadata"].get("uid")
+            if uid is not None and uid != (old or {"metadata": {}})["metadata"].get("uid"):
+                raise Conflict(409, "Conflict", f"{resource.kind} {key} is another one")
+            obj = merged(obj, {"metadata": {"uid": None}})
             self._applied[(resource.kind, key)] = copied(obj)
-            old = self.find(resource.kind, key)
+            managers = [{"manager": self.field_manager, "operation": "Apply"}]
+            sent = merged(obj, {"metadata": {"managedFields": managers}})
             if old is None:
-                return self.add(obj)
-            return self._store(old, merged(merged(old, removal(applied, obj)), obj))
+                return self.add(sent)
+            return self._store(old, merged(merged(old, removal(applied, obj)), sent))
 
     async def delete(self, resource: ResourceType, key: NamespacedName, *, uid: str = "") -> None:
         """Delete an object, or mark it as deleted while it has finalizers."""

@@ -130,6 +130,17 @@ class ProviderUnderTest:
         parts = [part for group in groups for part in getattr(group, "additional", ())]
         return {slice_of(each) for each in (*groups, *parts)}
 
+    @property
+    def has_version_fields(self) -> bool:
+        """Whether the author's code converts fields between API versions."""
+        groups: list[Any] = [group for _, group in self.groups()]
+        return any(
+            kind.fields
+            for group in groups
+            if slice_of(group) == "conversion"
+            for kind in group.kinds
+        )
+
     def groups_of(self, kind: type[G]) -> list[tuple[Component, G]]:
         """Return the groups of controllers of one type, each with its component."""
         found: list[tuple[Component, Any]] = list(self.groups())

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Set
 from typing import Any
 
 from capsmith_runtime.contract import metadata
@@ -20,7 +20,9 @@ class V1Beta1BootstrapStatus:
         """Return whether ``status.ready`` and the name of the Secret are set (BC-02, BC-04)."""
         return metadata.lookup(obj, "status", "ready") is True and bool(data_secret_name(obj))
 
-    def created_status(self, obj: Object, secret: str, extra: Mapping[str, Any]) -> dict[str, Any]:
+    def created_status(
+        self, obj: Object, secret: str, extra: Mapping[str, Any], features: Set[str]
+    ) -> dict[str, Any]:
         """Return the status with ready and the name of the Secret, set together."""
         status = {**(obj.get("status") or {}), "dataSecretName": secret, "ready": True}
         return with_extra(status, extra)

@@ -15,6 +15,7 @@ from capsmith_runtime.contract.status_writer import (
     set_or_drop,
     with_endpoint,
     with_extra,
+    with_feature,
 )
 
 _FAILURE: Final = ("failureReason", "failureMessage")
@@ -46,9 +47,14 @@ class V1Beta1Status:
     ) -> dict[str, Any]:
         """Set ready and the failure domains, an object keyed by name (IC-09)."""
         status = {**(obj.get("status") or {}), "ready": True}
-        if "failureDomains" in features:
-            set_or_drop(status, "failureDomains", _failure_domains(facts.failure_domains))
+        status = self.with_failure_domains(status, facts.failure_domains, features)
         return with_extra(status, facts.extra)
+
+    def with_failure_domains(
+        self, status: Object, domains: Sequence[FailureDomain], features: Set[str]
+    ) -> dict[str, Any]:
+        """Set the failure domains (IC-09)."""
+        return with_feature(status, "failureDomains", _failure_domains(domains), features)
 
     def machine_spec(self, obj: Object, facts: MachineFacts, features: Set[str]) -> dict[str, Any]:
         """Set ``providerID``, and the failure domain, which core reads from the spec (IM-07)."""

@@ -12,7 +12,7 @@ from capsmith_runtime.contract.control_plane_facts import (
 )
 from capsmith_runtime.contract.control_plane_machine import MachineSettings
 from capsmith_runtime.contract.model import Condition, Object, ObjectRef
-from capsmith_runtime.contract.status_writer import with_extra
+from capsmith_runtime.contract.status_writer import READY_FIELD, with_extra
 
 
 class V1Beta2ControlPlane:
@@ -53,6 +53,8 @@ class V1Beta2ControlPlane:
         if facts.initialized:
             current = metadata.mapping(status, "initialization")
             status["initialization"] = {**current, "controlPlaneInitialized": True}
+            if READY_FIELD in features:
+                status["ready"] = True
         if facts.replicas is not None and "replicas" in features:
             status |= {
                 "replicas": facts.replicas.current,

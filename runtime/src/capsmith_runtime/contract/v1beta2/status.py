@@ -8,12 +8,14 @@ from typing import Any
 from capsmith_runtime.contract import conditions, metadata
 from capsmith_runtime.contract.model import Condition, FailureDomain, Object
 from capsmith_runtime.contract.status_writer import (
+    READY_FIELD,
     ClusterFacts,
     MachineFacts,
     address_list,
     set_or_drop,
     with_endpoint,
     with_extra,
+    with_feature,
 )
 
 
@@ -42,10 +44,15 @@ class V1Beta2Status:
         self, obj: Object, facts: ClusterFacts, features: Set[str]
     ) -> dict[str, Any]:
         """Set provisioned and the list of failure domains (IC-08)."""
-        status = _provisioned_status(obj)
-        if "failureDomains" in features:
-            set_or_drop(status, "failureDomains", _failure_domains(facts.failure_domains))
+        status = _provisioned_status(obj, features)
+        status = self.with_failure_domains(status, facts.failure_domains, features)
         return with_extra(status, facts.extra)
+
+    def with_failure_domains(
+        self, status: Object, domains: Sequence[FailureDomain], features: Set[str]
+    ) -> dict[str, Any]:
+        """Set the failure domains (IC-08)."""
+        return with_feature(status, "failureDomains", _failure_domains(domains), features)
 
     def machine_spec(self, obj: Object, facts: MachineFacts, features: Set[str]) -> dict[str, Any]:
         """Set ``providerID`` (IM-01)."""
@@ -55,7 +62,7 @@ class V1Beta2Status:
         self, obj: Object, facts: MachineFacts, features: Set[str]
     ) -> dict[str, Any]:
         """Set provisioned, the addresses and the actual failure domain (IM-05)."""
-        status = _provisioned_status(obj)
+        status = _provisioned_status(obj, features)
         if "addresses" in features:
             set_or_drop(status, "addresses", address_list(facts.addresses))
         if "failureDomain" in features:
@@ -79,9 +86,11 @@ class V1Beta2Status:
         }
 
 
-def _provisioned_status(obj: Object) -> dict[str, Any]:
+def _provisioned_status(obj: Object, features: Set[str]) -> dict[str, Any]:
     status = dict(obj.get("status") or {})
     status["initialization"] = {**(status.get("initialization") or {}), "provisioned": True}
+    if READY_FIELD in features:
+        status["ready"] = True
     return status
 
 

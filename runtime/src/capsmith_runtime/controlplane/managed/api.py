@@ -8,14 +8,14 @@ kubeconfig Secret, and the fields of spec and status that core reads.
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Awaitable, Sequence
+from collections.abc import Awaitable
 from dataclasses import dataclass, field
-from typing import Any, Final, Generic, TypeVar
+from typing import Final, Generic, TypeVar
 
 from capsmith_runtime.contract.core import Cluster
 from capsmith_runtime.contract.kubernetes_version import normalize, sort_key
-from capsmith_runtime.contract.model import Condition, Endpoint, check_reason
-from capsmith_runtime.reconcile.results import Deleted, Waiting, check_conditions
+from capsmith_runtime.contract.model import Endpoint
+from capsmith_runtime.reconcile.results import Deleted, State, Waiting
 from capsmith_runtime.reconcile.scopes import DeleteScope, SessionScope
 from capsmith_runtime.reconcile.sessions import SessionUser
 
@@ -74,7 +74,7 @@ class ClusterCredentials:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class ManagedControlPlaneState:
+class ManagedControlPlaneState(State):
     """The observed state of a control plane that exists.
 
     A control plane stays initialised once a state was returned; ``ready=False`` with a reason and
@@ -88,21 +88,9 @@ class ManagedControlPlaneState:
     kubeconfig: str | bytes | ClusterCredentials = field(repr=False)
     """Self-contained: without file paths, programs and plugins.  The Secret changes whenever this
     value changes, so return the same one for as long as it can be used (SEC-01)."""
-    ready: bool = True
-    reason: str = ""
-    """One CamelCase word; by default derived from ``ready``."""
-    message: str = ""
-    conditions: Sequence[Condition] = ()
-    """Additional conditions.  A condition that you no longer return is removed."""
-    status: Any = None
-    """An instance of the kind's generated Status class, if it has status fields of its own."""
-    requeue_after: float | None = None
-    """Seconds until the next reconcile; by default the sync period."""
 
     def __post_init__(self) -> None:
-        if self.reason:
-            check_reason(self.reason)
-        check_conditions(self.conditions)
+        State.__post_init__(self)
         sort_key(normalize(self.version))
         for condition in self.conditions:
             if condition.type in RESERVED:

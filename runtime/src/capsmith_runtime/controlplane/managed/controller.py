@@ -131,8 +131,7 @@ class ManagedControlPlaneController(BaseController[ManagedControlPlaneReconciler
 
     async def _clean_up(self, patcher: Patcher, cluster: Cluster | None) -> Result:
         scope = ManagedControlPlaneDeleteScope(
-            **self._scope_fields(patcher.obj),
-            _spec=self._spec_or_error(patcher.obj),
+            **self._delete_scope_fields(patcher.obj),
             cluster=cluster,
             control_plane_endpoint=read_endpoint(patcher.obj),
         )

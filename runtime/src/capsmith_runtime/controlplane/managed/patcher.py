@@ -39,7 +39,9 @@ class ManagedControlPlanePatcher(ControlPlanePatcher):
         self._shape = shape
         self._features = features
 
-    async def write_status(self, status: Object, present: Sequence[Condition]) -> None:
+    async def write_status(
+        self, status: Object, present: Sequence[Condition], *, complete: bool = True
+    ) -> None:
         """Write the changed fields of the status, including these conditions."""
         facts = ControlPlaneFacts(
             initialized=self._shape.initialized({"status": status}), externally_managed=True
@@ -47,7 +49,7 @@ class ManagedControlPlanePatcher(ControlPlanePatcher):
         full = self._shape.status({"status": status}, facts, self._features)
         conditions = (*(_available(each) for each in present), *self._progress(full))
         shown, absent = self._shape.conditions(conditions), self._shape.absent(conditions)
-        await self.patch_status(full, shown, absent)
+        await self.patch_status(full, shown, absent, complete=complete)
 
     def _progress(self, status: Object) -> Iterator[Condition]:
         """Yield the conditions of operations in progress."""

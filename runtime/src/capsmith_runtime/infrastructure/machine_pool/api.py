@@ -12,18 +12,18 @@ import asyncio
 from abc import ABC, abstractmethod
 from collections.abc import Awaitable, Sequence
 from dataclasses import dataclass, field
-from typing import Any, Generic, TypeVar
+from typing import Generic, TypeVar
 
 from capsmith_runtime.contract.core import Cluster
 from capsmith_runtime.contract.machine_pool import MachinePool
-from capsmith_runtime.contract.model import Address, Condition, check_reason
+from capsmith_runtime.contract.model import Address
 from capsmith_runtime.infrastructure.scopes import InfraClusterView, InfraDeleteScope, InfraScope
 from capsmith_runtime.reconcile.results import (
     MAX_ADDRESSES,
     MAX_PROVIDER_ID,
     Deleted,
+    State,
     Waiting,
-    check_conditions,
 )
 from capsmith_runtime.reconcile.scopes import (
     BootstrapData,
@@ -58,7 +58,7 @@ class Instance:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class InfraMachinePoolState:
+class InfraMachinePoolState(State):
     """State of an existing pool: its machines, in any order.
 
     A provisioned pool stays provisioned, also while it is scaled; report a current problem with
@@ -74,21 +74,9 @@ class InfraMachinePoolState:
     """
     provider_id: str | None = None
     """Id of the pool itself, for display (MP-05)."""
-    ready: bool = True
-    reason: str = ""
-    """Reason of the Ready condition in CamelCase; by default Ready or NotReady."""
-    message: str = ""
-    conditions: Sequence[Condition] = ()
-    """Additional conditions.  A condition that you no longer return is removed."""
-    status: Any = None
-    """Instance of the generated Status class, if the kind has status fields of its own."""
-    requeue_after: float | None = None
-    """Seconds until the next reconcile; by default the sync period."""
 
     def __post_init__(self) -> None:
-        if self.reason:
-            check_reason(self.reason)
-        check_conditions(self.conditions)
+        State.__post_init__(self)
         if self.provider_id is not None and not 1 <= len(self.provider_id) <= MAX_PROVIDER_ID:
             raise ValueError(f"provider_id must have 1 to {MAX_PROVIDER_ID} characters")
         if self.replicas is not None and self.replicas < 0:

@@ -109,8 +109,7 @@ class MachinePoolController(InfrastructureController[R]):
             self._infrastructure, self._credentials, namespace, cluster, name
         )
         scope = InfraMachinePoolDeleteScope(
-            **self._scope_fields(patcher.obj),
-            _spec=self._spec_or_error(patcher.obj),
+            **self._delete_scope_fields(patcher.obj),
             _credentials=infrastructure.credentials,
             cluster=cluster,
             machine_pool=pool,

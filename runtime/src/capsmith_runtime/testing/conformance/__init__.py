@@ -10,8 +10,6 @@ from capsmith_runtime.testing.provider import ProviderUnderTest
 
 __all__ = ["Case", "Conformance", "conformance_tests", "scenario"]
 
-_WITHOUT_TESTS = ("conversion",)
-
 
 def conformance_tests(provider: ProviderUnderTest) -> dict[str, type[Conformance]]:
     """Return the test classes for what a provider has, by name.
@@ -24,10 +22,16 @@ def conformance_tests(provider: ProviderUnderTest) -> dict[str, type[Conformance
     found: dict[str, type[Conformance]] = {
         each.__name__: each for each in (TestSamples, TestTemplates) if each.cases(provider)
     }
-    for name in sorted(provider.slices().difference(_WITHOUT_TESTS)):
+    for name in sorted(_slices(provider)):
         module = importlib.import_module(f"{__name__}.{name}")
         for test in module.__all__:
             tests: type[Conformance] = getattr(module, test)
             if tests.cases(provider):
                 found[test] = tests
     return found
+
+
+def _slices(provider: ProviderUnderTest) -> set[str]:
+    """Return the slices with tests; those of conversion need a library, and functions to test."""
+    found = provider.slices()
+    return found if provider.has_version_fields else found - {"conversion"}

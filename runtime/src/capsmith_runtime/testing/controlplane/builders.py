@@ -15,6 +15,7 @@ from capsmith_runtime.controlplane.api import (
 from capsmith_runtime.kube.client import KubeClient
 from capsmith_runtime.kube.log import get_logger
 from capsmith_runtime.reconcile.results import NotAvailableError, Waiting
+from capsmith_runtime.reconcile.sessions import ScopeSession
 from capsmith_runtime.testing.core import NAMESPACE, core_cluster
 
 Spec = TypeVar("Spec")
@@ -54,6 +55,7 @@ def control_plane(
     machines: int = 1,
     initialized: bool = True,
     workload: Callable[[], Awaitable[KubeClient]] | None = None,
+    session: object = None,
 ) -> ControlPlaneScope[Spec]:
     """Return the argument of a reconciler's methods; ``workload`` creates its client."""
 
@@ -72,10 +74,13 @@ def control_plane(
         machines=tuple(machine(f"{name}-{number}") for number in range(machines)),
         initialized=initialized,
         _workload=workload or nowhere,
+        _session=ScopeSession(session),
     )
 
 
-def control_plane_member(spec: Spec, *, machines: int = 1) -> ControlPlaneMember[Spec]:
+def control_plane_member(
+    spec: Spec, *, machines: int = 1, session: object = None
+) -> ControlPlaneMember[Spec]:
     """Return the first member of a control plane."""
-    whole = control_plane(spec, machines=machines)
+    whole = control_plane(spec, machines=machines, session=session)
     return ControlPlaneMember(machine=whole.machines[0], control_plane=whole)

@@ -19,8 +19,9 @@ from capsmith_runtime.kube.client import JSON, NamespacedName, ResourceType
 from capsmith_runtime.options import Options, parse
 from capsmith_runtime.reconcile.base import ControllerContext
 from capsmith_runtime.reconcile.caches import Caches
-from capsmith_runtime.testing.environment import WAIT_SECONDS, TestEnvironment
+from capsmith_runtime.testing.environment import TestEnvironment
 from capsmith_runtime.testing.fake_api import FakeApi
+from capsmith_runtime.testing.limits import limits
 from capsmith_runtime.testing.manifests import Manifests
 from capsmith_runtime.testing.merge_patch import merged
 from capsmith_runtime.testing.provider import ProviderUnderTest, replace_group
@@ -123,7 +124,7 @@ class ExtensionEnvironment(TestEnvironment):
     def _call(self, path: str, body: JSON) -> tuple[int, bytes]:
         context = ssl.create_default_context(cadata=self.trusted().decode())
         connection = http.client.HTTPSConnection(
-            "127.0.0.1", self._servers[-1].port, context=context, timeout=WAIT_SECONDS
+            "127.0.0.1", self._servers[-1].port, context=context, timeout=limits().wait_seconds
         )
         try:
             connection.request("POST", f"{path}?timeout=10s", json.dumps(body))

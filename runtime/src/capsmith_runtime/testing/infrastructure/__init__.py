@@ -12,6 +12,7 @@ from capsmith_runtime.testing.infrastructure.builders import (
     infra_cluster_view,
     infra_machine,
     infra_machine_deletion,
+    infra_machine_template,
 )
 from capsmith_runtime.testing.infrastructure.pool_builders import (
     infra_machine_pool,
@@ -29,5 +30,6 @@ __all__ = [
     "infra_machine_deletion",
     "infra_machine_pool",
     "infra_machine_pool_deletion",
+    "infra_machine_template",
     "spec_from",
 ]

@@ -14,6 +14,7 @@ from capsmith_runtime.infrastructure.scopes import (
     InfraClusterView,
     InfraMachineDeleteScope,
     InfraMachineScope,
+    InfraMachineTemplateScope,
 )
 from capsmith_runtime.kube.log import get_logger
 from capsmith_runtime.reconcile.credentials import Credentials
@@ -148,6 +149,7 @@ def infra_machine_deletion(
     infra_cluster: InfraClusterView | None = None,
     status: Any = None,
     session: object = None,
+    deletion_seconds: float = 0.0,
 ) -> InfraMachineDeleteScope[Spec]:
     """Return the argument of ``reconcile_delete`` of a machine whose Machine no longer exists."""
     return InfraMachineDeleteScope(
@@ -163,6 +165,29 @@ def infra_machine_deletion(
         infra_cluster=infra_cluster,
         provider_id=provider_id,
         is_control_plane=False,
+        _session=ScopeSession(session),
+        deletion_seconds=deletion_seconds,
+    )
+
+
+def infra_machine_template(
+    spec: Spec,
+    name: str = "template",
+    *,
+    credentials: Mapping[str, str] | None = None,
+    infra_cluster: InfraClusterView | None = None,
+    session: object = None,
+) -> InfraMachineTemplateScope[Spec]:
+    """Return the argument of ``capacity``; ``spec`` is that of the template's machines."""
+    return InfraMachineTemplateScope(
+        name=name,
+        namespace=NAMESPACE,
+        external_id=f"{name}.0001",
+        logger=get_logger("test"),
+        spec=spec,
+        cluster=core_cluster(),
+        infra_cluster=infra_cluster,
+        _credentials=given_credentials(credentials),
         _session=ScopeSession(session),
     )
 

@@ -7,11 +7,12 @@ from typing import Any, TypeVar
 
 from capsmith_runtime.api.encoding import status_fields
 from capsmith_runtime.contract.core import Cluster
+from capsmith_runtime.infrastructure.scopes import InfraClusterView
 from capsmith_runtime.kube.log import get_logger
-from capsmith_runtime.reconcile.credentials import Credentials
 from capsmith_runtime.reconcile.sessions import ScopeSession
 from capsmith_runtime.resource.api import Owner, ResourceDeleteScope, ResourceScope
 from capsmith_runtime.testing.core import NAMESPACE
+from capsmith_runtime.testing.infrastructure.builders import given_credentials
 
 Spec = TypeVar("Spec")
 
@@ -24,6 +25,7 @@ def resource(
     cluster: Cluster | None = None,
     owners: tuple[Owner, ...] = (),
     credentials: Mapping[str, str] | None = None,
+    infra_cluster: InfraClusterView | None = None,
     status: Any = None,
     session: object = None,
 ) -> ResourceScope[Spec]:
@@ -39,7 +41,8 @@ def resource(
         spec=spec,
         cluster=cluster,
         owners=owners,
-        credentials=Credentials(credentials),
+        credentials=given_credentials(credentials),
+        infra_cluster=infra_cluster,
         _status=status_fields(status),
         _session=ScopeSession(session),
     )
@@ -51,6 +54,7 @@ def resource_deletion(
     *,
     namespace: str = NAMESPACE,
     credentials: Mapping[str, str] | None = None,
+    infra_cluster: InfraClusterView | None = None,
     status: Any = None,
     session: object = None,
 ) -> ResourceDeleteScope[Spec]:
@@ -61,9 +65,10 @@ def resource_deletion(
         external_id=f"{name}.0001",
         logger=get_logger("test"),
         _spec=spec,
-        _credentials=Credentials(credentials),
+        _credentials=given_credentials(credentials),
         _status=status_fields(status),
         _session=ScopeSession(session),
         cluster=None,
         owners=(),
+        infra_cluster=infra_cluster,
     )

@@ -23,10 +23,14 @@ class TestControlPlane(ControlPlaneConformance):
     async def test_a_control_plane_is_created_and_deleted(
         self, env: ControlPlaneEnvironment
     ) -> None:
-        """Proves: CP-04, CP-34."""
+        """Proves: CP-04, CP-05, CP-06, CP-34."""
         await env.running(3)
         status = env.status()
         assert (status["replicas"], status["readyReplicas"], status["version"]) == (3, 3, "v1.34.0")
+        counters = {"availableReplicas": 3, "upToDateReplicas": 3}
+        if env.contract == "v1beta1":
+            counters = {"updatedReplicas": 3, "unavailableReplicas": 0}
+        assert {name: status.get(name) for name in counters} == counters
         assert env.initialized()
         assert shows(env.obj(), "Available", "True")
 
@@ -43,6 +47,18 @@ class TestControlPlane(ControlPlaneConformance):
             _check_machine(env, machine)
         domains = sorted(each["spec"]["failureDomain"] for each in env.api.all("Machine"))
         assert domains in (["a", "a", "b"], ["a", "b", "b"])
+
+    @scenario
+    async def test_machines_wait_for_the_endpoint(self, env: ControlPlaneEnvironment) -> None:
+        """Proves: CP-41."""
+        env.api.change("Cluster", CLUSTER, {"spec": {"controlPlaneEndpoint": None}})
+        env.add_control_plane(1)
+        await env.eventually("it says so", lambda: shows(env.obj(), "Available", "False"))
+        await env.quiet()
+        assert env.names() == []
+        endpoint = {"host": "127.0.0.1", "port": 6443}
+        env.api.change("Cluster", CLUSTER, {"spec": {"controlPlaneEndpoint": endpoint}})
+        await env.settled(1)
 
     @scenario
     async def test_one_machine_at_a_time(self, env: ControlPlaneEnvironment) -> None:

@@ -26,6 +26,9 @@ from capsmith_runtime.testing.conformance.infrastructure.machine_templates impor
     TestMachineTemplates,
 )
 from capsmith_runtime.testing.conformance.infrastructure.manifests import TestManifests
+from capsmith_runtime.testing.conformance.infrastructure.observed_generation import (
+    TestObservedGeneration,
+)
 from capsmith_runtime.testing.conformance.infrastructure.pool_machines import (
     TestPoolMachineReconciliation,
     TestPoolMachines,
@@ -55,6 +58,7 @@ __all__ = [
     "TestMachinePoolReconciliation",
     "TestMachineTemplates",
     "TestManifests",
+    "TestObservedGeneration",
     "TestPoolMachineOwners",
     "TestPoolMachineReconciliation",
     "TestPoolMachineReplacement",

@@ -11,7 +11,11 @@ import pytest
 
 from capsmith_runtime.component import Component
 from capsmith_runtime.infrastructure.controllers import InfrastructureControllers
-from capsmith_runtime.infrastructure.kinds import InfraClusterKind, InfraMachineKind
+from capsmith_runtime.infrastructure.kinds import (
+    IdentityKind,
+    InfraClusterKind,
+    InfraMachineKind,
+)
 from capsmith_runtime.infrastructure.machine_pool.kinds import MachinePoolMachinesKind
 from capsmith_runtime.reconcile.kinds import Kind
 from capsmith_runtime.testing.conformance.base import Case, Conformance
@@ -25,17 +29,20 @@ from capsmith_runtime.testing.provider import InfrastructureDouble, ProviderUnde
 
 @dataclass(frozen=True, kw_only=True)
 class InfrastructureCase(Case):
-    """A kind of clusters and a kind of machines."""
+    """A kind of clusters and a kind of machines, maybe with a kind of identities."""
 
     component: Component
     controllers: InfrastructureControllers
     cluster_kind: InfraClusterKind
     machine_kind: InfraMachineKind
+    identity: IdentityKind | None = None
+    """None for clusters that refer to no identity."""
 
     @property
     def kinds(self) -> Sequence[str]:
-        """Both kinds."""
-        return self.cluster_kind.resource.kind, self.machine_kind.resource.kind
+        """All two or three kinds."""
+        kinds = (self.cluster_kind, self.machine_kind, self.identity)
+        return [kind.resource.kind for kind in kinds if kind is not None]
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -106,6 +113,7 @@ class InfrastructureConformance(WithInfrastructure):
             controllers=case.controllers,
             cluster_kind=case.cluster_kind,
             machine_kind=case.machine_kind,
+            identity_kind=case.identity,
         )
 
 

@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
+import asyncio
 from collections.abc import Callable, Sequence
 
 import pytest
 
-from capsmith_runtime.kube.client import JSON, NamespacedName
+from capsmith_runtime.kube.client import JSON, NamespacedName, ServerError
 from capsmith_runtime.testing.conformance.base import scenario
 from capsmith_runtime.testing.conformance.infrastructure.base import (
     InfrastructureCase,
@@ -125,6 +126,17 @@ class TestInfrastructureCalls(InfrastructureConformance):
         assert len(env.infrastructure.servers()) == len(keys)
         assert len({provider_id_of(env, key) for key in keys}) == len(keys)
 
+    @scenario
+    async def test_lost_replies_duplicate_nothing(self, env: InfrastructureEnvironment) -> None:
+        """Proves: SM-09."""
+        cluster = await env.running_cluster()
+        simulate(env.infrastructure, Faults(lost=0.2))
+        keys = [env.core.add_machine(cluster, f"m{number}") for number in range(1, 9)]
+        await env.eventually("all are provisioned", lambda: all(map(env.has_machine, keys)))
+        simulate(env.infrastructure, NONE)
+        await env.quiet()
+        assert len(env.infrastructure.servers()) == len(keys)
+
     @pytest.mark.parametrize("killed", [False, True])
     @scenario
     async def test_a_server_is_listed_late(
@@ -163,6 +175,35 @@ class TestInfrastructureCalls(InfrastructureConformance):
         await env.eventually("the server exists", lambda: env.infrastructure.servers())
         await env.restart()
         env.api.remove(env.machine_kind.resource.kind, key)
+        await removed(env, key)
+
+    @scenario
+    async def test_an_unrecorded_server_that_is_listed_late_is_deleted(
+        self, env: InfrastructureEnvironment
+    ) -> None:
+        """Only a search can find it, and the first ones do not.
+
+        Proves: IM-25.
+        """
+        cluster = await env.running_cluster()
+        simulate(env.infrastructure, Faults(late=5))
+        reached = asyncio.Event()
+
+        def crash(verb: str, kind: str, body: JSON) -> None:
+            if kind == env.machine_kind.resource.kind and env.infrastructure.servers():
+                reached.set()
+                raise ServerError(500, "InternalError", "the request never arrived")
+
+        env.api.fault = crash
+        key = env.core.add_machine(cluster)
+        await env.eventually("its provider id is written", reached.is_set)
+        await env.kill()
+        assert len(env.infrastructure.servers()) == 1
+        assert "providerID" not in env.core.infra_machine(key)["spec"]
+        env.api.fault = None
+        simulate(env.infrastructure, Faults(late=5))
+        env.api.remove(env.machine_kind.resource.kind, key)
+        env.start()
         await removed(env, key)
 
 

@@ -3,9 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
-
-import pytest
 
 from capsmith_runtime.infrastructure.controllers import InfrastructureControllers
 from capsmith_runtime.infrastructure.kinds import IdentityKind
@@ -13,27 +10,15 @@ from capsmith_runtime.kube.client import JSON, NamespacedName, key_of
 from capsmith_runtime.testing.conformance.base import scenario
 from capsmith_runtime.testing.conformance.infrastructure.base import (
     InfrastructureCase,
-    WithInfrastructure,
+    InfrastructureConformance,
 )
 from capsmith_runtime.testing.infrastructure.environment import InfrastructureEnvironment
 from capsmith_runtime.testing.infrastructure.fake_core import NAMESPACE
 from capsmith_runtime.testing.objects import condition
-from capsmith_runtime.testing.provider import InfrastructureDouble, ProviderUnderTest
+from capsmith_runtime.testing.provider import ProviderUnderTest
 
 
-@dataclass(frozen=True, kw_only=True)
-class IdentityCase(InfrastructureCase):
-    """A kind of clusters and a kind of machines, with a kind of identities."""
-
-    identity: IdentityKind
-
-    @property
-    def kinds(self) -> Sequence[str]:
-        """All three kinds."""
-        return (*super().kinds, self.identity.resource.kind)
-
-
-class IdentityConformance(WithInfrastructure):
+class IdentityConformance(InfrastructureConformance):
     """Scenarios with each kind of identities."""
 
     @classmethod
@@ -42,10 +27,10 @@ class IdentityConformance(WithInfrastructure):
         return True
 
     @classmethod
-    def cases(cls, provider: ProviderUnderTest) -> Sequence[IdentityCase]:
+    def cases(cls, provider: ProviderUnderTest) -> Sequence[InfrastructureCase]:
         """Return only kinds of a provider with identities."""
         return [
-            IdentityCase(
+            InfrastructureCase(
                 provider=provider,
                 core_version=version,
                 component=component,
@@ -63,30 +48,9 @@ class IdentityConformance(WithInfrastructure):
             for machine_kind in controllers.machines[:1]
         ]
 
-    @pytest.fixture
-    def env(
-        self, case: IdentityCase, infrastructure: InfrastructureDouble
-    ) -> InfrastructureEnvironment:
-        """A management cluster in which clusters use an identity of the kind."""
-        return InfrastructureEnvironment(
-            case.provider,
-            case.component,
-            case.core_version,
-            infrastructure=infrastructure,
-            controllers=case.controllers,
-            cluster_kind=case.cluster_kind,
-            machine_kind=case.machine_kind,
-            identity_kind=case.identity,
-        )
-
 
 class TestIdentities(IdentityConformance):
     """Identities of every kind: found, and kept while clusters use them."""
-
-    @classmethod
-    def selects(cls, identity: IdentityKind) -> bool:
-        """Return True: these tests are about all kinds."""
-        return True
 
     @scenario
     async def test_an_identity_that_does_not_exist_is_waited_for(

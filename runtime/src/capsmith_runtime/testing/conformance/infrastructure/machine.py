@@ -2,13 +2,12 @@
 
 from __future__ import annotations
 
+from capsmith_runtime.kube.client import NamespacedName
 from capsmith_runtime.testing.conformance.base import scenario
 from capsmith_runtime.testing.conformance.infrastructure.base import InfrastructureConformance
 from capsmith_runtime.testing.infrastructure.environment import InfrastructureEnvironment
+from capsmith_runtime.testing.limits import limits
 from capsmith_runtime.testing.objects import condition
-
-HAPPY_REQUESTS = 3
-"""Finalizer and external id, provider id, status."""
 
 
 class TestInfraMachine(InfrastructureConformance):
@@ -32,8 +31,7 @@ class TestInfraMachine(InfrastructureConformance):
     async def test_a_machine_costs_few_requests(self, env: InfrastructureEnvironment) -> None:
         cluster = await env.running_cluster()
         key = await env.running_machine(cluster)
-        written = env.api.written(env.machine_kind.resource.kind, key)
-        assert len(written) <= HAPPY_REQUESTS, written
+        check_requests(env, key)
 
     @scenario
     async def test_machines_have_different_provider_ids(
@@ -131,3 +129,13 @@ class TestInfraMachine(InfrastructureConformance):
         env.core.infrastructure_is_ready(cluster)
         await env.eventually("it is there", lambda: env.has_machine(key))
         assert foreign in env.core.infra_machine(key)["status"]["conditions"]
+
+
+def check_requests(env: InfrastructureEnvironment, key: NamespacedName) -> list[str]:
+    """Return the requests that wrote a machine; fail if they are more than the limit."""
+    written, limit = env.api.written(env.machine_kind.resource.kind, key), limits().machine_requests
+    assert len(written) <= limit, (
+        f"{len(written)} requests wrote a machine, more than machine_requests={limit}: {written}\n"
+        f"{limits().hint('machine_requests')}"
+    )
+    return written

@@ -25,14 +25,30 @@ class TestMachineTemplates(InfrastructureConformance):
 
     @scenario
     async def test_a_template_reports_its_capacity(self, env: InfrastructureEnvironment) -> None:
-        """Proves: IM-16."""
+        """As core does, the test makes the Cluster its owner: credentials may be required.
+
+        Proves: IM-16.
+        """
         kind = env.machine_kind
         assert kind.template is not None
+        cluster = await env.running_cluster()
+        owner = env.api.find("Cluster", cluster)
+        assert owner is not None
         key = NamespacedName(NAMESPACE, "t1")
+        reference = {
+            "apiVersion": owner["apiVersion"],
+            "kind": "Cluster",
+            "name": cluster.name,
+            "uid": owner["metadata"]["uid"],
+        }
         template = {
             "apiVersion": kind.template.api_version,
             "kind": kind.template.kind,
-            "metadata": {"namespace": key.namespace, "name": key.name},
+            "metadata": {
+                "namespace": key.namespace,
+                "name": key.name,
+                "ownerReferences": [reference],
+            },
             "spec": {"template": {"spec": env.manifests.sample_spec(kind.resource.kind)}},
         }
         env.api.add(template)

@@ -46,7 +46,7 @@ class TestPoolMachines(PoolMachinesConformance):
 
     @scenario
     async def test_a_pool_grows_and_shrinks(self, env: PoolMachinesEnvironment) -> None:
-        """Proves: MP-01, MP-03, MP-04, MP-07, MP-10, MP-11, RB-11."""
+        """Proves: MP-01, MP-03, MP-04, MP-07, MP-10, MP-11."""
         env.add_pool(0)
         await env.settled(0)
         for count in (5, 2, 3):

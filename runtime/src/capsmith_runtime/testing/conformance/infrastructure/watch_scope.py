@@ -18,7 +18,7 @@ class TestWatchScope(InfrastructureConformance):
     async def test_only_objects_with_the_label_are_reconciled(
         self, env: InfrastructureEnvironment
     ) -> None:
-        """Proves: CC-33, MG-01."""
+        """Proves: MG-01."""
         await env.stop()
         theirs = env.core.add_cluster("theirs")
         ours = env.core.add_cluster("ours")
@@ -38,7 +38,7 @@ class TestWatchScope(InfrastructureConformance):
     async def test_only_objects_of_the_namespace_are_reconciled(
         self, env: InfrastructureEnvironment
     ) -> None:
-        """Proves: CC-33, MG-01."""
+        """Proves: CC-33."""
         await env.stop()
         key = env.core.add_cluster()
         env.start(namespace="elsewhere")

@@ -1,0 +1,89 @@
+"""The author's fields of a kind, which can differ between an API version and the hub.
+
+The hub is the storage version.  Fields of the same name and type are copied; functions that the
+author writes fill the others, and the annotation keeps what they leave out (CRD-15).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass, is_dataclass
+from typing import Any, Final
+
+from capsmith_runtime.api.decoding import DecodingError, decode
+from capsmith_runtime.api.encoding import encode
+from capsmith_runtime.conversion.paths import Data, Path, get_value, set_value
+from capsmith_runtime.kube.log import describe_error
+
+SPEC: Final[Path] = ("spec",)
+TEMPLATE_SPEC: Final[Path] = ("spec", "template", "spec")
+STATUS: Final[Path] = ("status",)
+
+
+class AuthorFunctionError(Exception):
+    """A function that the author wrote failed; the message names it and the cause."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class PartFields:
+    """The author's fields of spec or status in a version, and in the hub."""
+
+    path: Path
+    spoke: type[Any] | None = None
+    """The dataclass of all fields in the version; None if there are none."""
+    hub: type[Any] | None = None
+    spoke_keys: frozenset[str] = frozenset()
+    """The fields that the hub does not have with the same type, by their keys."""
+    hub_keys: frozenset[str] = frozenset()
+    """The fields of the hub that the version does not have with the same type."""
+    to_hub: Callable[[Any], Any] | None = None
+    """Returns fields of the hub; None if there is nothing to fill."""
+    from_hub: Callable[[Any], Any] | None = None
+
+    def convert(self, data: Data, *, to_hub: bool) -> None:
+        """Convert the part in ``data``, in place.  Raises AuthorFunctionError."""
+        source = get_value(data, self.path)
+        if not isinstance(source, dict):
+            return
+        function = self.to_hub if to_hub else self.from_hub
+        typed = self.spoke if to_hub else self.hub
+        old, new = self.spoke_keys, self.hub_keys
+        if not to_hub:
+            old, new = new, old
+        target = {key: value for key, value in source.items() if key not in old}
+        if function is not None and typed is not None:
+            filled = _filled(function, typed, source, ".".join(self.path))
+            target |= {key: value for key, value in filled.items() if key in new}
+        set_value(data, self.path, target)
+
+
+@dataclass(frozen=True, slots=True)
+class VersionFields:
+    """The parts of a kind in which a version differs from the hub."""
+
+    parts: tuple[PartFields, ...]
+
+    def convert(self, data: Data, *, to_hub: bool) -> None:
+        """Convert all parts in ``data``, in place.  Raises AuthorFunctionError."""
+        for part in self.parts:
+            part.convert(data, to_hub=to_hub)
+
+
+def _filled(function: Callable[[Any], Any], typed: type[Any], source: Data, path: str) -> Data:
+    """Return what the author's function fills; nothing for data that do not have their type.
+
+    The API server has such data only from a release with another schema.  They must stay readable.
+    """
+    try:
+        argument = decode(typed, source, path)
+    except DecodingError:
+        return {}
+    name = f"{function.__module__}.{function.__qualname__}"
+    try:
+        result = function(argument)
+    except Exception as error:
+        raise AuthorFunctionError(f"{name}: {describe_error(error)}") from error
+    if not is_dataclass(result) or isinstance(result, type):
+        raise AuthorFunctionError(f"{name} returned {type(result).__name__}")
+    filled: Data = encode(result)
+    return filled

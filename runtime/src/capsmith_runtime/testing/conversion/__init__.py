@@ -1,0 +1,1 @@
+"""Objects for tests of conversion between API versions."""

@@ -1,0 +1,52 @@
+"""Limits of the conformance tests, which authors may change in ``tests/conftest.py``."""
+
+from __future__ import annotations
+
+import math
+from typing import Final, NamedTuple
+
+WAIT_SECONDS: Final = 120.0
+MACHINE_REQUESTS: Final = 3
+SCENARIO_WAITS: Final = 10
+"""A whole test may take as long as so many of its waits."""
+
+
+class Limits(NamedTuple):
+    """The current limits."""
+
+    wait_seconds: float = WAIT_SECONDS
+    machine_requests: int = MACHINE_REQUESTS
+
+    def hint(self, name: str) -> str:
+        """Return how to raise a limit, for the message of a test that fails."""
+        call = f"capsmith_runtime.testing.limits.set_limits({name}=...)"
+        return (
+            f"If your infrastructure needs more, call {call} in tests/conftest.py;"
+            " see docs/author-api.md, Conformance tests."
+        )
+
+
+_limits = Limits()
+
+
+def limits() -> Limits:
+    """Return the current limits."""
+    return _limits
+
+
+def set_limits(
+    *, wait_seconds: float = WAIT_SECONDS, machine_requests: int = MACHINE_REQUESTS
+) -> None:
+    """Replace the limits of all conformance tests; call it in ``tests/conftest.py``.
+
+    Within ``wait_seconds`` of the virtual clock each expected state must be reached, and ten times
+    that is the limit of a whole test.  A machine that becomes provisioned may cost
+    ``machine_requests`` writes: finalizer, provider id, status, and one for each partial result.
+    Raises ValueError for a limit that is not positive.
+    """
+    global _limits
+    if not 0 < wait_seconds < math.inf:
+        raise ValueError(f"wait_seconds must be positive, not {wait_seconds}")
+    if machine_requests < 1:
+        raise ValueError(f"machine_requests must be positive, not {machine_requests}")
+    _limits = Limits(wait_seconds, machine_requests)
