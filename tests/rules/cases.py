@@ -23,10 +23,19 @@ LEFT_OUT = {
     "runtime-extension": frozenset({"MG-02"}),
 }
 
+DECLINED = {"NimbusServerTemplate": frozenset({"CRD-10", "CRD-11"})}
+"""Of ``contractCategory: false`` and ``contractColumns: false``."""
+
 
 def left_out(component: str) -> frozenset[str]:
     """The rules of level MAY that a generated component of that type does not take up."""
     return LEFT_OUT.get(component, frozenset())
+
+
+def declined(message: str) -> frozenset[str]:
+    """Advice that the example ``everything`` declines for a kind, as imported ones do."""
+    kind, _, _ = message.replace(":", " ").partition(" ")
+    return DECLINED.get(kind, frozenset())
 
 
 @dataclass(frozen=True)

@@ -8,7 +8,7 @@ from capsmith.commands.build import build, conformance
 from capsmith.commands.load import load
 from capsmith.contract.model import Level
 from tests.golden.cases import Case, cases
-from tests.rules.cases import LEFT_OUT, left_out, rules
+from tests.rules.cases import LEFT_OUT, declined, left_out, rules
 
 
 @pytest.mark.parametrize("case", cases(), ids=lambda case: case.name)
@@ -21,6 +21,7 @@ def test_what_is_generated_breaks_no_rule(case: Case) -> None:
         finding
         for finding in found
         if finding.id not in left_out(components.get(_config(finding.location.file), ""))
+        and not (case.name == "everything" and finding.id in declined(finding.message))
     ]
     assert unexpected == []
 

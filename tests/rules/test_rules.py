@@ -4,7 +4,10 @@ from __future__ import annotations
 
 import pytest
 
-from tests.rules.cases import ROOT, Case, cases, rules
+from capsmith.conformance.bundle import split
+from capsmith.conformance.evaluate import violations
+from capsmith.conformance.kustomize import build
+from tests.rules.cases import ROOT, Case, cases, read, rules
 
 CASES = cases()
 
@@ -36,3 +39,21 @@ def test_a_finding_says_what_to_do_and_where_it_is_written(case: Case) -> None:
         assert finding.hint == case.rule.hint
         assert finding.link == case.rule.source
         assert finding.severity == case.rule.weight.value
+
+
+_OF_WHOLE_FILES = {"CC-01", "CC-11", "CC-20", "CC-34", "CC-72", "CC-73"}
+"""Rules on what is missing in a file, or on its name."""
+
+
+@pytest.mark.parametrize("case", CASES, ids=lambda case: case.name)
+def test_a_violation_has_a_place_in_its_object(case: Case) -> None:
+    found = [
+        problem
+        for bundle in split(build(read(case.folder / "bad")), {})
+        for problem in violations(case.rule, bundle, case.contract)
+    ]
+    without = [each.message for each in found if not each.path and not each.line]
+    assert bool(without) is (case.rule.id in _OF_WHOLE_FILES)
+    for problem in found:
+        if problem.path:
+            assert problem.path[0] in {*problem.manifest.document, "metadata", "spec"}

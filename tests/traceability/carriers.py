@@ -139,5 +139,5 @@ def _of_shape(shape: TypeShape) -> Iterator[tuple[str, str]]:
 
 
 def _shape_file(root: Path, version: str, role: str) -> str:
-    files = [f"schemas/contracts/{place}/types/{role}.yaml" for place in ("common", version)]
+    files = [f"schemas/{folder}/{role}.yaml" for folder in (f"contracts/{version}/types", "kinds")]
     return next(file for file in files if (root / file).exists())

@@ -5,17 +5,11 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator
 from itertools import groupby
 
+from capsmith.reference.markdown import table_row, wrapped
+from capsmith.reference.model import anchor
 from tests.traceability.carriers import Carrier
 from tests.traceability.claims import Claim
-from tests.traceability.markdown import (
-    anchor,
-    escape,
-    items,
-    link,
-    paragraph,
-    table_head,
-    table_row,
-)
+from tests.traceability.markdown import escape, items, link, table_head
 from tests.traceability.roots import CONFORMANCE, PROJECT
 from tests.traceability.table import Row
 
@@ -77,9 +71,10 @@ def _summary(row: Row) -> str:
 
 def _section(row: Row) -> str:
     rule = row.rule
+    binding = f"**{rule.level.value}** ({rule.origin.value})"
     parts = [
         f"## {escape(heading(row))}\n\n",
-        f"{paragraph(f'**{rule.level.value}** {escape(rule.statement)}')}\n\n",
+        f"{wrapped(f'{binding} {escape(rule.statement)}')}\n\n",
         f"Defined in {link(str(row.place), f'{row.place.file}#L{row.place.line}')}.\n",
     ]
     carried, proofs = list(_carried(row)), list(_proofs(row))
@@ -89,7 +84,7 @@ def _section(row: Row) -> str:
         parts.append(f"\n{'Proven' if row.proven else 'Checked'} by\n\n{items(proofs)}")
     if not row.proven:
         text = row.reason.text if row.reason is not None else "The proof is awaited."
-        parts.append(f"\n{paragraph(f'Not proven. {escape(text)}')}\n")
+        parts.append(f"\n{wrapped(f'Not proven. {escape(text)}')}\n")
     return "".join(parts)
 
 

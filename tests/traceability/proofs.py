@@ -12,6 +12,9 @@ from pathlib import Path
 from capsmith.blueprint.plan import PlannedFile, plan
 from capsmith.commands.library import runtime_library
 from capsmith.commands.load import load
+from capsmith.conformance.crds import Crd, read_crds
+from capsmith.conformance.manifests import parse_manifests
+from capsmith.conformance.schemas import find
 from capsmith.contract.model import Rule
 from capsmith.provider.model import Provider
 from capsmith.provider.runtime import runtime_of
@@ -106,6 +109,7 @@ def _repositories(rule: Rule) -> tuple[str, ...]:
         if _provider(case).contracts[0].version in rule.contracts
         and _subjects(case) & set(rule.applies_to)
         and _sought(rule) in _manifests(case)
+        and _declares_fields(case, rule)
         and any(rule.id not in left_out(each.type) for each in _provider(case).components)
     )
 
@@ -116,6 +120,33 @@ def _sought(rule: Rule) -> str:
     if rule.check.name == _CERTIFICATES:
         return str(rule.check.params["annotation"])
     return _EXTENSIONS.get(rule.check.name, "")
+
+
+def _declares_fields(case: Case, rule: Rule) -> bool:
+    """Whether a CRD of the case has the field of the rule; most checks pass over kinds without."""
+    assert rule.check is not None
+    params = rule.check.params
+    paths = [part["path"] for part in params.get("parts", ())[:1]]
+    paths += [params["path"], *params.get("also", ())] if "path" in params else []
+    return not paths or any(
+        find(version.schema, path) is not None
+        for crd in _crds(case)
+        if crd.role in rule.applies_to
+        for version in crd.versions
+        for path in paths
+    )
+
+
+@cache
+def _crds(case: Case) -> tuple[Crd, ...]:
+    """The CRDs in the repository of a case, each with the role of its kind."""
+    manifests = [
+        manifest
+        for file in sorted(case.expected.rglob("crd/bases/*.yaml"))
+        for manifest in parse_manifests(file.read_text(encoding="utf-8"), file.name)[0]
+    ]
+    roles = {str(resource.crd_name): resource.role.value for resource in _provider(case).resources}
+    return read_crds(tuple(manifests), roles)
 
 
 @cache

@@ -7,9 +7,9 @@ import re
 import pytest
 
 from capsmith.contract.model import Level
+from capsmith.reference.model import anchor
 from tests.traceability.catalogue import ROOT
 from tests.traceability.document import FOLDER, INDEX, render
-from tests.traceability.markdown import anchor
 from tests.traceability.table import Row, Table, table
 
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from enum import StrEnum
 from functools import cached_property
 from pathlib import PurePosixPath
@@ -13,6 +13,9 @@ from capsmith.conformance.manifests import Manifest
 
 _ASIDE = frozenset({"samples", "examples", "templates", "testdata"})
 """Folders whose objects are no part of what is installed."""
+
+_POOL = "InfraMachinePool"
+_MACHINE = "Machine"
 
 
 class Artefact(StrEnum):
@@ -31,7 +34,7 @@ class Artefact(StrEnum):
 def artefact(manifest: Manifest) -> Artefact:
     """Return what the file of ``manifest`` is."""
     name = manifest.base_name
-    if name.endswith("components.yaml"):
+    if name.endswith("components.yaml") or "-components-" in name:
         return Artefact.COMPONENTS
     if name == "metadata.yaml" or (
         manifest.kind == "Metadata" and manifest.api_group == "clusterctl.cluster.x-k8s.io"
@@ -56,6 +59,12 @@ class Bundle:
 
     manifests: tuple[Manifest, ...]
     roles: Mapping[str, str]
+    judged: Mapping[str, str] | None = None
+    """The only version that core uses, by the name of the CRD; None: all that labels name."""
+    release: str = ""
+    """``v1.2.3``; empty: the name of the folder."""
+    others: tuple[Manifest, ...] = ()
+    """Objects of other providers that are judged along with this one."""
 
     @cached_property
     def _by_artefact(self) -> Mapping[Artefact, tuple[Manifest, ...]]:
@@ -76,7 +85,29 @@ class Bundle:
     @cached_property
     def crds(self) -> tuple[Crd, ...]:
         """Return the CRDs among the objects."""
-        return read_crds(self.objects, self.roles)
+        crds = read_crds(self.objects, self.roles)
+        if self.judged is None:
+            return crds
+        return tuple(replace(crd, judged=self.judged.get(crd.manifest.name)) for crd in crds)
+
+    @cached_property
+    def known_crds(self) -> tuple[Crd, ...]:
+        """Return the CRDs of this provider and of the others."""
+        return (*self.crds, *read_crds(self.others, self.roles))
+
+    def all_of(self, *kinds: str) -> tuple[Manifest, ...]:
+        """Return the objects of some kinds, those of other providers included."""
+        others = (manifest for manifest in self.others if manifest.kind in kinds)
+        return (*self.of(*kinds), *others)
+
+    def is_judged(self, crd: Crd) -> bool:
+        """Return whether core uses the kind by this contract."""
+        return self.judged is None or crd.judged is not None
+
+    def is_pool_machine(self, crd: Crd) -> bool:
+        """Return whether a pool makes the machines: ``<X>MachinePoolMachine``."""
+        pools = {(other.group, other.kind) for other in self.crds if other.role == _POOL}
+        return crd.kind.endswith(_MACHINE) and (crd.group, crd.kind.removesuffix(_MACHINE)) in pools
 
     @cached_property
     def installs(self) -> bool:

@@ -2,12 +2,17 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from typing import Any
 
 from capsmith.conformance.manifests import Manifest, list_of, mapping_of, text_of
 from capsmith.conformance.roles import guess_role
+from capsmith.yamldoc.compose import Path
+
+_STEPS = {"[]": "items", "{}": "additionalProperties"}
+_MARKS = re.compile(r"\[\]|\{\}")
 
 
 @dataclass(frozen=True, slots=True)
@@ -31,6 +36,8 @@ class Crd:
     manifest: Manifest
     role: str
     versions: tuple[CrdVersion, ...]
+    judged: str | None = None
+    """The only version that core uses, '' for none at all; None: all that a label names."""
 
     @property
     def kind(self) -> str:
@@ -63,6 +70,27 @@ class Crd:
         """Return ``metadata.annotations``."""
         return self.manifest.mapping("metadata", "annotations")
 
+    @property
+    def used_versions(self) -> tuple[CrdVersion, ...]:
+        """Return the version that core uses; all where none is chosen."""
+        if self.judged is None:
+            return self.versions
+        return tuple(version for version in self.versions if version.name == self.judged)
+
+    def schema_path(self, version: str, field: str = "") -> Path:
+        """Return the path in the manifest of a version's schema, or of a field of it.
+
+        ``field`` is dotted; ``[]`` steps into a list's items, ``{}`` into a map's values.
+        """
+        names = [each.name for each in self.versions]
+        if version not in names:
+            return ()
+        path: Path = ("spec", "versions", names.index(version), "schema", "openAPIV3Schema")
+        for part in field.split(".") if field else ():
+            path += ("properties", part.rstrip("[]{}"))
+            path += tuple(_STEPS[mark] for mark in _MARKS.findall(part))
+        return path
+
     def labelled(self, label: str) -> tuple[str, ...]:
         """Version names in a contract label, which are joined by ``_`` (GEN-01)."""
         value = self.labels.get(label)
@@ -73,6 +101,8 @@ class Crd:
 
         So findings on the shape of a CRD without label are reported too, if it has one version.
         """
+        if self.judged is not None:
+            return self.used_versions
         names = self.labelled(label)
         if names:
             return tuple(version for version in self.versions if version.name in names)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 
 from capsmith.conformance import checks
 from capsmith.conformance.bundle import Bundle, split
@@ -36,13 +36,19 @@ def evaluate_manifests(
 
 
 def _of_rule(rule: Rule, bundle: Bundle, contract: Contract) -> Iterator[Finding]:
-    assert rule.check is not None
+    for problem in violations(rule, bundle, contract):
+        yield _finding(rule, problem)
+
+
+def violations(rule: Rule, bundle: Bundle, contract: Contract) -> Iterable[Problem]:
+    """Return what the check of one rule finds in a bundle."""
+    if rule.check is None:
+        return ()
     named = checks.registered()[rule.check.name]
     params = bind(named.params, rule.check.params)
     context = Context(bundle, contract, rule)
     arguments = () if named.params is NoParams else (params,)
-    for problem in named.run(context, *arguments):
-        yield _finding(rule, problem)
+    return named.run(context, *arguments)
 
 
 def _finding(rule: Rule, problem: Problem) -> Finding:

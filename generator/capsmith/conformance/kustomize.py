@@ -34,7 +34,9 @@ CLUSTER_SCOPED = frozenset(
 )
 """Kinds without a namespace, of those that providers ship."""
 _UNPREFIXED = frozenset({"Namespace", "CustomResourceDefinition", "APIService"})
-_NAMES = frozenset({"kustomization.yaml", "kustomization.yml", "Kustomization"})
+KUSTOMIZATION_FILES = ("kustomization.yaml", "kustomization.yml", "Kustomization")
+REFERENCES = ("resources", "bases", "components")
+"""Keys of a kustomization that list files and folders."""
 
 
 def build(manifests: Sequence[Manifest]) -> tuple[Manifest, ...]:
@@ -43,7 +45,7 @@ def build(manifests: Sequence[Manifest]) -> tuple[Manifest, ...]:
     Each file is built once, by the topmost kustomization that reaches most files; a file in a
     kustomization's folder that none of them names is left out, as kustomize does.
     """
-    tree = _Tree(manifests)
+    tree = Kustomizations(manifests)
     built: dict[str, list[Manifest]] = {}
     for root in tree.roots():
         for manifest in tree.build(root):
@@ -54,8 +56,8 @@ def build(manifests: Sequence[Manifest]) -> tuple[Manifest, ...]:
     return (*rest, *(manifest for found in built.values() for manifest in found))
 
 
-class _Tree:
-    """The kustomizations and the files that they name."""
+class Kustomizations:
+    """The kustomizations among some manifests, and the files that they name."""
 
     def __init__(self, manifests: Sequence[Manifest]) -> None:
         self.done: set[str] = set()
@@ -63,15 +65,24 @@ class _Tree:
         self._files: dict[str, list[Manifest]] = {}
         self._kustomizations: dict[str, Manifest] = {}
         for manifest in manifests:
-            if manifest.base_name in _NAMES:
+            if manifest.base_name in KUSTOMIZATION_FILES:
                 self._kustomizations[posixpath.dirname(manifest.file)] = manifest
             else:
                 self._files.setdefault(manifest.file, []).append(manifest)
 
+    @property
+    def all(self) -> Mapping[str, Manifest]:
+        """Return the kustomizations by folder."""
+        return self._kustomizations
+
+    def objects(self, folder: str, name: str) -> Sequence[Manifest]:
+        """Return the objects of a file that the kustomization in ``folder`` names."""
+        return self._files.get(posixpath.normpath(posixpath.join(folder, name)), ())
+
     def owns(self, manifest: Manifest) -> bool:
         """Return whether a file has no effect by itself: a kustomization covers its folder."""
         folder = posixpath.dirname(manifest.file)
-        while folder not in self._kustomizations and folder:
+        while folder not in self._kustomizations and folder != posixpath.dirname(folder):
             folder = posixpath.dirname(folder)
         return folder in self._kustomizations
 
@@ -115,14 +126,13 @@ class _Tree:
             is_file = isinstance(text, str) and "\n" not in text
             entries.append({"path": text} if is_file else {"patch": text})
         for entry in entries:
-            path = posixpath.normpath(posixpath.join(folder, text_of(entry, "path")))
             inline, _ = parse_manifests(text_of(entry, "patch"), kustomization.file)
-            for found in (*self._files.get(path, ()), *inline):
+            for found in (*self.objects(folder, text_of(entry, "path")), *inline):
                 yield Patch(found.document, mapping_of(entry, "target"))
 
     def _named(self, folder: str) -> Iterator[str]:
         document = self._kustomizations[folder].document
-        for key in ("resources", "bases", "components"):
+        for key in REFERENCES:
             for name in list_of(document, key):
                 if isinstance(name, str):
                     path = posixpath.normpath(posixpath.join(folder, name))

@@ -13,7 +13,7 @@ from typing import Any
 
 import yaml
 
-from capsmith.conformance.variables import with_defaults
+from capsmith.conformance.variables import substitute
 from capsmith.findings import Finding, Location
 
 MAX_CHARACTERS = 16 * 1024 * 1024
@@ -81,10 +81,17 @@ def parse_manifests(text: str, file: str) -> tuple[tuple[Manifest, ...], tuple[F
     """
     if len(text) > MAX_CHARACTERS:
         return (), (_finding("manifest-too-large", "the file is too long to be a manifest", file),)
+    return read_substituted(substitute(text), file, text)
+
+
+def read_substituted(
+    substituted: str, file: str, text: str
+) -> tuple[tuple[Manifest, ...], tuple[Finding, ...]]:
+    """Return the objects and findings of a file whose variables are replaced; ``text`` has them."""
     manifests: list[Manifest] = []
     findings: list[Finding] = []
     try:
-        for line, document in _documents(with_defaults(text)):
+        for line, document in _documents(substituted):
             if isinstance(document, dict):
                 manifests.extend(_flat(Manifest(file, line, document, text)))
             elif document is not None:

@@ -10,15 +10,21 @@ from capsmith.conformance.bundle import Bundle
 from capsmith.conformance.manifests import Manifest, list_of, mapping_of, text_of, texts_of
 
 _ROLES = ("ClusterRole", "Role")
+_OF_KUBERNETES = ("admin", "edit", "view")
+"""ClusterRoles that every cluster has; they do not cover the kinds of providers."""
+POD = ("spec", "template", "spec")
+"""The path of a Deployment's pod."""
+CONTAINERS = (*POD, "containers")
+ACCOUNT = (*POD, "serviceAccountName")
 
 
 @dataclass(frozen=True, slots=True)
 class Grant:
-    """One rule of a Role or ClusterRole."""
+    """One rule of a Role or ClusterRole; the default is all permissions."""
 
-    groups: tuple[str, ...]
-    resources: tuple[str, ...]
-    verbs: tuple[str, ...]
+    groups: tuple[str, ...] = ("*",)
+    resources: tuple[str, ...] = ("*",)
+    verbs: tuple[str, ...] = ("*",)
 
     def covers(self, group: str, resource: str, verb: str) -> bool:
         """Return whether it allows ``verb`` on ``resource`` (with subresource) of ``group``."""
@@ -82,7 +88,10 @@ def arguments(deployment: Manifest) -> list[str]:
 
 
 def manager_grants(bundle: Bundle, deployment: Manifest) -> tuple[Grant, ...]:
-    """Return what the ServiceAccount of a Deployment may do, by the bindings of the bundle."""
+    """Return what the ServiceAccount of a Deployment may do, by the bindings of the bundle.
+
+    A ClusterRole that the release does not have, such as cluster-admin, may allow everything.
+    """
     account = text_of(deployment.document, "spec", "template", "spec", "serviceAccountName")
     roles = {(role.kind, role.name): role for role in bundle.of(*_ROLES)}
     found: list[Grant] = []
@@ -95,7 +104,14 @@ def manager_grants(bundle: Bundle, deployment: Manifest) -> tuple[Grant, ...]:
             found += grants_of(role)
             for part in _parts(bundle, role):
                 found += grants_of(part)
+        elif binding.kind == "ClusterRoleBinding" and not _is_of_kubernetes(reference):
+            found.append(Grant())
     return tuple(found)
+
+
+def _is_of_kubernetes(reference: Any) -> bool:
+    name = text_of(reference, "name")
+    return name in _OF_KUBERNETES or name.startswith("system:")
 
 
 def _binds(binding: Manifest, account: str) -> bool:

@@ -1,16 +1,19 @@
-"""``${VARIABLES}`` in what clusterctl reads, with the syntax and the oddities of its envsubst.
+"""``${VARIABLES}`` in the files that clusterctl reads, each with its line.
 
-Pure text to data.  The forms are those of section "Variables" of the clusterctl contract.
+Pure text to data.  The forms are those that clusterctl accepts; see :mod:`envsubst`.
 """
 
 from __future__ import annotations
 
-import re
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from enum import StrEnum
+from types import MappingProxyType
 
-_NAME = re.compile(r"[A-Za-z_][A-Za-z0-9_]*")
-_ASSIGN = re.compile(r":=|:-|=")
+from capsmith.conformance.envsubst import Refused, Substitution, pieces, without_blanks
+from capsmith.conformance.expansion import expand
+
+_NO_VALUES: Mapping[str, str] = MappingProxyType({})
 
 
 class Trouble(StrEnum):
@@ -18,8 +21,6 @@ class Trouble(StrEnum):
 
     SYNTAX = "syntax"
     """clusterctl refuses the whole file."""
-    NESTED = "nested"
-    """A default with a variable in it: the result is empty."""
     EMPTY = "empty"
     """``${A:=}``: no default, so the variable is required."""
 
@@ -31,102 +32,92 @@ class Variable:
     text: str
     name: str
     default: str | None
-    """None: there is none, so the variable is required."""
+    """As it is written, variables included; None: there is none."""
     line: int
     """From 1."""
     commented: bool
     """Whether it is in a YAML comment, where clusterctl replaces it as well."""
     trouble: Trouble | None = None
+    is_required: bool = False
+    """Whether clusterctl requires a value, if this is the first occurrence in the file."""
+    inner: tuple[str, ...] = ()
+    """Names of variables within it that have no default there; clusterctl never requires them."""
 
 
 def scan(text: str) -> tuple[Variable, ...]:
-    """Return the variables of a text, in order."""
-    return tuple(
-        variable
-        for number, line in enumerate(text.split("\n"), start=1)
-        if "${" in line
-        for variable, _ in _of_line(line, number)
+    """Return the variables of a text, in order; variables within others are their ``inner``."""
+    if "${" not in text:
+        return ()
+    text = without_blanks(text)
+    result: list[Variable] = []
+    line, counted = 1, 0
+    for piece in pieces(text):
+        if not isinstance(piece, str):
+            line += text.count("\n", counted, piece.start)
+            counted = piece.start
+            result.append(_variable(text, piece, line))
+    return tuple(result)
+
+
+def required(variables: Iterable[Variable]) -> frozenset[str]:
+    """Return the names that clusterctl requires: those that first occur without a default."""
+    first: dict[str, bool] = {}
+    for variable in variables:
+        if variable.trouble is not Trouble.SYNTAX:
+            first.setdefault(variable.name, variable.is_required)
+    return frozenset(name for name, is_required in first.items() if is_required)
+
+
+def substitute(text: str, values: Mapping[str, str] = _NO_VALUES) -> str:
+    """Replace the variables of ``text`` by ``values`` or by their defaults, as clusterctl does.
+
+    What has neither stays as ``${NAME}``, and a form that clusterctl refuses stays as it is.
+    """
+    if "$" not in text:
+        return text
+    text = without_blanks(text)
+    return "".join(_replaced(text, piece, values) for piece in pieces(text))
+
+
+def _replaced(text: str, piece: str | Substitution | Refused, values: Mapping[str, str]) -> str:
+    if isinstance(piece, str):
+        return piece
+    if isinstance(piece, Refused):
+        return text[piece.start : piece.end]
+    try:
+        return expand(piece, values)
+    except ValueError:
+        return text[piece.start : piece.end]
+
+
+def _variable(text: str, piece: Substitution | Refused, line: int) -> Variable:
+    own, commented = text[piece.start : piece.end], _is_commented(text, piece.start)
+    if isinstance(piece, Refused):
+        return Variable(own, "", None, line, commented, Trouble.SYNTAX)
+    default = None
+    if piece.has_default:
+        default = own[len("${") + len(piece.name) + len(piece.operator) : -1]
+    return Variable(
+        text=own,
+        name=piece.name,
+        default=default,
+        line=line,
+        commented=commented,
+        trouble=Trouble.EMPTY if piece.is_default and not piece.arguments else None,
+        is_required=piece.is_required,
+        inner=tuple(each.name for each in piece.inner if not each.has_default),
     )
 
 
-def with_defaults(text: str) -> str:
-    """Replace the variables of ``text`` by their defaults, as clusterctl does if none is set."""
-    if "$" not in text:
-        return text
-    return "\n".join(_filled(line, number) for number, line in enumerate(text.split("\n"), 1))
-
-
-def _filled(line: str, number: int) -> str:
-    result, position = "", 0
-    for variable, start in _of_line(line, number):
-        result += line[position:start].replace("$$", "$")
-        usable = variable.default is not None and variable.trouble is not Trouble.NESTED
-        result += (variable.default or "").strip('"') if usable else variable.text
-        position = start + len(variable.text)
-    return result + line[position:].replace("$$", "$")
-
-
-def _of_line(line: str, number: int) -> list[tuple[Variable, int]]:
-    """Return the variables of one line and the columns where they begin."""
-    comment = _comment_start(line)
-    found: list[tuple[Variable, int]] = []
-    position = line.find("${")
-    while position >= 0:
-        if _escaped(line, position):
-            position = line.find("${", position + 2)
-            continue
-        variable = _read(line, position, number, 0 <= comment < position)
-        found.append((variable, position))
-        position = line.find("${", position + len(variable.text))
-    return found
-
-
-def _escaped(line: str, position: int) -> bool:
-    """Return whether an odd number of dollars stands before: ``$${A}`` is the text ``${A}``."""
-    before = line[:position]
-    return (len(before) - len(before.rstrip("$"))) % 2 == 1
-
-
-def _read(line: str, start: int, number: int, commented: bool) -> Variable:
-    end = _closing(line, start)
-    text = line[start : end + 1] if end >= 0 else line[start:]
-    inner = text[2:-1].strip() if end >= 0 else ""
-    match = _NAME.match(inner)
-    name = match.group() if match else ""
-    rest = inner[len(name) :].strip() if name else inner
-    assign = _ASSIGN.match(rest)
-    default, trouble = None, None
-    if not name or (rest and not assign):
-        trouble = Trouble.SYNTAX
-    elif assign:
-        default = rest[assign.end() :]
-        if "${" in default:
-            trouble = Trouble.NESTED
-        elif not default:
-            default, trouble = None, Trouble.EMPTY
-    return Variable(text, name, default, number, commented, trouble)
-
-
-def _closing(line: str, start: int) -> int:
-    depth = 0
-    for position in range(start, len(line)):
-        if line.startswith("${", position):
-            depth += 1
-        elif line[position] == "}":
-            depth -= 1
-            if depth == 0:
-                return position
-    return -1
-
-
-def _comment_start(line: str) -> int:
-    """Return the column of the comment of a YAML line, or -1; quotes are honoured."""
-    quote = ""
-    for position, character in enumerate(line):
+def _is_commented(text: str, position: int) -> bool:
+    """Return whether ``position`` is in the comment of a YAML line; quotes are honoured."""
+    start = text.rfind("\n", 0, position) + 1
+    line, quote = text[start:position], ""
+    for index, character in enumerate(line):
         if quote:
             quote = "" if character == quote else quote
-        elif character in "'\"" and (position == 0 or line[position - 1] in " \t[{,:="):
+        elif character in "'\"" and (index == 0 or line[index - 1] in " \t[{,:="):
             quote = character
-        elif character == "#" and (position == 0 or line[position - 1] in " \t"):
-            return position
-    return -1
+        elif character == "#" and (index == 0 or line[index - 1] in " \t"):
+            return True
+    return False

@@ -7,12 +7,20 @@ import re
 from collections.abc import Mapping
 from typing import Any
 
-from capsmith.contract.model import Proof, Rule
+from capsmith.contract.model import EffectClass, Origin, Proof, Rule
 from capsmith.errors import UnreadableInput
 
+_OPTIONS = {"upgrade": "--upgrade", "live": "--live"}
+"""By the page of rules that are no contract's."""
 _BY = {
     Proof.BEHAVIOUR: "a test that drives the controller",
     Proof.RUNTIME: "a running API server, Cluster API core or clusterctl",
+}
+
+_ORIGIN = {
+    Origin.CONTRACT: "A page of the contract says so.",
+    Origin.OBSERVED: "Observed in Cluster API or Kubernetes; no page of the contract promises it.",
+    Origin.ADVICE: "Advice; neither the contract nor core requires it.",
 }
 
 
@@ -40,24 +48,73 @@ def details(rule: Rule) -> dict[str, Any]:
         "id": rule.id,
         "title": rule.title,
         "level": rule.level.value,
+        "origin": rule.origin.value,
         "severity": rule.weight.value,
+        "core": {name: release for name, release in rule.core._asdict().items() if release},
         "contracts": list(rule.contracts),
         "page": rule.page,
+        "row": rule.row,
         "applies_to": list(rule.applies_to),
         "statement": rule.statement,
         "condition": rule.condition,
         "consequence": rule.consequence,
         "hint": rule.hint,
         "checked": checked(rule),
+        "effect": effect(rule),
         "source": rule.source,
     }
 
 
 def checked(rule: Rule) -> dict[str, Any]:
-    """Return how the rule is verified: by capsmith itself (``static``), or by a proof."""
+    """Return how the rule is verified: by capsmith itself (``static``), or by a proof.
+
+    ``option`` is that of ``capsmith verify``, for rules on more than the files of a release.
+    """
+    if rule.page in _OPTIONS:
+        return {"by": "verify", "option": _OPTIONS[rule.page]}
     if rule.check is not None:
         return {"by": "static", "check": rule.check.name, "with": dict(rule.check.params)}
     return {"by": rule.proof.value if rule.proof is not None else "nobody"}
+
+
+def effect(rule: Rule) -> dict[str, Any]:
+    """Return what a violation does in a provider of any origin; empty if verify finds none."""
+    if rule.check is None and rule.page not in _OPTIONS:
+        return {}
+    return {
+        "class": rule.effect.kind.value,
+        "when": rule.effect.when,
+        "roles": [*rule.effect.roles],
+    }
+
+
+def effect_text(effect: Mapping[str, Any]) -> str:
+    """Return the class of a violation as words: ``breaks when core is v1.13 or older``."""
+    words = {
+        EffectClass.BREAKS: "breaks",
+        EffectClass.BREAKS_WHEN: f"breaks when {effect['when']}",
+        EffectClass.ADVICE: "advice",
+    }[EffectClass(effect["class"])]
+    return f"{words}, for {', '.join(effect['roles'])}" if effect["roles"] else words
+
+
+def origin_text(rule: Mapping[str, Any]) -> str:
+    """Return the sentences on a rule's origin and its releases of core."""
+    return f"{_ORIGIN[Origin(rule['origin'])]}{_releases(rule['core'])}"
+
+
+def checked_text(rule: Mapping[str, Any]) -> str:
+    """Return the sentence on how a rule is verified; empty if it is not."""
+    by = rule["checked"]["by"]
+    if by == "static":
+        return (
+            f"Checked by capsmith ({rule['checked']['check']}); violations have severity "
+            f"{rule['severity']}. Class in capsmith verify: {effect_text(rule['effect'])}."
+        )
+    if by == "verify":
+        command = f"capsmith verify {rule['checked']['option']}"
+        return f"Checked by `{command}`. Class: {effect_text(rule['effect'])}."
+    return f"Shown by {_BY[Proof(by)]}." if by != "nobody" else ""
 
 
 def lines(rule: Mapping[str, Any]) -> list[str]:
@@ -68,19 +125,21 @@ def lines(rule: Mapping[str, Any]) -> list[str]:
         f"{rule['level']} in contract {contracts}; page {rule['page']}",
         "",
         rule["statement"],
+        origin_text(rule),
     ]
     if rule["condition"]:
         result.append(f"It binds when {rule['condition']}.")
     result += ["", f"If it is broken: {rule['consequence']}", f"What to do: {rule['hint']}", ""]
-    by = rule["checked"]["by"]
-    if by == "static":
-        result.append(
-            f"Checked by capsmith ({rule['checked']['check']}); violations have severity "
-            f"{rule['severity']}."
-        )
-    elif by != "nobody":
-        result.append(f"Shown by {_BY[Proof(by)]}.")
+    if checked_text(rule):
+        result.append(checked_text(rule))
     return [*result, f"Source: {rule['source']}"]
+
+
+def _releases(core: Mapping[str, str]) -> str:
+    """Return the sentence about releases of core; empty if the rule names none."""
+    parts = {"since": "since {}", "until": "until {}", "deprecated": "deprecated in {}"}
+    found = [text.format(core[name]) for name, text in parts.items() if name in core]
+    return f" Releases of core: {', '.join(found)}." if found else ""
 
 
 def listing(
@@ -102,6 +161,13 @@ def listing(
         and (contract is None or contract in rule.contracts)
         and level in (None, rule.level.value)
     ]
+
+
+def table_row(rule: Mapping[str, Any]) -> list[str]:
+    """Return the columns of one rule of :func:`listing` for a terminal."""
+    core = " ".join(f"{name} {release}" for name, release in rule["core"].items())
+    contracts = ",".join(rule["contracts"])
+    return [rule["id"], rule["level"], rule["origin"], contracts, core, rule["title"]]
 
 
 def similar(rules: Mapping[str, Rule], rule_id: str) -> list[str]:

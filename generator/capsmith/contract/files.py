@@ -11,11 +11,14 @@ from typing import Annotated, Any
 from pydantic import BaseModel, ConfigDict, Field, RootModel
 
 from capsmith.contract.hooks import HookFamily
-from capsmith.contract.model import Level, Proof, Weight
+from capsmith.contract.model import EffectClass, FieldOrigin, Level, Origin, Proof, Weight
 from capsmith.contract.upgrade import Actor, ChangeKind, Conversion, Where
 
 _AS_TEXT = Field(strict=False)
 """For enumerations: YAML has only their values."""
+
+_MINOR = r"^v[0-9]+\.[0-9]+$"
+_MONTH = r"^[0-9]{4}-(0[1-9]|1[0-2])$"
 
 
 class FileModel(BaseModel):
@@ -24,13 +27,27 @@ class FileModel(BaseModel):
     model_config = ConfigDict(extra="forbid", strict=True, frozen=True, defer_build=True)
 
 
+class CoreEntry(FileModel):
+    """The releases of core whose contract it is; without ``until`` also the newest."""
+
+    since: Annotated[str, Field(pattern=_MINOR)]
+    until: Annotated[str, Field(pattern=_MINOR)] = ""
+
+
+class SupportEndEntry(FileModel):
+    """The first release of core without support for the contract, and its announced month."""
+
+    core: Annotated[str, Field(pattern=_MINOR)]
+    date: Annotated[str, Field(pattern=_MONTH)]
+
+
 class ContractFile(FileModel):
     """``<version>/contract.yaml``."""
 
     version: str
     label: str
-    core: str
-    support_end: str = Field(alias="supportEnd")
+    core: CoreEntry
+    support_end: SupportEndEntry | None = Field(None, alias="supportEnd")
     conditions: dict[str, str]
     sources: list[str]
 
@@ -54,6 +71,8 @@ class FieldEntry(FileModel):
     schema_: dict[str, Any] | None = Field(None, alias="schema")
     required: bool = False
     feature: str = ""
+    origin: Annotated[FieldOrigin, _AS_TEXT] = FieldOrigin.CONTRACT
+    own: list[str] = []
 
 
 class ValidationEntry(FileModel):
@@ -83,12 +102,31 @@ class CheckEntry(FileModel):
     params: dict[str, Any] = Field({}, alias="with")
 
 
+class ReleasesEntry(FileModel):
+    """Releases of core; empty: no bound."""
+
+    since: Annotated[str, Field(pattern=_MINOR)] = ""
+    deprecated: Annotated[str, Field(pattern=_MINOR)] = ""
+    until: Annotated[str, Field(pattern=_MINOR)] = ""
+
+
+class EffectEntry(FileModel):
+    """What a violation of a checked rule does under a release of core or clusterctl."""
+
+    class_: Annotated[EffectClass, _AS_TEXT] = Field(alias="class")
+    when: str = ""
+    roles: list[str] = []
+
+
 class RuleEntry(FileModel):
     """One rule."""
 
     id: str
+    effect: EffectEntry | None = None
     title: str
     level: Annotated[Level, _AS_TEXT]
+    origin: Annotated[Origin, _AS_TEXT]
+    row: str = ""
     statement: str
     contracts: list[str] | None = None
     applies_to: list[str]
@@ -98,6 +136,7 @@ class RuleEntry(FileModel):
     consequence: str
     hint: str
     condition: str = ""
+    core: ReleasesEntry = ReleasesEntry()
     severity: Annotated[Weight, _AS_TEXT] | None = None
 
 
@@ -106,6 +145,30 @@ class RulesFile(FileModel):
 
     source: str
     rules: list[RuleEntry]
+
+
+class PageRowEntry(FileModel):
+    """One row of the table on a page."""
+
+    row: str
+    title: str
+    mandatory: bool
+    when: str = ""
+    see: str = ""
+
+
+class PageEntry(FileModel):
+    """A page of the contract on one resource."""
+
+    page: str
+    role: str
+    rows: list[PageRowEntry]
+
+
+class PagesFile(FileModel):
+    """``common/pages.yaml``."""
+
+    pages: list[PageEntry]
 
 
 class HookEntry(FileModel):

@@ -1,4 +1,4 @@
-"""Load contract data (``schemas/contracts``) as a :class:`Contract`.
+"""Load contract data (``schemas/contracts``, ``schemas/kinds``) as a :class:`Contract`.
 
 Every run passes here, so only what is needed is read, shapes and rules at their first use, and the
 pydantic models are imported by the functions that use them.  Unknown keys and unknown files are
@@ -12,7 +12,15 @@ from importlib.resources.abc import Traversable
 from typing import TYPE_CHECKING, TypeVar
 
 from capsmith.contract.hooks import load_hooks
-from capsmith.contract.model import Contract, ContractField, ContractValidation, Rule, TypeShape
+from capsmith.contract.model import (
+    Contract,
+    ContractField,
+    ContractValidation,
+    Releases,
+    Rule,
+    SupportEnd,
+    TypeShape,
+)
 from capsmith.contract.reading import broken, load, validate
 from capsmith.contract.upgrade import Upgrade, load_upgrade
 
@@ -41,6 +49,7 @@ def load_contract(version: str, reader: Traversable) -> Contract:
     if version not in VERSIONS:
         raise ValueError(f"{version!r} is none of {', '.join(VERSIONS)}")
     common, folder = reader / "contracts" / COMMON, reader / "contracts" / version
+    kinds = reader / "kinds"
     _refuse_unknown_files(folder)
     file = folder / "contract.yaml"
     content = validate(ContractFile, load(file), str(file))
@@ -50,9 +59,16 @@ def load_contract(version: str, reader: Traversable) -> Contract:
         version=version,
         label=content.label,
         rules=Lazy(lambda: load_rules(reader, version)),
-        types=Shapes((common, folder), lambda: {**_fragments(common), **_fragments(folder)}),
-        core=content.core,
-        support_end=content.support_end,
+        types=Shapes(
+            [*_yaml_files(folder / "types"), *_own_kinds(kinds)],
+            lambda: {**_fragments(common), **_fragments(kinds), **_fragments(folder)},
+        ),
+        releases=Releases(since=content.core.since, until=content.core.until),
+        end=(
+            SupportEnd(content.support_end.core, content.support_end.date)
+            if content.support_end
+            else None
+        ),
         conditions=content.conditions,
         sources=tuple(content.sources),
         hooks=Lazy(lambda: load_hooks(reader)),
@@ -78,6 +94,37 @@ def load_rules(reader: Traversable, version: str = "") -> dict[str, Rule]:
                 rules[rule.id] = rule
     chosen = (rule for rule in rules.values() if not version or version in rule.contracts)
     return {rule.id: rule for rule in sorted(chosen, key=lambda rule: order(rule.id))}
+
+
+def load_upgrade_rules(reader: Traversable) -> dict[str, Rule]:
+    """Return the rules on upgrades from one release of a provider to another, by id.
+
+    Raises UnreadableInput for broken data.
+    """
+    return _of_releases(reader, "upgrade")
+
+
+def load_live_rules(reader: Traversable) -> dict[str, Rule]:
+    """Return the rules that only a running API server can answer, by id.
+
+    Raises UnreadableInput for broken data.
+    """
+    return _of_releases(reader, "live")
+
+
+def load_all_rules(reader: Traversable) -> dict[str, Rule]:
+    """Return the rules of the contract, then those on releases, by id.
+
+    Raises UnreadableInput for broken data.
+    """
+    return {**load_rules(reader), **load_upgrade_rules(reader), **load_live_rules(reader)}
+
+
+def _of_releases(reader: Traversable, page: str) -> dict[str, Rule]:
+    from capsmith.contract.rules import read_rules
+
+    file = reader / "releases" / f"{page}.yaml"
+    return {rule.id: rule for rule in read_rules(load(file), page, VERSIONS, str(file))}
 
 
 def _upgrades(reader: Traversable, version: str) -> dict[str, Upgrade]:
@@ -117,9 +164,8 @@ class Shapes(Mapping[str, TypeShape]):
     """Shapes by role, each read at its first use; files are named after roles."""
 
     def __init__(
-        self, folders: Iterable[Traversable], fragments: Callable[[], Mapping[str, FragmentEntry]]
+        self, files: Iterable[Traversable], fragments: Callable[[], Mapping[str, FragmentEntry]]
     ) -> None:
-        files = [file for folder in folders for file in _yaml_files(folder / "types")]
         self._files = {file.name[: -len(".yaml")]: file for file in files}
         self._fragments = Lazy(fragments)
         self._read: dict[str, TypeShape] = {}
@@ -152,6 +198,11 @@ def _yaml_files(folder: Traversable) -> list[Traversable]:
         if not file.name.endswith(".yaml"):
             raise broken(str(file), "is no .yaml file")
     return files
+
+
+def _own_kinds(folder: Traversable) -> list[Traversable]:
+    """Return the shapes of kinds beside the contract, which are the same for all contracts."""
+    return [file for file in _yaml_files(folder) if file.name != "fragments.yaml"]
 
 
 def _shape(file: Traversable, fragments: Mapping[str, FragmentEntry]) -> TypeShape:
@@ -193,7 +244,11 @@ def _field(
         rule, schema = fragment.rule, fragment.schema_
     if not rule or schema is None:
         raise broken(file, f"{name} needs a rule and a schema, or a fragment")
-    return ContractField(name, schema, entry.required, rule, entry.feature)
+    unknown = set(entry.own) - set(schema.get("properties", {}))
+    if unknown:
+        raise broken(file, f"{name} has no properties {', '.join(sorted(unknown))}")
+    own = tuple(entry.own)
+    return ContractField(name, schema, entry.required, rule, entry.feature, entry.origin, own)
 
 
 def _fragments(folder: Traversable) -> dict[str, FragmentEntry]:

@@ -13,6 +13,12 @@ from typing import Any, NamedTuple
 from capsmith.contract.hooks import Hook
 from capsmith.contract.upgrade import Upgrade
 
+# Not of the module calendar, whose names depend on the locale.
+_MONTHS = (
+    *("January", "February", "March", "April", "May", "June"),
+    *("July", "August", "September", "October", "November", "December"),
+)
+
 Data = Mapping[str, Any]
 """Plain data out of a YAML file."""
 
@@ -24,6 +30,28 @@ class Level(StrEnum):
     SHOULD = "SHOULD"
     MAY = "MAY"
     INFO = "INFO"
+
+
+class Origin(StrEnum):
+    """Who says so."""
+
+    CONTRACT = "contract"
+    """A page of the contract: of a provider type, clusterctl, IPAM or runtime extensions."""
+    OBSERVED = "observed"
+    """The behaviour of Cluster API or Kubernetes; no page of the contract promises it."""
+    ADVICE = "advice"
+    """Neither: a habit, or good practice."""
+
+
+class Releases(NamedTuple):
+    """Minor releases of core, as ``v1.14``; empty: no bound."""
+
+    since: str = ""
+    """The first one in which the rule holds."""
+    deprecated: str = ""
+    """The first one that announces the end of the rule."""
+    until: str = ""
+    """The last one in which the rule holds."""
 
 
 class Weight(StrEnum):
@@ -43,6 +71,27 @@ class Proof(StrEnum):
     """An API server, Cluster API core or clusterctl."""
 
 
+class EffectClass(StrEnum):
+    """What a violation does under a release of core or clusterctl."""
+
+    BREAKS = "breaks"
+    """Core or clusterctl fails or misbehaves."""
+    BREAKS_WHEN = "breaks-when"
+    """It does under a condition."""
+    ADVICE = "advice"
+    """Nothing fails."""
+
+
+class Effect(NamedTuple):
+    """The effect of a violation, for providers that capsmith did not generate."""
+
+    kind: EffectClass
+    when: str = ""
+    """The condition of ``breaks-when``."""
+    roles: tuple[str, ...] = ()
+    """Roles of the kinds to which it applies; empty: all of the rule.  For others it is advice."""
+
+
 class Check(NamedTuple):
     """The name of a coded check and its parameters."""
 
@@ -57,6 +106,8 @@ class Rule(NamedTuple):
     """``IC-05``; never changes."""
     title: str
     level: Level
+    """The level of the source; the severity of a violation is capsmith's."""
+    origin: Origin
     statement: str
     contracts: tuple[str, ...]
     """Versions in which the rule holds, the oldest first."""
@@ -71,10 +122,15 @@ class Rule(NamedTuple):
     hint: str
     page: str
     """The rules file: ``infra-machine``."""
+    row: str = ""
+    """The row of the page's table that stands for the rule; empty: none (``load_pages``)."""
     condition: str = ""
     """When the rule binds at all; empty: always."""
+    core: Releases = Releases()
     severity: Weight | None = None
     """Set where the severity of a violation differs from that of its level."""
+    effect: Effect = Effect(EffectClass.ADVICE)
+    """What a violation does; of checked rules only."""
 
     @property
     def weight(self) -> Weight:
@@ -83,8 +139,17 @@ class Rule(NamedTuple):
         return self.severity or by_level.get(self.level, Weight.INFO)
 
 
+class FieldOrigin(StrEnum):
+    """Who names a field."""
+
+    CONTRACT = "contract"
+    """The contract, or core, which reads or writes it."""
+    CAPSMITH = "capsmith"
+    """Capsmith's API; the rule of the field is one that it helps to keep."""
+
+
 class ContractField(NamedTuple):
-    """One field that the contract names."""
+    """One field that the contract names, or that capsmith adds."""
 
     name: str
     schema: Data
@@ -94,6 +159,9 @@ class ContractField(NamedTuple):
     """Id of the rule that requires it."""
     feature: str = ""
     """Name of the optional part that it belongs to; empty: always there."""
+    origin: FieldOrigin = FieldOrigin.CONTRACT
+    own: tuple[str, ...] = ()
+    """Properties of a contract's field that are capsmith's own."""
 
 
 class ContractValidation(NamedTuple):
@@ -119,6 +187,29 @@ class TypeShape(NamedTuple):
     validations: tuple[ContractValidation, ...]
 
 
+def _shifted(release: str, minors: int) -> str:
+    major, _, minor = release.partition(".")
+    return f"{major}.{int(minor) + minors}"
+
+
+class SupportEnd(NamedTuple):
+    """The announced end of core's support for a contract."""
+
+    core: str
+    """The first minor release without support: ``v1.16``."""
+    date: str
+    """The month of that release: ``2027-04``."""
+
+    @property
+    def last(self) -> str:
+        """Return the last minor release of core with support."""
+        return _shifted(self.core, -1)
+
+    def __str__(self) -> str:
+        year, _, month = self.date.partition("-")
+        return f"{self.core}, announced for {_MONTHS[int(month) - 1]} {year}"
+
+
 @dataclass(frozen=True, slots=True)
 class Contract:
     """One version of the contract; two are equal when they are the same version."""
@@ -131,10 +222,10 @@ class Contract:
     """By id, read at their first use."""
     types: Mapping[str, TypeShape] = field(compare=False, repr=False)
     """By role, each read at its first use."""
-    core: str = field(compare=False)
-    """Releases of core that speak it, for people: ``v1.11 and later``."""
-    support_end: str = field(compare=False)
-    """When core stops speaking it, for people; empty: not announced."""
+    releases: Releases = field(compare=False)
+    """Releases of core whose contract it is; later ones support it until ``end``."""
+    end: SupportEnd | None = field(compare=False)
+    """The end of core's support; None if not announced."""
     conditions: Mapping[str, str] = field(compare=False)
     """Purpose -> condition type: ``ready`` -> ``Ready``."""
     sources: tuple[str, ...] = field(compare=False)
@@ -142,3 +233,17 @@ class Contract:
     """Of the runtime SDK by name, the same for all versions; read at their first use."""
     upgrades: Mapping[str, Upgrade] = field(compare=False, repr=False)
     """What has changed since an older version, by that version; read at its first use."""
+
+    @property
+    def core(self) -> str:
+        """Return the releases of core that support it, for display: ``v1.11 and later``."""
+        since, until = self.releases.since, self.releases.until
+        text = f"{since} to {until}" if until else f"{since} and later"
+        if not until or self.end is None:
+            return text
+        return f"{text}; {_shifted(until, 1)} to {self.end.last} for compatibility only"
+
+    @property
+    def support_end(self) -> str:
+        """Return the announced end of support, for display; empty if not announced."""
+        return str(self.end) if self.end is not None else ""

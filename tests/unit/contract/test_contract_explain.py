@@ -3,8 +3,8 @@ from __future__ import annotations
 import pytest
 
 from capsmith import resources
-from capsmith.contract.explain import explain, lines, listing, similar
-from capsmith.contract.load import load_rules
+from capsmith.contract.explain import explain, lines, listing, similar, table_row
+from capsmith.contract.load import load_all_rules, load_rules
 from capsmith.contract.model import Rule
 from capsmith.errors import UnreadableInput
 
@@ -44,6 +44,56 @@ def test_every_rule_can_be_explained(rule: Rule) -> None:
     text = "\n".join(lines(explain(RULES, rule.id)))
     assert rule.statement in text
     assert rule.consequence in text
+
+
+@pytest.mark.parametrize(("rule_id", "option"), [("UP-01", "--upgrade"), ("LV-03", "--live")])
+def test_rules_on_releases_name_the_option(rule_id: str, option: str) -> None:
+    data = explain(load_all_rules(resources.schemas()), rule_id)
+    assert data["checked"] == {"by": "verify", "option": option}
+    assert data["effect"]["class"] == "breaks"
+    assert f"Checked by `capsmith verify {option}`. Class: breaks." in lines(data)
+
+
+def test_origin_and_releases_of_core() -> None:
+    data = explain(RULES, "MP-13")
+    assert data["origin"] == "observed"
+    assert data["core"] == {"since": "v1.11"}
+    text = "\n".join(lines(data))
+    assert "no page of the contract promises it. Releases of core: since v1.11." in text
+    assert "deprecated in v1.14" in "\n".join(lines(explain(RULES, "CP-39")))
+    assert "Releases" not in "\n".join(lines(explain(RULES, "CRD-10"))[3:4])
+    assert table_row(data)[2:5] == ["observed", "v1beta1,v1beta2", "since v1.11"]
+
+
+@pytest.mark.parametrize(
+    ("rule_id", "effect", "text"),
+    [
+        ("IM-01", {"class": "breaks", "when": "", "roles": []}, "breaks"),
+        (
+            "CP-39",
+            {"class": "breaks-when", "when": "core is v1.13 or older", "roles": []},
+            "breaks when core is v1.13 or older",
+        ),
+        ("CRD-15", {"class": "advice", "when": "", "roles": []}, "advice"),
+    ],
+)
+def test_what_a_violation_does(rule_id: str, effect: dict[str, object], text: str) -> None:
+    data = explain(RULES, rule_id)
+    assert data["effect"] == effect
+    assert f"Class in capsmith verify: {text}.\n" in "\n".join(lines(data))
+
+
+def test_a_class_for_some_roles() -> None:
+    partial = next(rule for rule in RULES.values() if rule.effect.roles)
+    data = explain(RULES, partial.id)
+    assert data["effect"]["roles"] == list(partial.effect.roles)
+    assert f", for {', '.join(partial.effect.roles)}.\n" in "\n".join(lines(data))
+
+
+def test_a_rule_without_a_check_has_no_class() -> None:
+    data = explain(RULES, "SM-01")
+    assert data["effect"] == {}
+    assert "Class" not in "\n".join(lines(data))
 
 
 @pytest.mark.parametrize("wrong", ["IC-5", "ic05", "IC_05"])

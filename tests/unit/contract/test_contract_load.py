@@ -10,7 +10,7 @@ import yaml
 
 from capsmith import resources
 from capsmith.contract.load import known_versions, load_contract, load_rules, order
-from capsmith.contract.model import Level, Weight
+from capsmith.contract.model import Level, Origin, Releases, SupportEnd, Weight
 from capsmith.errors import UnreadableInput
 
 CLONED = ("InfraCluster", "InfraMachine", "InfraMachinePool", "BootstrapConfig", "ControlPlane")
@@ -22,8 +22,9 @@ ROLES = {*CLONED, *(f"{role}Template" for role in CLONED), *WITHOUT_TEMPLATE}
 @pytest.fixture
 def folder(tmp_path: Path) -> Path:
     """A copy of the contract data that a test may break."""
-    source = Path(str(resources.schemas())) / "contracts"
-    shutil.copytree(source, tmp_path / "contracts")
+    source = Path(str(resources.schemas()))
+    for name in ("contracts", "kinds"):
+        shutil.copytree(source / name, tmp_path / name)
     return tmp_path
 
 
@@ -42,6 +43,15 @@ def load_all(folder: Path) -> None:
 def test_the_versions_are_the_folders() -> None:
     folders = {entry.name for entry in (resources.schemas() / "contracts").iterdir()}
     assert folders == {"common", *known_versions()}
+
+
+def test_a_contract_has_no_own_kinds_of_capsmith() -> None:
+    for version in known_versions():
+        folder = resources.schemas() / "contracts" / version / "types"
+        assert {file.name.removesuffix(".yaml") for file in folder.iterdir()} == {
+            *CLONED,
+            *(f"{role}Template" for role in CLONED),
+        }
 
 
 def test_an_unknown_version() -> None:
@@ -72,8 +82,8 @@ def test_every_field_names_a_rule_of_its_contract(version: str) -> None:
 
 def test_what_the_contracts_call_differently() -> None:
     old, new = (load_contract(version, resources.schemas()) for version in known_versions())
-    assert "ready" in old.types["InfraCluster"].status
-    assert "ready" not in new.types["InfraCluster"].status
+    # A kind may keep the field that core no longer reads.
+    assert [c.types["InfraCluster"].status["ready"].feature for c in (old, new)] == ["", "ready"]
     assert "provisioned" in new.types["InfraMachine"].status["initialization"].schema["properties"]
     assert old.types["InfraCluster"].status["failureDomains"].schema["type"] == "object"
     assert new.types["InfraCluster"].status["failureDomains"].schema["type"] == "array"
@@ -155,9 +165,33 @@ def test_a_rule_holds_in_the_contracts_that_it_names() -> None:
 def test_weights_follow_levels_unless_a_rule_says_otherwise() -> None:
     rules = load_rules(resources.schemas())
     assert (rules["IC-05"].level, rules["IC-05"].weight) == (Level.MUST, Weight.ERROR)
-    assert (rules["CC-31"].level, rules["CC-31"].weight) == (Level.SHOULD, Weight.WARNING)
+    assert (rules["CC-20"].level, rules["CC-20"].weight) == (Level.SHOULD, Weight.WARNING)
+    assert (rules["CC-31"].level, rules["CC-31"].weight) == (Level.SHOULD, Weight.INFO)
     assert (rules["CRD-10"].level, rules["CRD-10"].weight) == (Level.MAY, Weight.INFO)
     assert (rules["RB-05"].level, rules["RB-05"].weight) == (Level.MUST, Weight.WARNING)
+
+
+def test_rules_tell_who_says_so_and_for_which_releases_of_core() -> None:
+    rules = load_rules(resources.schemas())
+    assert {rule.origin for rule in rules.values()} == set(Origin)
+    assert rules["CP-09"].core == Releases(since="v1.14")
+    assert rules["CP-39"].core == Releases(deprecated="v1.14", until="v1.13")
+    assert rules["IC-05"].core == Releases()
+
+
+def test_the_support_of_a_contract_is_data() -> None:
+    old, new = (load_contract(version, resources.schemas()) for version in known_versions())
+    assert old.releases == Releases(since="v1.0", until="v1.10")
+    assert old.end == SupportEnd("v1.16", "2027-04")
+    assert old.core == "v1.0 to v1.10; v1.11 to v1.15 for compatibility only"
+    assert old.support_end == "v1.16, announced for April 2027"
+    assert new.releases == Releases(since="v1.11")
+    assert (new.core, new.end, new.support_end) == ("v1.11 and later", None, "")
+
+
+def test_a_contract_without_an_announced_end_names_its_releases(folder: Path) -> None:
+    edit(folder / "contracts/v1beta1/contract.yaml", lambda data: data.pop("supportEnd"))
+    assert load_contract("v1beta1", folder).core == "v1.0 to v1.10"
 
 
 def test_ids_sort_by_their_numbers() -> None:
@@ -180,10 +214,17 @@ MACHINE = "v1beta2/types/InfraMachine.yaml"
         (MOVE, lambda d: d["rules"][0].update(level="WILL"), "WILL"),
         (MOVE, lambda d: d["rules"][1].pop("proof"), "neither"),
         (MOVE, lambda d: d["rules"][2].update(proof="runtime"), "both"),
+        (MOVE, lambda d: d["rules"][0].pop("origin"), "origin"),
+        (MOVE, lambda d: d["rules"][0].update(origin="observed"), "unlike its source"),
+        (MOVE, lambda d: d["rules"][0].update(source="https://example.com/x"), "unlike its source"),
+        (MOVE, lambda d: d["rules"][0].update(core={"since": "1.14"}), "since"),
+        (MOVE, lambda d: d["rules"][0].update(core={"from": "v1.14"}), "from"),
         (MOVE, lambda d: d.update(more=1), "more"),
         (CONDITIONS, lambda d: d["rules"][0].update(contracts=["v1beta2"]), "v1beta1"),
         (CONTRACT, lambda d: d.update(version="v1beta1"), "folder"),
         (CONTRACT, lambda d: d.pop("core"), "core"),
+        (CONTRACT, lambda d: d.update(core={"since": "1.11"}), "since"),
+        (CONTRACT, lambda d: d.update(supportEnd={"core": "v1.16", "date": "2027-13"}), "date"),
         (CONTRACT, lambda d: d.update(sources=[1]), "sources"),
         (MACHINE, lambda d: d.update(role="InfraCluster"), "InfraCluster"),
         (MACHINE, lambda d: d["status"]["conditions"].update(fragment="x"), "'x'"),
@@ -200,9 +241,7 @@ def test_broken_data_are_refused(
     assert caught.value.finding.location.file.endswith(file)
 
 
-@pytest.mark.parametrize(
-    "name", ["v1beta2/notes.yaml", "v1beta1/rules/a.txt", "common/types/a.yml"]
-)
+@pytest.mark.parametrize("name", ["v1beta2/notes.yaml", "v1beta1/rules/a.txt", "../kinds/a.yml"])
 def test_stray_files_are_refused(folder: Path, name: str) -> None:
     (folder / "contracts" / name).write_text("{}")
     with pytest.raises(UnreadableInput, match="is no"):

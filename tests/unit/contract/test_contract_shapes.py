@@ -42,7 +42,13 @@ def crd(contract: Contract, shape: TypeShape) -> dict[str, Any]:
         "schema": {
             "openAPIV3Schema": {
                 "type": "object",
-                "properties": {"spec": part(shape.spec), "status": part(shape.status)},
+                "properties": {
+                    "apiVersion": {"type": "string"},
+                    "kind": {"type": "string"},
+                    "metadata": {"type": "object"},
+                    "spec": part(shape.spec),
+                    "status": part(shape.status),
+                },
             }
         },
         "subresources": dict(shape.subresources),

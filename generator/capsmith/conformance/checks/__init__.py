@@ -2,6 +2,8 @@
 
 from capsmith.conformance.checks import (
     access,
+    class_patches,
+    class_templates,
     components,
     crds,
     extensions,
@@ -9,9 +11,13 @@ from capsmith.conformance.checks import (
     labels,
     manager,
     metadata,
+    objects,
     pools,
+    served,
     shapes,
     templates,
+    topology,
+    validations,
     variables,
 )
 from capsmith.conformance.checks.registry import NamedCheck, Problem, registered
@@ -20,6 +26,8 @@ __all__ = ["NamedCheck", "Problem", "registered"]
 
 _MODULES = (
     access,
+    class_patches,
+    class_templates,
     components,
     crds,
     extensions,
@@ -27,8 +35,12 @@ _MODULES = (
     labels,
     manager,
     metadata,
+    objects,
     pools,
+    served,
     shapes,
     templates,
+    topology,
+    validations,
     variables,
 )

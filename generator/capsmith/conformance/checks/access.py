@@ -8,6 +8,7 @@ from dataclasses import dataclass
 from capsmith.conformance.checks.registry import Context, Problem, check
 from capsmith.conformance.crds import Crd
 from capsmith.conformance.permissions import (
+    ACCOUNT,
     aggregated,
     arguments,
     grants_of,
@@ -23,6 +24,7 @@ class Aggregation:
     """A label that makes a ClusterRole part of another manager's."""
 
     label: str
+    """The key of the label; its value is ``true``."""
     exempt: tuple[str, ...]
     """API groups on which that manager may do everything anyway."""
 
@@ -42,6 +44,7 @@ def aggregate_role(context: Context, params: Aggregation) -> Iterator[Problem]:
             yield Problem(
                 crd.manifest,
                 f"no ClusterRole with label {params.label}: 'true' covers group {crd.group}",
+                path=("spec", "group"),
             )
 
 
@@ -58,8 +61,11 @@ class AggregatedVerbs:
     """Verbs that a label has to bring, by role."""
 
     label: str
+    """The key of the label; its value is ``true``."""
     exempt: tuple[str, ...]
+    """API groups on which that manager may do everything anyway."""
     kinds: tuple[RoleVerbs, ...]
+    """Verbs on the kinds of each role."""
 
 
 @check("aggregate-verbs", AggregatedVerbs)
@@ -73,7 +79,9 @@ def aggregate_verbs(context: Context, params: AggregatedVerbs) -> Iterator[Probl
             continue
         lacking = missing(grants, crd.group, crd.plural, by_role.get(crd.role, ()))
         if lacking:
-            yield Problem(roles[0], f"core may not {', '.join(lacking)} {_full_name(crd)}")
+            yield Problem(
+                roles[0], f"core may not {', '.join(lacking)} {_full_name(crd)}", path=("rules",)
+            )
 
 
 @dataclass(frozen=True, slots=True)
@@ -81,8 +89,11 @@ class OwnVerbs:
     """Verbs that the manager needs on its own kinds."""
 
     verbs: tuple[str, ...]
+    """All needed on the kind."""
     one_of: tuple[str, ...]
+    """One is needed on the kind."""
     status_one_of: tuple[str, ...]
+    """One is needed on its status."""
 
 
 @check("manager-own-kinds", OwnVerbs)
@@ -94,7 +105,9 @@ def manager_own_kinds(context: Context, params: OwnVerbs) -> Iterator[Problem]:
             name = _full_name(crd)
             lacking = missing(grants, crd.group, crd.plural, params.verbs)
             if lacking:
-                yield Problem(deployment, f"the manager may not {', '.join(lacking)} {name}")
+                yield Problem(
+                    deployment, f"the manager may not {', '.join(lacking)} {name}", path=ACCOUNT
+                )
             for resource, verbs in (
                 (crd.plural, params.one_of),
                 (f"{crd.plural}/status", params.status_one_of),
@@ -103,7 +116,29 @@ def manager_own_kinds(context: Context, params: OwnVerbs) -> Iterator[Problem]:
                     yield Problem(
                         deployment,
                         f"the manager may neither {' nor '.join(verbs)} {resource}.{crd.group}",
+                        path=ACCOUNT,
                     )
+
+
+@dataclass(frozen=True, slots=True)
+class OwnerVerbs:
+    """Verbs that the manager needs on the finalizers of kinds that own other objects."""
+
+    verbs: tuple[str, ...]
+
+
+@check("manager-finalizers", OwnerVerbs)
+def manager_finalizers(context: Context, params: OwnerVerbs) -> Iterator[Problem]:
+    """RB-04: the manager may block the deletion of owners."""
+    for deployment in manager_deployments(context.bundle):
+        grants = manager_grants(context.bundle, deployment)
+        for crd in context.crds():
+            lacking = missing(grants, crd.group, f"{crd.plural}/finalizers", params.verbs)
+            if lacking:
+                name = f"{crd.plural}/finalizers.{crd.group}"
+                yield Problem(
+                    deployment, f"the manager may not {', '.join(lacking)} {name}", path=ACCOUNT
+                )
 
 
 @dataclass(frozen=True, slots=True)
@@ -117,8 +152,8 @@ class Need:
     """Verbs of which any one is enough."""
     roles: tuple[str, ...] = ()
     """Needed only along with a kind of one of these roles; empty: always."""
-    unless_declared: str = ""
-    """Not needed where all kinds of the rule declare this path."""
+    or_declared: str = ""
+    """Needed also where a kind of the rule declares this path."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -126,7 +161,9 @@ class Needs:
     """What the manager needs, always or when it is run with an argument."""
 
     needs: tuple[Need, ...]
+    """What the manager needs on resources of others."""
     when_argument: str = ""
+    """Needed only where an argument of the manager begins so."""
     when_declared: str = ""
     """Needed only where a kind of the rule declares this path."""
 
@@ -146,17 +183,22 @@ def manager_access(context: Context, params: Needs) -> Iterator[Problem]:
             name = f"{need.resource}.{need.group}" if need.group else need.resource
             lacking = missing(grants, need.group, need.resource, need.verbs)
             if lacking:
-                yield Problem(deployment, f"the manager may not {', '.join(lacking)} {name}")
+                yield Problem(
+                    deployment, f"the manager may not {', '.join(lacking)} {name}", path=ACCOUNT
+                )
             choice = need.one_of
             if choice and missing(grants, need.group, need.resource, choice) == list(choice):
-                yield Problem(deployment, f"the manager may neither {' nor '.join(choice)} {name}")
+                yield Problem(
+                    deployment,
+                    f"the manager may neither {' nor '.join(choice)} {name}",
+                    path=ACCOUNT,
+                )
 
 
 def _is_due(context: Context, need: Need) -> bool:
-    if need.roles and not {crd.role for crd in context.bundle.crds} & set(need.roles):
-        return False
-    path = need.unless_declared
-    return not path or not all(find(version.schema, path) for _, version in context.versions())
+    if not need.roles or {crd.role for crd in context.bundle.crds} & set(need.roles):
+        return True
+    return bool(need.or_declared) and _declared(context, need.or_declared)
 
 
 def _declared(context: Context, path: str) -> bool:

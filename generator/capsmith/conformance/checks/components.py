@@ -8,8 +8,9 @@ from dataclasses import dataclass
 
 from capsmith.conformance.bundle import Artefact
 from capsmith.conformance.checks.registry import Context, Problem, check
-from capsmith.conformance.manifests import list_of, text_of
-from capsmith.conformance.permissions import containers, manager_deployments
+from capsmith.conformance.kustomize import CLUSTER_SCOPED
+from capsmith.conformance.manifests import text_of
+from capsmith.conformance.permissions import CONTAINERS, POD, containers, manager_deployments
 
 _LABEL_VALUE = re.compile(r"[a-z0-9]([-a-z0-9]{0,61}[a-z0-9])?")
 _IMAGE = re.compile(
@@ -40,15 +41,38 @@ def components_name(context: Context, params: Prefixes) -> Iterator[Problem]:
 
 @check("namespace-count")
 def namespace_count(context: Context) -> Iterator[Problem]:
-    """CC-22: exactly one Namespace."""
+    """CC-22: no second Namespace."""
     found = context.bundle.of("Namespace")
     for manifest in found[1:]:
         yield Problem(
-            manifest, f"Namespace {manifest.name} is one too many; {found[0].name} is there"
+            manifest,
+            f"Namespace {manifest.name} is one too many; {found[0].name} is there",
+            path=("metadata", "name"),
         )
-    if not found and context.bundle.installs:
+
+
+@check("namespace-there")
+def namespace_there(context: Context) -> Iterator[Problem]:
+    """CC-34: a Namespace, from which clusterctl takes the default."""
+    if context.bundle.installs and not context.bundle.of("Namespace"):
         first = context.bundle.of("Deployment")[0]
         yield Problem(first, "there is no Namespace, so clusterctl cannot tell the default one")
+
+
+@check("objects-in-namespace")
+def objects_in_namespace(context: Context) -> Iterator[Problem]:
+    """CC-35: namespaced objects are in the namespace of the components."""
+    namespaces = context.bundle.of("Namespace")
+    if len(namespaces) != 1:
+        return
+    for manifest in context.bundle.files(Artefact.COMPONENTS):
+        found = text_of(manifest.document, "metadata", "namespace")
+        if manifest.kind not in CLUSTER_SCOPED and found and found != namespaces[0].name:
+            yield Problem(
+                manifest,
+                f"{manifest} is in namespace {found}; expected {namespaces[0].name}",
+                path=("metadata", "namespace"),
+            )
 
 
 @dataclass(frozen=True, slots=True)
@@ -56,7 +80,9 @@ class LabelOn:
     """A label and the kinds that should have it."""
 
     label: str
+    """The key of the label."""
     kinds: tuple[str, ...]
+    """Kinds of objects."""
 
 
 @check("selectors-labelled", LabelOn)
@@ -64,7 +90,11 @@ def selectors_labelled(context: Context, params: LabelOn) -> Iterator[Problem]:
     """CC-26: selectors carry the provider label from the first release on."""
     for manifest in context.bundle.of(*params.kinds):
         if params.label not in manifest.mapping("spec", "selector", "matchLabels"):
-            yield Problem(manifest, f"{manifest}: the selector has no label {params.label}")
+            yield Problem(
+                manifest,
+                f"{manifest}: the selector has no label {params.label}",
+                path=("spec", "selector", "matchLabels"),
+            )
 
 
 @check("objects-labelled", LabelOn)
@@ -74,7 +104,9 @@ def objects_labelled(context: Context, params: LabelOn) -> Iterator[Problem]:
         return
     for manifest in context.bundle.of(*params.kinds):
         if params.label not in manifest.mapping("metadata", "labels"):
-            yield Problem(manifest, f"{manifest} has no label {params.label}")
+            yield Problem(
+                manifest, f"{manifest} has no label {params.label}", path=("metadata", "labels")
+            )
 
 
 @dataclass(frozen=True, slots=True)
@@ -82,7 +114,9 @@ class LabelValue:
     """A label and what its value may begin with."""
 
     label: str
+    """The key of the label."""
     prefixes: tuple[str, ...]
+    """One of them begins the value."""
 
 
 @check("provider-label-value", LabelValue)
@@ -101,6 +135,7 @@ def provider_label_value(context: Context, params: LabelValue) -> Iterator[Probl
                 manifest,
                 f"{manifest}: label {params.label} is {value!r}; expected a name in lower case "
                 f"after one of {known}",
+                path=("metadata", "labels", params.label),
             )
 
 
@@ -108,14 +143,18 @@ def provider_label_value(context: Context, params: LabelValue) -> Iterator[Probl
 def images_canonical(context: Context) -> Iterator[Problem]:
     """CC-27: clusterctl parses image names strictly."""
     for manifest in context.bundle.of("Deployment", "DaemonSet"):
-        pod = manifest.mapping("spec", "template", "spec")
-        for container in (*list_of(pod, "initContainers"), *list_of(pod, "containers")):
-            image = text_of(container, "image")
+        found = [
+            (key, number, text_of(container, "image"))
+            for key in ("initContainers", "containers")
+            for number, container in enumerate(manifest.listing(*POD, key))
+        ]
+        for key, number, image in found:
             if not _canonical(image):
                 yield Problem(
                     manifest,
                     f"{manifest}: image {image!r} is not canonical; "
                     "expected <registry host>/<path>:<tag>",
+                    path=(*POD, key, number, "image"),
                 )
 
 
@@ -145,6 +184,7 @@ def container_named(context: Context, params: Container) -> Iterator[Problem]:
         yield Problem(
             deployments[0],
             f"no container is called {params.name!r}; there is {', '.join(names) or 'none'}",
+            path=CONTAINERS,
         )
 
 
@@ -153,7 +193,9 @@ class Annotation:
     """The key of an annotation and what the second part of its value names."""
 
     annotation: str
+    """The key of the annotation."""
     names: str = "certificate"
+    """What the part after the slash names, for messages."""
 
 
 @check("inject-ca-form", Annotation)
@@ -169,6 +211,7 @@ def inject_ca(context: Context, params: Annotation) -> Iterator[Problem]:
                 manifest,
                 f"{manifest}: {params.annotation} is {value!r}; "
                 f"expected <namespace>/<{params.names}>",
+                path=("metadata", "annotations", params.annotation),
             )
 
 
@@ -188,4 +231,8 @@ def cluster_scoped_prefix(context: Context, params: Kinds) -> Iterator[Problem]:
     prefix = f"{namespaces[0].name}-"
     for manifest in context.bundle.of(*params.kinds):
         if not manifest.name.startswith(prefix):
-            yield Problem(manifest, f"{manifest}: the name does not begin with {prefix!r}")
+            yield Problem(
+                manifest,
+                f"{manifest}: the name does not begin with {prefix!r}",
+                path=("metadata", "name"),
+            )

@@ -27,7 +27,9 @@ def scope(context: Context, params: Scope) -> Iterator[Problem]:
     for crd in context.crds():
         if crd.scope != params.scope:
             yield Problem(
-                crd.manifest, f"{crd.kind}: scope is {crd.scope!r}; expected {params.scope!r}"
+                crd.manifest,
+                f"{crd.kind}: scope is {crd.scope!r}; expected {params.scope!r}",
+                path=("spec", "scope"),
             )
 
 
@@ -50,10 +52,13 @@ def name(context: Context, params: OptOut) -> Iterator[Problem]:
                 crd.manifest,
                 f"{crd.kind}: the CRD is called {crd.manifest.name!r}; "
                 f"expected '{plural}.{crd.group}'",
+                path=("metadata", "name"),
             )
         elif crd.plural != plural:
             yield Problem(
-                crd.manifest, f"{crd.kind}: plural is {crd.plural!r}; expected {plural!r}"
+                crd.manifest,
+                f"{crd.kind}: plural is {crd.plural!r}; expected {plural!r}",
+                path=("spec", "names", "plural"),
             )
 
 
@@ -72,17 +77,24 @@ def kind(context: Context, params: Length) -> Iterator[Problem]:
         length = len(plain + _TEMPLATE)
         if not _KIND.fullmatch(crd.kind):
             yield Problem(
-                crd.manifest, f"kind {crd.kind!r} has another form than letters, digits, -"
+                crd.manifest,
+                f"kind {crd.kind!r} has another form than letters, digits, -",
+                path=("spec", "names", "kind"),
             )
         elif length > params.longest:
             yield Problem(
                 crd.manifest,
                 f"kind {plain}{_TEMPLATE} has {length} characters; at most {params.longest}",
+                path=("spec", "names", "kind"),
             )
         expected = f"{crd.kind}List"
         found = crd.manifest.mapping("spec", "names").get("listKind", expected)
         if found != expected:
-            yield Problem(crd.manifest, f"{crd.kind}: listKind is {found!r}; expected {expected!r}")
+            yield Problem(
+                crd.manifest,
+                f"{crd.kind}: listKind is {found!r}; expected {expected!r}",
+                path=("spec", "names", "listKind"),
+            )
 
 
 @check("crd-group", Length)
@@ -90,11 +102,16 @@ def group(context: Context, params: Length) -> Iterator[Problem]:
     """CRD-05: the API group is a DNS subdomain."""
     for crd in context.crds():
         if not _GROUP.fullmatch(crd.group):
-            yield Problem(crd.manifest, f"{crd.kind}: group {crd.group!r} is no DNS subdomain")
+            yield Problem(
+                crd.manifest,
+                f"{crd.kind}: group {crd.group!r} is no DNS subdomain",
+                path=("spec", "group"),
+            )
         elif len(crd.group) > params.longest:
             yield Problem(
                 crd.manifest,
                 f"{crd.kind}: the group has {len(crd.group)} characters; at most {params.longest}",
+                path=("spec", "group"),
             )
 
 
@@ -103,7 +120,11 @@ def status(context: Context) -> Iterator[Problem]:
     """CRD-06: status is a subresource."""
     for crd, version in context.versions():
         if "status" not in version.subresources:
-            yield Problem(crd.manifest, f"{crd.kind} {version.name}: subresources has no status")
+            yield Problem(
+                crd.manifest,
+                f"{crd.kind} {version.name}: subresources has no status",
+                path=(*crd.schema_path(version.name)[:3], "subresources"),
+            )
 
 
 @dataclass(frozen=True, slots=True)
@@ -118,7 +139,11 @@ def category(context: Context, params: Category) -> Iterator[Problem]:
     """CRD-10: ``kubectl get cluster-api`` shows the kind."""
     for crd in context.crds():
         if params.category not in crd.manifest.listing("spec", "names", "categories"):
-            yield Problem(crd.manifest, f"{crd.kind}: categories has no {params.category!r}")
+            yield Problem(
+                crd.manifest,
+                f"{crd.kind}: categories has no {params.category!r}",
+                path=("spec", "names", "categories"),
+            )
 
 
 @dataclass(frozen=True, slots=True)
@@ -146,6 +171,7 @@ def columns(context: Context, params: Columns) -> Iterator[Problem]:
             yield Problem(
                 crd.manifest,
                 f"{crd.kind} {version.name}: no printer column {', '.join(missing)}",
+                path=(*crd.schema_path(version.name)[:3], "additionalPrinterColumns"),
             )
 
 
@@ -154,6 +180,7 @@ class Label:
     """A label that is expected; its value does not matter."""
 
     label: str
+    """The key of the label."""
     otherwise: str = ""
     """Another one that does as well."""
 
@@ -163,4 +190,8 @@ def label(context: Context, params: Label) -> Iterator[Problem]:
     """MV-03, IP-11: a label on the CRD that speaks for all objects of its kind."""
     for crd in context.crds():
         if not {params.label, params.otherwise} & set(crd.labels):
-            yield Problem(crd.manifest, f"{crd.kind}: the CRD has no label {params.label}")
+            yield Problem(
+                crd.manifest,
+                f"{crd.kind}: the CRD has no label {params.label}",
+                path=("metadata", "labels"),
+            )

@@ -19,13 +19,20 @@ def extension_config(context: Context) -> Iterator[Problem]:
                 manifest,
                 f"{manifest}: spec.clientConfig has {' and '.join(ways) or 'neither'}; "
                 "expected one of url, service",
+                path=("spec", "clientConfig"),
             )
         url = text_of(client, "url")
         if url and not url.startswith("https://"):
-            yield Problem(manifest, f"{manifest}: {url!r} is no https address")
+            yield Problem(
+                manifest,
+                f"{manifest}: {url!r} is no https address",
+                path=("spec", "clientConfig", "url"),
+            )
         service = mapping_of(client, "service")
         missing = [key for key in ("namespace", "name") if not text_of(service, key)]
         if service and missing:
             yield Problem(
-                manifest, f"{manifest}: spec.clientConfig.service has no {', '.join(missing)}"
+                manifest,
+                f"{manifest}: spec.clientConfig.service has no {', '.join(missing)}",
+                path=("spec", "clientConfig", "service"),
             )

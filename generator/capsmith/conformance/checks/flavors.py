@@ -10,6 +10,7 @@ from capsmith.conformance.bundle import Artefact
 from capsmith.conformance.checks.registry import Context, Problem, check
 from capsmith.conformance.manifests import Manifest, mapping_of, text_of
 from capsmith.conformance.variables import scan
+from capsmith.yamldoc.compose import Path, dotted
 
 
 @check("flavor-namespace")
@@ -19,12 +20,14 @@ def flavor_namespace(context: Context) -> Iterator[Problem]:
         namespaces: dict[str, Manifest] = {}
         for manifest in found:
             if manifest.kind == "Namespace":
-                yield Problem(manifest, f"{manifest} is in a cluster template")
+                yield Problem(manifest, f"{manifest} is in a cluster template", path=("kind",))
             elif text_of(manifest.document, "metadata", "namespace"):
                 namespaces.setdefault(manifest.document["metadata"]["namespace"], manifest)
         if len(namespaces) > 1:
             yield Problem(
-                list(namespaces.values())[1], f"several namespaces: {', '.join(namespaces)}"
+                list(namespaces.values())[1],
+                f"several namespaces: {', '.join(namespaces)}",
+                path=("metadata", "namespace"),
             )
 
 
@@ -33,17 +36,23 @@ class Variables:
     """Names of variables."""
 
     variables: tuple[str, ...]
+    """Those that each template should use."""
     of_machines: tuple[str, ...] = ()
     """Those that only a control plane of Machines has a use for."""
+    of_namespaces: tuple[str, ...] = ()
+    """Those that only templates need whose objects name a namespace."""
 
 
 @check("flavor-variables", Variables)
 def flavor_variables(context: Context, params: Variables) -> Iterator[Problem]:
     """CC-72: the variables that ``clusterctl generate cluster`` has options for."""
     for found in _by_file(context, Artefact.CLUSTER_TEMPLATE).values():
-        used = {variable.name for variable in scan(found[0].text)}
+        variables = scan(found[0].text)
+        used = {name for each in variables for name in (each.name, *each.inner)}
         if _is_managed(context, found):
             used.update(params.of_machines)
+        if not any(text_of(each.document, "metadata", "namespace") for each in found):
+            used.update(params.of_namespaces)
         missing = [name for name in params.variables if name not in used]
         if missing:
             yield Problem(found[0], f"common variables are not used: {', '.join(missing)}")
@@ -71,27 +80,27 @@ def class_plain(context: Context) -> Iterator[Problem]:
             yield Problem(found[0], f"variable {variable.text} in a ClusterClass", variable.line)
         for manifest in found:
             if text_of(manifest.document, "metadata", "namespace"):
-                yield Problem(manifest, f"{manifest} has a namespace")
+                yield Problem(
+                    manifest, f"{manifest} has a namespace", path=("metadata", "namespace")
+                )
             # In a provider's template such a field is the author's, and not resolved by core.
             if manifest.kind == "ClusterClass":
-                for path in _namespaced_refs(manifest.mapping("spec"), "spec"):
-                    yield Problem(manifest, f"{manifest}: {path} has a namespace")
+                for path in _namespaced_refs(manifest.mapping("spec"), ("spec",)):
+                    message = f"{manifest}: {dotted(path)} has a namespace"
+                    yield Problem(manifest, message, path=(*path, "namespace"))
             other = owners.setdefault((manifest.kind, manifest.name), file)
             if other != file:
-                yield Problem(manifest, f"{manifest} is in {other} too")
+                yield Problem(manifest, f"{manifest} is in {other} too", path=("metadata", "name"))
 
 
-def _namespaced_refs(data: Any, path: str) -> Iterator[str]:
-    """Paths of references (kind and name) that name a namespace."""
-    if isinstance(data, list):
-        for number, item in enumerate(data):
-            yield from _namespaced_refs(item, f"{path}[{number}]")
-        return
+def _namespaced_refs(data: Any, path: Path) -> Iterator[Path]:
+    """Yield the paths of references (kind and name) that name a namespace."""
     entry = mapping_of(data)
     if {"kind", "name", "namespace"} <= set(entry):
         yield path
-    for key, value in entry.items():
-        yield from _namespaced_refs(value, f"{path}.{key}")
+    below = enumerate(data) if isinstance(data, list) else entry.items()
+    for step, value in below:
+        yield from _namespaced_refs(value, (*path, step))
 
 
 def _is_managed(context: Context, template: list[Manifest]) -> bool:

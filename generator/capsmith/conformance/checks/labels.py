@@ -5,13 +5,16 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator
 from dataclasses import dataclass
+from enum import StrEnum
 
 from capsmith.conformance.bundle import Artefact
 from capsmith.conformance.checks.registry import Context, Problem, check
 from capsmith.conformance.crds import Crd
 from capsmith.conformance.manifests import list_of, text_of
+from capsmith.provider.order import version_order
 
 _CONTRACT_LABEL = re.compile(r"cluster\.x-k8s\.io/(v1beta1|v1beta2)")
+_VERSION = re.compile(r"v[0-9]{1,9}((alpha|beta)[0-9]{1,9})?")
 _NEAR_MISS = re.compile(r".*cluster\.x-k8s\.io/v[0-9].*")
 
 
@@ -30,22 +33,44 @@ def label_there(context: Context) -> Iterator[Problem]:
             others = sorted(key for key in crd.labels if _NEAR_MISS.fullmatch(key))
             found = f"is missing; there is {', '.join(others)}" if others else "is missing"
         names = "_".join(version.name for version in crd.versions if version.served)
-        yield Problem(crd.manifest, f"{crd.kind}: label {label} {found}; expected {names!r}")
+        yield Problem(
+            crd.manifest,
+            f"{crd.kind}: label {label} {found}; expected {names!r}",
+            path=("metadata", "labels", label),
+        )
 
 
-@check("contract-label-served")
-def label_served(context: Context) -> Iterator[Problem]:
-    """GEN-02: what the label names is a served version."""
+class Which(StrEnum):
+    """Versions in a contract label."""
+
+    CHOSEN = "chosen"
+    """The greatest one, which core takes (GEN-03)."""
+    OTHERS = "others"
+
+
+@dataclass(frozen=True, slots=True)
+class Labelled:
+    """Some of the versions in a contract label."""
+
+    which: Which
+
+
+@check("contract-label-served", Labelled)
+def label_served(context: Context, params: Labelled) -> Iterator[Problem]:
+    """GEN-02, GEN-16: what the label names is a served version."""
     for crd in context.crds():
         served = [version.name for version in crd.versions if version.served]
-        for name in crd.labelled(context.contract.label):
-            if name not in served:
+        names = crd.labelled(context.contract.label)
+        chosen = max(names, key=_order, default="")
+        for name in names:
+            if name not in served and (name == chosen) == (params.which is Which.CHOSEN):
                 known = name in [version.name for version in crd.versions]
                 wrong = "which is not served" if known else "which is no version of the CRD"
                 yield Problem(
                     crd.manifest,
                     f"{crd.kind}: label {context.contract.label} names {name!r}, {wrong}; "
                     f"served: {', '.join(served) or 'none'}",
+                    path=("metadata", "labels", context.contract.label),
                 )
 
 
@@ -59,7 +84,9 @@ def label_exclusive(context: Context) -> Iterator[Problem]:
                 other = seen.setdefault(name, label)
                 if other != label:
                     yield Problem(
-                        crd.manifest, f"{crd.kind}: version {name!r} is in both {other} and {label}"
+                        crd.manifest,
+                        f"{crd.kind}: version {name!r} is in both {other} and {label}",
+                        path=("metadata", "labels", label),
                     )
 
 
@@ -74,6 +101,7 @@ def label_every_served(context: Context) -> Iterator[Problem]:
                 yield Problem(
                     crd.manifest,
                     f"{crd.kind}: version {version.name!r} is served and in no contract label",
+                    path=crd.schema_path(version.name)[:3],
                 )
 
 
@@ -88,6 +116,7 @@ def label_alike(context: Context) -> Iterator[Problem]:
                 crd.manifest,
                 f"{crd.kind}: label {', '.join(sorted(every - labels))} is missing, "
                 "which other CRDs of the provider have",
+                path=("metadata", "labels"),
             )
 
 
@@ -121,11 +150,22 @@ def metadata_agrees(context: Context, params: Contracts) -> Iterator[Problem]:
         contract = text_of(newest, "contract")
         if contract != known[-1]:
             series = f"{newest['major']}.{newest['minor']}"
+            number = list_of(metadata.document, "releaseSeries").index(newest)
             yield Problem(
                 metadata,
                 f"series {series} has contract {contract!r}, but the CRDs are labelled "
                 f"{known[-1]!r}",
+                path=("releaseSeries", number, "contract"),
+                when="clusterctl {core} installs the release",
+                # Core finds the label of its own contract beside a greater one.
+                harmless=contract in labelled,
+                only_contract=contract,
             )
+
+
+def _order(name: str) -> tuple[int, int, int]:
+    """Return the sort key of a version; names of another form come before all others."""
+    return version_order(name) if _VERSION.fullmatch(name) else (-1, 0, 0)
 
 
 def _contract_labels(crd: Crd) -> list[str]:

@@ -8,7 +8,7 @@ from typing import Any
 
 from capsmith.conformance.checks.registry import Context, Problem, check
 from capsmith.conformance.manifests import Manifest, list_of, mapping_of, text_of
-from capsmith.conformance.permissions import arguments, containers, manager_deployments
+from capsmith.conformance.permissions import CONTAINERS, arguments, containers, manager_deployments
 
 
 @dataclass(frozen=True, slots=True)
@@ -25,7 +25,7 @@ def manager_arguments(context: Context, params: Arguments) -> Iterator[Problem]:
         given = arguments(deployment)
         for argument in params.arguments:
             if not any(one == argument or one.startswith(f"{argument}=") for one in given):
-                yield Problem(deployment, f"{deployment}: no argument {argument}")
+                yield Problem(deployment, f"{deployment}: no argument {argument}", path=CONTAINERS)
 
 
 @dataclass(frozen=True, slots=True)
@@ -33,8 +33,11 @@ class Pod:
     """What the manager's container must have."""
 
     container: str
+    """The name of the container."""
     probes: tuple[str, ...]
+    """Keys of the container."""
     environment: tuple[str, ...]
+    """Names of environment variables."""
 
 
 @check("manager-pod", Pod)
@@ -42,7 +45,7 @@ def manager_pod(context: Context, params: Pod) -> Iterator[Problem]:
     """MG-08: probes, its own name, and the restricted Pod Security profile."""
     for deployment in manager_deployments(context.bundle, params.container):
         for complaint in (*_container(deployment, params), *_restricted(deployment)):
-            yield Problem(deployment, f"{deployment}: {complaint}")
+            yield Problem(deployment, f"{deployment}: {complaint}", path=CONTAINERS)
 
 
 def _container(deployment: Manifest, params: Pod) -> Iterator[str]:

@@ -28,7 +28,11 @@ class Value:
     """A field and its only value."""
 
     field: str
+    """A key of the file."""
     value: str
+    """The only value allowed."""
+    may_be_missing: bool = False
+    """Whether the key may be missing or empty."""
 
 
 @check("metadata-field", Value)
@@ -36,8 +40,27 @@ def field(context: Context, params: Value) -> Iterator[Problem]:
     """CC-02, CC-03: apiVersion and kind."""
     for metadata in context.bundle.files(Artefact.METADATA):
         found = metadata.document.get(params.field)
-        if found != params.value:
-            yield Problem(metadata, f"{params.field} is {found!r}; expected {params.value!r}")
+        if found != params.value and not (params.may_be_missing and not found):
+            yield Problem(
+                metadata,
+                f"{params.field} is {found!r}; expected {params.value!r}",
+                path=(params.field,),
+            )
+
+
+@dataclass(frozen=True, slots=True)
+class Field:
+    """A field, whatever its value."""
+
+    field: str
+
+
+@check("metadata-field-there", Field)
+def field_there(context: Context, params: Field) -> Iterator[Problem]:
+    """CC-11: the file has a kind."""
+    for metadata in context.bundle.files(Artefact.METADATA):
+        if not metadata.document.get(params.field):
+            yield Problem(metadata, f"{params.field} is missing")
 
 
 @check("metadata-series-there")
@@ -45,7 +68,7 @@ def series_there(context: Context) -> Iterator[Problem]:
     """CC-04: at least one release series."""
     for metadata in context.bundle.files(Artefact.METADATA):
         if not list_of(metadata.document, "releaseSeries"):
-            yield Problem(metadata, "releaseSeries is empty")
+            yield Problem(metadata, "releaseSeries is empty", path=("releaseSeries",))
 
 
 @check("metadata-series-types")
@@ -60,6 +83,7 @@ def series_types(context: Context) -> Iterator[Problem]:
                         metadata,
                         f"releaseSeries entry {number}: {key} is {value!r}; "
                         f"expected {'an integer' if kind is int else 'text'}",
+                        path=("releaseSeries", number - 1, key),
                     )
 
 
@@ -67,7 +91,8 @@ def series_types(context: Context) -> Iterator[Problem]:
 def has_release(context: Context) -> Iterator[Problem]:
     """CC-06: the release, known by its folder's name, is in a series."""
     for metadata in context.bundle.files(Artefact.METADATA):
-        release = _RELEASE.fullmatch(PurePosixPath(metadata.file).parent.name)
+        folder = PurePosixPath(metadata.file).parent.name
+        release = _RELEASE.fullmatch(context.bundle.release or folder)
         if not release:
             continue
         series = f"{release[1]}.{release[2]}"
@@ -76,6 +101,7 @@ def has_release(context: Context) -> Iterator[Problem]:
             yield Problem(
                 metadata,
                 f"{release[0]} is in none of the series {', '.join(available) or '(none)'}",
+                path=("releaseSeries",),
             )
 
 
@@ -94,6 +120,7 @@ def contracts(context: Context, params: Contracts) -> Iterator[Problem]:
     """CC-07: the newest series can be installed; no series names an unknown contract."""
     for metadata in context.bundle.files(Artefact.METADATA):
         series = sorted(_series(metadata), key=lambda entry: (entry["major"], entry["minor"]))
+        entries = metadata.listing("releaseSeries")
         for entry in series:
             newest = entry is series[-1]
             known = params.current if newest else params.current + params.former
@@ -102,6 +129,7 @@ def contracts(context: Context, params: Contracts) -> Iterator[Problem]:
                     metadata,
                     f"series {_name(entry)} has contract {entry.get('contract')!r}; "
                     f"expected one of {', '.join(known)}",
+                    path=("releaseSeries", entries.index(entry), "contract"),
                 )
 
 
@@ -111,7 +139,11 @@ def series_once(context: Context) -> Iterator[Problem]:
     for metadata in context.bundle.files(Artefact.METADATA):
         names = [_name(entry) for entry in _series(metadata)]
         for name in dict.fromkeys(name for name in names if names.count(name) > 1):
-            yield Problem(metadata, f"series {name} is listed {names.count(name)} times")
+            yield Problem(
+                metadata,
+                f"series {name} is listed {names.count(name)} times",
+                path=("releaseSeries",),
+            )
 
 
 def _series(metadata: Manifest) -> list[dict[str, Any]]:

@@ -15,7 +15,9 @@ class MachineKind:
     """Where a pool names the kind of its machines, and the role of that kind."""
 
     path: str
+    """Where a pool names the kind."""
     role: str
+    """The role of that kind."""
 
 
 @check("pool-machine-kind", MachineKind)
@@ -36,6 +38,7 @@ def pool_machine_kind(context: Context, params: MachineKind) -> Iterator[Problem
                 crd.manifest,
                 f"{crd.kind} {version.name}: {params.path} is declared, but no {params.role} of "
                 f"{crd.group} serves {version.name}",
+                path=crd.schema_path(version.name, params.path),
             )
 
 
@@ -44,7 +47,9 @@ class CoreCrds:
     """CRDs that core ships, and one by which core itself is known."""
 
     names: tuple[str, ...]
+    """Names of CRDs."""
     owner: str
+    """The name of the CRD that only core ships."""
 
 
 @check("crd-not-shipped", CoreCrds)
@@ -59,4 +64,4 @@ def crd_not_shipped(context: Context, params: CoreCrds) -> Iterator[Problem]:
         return
     for crd in crds:
         if crd.name in params.names:
-            yield Problem(crd, f"{crd} is shipped by core")
+            yield Problem(crd, f"{crd} is shipped by core", path=("metadata", "name"))

@@ -13,6 +13,7 @@ from capsmith.conformance.crds import Crd, CrdVersion
 from capsmith.conformance.manifests import Manifest
 from capsmith.contract.model import Contract, Rule
 from capsmith.contract.reading import problems
+from capsmith.yamldoc.compose import Path
 
 if TYPE_CHECKING:
     from pydantic import TypeAdapter
@@ -26,6 +27,17 @@ class Problem:
     message: str
     line: int = 0
     """Of the file, where it is better known than where the object begins."""
+    path: Path = ()
+    """Keys and list indexes in the object that lead to the place."""
+    harmless: bool = False
+    """Whether the effect of the rule does not follow here."""
+    when: str = ""
+    """The condition under which it follows; empty: that of the rule.
+
+    ``{core}`` stands for the releases of core that are judged.
+    """
+    only_contract: str = ""
+    """Not empty: it follows in releases of core that speak this contract and no other one."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -38,7 +50,11 @@ class Context:
 
     def crds(self) -> tuple[Crd, ...]:
         """Return the CRDs whose roles the rule applies to."""
-        return tuple(crd for crd in self.bundle.crds if crd.role in self.rule.applies_to)
+        return tuple(
+            crd
+            for crd in self.bundle.crds
+            if crd.role in self.rule.applies_to and self.bundle.is_judged(crd)
+        )
 
     def concerned(self) -> bool:
         """Return whether there is a kind of the rule's roles, or the rule names none."""

@@ -20,6 +20,8 @@ class Part:
     """Dotted; ``[]`` steps into a list's items, ``{}`` into a map's values."""
     type: str
     """``boolean``, ``string``, ``integer``, ``object``, ``map`` or ``list``."""
+    matters: str = ""
+    """When a violation has the effect of the rule; empty: always."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -27,6 +29,7 @@ class Parts:
     """Paths that belong together."""
 
     parts: tuple[Part, ...]
+    """Paths with their types; those after the first are checked if the first is declared."""
     needed: bool = False
     """Whether the first path has to be declared."""
     optional: tuple[str, ...] = ()
@@ -35,6 +38,8 @@ class Parts:
     """Subresource that has to be there along with the first path."""
     subresource_values: Mapping[str, Any] = field(default_factory=dict)
     """What it has to say."""
+    subresource_matters: str = ""
+    """When a wrong or missing subresource has the effect of the rule; empty: always."""
     when: str = ""
     """A path; where it is not declared nothing else is looked at."""
 
@@ -53,15 +58,27 @@ def paths(context: Context, params: Parts) -> Iterator[Problem]:
                 yield Problem(
                     crd.manifest,
                     f"{where}: {expected.path} is not declared; expected {expected.type}",
+                    path=crd.schema_path(version.name, expected.path),
                 )
             continue
         for part in params.parts:
             yield from _typed(crd, version, part)
         for complaint in _subresource(version, params):
-            yield Problem(crd.manifest, f"{where}: {complaint}")
+            yield Problem(
+                crd.manifest,
+                f"{where}: {complaint}",
+                path=crd.schema_path(version.name, params.parts[0].path),
+                when=params.subresource_matters,
+            )
         for path in params.optional:
             if required(version.schema, path):
-                yield Problem(crd.manifest, f"{where}: {path} is required; expected optional")
+                yield Problem(
+                    crd.manifest,
+                    f"{where}: {path} is required; expected optional",
+                    path=crd.schema_path(version.name, path),
+                    # A pool makes its machines whole.
+                    harmless=context.bundle.is_pool_machine(crd),
+                )
 
 
 def _subresource(version: CrdVersion, params: Parts) -> Iterator[str]:
@@ -80,13 +97,44 @@ def _subresource(version: CrdVersion, params: Parts) -> Iterator[str]:
 def _typed(crd: Crd, version: CrdVersion, part: Part) -> Iterator[Problem]:
     schema = find(version.schema, part.path)
     where = f"{crd.kind} {version.name}: {part.path}"
+    place = crd.schema_path(version.name, part.path)
     if schema is None:
+        message = f"{where} is not declared; expected {part.type}"
         if not is_open(version.schema, part.path):
-            yield Problem(crd.manifest, f"{where} is not declared; expected {part.type}")
+            yield Problem(crd.manifest, message, path=place, when=part.matters)
         return
     found = describe(schema)
     if found != part.type:
-        yield Problem(crd.manifest, f"{where} is {found}; expected {part.type}")
+        message = f"{where} is {found}; expected {part.type}"
+        yield Problem(crd.manifest, message, path=place, when=part.matters)
+
+
+@dataclass(frozen=True, slots=True)
+class Alternatives:
+    """Paths of which one is enough."""
+
+    parts: tuple[Part, ...]
+    """Paths with their types."""
+    when: str = ""
+    """A path; where it is not declared nothing else is looked at."""
+
+
+@check("schema-one-of-paths", Alternatives)
+def one_of_paths(context: Context, params: Alternatives) -> Iterator[Problem]:
+    """CP-10: at least one path is declared, each with the type that core reads."""
+    for crd, version in context.versions():
+        if params.when and find(version.schema, params.when) is None:
+            continue
+        declared = [part for part in params.parts if find(version.schema, part.path) is not None]
+        if not declared and not any(is_open(version.schema, part.path) for part in params.parts):
+            paths = " nor ".join(part.path for part in params.parts)
+            yield Problem(
+                crd.manifest,
+                f"{crd.kind} {version.name}: neither {paths} is declared",
+                path=crd.schema_path(version.name),
+            )
+        for part in declared:
+            yield from _typed(crd, version, part)
 
 
 @dataclass(frozen=True, slots=True)
@@ -94,7 +142,9 @@ class MapList:
     """A list whose items are found by keys."""
 
     path: str
+    """The path of the list; where it is not declared nothing is checked."""
     keys: tuple[str, ...]
+    """The keys of the list, in order."""
     also: tuple[str, ...] = ()
     """Other paths where such a list can be, by the contract."""
 
@@ -107,7 +157,13 @@ def map_list(context: Context, params: MapList) -> Iterator[Problem]:
             schema = find(version.schema, path)
             complaint = "" if schema is None else _not_map_list(schema, params.keys)
             if complaint:
-                yield Problem(crd.manifest, f"{crd.kind} {version.name}: {path} is {complaint}")
+                yield Problem(
+                    crd.manifest,
+                    f"{crd.kind} {version.name}: {path} is {complaint}",
+                    path=crd.schema_path(version.name, path),
+                    # Core decodes a list of any list type.
+                    harmless=describe(schema or {}) == "list",
+                )
 
 
 def _not_map_list(schema: Mapping[str, Any], keys: tuple[str, ...]) -> str:
@@ -133,7 +189,9 @@ def absent(context: Context, params: Absent) -> Iterator[Problem]:
         for path in params.paths:
             if find(version.schema, path) is not None:
                 yield Problem(
-                    crd.manifest, f"{crd.kind} {version.name}: {path} is declared; expected none"
+                    crd.manifest,
+                    f"{crd.kind} {version.name}: {path} is declared; expected none",
+                    path=crd.schema_path(version.name, path),
                 )
 
 
@@ -142,7 +200,9 @@ class Keys:
     """Keys of each item, by whether they are required."""
 
     path: str
+    """The path of the list."""
     required: tuple[str, ...]
+    """Keys that each item requires."""
     foreign: tuple[str, ...] = ()
     """Keys that show the shape of another contract."""
 
@@ -156,18 +216,27 @@ def items(context: Context, params: Keys) -> Iterator[Problem]:
             continue
         where = f"{crd.kind} {version.name}: {params.path}"
         if describe(schema) != "list":
-            yield Problem(crd.manifest, f"{where} is {describe(schema)}; expected list")
+            yield Problem(
+                crd.manifest,
+                f"{where} is {describe(schema)}; expected list",
+                path=crd.schema_path(version.name, params.path),
+            )
             continue
         item = find(version.schema, f"{params.path}[]") or {}
         missing = [key for key in params.required if key not in list_of(item, "required")]
         if missing:
-            yield Problem(crd.manifest, f"{where}: items do not require {', '.join(missing)}")
+            yield Problem(
+                crd.manifest,
+                f"{where}: items do not require {', '.join(missing)}",
+                path=crd.schema_path(version.name, f"{params.path}[]"),
+            )
         properties = mapping_of(item, "properties")
         foreign = [key for key in params.foreign if key in properties]
         if foreign:
             yield Problem(
                 crd.manifest,
                 f"{where}: items have {', '.join(foreign)}, as in another contract",
+                path=crd.schema_path(version.name, f"{params.path}[]"),
             )
 
 
@@ -184,6 +253,7 @@ def list_types(context: Context) -> Iterator[Problem]:
             yield Problem(
                 crd.manifest,
                 f"{crd.kind} {version.name}: no x-kubernetes-list-type at {', '.join(unmarked)}",
+                path=crd.schema_path(version.name, unmarked[0]),
             )
 
 
@@ -204,29 +274,5 @@ def no_shape(context: Context, params: Telltale) -> Iterator[Problem]:
                     crd.manifest,
                     f"{crd.kind} {version.name}: {path} is a reference with "
                     f"{', '.join(params.keys)}; expected apiGroup, kind, name",
+                    path=crd.schema_path(version.name, path),
                 )
-
-
-@check("crd-conversion")
-def conversion(context: Context) -> Iterator[Problem]:
-    """CRD-15: versions of different shape are converted."""
-    for crd in context.crds():
-        served = [version for version in crd.versions if version.served]
-        shapes = [_plain(version.schema) for version in served]
-        strategy = crd.manifest.mapping("spec", "conversion").get("strategy", "None")
-        if strategy == "None" and any(shape != shapes[0] for shape in shapes[1:]):
-            names = ", ".join(version.name for version in served)
-            yield Problem(
-                crd.manifest, f"{crd.kind}: {names} differ in shape, and nothing converts them"
-            )
-
-
-def _plain(schema: Any) -> Any:
-    """A schema without its descriptions."""
-    if isinstance(schema, Mapping):
-        return {
-            key: _plain(value)
-            for key, value in schema.items()
-            if not (key == "description" and isinstance(value, str))
-        }
-    return [_plain(item) for item in schema] if isinstance(schema, list) else schema

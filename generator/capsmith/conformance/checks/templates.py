@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterator
 from dataclasses import dataclass
 
@@ -12,8 +13,8 @@ from capsmith.conformance.manifests import Manifest, list_of, mapping_of, text_o
 from capsmith.conformance.schemas import describe, find, is_open, required, walk
 
 _SPEC = "spec.template.spec"
-_POOL = "InfraMachinePool"
-_MACHINE = "Machine"
+_WHOLE = re.compile(r"\(?(self\s*==\s*oldSelf|oldSelf\s*==\s*self)\)?")
+"""A rule that refuses every change of its field."""
 
 
 @check("template-of-object")
@@ -23,14 +24,17 @@ def template_of_object(context: Context) -> Iterator[Problem]:
     Machines that their pool makes have none: ``<X>MachinePoolMachine`` beside ``<X>MachinePool``.
     """
     kinds = {(crd.group, crd.kind) for crd in context.bundle.crds}
-    pools = {(crd.group, crd.kind) for crd in context.bundle.crds if crd.role == _POOL}
-    for crd in context.crds():
-        if crd.kind.endswith(_MACHINE) and (crd.group, crd.kind.removesuffix(_MACHINE)) in pools:
+    lacking = [crd for crd in context.crds() if (crd.group, f"{crd.kind}Template") not in kinds]
+    for crd in lacking:
+        if context.bundle.is_pool_machine(crd):
             continue
-        if (crd.group, f"{crd.kind}Template") not in kinds:
-            yield Problem(
-                crd.manifest, f"{crd.kind}: there is no kind {crd.kind}Template in {crd.group}"
-            )
+        yield Problem(
+            crd.manifest,
+            f"{crd.kind}: there is no kind {crd.kind}Template in {crd.group}",
+            # Another kind of the role can be used; a controller may make this one.
+            harmless=len(lacking) < len(context.crds()),
+            path=("spec", "names", "kind"),
+        )
 
 
 @check("object-of-template")
@@ -41,13 +45,19 @@ def object_of_template(context: Context) -> Iterator[Problem]:
         kind = crd.kind.removesuffix("Template")
         made = objects.get((crd.group, kind))
         if made is None:
-            yield Problem(crd.manifest, f"{crd.kind}: there is no kind {kind} in {crd.group}")
+            yield Problem(
+                crd.manifest,
+                f"{crd.kind}: there is no kind {kind} in {crd.group}",
+                path=("spec", "names", "kind"),
+            )
             continue
         served = {version.name for version in made.versions if version.served}
         for version in crd.versions:
             if version.served and version.name not in served:
                 yield Problem(
-                    crd.manifest, f"{crd.kind} serves {version.name}, which {kind} does not serve"
+                    crd.manifest,
+                    f"{crd.kind} serves {version.name}, which {kind} does not serve",
+                    path=crd.schema_path(version.name)[:3],
                 )
 
 
@@ -60,10 +70,16 @@ def template_shape(context: Context) -> Iterator[Problem]:
             schema = find(version.schema, path)
             if schema is None:
                 if path == _SPEC and not is_open(version.schema, path):
-                    yield Problem(crd.manifest, f"{where}: {path} is not declared; expected object")
+                    yield Problem(
+                        crd.manifest,
+                        f"{where}: {path} is not declared; expected object",
+                        path=crd.schema_path(version.name, path),
+                    )
             elif describe(schema) not in {"object", "map"}:
                 yield Problem(
-                    crd.manifest, f"{where}: {path} is {describe(schema)}; expected object"
+                    crd.manifest,
+                    f"{where}: {path} is {describe(schema)}; expected object",
+                    path=crd.schema_path(version.name, path),
                 )
 
 
@@ -84,6 +100,7 @@ def not_required(context: Context, params: ControllerFields) -> Iterator[Problem
                     crd.manifest,
                     f"{crd.kind} {version.name}: {_SPEC}.{field} is required, "
                     "but only the controller knows it",
+                    path=crd.schema_path(version.name, f"{_SPEC}.{field}"),
                 )
 
 
@@ -104,6 +121,7 @@ def template_guard(context: Context) -> Iterator[Problem]:
                 crd.manifest,
                 f"{crd.kind}: neither a webhook nor an admission policy looks at updates of "
                 f"{crd.plural}",
+                path=("spec", "names", "plural"),
             )
 
 
@@ -116,14 +134,9 @@ class DryRun:
 
 @check("template-dry-run", DryRun)
 def template_dry_run(context: Context, params: DryRun) -> Iterator[Problem]:
-    """IM-14: what keeps a template unchanged lets topology's dry-run pass."""
+    """IM-14, MP-21, BC-08: what keeps a template unchanged lets topology's dry-run pass."""
     for crd in context.crds():
-        for version, path, rule in _transitions(crd):
-            yield Problem(
-                crd.manifest,
-                f"{crd.kind} {version}: {path} has the transition rule {rule!r}, "
-                "which refuses dry-runs as well",
-            )
+        yield from _refused_dry_runs(context, crd)
         for policy in context.bundle.of("ValidatingAdmissionPolicy"):
             if not any(_matches(resource_rule, crd) for resource_rule in _resource_rules(policy)):
                 continue
@@ -133,7 +146,28 @@ def template_dry_run(context: Context, params: DryRun) -> Iterator[Problem]:
                     policy,
                     f"{policy.name} compares {crd.kind} with its old state; it does not let pass "
                     f"dry-runs with annotation {params.annotation}",
+                    path=("spec", "validations"),
                 )
+
+
+def _refused_dry_runs(context: Context, crd: Crd) -> Iterator[Problem]:
+    """Yield the transition rules of each version: those for whole fields, then others."""
+    by_version: dict[str, dict[bool, list[str]]] = {}
+    of_contract = {version.name for version in crd.versions_of(context.contract.label)}
+    for version, path, rule in _transitions(crd):
+        if version not in of_contract:
+            continue
+        whole = _WHOLE.fullmatch(rule.strip()) is not None
+        text = path if whole else f"{path} ({rule!r})"
+        by_version.setdefault(version, {}).setdefault(whole, []).append(text)
+    for version, found in by_version.items():
+        for whole, texts in sorted(found.items(), reverse=True):
+            yield Problem(
+                crd.manifest,
+                f"{crd.kind} {version}: transition rules at {', '.join(texts)} refuse dry-runs too",
+                path=crd.schema_path(version, _SPEC),
+                when="" if whole else "a ClusterClass changes such a field",
+            )
 
 
 def _transitions(crd: Crd) -> Iterator[tuple[str, str, str]]:

@@ -1,0 +1,217 @@
+"""Read and expand ``${...}`` as clusterctl does, which uses drone/envsubst.
+
+Accepts exactly the forms that clusterctl accepts, oddities included: ``${A:+b}`` and ``${A:?b}``
+are defaults, and ``${A-b}`` is an error.  Knows no YAML and no lines.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+from typing import NamedTuple, TypeAlias
+
+MAX_DEPTH = 50
+"""Substitutions within one another; clusterctl has no limit, but no template needs more."""
+
+_LEGACY = re.compile(r"\$\{(?:\s+[\w$]+\s*|[\w$]+\s+)\}", re.ASCII)
+_BLANK = re.compile(r"\s+", re.ASCII)
+_NAME = re.compile(r"\w+")
+_CASE = re.compile(r"[,^]{1,2}")
+_TRIM = re.compile(r"##?|%%?")
+_REPLACE = re.compile(r"/[/#%]?")
+_DEFAULT = re.compile(r":[=?+-]|=")
+_ESCAPED = {"$$": "$", "\\/": "/", "\\\\": "\\"}
+
+
+class Substitution(NamedTuple):
+    """A form that clusterctl accepts."""
+
+    name: str
+    operator: str
+    """``:=``, ``//`` ...; empty for the plain value; ``#`` without arguments for its length."""
+    arguments: tuple[str | Substitution, ...]
+    start: int
+    end: int
+    """The position behind the closing brace."""
+
+    @property
+    def is_default(self) -> bool:
+        """Return whether the arguments replace an empty value."""
+        return _DEFAULT.fullmatch(self.operator) is not None
+
+    @property
+    def is_required(self) -> bool:
+        """Return whether clusterctl requires a value, if the variable first occurs here."""
+        return not self.arguments
+
+    @property
+    def has_default(self) -> bool:
+        """Return whether something other than nothing replaces an empty value."""
+        return self.is_default and bool(self.arguments)
+
+    @property
+    def inner(self) -> Iterator[Substitution]:
+        """Yield the substitutions in the arguments, outer ones first."""
+        for argument in self.arguments:
+            if isinstance(argument, Substitution):
+                yield argument
+                yield from argument.inner
+
+
+class Refused(NamedTuple):
+    """A form that makes clusterctl refuse the whole file."""
+
+    start: int
+    end: int
+
+
+Piece: TypeAlias = str | Substitution | Refused
+_Function: TypeAlias = tuple[str, tuple[str | Substitution, ...], int]
+"""An operator, its arguments, and the position behind them."""
+
+
+class _BadSubstitution(Exception):
+    """The text is no substitution."""
+
+
+def without_blanks(text: str) -> str:
+    """Return ``text`` with ``${ NAME }`` written as ``${NAME}``; both mean the same."""
+    return _LEGACY.sub(lambda found: _BLANK.sub("", found.group()), text)
+
+
+def pieces(text: str) -> Iterator[Piece]:
+    """Yield literal text, with ``$$`` written as one dollar, and substitutions, in order."""
+    position = 0
+    while (dollar := text.find("$", position)) >= 0:
+        yield text[position:dollar]
+        if text.startswith("${", dollar):
+            piece = _read(text, dollar)
+            yield piece
+            position = piece.end
+        else:
+            yield "$"
+            position = dollar + (2 if text.startswith("$$", dollar) else 1)
+    yield text[position:]
+
+
+def _read(text: str, start: int) -> Substitution | Refused:
+    try:
+        return _substitution(text, start, 1)
+    except _BadSubstitution:
+        return Refused(start, _end_of_refused(text, start))
+
+
+def _end_of_refused(text: str, start: int) -> int:
+    """Return the position behind the matching brace, or the end of the line."""
+    depth, position = 0, start
+    while position < len(text) and text[position] != "\n":
+        if text.startswith("${", position):
+            depth += 1
+        elif text[position] == "}":
+            depth -= 1
+        position += 1
+        if depth == 0 and text[position - 1] == "}":
+            break
+    return position
+
+
+def _substitution(text: str, start: int, depth: int) -> Substitution:
+    """Read the substitution whose ``${`` is at ``start``."""
+    if depth > MAX_DEPTH:
+        raise _BadSubstitution
+    position = start + 2
+    if text.startswith("#", position):
+        name, end = _take(_NAME, text, position + 1)
+        return Substitution(name, "#", (), start, _closed(text, end))
+    name, position = _take(_NAME, text, position)
+    operator, arguments, position = _function(text, position, depth)
+    return Substitution(name, operator, arguments, start, _closed(text, position))
+
+
+def _function(text: str, position: int, depth: int) -> _Function:
+    """Read what is between the name and the closing brace."""
+    match text[position : position + 1]:
+        case "," | "^":
+            operator, position = _take(_CASE, text, position)
+            return operator, (), position
+        case "#" | "%":
+            operator, position = _take(_TRIM, text, position)
+            argument, position = _argument(text, position, "}", depth)
+            return operator, (argument,), position
+        case "/":
+            return _replacement(text, position, depth)
+        case ":" | "=" if _DEFAULT.match(text, position):
+            return _default(text, position, depth)
+        case ":":
+            return _substring(text, position, depth)
+    return "", (), position
+
+
+def _default(text: str, position: int, depth: int) -> _Function:
+    operator, position = _take(_DEFAULT, text, position)
+    arguments: list[str | Substitution] = []
+    while not text.startswith("}", position):
+        argument, position = _argument(text, position, "}", depth)
+        arguments.append(argument)
+    return operator, tuple(arguments), position
+
+
+def _substring(text: str, position: int, depth: int) -> _Function:
+    if not text[position + 1 : position + 2].isascii():  # envsubst steps back by bytes
+        raise _BadSubstitution
+    first, position = _argument(text, position + 1, ":}", depth)
+    if not text.startswith(":", position):
+        return ":", (first,), position
+    while text.startswith(":", position):
+        position += 1
+    second, position = _argument(text, position, "}", depth)
+    return ":", (first, second), position
+
+
+def _replacement(text: str, position: int, depth: int) -> _Function:
+    operator, position = _take(_REPLACE, text, position)
+    pattern, position = _argument(text, position, "/", depth, escapes=True)
+    if not text.startswith("/", position):
+        raise _BadSubstitution
+    while text.startswith("/", position):
+        position += 1
+    if text.startswith("}", position):
+        return operator, (pattern,), position
+    replacement, position = _argument(text, position, "}", depth, escapes=True)
+    return operator, (pattern, replacement), position
+
+
+def _argument(
+    text: str, position: int, stop: str, depth: int, *, escapes: bool = False
+) -> tuple[str | Substitution, int]:
+    """Read one substitution, or text up to one of the characters of ``stop`` or a substitution."""
+    if text.startswith("${", position):
+        inner = _substitution(text, position, depth + 1)
+        return inner, inner.end
+    result: list[str] = []
+    while position < len(text) and not text.startswith("${", position):
+        pair = text[position : position + 2]
+        if escapes and pair in _ESCAPED:
+            result.append(_ESCAPED[pair])
+            position += 2
+        elif text[position] in stop:
+            break
+        else:
+            result.append(text[position])
+            position += 1
+    if not result:
+        raise _BadSubstitution
+    return "".join(result), position
+
+
+def _take(form: re.Pattern[str], text: str, position: int) -> tuple[str, int]:
+    found = form.match(text, position)
+    if found is None:
+        raise _BadSubstitution
+    return found.group(), found.end()
+
+
+def _closed(text: str, position: int) -> int:
+    if not text.startswith("}", position):
+        raise _BadSubstitution
+    return position + 1

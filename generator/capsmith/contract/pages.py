@@ -1,0 +1,79 @@
+"""The tables of rules on the contract's pages (``schemas/contracts/common/pages.yaml``)."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from importlib.resources.abc import Traversable
+from typing import NamedTuple
+
+from capsmith.contract.model import Rule
+from capsmith.contract.reading import broken, load, validate
+
+
+class PageRow(NamedTuple):
+    """One row of a table."""
+
+    name: str
+    """``conditions``, as in ``row`` of the rules that the row stands for."""
+    title: str
+    """The row's text, without markup."""
+    mandatory: bool
+    when: str
+    """What makes an optional row mandatory; empty: nothing."""
+    see: str
+    """The page of the contract that holds the rules of the row; empty: this one."""
+
+
+class Page(NamedTuple):
+    """One page of the contract on a resource."""
+
+    name: str
+    """``infra-machine``, as in addresses."""
+    role: str
+    rows: tuple[PageRow, ...]
+
+    def rules_of(self, row: PageRow, rules: Iterable[Rule]) -> list[Rule]:
+        """Return the rules that a row stands for: of this page, or of all resources."""
+        roles = {self.role, f"{self.role}Template"}
+        if row.see:
+            return [rule for rule in rules if f"/contracts/{row.see}#" in rule.source]
+        return [
+            rule
+            for rule in rules
+            if rule.row == row.name
+            and (self._is_source_of(rule) or roles & set(rule.applies_to) or _is_shared(rule))
+        ]
+
+    def _is_source_of(self, rule: Rule) -> bool:
+        return f"/contracts/{self.name}#" in rule.source
+
+
+def load_pages(reader: Traversable) -> tuple[Page, ...]:
+    """Return the pages on resources, from the schemas folder ``reader``.
+
+    Raises UnreadableInput for broken data.
+    """
+    from capsmith.contract.files import PagesFile  # builds pydantic models
+
+    file = reader / "contracts" / "common" / "pages.yaml"
+    content = validate(PagesFile, load(file), str(file))
+    pages = tuple(
+        Page(
+            entry.page,
+            entry.role,
+            tuple(PageRow(r.row, r.title, r.mandatory, r.when, r.see) for r in entry.rows),
+        )
+        for entry in content.pages
+    )
+    for page in pages:
+        if len({row.name for row in page.rows}) < len(page.rows):
+            raise broken(str(file), f"{page.name} has a row twice")
+    return pages
+
+
+_SHARED = {"lifecycle", "conditions", "manager", "clusterctl", "secrets"}
+"""Rules files that hold for all resources, without naming their roles."""
+
+
+def _is_shared(rule: Rule) -> bool:
+    return rule.page in _SHARED

@@ -1,0 +1,51 @@
+"""Pages as HTML without scripts, style sheets or images of other files."""
+
+from __future__ import annotations
+
+from functools import cache
+from importlib.resources import files
+
+from jinja2 import Environment, StrictUndefined, Template
+
+from capsmith.reference.model import MARK, Block, Link, Page, Span, anchor, relative
+
+
+def file_name(path: str) -> str:
+    """Return the name of a page's file."""
+    return f"{path}.html"
+
+
+def render(page: Page) -> str:
+    """Return the text of a page, with a final newline."""
+
+    def address(link: Link) -> str:
+        if link.url:
+            return link.url
+        fragment = f"#{anchor(link.heading)}" if link.heading else ""
+        return f"{relative(page.path, file_name(link.page))}{fragment}"
+
+    return _template().render(
+        page=page,
+        mark=MARK,
+        address=address,
+        anchor=anchor,
+        kind=_kind,
+    )
+
+
+def _kind(part: Block | Span) -> str:
+    """Return the name by which the template knows a block or a span."""
+    return type(part).__name__
+
+
+@cache
+def _template() -> Template:
+    environment = Environment(
+        autoescape=True,
+        undefined=StrictUndefined,
+        trim_blocks=True,
+        lstrip_blocks=True,
+        keep_trailing_newline=True,
+    )
+    text = (files(__package__) / "page.html.jinja").read_text(encoding="utf-8")
+    return environment.from_string(text)

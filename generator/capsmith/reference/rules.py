@@ -1,0 +1,120 @@
+"""A page for each file of rules: all data on each rule, the same as ``capsmith explain``."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from itertools import groupby
+
+import yaml
+
+from capsmith.contract.explain import checked_text, details, effect_text, origin_text
+from capsmith.contract.model import EffectClass, Level, Rule
+from capsmith.reference.model import (
+    Block,
+    Code,
+    CodeBlock,
+    Heading,
+    Items,
+    Link,
+    Page,
+    Paragraph,
+    Span,
+    Spans,
+    Strong,
+    Table,
+)
+from capsmith.reference.texts import Texts, heading, releases, rule_link
+
+_HEAD = ("Rule", "Statement", "If violated", "Releases of core", "Checked by", "Source")
+_LEVELS = {
+    Level.MUST: "Rules that must be followed (MUST)",
+    Level.SHOULD: "Rules that should be followed (SHOULD)",
+    Level.MAY: "Optional behavior (MAY)",
+    Level.INFO: "Behavior of Cluster API and good practice (INFO)",
+}
+_RELEASE = re.compile(r"https://release-(\d+)-(\d+)\.")
+_PROOFS = {"behaviour": "test of the controller", "runtime": "running cluster"}
+
+
+def rule_pages(rules: Mapping[str, Rule]) -> Iterator[Page]:
+    """Yield one page for each file of rules."""
+    texts = Texts(rules)
+    by_page = sorted(rules.values(), key=lambda rule: rule.page)
+    for name, group in groupby(by_page, key=lambda rule: rule.page):
+        of_page = list(group)
+        blocks: list[Block] = [Paragraph((Link("Contents", "index"), f": {len(of_page)} rules."))]
+        for rule in of_page:
+            blocks += _section(rule, texts)
+        yield Page(f"rules/{name}", f"Rules: {name}", tuple(blocks))
+
+
+def _section(rule: Rule, texts: Texts) -> Iterator[Block]:
+    data = details(rule)
+    yield Heading(2, heading(rule))
+    binding: Spans = (Strong(data["level"]), f" in contract {', '.join(data['contracts'])}. ")
+    yield Paragraph((*binding, *texts.spans(origin_text(data))))
+    yield Paragraph(texts.spans(data["statement"]))
+    facts: list[Spans] = [("Applies to: ", ", ".join(data["applies_to"]))]
+    if data["condition"]:
+        facts.append(("Binds when: ", *texts.spans(data["condition"])))
+    facts.append(("If violated: ", *texts.spans(data["consequence"])))
+    facts.append(("What to do: ", *texts.spans(data["hint"])))
+    if checked_text(data):
+        facts.append(texts.spans(checked_text(data)))
+    facts.append(("Source: ", Link(source_name(data["source"]), url=data["source"])))
+    facts.append(("In a terminal: ", Code(f"capsmith explain {rule.id}")))
+    yield Items(tuple(facts))
+    if data["checked"]["by"] == "static" and data["checked"]["with"]:
+        yield CodeBlock(yaml.safe_dump(data["checked"]["with"], sort_keys=False, width=100))
+
+
+def level_blocks(
+    rules: Iterable[Rule], roles: Sequence[str], texts: Texts, what: str
+) -> Iterator[Block]:
+    """Yield a heading and a table for each level; ``what`` ends the captions."""
+    by_level: dict[Level, list[Rule]] = {}
+    for rule in rules:
+        by_level.setdefault(rule.level, []).append(rule)
+    for level, title in _LEVELS.items():
+        if level in by_level:
+            yield Heading(3, title)
+            rows = tuple(_row(rule, roles, texts) for rule in by_level[level])
+            yield Table(f"{level.value} rules for {what}", _HEAD, rows)
+
+
+def _row(rule: Rule, roles: Sequence[str], texts: Texts) -> tuple[Spans, ...]:
+    data = details(rule)
+    statement = texts.spans(data["statement"])
+    if data["condition"]:
+        statement = (*statement, " Binds when ", *texts.spans(data["condition"]), ".")
+    checked = data["checked"]
+    by: Span = Code(checked["check"]) if rule.check else _PROOFS.get(checked["by"], "-")
+    return (
+        (rule_link(rule), f" {rule.title}"),
+        statement,
+        (*_class(rule, roles), *texts.spans(data["consequence"])),
+        (releases(data["core"]),),
+        (by,),
+        (f"{rule.origin.value}: ", Link(source_name(data["source"]), url=data["source"])),
+    )
+
+
+def _class(rule: Rule, roles: Sequence[str]) -> Spans:
+    """Return the class of a violation for these roles; empty without a static check."""
+    effect = details(rule)["effect"]
+    if not effect:
+        return ()
+    if effect["roles"] and not set(roles) & set(effect["roles"]):
+        return (Strong(EffectClass.ADVICE.value), ". ")
+    shown = {**effect, "roles": []} if set(roles) <= set(effect["roles"]) else effect
+    return (Strong(effect_text(shown)), ". ")
+
+
+def source_name(url: str) -> str:
+    """Return a short name of a source: the last parts of its address, and the book's release."""
+    address, _, fragment = url.partition("#")
+    name = address.rstrip("/").rpartition("/")[2]
+    name = f"{name}#{fragment}" if fragment else name
+    release = _RELEASE.match(url)
+    return f"{name} (v{release[1]}.{release[2]})" if release else name

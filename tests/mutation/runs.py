@@ -1,0 +1,140 @@
+"""Every mutant of every rule, and whether verify finds it by that rule."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import replace
+from functools import cache
+from pathlib import Path
+from typing import NamedTuple
+
+import yaml
+
+from capsmith import resources
+from capsmith.conformance import checks
+from capsmith.conformance.bundle import split
+from capsmith.conformance.checks.registry import Context, NoParams, bind
+from capsmith.conformance.crds import Crd
+from capsmith.contract.load import known_versions, load_contract
+from capsmith.contract.model import Contract, Rule
+from capsmith.verify.judge import judge
+from capsmith.verify.model import Options, Violation
+from capsmith.verify.release import Release
+from capsmith.verify.roles import roles_of
+from capsmith.verify.targets import KNOWN, choose, parse_core
+from tests.mutation import access, components, crds, flavors, shapes, validations
+from tests.mutation.mutants import OPERATORS, Mutant, Site
+from tests.mutation.sources import generated, good
+
+MODULES = (access, components, crds, flavors, shapes, validations)
+"""Their import registers the operators."""
+_OPTIONS = Options()
+_SURVIVORS = Path(__file__).with_name("survivors.yaml")
+
+
+class Run(NamedTuple):
+    """A mutant, and what became of it."""
+
+    rule: str
+    contract: str
+    source: str
+    mutant: Mutant
+    found: bool
+
+    @property
+    def name(self) -> str:
+        return f"{self.rule} {self.contract} {self.source}: {self.mutant.text}"
+
+
+class Target(NamedTuple):
+    """A rule of one contract."""
+
+    rule: Rule
+    contract: Contract
+
+    @property
+    def name(self) -> str:
+        return f"{self.rule.id}-{self.contract.version}"
+
+
+@cache
+def targets() -> tuple[Target, ...]:
+    """Return each checked rule in each contract."""
+    contracts = [load_contract(version, resources.schemas()) for version in known_versions()]
+    return tuple(
+        Target(rule, contract)
+        for contract in contracts
+        for rule in contract.rules.values()
+        if rule.check is not None
+    )
+
+
+def runs(target: Target, most: int | None = None) -> Iterator[Run]:
+    """Yield the runs of a rule over all valid releases.
+
+    With ``most``: of the first release that has a place for the rule, and only so many, evenly
+    chosen.  Where no generated release has one, the rule's good cases are the releases.
+    """
+    for sources in (generated(), good(target.rule.id, target.contract.label)):
+        has_some = False
+        for name, release in sources.items():
+            mutants = list(_mutants(target, release))
+            if not mutants:
+                continue
+            has_some = True
+            before = _keys(target, release)
+            for mutant in mutants[:: max(len(mutants) // most, 1) if most else 1][:most]:
+                found = bool(_keys(target, mutant.of(release)) - before)
+                yield Run(target.rule.id, target.contract.version, name, mutant, found)
+            if most:
+                return
+        if has_some:
+            return
+
+
+def _mutants(target: Target, release: Release) -> Iterator[Mutant]:
+    rule, contract = target
+    assert rule.check is not None
+    named = checks.registered()[rule.check.name]
+    params = None if named.params is NoParams else bind(named.params, rule.check.params)
+    bundles = list(split(release.manifests, {}))
+    for bundle in bundles:
+        own = {id(manifest) for manifest in bundle.objects}
+        others = (m for other in bundles for m in other.objects if id(m) not in own)
+        roles = roles_of(bundle, {})
+        whole = replace(bundle, roles=roles, others=tuple(others))
+        whole = replace(whole, judged=_judged(whole.crds, target))
+        yield from OPERATORS[rule.check.name](Site(Context(whole, contract, rule), params))
+
+
+def _judged(crds: Sequence[Crd], target: Target) -> Mapping[str, str]:
+    """Return the versions that a release of core uses by the contract while the rule holds."""
+    rule, contract = target
+    since, until = parse_core(rule.core.since), parse_core(rule.core.until)
+    return {
+        crd.manifest.name: choice.version
+        for crd in crds
+        for core in KNOWN
+        if (since is None or core >= since) and (until is None or core <= until)
+        if (choice := choose(crd, core)).contract == contract.version and choice.version
+    }
+
+
+def _keys(target: Target, release: Release) -> frozenset[tuple[str, str]]:
+    return frozenset((each.subject, each.message) for each in judge_by(target, release))
+
+
+def judge_by(target: Target, release: Release) -> tuple[Violation, ...]:
+    """Return what verify finds by the rule, advice included."""
+    alike = [each.contract for each in targets() if each.rule.id == target.rule.id]
+    contracts = {
+        contract.version: replace(contract, rules={target.rule.id: contract.rules[target.rule.id]})
+        for contract in alike
+    }
+    return judge(release, contracts, _OPTIONS)
+
+
+def survivors() -> dict[str, str]:
+    """Return the reason why a mutant is not found, by the mutant's name."""
+    found: dict[str, str] = yaml.safe_load(_SURVIVORS.read_text(encoding="utf-8")) or {}
+    return found

@@ -1,0 +1,27 @@
+"""Write the JSON Schema of rules and the page on checks: ``python -m tests.rules.vocabulary``."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+from capsmith.conformance.vocabulary import checks_page, rules_schema_text
+from tests.rules.cases import rules
+
+_ROOT = Path(__file__).parents[2]
+
+
+def expected() -> dict[Path, str]:
+    """Return the texts by file."""
+    return {
+        _ROOT / "schemas" / "rules.schema.json": rules_schema_text(),
+        _ROOT / "docs" / "checks.md": checks_page(rules().values()),
+    }
+
+
+def main() -> None:
+    for file, text in expected().items():
+        file.write_text(text, encoding="utf-8")
+
+
+if __name__ == "__main__":
+    main()
