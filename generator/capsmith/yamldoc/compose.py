@@ -22,7 +22,7 @@ from capsmith.yamldoc.quote import UNPRINTABLE, clip, shown
 Path = tuple[str | int, ...]
 """Keys and list indexes from the top: ``("infrastructure", "AcmeMachine", "spec")``."""
 
-MAX_NODES = 20_000
+MAX_NODES = 100_000
 """Keys and values after the aliases are expanded."""
 MAX_DEPTH = 40
 """Mappings and lists inside each other."""
@@ -32,6 +32,12 @@ _LONGEST_NUMBER = 40
 _INT64 = range(-(2**63), 2**63)
 _TAGS = ("tag:yaml.org,2002:str", "tag:yaml.org,2002:map", "tag:yaml.org,2002:seq", "!")
 _MERGE = "tag:yaml.org,2002:merge"
+
+
+def dotted(path: Path) -> str:
+    """Return a path for people: ``spec.versions[0].name``."""
+    parts = [f"[{step}]" if isinstance(step, int) else f".{step}" for step in path]
+    return "".join(parts).removeprefix(".")
 
 
 class Mark(NamedTuple):

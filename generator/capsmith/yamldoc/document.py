@@ -16,7 +16,7 @@ from capsmith.findings import Finding, Location
 from capsmith.yamldoc.compose import Composer, Mark, Path, Rejected
 from capsmith.yamldoc.inside import find_inside
 
-MAX_CHARACTERS = 1024 * 1024
+MAX_CHARACTERS = 4 * 1024 * 1024
 """Greatest length of a text, in characters."""
 
 

@@ -199,3 +199,9 @@ def test_a_ring_of_kustomizations_ends() -> None:
 def test_without_kustomizations_nothing_changes() -> None:
     source = parsed({"x.yaml": FILES["config/manager/manager.yaml"]})
     assert build(source) == tuple(source)
+
+
+def test_absolute_paths_that_no_kustomization_covers_are_kept() -> None:
+    text = "apiVersion: v1\nkind: Namespace\nmetadata: {name: system}\n"
+    manifests, _ = parse_manifests(text, "/repository/config/namespace.yaml")
+    assert build(manifests) == manifests

@@ -2,29 +2,39 @@ from __future__ import annotations
 
 import pytest
 
-from capsmith.conformance.variables import Trouble, scan, with_defaults
+from capsmith.conformance.envsubst import MAX_DEPTH
+from capsmith.conformance.variables import Trouble, required, scan, substitute
+from tests.unit.conformance.substitutions import FORMS, VALUES
+
+
+@pytest.mark.parametrize(("text", "result"), FORMS)
+def test_forms_that_clusterctl_accepts_and_their_values(text: str, result: str | None) -> None:
+    """Proves: CC-40."""
+    troubles = {variable.trouble for variable in scan(text)}
+    assert (Trouble.SYNTAX in troubles) == (result is None)
+    if result is not None:
+        assert substitute(text, VALUES) == result
 
 
 @pytest.mark.parametrize(
     ("text", "name", "default", "trouble"),
     [
         ("${A}", "A", None, None),
-        ("${ A }", "A", None, None),
         ("${A:=b}", "A", "b", None),
-        ("${A:-b}", "A", "b", None),
         ("${A=b}", "A", "b", None),
         ("${A:=:8443}", "A", ":8443", None),
         ('${A:=""}', "A", '""', None),
         ("${A:=}", "A", None, Trouble.EMPTY),
-        ("${A-b}", "A", None, Trouble.SYNTAX),
-        ("${A.B}", "A", None, Trouble.SYNTAX),
-        ("${1A}", "", None, Trouble.SYNTAX),
-        ("${}", "", None, Trouble.SYNTAX),
+        ("${A:-${B}}", "A", "${B}", None),
+        ("${A//b/c}", "A", None, None),
+        ("${A-b}", "", None, Trouble.SYNTAX),
+        ("${A:=${B-}}", "", None, Trouble.SYNTAX),
         ("${A", "", None, Trouble.SYNTAX),
-        ("${A:-${B}}", "A", "${B}", Trouble.NESTED),
     ],
 )
-def test_forms(text: str, name: str, default: str | None, trouble: Trouble | None) -> None:
+def test_names_and_defaults(
+    text: str, name: str, default: str | None, trouble: Trouble | None
+) -> None:
     (variable,) = scan(f"x: {text}")
     assert variable.text == text
     assert (variable.name, variable.default, variable.trouble) == (name, default, trouble)
@@ -36,7 +46,7 @@ def test_what_is_no_variable(text: str) -> None:
 
 
 def test_lines_and_comments() -> None:
-    text = "a: ${A} # ${B}\nb: 'x # ${C}'\n# it's ${D}\nc: it's # ${E}\nd: a#${F}\n"
+    text = "a: ${A} # ${B}\nb: 'x # ${C}'\n# it's ${D}\nc: it's # ${E}\nd: a#${F}\n${-}\n${G}"
     assert [(v.name, v.line, v.commented) for v in scan(text)] == [
         ("A", 1, False),
         ("B", 1, True),
@@ -44,7 +54,34 @@ def test_lines_and_comments() -> None:
         ("D", 3, True),
         ("E", 4, True),
         ("F", 5, False),
+        ("", 6, False),
+        ("G", 7, False),
     ]
+
+
+@pytest.mark.parametrize(
+    ("text", "names"),
+    [
+        ("${A}", {"A"}),
+        ("${A:=}", {"A"}),
+        ("${A^^} ${#B}", {"A", "B"}),
+        ("${A:=b}", set()),
+        ("${A:=${B}}", set()),
+        ("${A%.*} ${A}", set()),
+        ("${A:=b} ${A}", set()),
+        ("${A} ${A:=b}", {"A"}),
+        ("${A-} ${B}", {"B"}),
+    ],
+)
+def test_clusterctl_requires_what_first_occurs_without_a_default(
+    text: str, names: set[str]
+) -> None:
+    assert required(scan(text)) == names
+
+
+def test_variables_within_others() -> None:
+    (variable,) = scan("${A:=${B}-${C:=${D}}-${E:=f}}")
+    assert variable.inner == ("B", "D")
 
 
 @pytest.mark.parametrize(
@@ -52,11 +89,21 @@ def test_lines_and_comments() -> None:
     [
         ("plain", "plain"),
         ("a: ${A:=1}${B:-2} ${C}", "a: 12 ${C}"),
-        ('a: "${A:=""}"', 'a: ""'),
+        ('a: ${A:=""}', 'a: ""'),
         ("a: $${A}", "a: ${A}"),
-        ("a: $$ $$${A:=x}", "a: $ $x"),
-        ("a: ${A:=${B}}", "a: ${A:=${B}}"),
+        ("a: ${A:=${B}-x} ${C%.*}", "a: ${B}-x ${C}"),
+        ("a: ${A-b} ${C:=d}", "a: ${A-b} d"),
     ],
 )
-def test_defaults(text: str, result: str) -> None:
-    assert with_defaults(text) == result
+def test_what_has_no_value_stays(text: str, result: str) -> None:
+    assert substitute(text) == result
+
+
+def test_a_substring_of_negative_length_stays() -> None:
+    assert substitute("${A:0:-1}", {"A": "abc"}) == "${A:0:-1}"
+
+
+def test_deep_nesting_is_refused() -> None:
+    depth = MAX_DEPTH * 100
+    (variable,) = scan("${A:=" * depth + "}" * depth)
+    assert variable.trouble is Trouble.SYNTAX

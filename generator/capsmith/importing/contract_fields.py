@@ -1,0 +1,161 @@
+"""What CRDs require and limit otherwise than the contract does."""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Mapping
+from typing import Any
+
+from capsmith.cel_text import is_transition
+from capsmith.conformance.manifests import list_of, mapping_of, text_of, texts_of
+from capsmith.contract.model import Contract
+from capsmith.importing.compare import compare_schemas
+from capsmith.importing.fields import field_of
+from capsmith.importing.normal import RULES, normal
+from capsmith.provider.contract_fields import with_contract
+
+Schema = Mapping[str, Any]
+Reserved = Mapping[str, frozenset[str]]
+"""Names of the contract's fields by part, which are no author's fields."""
+_CREDENTIALS = "credentials"
+EMBEDDED = "bootstrapConfigSpec"
+"""The spec of the bootstrap configurations in that of a control plane; another kind defines it."""
+_LIMITS = ("minProperties", "maxProperties", "nullable", "default")
+_RULED = ("status", "spec.template")
+"""Parts whose rules are no author's in another key; of a template also spec."""
+_PARTS = ("spec", "spec.template", "spec.template.spec")
+
+
+def contract_fields(
+    schema: Schema, made: Schema, reserved: Reserved, *, has_required: bool = True
+) -> dict[str, Any]:
+    """Return the contract's fields with another schema, and those that are not there.
+
+    ``made`` is what capsmith generates without an author; ``reserved`` fields that are not in it
+    belong to another version of the contract, or to a feature that is off.
+    """
+    found: dict[str, Any] = {}
+    without, is_exact = [], False
+    for part in ("spec", "status"):
+        own, generated = (mapping_of(each, "properties", part) for each in (schema, made))
+        fields = _fields(own, generated, reserved[part], has_required and part == "spec")
+        if fields:
+            found[part] = {name: field for name, (field, _) in fields.items()}
+        is_exact |= any(is_less for _, is_less in fields.values())
+        there = mapping_of(own, "properties")
+        without += [
+            f"{part}.{name}" for name in mapping_of(generated, "properties") if name not in there
+        ]
+    if without:
+        found["without"] = without
+    return {**found, "exact": True} if is_exact else found
+
+
+def _fields(
+    own: Schema, made: Schema, reserved: frozenset[str], has_required: bool
+) -> dict[str, tuple[Any, bool]]:
+    """Return fields by name, with whether they lack properties that the contract has."""
+    required, usual = (set(texts_of(each, "required")) for each in (own, made))
+    generated, found = mapping_of(made, "properties"), {}
+    known = reserved.union(generated) - {EMBEDDED}
+    for name, field in mapping_of(own, "properties").items():
+        if name not in known or not isinstance(field, Mapping):
+            continue
+        usual_field = mapping_of(generated, name)
+        is_other = name not in generated
+        is_other |= has_required and (name in required) is not (name in usual)
+        if is_other or compare_schemas(field, usual_field):
+            is_less = bool(compare_schemas(field, with_contract(field, usual_field)))
+            written = field_of(normal(field), has_required and name in required)
+            found[str(name)] = (written, is_less)
+    return found
+
+
+def reserved_fields(
+    role: str, followed: Collection[str], contracts: Mapping[str, Contract]
+) -> Reserved:
+    """Return the fields that any version of the contract has in a role.
+
+    An author may have credentials without identities, and the failure domain of v1beta1 where no
+    version follows that.
+    """
+    found: dict[str, frozenset[str]] = {"spec": frozenset(), "status": frozenset()}
+    for contract in contracts.values():
+        shape = contract.types.get(role)
+        for part, fields in (("spec", shape.spec), ("status", shape.status)) if shape else ():
+            found[part] |= {each.name for each in fields.values() if each.feature != _CREDENTIALS}
+    if "v1beta1" not in followed:
+        found["spec"] -= {"failureDomain"}
+    return found
+
+
+def required_parts(schema: Schema) -> list[str] | None:
+    """Return ``[spec]`` or ``[]`` where that does not follow from the fields of the spec."""
+    is_usual = bool(list_of(mapping_of(schema, "properties", "spec"), "required"))
+    is_required = "spec" in list_of(schema, "required")
+    if is_usual == is_required:
+        return None
+    return ["spec"] if is_required else []
+
+
+def part_limits(schema: Schema, parts: Collection[str]) -> dict[str, Any]:
+    """Return the limits of whole parts of an object, such as ``spec.template``."""
+    found = {}
+    for part in parts:
+        keys = [step for name in part.split(".") for step in ("properties", name)]
+        here = normal(mapping_of(schema, *keys))
+        limits = {key: here[key] for key in _LIMITS if key in here}
+        if RULES in here and (part in _RULED or (part == "spec" and "spec.template" in parts)):
+            limits[RULES] = here[RULES]
+        required = here.get("required") if part == "status" else None
+        if required:
+            limits["required"] = required
+        if limits:
+            found[part] = limits
+    return found
+
+
+def template_parts(schema: Schema, made: Schema) -> dict[str, Any]:
+    """Return what is required in a template, its limits and its metadata, if not the usual."""
+    found: dict[str, Any] = {}
+    parts, usual = required_in(schema), required_in(made)
+    if parts != usual:
+        found["requiredParts"] = parts
+    limits = part_limits(schema, (*_PARTS, "status"))
+    if limits:
+        found["partLimits"] = limits
+    return found
+
+
+def template_metadata(schema: Schema, made: Schema) -> dict[str, Any]:
+    """Return the metadata of a template and whether that is exact, or that it has none."""
+    keys = ("properties", "spec", "properties", "template", "properties", "metadata")
+    own, generated = mapping_of(schema, *keys), mapping_of(made, *keys)
+    if not own and "metadata" not in mapping_of(schema, *keys[:-1]):
+        return {"contractFields": {"without": ["metadata"]}}
+    if not compare_schemas(own, generated):
+        return {}
+    found: dict[str, Any] = {"metadata": field_of(normal(own))}
+    if compare_schemas(own, with_contract(own, generated)):
+        found["contractFields"] = {"exact": True}
+    return found
+
+
+def has_transitions(schema: Any) -> bool:
+    """Return whether a rule anywhere in a schema compares with the old value."""
+    if isinstance(schema, list):
+        return any(has_transitions(each) for each in schema)
+    if not isinstance(schema, Mapping):
+        return False
+    rules = [text_of(each, "rule") for each in list_of(schema, RULES)]
+    return any(map(is_transition, rules)) or any(map(has_transitions, schema.values()))
+
+
+def required_in(schema: Schema) -> list[str]:
+    """Return the parts of a template that are required."""
+    found, here = ["metadata"] if "metadata" in list_of(schema, "required") else [], schema
+    for part in _PARTS:
+        name = part.rpartition(".")[2]
+        if name in list_of(here, "required"):
+            found.append(part)
+        here = mapping_of(here, "properties", name)
+    return found

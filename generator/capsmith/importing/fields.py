@@ -1,0 +1,115 @@
+"""Convert OpenAPI schemas to the field vocabulary of provider.yaml, in its short forms.
+
+What the vocabulary lacks is written as it is: the checks of provider.yaml refuse it, and
+:mod:`capsmith.importing.refusals` removes and reports it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+from capsmith.conformance.manifests import texts_of
+from capsmith.importing.normal import LIST_TYPE, RULES, simplified
+from capsmith.importing.words import text
+from capsmith.provider_yaml.plain import IMMUTABLE_MESSAGE, IMMUTABLE_RULE
+
+_FIRST = ("type", "format", "required", "immutable", "description")
+_LAST = ("items", "properties", "additionalProperties", RULES)
+_SCALARS = ("string", "integer", "number", "boolean")
+_NUMBERS = ("int32", "int64")
+_FALSE = (
+    *("nullable", "uniqueItems", "exclusiveMinimum", "exclusiveMaximum"),
+    *("x-kubernetes-preserve-unknown-fields", "x-kubernetes-int-or-string"),
+    "x-kubernetes-embedded-resource",
+)
+_IMMUTABLE = {"rule": IMMUTABLE_RULE, "message": IMMUTABLE_MESSAGE}
+Field = Any
+"""A shorthand or a mapping."""
+
+
+def fields_of(schema: Mapping[str, Any]) -> dict[str, Field]:
+    """Return the fields of an object by name; the required ones are marked."""
+    properties = schema.get("properties")
+    if not isinstance(properties, Mapping):
+        return {}
+    required = set(texts_of(schema, "required"))
+    return {
+        str(name): field_of(below, name in required)
+        for name, below in properties.items()
+        if isinstance(below, Mapping)
+    }
+
+
+def field_of(schema: Mapping[str, Any], required: bool = False) -> Field:
+    """Return one field, as a shorthand where that says everything."""
+    found = _schema(schema)
+    short = _shorthand(found)
+    if short:
+        return short + ("!" if required else "")
+    if required:
+        found["required"] = True
+    first = {key: found[key] for key in _FIRST if key in found}
+    last = {key: found[key] for key in _LAST if key in found}
+    return {**first, **{k: v for k, v in found.items() if k not in _LAST}, **last}
+
+
+def _schema(schema: Mapping[str, Any]) -> dict[str, Any]:
+    found = simplified(schema)
+    for key in _FALSE:
+        if found.get(key) is False:
+            del found[key]
+    for key in ("description", "title"):
+        if isinstance(found.get(key), str):
+            found[key] = text(found[key])
+            if not found[key]:
+                del found[key]
+    if found.get(LIST_TYPE) == "atomic":
+        del found[LIST_TYPE]
+    _rules(found)
+    _below(found)
+    return found
+
+
+def _rules(found: dict[str, Any]) -> None:
+    rules = found.get(RULES)
+    if not isinstance(rules, list):
+        return
+    kept = [rules_entry(rule) for rule in rules if rule != _IMMUTABLE]
+    if len(kept) < len(rules):
+        found["immutable"] = True
+    if kept:
+        found[RULES] = kept
+    else:
+        del found[RULES]
+
+
+def rules_entry(rule: Any) -> Any:
+    """Return a validation rule without keys that have no effect."""
+    if not isinstance(rule, Mapping):
+        return rule
+    return {key: value for key, value in rule.items() if value not in ("", None, False)}
+
+
+def _below(found: dict[str, Any]) -> None:
+    fields = fields_of(found)
+    # What is required is marked at each property; the comparison finds names that are none.
+    found.pop("required", None)
+    found.pop("properties", None)
+    if fields:
+        found["properties"] = fields
+    for key in ("items", "additionalProperties"):
+        if isinstance(found.get(key), Mapping):
+            found[key] = field_of(found[key])
+
+
+def _shorthand(found: Mapping[str, Any]) -> str:
+    kind = found.get("type")
+    if kind in _SCALARS and len(found) == 1:
+        return str(kind)
+    if kind == "integer" and len(found) == 2 and found.get("format") in _NUMBERS:
+        return str(found["format"])
+    items = found.get("items")
+    if kind == "array" and len(found) == 2 and isinstance(items, str) and "[" not in items:
+        return f"{items}[]"
+    return ""

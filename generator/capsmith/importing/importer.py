@@ -1,0 +1,298 @@
+"""Turn CRDs into a provider.yaml, and say what it cannot express.
+
+A first provider.yaml has only the roles of the kinds.  What capsmith generates from it is the
+contract's part; all else in the CRDs is the author's, and becomes fields.  Then the whole is
+generated in memory and compared with the CRDs, so that no difference goes unreported.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Any, NamedTuple
+
+from capsmith.conformance.crds import Crd, CrdVersion
+from capsmith.conformance.manifests import Manifest, list_of, mapping_of, text_of
+from capsmith.contract.model import Contract
+from capsmith.importing import identities, kinds, templates
+from capsmith.importing.compare import Change, Difference, compare_crds
+from capsmith.importing.contract_fields import Reserved, reserved_fields
+from capsmith.importing.kubectl import without_columns
+from capsmith.importing.layout import provider_yaml
+from capsmith.importing.outline import Outline, outline
+from capsmith.importing.pools import add_machine_kinds
+from capsmith.importing.refusals import Checked, Refusal, check, without_refused
+from capsmith.importing.source import SourceCrd
+from capsmith.importing.words import plain_data
+from capsmith.provider.build import build_provider
+from capsmith.provider.control_planes import MANAGED
+from capsmith.provider.crd import custom_resource_definition
+from capsmith.provider.model import Component, Provider
+from capsmith.provider.pools import MACHINES
+from capsmith.provider.sections import SECTION_TYPES
+
+Crds = Mapping[tuple[str, str], Mapping[str, Any]]
+"""Generated CRDs by group and kind."""
+
+
+class ImportedCrd(NamedTuple):
+    """One CRD and how the generated one differs from it."""
+
+    crd: Crd
+    role: str
+    """In provider.yaml; that of a template ends in Template."""
+    path: tuple[str, str]
+    """The section and the kind of its entry."""
+    differences: tuple[Difference, ...]
+    contract_fields: frozenset[str]
+    """Fields such as ``.spec.providerID`` that the contract adds."""
+
+
+class Imported(NamedTuple):
+    """A provider.yaml and what it lacks."""
+
+    text: str
+    crds: tuple[ImportedCrd, ...]
+    refusals: tuple[Refusal, ...]
+    corrected: Mapping[str, str] = {}
+    """The contract in the metadata of release series that the CRDs do not follow."""
+
+
+def import_crds(
+    sources: Sequence[SourceCrd],
+    metadata: Sequence[Manifest],
+    names: tuple[str, str],
+    contracts: Mapping[str, Contract],
+) -> Imported:
+    """Return the provider.yaml of CRDs; ``names`` are name and repository of the provider."""
+    name, repository = names
+    head = outline(name, sources, metadata, contracts)
+    followed = {each.name: contracts[each.contract] for each in head.versions}
+    base, skeleton = _skeleton(sources, head, repository, followed, contracts)
+    data: dict[str, Any] = dict(head.head(repository))
+    roles = {each.role for each in sources}
+    reserved = {role: reserved_fields(role, head.contracts, contracts) for role in roles}
+    for each in sources:
+        if each.role != identities.ROLE:
+            entry = _entry(base[each.crd.kind], each, skeleton, reserved[each.role], head)
+            data.setdefault(each.section, {})[each.crd.kind] = entry
+    _add_credentials(data, sources, with_fields=True)
+    data = plain_data(data)
+    checked, refusals = without_refused(data, contracts)
+    generated = _generated(checked, contracts)
+    is_other = add_machine_kinds(data, sources, refusals)
+    is_other |= _add_own_specs(data, sources, generated, skeleton, reserved)
+    if is_other:
+        data = plain_data(data)
+        checked, further = without_refused(data, contracts)
+        refusals, generated = (*refusals, *further), _generated(checked, contracts)
+    crds = [_compared(crd, source, generated, skeleton) for source in sources for crd in source.all]
+    return Imported(provider_yaml(data), tuple(crds), refusals, head.corrected)
+
+
+def _skeleton(
+    sources: Sequence[SourceCrd],
+    head: Outline,
+    repository: str,
+    followed: Mapping[str, Contract],
+    contracts: Mapping[str, Contract],
+) -> tuple[dict[str, kinds.Entry], Crds]:
+    """Return the entries of the kinds without an author's fields, and the CRDs for them."""
+    shapes = {each.crd.kind: kinds.shapes_of(each.role, followed) for each in sources}
+    base = {
+        each.crd.kind: kinds.first_entry(each, shapes[each.crd.kind])
+        | kinds.versions_of(each, head)
+        | kinds.place_of(each, head, SECTION_TYPES[each.section].group)
+        for each in sources
+    }
+    usual = _usual_features(_checked(base, sources, head, repository, contracts))
+    configs = [source.crd.kind for source in sources if source.role == "BootstrapConfig"]
+    machines = [source.crd.kind for source in sources if source.role == "InfraMachine"]
+    for source in sources:
+        entry = base[source.crd.kind]
+        there = kinds.features_of(source, shapes[source.crd.kind])
+        switched = {
+            feature: is_on
+            for feature, is_on in sorted(there.items())
+            if is_on != (feature in usual.get(source.crd.kind, ()))
+        }
+        if switched:
+            entry["features"] = {**entry.get("features", {}), **switched}
+        if source.role == "ControlPlane" and not there.get(MANAGED):
+            bootstrap = kinds.bootstrap_of(source.crd, configs)
+            if bootstrap is not None:
+                entry["bootstrap"] = bootstrap
+        machine = source.crd.kind.removesuffix("Pool")
+        if there.get(MACHINES) and len(machines) > 1 and machine in machines:
+            entry["machineKind"] = machine
+    checked = _checked(base, sources, head, repository, contracts)
+    return base, _generated(checked, contracts)
+
+
+def _checked(
+    base: Mapping[str, kinds.Entry],
+    sources: Sequence[SourceCrd],
+    head: Outline,
+    repository: str,
+    contracts: Mapping[str, Contract],
+) -> Checked:
+    data: dict[str, Any] = dict(head.head(repository))
+    for source in sources:
+        if source.role != identities.ROLE:
+            data.setdefault(source.section, {})[source.crd.kind] = base[source.crd.kind]
+    _add_credentials(data, sources, with_fields=False)
+    return check(data, contracts)
+
+
+def _add_credentials(
+    data: dict[str, Any], sources: Sequence[SourceCrd], *, with_fields: bool
+) -> None:
+    crds = [source.crd for source in sources if source.role == identities.ROLE]
+    value = identities.credentials(crds, with_fields)
+    if value is not None:
+        data["credentials"] = value
+
+
+def _usual_features(checked: Checked) -> dict[str, frozenset[str]]:
+    if checked.draft is None:
+        return {}
+    return {each.name: each.features for each in checked.draft.kinds}
+
+
+def _entry(
+    base: kinds.Entry, source: SourceCrd, skeleton: Crds, reserved: Reserved, head: Outline
+) -> kinds.Entry:
+    made = skeleton.get((source.crd.group, source.crd.kind), {})
+    hub = kinds.hub_of(source.crd)
+    names = kinds.kind_names_of(source.crd, made)
+    if names.get("contractColumns") is False:
+        made = without_columns(made)
+    parts = {
+        each.name: _parts(source.crd, each, made, reserved)
+        for each in source.crd.versions
+        if each.served or each is hub
+    }
+    entry = {"implements": base["implements"], **names, **base, **parts[hub.name]}
+    if source.template is not None:
+        generated = skeleton.get((source.crd.group, source.template.kind), {})
+        template = templates.template_of(source.template, generated, entry, head.versions)
+        if template:
+            entry["template"] = template
+    others = {
+        each.name: kinds.differing(parts[each.name], parts[hub.name], each.schema)
+        for each in source.crd.versions
+        if each.name in parts and each is not hub
+    }
+    versions = {version: found for version, found in others.items() if found}
+    return {**entry, "versions": versions} if versions else entry
+
+
+def _add_own_specs(
+    data: dict[str, Any],
+    sources: Sequence[SourceCrd],
+    generated: Crds,
+    skeleton: Crds,
+    reserved: Mapping[str, Reserved],
+) -> bool:
+    """Add the fields of templates that differ from those of their kinds; return whether any do."""
+    found = False
+    for source in sources:
+        entry = mapping_of(data, source.section, source.crd.kind)
+        key = (source.crd.group, f"{source.crd.kind}Template")
+        if source.template is None or not entry or key not in generated:
+            continue
+        differences = compare_crds(source.template.manifest.document, generated[key])
+        if any(each.field.startswith(".spec.template.spec") for each in differences):
+            found, written = True, mapping_of(entry, "template")
+            data[source.section][source.crd.kind]["template"] = templates.own_spec_of(
+                source.template, skeleton.get(key, {}), reserved[source.role], dict(written)
+            )
+    return found
+
+
+def _parts(
+    crd: Crd, version: CrdVersion, made: Mapping[str, Any], reserved: Reserved
+) -> kinds.Entry:
+    originals = list_of(crd.manifest.document, "spec", "versions")
+    original = _named(originals, version.name)
+    return kinds.own_parts(version, original, _version(made, version.name), reserved)
+
+
+def _version(crd: Mapping[str, Any], name: str) -> Mapping[str, Any]:
+    """Return a version of a generated CRD, or another one if it does not have that."""
+    versions = list_of(crd, "spec", "versions")
+    return _named(versions, name) or (mapping_of(versions[-1]) if versions else {})
+
+
+def _named(versions: Sequence[Any], name: str) -> Mapping[str, Any]:
+    return next((mapping_of(each) for each in versions if text_of(each, "name") == name), {})
+
+
+def _generated(checked: Checked, contracts: Mapping[str, Contract]) -> Crds:
+    """Return the CRDs of a provider, also of one with errors that do not concern its kinds."""
+    provider: Provider | None = checked.provider
+    if provider is None and checked.draft is not None:
+        try:
+            provider = build_provider(checked.draft, contracts)
+        except (ValueError, KeyError):
+            return {}
+    return {} if provider is None else _crds(provider)
+
+
+def _crds(provider: Provider) -> Crds:
+    return {
+        (str(resource.group), str(resource.kind)): custom_resource_definition(
+            resource, component, provider.former_contracts
+        )
+        for component in provider.components
+        for resource in component.resources
+    }
+
+
+def _contract_only(provider: Provider) -> Crds:
+    """Return the CRDs without the author's fields."""
+    return _crds(provider._replace(components=tuple(map(_without_fields, provider.components))))
+
+
+def _without_fields(component: Component) -> Component:
+    kinds = (each._replace(spec_fields=(), status_fields=()) for each in component.resources)
+    return component._replace(resources=tuple(kinds))
+
+
+def _compared(crd: Crd, source: SourceCrd, generated: Crds, skeleton: Crds) -> ImportedCrd:
+    is_template = crd is not source.crd
+    role = source.role + ("Template" if is_template else "")
+    path = (source.section, source.crd.kind)
+    made = generated.get((crd.group, crd.kind))
+    differences: Sequence[Difference]
+    if made is None:
+        differences = [Difference(Change.MISSING, "", (), "", "kind", crd.kind)]
+    else:
+        differences = compare_crds(crd.manifest.document, made)
+    reserved = _contract_fields(skeleton.get((crd.group, crd.kind), {}), is_template)
+    return ImportedCrd(crd, role, path, tuple(differences), reserved)
+
+
+def _contract_fields(made: Mapping[str, Any], is_template: bool) -> frozenset[str]:
+    found = set()
+    for version in list_of(made, "spec", "versions"):
+        top = mapping_of(version, "schema", "openAPIV3Schema", "properties")
+        prefix = ".spec.template.spec" if is_template else ".spec"
+        keys = ("properties", "template", "properties", "spec") if is_template else ()
+        spec = mapping_of(top, "spec", *keys, "properties")
+        found |= {f"{prefix}.{name}" for name in spec}
+        found |= {f".status.{name}" for name in mapping_of(top, "status", "properties")}
+    return frozenset(found)
+
+
+def compare_provider(sources: Sequence[SourceCrd], provider: Provider) -> tuple[ImportedCrd, ...]:
+    """Compare CRDs with those of a provider, in the order of the sources."""
+    generated = _crds(provider)
+    shapes = _contract_only(provider)
+    return tuple(
+        _compared(crd, source, generated, shapes) for source in sources for crd in source.all
+    )
+
+
+def has_own_kind(imported: ImportedCrd) -> bool:
+    """Return whether a CRD is generated again: as a role of the contract or as an own kind."""
+    return not any(each.what == "kind" and not each.path for each in imported.differences)

@@ -1,0 +1,235 @@
+"""The entry of one kind in provider.yaml: all that its contract does not add."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from typing import Any
+
+from capsmith.conformance.crds import Crd, CrdVersion
+from capsmith.conformance.manifests import list_of, mapping_of, text_of, texts_of
+from capsmith.contract.model import Contract, TypeShape
+from capsmith.importing.contract_fields import (
+    EMBEDDED,
+    Reserved,
+    contract_fields,
+    part_limits,
+    required_parts,
+)
+from capsmith.importing.fields import fields_of, rules_entry
+from capsmith.importing.kubectl import (
+    categories_of,
+    has_contract_columns,
+    names_of,
+    own_columns,
+)
+from capsmith.importing.normal import RULES, normal
+from capsmith.importing.outline import Outline
+from capsmith.importing.source import RESOURCE, SourceCrd
+from capsmith.importing.versions import api_versions
+from capsmith.importing.words import text
+from capsmith.provider.control_planes import MANAGED
+from capsmith.provider.naming import pluralise
+
+Entry = dict[str, Any]
+_CREDENTIALS = "credentials"
+_TEMPLATE_OPTIONAL = frozenset({"InfraCluster", "InfraMachinePool", "ControlPlane"})
+"""Roles whose kinds may be without a template."""
+_KUBEADM = {"group": "bootstrap.cluster.x-k8s.io", "kind": "KubeadmConfig"}
+
+
+Shapes = list[tuple[str, TypeShape, TypeShape | None]]
+"""The contract's shapes of a role and its template, by API version."""
+
+
+def first_entry(source: SourceCrd, shapes: Shapes) -> Entry:
+    """Return the role of a kind and what else decides which features it has by default."""
+    entry: Entry = {"implements": source.role}
+    if features_of(source, shapes).get(MANAGED):
+        entry["features"] = {MANAGED: True}
+    if source.role in _TEMPLATE_OPTIONAL and source.template is None:
+        entry["template"] = False
+    return entry
+
+
+def versions_of(source: SourceCrd, head: Outline) -> Entry:
+    """Return the API versions of a kind where they are not those of the provider."""
+    return api_versions(source.crd, head.versions)
+
+
+def place_of(source: SourceCrd, head: Outline, section_group: str) -> Entry:
+    """Return scope, group and plural of a further kind, where they are not the usual ones."""
+    crd, found = source.crd, dict[str, Any]()
+    if source.role != RESOURCE:
+        return found
+    if crd.scope == "Cluster":
+        found["scope"] = "Cluster"
+    if crd.group != head.groups.get(source.section, section_group):
+        found["group"] = crd.group
+    plural = text_of(crd.manifest.document, "spec", "names", "plural")
+    if plural and plural != pluralise(crd.kind.lower()):
+        found["plural"] = plural
+    return found
+
+
+def features_of(source: SourceCrd, shapes: Shapes) -> dict[str, bool]:
+    """Return for each optional part of the contract whether the CRDs have a field of it."""
+    found: dict[str, bool] = {}
+    for name, shape, template in shapes:
+        for crd, part_shape in ((source.crd, shape), (source.template, template)):
+            if crd is None or part_shape is None:
+                continue
+            schema = _version(crd, name).schema
+            for part, fields in (("spec", part_shape.spec), ("status", part_shape.status)):
+                there = mapping_of(schema, "properties", part, "properties")
+                for field in fields.values():
+                    if field.feature and field.feature != _CREDENTIALS:
+                        found[field.feature] = found.get(field.feature, False) or (
+                            field.name in there
+                        )
+    if source.role == "ControlPlane" and not (found.get("machines") or found.get("replicas")):
+        # Without replicas and a template for them there are no Machines.
+        found[MANAGED] = True
+    return found
+
+
+def shapes_of(role: str, versions: Mapping[str, Contract]) -> Shapes:
+    """Return the contract's shapes of a role and its template, by API version."""
+    return [
+        (name, contract.types[role], contract.types.get(f"{role}Template"))
+        for name, contract in versions.items()
+        if role in contract.types
+    ]
+
+
+def hub_of(crd: Crd) -> CrdVersion:
+    """Return the storage version, whose fields are those of the kind."""
+    return next((each for each in crd.versions if each.storage), crd.versions[-1])
+
+
+def own_parts(
+    version: CrdVersion, columns: Mapping[str, Any], made: Mapping[str, Any], reserved: Reserved
+) -> Entry:
+    """Return the author's fields, rules and columns of a version.
+
+    ``columns`` is the version in the CRD; ``made`` is what capsmith generates without an author.
+    """
+    entry: Entry = {}
+    generated = mapping_of(made, "schema", "openAPIV3Schema", "properties")
+    for part in ("spec", "status"):
+        schema = mapping_of(version.schema, "properties", part)
+        # What a status requires is a limit of the whole status.
+        fields = fields_of(schema if part == "spec" else {**schema, "required": []})
+        taken = mapping_of(generated, part, "properties")
+        own = {
+            name: field for name, field in fields.items() if name not in reserved[part].union(taken)
+        }
+        if own:
+            entry[part] = own
+    usual = mapping_of(made, "schema", "openAPIV3Schema")
+    contract = contract_fields(version.schema, usual, reserved)
+    if contract:
+        entry["contractFields"] = contract
+    rules = own_rules(mapping_of(version.schema, "properties", "spec"), generated.get("spec"))
+    if rules:
+        entry["validations"] = rules
+    object_rules = own_rules(version.schema, mapping_of(made, "schema", "openAPIV3Schema"))
+    if object_rules:
+        entry["objectValidations"] = object_rules
+    listed = own_columns(columns, made)
+    if listed:
+        entry["printerColumns"] = listed
+    limits = part_limits(version.schema, ("spec", "status"))
+    if limits:
+        entry["partLimits"] = limits
+    parts = required_parts(version.schema)
+    if parts is not None:
+        entry["requiredParts"] = parts
+    return entry
+
+
+def differing(parts: Entry, hub: Entry, schema: Mapping[str, Any]) -> Entry:
+    """Return what a version has otherwise than the storage version, texts aside.
+
+    ``schema`` is that of the version, which may need its required parts where the other does not.
+    """
+    empty: Mapping[str, Any] = {
+        **{"spec": {}, "status": {}, "validations": [], "objectValidations": []},
+        **{"printerColumns": [], "contractFields": {}, "partLimits": {}},
+    }
+    found = {
+        key: parts.get(key, nothing)
+        for key, nothing in empty.items()
+        if _without_texts(parts.get(key, nothing)) != _without_texts(hub.get(key, nothing))
+    }
+    if parts.get("requiredParts") != hub.get("requiredParts"):
+        is_required = "spec" in list_of(schema, "required")
+        found["requiredParts"] = ["spec"] if is_required else []
+    return found
+
+
+def _without_texts(value: Any) -> Any:
+    """Return fields without their descriptions, which are texts; a field of that name is none."""
+    if isinstance(value, Mapping):
+        return {
+            key: _without_texts(below)
+            for key, below in value.items()
+            if not (key == "description" and "type" in value and isinstance(below, str))
+        }
+    return [_without_texts(each) for each in value] if isinstance(value, list) else value
+
+
+def kind_names_of(crd: Crd, made: Mapping[str, Any]) -> Entry:
+    """Return the description, short names and categories that do not follow from the kind."""
+    entry: Entry = {}
+    description = text_of(hub_of(crd).schema, "description")
+    usual = _description(made)
+    if text(description) and text(description) != usual:
+        entry["description"] = text(description)
+    generated = texts_of(made, "spec", "names", "shortNames")
+    if names_of(crd, "shortNames") != list(generated):
+        entry["shortNames"] = names_of(crd, "shortNames")
+    entry |= categories_of(crd)
+    if not has_contract_columns(crd, made):
+        entry["contractColumns"] = False
+    return entry | object_name_of(crd)
+
+
+def object_name_of(crd: Crd) -> Entry:
+    """Return the limits for the names of objects, if there are any."""
+    schema = mapping_of(hub_of(crd).schema, "properties", "metadata", "properties", "name")
+    limits = {key: value for key, value in schema.items() if key not in ("type", "description")}
+    if RULES in limits:
+        limits[RULES] = [rules_entry(rule) for rule in list_of(schema, RULES)]
+    return {"objectName": limits} if limits else {}
+
+
+def bootstrap_of(crd: Crd, kinds: Iterable[str]) -> Any:
+    """Return the kind of the bootstrap configurations of a control plane of Machines, or None.
+
+    The spec of another provider's has no schema in the control plane, and no CRD names it: it is
+    taken for kubeadm's.
+    """
+    spec = mapping_of(hub_of(crd).schema, "properties", "spec", "properties")
+    if not list(kinds) or "x-kubernetes-preserve-unknown-fields" in mapping_of(spec, EMBEDDED):
+        return _KUBEADM
+    return None
+
+
+def _description(made: Mapping[str, Any]) -> str:
+    versions = list_of(made, "spec", "versions")
+    return text_of(versions[0], "schema", "openAPIV3Schema", "description") if versions else ""
+
+
+def own_rules(spec: Mapping[str, Any], made: Any) -> list[Any]:
+    """Return the rules of a schema that are not in what capsmith generates."""
+    generated = normal(mapping_of(made)).get(RULES, [])
+    kept = []
+    for rule in list_of(spec, RULES):
+        (plain,) = normal({RULES: [rule]}).get(RULES) or (None,)
+        if plain not in generated:
+            kept.append(rules_entry(rule))
+    return kept
+
+
+def _version(crd: Crd, name: str) -> CrdVersion:
+    return next((each for each in crd.versions if each.name == name), hub_of(crd))

@@ -1,0 +1,226 @@
+"""The head of provider.yaml: name, contracts, API versions, releases and groups."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterable, Mapping, Sequence
+from typing import Any, NamedTuple
+
+from capsmith.conformance.crds import CrdVersion
+from capsmith.conformance.manifests import Manifest, list_of, mapping_of, text_of
+from capsmith.contract.model import Contract
+from capsmith.importing.source import RESOURCE, SourceCrd
+from capsmith.provider.order import series_order, version_order
+from capsmith.provider.sections import SECTION_TYPES
+from capsmith.safetext import SeriesName, VersionName
+
+_PROVIDER_LABEL = "cluster.x-k8s.io/provider"
+
+
+class Version(NamedTuple):
+    """One API version of the provider, as most of its kinds have it."""
+
+    name: str
+    served: bool
+    storage: bool
+    contract: str
+    deprecated: bool = False
+    warning: str = ""
+    """The text of the deprecation, if it is not the API server's."""
+
+
+class Outline(NamedTuple):
+    """What holds for all kinds."""
+
+    name: str
+    contracts: tuple[str, ...]
+    versions: tuple[Version, ...]
+    releases: Mapping[str, str]
+    groups: Mapping[str, str]
+    """Groups that are not the section's usual one."""
+    corrected: Mapping[str, str] = {}
+    """The contract in the metadata of release series that the CRDs do not follow."""
+
+    def head(self, repository: str) -> dict[str, Any]:
+        """Return the entries of provider.yaml before its sections."""
+        found: dict[str, Any] = {
+            "capsmith": 1,
+            "name": self.name,
+            "repository": repository,
+            "contracts": list(self.contracts),
+            "apiVersions": self._versions(),
+            "releases": dict(self.releases),
+        }
+        return {**found, "groups": dict(self.groups)} if self.groups else found
+
+    def _versions(self) -> list[Any]:
+        newest = max((each.name for each in self.versions), key=version_order, default="")
+        usual = all(each.storage == (each.name == newest) for each in self.versions)
+        entries: list[Any] = []
+        for each in self.versions:
+            entry: dict[str, Any] = {"name": each.name}
+            if not each.served:
+                entry["served"] = False
+            if each.storage and not usual:
+                entry["storage"] = True
+            if len(self.contracts) > 1:
+                entry["contract"] = each.contract
+            if each.deprecated:
+                entry["deprecated"] = True
+            if each.warning:
+                entry["deprecationWarning"] = each.warning
+            entries.append(entry if len(entry) > 1 else each.name)
+        return entries
+
+
+def name_of(sources: Iterable[SourceCrd]) -> str:
+    """Return the name in the provider label of the CRDs, without the type, or ''."""
+    types = sorted((each.type for each in SECTION_TYPES.values()), key=len, reverse=True)
+    for source in sources:
+        label = source.crd.labels.get(_PROVIDER_LABEL)
+        for type_ in types:
+            if isinstance(label, str) and label.startswith(f"{type_}-"):
+                return label.removeprefix(f"{type_}-")
+    return ""
+
+
+def outline(
+    name: str,
+    sources: Sequence[SourceCrd],
+    metadata: Sequence[Manifest],
+    contracts: Mapping[str, Contract],
+) -> Outline:
+    """Decide by the majority of the kinds, those with a role of the contract first.
+
+    ``metadata`` are clusterctl's Metadata objects.
+    """
+    series = _releases(metadata, contracts)
+    followed = _contracts(sources, series, contracts)
+    versions = _versions(sources, followed, contracts)
+    if not series:
+        series = {"v0.1": max(followed)}
+    newest = max(series, key=series_order)
+    corrected = {} if series[newest] in followed else {newest: series[newest]}
+    if corrected:
+        series = {**series, newest: max(followed)}
+    return Outline(name, followed, versions, series, _groups(sources), corrected)
+
+
+def _contracts(
+    sources: Sequence[SourceCrd], series: Mapping[str, str], contracts: Mapping[str, Contract]
+) -> tuple[str, ...]:
+    """Return the contracts that some served version follows, the newest first."""
+    served = {
+        contract
+        for source in sources
+        for version in source.crd.versions
+        if version.served
+        for contract in [_contract(source, version, contracts)]
+        if contract
+    }
+    if not served and series:
+        served = {series[max(series, key=series_order)]}
+    elif not served:
+        served = {_by_shape(sources, contracts)}
+    return tuple(sorted(served, reverse=True))
+
+
+def _by_shape(sources: Sequence[SourceCrd], contracts: Mapping[str, Contract]) -> str:
+    """Return the contract of CRDs without labels: only the newest one has ``initialization``."""
+    fields = {
+        field
+        for source in sources
+        for version in source.crd.versions
+        for field in mapping_of(version.schema, "properties", "status", "properties")
+    }
+    is_old = "ready" in fields and "initialization" not in fields
+    return min(contracts) if is_old else max(contracts)
+
+
+def _contract(source: SourceCrd, version: CrdVersion, contracts: Mapping[str, Contract]) -> str:
+    """Return the contract of a version by the labels of its CRD, or ''."""
+    labelled = [
+        each.version
+        for each in contracts.values()
+        if version.name in source.crd.labelled(each.label)
+    ]
+    if len(labelled) < 2:
+        return labelled[0] if labelled else ""
+    status = mapping_of(version.schema, "properties", "status", "properties")
+    return max(labelled) if "initialization" in status else min(labelled)
+
+
+def _versions(
+    sources: Sequence[SourceCrd], followed: Sequence[str], contracts: Mapping[str, Contract]
+) -> tuple[Version, ...]:
+    served: Counter[str] = Counter()
+    stored: Counter[str] = Counter()
+    contract: dict[str, Counter[str]] = {}
+    deprecated: dict[str, Counter[str | None]] = {}
+    for source in sources:
+        for version in source.crd.versions:
+            if not VersionName.form.fullmatch(version.name):
+                continue
+            weight = len(sources) if source.role != RESOURCE else 1
+            served[version.name] += weight if version.served else -weight
+            stored[version.name] += weight * version.storage
+            warning = _deprecation(source, version.name)
+            deprecated.setdefault(version.name, Counter())[warning] += weight
+            found = _contract(source, version, contracts)
+            contract.setdefault(version.name, Counter())[found] += bool(found)
+    storage = max(stored, key=lambda name: (stored[name], version_order(name)), default="")
+    return tuple(
+        Version(
+            name,
+            served[name] >= 0 or name == storage,
+            name == storage,
+            _most(contract[name], min(followed)),
+            *_usual_deprecation(deprecated[name]),
+        )
+        for name in sorted(served, key=version_order)
+    )
+
+
+def _deprecation(source: SourceCrd, name: str) -> str | None:
+    """Return the deprecation warning of a version: '' for the API server's, None for none."""
+    for version in list_of(source.crd.manifest.document, "spec", "versions"):
+        if text_of(version, "name") == name and mapping_of(version).get("deprecated") is True:
+            return text_of(version, "deprecationWarning")
+    return None
+
+
+def _usual_deprecation(counted: Counter[str | None]) -> tuple[bool, str]:
+    warning = max(sorted(counted, key=str), key=lambda each: counted[each])
+    return warning is not None, warning or ""
+
+
+def _most(counted: Counter[str], otherwise: str) -> str:
+    best = max(sorted(counted, reverse=True), key=lambda each: counted[each], default="")
+    return best or otherwise
+
+
+def _releases(metadata: Sequence[Manifest], contracts: Mapping[str, Contract]) -> dict[str, str]:
+    found: dict[str, str] = {}
+    for manifest in metadata:
+        for entry in list_of(manifest.document, "releaseSeries"):
+            major, minor = (mapping_of(entry).get(key) for key in ("major", "minor"))
+            series, contract = f"v{major}.{minor}", text_of(entry, "contract")
+            if SeriesName.form.fullmatch(series) and contract in contracts:
+                found[series] = contract
+    return dict(sorted(found.items(), key=lambda item: series_order(item[0])))
+
+
+def _groups(sources: Sequence[SourceCrd]) -> dict[str, str]:
+    counted: dict[str, Counter[str]] = {}
+    for source in sources:
+        weight = len(sources) if source.role != RESOURCE else 1
+        counted.setdefault(source.section, Counter())[source.crd.group] += weight
+    found: dict[str, str] = {}
+    for section, type_ in SECTION_TYPES.items():
+        groups = counted.get(section)
+        if not groups:
+            continue
+        group = max(sorted(groups), key=lambda each: (groups[each], each == type_.group))
+        if group != type_.group:
+            found[section] = group
+    return found

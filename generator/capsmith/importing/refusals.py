@@ -1,0 +1,136 @@
+"""Remove from a provider.yaml what its checks refuse, and record why.
+
+So the checks alone decide what can be imported, and what they learn to accept is imported.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any, NamedTuple
+
+from capsmith.contract.model import Contract
+from capsmith.findings import Finding, Severity
+from capsmith.provider.draft import Draft
+from capsmith.provider.model import Provider
+from capsmith.provider.resolve import resolve
+from capsmith.provider_yaml.parse import validate_document
+from capsmith.yamldoc.compose import Mark, Path
+from capsmith.yamldoc.document import Document
+
+_ROUNDS = 30
+_SECTIONS = ("infrastructure", "bootstrap", "controlPlane", "ipam", "addon", "credentials")
+_OF_POOLS = "pool-"
+"""Findings on pools with a Machine for each machine; others have no such rules."""
+_KIND = 2
+"""Length of a kind's path."""
+_FIELDS = ("spec", "status")
+
+
+class Refusal(NamedTuple):
+    """A part of provider.yaml that was removed, and the finding that refused it."""
+
+    path: Path
+    finding: Finding
+
+
+class Checked(NamedTuple):
+    """The result of checking data: the findings, and the draft if the data fits the model."""
+
+    document: Document
+    findings: tuple[Finding, ...]
+    draft: Draft | None
+    provider: Provider | None
+
+
+def check(data: Mapping[str, Any], contracts: Mapping[str, Contract]) -> Checked:
+    """Check the data of a provider.yaml; each place in it has a line of its own."""
+    document = _document(data)
+    parsed = validate_document(document)
+    if parsed.spec is None:
+        return Checked(document, parsed.findings, None, None)
+    resolved = resolve(parsed.spec, document, contracts)
+    findings = (*parsed.findings, *resolved.findings)
+    return Checked(document, findings, resolved.draft, resolved.provider)
+
+
+def without_refused(
+    data: dict[str, Any], contracts: Mapping[str, Contract]
+) -> tuple[Checked, tuple[Refusal, ...]]:
+    """Remove refused parts from ``data`` until nothing is left that can be removed.
+
+    Return the last check, with the findings that remain, and what was removed.
+    """
+    removed: list[Refusal] = []
+    for _ in range(_ROUNDS):
+        checked = check(data, contracts)
+        # The last one of a list first, so that the other paths stay valid.
+        refused = sorted(_refused(checked), key=lambda each: _order(each.path), reverse=True)
+        done = [refusal for refusal in refused if _remove(data, refusal.path)]
+        removed += done
+        if not done:
+            return checked, tuple(removed)
+    return check(data, contracts), tuple(removed)
+
+
+def _document(data: Mapping[str, Any]) -> Document:
+    marks: dict[Path, Mark] = {}
+    _mark(data, (), marks)
+    return Document("", data, marks)
+
+
+def _mark(value: Any, path: Path, marks: dict[Path, Mark]) -> None:
+    line = len(marks) + 1
+    marks[path] = Mark((line, 1), (line, 2))
+    below = dict(enumerate(value)) if isinstance(value, list) else value
+    for key, each in below.items() if isinstance(below, Mapping) else ():
+        _mark(each, (*path, key), marks)
+
+
+def _refused(checked: Checked) -> list[Refusal]:
+    paths = {mark.value[0]: path for path, mark in checked.document.marks.items()}
+    found: dict[Path, Refusal] = {}
+    for finding in checked.findings:
+        path = _whole(paths.get(finding.location.line, ()))
+        if finding.id.startswith(_OF_POOLS):
+            path = (*path[:_KIND], "features", "machines")
+        if finding.severity is Severity.ERROR and _is_removable(path):
+            found.setdefault(path, Refusal(path, finding))
+    return list(found.values())
+
+
+def _is_removable(path: Path) -> bool:
+    return len(path) >= _KIND and path[0] in _SECTIONS
+
+
+def _whole(path: Path) -> Path:
+    """Return the smallest part that means something: a rule, not its expression."""
+    for key in ("x-kubernetes-validations", "validations", "printerColumns"):
+        if key in path[_KIND:-1]:
+            index = path.index(key, _KIND)
+            return path[: index + 2]
+    return path
+
+
+def _order(path: Path) -> tuple[int, tuple[str, ...]]:
+    return len(path), tuple(f"{step:09}" if isinstance(step, int) else str(step) for step in path)
+
+
+def _remove(data: Any, path: Path) -> bool:
+    """Remove the value at ``path``, and what is empty without it."""
+    holders = [data]
+    for step in path[:-1]:
+        if isinstance(holders[-1], str):
+            return False
+        try:
+            holders.append(holders[-1][step])
+        except (KeyError, IndexError, TypeError):
+            return False
+    try:
+        del holders[-1][path[-1]]
+    except (KeyError, IndexError, TypeError):
+        return False
+    for depth in range(len(path) - 1, 0, -1):
+        if holders[depth]:
+            break
+        del holders[depth - 1][path[depth - 1]]
+    return True

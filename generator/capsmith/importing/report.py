@@ -1,0 +1,216 @@
+"""Describe the differences between CRDs and what their provider.yaml generates."""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from typing import Any
+
+from capsmith.findings import Finding, Severity
+from capsmith.importing.compare import Change, Difference
+from capsmith.importing.importer import ImportedCrd, has_own_kind
+from capsmith.importing.positions import Positions
+from capsmith.importing.refusals import Refusal
+from capsmith.yamldoc.compose import Path
+from capsmith.yamldoc.quote import clip
+
+_MARKS = {"items": "[]", "additionalProperties": "{}"}
+_PLAIN = re.compile(r"[A-Za-z_][A-Za-z0-9_-]*")
+_VALUES = frozenset({"field", "type", "items", "additionalProperties", "kind", "version"})
+"""What makes the API server drop or refuse values, wherever it changes."""
+_OF_ALL = frozenset(
+    {".spec", ".status", ".spec.template", ".spec.template.spec", ".spec.template.metadata"}
+)
+"""Parts whose shape, without the author's fields, is the contract's."""
+_LOST = "Keep it in the code, or in a patch of config/overlay."
+_OF_CONTRACT = "Cluster API or capsmith needs it; compare the two and decide."
+_ADDED = "Nothing to do: capsmith's manager or Cluster API uses it."
+
+
+def findings_of(crds: Iterable[ImportedCrd], refusals: Sequence[Refusal] = ()) -> Iterator[Finding]:
+    """Yield a finding for each difference.
+
+    ``import-lost`` is an error: the generated CRD lacks it.  ``import-changed`` is a warning: the
+    contract has the field, and capsmith generates it otherwise.  ``import-added`` is only
+    information.
+    """
+    positions = Positions()
+    reasons = {path: _reasons(path, refusals) for path in dict.fromkeys(each.path for each in crds)}
+    for crd in crds:
+        for difference in crd.differences:
+            yield _finding(crd, difference, reasons[crd.path], positions)
+
+
+def facts_of(crds: Sequence[ImportedCrd]) -> dict[str, Any]:
+    """Return the same as data for machines, with the values of both sides."""
+    return {
+        "crds": [
+            {
+                "name": each.crd.manifest.name,
+                "role": each.role if has_own_kind(each) else None,
+                "entry": list(each.path),
+                "equal": not each.differences,
+                "equalButForAdditions": is_equal_but_for_additions(each),
+                "differences": [_data(each, difference) for difference in each.differences],
+            }
+            for each in crds
+        ]
+    }
+
+
+def summary(crds: Sequence[ImportedCrd]) -> str:
+    """Return one line about all CRDs."""
+    made = [each for each in crds if has_own_kind(each)]
+    own = sum(1 for each in made if each.role == "Resource")
+    equal = sum(1 for each in made if not each.differences)
+    same = sum(1 for each in made if is_equal_but_for_additions(each))
+    complete = sum(1 for each in made if not is_lossy(each))
+    return (
+        f"{len(crds)} CRDs: {len(made) - own} with a role of the contract, {own} further kinds, "
+        f"{len(crds) - len(made)} not generated; {equal} come back equal, {same} equal but for "
+        f"additions, {complete} without a loss."
+    )
+
+
+def is_equal_but_for_additions(crd: ImportedCrd) -> bool:
+    """Return whether objects and clients of the original CRD notice no difference."""
+    return all(each.is_addition for each in crd.differences)
+
+
+def is_lossy(crd: ImportedCrd) -> bool:
+    """Return whether the generated CRD lacks something."""
+    return any(severity_of(crd, each) is Severity.ERROR for each in crd.differences)
+
+
+def severity_of(crd: ImportedCrd, difference: Difference) -> Severity:
+    """Return an error for a loss, information for an addition, else a warning."""
+    is_rule = bool(difference.field) and difference.what not in _VALUES
+    if is_rule and _is_of_contract(crd, difference.field):
+        return Severity.WARNING
+    if difference.is_addition:
+        return Severity.INFO
+    if difference.change is Change.ADDED and (difference.field == "." or not is_rule):
+        return Severity.WARNING
+    return Severity.ERROR
+
+
+def _is_of_contract(crd: ImportedCrd, field: str) -> bool:
+    steps = [match.end() for match in re.finditer(r"[^.\[{]+", field)]
+    above = {field[:end] for end in steps}
+    if above & crd.contract_fields:
+        return True
+    return field in _OF_ALL
+
+
+def _finding(
+    crd: ImportedCrd,
+    difference: Difference,
+    reasons: Mapping[tuple[str, str], str],
+    positions: Positions,
+) -> Finding:
+    severity = severity_of(crd, difference)
+    ids = {
+        Severity.ERROR: ("import-lost", _LOST),
+        Severity.WARNING: ("import-changed", _OF_CONTRACT),
+        Severity.INFO: ("import-added", _ADDED),
+    }
+    id, hint = ids[severity]
+    reason = _reason(crd, difference, reasons) if severity is Severity.ERROR else ""
+    version = f" {difference.version}" if difference.version else ""
+    message = f"{crd.crd.kind}{version} {json_path(difference.path)}: {_words(difference)}"
+    return Finding(
+        id,
+        message + (f" ({reason})" if reason else ""),
+        positions.of(crd.crd.manifest, difference.path),
+        severity,
+        hint,
+    )
+
+
+def _words(difference: Difference) -> str:
+    what = f"field {difference.field}" if difference.what == "field" else difference.what
+    match difference.change:
+        case Change.MISSING:
+            return f"{what} is not generated"
+        case Change.ADDED:
+            value = "" if difference.what == "field" else _value(difference.generated)
+            return f"{what} is added{': ' + value if value else ''}"
+        case Change.CHANGED:
+            values = (_value(difference.original), _value(difference.generated))
+            return f"{what} is {values[1]} instead of {values[0]}"
+
+
+def _value(value: Any) -> str:
+    return "" if value is None else clip(json.dumps(value, ensure_ascii=False, default=str))
+
+
+def json_path(path: Path) -> str:
+    """Return ``.spec.versions[0].name`` of keys and indexes."""
+    return "".join(
+        (
+            f"[{step}]"
+            if isinstance(step, int)
+            else f".{step}" if _PLAIN.fullmatch(step) else f"[{json.dumps(step)}]"
+        )
+        for step in path
+    )
+
+
+def _reasons(kind: Path, refusals: Iterable[Refusal]) -> dict[tuple[str, str], str]:
+    """Return why something of a kind was refused, by the field and the keyword."""
+    return {
+        _field(refusal.path[2:]): f"{refusal.finding.id}: {refusal.finding.message}"
+        for refusal in refusals
+        if refusal.path[:2] == kind
+    }
+
+
+def _field(path: Path) -> tuple[str, str]:
+    """Return the field and the keyword of a path in a kind's entry."""
+    if not path or path[0] not in ("spec", "status"):
+        return "", str(path[0]) if path else "kind"
+    field, steps = f".{path[0]}", list(path[1:])
+    if steps:
+        field += f".{steps.pop(0)}"
+    while steps:
+        step = steps.pop(0)
+        if step == "properties" and steps:
+            field += f".{steps.pop(0)}"
+        elif step in _MARKS:
+            field += _MARKS[str(step)]
+        else:
+            return field, str(step)
+    return field, "field"
+
+
+def _reason(
+    crd: ImportedCrd, difference: Difference, reasons: Mapping[tuple[str, str], str]
+) -> str:
+    """Return why provider.yaml cannot hold this, if that is known."""
+    field = difference.field
+    if crd.role.endswith("Template"):
+        field = field.replace(".spec.template.spec", ".spec", 1)
+    if difference.what == "kind":
+        return reasons.get(("", "kind"), "")
+    if (field, difference.what) in reasons:
+        return reasons[field, difference.what]
+    end = len(field)
+    while end > 0:
+        if (field[:end], "field") in reasons:
+            return reasons[field[:end], "field"]
+        end = max(field.rfind(mark, 0, end) for mark in ".[{")
+    return ""
+
+
+def _data(crd: ImportedCrd, difference: Difference) -> dict[str, Any]:
+    return {
+        "severity": str(severity_of(crd, difference)),
+        "change": str(difference.change),
+        "version": difference.version or None,
+        "path": json_path(difference.path),
+        "field": difference.field or None,
+        "what": difference.what,
+        "original": difference.original,
+        "generated": difference.generated,
+    }

@@ -1,0 +1,150 @@
+"""The CRDs of a provider with their roles, and the sections of provider.yaml that they are in."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import NamedTuple
+
+from capsmith.conformance.crds import Crd, read_crds
+from capsmith.conformance.manifests import Manifest, mapping_of
+from capsmith.contract.model import Contract
+from capsmith.importing import identities
+
+RESOURCE = "Resource"
+_TEMPLATE = "Template"
+_SECTIONS = {
+    "InfraCluster": "infrastructure",
+    "InfraMachine": "infrastructure",
+    "InfraMachinePool": "infrastructure",
+    "BootstrapConfig": "bootstrap",
+    "ControlPlane": "controlPlane",
+    "IPPool": "ipam",
+    "GlobalIPPool": "ipam",
+    "Addon": "addon",
+    "Identity": "infrastructure",
+    RESOURCE: "infrastructure",
+}
+_ORDER = list(_SECTIONS)
+_OF_CORE = frozenset(f"{part}cluster.x-k8s.io" for part in ("", "clusterctl.", "runtime."))
+_KINDS_OF_CORE = frozenset(
+    {
+        ("ipam.cluster.x-k8s.io", "IPAddress"),
+        ("ipam.cluster.x-k8s.io", "IPAddressClaim"),
+        ("addons.cluster.x-k8s.io", "ClusterResourceSet"),
+        ("addons.cluster.x-k8s.io", "ClusterResourceSetBinding"),
+    }
+)
+_SELECTOR = "clusterSelector"
+"""The field of an add-on that says on which clusters it is installed."""
+_FIELDS = {
+    "InfraMachinePool": ("spec", "providerIDList"),
+    "InfraMachine": ("spec", "providerID"),
+    "BootstrapConfig": ("status", "dataSecretName"),
+    "InfraCluster": ("spec", "controlPlaneEndpoint"),
+}
+"""The field by which a kind that has a template is recognised; the first that is there counts."""
+_WITH_TEMPLATE = frozenset({"InfraMachine"})
+"""Roles whose kinds core only creates from templates: without one the kind is a helper."""
+
+
+class SourceCrd(NamedTuple):
+    """One CRD, the role of its kind in provider.yaml, and its template, if it has one."""
+
+    crd: Crd
+    role: str
+    """Such as InfraMachine, or Resource."""
+    section: str
+    template: Crd | None = None
+
+    @property
+    def all(self) -> tuple[Crd, ...]:
+        """Return the CRD and that of its template."""
+        return (self.crd,) if self.template is None else (self.crd, self.template)
+
+
+def read_sources(
+    manifests: Sequence[Manifest], roles: Mapping[str, str], contract: Contract
+) -> tuple[SourceCrd, ...]:
+    """Return the provider's own CRDs, each with its template, in the order of their roles.
+
+    Core's are left out, and those without any sign of Cluster API.  ``roles`` are those that the
+    user names, by kind; ``contract`` gives the shape of identities.  A CRD that is there several
+    times is read once, the last one: builds come after what they are built from.
+    """
+    found = {each.manifest.name: each for each in read_crds(tuple(manifests), {}) if _is_own(each)}
+    crds = {(each.group, each.kind): each for each in found.values()}
+    sources = []
+    for (group, kind), crd in crds.items():
+        owner = crds.get((group, kind.removesuffix(_TEMPLATE)), crd)
+        if owner is not crd and _role(owner, crds, roles, contract) != RESOURCE:
+            continue
+        role = _role(crd, crds, roles, contract)
+        template = None if role == RESOURCE else crds.get((group, kind + _TEMPLATE))
+        section = _SECTIONS[role]
+        sources.append(SourceCrd(crd, role, section, template))
+    groups = {each.crd.group for each in sources if each.role != RESOURCE}
+    sources = [
+        each
+        for each in sources
+        if each.crd.group in groups or each.crd.kind in roles or _is_labelled(each.crd)
+    ]
+    return tuple(sorted(sources, key=lambda each: (_ORDER.index(each.role), each.crd.kind)))
+
+
+def find_foreign(
+    manifests: Sequence[Manifest], sources: Sequence[SourceCrd]
+) -> tuple[Manifest, ...]:
+    """Return the CRDs that are neither the provider's nor core's, such as a CNI plug-in's."""
+    taken = {crd.manifest.name for source in sources for crd in source.all}
+    crds = {each.manifest.name: each for each in read_crds(tuple(manifests), {}) if _is_own(each)}
+    return tuple(each.manifest for name, each in crds.items() if name not in taken)
+
+
+def _is_labelled(crd: Crd) -> bool:
+    """Return whether a CRD is some provider's: kustomize labels all of its objects."""
+    return any(str(key).startswith("cluster.x-k8s.io/") for key in crd.labels) or (
+        crd.group.endswith("cluster.x-k8s.io")
+    )
+
+
+def _is_own(crd: Crd) -> bool:
+    core = crd.group in _OF_CORE or (crd.group, crd.kind) in _KINDS_OF_CORE
+    return bool(crd.kind and crd.group and crd.versions) and not core
+
+
+def _role(
+    crd: Crd,
+    crds: Mapping[tuple[str, str], Crd],
+    roles: Mapping[str, str],
+    contract: Contract,
+) -> str:
+    if crd.kind in roles:
+        return roles[crd.kind]
+    role = crd.role
+    if _is_addon(crd):
+        role = "Addon"
+    elif not role and (crd.group, crd.kind + _TEMPLATE) in crds:
+        role = _role_by_fields(crd)
+    if role == identities.ROLE:
+        return role if identities.is_identity(crd, contract) else RESOURCE
+    if role not in _SECTIONS:
+        return RESOURCE
+    if role in _WITH_TEMPLATE and (crd.group, crd.kind + _TEMPLATE) not in crds:
+        return RESOURCE
+    if _SECTIONS[role] == "ipam" and not crd.group.startswith("ipam."):
+        return RESOURCE
+    return role
+
+
+def _role_by_fields(crd: Crd) -> str:
+    """Return the role of a kind whose name says nothing, or ''; core reads the fields."""
+    for role, (part, field) in _FIELDS.items():
+        if field in mapping_of(crd.versions[-1].schema, "properties", part, "properties"):
+            return role
+    return ""
+
+
+def _is_addon(crd: Crd) -> bool:
+    schema = crd.versions[-1].schema
+    spec = mapping_of(schema, "properties", "spec", "properties")
+    return crd.group.startswith("addons.") and _SELECTOR in spec

@@ -1,0 +1,169 @@
+"""What the template of a kind has otherwise than capsmith generates from the kind."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+from capsmith.conformance.crds import Crd, CrdVersion
+from capsmith.conformance.manifests import list_of, mapping_of, text_of
+from capsmith.importing.contract_fields import (
+    EMBEDDED,
+    Reserved,
+    contract_fields,
+    has_transitions,
+    required_in,
+    template_metadata,
+    template_parts,
+)
+from capsmith.importing.fields import field_of, fields_of
+from capsmith.importing.kinds import hub_of, object_name_of, own_rules
+from capsmith.importing.kubectl import (
+    categories_of,
+    has_contract_columns,
+    names_of,
+    own_columns,
+    without_columns,
+)
+from capsmith.importing.normal import normal
+from capsmith.importing.outline import Version
+from capsmith.importing.versions import api_versions
+
+Entry = dict[str, Any]
+Made = Mapping[str, Any]
+_INNER = ("properties", "spec", "properties", "template", "properties", "spec")
+_CATEGORY_KEYS = ("categories", "contractCategory")
+_OF_VERSIONS = ("metadata", "requiredParts", "printerColumns", "versions")
+_EMPTY: Mapping[str, Any] = {
+    **{"spec": {}, "validations": [], "contractFields": {}, "partLimits": {}},
+    "printerColumns": [],
+}
+
+
+def template_of(
+    crd: Crd, made: Made, kind: Mapping[str, Any], versions: Sequence[Version]
+) -> Entry:
+    """Return the template's entry without fields of its own in ``spec.template.spec``.
+
+    ``made`` is what capsmith generates without an author; ``kind`` the entry of the kind.
+    """
+    found: Entry = {}
+    own_versions = api_versions(crd, versions)
+    if own_versions != {k: kind[k] for k in ("apiVersions",) if k in kind}:
+        found["apiVersions"] = own_versions.get("apiVersions", [each.name for each in versions])
+    found |= object_name_of(crd)
+    short = names_of(crd, "shortNames")
+    if short:
+        found["shortNames"] = short
+    own, of_kind = categories_of(crd), {k: kind[k] for k in _CATEGORY_KEYS if k in kind}
+    if own != of_kind:
+        found["categories"] = own.get("categories", [])
+        found["contractCategory"] = own.get("contractCategory", True)
+    has_columns = has_contract_columns(crd, made)
+    if has_columns != kind.get("contractColumns", True):
+        found["contractColumns"] = has_columns
+    made = made if has_columns else without_columns(made)
+    if any(has_transitions(mapping_of(each.schema, *_INNER)) for each in crd.versions):
+        found["transitionRules"] = True
+    status = mapping_of(hub_of(crd).schema, "properties", "status")
+    taken = mapping_of(_schema(made, hub_of(crd).name), "properties", "status", "properties")
+    fields = {name: field for name, field in fields_of(status).items() if name not in taken}
+    if fields:
+        found["status"] = fields
+    return _with_versions(found, crd, {each.name: _parts(crd, each, made) for each in _served(crd)})
+
+
+def own_spec_of(crd: Crd, made: Made, reserved: Reserved, written: Entry) -> Entry:
+    """Return the template's entry ``written`` with all fields of ``spec.template.spec``."""
+    parts = {}
+    if not has_contract_columns(crd, made):
+        made = without_columns(made)
+    for version in _served(crd):
+        inner = mapping_of(version.schema, *_INNER)
+        usual = mapping_of(_schema(made, version.name), *_INNER)
+        found = _parts(crd, version, made)
+        contract = contract_fields(_spec(inner), _spec(usual), reserved)
+        # A template without the embedded spec is one of a kind without it.
+        without = [each for each in contract.pop("without", ()) if each != f"spec.{EMBEDDED}"]
+        contract |= {"without": without} if without else {}
+        found["contractFields"] = _joined({"spec": {}, **contract}, found.get("contractFields", {}))
+        taken = reserved["spec"].union(mapping_of(usual, "properties")) - {EMBEDDED}
+        fields = fields_of(inner)
+        found["spec"] = {name: field for name, field in fields.items() if name not in taken}
+        found["validations"] = own_rules(inner, usual)
+        parts[version.name] = found
+    kept = {key: value for key, value in written.items() if key not in (*_EMPTY, *_OF_VERSIONS)}
+    return _with_versions(kept, crd, parts)
+
+
+def _parts(crd: Crd, version: CrdVersion, made: Made) -> Entry:
+    """Return what a version of a template has outside ``spec.template.spec``."""
+    usual = _schema(made, version.name)
+    found = template_parts(version.schema, usual)
+    metadata = template_metadata(version.schema, usual)
+    status: Reserved = {"spec": frozenset(), "status": frozenset()}
+    contract = contract_fields(_status(version.schema), _status(usual), status)
+    columns = own_columns(_original(crd, version.name), _version(made, version.name))
+    if columns:
+        found["printerColumns"] = columns
+    joined = _joined(metadata.pop("contractFields", {}), contract)
+    return {**found, **metadata, **({"contractFields": joined} if joined else {})}
+
+
+def _joined(one: Entry, other: Entry) -> Entry:
+    without = [*one.get("without", ()), *other.get("without", ())]
+    found = {**one, **other}
+    return {**found, "without": without} if without else found
+
+
+def _with_versions(entry: Entry, crd: Crd, parts: Mapping[str, Entry]) -> Entry:
+    """Return the entry with the parts of the storage version, and those of others that differ."""
+    hub = hub_of(crd)
+    versions = {}
+    for version in _served(crd):
+        own = parts[version.name]
+        if version is hub:
+            continue
+        found = {
+            key: own.get(key, _EMPTY.get(key))
+            for key in dict.fromkeys((*own, *parts[hub.name]))
+            if own.get(key, _EMPTY.get(key)) != parts[hub.name].get(key, _EMPTY.get(key))
+        }
+        if "requiredParts" in found:
+            found["requiredParts"] = required_in(version.schema)
+        if found.get("metadata", "") is None:
+            # Elsewhere it is the usual one, or there is none.
+            schema = mapping_of(version.schema, *_INNER[:-1], "metadata")
+            found["metadata"] = field_of(normal({"type": "object", **schema}))
+        if found:
+            versions[version.name] = found
+    full = {**entry, **parts[hub.name]}
+    return {**full, "versions": versions} if versions else full
+
+
+def _served(crd: Crd) -> list[CrdVersion]:
+    hub = hub_of(crd)
+    return [each for each in crd.versions if each.served or each is hub]
+
+
+def _spec(schema: Mapping[str, Any]) -> Entry:
+    return {"properties": {"spec": schema}}
+
+
+def _status(schema: Mapping[str, Any]) -> Entry:
+    return {"properties": {"status": mapping_of(schema, "properties", "status")}}
+
+
+def _original(crd: Crd, name: str) -> Mapping[str, Any]:
+    return _version(crd.manifest.document, name)
+
+
+def _schema(made: Made, name: str) -> Mapping[str, Any]:
+    return mapping_of(_version(made, name), "schema", "openAPIV3Schema")
+
+
+def _version(crd: Made, name: str) -> Mapping[str, Any]:
+    """Return a version of a CRD, or another one if it does not have that."""
+    versions = list_of(crd, "spec", "versions")
+    named = [mapping_of(each) for each in versions if text_of(each, "name") == name]
+    return next(iter(named), mapping_of(versions[-1]) if versions else {})

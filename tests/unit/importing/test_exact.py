@@ -1,0 +1,74 @@
+"""CRDs that lack what capsmith adds come back without it."""
+
+from __future__ import annotations
+
+import copy
+from typing import Any
+
+import yaml
+
+from capsmith.importing.importer import ImportedCrd
+from tests.unit.importing.crds import crd, imported, machine_of, provider, template_of
+
+_TYPE_META = (".apiVersion", ".kind", ".metadata")
+"""What the CRDs of these tests leave out, and those of any provider have."""
+
+
+def _fields(found: ImportedCrd) -> list[str]:
+    return [each.field for each in found.differences if each.field not in _TYPE_META]
+
+
+def test_a_whole_provider_comes_back_equal() -> None:
+    found = imported(
+        *provider(
+            spec={"size": {"type": "string"}},
+            status={
+                "initialization": {
+                    "type": "object",
+                    "properties": {"provisioned": {"type": "boolean"}},
+                },
+                "done": {"type": "boolean"},
+            },
+        )
+    )
+    machine = next(each for each in found.crds if each.crd.kind == "AcmeMachine")
+    template = next(each for each in found.crds if each.crd.kind == "AcmeMachineTemplate")
+    assert not _fields(machine)
+    assert not _fields(template)
+    assert machine_of(found)["contractFields"]["without"] == ["status.conditions"]
+
+
+def test_a_template_that_differs_from_its_kind_comes_back() -> None:
+    crds = provider(spec={"size": {"type": "string"}, "disk": {"type": "integer"}})
+    crds[3] = template_of("AcmeMachine", {"size": {"type": "string", "maxLength": 9}})
+    found = imported(*crds)
+    assert machine_of(found)["template"]["spec"] == {"size": {"type": "string", "maxLength": 9}}
+    (template,) = (each for each in found.crds if each.crd.kind == "AcmeMachineTemplate")
+    assert not _fields(template)
+
+
+def test_a_kind_of_another_group_plural_and_version_comes_back() -> None:
+    own: dict[str, Any] = {"group": "images.example.com", "plural": "pictures"}
+    image = crd("AcmeImage", version="v1alpha1", status={"done": {"type": "boolean"}}, **own)
+    status = image["spec"]["versions"][0]["schema"]["openAPIV3Schema"]["properties"]["status"]
+    status |= {"required": ["done"], "minProperties": 1}
+    found = imported(*provider(), image)
+    entry = yaml.safe_load(found.text)["infrastructure"]["AcmeImage"]
+    assert (entry["group"], entry["plural"]) == ("images.example.com", "pictures")
+    assert entry["apiVersions"] == [{"name": "v1alpha1", "storage": True}]
+    assert entry["partLimits"] == {"status": {"minProperties": 1, "required": ["done"]}}
+    (same,) = (each for each in found.crds if each.crd.kind == "AcmeImage")
+    assert not [each for each in same.differences if not each.is_addition]
+
+
+def test_what_is_required_in_one_version_only_comes_back() -> None:
+    crds = provider(spec={"size": {"type": "string"}}, around={"required": ["size"]})
+    schema = crds[2]["spec"]["versions"][0]["schema"]["openAPIV3Schema"]
+    schema["required"] = ["spec"]
+    alpha = copy.deepcopy({**crds[2]["spec"]["versions"][0], "name": "v1alpha1", "storage": False})
+    del alpha["schema"]["openAPIV3Schema"]["required"]
+    crds[2]["spec"]["versions"].append(alpha)
+    found = imported(*crds)
+    assert machine_of(found)["versions"]["v1alpha1"]["requiredParts"] == []
+    (machine,) = (each for each in found.crds if each.crd.kind == "AcmeMachine")
+    assert not [each for each in machine.differences if each.what == "required"]

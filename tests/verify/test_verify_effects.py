@@ -1,0 +1,127 @@
+"""Which class a violation has: deviations that public providers have, and that break nothing."""
+
+from __future__ import annotations
+
+import copy
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from tests.verify.releases import crd, ids, violations, write
+
+V1BETA2 = "cluster.x-k8s.io/v1beta2"
+Fields = dict[str, Any]
+
+
+def classes(folder: Path, rule: str) -> dict[str, str]:
+    """Return the class of each violation of a rule, by its message."""
+    found = violations(str(folder), "--select", rule)
+    return {violation["message"]: violation["class"] for violation in found}
+
+
+def status_of(document: Fields) -> Fields:
+    """Return the properties of the status of the only version."""
+    schema = document["spec"]["versions"][0]["schema"]["openAPIV3Schema"]
+    properties: Fields = schema["properties"]["status"]["properties"]
+    return properties
+
+
+def manager(role: str) -> list[Fields]:
+    """Return a manager that is bound to a ClusterRole of that name."""
+    template = {"serviceAccountName": "acme", "containers": [{"name": "manager", "image": "x"}]}
+    subject = {"kind": "ServiceAccount", "name": "acme", "namespace": "acme-system"}
+    rbac = "rbac.authorization.k8s.io"
+    return [
+        {
+            "apiVersion": "apps/v1",
+            "kind": "Deployment",
+            "metadata": {"name": "acme", "namespace": "acme-system"},
+            "spec": {"template": {"spec": template}},
+        },
+        {
+            "apiVersion": f"{rbac}/v1",
+            "kind": "ClusterRoleBinding",
+            "metadata": {"name": "acme"},
+            "roleRef": {"apiGroup": rbac, "kind": "ClusterRole", "name": role},
+            "subjects": [subject],
+        },
+    ]
+
+
+def test_core_reads_a_list_of_any_list_type(tmp_path: Path) -> None:
+    """Core decodes the list; its list type concerns only those who apply it."""
+    cluster = crd("AcmeCluster", labels={V1BETA2: "v1"})
+    domains = status_of(cluster)["failureDomains"] = {"type": "array", "items": {"type": "object"}}
+    write(tmp_path, cluster)
+    assert set(classes(tmp_path, "IC-08").values()) == {"advice"}
+    domains.update(type="object", additionalProperties={"type": "object"})
+    write(tmp_path, cluster)
+    assert set(classes(tmp_path, "IC-08").values()) == {"breaks"}
+
+
+def test_the_scale_subresource_is_for_clients(tmp_path: Path) -> None:
+    integer = {"type": "integer"}
+    control_plane = crd(
+        *("AcmeControlPlane", {V1BETA2: "v1"}),
+        spec={"replicas": integer},
+        group="controlplane.cluster.x-k8s.io",
+    )
+    status_of(control_plane).update(replicas=integer, readyReplicas={"type": "string"})
+    write(tmp_path, control_plane)
+    found = classes(tmp_path, "CP-04")
+    assert {message.partition(": ")[2]: effect for message, effect in found.items()} == {
+        "spec.replicas is declared, but subresources has no scale": "breaks-when",
+        "status.selector is not declared; expected string": "breaks-when",
+        "status.readyReplicas is string; expected integer": "breaks",
+    }
+
+
+@pytest.mark.parametrize("role", ["cluster-admin", "role-of-another-component"])
+def test_a_role_that_the_release_does_not_have_may_allow_everything(
+    tmp_path: Path, role: str
+) -> None:
+    path = write(tmp_path, crd("AcmeMachine", labels={V1BETA2: "v1"}), *manager(role))
+    assert not {"RB-04", "RB-06", "RB-07"} & ids(path, tmp_path)
+
+
+@pytest.mark.parametrize("role", ["view", "edit", "admin", "system:auth-delegator"])
+def test_roles_of_kubernetes_do_not_cover_kinds_of_providers(tmp_path: Path, role: str) -> None:
+    path = write(tmp_path, crd("AcmeMachine", labels={V1BETA2: "v1"}), *manager(role))
+    assert "RB-06" in ids(path, tmp_path)
+
+
+def test_a_binding_of_one_namespace_allows_nothing_in_others(tmp_path: Path) -> None:
+    deployment, binding = manager("cluster-admin")
+    binding = copy.deepcopy(binding)
+    binding["kind"] = "RoleBinding"
+    binding["metadata"]["namespace"] = "acme-system"
+    path = write(tmp_path, crd("AcmeMachine", labels={V1BETA2: "v1"}), deployment, binding)
+    assert "RB-06" in ids(path, tmp_path)
+
+
+@pytest.mark.parametrize(
+    ("text", "line"),
+    [
+        ("a: ${A}\nb: ${B}\n- name: x:\n  value: y\nc: ${C}\n", 3),
+        ("a: ${A}\n\nb: c\nd: [\n", 5),
+        ("a:\n- name: x:\n  value: ${V:=y}\n", 2),
+    ],
+)
+def test_a_syntax_error_that_no_value_mends(tmp_path: Path, text: str, line: int) -> None:
+    (tmp_path / "cluster-template.yaml").write_text(text)
+    (found,) = violations(str(tmp_path))
+    assert (found["id"], found["line"]) == ("manifest-yaml", line)
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "kind: Cluster\n${BLOCK}\n",
+        "kind: Cluster\nspec:\n  ${BLOCK}\n  a: b\n",
+        "kind: Cluster\nspec: ${LINE}\n  a: b\n",
+    ],
+)
+def test_a_syntax_error_that_a_value_mends(tmp_path: Path, text: str) -> None:
+    (tmp_path / "cluster-template.yaml").write_text(text)
+    assert "manifest-yaml" not in {found["id"] for found in violations(str(tmp_path))}

@@ -1,0 +1,130 @@
+"""Source trees are judged as kustomize builds them, at the positions of their sources."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Any
+
+import pytest
+import yaml
+
+from capsmith.management.tools.build import kubectl
+from tests.verify.places import run
+from tests.verify.releases import GROUP, crd, violations
+
+CRD_FILE = "crd/bases/coralmachines.yaml"
+LABEL = "cluster.x-k8s.io~1v1beta2"
+
+
+@pytest.fixture
+def kustomize(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Put the kubectl of these tests in PATH."""
+    monkeypatch.setenv("PATH", str(Path(kubectl()).parent))
+
+
+with_kustomize = pytest.mark.usefixtures("kustomize")
+
+
+def tree(folder: Path, label: str = "v1", **further: Any) -> Path:
+    """Write a tree in which a JSON patch labels the CRD; return its folder."""
+    patch = [{"op": "add", "path": f"/metadata/labels/{LABEL}", "value": label}]
+    bases, default = folder / "crd" / "bases", folder / "default"
+    for each in (bases, default):
+        each.mkdir(parents=True)
+    (folder / CRD_FILE).write_text("# The machines.\n" + yaml.safe_dump(crd("CoralMachine")))
+    patches = {"patches": [{"target": {"kind": "CustomResourceDefinition"}, "path": "label.yaml"}]}
+    write(folder / "crd", {"resources": ["bases/coralmachines.yaml"], **patches})
+    (folder / "crd" / "label.yaml").write_text(json.dumps(patch))
+    write(default, {"resources": ["../crd"], "namePrefix": "coral-", **further})
+    return folder
+
+
+def write(folder: Path, kustomization: dict[str, Any]) -> None:
+    folder.mkdir(exist_ok=True)
+    (folder / "kustomization.yaml").write_text(yaml.safe_dump(kustomization))
+
+
+def refused(*arguments: str) -> str:
+    """Return the id of the finding for which nothing is judged."""
+    result = run(*arguments, "--format", "json")
+    assert result.exit_code == 2, result.output
+    (finding,) = json.loads(result.output)["findings"]
+    return str(finding["id"])
+
+
+@with_kustomize
+@pytest.mark.parametrize(("part", "line"), [(".", 5), ("default", 2)])
+def test_json_patches_are_applied(tmp_path: Path, part: str, line: int) -> None:
+    """Of a file outside of the given folders only the line of the object is known."""
+    folder = tree(tmp_path / "config", label="v9")
+    (label,) = [v for v in violations(str(folder / part)) if v["id"] == "GEN-02"]
+    assert "v9" in label["message"]
+    assert Path(label["file"]).resolve() == folder.resolve() / CRD_FILE
+    assert label["line"] == line
+    assert "GEN-02" not in [v["id"] for v in violations(str(tree(tmp_path / "good")))]
+
+
+@with_kustomize
+def test_nothing_is_left_behind(tmp_path: Path) -> None:
+    folder = tree(tmp_path)
+    before = sorted(folder.rglob("*"))
+    assert "config.kubernetes.io" not in run(str(folder), "--advice").output
+    assert sorted(folder.rglob("*")) == before
+
+
+@pytest.mark.parametrize(
+    "further",
+    [
+        {"resources": ["https://example.com/crds.yaml"]},
+        {"resources": ["example.com/owner/repository//config?ref=main"]},
+        {"components": ["git@example.com:owner/repository"]},
+        {"configurations": ["https://example.com/configuration.yaml"]},
+        {"openapi": {"path": "http://example.com/schema.json"}},
+    ],
+    ids=["address", "repository", "ssh", "configuration", "schema"],
+)
+@with_kustomize
+def test_nothing_is_downloaded(tmp_path: Path, further: dict[str, Any]) -> None:
+    folder = tree(tmp_path)
+    write(folder / "remote", further)
+    write(folder / "default", {"resources": ["../crd", "../remote"]})
+    assert refused(str(folder)) == "verify-remote"
+
+
+@with_kustomize
+def test_a_tree_that_kustomize_refuses(tmp_path: Path) -> None:
+    folder = tree(tmp_path, patches=[{"path": "missing.yaml"}])
+    assert refused(str(folder)) == "verify-kustomize"
+
+
+@with_kustomize
+def test_a_tree_of_several_releases(tmp_path: Path) -> None:
+    folder = tree(tmp_path)
+    for name in ("one", "other"):
+        write(folder / name, {"resources": ["../default", "namespace.yaml"]})
+        namespace = {"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": name}}
+        (folder / name / "namespace.yaml").write_text(yaml.safe_dump(namespace))
+    assert refused(str(folder)) == "verify-several"
+    assert violations(str(folder / "one"))
+
+
+def test_without_kustomize_json_patches_are_no_guess(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("PATH", str(tmp_path))
+    assert refused(str(tree(tmp_path / "config"))) == "verify-no-kustomize"
+
+
+def test_without_kustomize_merge_patches_are_applied(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("PATH", str(tmp_path))
+    folder = tree(tmp_path / "config")
+    metadata = {"name": f"coralmachines.{GROUP}", "labels": {"cluster.x-k8s.io/v1beta2": "v9"}}
+    patch = {"kind": "CustomResourceDefinition", "metadata": metadata}
+    write(
+        folder / "crd",
+        {"resources": ["bases/coralmachines.yaml"], "patches": [{"patch": yaml.safe_dump(patch)}]},
+    )
+    assert [v["id"] for v in violations(str(folder)) if "v9" in v["message"]]

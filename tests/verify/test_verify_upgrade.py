@@ -1,0 +1,211 @@
+"""What an installed release loses when clusterctl replaces it by another one."""
+
+from __future__ import annotations
+
+import copy
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+import yaml
+
+from tests.verify.places import run
+from tests.verify.releases import GROUP, crd, violations, write
+
+V1, V2 = "cluster.x-k8s.io/v1beta1", "cluster.x-k8s.io/v1beta2"
+NAME = f"acmemachines.{GROUP}"
+HOOK = {"service": {"namespace": "acme-system", "name": "acme-webhook"}}
+SPEC = {
+    "size": {"type": "string", "enum": ["small", "large"], "default": "small"},
+    "count": {"type": "integer", "minimum": 0},
+    "disks": {"type": "array", "items": {"type": "object", "properties": {"name": {}}}},
+}
+Release = dict[str, dict[str, Any]]
+
+
+def release() -> Release:
+    """Return a release by names of objects, in each of which something can be changed."""
+    machine = crd("AcmeMachine", {V2: "v1"}, ("v1alpha1", "v1"), SPEC)
+    webhook = {"clientConfig": HOOK, "conversionReviewVersions": ["v1"]}
+    machine["spec"]["conversion"] = {"strategy": "Webhook", "webhook": webhook}
+    service = {"namespace": "acme-system", "name": "acme-webhook"}
+    hooks = [{"name": "a.example.com", "failurePolicy": "Fail", "clientConfig": HOOK}]
+    series = {"major": 0, "minor": 1, "contract": "v1beta2"}
+    return {
+        "crd": machine,
+        "namespace": _object("v1", "Namespace", name="acme-system"),
+        "service": _object("v1", "Service", **service),
+        "role": _object("rbac.authorization.k8s.io/v1", "ClusterRole", name="acme-system-role"),
+        "hook": {
+            **_object(
+                "admissionregistration.k8s.io/v1", "ValidatingWebhookConfiguration", name="a"
+            ),
+            "webhooks": hooks,
+        },
+        "metadata": {
+            "apiVersion": "clusterctl.cluster.x-k8s.io/v1alpha3",
+            "kind": "Metadata",
+            "releaseSeries": [series],
+        },
+    }
+
+
+def _object(version: str, kind: str, **metadata: str) -> dict[str, Any]:
+    return {"apiVersion": version, "kind": kind, "metadata": metadata}
+
+
+def found(folder: Path, old: Release, new: Release) -> list[dict[str, Any]]:
+    """Return what is reported on the upgrade."""
+    for name, content in (("old", old), ("new", new)):
+        (folder / name).mkdir()
+        write(folder / name, *(content[key] for key in content if key != "metadata"))
+        (folder / name / "metadata.yaml").write_text(yaml.safe_dump(content["metadata"]))
+    return violations(str(folder / "new"), "--upgrade", str(folder / "old"))
+
+
+def _spec(content: Release) -> Any:
+    newest = content["crd"]["spec"]["versions"][-1]
+    return newest["schema"]["openAPIV3Schema"]["properties"]["spec"]
+
+
+def _fields(content: Release) -> Any:
+    return _spec(content)["properties"]
+
+
+def _versions(content: Release) -> Any:
+    return content["crd"]["spec"]["versions"]
+
+
+def _moved(content: Release) -> None:
+    content["crd"]["spec"]["names"]["plural"] = "others"
+    content["crd"]["metadata"]["name"] = f"others.{GROUP}"
+
+
+def _relabelled(content: Release) -> None:
+    content["crd"]["metadata"]["labels"] = {V1: "v1"}
+    content["metadata"]["releaseSeries"][0]["contract"] = "v1beta2"
+    _versions(content)[-1].update(name="v2")
+
+
+CHANGES: dict[str, tuple[str, Callable[[Release], object]]] = {
+    "stored-version-gone": ("UP-01", lambda r: _versions(r).pop()),
+    "version-gone": ("UP-02", lambda r: _versions(r).pop(0)),
+    "version-unserved": ("UP-02", lambda r: _versions(r)[0].update(served=False)),
+    "scope": ("UP-03", lambda r: r["crd"]["spec"].update(scope="Cluster")),
+    "kind": ("UP-03", lambda r: r["crd"]["spec"]["names"].update(kind="OtherMachine")),
+    "crd-gone": ("UP-04", lambda r: r.pop("crd")),
+    "crd-called-otherwise": ("UP-04", _moved),
+    "required": ("UP-05", lambda r: _spec(r).update(required=["count"])),
+    "enum-value-gone": ("UP-06", lambda r: _fields(r)["size"]["enum"].pop()),
+    "enum-added": ("UP-06", lambda r: _fields(r)["count"].update(enum=[1])),
+    "minimum": ("UP-06", lambda r: _fields(r)["count"].update(minimum=1)),
+    "maximum": ("UP-06", lambda r: _fields(r)["count"].update(maximum=9)),
+    "pattern": ("UP-06", lambda r: _fields(r)["size"].update(pattern="^s")),
+    "cel": (
+        "UP-06",
+        lambda r: _fields(r)["size"].update({"x-kubernetes-validations": [{"rule": "false"}]}),
+    ),
+    "type": ("UP-07", lambda r: _fields(r)["count"].update(type="string")),
+    "field-gone": ("UP-08", lambda r: _fields(r).pop("count")),
+    "field-of-items-gone": (
+        "UP-08",
+        lambda r: _fields(r)["disks"]["items"]["properties"].pop("name"),
+    ),
+    "default": ("UP-09", lambda r: _fields(r)["size"].update(default="large")),
+    "label-stays": ("UP-10", _relabelled),
+    "contract-of-series": (
+        "UP-11",
+        lambda r: r["metadata"]["releaseSeries"][0].update(contract="v1beta1"),
+    ),
+    "series-gone": ("UP-12", lambda r: r["metadata"]["releaseSeries"][0].update(minor=2)),
+    "strategy-none": ("UP-13", lambda r: r["crd"]["spec"].update(conversion={"strategy": "None"})),
+    "conversion-gone": (
+        "UP-14",
+        lambda r: (r["crd"]["spec"].pop("conversion"), r.pop("service"), r.pop("hook")),
+    ),
+    "service-gone": ("UP-16", lambda r: r.pop("service")),
+}
+
+
+@pytest.mark.parametrize("case", CHANGES)
+def test_a_loss_is_found(case: str, tmp_path: Path) -> None:
+    """Each rule is that of a case.
+
+    Proves: UP-01, UP-02, UP-03, UP-04, UP-05, UP-06, UP-07, UP-08.
+    Proves: UP-09, UP-10, UP-11, UP-12, UP-13, UP-14, UP-16.
+    """
+    rule, change = CHANGES[case]
+    new = copy.deepcopy(release())
+    change(new)
+    assert rule in {each["id"] for each in found(tmp_path, release(), new)}
+
+
+def test_nothing_changes(tmp_path: Path) -> None:
+    assert found(tmp_path, release(), release()) == []
+
+
+COMPATIBLE: dict[str, Callable[[Release], object]] = {
+    "a-field-more": lambda r: _fields(r).update(more={"type": "string"}),
+    "required-with-default": lambda r: _spec(r).update(required=["size"]),
+    "enum-value-more": lambda r: _fields(r)["size"]["enum"].append("huge"),
+    "lower-minimum": lambda r: _fields(r)["count"].update(minimum=-1),
+    "no-minimum": lambda r: _fields(r)["count"].pop("minimum"),
+    "immutable-now": lambda r: _fields(r)["size"].update(
+        {"x-kubernetes-validations": [{"rule": "self == oldSelf"}]}
+    ),
+    "label-gone-but-kept": lambda r: r["crd"]["metadata"].update(labels={}),
+    "a-series-more": lambda r: r["metadata"]["releaseSeries"].append(
+        {"major": 0, "minor": 2, "contract": "v1beta2"}
+    ),
+    "conversion-kept": lambda r: r["crd"]["spec"].pop("conversion"),
+    "hook-ignored": lambda r: (
+        r["hook"]["webhooks"][0].update(failurePolicy="Ignore"),
+        r["crd"]["spec"]["conversion"]["webhook"].update(clientConfig={"url": "https://a.b"}),
+        r.pop("service"),
+    ),
+    "role-renamed": lambda r: r["role"]["metadata"].update(name="acme-system-other"),
+}
+
+
+@pytest.mark.parametrize("case", COMPATIBLE)
+def test_what_is_compatible_is_not_found(case: str, tmp_path: Path) -> None:
+    new = copy.deepcopy(release())
+    COMPATIBLE[case](new)
+    assert found(tmp_path, release(), new) == []
+
+
+def test_what_is_left_behind(tmp_path: Path) -> None:
+    """Proves: UP-15."""
+    old = copy.deepcopy(release())
+    old["role"]["metadata"]["name"] = "acme-role"
+    (violation,) = found(tmp_path, old, release())
+    assert (violation["id"], violation["class"]) == ("UP-15", "breaks-when")
+    assert violation["file"].endswith("old/infrastructure-components.yaml")
+
+
+def test_the_place_is_the_field(tmp_path: Path) -> None:
+    new = copy.deepcopy(release())
+    _fields(new)["count"]["minimum"] = 3
+    (violation,) = found(tmp_path, release(), new)
+    text = (tmp_path / "new" / "infrastructure-components.yaml").read_text().splitlines()
+    assert "count" in text[violation["line"] - 1]
+    assert violation["path"].endswith("spec.properties.count")
+
+
+def test_a_reason_accepts_a_loss(tmp_path: Path) -> None:
+    new = copy.deepcopy(release())
+    _fields(new).pop("count")
+    assert found(tmp_path, release(), new)
+    arguments = (str(tmp_path / "new"), "--upgrade", str(tmp_path / "old"), "--ignore", "UP-08")
+    result = run(*arguments)
+    assert (result.exit_code, "0 break," in result.output) == (0, True)
+
+
+def test_a_label_that_named_no_served_version_before_is_no_loss(tmp_path: Path) -> None:
+    """One list of versions is often on all CRDs, those with fewer versions included."""
+    old = copy.deepcopy(release())
+    old["crd"]["metadata"]["labels"] = {V1: "v1_v2"}
+    new = copy.deepcopy(old)
+    new["crd"]["metadata"]["labels"] = {V1: "v2"}
+    assert "UP-10" not in {violation["id"] for violation in found(tmp_path, old, new)}
