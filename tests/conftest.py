@@ -12,7 +12,7 @@ from typing import Any
 import pytest
 from hypothesis import HealthCheck, settings
 
-from tests.distribution import group_of
+from tests.distribution import group_of, rank_of
 from tests.e2e.harness.report import Report
 
 # How fast a machine is, is no property of what is tested; nor is luck.  New examples are looked for
@@ -29,8 +29,12 @@ REPORT = pytest.StashKey[Report]()
 
 def pytest_configure(config: pytest.Config) -> None:
     config.stash[REPORT] = Report()
-    # The long ones come first: they wait much, and nothing else is left to do at the end.
+    # Groups are handed out in the order of the tests: see rank_of.
     config.option.loadscopereorder = False
+
+
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    items.sort(key=lambda item: rank_of(item.nodeid))
 
 
 @pytest.hookimpl(optionalhook=True)

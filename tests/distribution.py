@@ -4,9 +4,16 @@ from __future__ import annotations
 
 import re
 
-_STACK = re.compile(r"v1\.\d+-(?:v1beta\d|extended)")
-"""The parameters of fixtures that last for the session: they serve several modules."""
+_STACK = re.compile(r"(v1\.\d+-(?:v1beta\d|extended))(?:-.*)?", re.DOTALL)
+"""The parameters of fixtures that last for the session: they serve several modules.
+
+Those of the test itself come after them.
+"""
 _SERIES = re.compile(r"v1\.\d+")
+_REAL = ("tests/e2e/", "tests/realapi/", "tests/runtime/")
+"""Folders of tests that need the tools, which Go builds for minutes where they are missing."""
+_BRIEF = ("tests/rules/", "tests/traceability/", "tests/unit/", "tests/verify/")
+"""Folders whose groups take seconds: at the end they keep all processes busy to the last moment."""
 
 
 def group_of(nodeid: str) -> str:
@@ -19,7 +26,18 @@ def group_of(nodeid: str) -> str:
     parameters = name.partition("[")[2].removesuffix("]")
     if not module.startswith("tests/e2e/") or not parameters:
         return module
-    if _STACK.fullmatch(parameters):
-        return f"tests/e2e/{parameters}"
+    stack = _STACK.fullmatch(parameters)
+    if stack is not None:
+        return f"tests/e2e/{stack[1]}"
     series = _SERIES.search(parameters)
     return f"{module}-{series[0]}" if series else module
+
+
+def rank_of(nodeid: str) -> int:
+    """The place of a test in the order of the run: what needs the tools starts once they are built.
+
+    Other long groups come before, so that no process waits for the build; brief ones come last.
+    """
+    if nodeid.startswith(_REAL):
+        return 1
+    return 2 if nodeid.startswith(_BRIEF) else 0

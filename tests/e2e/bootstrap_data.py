@@ -9,7 +9,7 @@ from typing import Any
 
 import yaml
 
-from tests.e2e.harness.kube import JSON
+from capsmith.management.kube import JSON
 from tests.e2e.scenario import Scenario
 
 CONTROL_PLANE = "cluster.x-k8s.io/control-plane"

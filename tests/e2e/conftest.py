@@ -8,17 +8,17 @@ from pathlib import Path
 
 import pytest
 
+from capsmith.management.cluster import Base
+from capsmith.management.pki import Pki
+from capsmith.management.servers import ApiServer, Etcd
+from capsmith.management.tools import Toolbox
 from tests.conftest import REPORT
 from tests.distribution import group_of
 from tests.e2e.extended import EXTENDED, extended_stack
-from tests.e2e.harness.components import ApiServer, Etcd
-from tests.e2e.harness.management import Base
-from tests.e2e.harness.pki import Pki
 from tests.e2e.harness.report import Report
 from tests.e2e.provider import build_provider
 from tests.e2e.scenario import Scenario, one_scenario
 from tests.e2e.stack import COMBINATIONS, Combination, Site, Stack
-from tests.e2e.tools import Toolbox
 from tests.e2e.tools.required import required_toolbox
 
 _ENDS = pytest.StashKey[ExitStack]()

@@ -6,7 +6,7 @@ from collections.abc import Iterator
 
 import yaml
 
-from tests.e2e.harness.kube import JSON, KubeClient
+from capsmith.management.kube import JSON, KubeClient
 
 _CORE_KINDS = ("Cluster", "Machine", "MachineSet", "MachineDeployment", "MachinePool")
 

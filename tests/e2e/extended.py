@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from tests.e2e.harness.components import ApiServer
-from tests.e2e.harness.kube import JSON, ApiError
-from tests.e2e.harness.management import Base
+from capsmith.management.cluster import Base
+from capsmith.management.kube import JSON, ApiError
+from capsmith.management.servers import ApiServer
 from tests.e2e.harness.report import Report
 from tests.e2e.provider import build_with
 from tests.e2e.scenario import Scenario
@@ -18,7 +18,6 @@ EXTENDED = (
         "v1.13-extended",
         gates="RuntimeSDK=true,InPlaceUpdates=true",
     ),
-    Combination("v1.10", "v1beta1", "homelab-v1beta1", "v1.10-extended", gates="RuntimeSDK=true"),
 )
 """With the gates on by which core calls extensions."""
 ADDED = "extension"

@@ -8,15 +8,14 @@ from typing import Any
 
 import pytest
 
+from capsmith.management.cluster import ManagementCluster
+from capsmith.management.kube import JSON, ApiError, KubeClient, StaleError
+from capsmith.management.servers import ApiServer
+from capsmith.management.wait import PATIENCE, NotYet, eventually
 from tests.e2e.dump import objects_text
 from tests.e2e.fakes.booting import BootingCluster
 from tests.e2e.fakes.control_plane import kubeconfig_secret
-from tests.e2e.fakes.convert import without_kubeadm
 from tests.e2e.harness.cloud import Event, Server
-from tests.e2e.harness.components import ApiServer
-from tests.e2e.harness.kube import JSON, ApiError, KubeClient, StaleError
-from tests.e2e.harness.management import ManagementCluster
-from tests.e2e.harness.wait import PATIENCE, NotYet, eventually
 from tests.e2e.stack import Site, Stack
 
 KUBERNETES = "v1.34.4"
@@ -35,7 +34,6 @@ class Scenario:
         self.namespace = namespace
         self.booting: BootingCluster | None = None
         """Set where the cluster's own machines run its API server."""
-        management.ensure_namespace(namespace)
 
     @property
     def client(self) -> KubeClient:
@@ -54,7 +52,7 @@ class Scenario:
         return self.booting.server
 
     def render(self, control_planes: int, workers: int, flavor: str | None = None) -> list[JSON]:
-        """The cluster's objects by the real `clusterctl generate cluster`, kubeadm replaced."""
+        """The cluster's objects by the real `clusterctl generate cluster`, for this stack."""
         options: dict[str, object] = {
             "infrastructure": self.stack.provider.name,
             "kubernetes-version": KUBERNETES,
@@ -67,7 +65,7 @@ class Scenario:
         rendered = self.stack.clusterctl.generate(
             self.management.kubeconfig, self.name, options, self.stack.provider.variables
         )
-        return without_kubeadm(rendered)
+        return self.stack.rewrite(rendered)
 
     def create(self, documents: list[JSON]) -> None:
         """Apply a rendered cluster, the Cluster itself last.
@@ -75,7 +73,7 @@ class Scenario:
         The kubeconfig goes first: core tries to connect when infrastructure turns provisioned
         and, should the Secret come a moment later, tries again only after 30 s.
         """
-        if not self.stack.provider.has("control-plane"):
+        if self.booting is None and not self.stack.provider.has("control-plane"):
             kubeconfig = self.stack.workload.kubeconfig_text
             self.client.apply(kubeconfig_secret(self.name, self.namespace, kubeconfig))
         for document in sorted(documents, key=lambda each: str(each["kind"]) == "Cluster"):
@@ -260,6 +258,7 @@ def one_scenario(stack: Stack, site: Site, test: str) -> Iterator[Scenario]:
     """A scenario named after its test; what the test leaves is removed."""
     name = test.removeprefix("test_").replace("_", "-")[:20].rstrip("-")
     made = Scenario(stack, site.management, name, f"{name}-ns")
+    site.management.ensure_namespace(made.namespace)
     yield made
     _keep_what_is_left(made)
     _clean_up(made)

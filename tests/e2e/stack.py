@@ -2,10 +2,17 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from contextlib import ExitStack
 from dataclasses import dataclass
+from pathlib import Path
 
+from capsmith.management.cluster import Base, ManagementCluster
+from capsmith.management.clusterctl import Clusterctl
+from capsmith.management.kube import JSON, KubeClient
+from capsmith.management.repository import Repository
+from capsmith.management.servers import ApiServer
+from capsmith.management.tools import CORE_RELEASES
 from tests.e2e.fakes.bootstrap import BootstrapProvider
 from tests.e2e.fakes.control_plane import ControlPlaneProvider
 from tests.e2e.fakes.control_plane_machines import HELPER_CONFIG
@@ -15,14 +22,10 @@ from tests.e2e.fakes.kubelet import Kubelet
 from tests.e2e.fakes.loop import Loop
 from tests.e2e.fakes.manifests import add_helpers
 from tests.e2e.harness.cloud import SimulatedCloud
-from tests.e2e.harness.clusterctl import Clusterctl
-from tests.e2e.harness.components import ApiServer
 from tests.e2e.harness.contract import ContractVersion
-from tests.e2e.harness.management import Base, ManagementCluster
+from tests.e2e.harness.kubeadm import KubeadmManager
 from tests.e2e.harness.provider import Controllers, ProviderUnderTest
 from tests.e2e.harness.report import Report
-from tests.e2e.harness.repository import Repository
-from tests.e2e.tools import CORE_RELEASES
 
 
 @dataclass(frozen=True)
@@ -74,6 +77,8 @@ class Site:
     managers: dict[str, Controllers]
     """By type of provider."""
     helpers: Loop
+    kubeadm: tuple[KubeadmManager, ...] = ()
+    """Providers for kubeadm in the place of helpers."""
 
     @property
     def controllers(self) -> Controllers:
@@ -81,7 +86,10 @@ class Site:
         return next(iter(self.managers.values()))
 
     def start(self, provider: ProviderUnderTest) -> None:
-        self.management.start(installed_providers(provider), self._variables(provider))
+        kubeadm = {manager.type: manager.name for manager in self.kubeadm}
+        self.management.start(installed_providers(provider) | kubeadm, self._variables(provider))
+        for manager in self.kubeadm:
+            manager.start()
         self.start_managers()
         self.helpers.start()
 
@@ -102,6 +110,10 @@ class Site:
         self.management.upgrade(clusterctl, targets, self._variables(provider), series)
         self.start_managers()
 
+    @property
+    def _processes(self) -> list[Controllers | KubeadmManager]:
+        return [*self.managers.values(), *self.kubeadm]
+
     def start_managers(self) -> None:
         """All at once: they may have to wait for each other."""
         for manager in self.managers.values():
@@ -110,7 +122,7 @@ class Site:
             manager.wait_ready()
 
     def _variables(self, provider: ProviderUnderTest) -> dict[str, str]:
-        ports = [manager.variables for manager in self.managers.values()]
+        ports = [manager.variables for manager in self._processes]
         return {**install_variables(provider), **{k: v for each in ports for k, v in each.items()}}
 
     def wait_leading(self) -> None:
@@ -122,9 +134,10 @@ class Site:
         """Everything ends, also when a manager that had ended by itself makes this fail."""
         with ExitStack() as ends:
             ends.callback(self.management.stop)
-            for manager in self.managers.values():
-                report.process(manager.process)
+            for manager in self._processes:
                 ends.callback(manager.stop)
+            for each in self.managers.values():
+                report.process(each.process)
             self.helpers.stop()
 
 
@@ -196,19 +209,9 @@ class Stack:
         full = f"{name}-{self.name}"
         management = ManagementCluster(self._base, full, self._series, self.clusterctl, self._gates)
         log = management.folder / "helpers.log"
-        client = management.client
-        bootstrap = BootstrapProvider(client, self.dialect, log)
-        needed = [] if self.provider.has("bootstrap") else [bootstrap.tick]
-        if not self.provider.has("control-plane"):
-            helper = ControlPlaneProvider(
-                client,
-                self.dialect,
-                self.workload.kubeconfig_text,
-                log,
-                self.provider.bootstrap_kind or HELPER_CONFIG,
-            )
-            needed.append(helper.tick)
-        site = Site(management, self._managers(management), Loop(f"helpers-{full}", log, needed))
+        needed = self._helpers(management.client, log)
+        helpers = Loop(f"helpers-{full}", log, needed)
+        site = Site(management, self._managers(management), helpers, self._kubeadm(management))
         self._sites.append(site)
         with self.report.phase(self.name, f"start management cluster {name}"):
             site.start(self.provider)
@@ -218,7 +221,11 @@ class Stack:
         """Put another release of the provider, and of core if a series is given, beside those."""
         if series:
             self._repository.add_core(self._base.tools, series, self._base.pki)
-        provider.add_to(self._repository, without_kubeadm, self._base.pki)
+        provider.add_to(self._repository, self.rewrite, self._base.pki)
+
+    def rewrite(self, documents: list[JSON]) -> list[JSON]:
+        """What the templates of the provider become: they name kubeadm."""
+        return without_kubeadm(documents)
 
     def clusterctl_of(self, series: str) -> Clusterctl:
         """clusterctl of a release series."""
@@ -250,6 +257,23 @@ class Stack:
             for site in self._sites:
                 ends.callback(site.stop, self.report)
 
+    def _helpers(self, client: KubeClient, log: Path) -> list[Callable[[], None]]:
+        bootstrap = BootstrapProvider(client, self.dialect, log)
+        needed = [] if self.provider.has("bootstrap") else [bootstrap.tick]
+        if not self.provider.has("control-plane"):
+            helper = ControlPlaneProvider(
+                client,
+                self.dialect,
+                self.workload.kubeconfig_text,
+                log,
+                self.provider.bootstrap_kind or HELPER_CONFIG,
+            )
+            needed.append(helper.tick)
+        return needed
+
+    def _kubeadm(self, management: ManagementCluster) -> tuple[KubeadmManager, ...]:
+        return ()
+
     def _speak(self, series: str) -> None:
         self.clusterctl = self.clusterctl_of(series)
         self.dialect = Dialect(core_contract(series))
@@ -264,5 +288,5 @@ class Stack:
         repository = Repository(self.folder / "repository")
         repository.add_core(self._base.tools, self._series, self._base.pki)
         add_helpers(repository, self.dialect.contract)
-        self.provider.add_to(repository, without_kubeadm, self._base.pki)
+        self.provider.add_to(repository, self.rewrite, self._base.pki)
         return repository

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import json
 
+from capsmith.management.kube import JSON
+from capsmith.management.wait import NotYet, eventually, steadily
 from tests.e2e.extended import addon, addon_kind
-from tests.e2e.harness.kube import JSON
-from tests.e2e.harness.wait import NotYet, eventually, steadily
 from tests.e2e.scenario import Scenario, wait_nothing_left
 from tests.e2e.stack import Site, Stack
 

@@ -10,6 +10,10 @@ from functools import partial
 import pytest
 import yaml
 
+from capsmith.management.cluster import Base
+from capsmith.management.kube import JSON
+from capsmith.management.servers import ApiServer
+from capsmith.management.wait import NotYet, eventually, steadily
 from tests.e2e.bootstrap_data import (
     CONTROL_PLANE,
     add_pool,
@@ -25,11 +29,7 @@ from tests.e2e.bootstrap_data import (
 )
 from tests.e2e.fakes.control_plane import ca_key
 from tests.e2e.harness.cloud import Server
-from tests.e2e.harness.components import ApiServer
-from tests.e2e.harness.kube import JSON
-from tests.e2e.harness.management import Base
 from tests.e2e.harness.report import Report
-from tests.e2e.harness.wait import NotYet, eventually, steadily
 from tests.e2e.provider import build_provider
 from tests.e2e.scenario import Scenario, condition, one_scenario, wait_nothing_left
 from tests.e2e.stack import Combination, Site, Stack

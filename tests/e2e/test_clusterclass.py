@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from tests.e2e.harness.kube import JSON
-from tests.e2e.harness.wait import settled
+from capsmith.management.kube import JSON
+from capsmith.management.wait import settled
 from tests.e2e.scenario import (
     KUBERNETES_NEXT,
     Scenario,

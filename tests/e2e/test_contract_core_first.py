@@ -6,9 +6,9 @@ from collections.abc import Iterator
 
 import pytest
 
-from tests.e2e.harness.management import Base
+from capsmith.management.cluster import Base
+from capsmith.management.wait import steadily
 from tests.e2e.harness.report import Report
-from tests.e2e.harness.wait import steadily
 from tests.e2e.scenario import Scenario
 from tests.e2e.topology import wait_reconciled
 from tests.e2e.upgrade import Identity, UpgradedStack, identity, scale_topology

@@ -6,12 +6,12 @@ from collections.abc import Iterator
 
 import pytest
 
+from capsmith.management.cluster import Base
+from capsmith.management.kube import JSON
+from capsmith.management.servers import ApiServer
+from capsmith.management.wait import NotYet, eventually, steadily
 from tests.e2e.fakes.loop import Loop
-from tests.e2e.harness.components import ApiServer
-from tests.e2e.harness.kube import JSON
-from tests.e2e.harness.management import Base
 from tests.e2e.harness.report import Report
-from tests.e2e.harness.wait import NotYet, eventually, steadily
 from tests.e2e.lineage import HOMELAB, Lineage
 from tests.e2e.scenario import Scenario, one_scenario, wait_nothing_left
 from tests.e2e.stack import Combination, Site, Stack

@@ -7,12 +7,12 @@ from functools import partial
 
 import pytest
 
-from tests.e2e.harness.clusterctl import ClusterctlError
-from tests.e2e.harness.kube import ApiError
-from tests.e2e.harness.management import Base
+from capsmith.management.cluster import Base
+from capsmith.management.errors import ClusterctlError
+from capsmith.management.kube import ApiError
+from capsmith.management.wait import NotYet, eventually, steadily
 from tests.e2e.harness.provider import ProviderUnderTest
 from tests.e2e.harness.report import Report
-from tests.e2e.harness.wait import NotYet, eventually, steadily
 from tests.e2e.scenario import Scenario, wait_nothing_left
 from tests.e2e.topology import wait_reconciled
 from tests.e2e.upgrade import (

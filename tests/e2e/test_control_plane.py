@@ -9,10 +9,10 @@ from typing import Any
 
 import pytest
 
-from tests.e2e.harness.kube import JSON
-from tests.e2e.harness.management import Base
+from capsmith.management.cluster import Base
+from capsmith.management.kube import JSON
+from capsmith.management.wait import NotYet, eventually, settled
 from tests.e2e.harness.report import Report
-from tests.e2e.harness.wait import NotYet, eventually, settled
 from tests.e2e.scenario import Scenario
 from tests.e2e.whole import (
     WHOLE,

@@ -9,14 +9,14 @@ from pathlib import Path
 
 import pytest
 
+from capsmith.management.cluster import Base
+from capsmith.management.kube import JSON
+from capsmith.management.servers import ApiServer
+from capsmith.management.wait import NotYet, eventually
 from tests.e2e.fakes.bootstrap import bootstrap_data
 from tests.e2e.harness.cloud import Server
-from tests.e2e.harness.components import ApiServer
-from tests.e2e.harness.kube import JSON
-from tests.e2e.harness.management import Base
 from tests.e2e.harness.moto import MotoCloud
 from tests.e2e.harness.report import Report
-from tests.e2e.harness.wait import NotYet, eventually
 from tests.e2e.provider import build_provider
 from tests.e2e.scenario import Scenario, condition, one_scenario, wait_nothing_left
 from tests.e2e.stack import Combination, Site, Stack

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from typing import Any
 
+from capsmith.management.kube import JSON
+from capsmith.management.wait import eventually
 from tests.e2e.fakes.dialect import CONTROL_PLANE
-from tests.e2e.harness.kube import JSON
-from tests.e2e.harness.wait import eventually
 from tests.e2e.scenario import Scenario, wait_nothing_left
 
 _ZONES = ("zone-1", "zone-2")

@@ -4,15 +4,15 @@ from __future__ import annotations
 
 import copy
 
-from tests.e2e.harness.kube import JSON
-from tests.e2e.harness.wait import NotYet, eventually, steadily
+from capsmith.management.kube import JSON
+from capsmith.management.wait import NotYet, eventually, steadily
 from tests.e2e.scenario import Scenario, condition, infrastructure_cluster, wait_nothing_left
 
 _QUIET_SECONDS = 2.0
 
 
 def test_namespace_not_allowed(scenario: Scenario) -> None:
-    """Proves: RB-04."""
+    """Proves: RB-04, SEC-08."""
     report, stack = scenario.stack.report, scenario.stack.name
     secret, identity = _private_identity(scenario)
     documents = scenario.render(control_planes=1, workers=1)

@@ -8,12 +8,12 @@ from pathlib import Path
 
 import pytest
 
+from capsmith.management.cluster import Base
+from capsmith.management.kube import JSON
+from capsmith.management.servers import ApiServer
+from capsmith.management.wait import NotYet, eventually
 from tests.e2e.extended import ADDED, EXTENDED, images
-from tests.e2e.harness.components import ApiServer
-from tests.e2e.harness.kube import JSON
-from tests.e2e.harness.management import Base
 from tests.e2e.harness.report import Report
-from tests.e2e.harness.wait import NotYet, eventually
 from tests.e2e.provider import build_with
 from tests.e2e.scenario import Scenario, one_scenario, wait_nothing_left
 from tests.e2e.stack import Combination, Site, Stack

@@ -7,6 +7,10 @@ from ipaddress import ip_address, ip_network
 
 import pytest
 
+from capsmith.management.cluster import Base
+from capsmith.management.kube import JSON
+from capsmith.management.servers import ApiServer
+from capsmith.management.wait import NotYet, eventually
 from tests.e2e.addresses import (
     GROUP,
     NETWORKS,
@@ -16,20 +20,13 @@ from tests.e2e.addresses import (
     pools,
     with_addresses,
 )
-from tests.e2e.harness.components import ApiServer
-from tests.e2e.harness.kube import JSON
-from tests.e2e.harness.management import Base
 from tests.e2e.harness.report import Report
-from tests.e2e.harness.wait import NotYet, eventually
 from tests.e2e.provider import build_provider
 from tests.e2e.scenario import Scenario, one_scenario, wait_nothing_left
 from tests.e2e.stack import Combination, Site, Stack
 
 SECTIONS = ("infrastructure", "ipam")
-COMBINATIONS = (
-    Combination("v1.13", "v1beta2", "complete", "v1.13-ipam", SECTIONS),
-    Combination("v1.10", "v1beta1", "complete", "v1.10-ipam", SECTIONS),
-)
+COMBINATIONS = (Combination("v1.13", "v1beta2", "complete", "v1.13-ipam", SECTIONS),)
 
 
 @pytest.fixture(scope="module", params=COMBINATIONS, ids=str)
@@ -91,7 +88,7 @@ def test_machines_have_addresses(scenario: Scenario, place: tuple[Stack, Site]) 
 def test_addresses_move(scenario: Scenario, place: tuple[Stack, Site]) -> None:
     """There and back: machines keep their addresses, and new ones get others.
 
-    Proves: IP-11, MV-02, MV-04, MV-06, MV-07, MV-08, MV-10, ST-11.
+    Proves: IP-11, MV-02, MV-04, MV-06, MV-07, MV-08, SM-06, ST-11.
     """
     stack, _ = place
     report, name = stack.report, stack.name

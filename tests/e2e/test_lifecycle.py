@@ -5,11 +5,11 @@ from __future__ import annotations
 import random
 import time
 
+from capsmith.management.kube import JSON
+from capsmith.management.wait import NotYet, eventually, settled, steadily
 from tests.e2e.fakes.bootstrap import bootstrap_data
 from tests.e2e.fakes.manifests import BOOTSTRAP_API, CONTROL_PLANE_API
 from tests.e2e.harness.cloud import Event
-from tests.e2e.harness.kube import JSON
-from tests.e2e.harness.wait import NotYet, eventually, settled, steadily
 from tests.e2e.scenario import Scenario, condition, wait_nothing_left
 from tests.e2e.stack import Site
 

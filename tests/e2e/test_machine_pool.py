@@ -10,13 +10,13 @@ from functools import partial
 
 import pytest
 
+from capsmith.management.cluster import Base
+from capsmith.management.kube import JSON
+from capsmith.management.servers import ApiServer
+from capsmith.management.wait import eventually, steadily
 from tests.e2e.fakes.bootstrap import pool_data
 from tests.e2e.harness.cloud import Event
-from tests.e2e.harness.components import ApiServer
-from tests.e2e.harness.kube import JSON
-from tests.e2e.harness.management import Base
 from tests.e2e.harness.report import Report
-from tests.e2e.harness.wait import eventually, steadily
 from tests.e2e.pool import (
     ELSEWHERE,
     MACHINES,

@@ -7,10 +7,10 @@ from typing import Any
 
 import pytest
 
+from capsmith.management.kube import JSON, ApiError
+from capsmith.management.wait import NotYet, eventually, steadily
 from tests.e2e.extended import images
-from tests.e2e.harness.kube import JSON, ApiError
 from tests.e2e.harness.provider import Controllers
-from tests.e2e.harness.wait import NotYet, eventually, steadily
 from tests.e2e.scenario import Scenario, condition, provider_objects, wait_nothing_left
 from tests.e2e.stack import Site, Stack, install_variables
 from tests.e2e.topology import wait_reconciled

@@ -7,16 +7,17 @@ from pathlib import Path
 
 import pytest
 
-from tests.e2e.harness.components import ApiServer
-from tests.e2e.harness.kube import JSON
-from tests.e2e.harness.management import Base
+from capsmith.management.cluster import Base
+from capsmith.management.kube import JSON
+from capsmith.management.servers import ApiServer
+from capsmith.management.wait import NotYet, eventually
 from tests.e2e.harness.report import Report
-from tests.e2e.harness.wait import NotYet, eventually
 from tests.e2e.provider import build_provider
 from tests.e2e.scenario import (
     Scenario,
     condition,
     one_scenario,
+    wait_moved_away,
     wait_nothing_left,
 )
 from tests.e2e.stack import SEVERAL_VERSIONS, Site, Stack
@@ -24,6 +25,7 @@ from tests.e2e.stack import SEVERAL_VERSIONS, Site, Stack
 _FLAVOR = "a-large-one"
 _METAL_FLAVOR = "metal"
 _SLOW_SECONDS = 300.0
+_GROUP = "infrastructure.nimbus.example.com/v1beta1", "NimbusSecurityGroup"
 
 
 @pytest.fixture(scope="module")
@@ -63,6 +65,44 @@ def test_several_versions(versions_scenario: Scenario) -> None:
     wait_nothing_left(scenario)
 
 
+def test_resources_move_with_their_owners(
+    versions_scenario: Scenario, several: tuple[Stack, Site]
+) -> None:
+    """They have new uids at the target, and the same infrastructure.
+
+    Proves: MV-02, MV-03, MV-08, SM-09.
+    """
+    scenario, (stack, _) = versions_scenario, several
+    report, target = stack.report, stack.add_site("second")
+    with report.phase(stack.name, "resources: create"):
+        scenario.create(scenario.render(control_planes=1, workers=0))
+        scenario.wait_running(1)
+        owned = _add_group(scenario, "owned", ownerReferences=[_owner(_infrastructure(scenario))])
+        _add_group(scenario, "nested", ownerReferences=[_owner(owned)])
+        _add_group(scenario, "labelled", labels={"cluster.x-k8s.io/cluster-name": scenario.name})
+        eventually(lambda: _all_ready(scenario, 3), what="resources are ready")
+    existing = sorted(stack.cloud.resources())
+    with report.phase(stack.name, "resources: clusterctl move"):
+        source = scenario.management.kubeconfig
+        stack.clusterctl.move(source, target.management.kubeconfig, scenario.namespace)
+        wait_moved_away(scenario)
+        scenario.management = target.management
+        scenario.wait_running(1)
+        eventually(lambda: _all_ready(scenario, 3), what="resources are ready at the target")
+    moved = _groups(scenario)
+    for name, owner in (("owned", _infrastructure(scenario)), ("nested", moved["owned"])):
+        (reference,) = moved[name]["metadata"]["ownerReferences"]
+        assert reference["uid"] == owner["metadata"]["uid"]
+    assert sorted(stack.cloud.resources()) == existing
+    with report.phase(stack.name, "resources: delete the Cluster"):
+        scenario.delete()
+        eventually(lambda: _only(scenario, "labelled"), what="owned ones are deleted")
+        scenario.client.delete(moved["labelled"])
+        wait_nothing_left(scenario)
+    left = [each for each in stack.cloud.resources() if not each.startswith("nimbusimage.")]
+    assert left == []
+
+
 def test_default_gates(versions_scenario: Scenario, several: tuple[Stack, Site]) -> None:
     """Core with its rate limit and preflight checks, and the provider's second machine kind.
 
@@ -83,6 +123,47 @@ def test_default_gates(versions_scenario: Scenario, several: tuple[Stack, Site])
     with report.phase(stack, "default gates: delete"):
         scenario.delete(timeout=_SLOW_SECONDS)
         wait_nothing_left(scenario)
+
+
+def _infrastructure(scenario: Scenario) -> JSON:
+    reference = scenario.cluster()["spec"]["infrastructureRef"]
+    version, kind, name = scenario.stack.dialect.resolve(scenario.client, reference)
+    return scenario.client.get(version, kind, name, scenario.namespace)
+
+
+def _owner(obj: JSON) -> JSON:
+    names = {"apiVersion": obj["apiVersion"], "kind": obj["kind"]}
+    return {**names, "name": obj["metadata"]["name"], "uid": obj["metadata"]["uid"]}
+
+
+def _add_group(scenario: Scenario, name: str, **metadata: object) -> JSON:
+    return scenario.client.create(
+        {
+            "apiVersion": _GROUP[0],
+            "kind": _GROUP[1],
+            "metadata": {"name": name, "namespace": scenario.namespace, **metadata},
+            "spec": {"rules": [{"protocol": "tcp", "port": 22}]},
+        }
+    )
+
+
+def _groups(scenario: Scenario) -> dict[str, JSON]:
+    found = scenario.client.list(*_GROUP, scenario.namespace)
+    return {each["metadata"]["name"]: each for each in found}
+
+
+def _all_ready(scenario: Scenario, count: int) -> bool:
+    states = {name: condition(each, "Ready") for name, each in _groups(scenario).items()}
+    if [state and state["status"] for state in states.values()] != ["True"] * count:
+        raise NotYet(f"Ready: {states}")
+    return True
+
+
+def _only(scenario: Scenario, *names: str) -> bool:
+    left = _groups(scenario).keys()
+    if left != set(names):
+        raise NotYet(f"still there: {sorted(left)}")
+    return True
 
 
 def _set_variable(documents: list[JSON], name: str, value: str) -> None:

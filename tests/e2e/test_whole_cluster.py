@@ -6,11 +6,18 @@ from collections.abc import Iterator
 
 import pytest
 
+from capsmith import resources
+from capsmith.behaviour.checks import WHOLE_CLUSTER
+from capsmith.behaviour.model import Outcome
+from capsmith.behaviour.objects import TEMPLATE_NAME
+from capsmith.behaviour.run import run_checks
+from capsmith.contract.load import load_rules
+from capsmith.management.cluster import Base
+from capsmith.management.kube import JSON
+from capsmith.management.wait import NotYet, eventually, settled, steadily
+from tests.e2e.conforming import cluster_session
 from tests.e2e.harness.cloud import Event
-from tests.e2e.harness.kube import JSON
-from tests.e2e.harness.management import Base
 from tests.e2e.harness.report import Report
-from tests.e2e.harness.wait import NotYet, eventually, settled, steadily
 from tests.e2e.scenario import KUBERNETES_NEXT, Scenario, wait_moved_away
 from tests.e2e.topology import change_templates, wait_reconciled, wait_rolled
 from tests.e2e.whole import (
@@ -21,6 +28,7 @@ from tests.e2e.whole import (
     control_plane,
     crash,
     delete_and_check,
+    health_check,
     members,
     wait_available,
     workers,
@@ -46,7 +54,8 @@ def scenario(request: pytest.FixtureRequest, whole: WholeStack) -> Iterator[Scen
 def test_whole_life(scenario: Scenario, whole: WholeStack) -> None:
     """Each phase has its crash: all managers die at a moment of chance and come again.
 
-    Proves: BC-06, BC-12, CP-02, CP-03, CP-04, CP-06, CP-19, CP-21, CP-22, CP-34, SEC-01, SM-09.
+    Proves: BC-06, BC-12, CP-02, CP-03, CP-04, CP-05, CP-06, CP-19, CP-21, CP-22, CP-34.
+    Proves: SEC-01, SM-09.
     """
     report, name, site = scenario.stack.report, scenario.stack.name, whole.site
     with report.phase(name, "whole: create 3 control planes, 2 workers, with a crash"):
@@ -79,6 +88,19 @@ def test_whole_life(scenario: Scenario, whole: WholeStack) -> None:
         delete_and_check(scenario)
 
 
+def test_whole_conforms(whole: WholeStack) -> None:
+    """Each check of bootstrap and control plane providers passes under both contracts."""
+    contract, stack = whole.combination.contract, whole.stack
+    rules = load_rules(resources.schemas(), contract)
+    with whole.unmade_scenario(TEMPLATE_NAME) as scenario:
+        documents = scenario.render(control_planes=1, workers=1)
+        session = cluster_session(scenario, documents, contract, WHOLE_SECONDS)
+        with stack.report.phase(stack.name, "whole: conformance"):
+            results = run_checks(session, WHOLE_CLUSTER, rules)
+    good = (Outcome.PASSED, Outcome.SKIPPED)
+    assert [each for each in results if each.outcome not in good] == []
+
+
 def test_unhealthy(scenario: Scenario, whole: WholeStack) -> None:
     """A Machine that is marked unhealthy is replaced, member or worker.
 
@@ -87,7 +109,7 @@ def test_unhealthy(scenario: Scenario, whole: WholeStack) -> None:
     report, name = scenario.stack.report, scenario.stack.name
     scenario.create(scenario.render(control_planes=3, workers=1))
     scenario.wait_running(4, timeout=WHOLE_SECONDS)
-    scenario.client.apply(_health_check(scenario))
+    scenario.client.apply(health_check(scenario))
     for what, machine in (("member", members(scenario)[0]), ("worker", workers(scenario)[0])):
         with report.phase(name, f"whole: an unhealthy {what} is replaced, with a crash"):
             annotations = {"annotations": {_REMEDIATE: ""}}
@@ -129,7 +151,7 @@ def test_whole_topology(scenario: Scenario, whole: WholeStack) -> None:
 
 
 def test_move_there_and_back(scenario: Scenario, whole: WholeStack) -> None:
-    """Proves: BC-05, MV-02, MV-06, MV-08, MV-10, SEC-05, ST-11."""
+    """Proves: BC-05, MV-02, MV-06, MV-08, SM-06, SEC-05, ST-11."""
     stack, report = whole.stack, whole.stack.report
     target = stack.add_site("second")
     scenario.create(scenario.render(control_planes=3, workers=2))
@@ -271,25 +293,8 @@ def _wait_replaced(scenario: Scenario, machine: JSON) -> None:
     eventually(replaced, timeout=WHOLE_SECONDS, what="the machine replaced")
 
 
-def _health_check(scenario: Scenario) -> JSON:
-    """Remediation is asked for by an annotation, but only a health check hands it on."""
-    unhealthy = {"type": "Ready", "status": "False"}
-    checks: JSON = (
-        {"checks": {"unhealthyNodeConditions": [{**unhealthy, "timeoutSeconds": 300}]}}
-        if scenario.core.endswith("v1beta2")
-        else {"unhealthyConditions": [{**unhealthy, "timeout": "300s"}], "maxUnhealthy": "100%"}
-    )
-    labels = {"cluster.x-k8s.io/cluster-name": scenario.name}
-    return {
-        "apiVersion": scenario.core,
-        "kind": "MachineHealthCheck",
-        "metadata": {"name": scenario.name, "namespace": scenario.namespace},
-        "spec": {"clusterName": scenario.name, "selector": {"matchLabels": labels}, **checks},
-    }
-
-
 def _secrets(scenario: Scenario) -> dict[str, JSON]:
-    """Certificates and bootstrap data by name: what moves is kept, not made anew."""
+    """Certificates and bootstrap data by name: what moves is kept, not created again."""
     found = scenario.client.list("v1", "Secret", scenario.namespace)
     named = {each["metadata"]["name"]: each["data"] for each in found}
     return {name: data for name, data in named.items() if name.startswith(scenario.name)}

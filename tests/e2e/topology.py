@@ -5,8 +5,8 @@ from __future__ import annotations
 import copy
 from typing import Any
 
-from tests.e2e.harness.kube import JSON
-from tests.e2e.harness.wait import PATIENCE, NotYet, eventually
+from capsmith.management.kube import JSON
+from capsmith.management.wait import PATIENCE, NotYet, eventually
 from tests.e2e.scenario import Scenario, condition
 
 

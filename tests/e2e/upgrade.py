@@ -7,13 +7,13 @@ from collections.abc import Iterable, Iterator
 from contextlib import AbstractContextManager, ExitStack, contextmanager
 from dataclasses import dataclass
 
+from capsmith.management.cluster import Base
+from capsmith.management.process import free_port
+from capsmith.management.wait import NotYet, eventually
 from tests.e2e.fakes.booting import BootingCluster
 from tests.e2e.harness.cloud import Event
-from tests.e2e.harness.management import Base
-from tests.e2e.harness.process import free_port
 from tests.e2e.harness.provider import ProviderUnderTest
 from tests.e2e.harness.report import Report
-from tests.e2e.harness.wait import NotYet, eventually
 from tests.e2e.lineage import ENDPOINTS, Lineage
 from tests.e2e.scenario import Scenario
 from tests.e2e.stack import Combination, Site, Stack
@@ -44,6 +44,7 @@ class UpgradedStack:
         stack, port = self.stack, free_port()
         (stack.cloud.folder / ENDPOINTS / name).write_text(str(port))
         made = Scenario(stack, self.site.management, name, f"{name}-ns")
+        self.site.management.ensure_namespace(made.namespace)
         booting = BootingCluster(self._base, stack.cloud, port, made.namespace, name)
         made.booting = booting
         booting.start(lambda: made.client)

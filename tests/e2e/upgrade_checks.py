@@ -6,9 +6,9 @@ import re
 from collections.abc import Sequence
 from contextlib import suppress
 
-from tests.e2e.harness.kube import JSON, KubeClient, StaleError
+from capsmith.management.kube import JSON, KubeClient, StaleError
+from capsmith.management.wait import NotYet, eventually, settled
 from tests.e2e.harness.provider import ProviderUnderTest
-from tests.e2e.harness.wait import NotYet, eventually, settled
 from tests.e2e.scenario import Scenario
 
 _CONTRACT_LABEL = re.compile(r"cluster\.x-k8s\.io/v[0-9].*")

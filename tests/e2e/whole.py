@@ -8,12 +8,12 @@ import time
 from collections.abc import Callable, Iterator
 from contextlib import ExitStack, contextmanager
 
+from capsmith.management.cluster import Base
+from capsmith.management.kube import JSON
+from capsmith.management.process import free_port
+from capsmith.management.wait import NotYet, eventually
 from tests.e2e.fakes.booting import BootingCluster
-from tests.e2e.harness.kube import JSON
-from tests.e2e.harness.management import Base
-from tests.e2e.harness.process import free_port
 from tests.e2e.harness.report import Report
-from tests.e2e.harness.wait import NotYet, eventually
 from tests.e2e.provider import build_provider
 from tests.e2e.scenario import Scenario, condition, one_scenario, wait_nothing_left
 from tests.e2e.stack import Combination, Site, Stack
@@ -32,6 +32,7 @@ class WholeStack:
     """A stack without helper providers: each cluster boots its own API server at one address."""
 
     def __init__(self, base: Base, combination: Combination, report: Report) -> None:
+        self.combination = combination
         self._base = base
         self._port = free_port()
         folder = base.folder / str(combination)
@@ -56,6 +57,18 @@ class WholeStack:
             ends.callback(booting.stop)
             booting.start(lambda: made.client)
             yield made
+
+    @contextmanager
+    def unmade_scenario(self, name: str) -> Iterator[Scenario]:
+        """A cluster that boots once something else creates it, in a namespace that it creates."""
+        made = Scenario(self.stack, self.site.management, name, f"{name}-whole")
+        port, namespace = self._port, made.namespace
+        booting = BootingCluster(self._base, self.stack.cloud, port, namespace, name)
+        booting.start(lambda: made.client)
+        try:
+            yield made
+        finally:
+            booting.stop()
 
     def stop(self) -> None:
         """End all processes."""
@@ -137,3 +150,20 @@ def delete_and_check(scenario: Scenario) -> None:
         return True
 
     eventually(unlocked, what="no lock left")
+
+
+def health_check(scenario: Scenario) -> JSON:
+    """An annotation requests remediation, but only a health check acts on it."""
+    unhealthy = {"type": "Ready", "status": "False"}
+    checks: JSON = (
+        {"checks": {"unhealthyNodeConditions": [{**unhealthy, "timeoutSeconds": 300}]}}
+        if scenario.core.endswith("v1beta2")
+        else {"unhealthyConditions": [{**unhealthy, "timeout": "300s"}], "maxUnhealthy": "100%"}
+    )
+    labels = {"cluster.x-k8s.io/cluster-name": scenario.name}
+    return {
+        "apiVersion": scenario.core,
+        "kind": "MachineHealthCheck",
+        "metadata": {"name": scenario.name, "namespace": scenario.namespace},
+        "spec": {"clusterName": scenario.name, "selector": {"matchLabels": labels}, **checks},
+    }

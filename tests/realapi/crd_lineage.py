@@ -5,10 +5,10 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator
 from typing import Any
 
+from capsmith.management.kube import JSON, KubeClient
+from capsmith.management.wait import eventually
 from capsmith.provider.crd import custom_resource_definition
 from capsmith.provider.model import Provider
-from tests.e2e.harness.kube import JSON, KubeClient
-from tests.e2e.harness.wait import eventually
 
 _CRD = ("apiextensions.k8s.io/v1", "CustomResourceDefinition")
 _CONTRACT = "cluster.x-k8s.io/v1"
@@ -28,6 +28,13 @@ def upgraded(api: KubeClient, crd: JSON) -> JSON:
     Raises ApiError when the API server refuses it.
     """
     return eventually(lambda: _merged(api, _typed(crd)))
+
+
+def established(api: KubeClient, name: str) -> bool:
+    """Whether the API server serves a CRD; from then on its names and its scope are immutable."""
+    crd = api.get(*_CRD, name)
+    conditions = crd.get("status", {}).get("conditions") or []
+    return ("Established", "True") in {(each["type"], each["status"]) for each in conditions}
 
 
 def migrated(api: KubeClient, crd: JSON) -> None:

@@ -14,21 +14,22 @@ from pathlib import Path
 
 import yaml
 
-from tests.e2e.harness.components import ApiServer
-from tests.e2e.harness.kube import JSON, KubeClient
-from tests.e2e.harness.kubeconfig import service_account_token, token_kubeconfig
-from tests.e2e.harness.pki import Pki
-from tests.e2e.harness.process import Process, free_port, http_ok
-from tests.e2e.harness.wait import eventually
-from tests.e2e.tools.build import Toolbox, kubectl
+from capsmith.management.kube import JSON, KubeClient
+from capsmith.management.kubeconfig import service_account_token, token_kubeconfig
+from capsmith.management.pki import Pki
+from capsmith.management.process import Process, free_port, http_ok
+from capsmith.management.servers import ApiServer
+from capsmith.management.tools.build import Toolbox, kubectl
+from capsmith.management.wait import eventually
 from tests.repositories import import_path
 
 _NOT_HERE = {"Deployment", "Certificate", "Issuer"}
 _POLICIES = {"ValidatingAdmissionPolicy", "ValidatingAdmissionPolicyBinding"}
 _SAMPLE = re.compile(r"^(\w+)(?:\{(.*)\})? ([0-9.e+-]+)$", re.MULTILINE)
+# Long enough not to be lost on a busy machine: see Installation.expire_lease.
 _LEASE = (
-    "--leader-elect-lease-duration=10s",
-    "--leader-elect-renew-deadline=8s",
+    "--leader-elect-lease-duration=120s",
+    "--leader-elect-renew-deadline=100s",
     "--leader-elect-retry-period=1s",
 )
 
@@ -131,11 +132,17 @@ class Installation:
         try:
             for manager in made:
                 manager.start()
-                eventually(lambda: made[0].leads, timeout=120, what="the first manager leads")
+                eventually(lambda: made[0].leads, what="the first manager leads")
             yield made
         finally:
             for manager in made:
                 manager.process.stop()
+
+    def expire_lease(self) -> None:
+        """Shorten the lease of a leader that was killed: others take it a second later."""
+        namespace = self._env["POD_NAMESPACE"]
+        for lease in self.client.list("coordination.k8s.io/v1", "Lease", namespace):
+            self.client.patch(lease, {"spec": {"leaseDurationSeconds": 1}})
 
 
 def install_core_crds(client: KubeClient, tools: Toolbox, series: str, *names: str) -> None:

@@ -12,11 +12,11 @@ from typing import Any
 import trustme
 import yaml
 
-from tests.e2e.harness.components import ApiServer, Etcd
-from tests.e2e.harness.kube import JSON, ApiError, KubeClient
-from tests.e2e.harness.pki import Pki
-from tests.e2e.harness.process import free_port
-from tests.e2e.harness.wait import NotYet, eventually
+from capsmith.management.kube import JSON, ApiError, KubeClient
+from capsmith.management.pki import Pki
+from capsmith.management.process import free_port
+from capsmith.management.servers import ApiServer, Etcd
+from capsmith.management.wait import NotYet, eventually
 from tests.realapi.managers import Installation, Manager
 from tests.runtime.extension.hook_serving import write_certificate
 
@@ -84,6 +84,11 @@ class Releases:
             f"--webhook-cert-dir={self._certificates}",
             *arguments,
         )
+
+    def expire_lease(self) -> None:
+        """Let another manager follow a leader that was killed."""
+        assert self._installation is not None
+        self._installation.expire_lease()
 
     def stored_versions(self) -> set[str]:
         """What the CRDs together say."""

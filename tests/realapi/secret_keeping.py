@@ -12,6 +12,8 @@ from typing import Any
 
 from lightkube import KubeConfig, SingleConfig
 
+from capsmith.management.kube import JSON, KubeClient
+from capsmith.management.servers import ApiServer
 from capsmith_runtime.contract.core import Cluster
 from capsmith_runtime.contract.model import Endpoint
 from capsmith_runtime.contract.v1beta2.core import CoreV1Beta2
@@ -23,8 +25,6 @@ from capsmith_runtime.kube.lightkube_client import LightkubeClient
 from capsmith_runtime.kube.metrics import Metrics
 from capsmith_runtime.reconcile.caches import Caches, WatchScope
 from capsmith_runtime.workload import kubeconfig
-from tests.e2e.harness.components import ApiServer
-from tests.e2e.harness.kube import JSON, KubeClient
 
 NAMESPACE = "default"
 LABEL = "cluster.x-k8s.io/cluster-name"

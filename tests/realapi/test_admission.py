@@ -9,8 +9,8 @@ from typing import Any, cast
 import pytest
 import yaml
 
-from tests.e2e.harness.kube import JSON, MERGE_PATCH, ApiError, KubeClient
-from tests.e2e.harness.wait import eventually
+from capsmith.management.kube import JSON, MERGE_PATCH, ApiError, KubeClient
+from capsmith.management.wait import eventually
 from tests.golden.cases import EXAMPLES, Case, generated
 
 MANAGED_BY = "cluster.x-k8s.io/managed-by"

@@ -13,11 +13,11 @@ from typing import Any
 import pytest
 import yaml
 
+from capsmith.management import kube
+from capsmith.management.kube import JSON, ApiError, KubeClient
+from capsmith.management.wait import eventually
 from capsmith_runtime.admission.controllers import AdmissionWebhook, AdmissionWebhookGroup
 from capsmith_runtime.kube.metrics import Metrics
-from tests.e2e.harness import kube
-from tests.e2e.harness.kube import JSON, ApiError, KubeClient
-from tests.e2e.harness.wait import eventually
 from tests.golden.cases import EXAMPLES, Case, generated
 from tests.realapi.webhook import ServedGroup
 

@@ -8,11 +8,11 @@ from pathlib import Path
 import pytest
 
 from capsmith.commands.generate import generate
-from tests.e2e.harness.audit import Access, granted, used
-from tests.e2e.harness.components import ApiServer
-from tests.e2e.harness.kube import JSON, KubeClient
-from tests.e2e.harness.pki import Pki
-from tests.e2e.harness.wait import eventually
+from capsmith.management.audit import Access, granted, used
+from capsmith.management.kube import JSON, KubeClient
+from capsmith.management.pki import Pki
+from capsmith.management.servers import ApiServer
+from capsmith.management.wait import eventually
 from tests.e2e.tools.required import required_toolbox
 from tests.realapi.managers import Installation, install_core_crds
 
@@ -148,6 +148,29 @@ def test_a_watched_object_is_read_and_what_is_undeclared_refused(
     assert _of_config_maps(requested) == verbs
     assert _of_config_maps(granted(api, installation.user)) == verbs
     assert Access("", "secrets", "delete") not in requested
+
+
+def test_an_object_of_the_user_is_taken_over_only_with_an_owner(
+    api: KubeClient, installation: Installation, slip: JSON
+) -> None:
+    """Of two field managers with the same fields the last would win."""
+    api.create(_object("v1", "ConfigMap", "plan", data={"do": "dig"}))
+    mine = api.create(_object("v1", "ConfigMap", "slip-record", data={"mine": "1"}))
+    manager = installation.manager(0, "--sync-period=0s")
+    try:
+        manager.start()
+        eventually(lambda: _ready(api)[0] == "KubernetesAlreadyExists", timeout=60)
+        assert _record(api)["data"] == {"mine": "1"}
+
+        owner = {"apiVersion": SLIP[0], "kind": SLIP[1], "name": "slip"}
+        owners = [{**owner, "uid": slip["metadata"]["uid"]}]
+        api.patch(mine, {"metadata": {"ownerReferences": owners}})
+        eventually(lambda: "dig" in _record(api)["data"], timeout=60, what="it is adopted")
+        assert _record(api)["data"] == {"mine": "1", "dig": "done"}
+        api.delete(slip)
+        eventually(lambda: api.find(*SLIP, "slip", NAMESPACE) is None, timeout=30)
+    finally:
+        manager.process.stop()
 
 
 def _of_config_maps(accesses: set[Access]) -> set[str]:

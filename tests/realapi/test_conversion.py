@@ -11,10 +11,11 @@ from typing import Any
 import pytest
 import yaml
 
-from tests.e2e.harness.kube import JSON, ApiError, KubeClient
-from tests.e2e.harness.wait import eventually
+from capsmith.management.kube import JSON, ApiError, KubeClient
+from capsmith.management.wait import eventually
 from tests.golden.cases import EXAMPLES, Case, generated
 from tests.realapi.webhook import Webhook
+from tests.version_functions import write_functions
 
 PACKAGE = "cluster_api_provider_harbour"
 GROUP = "infrastructure.cluster.x-k8s.io"
@@ -27,6 +28,7 @@ SINCE = "2025-05-01T10:00:00Z"
 def repository(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Path]:
     folder = tmp_path_factory.mktemp("conversion") / "repository"
     generated(Case("two-contracts", EXAMPLES / "two-contracts" / "provider.yaml"), folder)
+    write_functions(folder)
     sys.path.insert(0, str(folder / "src"))
     yield folder
     sys.path.remove(str(folder / "src"))
@@ -119,6 +121,48 @@ def test_a_controller_on_the_new_version(api: KubeClient, served: list[JSON]) ->
     assert new["metadata"]["labels"] == {"by": "old"}
 
 
+def test_fields_of_each_version(api: KubeClient, served: list[JSON]) -> None:
+    """Proves: CRD-15.
+
+    The author's functions split one field and rename another; the API server validates what is
+    written in each version by its own schema.
+    """
+    spec = {"size": "s", "image": "i", "placement": "a/b"}
+    name = created(api, OLD, "HarbourMachine", spec)
+    old = api.get(OLD, "HarbourMachine", name, "default")
+    api.patch(old, {"status": {"ready": True, "poweredOn": False}}, subresource="status")
+
+    new = api.get(NEW, "HarbourMachine", name, "default")
+    assert new["spec"] == {"size": "s", "image": "i", "zone": "a", "rack": "b"}
+    assert new["status"]["power"] == "Stopped"
+    assert new["status"]["initialization"] == {"provisioned": True}
+    assert "poweredOn" not in new["status"]
+    assert api.get(OLD, "HarbourMachine", name, "default")["spec"] == spec
+
+    api.patch(new, {"spec": {"rack": "c"}})
+    api.patch(new, {"status": {"power": "Running"}}, subresource="status")
+    old = api.get(OLD, "HarbourMachine", name, "default")
+    assert old["spec"] == {**spec, "placement": "a/c"}
+    assert old["status"] == {"ready": True, "poweredOn": True}
+    with pytest.raises(ApiError, match="placement"):
+        api.patch(old, {"spec": {"placement": "nowhere"}})
+
+
+def test_fields_that_a_version_cannot_express(api: KubeClient, served: list[JSON]) -> None:
+    """Proves: CRD-15.
+
+    A client of the old version does not lose them.
+    """
+    spec = {"size": "s", "image": "i", "zone": "a"}
+    name = created(api, NEW, "HarbourMachine", spec)
+
+    old = api.get(OLD, "HarbourMachine", name, "default")
+    assert old["spec"] == {"size": "s", "image": "i"}
+    api.patch(old, {"spec": {"size": "l"}})
+
+    assert api.get(NEW, "HarbourMachine", name, "default")["spec"] == {**spec, "size": "l"}
+
+
 def test_lists_and_watched_objects(api: KubeClient, served: list[JSON]) -> None:
     names = {created(api, OLD, "HarbourCluster", {"region": "south"}) for _ in range(20)}
 
@@ -130,11 +174,13 @@ def test_lists_and_watched_objects(api: KubeClient, served: list[JSON]) -> None:
 
 
 def test_templates(api: KubeClient, served: list[JSON]) -> None:
-    spec = {"size": "s", "image": "i", "failureDomain": "a", "providerID": ""}
+    spec = {"size": "s", "image": "i", "failureDomain": "a", "providerID": "", "placement": "a/b"}
     name = created(api, OLD, "HarbourMachineTemplate", {"template": {"spec": spec}})
 
     new = api.get(NEW, "HarbourMachineTemplate", name, "default")
-    assert new["spec"]["template"]["spec"] == {"size": "s", "image": "i"}
+    assert new["spec"]["template"]["spec"] == {
+        **{"size": "s", "image": "i", "zone": "a", "rack": "b"}
+    }
     old = api.get(OLD, "HarbourMachineTemplate", name, "default")
     assert old["spec"]["template"]["spec"] == spec
 

@@ -8,8 +8,8 @@ from collections.abc import Iterator
 import pytest
 
 from capsmith.commands.load import understand
-from tests.e2e.harness.kube import JSON, ApiError, KubeClient
-from tests.e2e.harness.wait import NotYet, eventually
+from capsmith.management.kube import JSON, ApiError, KubeClient
+from capsmith.management.wait import NotYet, eventually
 from tests.golden.cases import Case, generated
 from tests.realapi.crd_lineage import crds_of, migrated, removed, upgraded
 from tests.realapi.webhook import Webhook

@@ -14,11 +14,11 @@ from hypothesis import strategies as st
 from capsmith.commands.load import Loaded, understand
 from capsmith.commands.upgrade import apply_request
 from capsmith.findings import has_errors
+from capsmith.management.kube import JSON, KubeClient
 from capsmith.provider.conversion import converted_resources
 from capsmith.provider.model import Provider
 from capsmith.provider.order import series_order
 from capsmith.provider.upgrade.request import UpgradeRequest
-from tests.e2e.harness.kube import JSON, KubeClient
 from tests.realapi.crd_lineage import check_labels, crds_of, migrated, removed, upgraded
 
 OLD, NEW = "v1beta1", "v1beta2"

@@ -10,8 +10,8 @@ from typing import Any
 import pytest
 import yaml
 
-from tests.e2e.harness.kube import JSON, ApiError, KubeClient
-from tests.e2e.harness.wait import eventually
+from capsmith.management.kube import JSON, ApiError, KubeClient
+from capsmith.management.wait import eventually
 from tests.golden.cases import EXAMPLES, Case, generated
 
 

@@ -18,13 +18,13 @@ import trustme
 import yaml
 from lightkube.config.kubeconfig import KubeConfig, SingleConfig
 
+from capsmith.management.kube import JSON
+from capsmith.management.kubeconfig import service_account_token, token_kubeconfig
+from capsmith.management.process import free_port
+from capsmith.management.servers import ApiServer
 from capsmith_runtime.kube.diagnostics import Diagnostics, DiagnosticsOptions
 from capsmith_runtime.kube.lightkube_client import LightkubeClient
 from capsmith_runtime.kube.metrics import Metrics
-from tests.e2e.harness.components import ApiServer
-from tests.e2e.harness.kube import JSON
-from tests.e2e.harness.kubeconfig import service_account_token, token_kubeconfig
-from tests.e2e.harness.process import free_port
 from tests.golden.cases import EXAMPLES, Case, generated
 from tests.runtime.extension.hook_serving import trusting, write_certificate
 

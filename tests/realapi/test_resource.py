@@ -11,9 +11,9 @@ import pytest
 import yaml
 
 from capsmith.commands.generate import generate
-from tests.e2e.harness.kube import JSON, Credentials, KubeClient
-from tests.e2e.harness.pki import Pki
-from tests.e2e.harness.wait import eventually
+from capsmith.management.kube import JSON, Credentials, KubeClient
+from capsmith.management.pki import Pki
+from capsmith.management.wait import eventually
 from tests.e2e.tools.required import required_toolbox
 from tests.realapi.conftest import NewServer
 from tests.realapi.managers import Installation, install_core_crds
@@ -34,6 +34,7 @@ infrastructure:
   HavenMachine: {implements: InfraMachine}
   HavenSecurityGroup:
     implements: Resource
+    features: {observedGeneration: true}
     spec:
       rules: "string[]!"
     status:
@@ -102,7 +103,7 @@ def place(new_server: NewServer, tmp_path_factory: pytest.TempPathFactory) -> It
 def test_resources_of_a_cluster_outlive_a_crash_and_are_deleted(place: Place) -> None:
     """The leader is killed while they are created.
 
-    Proves: SM-01, SM-08, SM-09, RB-04, RB-06.
+    Proves: CRD-14, SM-01, SM-08, SM-09, RB-04, RB-06.
     """
     with place.installation.managers(2) as (first, second):
         image = "HavenImage", "havenimage"
@@ -113,6 +114,7 @@ def test_resources_of_a_cluster_outlive_a_crash_and_are_deleted(place: Place) ->
             many = threads.map(lambda number: _add_group(place, owner, number), range(1, GROUPS))
             eventually(lambda: place.ready() > GROUPS // 4, timeout=120, interval=0.1)
             first.process.kill()
+            place.installation.expire_lease()
             list(many)
         eventually(lambda: place.ready() == GROUPS, timeout=120)
         assert len(place.created()) == len(set(place.created())) == GROUPS + 1
@@ -120,6 +122,7 @@ def test_resources_of_a_cluster_outlive_a_crash_and_are_deleted(place: Place) ->
         assert all(group["spec"]["identityRef"] == identity for group in place.groups())
 
         paused, *others = place.groups()
+        _check_the_generation(place, others[0])
         _check_the_pause(place, paused)
 
         for group in others:
@@ -129,6 +132,17 @@ def test_resources_of_a_cluster_outlive_a_crash_and_are_deleted(place: Place) ->
         eventually(lambda: place.client.find(OWN, *image) is None, timeout=120)
         assert place.existing() == []
         assert second.complaints() == []
+
+
+def _check_the_generation(place: Place, group: JSON) -> None:
+    """The status follows each change of the spec, the identity that the manager wrote included."""
+    assert group["status"]["observedGeneration"] == group["metadata"]["generation"] > 1
+    changed = place.client.patch(group, {"spec": {"rules": ["ssh", "https"]}})
+    generation, name = changed["metadata"]["generation"], group["metadata"]["name"]
+    assert generation == group["metadata"]["generation"] + 1
+    eventually(
+        lambda: _group(place, name)["status"]["observedGeneration"] == generation, timeout=60
+    )
 
 
 def _check_the_pause(place: Place, paused: JSON) -> None:

@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 from capsmith.findings import has_errors
-from tests.e2e.harness.kube import ApiError, KubeClient
+from capsmith.management.kube import ApiError, KubeClient
 from tests.invalid.cases import judge
 
 CRD = "/apis/apiextensions.k8s.io/v1/customresourcedefinitions?dryRun=All"

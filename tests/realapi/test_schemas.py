@@ -10,11 +10,11 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from capsmith.findings import has_errors
+from capsmith.management.kube import ApiError, KubeClient
 from capsmith.provider.crd import custom_resource_definition
 from capsmith.provider.model import Component, Provider, Resource, Role
 from capsmith.provider.resolve import resolve
 from capsmith.provider_yaml.parse import parse
-from tests.e2e.harness.kube import ApiError, KubeClient
 from tests.invalid.cases import CONTRACTS, EXAMPLES, judge
 
 DRY_RUN = "/apis/apiextensions.k8s.io/v1/customresourcedefinitions?dryRun=All"
@@ -27,7 +27,12 @@ BASE = json.dumps(
         "releases": {"v0.1": "v1beta2"},
         "infrastructure": {
             "AcmeCluster": {"implements": "InfraCluster"},
-            "AcmeMachine": {"implements": "InfraMachine", "spec": {"field": "FIELD"}},
+            "AcmeMachine": {
+                "implements": "InfraMachine",
+                "objectValidations": [{"rule": "size(self.metadata.name) < 40 && has(self.spec)"}],
+                "objectName": {"maxLength": 40, "pattern": "^[a-z]"},
+                "spec": {"field": "FIELD"},
+            },
         },
     }
 )
@@ -53,7 +58,7 @@ COMMON = {
     "description": TEXT,
     "x-kubernetes-validations": st.lists(RULES, min_size=1, max_size=2),
 }
-NUMBERS = {
+NUMBERS: dict[str, st.SearchStrategy[Any]] = {
     "minimum": SMALL,
     "maximum": SMALL,
     "exclusiveMinimum": st.booleans(),
@@ -67,7 +72,7 @@ LISTS = {
     "x-kubernetes-list-map-keys": st.lists(st.sampled_from(["a", "b"]), min_size=1, max_size=2),
     "default": st.lists(SCALAR, max_size=2),
 }
-OBJECTS = {
+OBJECTS: dict[str, st.SearchStrategy[Any]] = {
     "minProperties": SMALL,
     "maxProperties": SMALL,
     "x-kubernetes-map-type": st.sampled_from(["atomic", "granular"]),
@@ -75,7 +80,12 @@ OBJECTS = {
     "required": st.booleans() | st.lists(st.sampled_from(["a", "b"]), max_size=2),
     "default": st.dictionaries(st.sampled_from(["a", "b"]), SCALAR, max_size=2),
 }
-TEXTS = {"minLength": SMALL, "maxLength": SMALL, "pattern": PATTERNS, "format": TEXT}
+TEXTS: dict[str, st.SearchStrategy[Any]] = {
+    "minLength": SMALL,
+    "maxLength": SMALL,
+    "pattern": PATTERNS,
+    "format": TEXT,
+}
 
 
 def of(type: str | None, *optional: dict[str, Any], **needed: Any) -> st.SearchStrategy[Any]:
@@ -91,14 +101,35 @@ def of(type: str | None, *optional: dict[str, Any], **needed: Any) -> st.SearchS
 
 
 def properties(inner: st.SearchStrategy[Any]) -> st.SearchStrategy[Any]:
-    return st.dictionaries(st.sampled_from(["a", "b"]), inner, min_size=1, max_size=2)
+    return st.dictionaries(st.sampled_from(["a", "b", "C-d", "e_F"]), inner, min_size=1, max_size=2)
 
 
+LIMITS = st.lists(
+    st.fixed_dictionaries(
+        {},
+        optional={
+            "minLength": st.integers(0, 3),
+            "pattern": PATTERNS,
+            "minimum": SMALL,
+            "maximum": SMALL,
+            "enum": st.lists(TEXT | SMALL, min_size=1, max_size=2),
+            "required": st.lists(st.sampled_from(["a", "b"]), max_size=2),
+            "properties": st.dictionaries(
+                st.sampled_from(["a", "b"]), st.just({"minLength": 1}), max_size=2
+            ),
+            "type": st.just("string"),
+            "not": st.just({"minLength": 2}),
+        },
+    ),
+    min_size=1,
+    max_size=2,
+)
+JUNCTORS = dict.fromkeys(("allOf", "anyOf", "oneOf"), LIMITS)
 SCALARS = (
     st.sampled_from(["string", "string!", "int32", "boolean[]", "number"])
-    | of("string", COMMON, TEXTS)
+    | of("string", COMMON, TEXTS, JUNCTORS)
     | of("integer", COMMON, NUMBERS, {"format": st.sampled_from(["int32", "int64"])})
-    | of("number", COMMON, NUMBERS)
+    | of("number", COMMON, NUMBERS, JUNCTORS)
     | of("boolean", COMMON)
     | of(None, COMMON, **{"x-kubernetes-int-or-string": st.just(True)})
 )
@@ -106,8 +137,8 @@ FIELDS = st.recursive(
     SCALARS,
     lambda inner: (
         of("array", COMMON, LISTS, items=inner)
-        | of("object", COMMON, OBJECTS, properties=properties(inner))
-        | of("object", COMMON, OBJECTS, additionalProperties=inner)
+        | of("object", COMMON, OBJECTS, JUNCTORS, properties=properties(inner))
+        | of("object", COMMON, OBJECTS, JUNCTORS, additionalProperties=inner)
     ),
     max_leaves=4,
 )

@@ -10,10 +10,10 @@ from pathlib import Path
 
 import pytest
 
-from tests.e2e.harness.components import Etcd
-from tests.e2e.harness.kube import JSON, ApiError
-from tests.e2e.harness.pki import Pki
-from tests.e2e.harness.wait import eventually, settled
+from capsmith.management.kube import JSON, ApiError
+from capsmith.management.pki import Pki
+from capsmith.management.servers import Etcd
+from capsmith.management.wait import eventually, settled
 from tests.e2e.tools.required import required_toolbox
 from tests.golden.cases import EXAMPLES, Case, generated
 from tests.realapi.conftest import NewServer
@@ -117,6 +117,7 @@ def test_killed_and_not_alone(releases: Releases) -> None:
         time.sleep(2)
         assert OLD in releases.stored_versions()
         converter.start()
+        releases.expire_lease()
 
         eventually(lambda: releases.stored_versions() == {NEW}, timeout=600)
         assert set(releases.versions_in_etcd()) == {NEW}

@@ -17,17 +17,17 @@ from pathlib import Path
 import pytest
 import trustme
 
+from capsmith.management.kube import JSON, Credentials, KubeClient
+from capsmith.management.kubeconfig import service_account_token
+from capsmith.management.pki import Pki
+from capsmith.management.servers import ApiServer
+from capsmith.management.tools.build import kubectl
 from capsmith_runtime.controlplane.secrets.certificates import new_authority, new_signing_keys
 from capsmith_runtime.kube.client import NamespacedName as ObjectKey
 from capsmith_runtime.kube.client import NotFound, ResourceType, Selection, Unauthorized
 from capsmith_runtime.workload.client import NoKubeconfigError, UnusableKubeconfigError
 from capsmith_runtime.workload.guarded import ClusterUnreachableError
 from capsmith_runtime.workload.kubeconfig import Access, parse, render
-from tests.e2e.harness.components import ApiServer
-from tests.e2e.harness.kube import JSON, Credentials, KubeClient
-from tests.e2e.harness.kubeconfig import service_account_token
-from tests.e2e.harness.pki import Pki
-from tests.e2e.tools.build import kubectl
 from tests.realapi.conftest import NewServer
 from tests.realapi.workload_cluster import NAMESPACE, Workload, clients, cluster_of, store
 

@@ -7,7 +7,7 @@ import threading
 from types import TracebackType
 from typing import Self
 
-from tests.e2e.harness.kube import JSON, ApiError
+from capsmith.management.kube import JSON, ApiError
 from tests.realapi.migrating import NEW, OLD, Releases, named
 
 _KIND = "HarbourMachine"

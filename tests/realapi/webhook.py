@@ -12,12 +12,12 @@ from typing import cast
 
 import trustme
 
+from capsmith.management.kube import JSON
+from capsmith.management.wait import eventually
 from capsmith_runtime.conversion.controllers import ConversionWebhook, ConversionWebhookGroup
 from capsmith_runtime.kube.client import KubeClient
 from capsmith_runtime.webhook.group import WebhookGroup
 from capsmith_runtime.webhook.options import WebhookOptions
-from tests.e2e.harness.kube import JSON
-from tests.e2e.harness.wait import eventually
 from tests.runtime.extension.hook_serving import write_certificate
 
 

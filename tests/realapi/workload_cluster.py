@@ -10,13 +10,13 @@ from datetime import UTC, datetime
 
 from lightkube import KubeConfig, SingleConfig
 
+from capsmith.management.kube import JSON, KubeClient
+from capsmith.management.servers import ApiServer
 from capsmith_runtime.controlplane.secrets.certificates import KeyPair, sign_client
 from capsmith_runtime.kube.lightkube_client import LightkubeClient
 from capsmith_runtime.kube.metrics import Metrics
 from capsmith_runtime.workload.client import WorkloadClients
 from capsmith_runtime.workload.kubeconfig import Access, render
-from tests.e2e.harness.components import ApiServer
-from tests.e2e.harness.kube import JSON, KubeClient
 
 NAMESPACE = "default"
 

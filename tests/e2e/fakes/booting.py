@@ -13,11 +13,11 @@ from contextlib import ExitStack
 
 import trustme
 
+from capsmith.management.cluster import Base
+from capsmith.management.kube import JSON, KubeClient
+from capsmith.management.pki import Pki
+from capsmith.management.servers import ApiServer
 from tests.e2e.harness.cloud import SimulatedCloud
-from tests.e2e.harness.components import ApiServer
-from tests.e2e.harness.kube import JSON, KubeClient
-from tests.e2e.harness.management import Base
-from tests.e2e.harness.pki import Pki
 
 from .kubelet import Kubelet
 from .loop import Loop
@@ -29,9 +29,16 @@ class BootingCluster:
     """The machines of one workload cluster, seen from inside; see :meth:`start`."""
 
     def __init__(
-        self, base: Base, cloud: SimulatedCloud, port: int, namespace: str, cluster: str
+        self,
+        base: Base,
+        cloud: SimulatedCloud,
+        port: int,
+        namespace: str,
+        cluster: str,
+        kubelet: type[Kubelet] = Kubelet,
     ) -> None:
         self._base = base
+        self._kubelet_type = kubelet
         self._cloud = cloud
         self._port = port
         self._namespace = namespace
@@ -76,7 +83,7 @@ class BootingCluster:
                 server.start()
                 failed.pop_all()
             self.server = server
-        self._kubelet = Kubelet(
+        self._kubelet = self._kubelet_type(
             self.server.client, self._cloud, self._name, self._log, self._cluster
         )
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from tests.e2e.harness.kube import JSON, ApiError, KubeClient
+from capsmith.management.kube import JSON, ApiError, KubeClient
 
 from .dialect import CLUSTER_NAME, CONTROL_PLANE, Dialect, is_paused, key, owner, owner_reference
 from .loop import each

@@ -5,7 +5,7 @@ from __future__ import annotations
 import base64
 from pathlib import Path
 
-from tests.e2e.harness.kube import JSON, KubeClient
+from capsmith.management.kube import JSON, KubeClient
 
 from .control_plane_machines import (
     HELPER_CONFIG,

@@ -10,7 +10,7 @@ from __future__ import annotations
 
 from typing import Any, cast
 
-from tests.e2e.harness.kube import JSON
+from capsmith.management.kube import JSON
 
 from .manifests import API_VERSION, BOOTSTRAP_GROUP, CONTROL_PLANE_GROUP
 

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
+from capsmith.management.kube import JSON, KubeClient
 from tests.e2e.harness.contract import ContractVersion
-from tests.e2e.harness.kube import JSON, KubeClient
 
 CORE_GROUP = "cluster.x-k8s.io"
 CLUSTER_NAME = "cluster.x-k8s.io/cluster-name"

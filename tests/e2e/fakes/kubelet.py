@@ -11,8 +11,8 @@ import time
 from dataclasses import dataclass
 from pathlib import Path
 
+from capsmith.management.kube import JSON, ApiError, KubeClient
 from tests.e2e.harness.cloud import Server, SimulatedCloud
-from tests.e2e.harness.kube import JSON, ApiError, KubeClient
 
 from .loop import each
 
@@ -67,7 +67,7 @@ class Kubelet:
             # Core leaves Nodes alone while a Cluster is being deleted, so the cloud has to.
             self._client.delete(self._registered.pop(gone).node)
         new = sorted(servers.keys() - self._registered.keys())
-        nodes = {id: _node(servers[id], self._name) for id in new}
+        nodes = {id: self.node(servers[id]) for id in new}
         ids = {node["metadata"]["name"]: id for id, node in nodes.items()}
         each(
             self._log,
@@ -75,6 +75,16 @@ class Kubelet:
             lambda node: self._register(ids[node["metadata"]["name"]], node),
         )
         self._report()
+
+    def node(self, server: Server) -> JSON:
+        """The Node of a server when it registers."""
+        return {
+            "apiVersion": "v1",
+            "kind": "Node",
+            "metadata": {"name": server.name, "labels": {CLOUD: self._name}},
+            "spec": {"providerID": server.provider_id},
+            "status": _node_info(server),
+        }
 
     def _register(self, id: str, node: JSON) -> None:
         spec = {name: node[name] for name in ("apiVersion", "kind", "metadata", "spec")}
@@ -109,16 +119,6 @@ class Kubelet:
     def _report_status(self, node: JSON) -> None:
         status = {"conditions": _conditions(), **node["status"]}
         self._client.patch(node, {"status": status}, "status")
-
-
-def _node(server: Server, cloud: str) -> JSON:
-    return {
-        "apiVersion": "v1",
-        "kind": "Node",
-        "metadata": {"name": server.name, "labels": {CLOUD: cloud}},
-        "spec": {"providerID": server.provider_id},
-        "status": _node_info(server),
-    }
 
 
 def _node_info(server: Server) -> JSON:

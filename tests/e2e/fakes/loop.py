@@ -8,7 +8,7 @@ import traceback
 from collections.abc import Callable, Iterable
 from pathlib import Path
 
-from tests.e2e.harness.kube import JSON, ApiError
+from capsmith.management.kube import JSON, ApiError
 
 _TICK_SECONDS = 0.15
 _RACES = (404, 409)

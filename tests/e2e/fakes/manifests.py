@@ -6,9 +6,9 @@ from typing import Final
 
 import yaml
 
+from capsmith.management.kube import JSON
+from capsmith.management.repository import Repository, dump
 from tests.e2e.harness.contract import ContractVersion
-from tests.e2e.harness.kube import JSON
-from tests.e2e.harness.repository import Repository, dump
 
 VERSION: Final = "v0.1.0"
 API_VERSION: Final = "v1alpha1"

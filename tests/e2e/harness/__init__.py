@@ -1,1 +1,4 @@
-"""What starts, supervises and talks to the real components. Knows no test."""
+"""The provider under test as processes, and its simulated clouds. Knows no test.
+
+Servers, core and clusterctl are in `capsmith.management`.
+"""

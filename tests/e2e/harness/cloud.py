@@ -62,6 +62,10 @@ class SimulatedCloud:
     def clusters(self) -> list[CloudCluster]:
         return [CloudCluster(data["id"], data["name"]) for data in self._read("clusters")]
 
+    def resources(self) -> list[str]:
+        """The ids of what kinds that implement Resource have created."""
+        return [data["id"] for data in self._read("resources")]
+
     def journal(self) -> list[Event]:
         """Every creation and deletion since the cloud began, in order.
 

@@ -9,20 +9,21 @@ from dataclasses import dataclass, field
 from functools import cached_property
 from pathlib import Path
 
+from capsmith.management.cluster import ManagementCluster
+from capsmith.management.component import Component, component_types
+from capsmith.management.deployment import Launch, installed
+from capsmith.management.errors import ProcessError
+from capsmith.management.kube import JSON
+from capsmith.management.kubeconfig import service_account_token, token_kubeconfig
+from capsmith.management.pki import Pki
+from capsmith.management.process import Process, free_port, http_ok, http_text
+from capsmith.management.repository import Repository, dump, load, localised
 from tests.repositories import import_path
 
 from .cloud import VARIABLE, SimulatedCloud
-from .component import ComponentUnderTest, component_types
 from .contract import ContractVersion
-from .deployment import Launch, installed
 from .hooks import ConversionServing, HookServing
-from .kube import JSON
-from .kubeconfig import service_account_token, token_kubeconfig
-from .management import ManagementCluster
 from .manager_log import bad_ends, complaints
-from .pki import Pki
-from .process import Process, ProcessError, free_port, http_ok, http_text
-from .repository import Repository, dump, load, localised
 
 _DIAGNOSTICS = "--diagnostics-address"
 _CERTIFICATES = "--diagnostics-cert-dir"
@@ -52,15 +53,15 @@ class ProviderUnderTest:
         return self.repository / "out"
 
     @cached_property
-    def parts(self) -> tuple[ComponentUnderTest, ...]:
+    def parts(self) -> tuple[Component, ...]:
         """What clusterctl installs from the repository, infrastructure first."""
-        return tuple(ComponentUnderTest(self.out, type) for type in component_types(self.out))
+        return tuple(Component(self.out, type) for type in component_types(self.out))
 
     def has(self, type: str) -> bool:
         """Whether the repository has a provider of a type (``control-plane``)."""
         return any(part.type == type for part in self.parts)
 
-    def part(self, type: str) -> ComponentUnderTest:
+    def part(self, type: str) -> Component:
         """The provider of a type; LookupError if there is none."""
         for part in self.parts:
             if part.type == type:
@@ -164,7 +165,7 @@ class Controllers:
     def __init__(
         self,
         provider: ProviderUnderTest,
-        part: ComponentUnderTest,
+        part: Component,
         management: ManagementCluster,
         cloud: SimulatedCloud,
         environment: Mapping[str, str] | None = None,

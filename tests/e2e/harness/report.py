@@ -9,7 +9,7 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
-from .process import Process
+from capsmith.management.process import Process
 
 
 class Report:

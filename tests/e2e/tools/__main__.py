@@ -2,7 +2,8 @@
 
 import sys
 
-from .build import ToolsUnavailable, toolbox
+from capsmith.management.errors import ToolsUnavailable
+from capsmith.management.tools import toolbox
 
 
 def main() -> int:

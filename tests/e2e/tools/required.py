@@ -6,7 +6,8 @@ import os
 
 import pytest
 
-from .build import Progress, Toolbox, ToolsUnavailable, toolbox
+from capsmith.management.errors import ToolsUnavailable
+from capsmith.management.tools.build import Progress, Toolbox, toolbox
 
 
 def required_toolbox(

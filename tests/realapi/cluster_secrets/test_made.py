@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import asyncio
 
+import yaml
+
 from capsmith_runtime.contract.model import Endpoint
 from capsmith_runtime.controlplane.secrets.certificates import is_signed_by, validity_of
 from tests.realapi.cluster_secrets.conftest import Run
@@ -41,13 +43,15 @@ def test_everything_is_made_once(run: Run) -> None:
 
 
 def test_the_kubeconfig_leads_to_the_endpoint(run: Run) -> None:
-    """Proves: CP-22, SEC-01."""
+    """Proves: CP-22, SEC-01, SEC-07."""
 
     async def test(kept: Keeping) -> None:
         await kept.ensure()
 
         access = kept.access()
         assert access.server == "https://10.0.0.1:6443"
+        (user,) = yaml.safe_load(kept.data("kubeconfig", "value"))["users"]
+        assert set(user["user"]) == {"client-certificate-data", "client-key-data"}
         assert access.authority == kept.data("ca", "tls.crt")
         assert is_signed_by(access.certificate, access.authority)
         assert validity_of(access.certificate).end == NOW + days(365)

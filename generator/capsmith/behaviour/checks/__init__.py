@@ -1,0 +1,31 @@
+"""The checks of each role, in the order in which they run."""
+
+from capsmith.behaviour.checks.bootstrap import BOOTSTRAP
+from capsmith.behaviour.checks.control_plane import CONTROL_PLANE, DELETION
+from capsmith.behaviour.checks.deleting import DELETING
+from capsmith.behaviour.checks.infra_cluster import INFRA_CLUSTER
+from capsmith.behaviour.checks.infra_machine import INFRA_MACHINE
+from capsmith.behaviour.checks.lifetime import LIFETIME
+from capsmith.behaviour.checks.moving import MOVING
+from capsmith.behaviour.checks.pausing import PAUSING
+from capsmith.behaviour.checks.restarting import RESTARTING
+from capsmith.behaviour.checks.templates import TEMPLATES
+from capsmith.behaviour.model import Check
+
+INFRASTRUCTURE: tuple[Check, ...] = (
+    *INFRA_CLUSTER,
+    *INFRA_MACHINE,
+    *TEMPLATES,
+    *PAUSING,
+    *RESTARTING,
+    *DELETING,
+    *LIFETIME,
+    *MOVING,
+)
+"""Those of InfraClusters and InfraMachines.
+
+The invariants judge what the earlier ones did; the move leaves nothing to check.
+"""
+
+WHOLE_CLUSTER: tuple[Check, ...] = (*BOOTSTRAP, *CONTROL_PLANE, *DELETION)
+"""Those of bootstrap and control plane providers, with a whole cluster."""

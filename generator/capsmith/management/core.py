@@ -1,0 +1,91 @@
+"""The manager of Cluster API's core as a process, with its own ServiceAccount."""
+
+from __future__ import annotations
+
+import shutil
+from pathlib import Path
+
+from capsmith.management.kube import KubeClient
+from capsmith.management.kubeconfig import service_account_token, token_kubeconfig
+from capsmith.management.pki import Pki
+from capsmith.management.process import Process, free_port, go_environment, http_ok, port_open
+from capsmith.management.servers import ApiServer
+from capsmith.management.tools import Toolbox
+
+NAMESPACE = "capi-system"
+SERVICE_ACCOUNT = "capi-manager"
+USER = f"system:serviceaccount:{NAMESPACE}:{SERVICE_ACCOUNT}"
+
+_GATES = {
+    # The rate limit of one reconcile per object and second, and the 15 s steps of the
+    # preflight checks, would be most of the run time.
+    "v1.13": "ClusterTopology=true,ReconcilerRateLimiting=false,MachineSetPreflightChecks=false",
+    "v1.10": "ClusterTopology=true,MachinePool=true,MachineSetPreflightChecks=false",
+}
+
+
+class CapiCore:
+    """capi-manager of one release series; clusterctl must have installed its components.
+
+    `gates` are feature gates beyond the usual ones: `RuntimeSDK=true`.
+    """
+
+    def __init__(
+        self,
+        tools: Toolbox,
+        series: str,
+        pki: Pki,
+        apiserver: ApiServer,
+        folder: Path,
+        gates: str = "",
+    ) -> None:
+        self._pki = pki
+        self._apiserver = apiserver
+        self._kubeconfig = folder / f"core-{apiserver.name}.kubeconfig"
+        self._health_port, diagnostics, self.webhook_port = (free_port() for _ in range(3))
+        self._argv: list[str | Path] = [
+            tools.path(f"capi-{series}", "capi-manager"),
+            f"--kubeconfig={self._kubeconfig}",
+            f"--diagnostics-address=127.0.0.1:{diagnostics}",
+            "--insecure-diagnostics=true",
+            f"--health-addr=127.0.0.1:{self._health_port}",
+            f"--webhook-port={self.webhook_port}",
+            f"--webhook-cert-dir={self._webhook_certificate(folder)}",
+        ]
+        self._name = f"core-{apiserver.name}"
+        self._log = folder / f"{self._name}.log"
+        self.process = self._process(
+            f"--feature-gates={_GATES[series]}{',' if gates else ''}{gates}"
+        )
+
+    def start(self) -> None:
+        """Start the process, and wait until it is ready and serves its webhooks.
+
+        Raises ProcessError if it ends or does not become ready.
+        """
+        client: KubeClient = self._apiserver.client
+        token = service_account_token(client, NAMESPACE, SERVICE_ACCOUNT)
+        self._kubeconfig.write_text(token_kubeconfig(self._apiserver.url, self._pki.ca, token))
+        self.process.start()
+        self.process.wait_ready(http_ok(f"http://127.0.0.1:{self._health_port}/readyz"))
+        self.process.wait_ready(port_open(self.webhook_port))
+
+    def restart_with_default_gates(self) -> None:
+        """Restart with the usual feature gates: slower, and without ClusterClasses."""
+        self.stop()
+        self.process = self._process()
+        self.start()
+
+    def stop(self) -> None:
+        """Stop the process."""
+        self.process.stop()
+
+    def _process(self, *more: str) -> Process:
+        return Process(self._name, [*self._argv, *more], self._log, go_environment())
+
+    def _webhook_certificate(self, folder: Path) -> Path:
+        target = folder / "webhook-certificate"
+        target.mkdir(parents=True, exist_ok=True)
+        shutil.copyfile(self._pki.serving.cert, target / "tls.crt")
+        shutil.copyfile(self._pki.serving.key, target / "tls.key")
+        return target

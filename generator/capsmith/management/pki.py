@@ -1,0 +1,71 @@
+"""One certificate authority and one ServiceAccount key for all processes of a session.
+
+Needs trustme, which only the extra `conformance` installs: import this module late.
+"""
+
+from __future__ import annotations
+
+import base64
+from dataclasses import dataclass
+from pathlib import Path
+
+import trustme
+from cryptography.hazmat.primitives import serialization
+from cryptography.hazmat.primitives.asymmetric import rsa
+
+ADMIN_GROUP = "system:masters"
+
+
+@dataclass(frozen=True)
+class KeyPair:
+    """A certificate or public key and its private key, as PEM files."""
+
+    cert: Path
+    key: Path
+
+
+class Pki:
+    """Issue certificates below a folder."""
+
+    def __init__(self, folder: Path, authority: trustme.CA | None = None) -> None:
+        """Use an existing authority, or create one. Writes the files at once."""
+        folder.mkdir(parents=True, exist_ok=True)
+        self._folder = folder
+        self._authority = authority or trustme.CA()
+        self.ca = folder / "ca.crt"
+        self._authority.cert_pem.write_to_path(self.ca)
+        self.service_account = self._service_account_keys()
+        self.serving = self._write("serving", self._authority.issue_cert("127.0.0.1", "localhost"))
+        # Go refuses a certificate whose list of names is empty, hence an unused name.
+        admin = self._authority.issue_cert(
+            "admin.invalid", common_name="admin", organization_name=ADMIN_GROUP
+        )
+        self.admin = self._write("admin", admin)
+
+    @property
+    def ca_bundle(self) -> str:
+        """The CA in base64, as webhook configurations and kubeconfigs contain it."""
+        return base64.b64encode(self.ca.read_bytes()).decode()
+
+    def _write(self, name: str, issued: trustme.LeafCert) -> KeyPair:
+        pair = KeyPair(self._folder / f"{name}.crt", self._folder / f"{name}.key")
+        issued.cert_chain_pems[0].write_to_path(pair.cert)
+        issued.private_key_pem.write_to_path(pair.key)
+        return pair
+
+    def _service_account_keys(self) -> KeyPair:
+        key = rsa.generate_private_key(public_exponent=65537, key_size=2048)
+        pair = KeyPair(self._folder / "sa.pub", self._folder / "sa.key")
+        pair.cert.write_bytes(
+            key.public_key().public_bytes(
+                serialization.Encoding.PEM, serialization.PublicFormat.SubjectPublicKeyInfo
+            )
+        )
+        pair.key.write_bytes(
+            key.private_bytes(
+                serialization.Encoding.PEM,
+                serialization.PrivateFormat.TraditionalOpenSSL,
+                serialization.NoEncryption(),
+            )
+        )
+        return pair

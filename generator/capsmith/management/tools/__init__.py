@@ -1,0 +1,10 @@
+"""The real components, built from source once and kept in the user's cache.
+
+Each Go module of its own folder pins one set of versions: the Kubernetes and the Cluster API
+releases need different client libraries and cannot share a module.
+"""
+
+from capsmith.management.tools.build import Toolbox, toolbox
+from capsmith.management.tools.catalogue import CORE_RELEASES, KUBERNETES_VERSION
+
+__all__ = ["CORE_RELEASES", "KUBERNETES_VERSION", "Toolbox", "toolbox"]

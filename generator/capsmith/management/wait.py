@@ -1,0 +1,82 @@
+"""Wait with a bound for states, and watch that a state does not change."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable
+from typing import TypeVar
+
+T = TypeVar("T")
+
+PATIENCE = 180.0
+"""Seconds to wait for anything that involves a manager, core or a lease.
+
+On a busy machine each may take many times as long as on an idle one, and a manager may restart.
+A wait that succeeds earlier does not pay for its bound.
+"""
+
+
+class PassingError(Exception):
+    """A transient state, such as an object that is deleted while it is read; a wait goes on."""
+
+
+class NotYet(PassingError):
+    """Raised by a probe with the reason why it is not satisfied; shown on a timeout."""
+
+
+def eventually(
+    probe: Callable[[], T], *, timeout: float = PATIENCE, what: str = "", interval: float = 0.1
+) -> T:
+    """Call `probe` every `interval` seconds until it returns a true value, and return that value.
+
+    A probe may raise NotYet, any other PassingError or AssertionError with the reason why it is not
+    satisfied. Any other exception ends the wait at once. Raises TimeoutError with `what` and the
+    last reason after `timeout` seconds.
+    """
+    deadline = time.monotonic() + timeout
+    reason: object = "the probe never ran"
+    while True:
+        try:
+            answer = probe()
+            if answer:
+                return answer
+            reason = f"last answer: {answer!r}"
+        except (AssertionError, PassingError) as error:
+            reason = error
+        if time.monotonic() > deadline:
+            raise TimeoutError(f"not within {timeout:g} s: {what or probe.__name__}: {reason}")
+        time.sleep(interval)
+
+
+def steadily(probe: Callable[[], object], *, seconds: float, interval: float = 0.2) -> None:
+    """Call `probe`, which raises on a violation, for some seconds: for what must not happen."""
+    deadline = time.monotonic() + seconds
+    while time.monotonic() < deadline:
+        probe()
+        time.sleep(interval)
+
+
+def settled(
+    observe: Callable[[], object], *, seconds: float, timeout: float = PATIENCE, what: str
+) -> None:
+    """Wait until the observed value has not changed for `seconds`.
+
+    Raises TimeoutError with `what` if it still changes after `timeout` seconds.
+    """
+    deadline = time.monotonic() + timeout
+    last, since = _observed(observe), time.monotonic()
+    while time.monotonic() - since < seconds:
+        time.sleep(0.2)
+        now = _observed(observe)
+        if now != last:
+            if time.monotonic() > deadline:
+                raise TimeoutError(f"{what} still changing: {last!r} became {now!r}")
+            last, since = now, time.monotonic()
+
+
+def _observed(observe: Callable[[], object]) -> object:
+    """Return the value, or the PassingError of its observation, which equals no other one."""
+    try:
+        return observe()
+    except PassingError as error:
+        return error

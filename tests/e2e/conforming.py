@@ -1,0 +1,29 @@
+"""Sessions of `capsmith conformance` on the clusters of a scenario."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from capsmith.behaviour.cluster_session import ClusterSession, referenced_roles
+from capsmith.behaviour.contract import CoreObjects
+from capsmith.behaviour.model import Timing
+from capsmith.behaviour.objects import provider_objects
+from capsmith.management.kube import JSON
+from tests.e2e.harness.contract import ContractVersion
+from tests.e2e.scenario import Scenario
+
+
+def cluster_session(
+    scenario: Scenario, documents: Sequence[JSON], contract: ContractVersion, patience: float
+) -> ClusterSession:
+    """A session with the whole cluster of rendered documents."""
+    roles = referenced_roles(documents)
+    return ClusterSession(
+        scenario.client,
+        CoreObjects(scenario.core.partition("/")[2], scenario.namespace),
+        provider_objects(documents, roles),
+        contract,
+        Timing(patience=patience),
+        documents=tuple(documents),
+        roles=roles,
+    )

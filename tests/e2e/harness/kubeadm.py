@@ -1,0 +1,66 @@
+"""Cluster API's own providers for kubeadm, their managers as processes beside core's."""
+
+from __future__ import annotations
+
+from capsmith.management.cluster import Base, ManagementCluster
+from capsmith.management.component import Component
+from capsmith.management.manager import ProviderManager
+from capsmith.management.repository import Repository, dump, localised
+from capsmith.management.tools import CORE_RELEASES
+from capsmith.management.tools.catalogue import KUBEADM
+
+TYPES = ("bootstrap", "control-plane")
+SERIES = "v1.13"
+# The limit of one reconcile per object and second would be most of the run time.
+_VARIABLES = {"EXP_RECONCILER_RATE_LIMITING": "false"}
+
+
+def add_kubeadm(repository: Repository, base: Base) -> None:
+    """Add both providers, with webhooks that call a process on this machine."""
+    out = base.tools.folders[KUBEADM]
+    for component in (Component(out, type) for type in TYPES):
+        turned = [
+            localised(each, base.pki.ca_bundle, component.port_variable)
+            for each in component.components
+        ]
+        files = {
+            component.file: dump(turned),
+            "metadata.yaml": (out / "metadata.yaml").read_text(),
+        }
+        repository.add(component.label, CORE_RELEASES[SERIES], component.file, files)
+
+
+class KubeadmManager(ProviderManager):
+    """The manager of one of the providers, as its installed Deployment says."""
+
+    def __init__(self, base: Base, management: ManagementCluster, type: str) -> None:
+        self.type = type
+        self._part = Component(base.tools.folders[KUBEADM], type)
+        self._cluster = management
+        super().__init__([str(base.tools.path(KUBEADM, f"{type}-manager"))], self._part, management)
+
+    @property
+    def name(self) -> str:
+        """The name for clusterctl."""
+        return self._part.name
+
+    @property
+    def variables(self) -> dict[str, str]:
+        """The clusterctl variables with which the provider is installed for this process."""
+        return {**_VARIABLES, **super().variables}
+
+    def start(self) -> None:
+        """Start what is installed, once the roles of all providers are in force."""
+        (account,) = self._part.of("ServiceAccount")
+        user = f"system:serviceaccount:{self._part.namespace}:{account['metadata']['name']}"
+        self._cluster.wait_permitted(user, self._read())
+        super().start()
+
+    def _read(self) -> list[tuple[str, str]]:
+        """The kinds of core, of its own, and of the infrastructure that it clones."""
+        crds = [crd["spec"] for crd in self._part.crds]
+        found = [("cluster.x-k8s.io", "machines")]
+        found += [(spec["group"], spec["names"]["plural"]) for spec in crds]
+        if self.type == "control-plane":
+            found += self._cluster.provider_resources()
+        return found

@@ -1,0 +1,147 @@
+"""Objects of templates: verify and the API server refuse the same values (CC-80)."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Any
+
+import pytest
+
+from capsmith.conformance.checks.objects import mismatches
+from capsmith.management.kube import ApiError, KubeClient
+from capsmith.management.wait import eventually
+from tests.realapi.test_rules import FIELDS
+
+_CRDS = "/apis/apiextensions.k8s.io/v1/customresourcedefinitions"
+_NAME = "limits.verify.example.com"
+_OBJECTS = "/apis/verify.example.com/v1/namespaces/default/limits"
+_LISTS = {"type": "array", "minItems": 1, "maxItems": 2, "items": {"type": "integer", "minimum": 1}}
+_SPEC: dict[str, Any] = {
+    "type": "object",
+    "required": ["size"],
+    "properties": {
+        "size": {"type": "string", "enum": ["small", "large"]},
+        "text": {"type": "string", "minLength": 2, "maxLength": 4},
+        "form": {"type": "string", "pattern": "^[a-z]+(-[a-z]+)*$"},
+        "word": {"type": "string", "pattern": r"\bx\d"},
+        "count": {"type": "integer", "minimum": 1, "maximum": 3},
+        "share": {"type": "number", "minimum": 0, "exclusiveMinimum": True, "maximum": 1},
+        "below": {"type": "integer", "maximum": 10, "exclusiveMaximum": True, "multipleOf": 5},
+        "list": _LISTS,
+        "map": {
+            "type": "object",
+            "minProperties": 1,
+            "maxProperties": 2,
+            "additionalProperties": {"type": "string", "maxLength": 2},
+        },
+        "nested": {
+            "type": "object",
+            "required": ["name"],
+            "properties": {"name": {"type": "string"}, "zone": {"type": "string", "default": "a"}},
+        },
+        "port": FIELDS["port"],
+    },
+}
+_SCHEMA = {"type": "object", "properties": {"spec": _SPEC}}
+TAKEN: list[dict[str, Any]] = [
+    {},
+    {"text": "ab"},
+    {"text": "äöüß"},
+    {"form": "a-b"},
+    {"word": "a x1"},
+    {"count": 3, "share": 1, "below": 5},
+    {"share": 0.001},
+    {"list": [1, 2]},
+    {"map": {"a": "b"}},
+    {"nested": {"name": ""}},
+    {"port": "a"},
+]
+REFUSED: list[dict[str, Any]] = [
+    {"size": "huge"},
+    {"size": ""},
+    {"text": "a"},
+    {"text": "äöüßé"},
+    {"form": "a_b"},
+    {"form": "a\n"},
+    {"word": "ax1"},
+    {"word": "x٣"},
+    {"count": 0},
+    {"count": 4},
+    {"share": 0},
+    {"share": 1.01},
+    {"below": 10},
+    {"below": 4},
+    {"list": []},
+    {"list": [1, 2, 3]},
+    {"list": [0]},
+    {"map": {}},
+    {"map": {"a": "b", "c": "d", "e": "f"}},
+    {"map": {"a": "bcd"}},
+    {"nested": {}},
+    {"nested": {"zone": "b"}},
+    {"count": "1"},
+    {"port": 1.5},
+]
+
+
+@pytest.fixture(scope="module")
+def limits(api: KubeClient) -> Iterator[KubeClient]:
+    names = {"plural": "limits", "singular": "limit", "kind": "Limit", "listKind": "LimitList"}
+    version = {
+        "name": "v1",
+        "served": True,
+        "storage": True,
+        "schema": {"openAPIV3Schema": _SCHEMA},
+    }
+    crd = {
+        "apiVersion": "apiextensions.k8s.io/v1",
+        "kind": "CustomResourceDefinition",
+        "metadata": {"name": _NAME},
+        "spec": {
+            "group": "verify.example.com",
+            "scope": "Namespaced",
+            "names": names,
+            "versions": [version],
+        },
+    }
+    api.request("POST", _CRDS, body=crd)
+    try:
+        eventually(lambda: api.request("GET", _OBJECTS), what="the kind is served")
+        yield api
+    finally:
+        api.request("DELETE", f"{_CRDS}/{_NAME}")
+
+
+@pytest.mark.parametrize("spec", TAKEN, ids=str)
+def test_object_that_is_taken_fits(limits: KubeClient, spec: dict[str, Any]) -> None:
+    assert refusal(limits, spec) == ""
+    assert found(spec) == []
+
+
+@pytest.mark.parametrize("spec", REFUSED, ids=str)
+def test_object_that_is_refused_does_not_fit(limits: KubeClient, spec: dict[str, Any]) -> None:
+    """Proves: CC-80."""
+    assert refusal(limits, spec) != ""
+    assert found(spec) != []
+
+
+def document(spec: dict[str, Any]) -> dict[str, Any]:
+    return {
+        "apiVersion": "verify.example.com/v1",
+        "kind": "Limit",
+        "metadata": {"name": "limit"},
+        "spec": {"size": "small", **spec},
+    }
+
+
+def found(spec: dict[str, Any]) -> list[str]:
+    return [each.message for each in mismatches(_SCHEMA, document(spec), complete=True)]
+
+
+def refusal(api: KubeClient, spec: dict[str, Any]) -> str:
+    """Return why the API server refuses an object; a dry run leaves nothing behind."""
+    try:
+        api.request("POST", _OBJECTS, body=document(spec), query={"dryRun": "All"})
+    except ApiError as error:
+        return error.message
+    return ""
