@@ -34,7 +34,6 @@ class FaultInjector:
         if faults.vanish:
             raise NotImplementedError("instances vanish by remove_server")
         if faults.late > MAX_LATE:
-            # Deleted in these seconds, an instance whose id was not recorded either would stay.
             raise NotImplementedError("EC2 lists an instance after a few seconds")
         self.faults = faults
         self._searches.clear()

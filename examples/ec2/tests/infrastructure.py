@@ -1,7 +1,4 @@
-"""moto's server in place of AWS, for the conformance kit and for unit tests.
-
-Install it with ``pip install moto flask flask-cors "boto3-stubs[ec2,elbv2]"``.
-"""
+"""moto's server in place of AWS, for the conformance kit and for unit tests."""
 
 from __future__ import annotations
 

@@ -25,6 +25,7 @@ from cluster_api_provider_ec2._generated.api.ec2_security_group import (
     Ec2SecurityGroupSpecIngress,
 )
 from cluster_api_provider_ec2._generated.wiring import load
+from cluster_api_provider_ec2.cloud import LISTED_SECONDS
 from cluster_api_provider_ec2.controllers.ec2_cluster import Ec2ClusterReconciler, Scope
 
 from .infrastructure import REGION, Infrastructure, open_session
@@ -55,10 +56,12 @@ def _cluster(
     return replace(scope, client=client or _client(ready=True))
 
 
-def _delete(client: KubernetesClient | None = None) -> Deleted | Waiting:
+def _delete(
+    client: KubernetesClient | None = None, seconds: float = LISTED_SECONDS
+) -> Deleted | Waiting:
     spec = testing.spec_from(Ec2ClusterSpec, FIELDS)
     scope = testing.infra_cluster_deletion(spec, session=open_session())
-    scope = replace(scope, client=client or _client(ready=None))
+    scope = replace(scope, client=client or _client(ready=None), deletion_seconds=seconds)
     return Ec2ClusterReconciler().reconcile_delete(scope)
 
 
@@ -177,6 +180,19 @@ def test_the_network_is_deleted_after_the_security_group(aws: Infrastructure) ->
     assert aws.clusters() == [state.status.vpc_id]
     assert _delete(client) == Deleted()
     assert aws.clusters() == []
+
+
+def test_a_network_whose_id_was_not_recorded_is_deleted_when_it_is_listed(
+    aws: Infrastructure,
+) -> None:
+    before = _delete(seconds=0.0)
+    _reconcile(_cluster(Endpoint("api.example.com", 6443), loadBalancer="none"))
+    listed = _delete(seconds=5.0)
+
+    assert isinstance(before, Waiting)
+    assert isinstance(listed, Waiting)
+    assert aws.clusters() == []
+    assert _delete() == Deleted()
 
 
 def test_nothing_is_left_of_a_cluster(aws: Infrastructure) -> None:

@@ -27,8 +27,12 @@ from moto.ec2.models import ec2_backends
 from cluster_api_provider_ec2._generated.api.ec2_cluster import Ec2ClusterSpec
 from cluster_api_provider_ec2._generated.api.ec2_machine import Ec2MachineSpec
 from cluster_api_provider_ec2._generated.wiring import load
+from cluster_api_provider_ec2.cloud import LISTED_SECONDS
 from cluster_api_provider_ec2.controllers.ec2_cluster import Ec2ClusterReconciler
-from cluster_api_provider_ec2.controllers.ec2_machine import Ec2MachineReconciler, Scope
+from cluster_api_provider_ec2.controllers.ec2_machine import (
+    Ec2MachineReconciler,
+    Scope,
+)
 
 from .infrastructure import REGION, Infrastructure, open_session
 
@@ -63,10 +67,16 @@ def _reconcile(machine: Scope) -> InfraMachineState:
     return state
 
 
-def _delete(view: InfraClusterView, provider_id: str | None = None) -> Deleted | Waiting:
+def _delete(
+    view: InfraClusterView, provider_id: str | None = None, seconds: float = 0.0
+) -> Deleted | Waiting:
     spec = testing.spec_from(Ec2MachineSpec, MACHINE)
     scope = testing.infra_machine_deletion(
-        spec, infra_cluster=view, provider_id=provider_id, session=open_session()
+        spec,
+        infra_cluster=view,
+        provider_id=provider_id,
+        session=open_session(),
+        deletion_seconds=seconds,
     )
     return Ec2MachineReconciler().reconcile_delete(scope)
 
@@ -150,6 +160,26 @@ def test_an_instance_that_is_not_listed_yet_is_waited_for_and_deleted(
     assert isinstance(results[0], Waiting)
     assert results[1] == Deleted()
     assert aws.servers() == []
+
+
+def test_an_instance_whose_id_was_not_recorded_is_deleted_when_it_is_listed(
+    aws: Infrastructure, view: InfraClusterView
+) -> None:
+    aws.simulate(Faults(late=3))
+    Ec2MachineReconciler().reconcile_normal(_machine(view))
+
+    results = [_delete(view) for _ in range(3)]
+
+    assert all(isinstance(each, Waiting) for each in results)
+    assert aws.servers() == []
+    assert _delete(view) == Deleted()
+
+
+def test_a_machine_without_instance_is_deleted_when_none_can_be_listed_any_longer(
+    view: InfraClusterView,
+) -> None:
+    assert isinstance(_delete(view), Waiting)
+    assert _delete(view, seconds=LISTED_SECONDS) == Deleted()
 
 
 def test_a_repeated_request_creates_no_second_instance(
@@ -275,3 +305,13 @@ def test_a_machine_is_deleted_when_its_instance_is_terminated(
     assert isinstance(second, Waiting)
     assert _delete(view) == Deleted()
     assert aws.servers() == []
+
+
+def test_the_capacity_of_an_instance_type(view: InfraClusterView) -> None:
+    spec = testing.spec_from(Ec2MachineSpec, MACHINE)
+    template = testing.infra_machine_template(spec, infra_cluster=view, session=open_session())
+
+    capacity = Ec2MachineReconciler().capacity(template)
+
+    assert capacity.resources == {"cpu": "2", "memory": "8192Mi"}
+    assert (capacity.architecture, capacity.operating_system) == ("amd64", "linux")

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import Any
 
 import pytest
@@ -10,6 +11,7 @@ from capsmith_runtime.resource import Deleted, Owner, ReconcileError, ResourceSt
 from capsmith_runtime.testing import resource as testing
 
 from cluster_api_provider_ec2._generated.api.ec2_security_group import Ec2SecurityGroupSpec
+from cluster_api_provider_ec2.cloud import LISTED_SECONDS
 from cluster_api_provider_ec2.controllers.ec2_security_group import (
     Ec2SecurityGroupReconciler,
     Scope,
@@ -45,9 +47,10 @@ def _reconcile(group: Scope) -> str:
     return state.status.group_id
 
 
-def _delete() -> Deleted | Waiting:
+def _delete(seconds: float = LISTED_SECONDS) -> Deleted | Waiting:
     spec = testing.spec_from(Ec2SecurityGroupSpec, {"region": REGION})
     scope = testing.resource_deletion(spec, session=open_session())
+    scope = replace(scope, deletion_seconds=seconds)
     return Ec2SecurityGroupReconciler().reconcile_delete(scope)
 
 
@@ -148,6 +151,19 @@ def test_an_interrupted_change_is_completed(
 
     assert _reconcile(_group(DNS)) == group_id
     assert _rules(aws, group_id).keys() == {("udp", 53, 53, "192.0.2.0/24")}
+
+
+def test_a_group_whose_id_was_not_recorded_is_deleted_when_it_is_listed(
+    aws: Infrastructure,
+) -> None:
+    before = _delete(seconds=0.0)
+    _reconcile(_group(SSH))
+    listed = _delete(seconds=5.0)
+
+    assert isinstance(before, Waiting)
+    assert isinstance(listed, Waiting)
+    assert aws.resources() == []
+    assert _delete() == Deleted()
 
 
 def test_a_group_in_use_is_waited_for(aws: Infrastructure, monkeypatch: pytest.MonkeyPatch) -> None:

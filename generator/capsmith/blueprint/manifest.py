@@ -25,6 +25,8 @@ class Scope(StrEnum):
     TYPED_RESOURCE = "typed_resource"
     """Kinds that have a Python type: those with a reconciler, and identities with own fields."""
     IDENTITY_RESOURCE = "identity_resource"
+    CONVERTED_VERSION = "converted_version"
+    """API versions of kinds with fields that the author's code converts."""
     FLAVOR = "flavor"
     CLUSTER_CLASS = "cluster_class"
     LEGACY_MODULE = "legacy_module"

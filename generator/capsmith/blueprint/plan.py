@@ -20,6 +20,7 @@ from capsmith.provider.rbac import aggregate_permissions, namespace_permissions
 from capsmith.provider.runtime import Runtime
 from capsmith.provider.topology import TOPOLOGY_FLAVOR
 from capsmith.provider.upgrade.changes import steps
+from capsmith.provider.version_types import converted_versions, has_version_functions
 from capsmith.safetext import RelativePath, SafeText
 
 
@@ -117,6 +118,8 @@ CONDITIONS: Mapping[str, _Condition] = {
     "has_admission": lambda provider, context: has_admission(provider),
     "admits": lambda provider, context: bool(admitted_kinds(context["component"])),
     "has_admission_webhooks": lambda provider, context: context["resource"].webhooks is not None,
+    "has_version_functions": lambda provider, context: has_version_functions(provider),
+    "calls_functions": lambda provider, context: bool(context["converted"].functions),
     "has_migration": lambda provider, context: has_migration(provider),
     "converts": lambda provider, context: bool(converted_resources(context["component"], provider)),
     "serves_webhooks": lambda provider, context: serves_webhooks(context["component"], provider),
@@ -209,6 +212,9 @@ def _contexts(scope: Scope, provider: Provider, runtime: Runtime) -> Iterator[di
             case Scope.CLUSTER_CLASS:
                 classes = provider.cluster_classes if templates else ()
                 yield from ({**base, "cluster_class": name} for name in classes)
+            case Scope.CONVERTED_VERSION:
+                for converted in converted_versions(component):
+                    yield {**base, "resource": converted.resource, "converted": converted}
             case _:
                 for resource in _resources(scope, component):
                     yield {
@@ -252,6 +258,8 @@ def _target(entry: Entry, provider: Provider, context: Mapping[str, Any]) -> Rel
             "plural": resource.plural,
             "singular": resource.singular,
         }
+    if "converted" in context:
+        names["version_module"] = context["converted"].module
     names |= {key: context[key] for key in ("flavor", "cluster_class") if key in context}
     if "legacy" in context:
         names["legacy"] = context["legacy"].module

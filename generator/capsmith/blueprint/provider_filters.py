@@ -10,6 +10,7 @@ from jinja2 import pass_context
 from jinja2.runtime import Context
 
 from capsmith.provider.admission import admitted_kinds, has_admission
+from capsmith.provider.clusterctl import hosting, package_url, release_url, template_variables
 from capsmith.provider.conversion import (
     converted_resources,
     has_conversion,
@@ -23,6 +24,7 @@ from capsmith.provider.crd_labels import contract_labels
 from capsmith.provider.extension import author_classes, author_names
 from capsmith.provider.migration import has_migration, migrated_resources
 from capsmith.provider.model import Component, Provider
+from capsmith.provider.order import preferred_version
 from capsmith.provider.pools import pool_machine, shared_fields
 from capsmith.provider.python_types import python_module
 from capsmith.provider.rbac import (
@@ -36,14 +38,23 @@ from capsmith.provider.rbac import (
     policy_rule,
     viewer_permissions,
 )
-from capsmith.provider.reference import field_rows
+from capsmith.provider.reference import field_rows, missing_fields, version_rows
+from capsmith.provider.required_status import required_status
 from capsmith.provider.topology import (
     credentials_name,
-    preferred_version,
     sample_spec,
     topology,
 )
 from capsmith.provider.upgrade.changes import kind_changes, steps
+from capsmith.provider.version_fields import version_changes
+from capsmith.provider.version_types import (
+    converted_versions,
+    fields_of,
+    has_version_functions,
+    hub_types,
+    uses_hub,
+    version_module,
+)
 from capsmith.safetext import SafeText
 
 
@@ -105,6 +116,7 @@ PROVIDER_FILTERS: Mapping[str, Callable[..., Any]] = {
     "has_webhooks": has_webhooks,
     "admitted_kinds": admitted_kinds,
     "converted_resources": converted_resources,
+    "required_status": required_status,
     "has_migration": has_migration,
     "migrated_resources": migrated_resources,
     "serves_webhooks": serves_webhooks,
@@ -119,12 +131,19 @@ PROVIDER_FILTERS: Mapping[str, Callable[..., Any]] = {
     "editor_permissions": editor_permissions,
     "identity_editor_permissions": identity_editor_permissions,
     "identity": Provider.identity,
+    "hosting": hosting,
+    "package_url": package_url,
+    "release_url": release_url,
+    "template_variables": template_variables,
     "kind_of": kind_of,
     "author_classes": author_classes,
     "author_names": author_names,
     "listed": listed,
     "policy_rule": policy_rule,
     "field_rows": field_rows,
+    "missing_fields": missing_fields,
+    "version_changes": version_changes,
+    "version_rows": version_rows,
     "python_module": python_module,
     "preferred_version": preferred_version,
     "sample_spec": sample_spec,
@@ -132,6 +151,12 @@ PROVIDER_FILTERS: Mapping[str, Callable[..., Any]] = {
     "topology": topology,
     "upgrade_steps": steps,
     "kind_changes": kind_changes,
+    "converted_versions": converted_versions,
+    "fields_of": fields_of,
+    "has_version_functions": has_version_functions,
+    "hub_types": hub_types,
+    "uses_hub": uses_hub,
+    "version_module": version_module,
     "part": Component.part,
     "pool_machine": pool_machine,
     "shared_fields": shared_fields,

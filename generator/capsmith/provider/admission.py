@@ -24,8 +24,17 @@ class AdmittedKind(NamedTuple):
 
     @property
     def versions(self) -> tuple[VersionName, ...]:
-        """Return the served versions, in which the API server sends objects."""
-        return tuple(version.name for version in self.resource.versions if version.served)
+        """Return the versions in which the API server sends objects.
+
+        Objects of other versions it converts first (``matchPolicy: Equivalent``): the author's code
+        knows the fields of the storage version only.
+        """
+        others = self.resource.version_fields or {}
+        return tuple(
+            version.name
+            for version in self.resource.versions
+            if version.served and version.name not in others
+        )
 
     @property
     def admitted(self) -> tuple[Resource, ...]:

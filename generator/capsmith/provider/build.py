@@ -8,19 +8,19 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping, Sequence
 
 from capsmith.contract.model import Contract
-from capsmith.provider.draft import Draft
+from capsmith.provider.draft import Draft, DraftVersion
 from capsmith.provider.extension import hooks
+from capsmith.provider.identities import Identity
 from capsmith.provider.model import (
     ApiVersion,
     Component,
-    Identity,
     PolicyRule,
     Provider,
-    Release,
     Resource,
     Role,
 )
 from capsmith.provider.order import series_order
+from capsmith.provider.release import Release
 from capsmith.provider.resources import identity, resources_of
 from capsmith.provider.sections import SectionType
 from capsmith.safetext import (
@@ -85,6 +85,7 @@ def build_provider(draft: Draft, known: Mapping[str, Contract]) -> Provider:
             for rule in spec.rbac or ()
         ),
         dependencies=spec.dependencies or (),
+        dev_dependencies=spec.dev_dependencies or (),
         runtime=spec.runtime or "vendored",
     )
 
@@ -112,15 +113,30 @@ def _resources(
     draft: Draft, section: SectionType, known: Mapping[str, Contract]
 ) -> Iterator[Resource]:
     """Yield the kinds in the order of their roles, each before its template, identities last."""
-    versions = tuple(
-        ApiVersion(VersionName(each.name), each.served, each.storage, known[each.contract])
-        for each in draft.api_versions
-    )
     kinds = draft.kinds_of(section.section)
     for role in _ORDER:
         for kind in kinds:
             if kind.spec.implements == role:
-                yield from resources_of(kind, draft, versions)
+                versions = _versions(kind.versions, known)
+                of_template = _versions(kind.template_versions, known)
+                yield from resources_of(kind, draft, versions, of_template)
     if section.section == "infrastructure":
         group = DnsSubdomain(draft.groups[section.section])
+        versions = _versions(draft.api_versions, known)
         yield from (identity(each, group, versions) for each in draft.identities)
+
+
+def _versions(
+    versions: Sequence[DraftVersion], known: Mapping[str, Contract]
+) -> tuple[ApiVersion, ...]:
+    return tuple(
+        ApiVersion(
+            VersionName(each.name),
+            each.served,
+            each.storage,
+            known[each.contract],
+            each.deprecated,
+            each.deprecation_warning,
+        )
+        for each in versions
+    )

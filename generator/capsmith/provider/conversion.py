@@ -84,7 +84,9 @@ def _change(
         if has_path(old, new_schema) or has_path(new, old_schema):
             return None
         return ShapeChange(old, new, Conversion.NONE.value, False)
-    stays = change.kind is ChangeKind.COPIED
+    # A kind may keep a field that the contract has moved, such as status.ready.
+    kept = bool(new) and old != new and bool(has_path(old, new_schema))
+    stays = change.kind is ChangeKind.COPIED or kept
     return ShapeChange(old, new, change.conversion.value, stays)
 
 

@@ -6,17 +6,17 @@ version follows is the version's own (:class:`ApiVersion`).
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from typing import Any
 
-from capsmith.cel_text import is_transition
 from capsmith.contract.model import Contract, ContractField, TypeShape
 from capsmith.provider.class_template import for_classes
+from capsmith.provider.contract_fields import schema_of, with_own
 from capsmith.provider.crd_labels import labels
+from capsmith.provider.crd_schemas import listed, object_schema, without_transitions
 from capsmith.provider.model import ApiVersion, Component, Resource, Role, Schema
+from capsmith.provider.version_fields import in_version
 
-_SCHEMA_MAPS = ("properties",)
-_SCHEMAS = ("items", "additionalProperties")
 _AGE = ".metadata.creationTimestamp"
 _WANTED = "What is wanted."
 CONVERT_PATH = "/convert"
@@ -31,7 +31,7 @@ def custom_resource_definition(
 
     It carries the contract labels (GEN-01), the provider label (CC-26), and on identities and
     pools the label that makes clusterctl move them (MV-03, IP-11).  Where releases had versions of
-    two contracts the manager converts (CRD-15), and cert-manager says whom to trust (CC-30).
+    two shapes the manager converts (CRD-15), and cert-manager says whom to trust (CC-30).
     """
     metadata: dict[str, Any] = {"name": str(resource.crd_name)}
     if is_converted(resource, former):
@@ -63,30 +63,54 @@ def spec_schema(resource: Resource, version: ApiVersion) -> dict[str, Any]:
     (TP-08), and holds no transition rules: a ClusterClass dry-run could not pass them (IM-14),
     so an admission policy keeps templates unchanged instead.
     """
+    resource = in_version(resource, version)
     shape = version.contract.types[_object_role(resource)]
-    contract = _chosen(shape.spec, resource)
-    if resource.role is Role.CONTROL_PLANE_TEMPLATE:
-        contract = for_classes(contract)
-    properties = {field.name: _listed(field.schema) for field in contract}
-    properties |= {field.name: _listed(field.schema) for field in resource.spec_fields}
+    contract = _contract_spec(shape, resource)
+    properties = {field.name: listed(field.schema) for field in contract}
+    own = resource.contract_fields
+    if resource.role.is_template:
+        written = own.spec if own is not None else {}
+        properties |= {
+            name: without_transitions(schema)
+            for name, schema in properties.items()
+            if name not in written
+        }
+    properties |= {field.name: listed(field.schema) for field in resource.spec_fields}
     required = [field.name for field in resource.spec_fields if field.required]
-    if not resource.role.is_template:
+    if not resource.role.is_template or (own is not None and own.has_own_spec):
         required += [field.name for field in contract if field.required]
     rules = [*_contract_validations(shape, resource), *map(dict, resource.spec_validations)]
     extra = {"x-kubernetes-validations": rules} if rules else {}
-    schema = _object(properties, required, _WANTED, extra)
-    return _without_transitions(schema) if resource.role.is_template else schema
+    part = "spec.template.spec" if resource.role.is_template else "spec"
+    schema = object_schema(
+        properties, required, _WANTED, {**extra, **resource.options.limits(part)}
+    )
+    is_free = resource.role.is_template and not resource.options.transition_rules
+    return without_transitions(schema) if is_free else schema
+
+
+def _contract_spec(shape: TypeShape, resource: Resource) -> list[ContractField]:
+    """Return the contract's fields in spec; a control plane's template omits some of them."""
+    own, chosen = resource.contract_fields, _chosen(shape.spec, resource)
+    if resource.role is not Role.CONTROL_PLANE_TEMPLATE:
+        return with_own(chosen, "spec", own)
+    if own is not None and own.has_own_spec:
+        return with_own(for_classes(chosen), "spec", own)
+    return for_classes(with_own(chosen, "spec", own))
 
 
 def status_schema(resource: Resource, version: ApiVersion) -> dict[str, Any] | None:
     """Return the schema of ``status``, or None where the kind has none."""
-    fields = _chosen(_shape(resource, version).status, resource)
-    properties = {field.name: _listed(field.schema) for field in fields}
-    properties |= {field.name: _listed(field.schema) for field in resource.status_fields}
+    resource = in_version(resource, version)
+    chosen = _chosen(_shape(resource, version).status, resource)
+    fields = with_own(chosen, "status", resource.contract_fields)
+    properties = {field.name: listed(field.schema) for field in fields}
+    properties |= {field.name: listed(field.schema) for field in resource.status_fields}
     if not properties:
         return None
     required = [field.name for field in fields if field.required]
-    return _object(properties, required, "Observed state; written by the manager.")
+    limits = resource.options.limits("status")
+    return object_schema(properties, required, "Observed state; written by the manager.", limits)
 
 
 def _conversion(
@@ -104,14 +128,17 @@ def _conversion(
 
 
 def _names_webhook(resource: Resource, former: Sequence[Contract]) -> bool:
-    """Return whether releases of the kind have followed two contracts, up to this one.
+    """Return whether releases of the kind had versions of different shapes, up to this one.
 
-    Such a CRD names the webhook forever.  clusterctl merges CRDs, after it has read them into a
-    type that has no nulls: it cannot take a webhook away, and the API server refuses one beside
-    strategy None, and with it the whole release.  For the same reason the shapes do not matter,
-    which an author may make alike or different with each release.  For the only version of a
-    kind the webhook is never called.
+    The shapes differ by the contract that they follow, or by the author's fields.  Such a CRD names
+    the webhook forever.  clusterctl merges CRDs, after it has read them into a type that has no
+    nulls: it cannot take a webhook away, and the API server refuses one beside strategy None, and
+    with it the whole release.  For the same reason the shapes do not matter, which an author may
+    make alike or different with each release.  For the only version of a kind the webhook is never
+    called.
     """
+    if resource.version_fields is not None:
+        return True
     contracts = [*(version.contract for version in resource.versions), *former]
     return len({contract.version for contract in contracts}) > 1
 
@@ -131,6 +158,7 @@ def _names(resource: Resource) -> dict[str, Any]:
 
 
 def _version(resource: Resource, version: ApiVersion) -> dict[str, Any]:
+    resource = in_version(resource, version)
     schema = version_schema(resource, version)
     entry: dict[str, Any] = {
         "name": str(version.name),
@@ -139,6 +167,12 @@ def _version(resource: Resource, version: ApiVersion) -> dict[str, Any]:
         "additionalPrinterColumns": _columns(resource, _shape(resource, version), schema),
         "schema": {"openAPIV3Schema": schema},
     }
+    if not entry["additionalPrinterColumns"]:
+        del entry["additionalPrinterColumns"]
+    if version.deprecated:
+        entry["deprecated"] = True
+    if version.deprecation_warning:
+        entry["deprecationWarning"] = version.deprecation_warning
     subresources = _subresources(_shape(resource, version), schema)
     if subresources:
         entry["subresources"] = subresources
@@ -156,33 +190,62 @@ def _subresources(shape: TypeShape, schema: Schema) -> dict[str, Any]:
 
 def version_schema(resource: Resource, version: ApiVersion) -> dict[str, Any]:
     """Return the schema of whole objects in one version."""
+    resource = in_version(resource, version)
     spec = spec_schema(resource, version)
     if resource.role.is_template:
-        spec = _template(_shape(resource, version), spec)
+        spec = _template(_shape(resource, version), spec, resource)
     properties: dict[str, Any] = {
         "apiVersion": _STRING | {"description": "Version of the schema that this object is in."},
         "kind": _STRING | {"description": "Kind of this object."},
-        "metadata": {"type": "object"},
+        "metadata": _metadata(resource),
         "spec": spec,
     }
     status = status_schema(resource, version)
     if status is not None:
         properties["status"] = status
-    required = ["spec"] if spec.get("required") else []
-    return _object(properties, required, resource.description)
+    required = ["spec"] if _is_required(resource, "spec", bool(spec.get("required"))) else []
+    required += ["metadata"] if _is_required(resource, "metadata", False) else []
+    rules = [dict(rule) for rule in resource.object_validations]
+    extra = {"x-kubernetes-validations": rules} if rules else {}
+    return object_schema(properties, required, resource.description, extra)
 
 
-def _template(shape: TypeShape, spec: Schema) -> dict[str, Any]:
+def _metadata(resource: Resource) -> dict[str, Any]:
+    """Return the schema of ``metadata``, where only limits for names may be declared."""
+    if resource.name_schema is None:
+        return {"type": "object"}
+    return {"type": "object", "properties": {"name": dict(resource.name_schema)}}
+
+
+def _template(shape: TypeShape, spec: Schema, resource: Resource) -> dict[str, Any]:
     """Return ``spec.template.{metadata, spec}`` (CRD-08); core copies the whole of ``template``."""
     template = dict(shape.spec["template"].schema)
-    inner = {**spec, "description": template["properties"]["spec"]["description"]}
-    template["properties"] = {**template["properties"], "spec": inner}
-    return _object({"template": template}, ["template"], _WANTED)
+    properties = template["properties"]
+    inner = {**spec, "description": properties["spec"]["description"]}
+    metadata, own = properties["metadata"], resource.contract_fields
+    if own is not None and own.metadata is not None:
+        metadata = schema_of(own.metadata, metadata)
+    is_left_out = own is not None and "metadata" in own.without
+    template["properties"] = {**({} if is_left_out else {"metadata": metadata}), "spec": inner}
+    template |= resource.options.limits("spec.template")
+    if not _is_required(resource, "spec.template.spec", True):
+        template.pop("required", None)
+    required = ["template"] if _is_required(resource, "spec.template", True) else []
+    limits = resource.options.limits("spec")
+    return object_schema({"template": template}, required, _WANTED, limits)
+
+
+def _is_required(resource: Resource, part: str, otherwise: bool) -> bool:
+    """Return whether objects without a part are refused; ``otherwise`` is the default."""
+    parts = resource.options.required_parts
+    return otherwise if parts is None else part in parts
 
 
 def _columns(resource: Resource, shape: TypeShape, schema: Schema) -> list[dict[str, Any]]:
     columns = [
-        dict(column) for column in shape.printer_columns if _is_there(column["jsonPath"], schema)
+        dict(column)
+        for column in shape.printer_columns
+        if resource.options.contract_columns and _is_there(column["jsonPath"], schema)
     ]
     for own in resource.printer_columns:
         column: dict[str, Any] = {"name": own.name, "type": own.type, "jsonPath": own.json_path}
@@ -228,50 +291,3 @@ def _contract_validations(shape: TypeShape, resource: Resource) -> list[dict[str
 
 def _object_role(resource: Resource) -> str:
     return resource.role.value.removesuffix("Template")
-
-
-def _object(
-    properties: Mapping[str, Any],
-    required: Iterable[str],
-    description: str,
-    extra: Mapping[str, Any] | None = None,
-) -> dict[str, Any]:
-    schema: dict[str, Any] = {
-        "description": description,
-        "type": "object",
-        "properties": dict(sorted(properties.items())),
-    }
-    names = sorted(set(required))
-    if names:
-        schema["required"] = names
-    return {**schema, **(extra or {})}
-
-
-def _listed(schema: Schema) -> dict[str, Any]:
-    """Return ``schema`` with every list's type named (CRD-12): what is unnamed is atomic."""
-    result = _mapped(schema, _listed)
-    if result.get("type") == "array":
-        result.setdefault("x-kubernetes-list-type", "atomic")
-    return result
-
-
-def _without_transitions(schema: Schema) -> dict[str, Any]:
-    """Return ``schema`` without the validations that compare with the old object."""
-    result = _mapped(schema, _without_transitions)
-    rules = result.pop("x-kubernetes-validations", [])
-    kept = [rule for rule in rules if not is_transition(str(rule["rule"]))]
-    if kept:
-        result["x-kubernetes-validations"] = kept
-    return result
-
-
-def _mapped(schema: Schema, change: Any) -> dict[str, Any]:
-    """Return a copy of ``schema`` with ``change`` done to the schemas directly below it."""
-    result = dict(schema)
-    for key in _SCHEMA_MAPS:
-        if key in result:
-            result[key] = {name: change(value) for name, value in result[key].items()}
-    for key in _SCHEMAS:
-        if isinstance(result.get(key), Mapping):
-            result[key] = change(result[key])
-    return result

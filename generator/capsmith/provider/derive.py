@@ -10,9 +10,8 @@ from collections.abc import Iterable, Mapping
 from typing import TYPE_CHECKING
 from urllib.parse import urlsplit
 
-from capsmith.provider.control_planes import MANAGED, is_machine_based
+from capsmith.provider.control_planes import is_machine_based
 from capsmith.provider.draft import (
-    CREDENTIALS_FEATURE,
     DEFAULT_API_VERSION,
     Draft,
     DraftHook,
@@ -20,15 +19,17 @@ from capsmith.provider.draft import (
     DraftKind,
     DraftVersion,
 )
+from capsmith.provider.features import features, switchable
 from capsmith.provider.identities import draft_identities
+from capsmith.provider.kind_versions import chosen_versions
 from capsmith.provider.model import GroupKind
 from capsmith.provider.naming import kebab, pluralise, words
 from capsmith.provider.order import series_order, version_order
 from capsmith.provider.pools import POOL_FLAVOR
 from capsmith.provider.sections import SECTION_TYPES, SectionType, combine
+from capsmith.provider.templates import has_template, supports_classes, template_short_names
 from capsmith.provider.topology import TOPOLOGY_FLAVOR
 from capsmith.provider.webhooks import webhooks_of
-from capsmith.provider.workload import WORKLOAD_CLIENT
 from capsmith.safetext import DnsSubdomain, KindName
 
 if TYPE_CHECKING:
@@ -37,20 +38,6 @@ if TYPE_CHECKING:
     from capsmith.provider_yaml.sections import KindSpec
 
 _DESCRIPTION = "Cluster API {words} for {title}."
-_OFF_BY_DEFAULT = frozenset(
-    {"interruptible", "capacity", "addressesFromPools", "externalManagedControlPlane"}
-) | {WORKLOAD_CLIENT}
-_WITHOUT_FIELD = {"InfraCluster": (WORKLOAD_CLIENT,), "InfraMachine": (WORKLOAD_CLIENT,)}
-"""Role -> features that no field of the contract has."""
-_OFF_BY_SHAPE = {
-    # The InfraCluster gives the endpoint of machines, the control plane itself that of a service.
-    ("ControlPlane", False): frozenset({"controlPlaneEndpoint"}),
-    ("ControlPlane", True): frozenset({"machines", "replicas", "rolloutAfter"}),
-    ("InfraMachinePool", False): frozenset({"machines"}),
-}
-"""(role, managed) -> features that are off unless the author switches them on."""
-_WITHOUT_TEMPLATE = ("IPPool", "GlobalIPPool", "Addon", "Resource")
-"""Roles whose kinds come without a template kind (CRD-07)."""
 _REGISTRIES = {"github.com": "ghcr.io", "gitlab.com": "registry.gitlab.com"}
 _SHORT = {
     "InfraCluster": ("Cluster", "cl"),
@@ -93,7 +80,7 @@ def derive(spec: ProviderSpec, contracts: Mapping[str, Contract]) -> Draft:
         identities=identities,
         hooks=_hooks(spec),
         flavors=_flavors(spec) if spec.flavors is None else spec.flavors,
-        cluster_classes=(spec.name,) if spec.cluster_classes is None else spec.cluster_classes,
+        cluster_classes=_cluster_classes(spec),
         kubectl_names=names,
     )
 
@@ -140,20 +127,25 @@ def _namespaces(spec: ProviderSpec) -> dict[str, str]:
 
 def _api_versions(spec: ProviderSpec) -> tuple[DraftVersion, ...]:
     only = spec.contracts[0] if len(set(spec.contracts)) == 1 else ""
-    plain = [
-        (
-            (each, True, None, only)
-            if isinstance(each, str)
-            else (each.name, each.served is not False, each.storage, each.contract or only)
-        )
-        for each in spec.api_versions or (DEFAULT_API_VERSION,)
-    ]
+    written = spec.api_versions or (DEFAULT_API_VERSION,)
+    named = {each if isinstance(each, str) else each.name for each in written}
     newest = ""
-    if not any(storage is not None for _, _, storage, _ in plain):
-        newest = max((name for name, _, _, _ in plain), key=version_order)
+    if all(isinstance(each, str) or each.storage is None for each in written):
+        newest = max(named, key=version_order)
     return tuple(
-        DraftVersion(name, served, bool(storage) or name == newest, contract)
-        for name, served, storage, contract in plain
+        (
+            DraftVersion(each, True, each == newest, only)
+            if isinstance(each, str)
+            else DraftVersion(
+                name=each.name,
+                served=each.served is not False,
+                storage=bool(each.storage) or each.name == newest,
+                contract=each.contract or only,
+                deprecated=bool(each.deprecated),
+                deprecation_warning=each.deprecation_warning or "",
+            )
+        )
+        for each in written
     )
 
 
@@ -161,7 +153,7 @@ def _kubectl_names(spec: ProviderSpec, identities: Iterable[DraftIdentity]) -> f
     kinds = [identity.kind for identity in identities]
     for _, kind, described in spec.kinds():
         kinds.append(kind)
-        if described.implements not in _WITHOUT_TEMPLATE:
+        if has_template(described):
             kinds.append(f"{kind}Template")
     lower = [kind.lower() for kind in kinds]
     return frozenset({*lower, *map(pluralise, lower)})
@@ -176,54 +168,44 @@ def _kinds(
 ) -> tuple[DraftKind, ...]:
     own = {*spec.contracts, *(version.contract for version in api_versions)}
     followed = [contract for version, contract in contracts.items() if version in own]
-    given = {name for _, _, described in spec.kinds() for name in described.short_names or ()}
+    given = {
+        name
+        for _, _, described in spec.kinds()
+        for name in (*(described.short_names or ()), *template_short_names(described))
+    }
     return tuple(
         DraftKind(
             section=section,
             name=kind,
             spec=described,
-            known_features=_switchable(described, contracts.values()),
-            features=_features(described, followed),
+            known_features=switchable(described, contracts.values()),
+            features=features(described, followed),
             short_names=_short_names(kind, described, names | given),
-            has_template=described.implements not in _WITHOUT_TEMPLATE,
+            has_template=has_template(described),
             # Only kinds of infrastructure have a scope.
             namespaced=getattr(described, "scope", None) != "Cluster",
             machine_kind=_machine_kind(described, spec),
             bootstrap=_bootstrap(described, spec, groups),
-            webhooks=webhooks_of(described.webhooks, described.implements not in _WITHOUT_TEMPLATE),
+            webhooks=webhooks_of(described.webhooks, has_template(described)),
+            # Only kinds of infrastructure have a group or a plural of their own.
+            group=getattr(described, "group", None) or groups[section],
+            plural=getattr(described, "plural", None) or pluralise(kind.lower()),
+            **_versions(described, api_versions),
         )
         for section, kind, described in spec.kinds()
     )
 
 
-def _features(described: KindSpec, contracts: Iterable[Contract]) -> frozenset[str]:
-    """Return what the author switched, otherwise what the shape of the kind says."""
-    switched = described.features or {}
-    managed = switched.get(MANAGED, False)
-    off = _OFF_BY_DEFAULT | _OFF_BY_SHAPE.get((described.implements, managed), frozenset())
-    known = _known_features(described.implements, contracts)
-    return frozenset(feature for feature in known if switched.get(feature, feature not in off))
-
-
-def _switchable(described: KindSpec, contracts: Iterable[Contract]) -> frozenset[str]:
-    """Return the features to compare with those that the author switched.
-
-    Where nothing is switched, contracts that the provider does not follow stay unread.
-    """
-    return _known_features(described.implements, contracts) if described.features else frozenset()
-
-
-def _known_features(role: str, contracts: Iterable[Contract]) -> frozenset[str]:
-    """Return the features of a role and its template that an author may switch."""
-    shapes = [
-        contract.types[name]
-        for contract in contracts
-        for name in (role, f"{role}Template")
-        if name in contract.types
-    ]
-    fields = [f for shape in shapes for f in (*shape.spec.values(), *shape.status.values())]
-    known = frozenset(field.feature for field in fields) - {"", CREDENTIALS_FEATURE}
-    return known | frozenset(_WITHOUT_FIELD.get(role, ()))
+def _versions(
+    described: KindSpec, api_versions: tuple[DraftVersion, ...]
+) -> dict[str, tuple[DraftVersion, ...]]:
+    """Return the versions of a kind, and those of its template, which has the same by default."""
+    versions = chosen_versions(api_versions, described.api_versions)
+    template, own = described.template, None
+    if template is not None and not isinstance(template, bool):
+        own = template.api_versions
+    of_template = versions if own is None else chosen_versions(api_versions, own)
+    return {"versions": versions, "template_versions": of_template}
 
 
 def _short_names(kind: str, described: KindSpec, taken: frozenset[str]) -> tuple[str, ...]:
@@ -283,7 +265,14 @@ def _flavors(spec: ProviderSpec) -> tuple[str, ...]:
     """Return the flavor of a topology, and one for each kind of pool."""
     pools = _kinds_that_implement("InfraMachinePool", spec)
     further = (f"{POOL_FLAVOR}-{kind.lower()}" for kind in pools[1:])
-    return (TOPOLOGY_FLAVOR, *(POOL_FLAVOR for _ in pools[:1]), *further)
+    topology = (TOPOLOGY_FLAVOR,) if supports_classes(spec) else ()
+    return (*topology, *(POOL_FLAVOR for _ in pools[:1]), *further)
+
+
+def _cluster_classes(spec: ProviderSpec) -> tuple[str, ...]:
+    if spec.cluster_classes is not None:
+        return spec.cluster_classes
+    return (spec.name,) if supports_classes(spec) else ()
 
 
 def _kinds_that_implement(role: str, spec: ProviderSpec) -> list[str]:

@@ -31,6 +31,8 @@ class DraftVersion(NamedTuple):
     storage: bool
     contract: str
     """Empty where two contracts are followed and the author names neither."""
+    deprecated: bool = False
+    deprecation_warning: str = ""
 
 
 class DraftKind(NamedTuple):
@@ -53,6 +55,10 @@ class DraftKind(NamedTuple):
     """The kind of the bootstrap configurations of a control plane with machines, if it is known."""
     webhooks: Webhooks | None
     """Validation and defaults by the author's code, if the kind has them."""
+    group: str
+    plural: str
+    versions: tuple[DraftVersion, ...]
+    template_versions: tuple[DraftVersion, ...]
 
 
 class DraftHook(NamedTuple):

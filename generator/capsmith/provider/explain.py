@@ -5,7 +5,8 @@ from __future__ import annotations
 from typing import Any
 
 from capsmith.provider.hook import Hook
-from capsmith.provider.model import Component, Field, Identity, Provider, Resource
+from capsmith.provider.identities import Identity
+from capsmith.provider.model import Component, Field, Provider, Resource
 from capsmith.provider.webhooks import Webhooks
 
 
@@ -28,6 +29,7 @@ def explain_resolution(provider: Provider) -> dict[str, Any]:
         "clusterClasses": [str(name) for name in provider.cluster_classes],
         "credentials": [_identity(each) for each in provider.identities],
         "dependencies": list(provider.dependencies),
+        "devDependencies": list(provider.dev_dependencies),
         "components": [_component(component) for component in provider.components],
     }
 
@@ -98,6 +100,18 @@ def _resource(resource: Resource) -> dict[str, Any]:
             *(column.name for column in resource.printer_columns),
         ],
         **({"webhooks": _webhooks(resource.webhooks)} if resource.webhooks else {}),
+        **_version_fields(resource),
+    }
+
+
+def _version_fields(resource: Resource) -> dict[str, Any]:
+    if not resource.version_fields:
+        return {}
+    return {
+        "versionFields": {
+            version: {"spec": _fields(own.spec_fields), "status": _fields(own.status_fields)}
+            for version, own in resource.version_fields.items()
+        }
     }
 
 

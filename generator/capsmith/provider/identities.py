@@ -1,15 +1,28 @@
-"""Derive the kinds of identities from the key ``credentials``."""
+"""Kinds of identities, derived from the key ``credentials``."""
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, NamedTuple
 
 from capsmith.provider.draft import DraftIdentity
+from capsmith.safetext import KindName
 
 if TYPE_CHECKING:
     from capsmith.provider_yaml.model import CredentialsSpec, ProviderSpec
 
+SECRET_REF = "secretRef"
+"""The feature of identities that refer to a Secret."""
 _DEFAULT_KEYS = ("token",)
+
+
+class Identity(NamedTuple):
+    """A kind of identities and the keys that its Secrets must hold."""
+
+    kind: KindName
+    keys: tuple[str, ...]
+    """Empty if it refers to no Secret."""
+    secret: bool = True
+    """Whether it refers to a Secret."""
 
 
 def draft_identities(spec: ProviderSpec) -> tuple[DraftIdentity, ...]:

@@ -8,10 +8,14 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from enum import StrEnum
-from typing import Any, Literal, NamedTuple
+from typing import TYPE_CHECKING, Any, Literal, NamedTuple
 
 from capsmith.contract.model import Contract
+from capsmith.provider.crd_options import CrdOptions
 from capsmith.provider.hook import Hook
+from capsmith.provider.identities import Identity
+from capsmith.provider.release import Release
+from capsmith.provider.watches import Watch
 from capsmith.provider.webhooks import Webhooks
 from capsmith.safetext import (
     DnsLabel,
@@ -22,14 +26,15 @@ from capsmith.safetext import (
     LicenceId,
     RelativePath,
     RepositoryUrl,
-    SeriesName,
     VersionName,
 )
 
+if TYPE_CHECKING:
+    from capsmith.provider.contract_fields import ContractFields
+    from capsmith.provider.version_fields import VersionFields
+
 Schema = Mapping[str, Any]
 """A Kubernetes structural schema (OpenAPI v3 subset) as plain data."""
-SECRET_REF = "secretRef"
-"""The feature of identities that refer to a Secret."""
 
 
 class Role(StrEnum):
@@ -69,7 +74,7 @@ class Field(NamedTuple):
     """One field of an author's kind, in Kubernetes' structural-schema vocabulary."""
 
     name: str
-    """camelCase, as in YAML."""
+    """As in YAML; camelCase by convention."""
     attribute: Identifier  # snake_case, as in Python; never a keyword
     schema: Schema
     """Without ``required`` of its own; nested objects carry theirs as a list."""
@@ -86,21 +91,6 @@ class PrinterColumn(NamedTuple):
     description: str = ""
 
 
-class Watch(NamedTuple):
-    """A further kind whose changes enqueue objects of the kind that has this."""
-
-    group: str
-    """Empty for the core group."""
-    version: VersionName
-    kind: KindName
-    plural: DnsLabel
-    namespaced: bool
-    path: tuple[str, ...] = ()
-    """Field that names the changed object: ``spec``, ``sshKeyRef``, ``name``."""
-    label: str = ""
-    """Label of the changed object with the name of the one to enqueue."""
-
-
 class ApiVersion(NamedTuple):
     """One version of the provider's API and the contract that its shape follows."""
 
@@ -108,6 +98,9 @@ class ApiVersion(NamedTuple):
     served: bool
     storage: bool
     contract: Contract
+    deprecated: bool = False
+    deprecation_warning: str = ""
+    """Empty for the API server's own text."""
 
 
 class GroupKind(NamedTuple):
@@ -137,8 +130,7 @@ class Resource(NamedTuple):
     status_fields: tuple[Field, ...]
     spec_validations: tuple[Schema, ...]
     """``x-kubernetes-validations`` on the whole spec."""
-    printer_columns: tuple[PrinterColumn, ...]
-    """The author's own, besides the contract's."""
+    printer_columns: tuple[PrinterColumn, ...]  # the author's own, besides the contract's
     features: frozenset[str]
     """Optional parts of the contract that are in: names as in schemas/contracts types."""
     versions: tuple[ApiVersion, ...]
@@ -146,11 +138,19 @@ class Resource(NamedTuple):
     """Of a control plane of Machines: the kind of their bootstrap configurations (CP-19)."""
     machine_kind: KindName | None = None
     """Of a pool with Machines: the kind of its machines (MP-07); None for everything else."""
-    watches: tuple[Watch, ...] = ()
-    """Further kinds whose changes enqueue objects of this one."""
+    object_validations: tuple[Schema, ...] = ()  # x-kubernetes-validations on the whole object
+    name_schema: Schema | None = None  # limits for metadata.name
+    watches: tuple[Watch, ...] = ()  # further kinds whose changes enqueue objects of this one
     provider_type: str = "infrastructure"
     """The type of provider that the kind belongs to: ``control-plane``."""
     webhooks: Webhooks | None = None  # of the kind itself, never of its template
+    contract_fields: ContractFields | None = None  # the author's schemas of contract fields
+    options: CrdOptions = CrdOptions()
+    version_fields: Mapping[str, VersionFields] | None = None
+    """The author's fields by version, where they are not those above.
+
+    Empty if the kind had such versions in an earlier release, None if it never had any.
+    """
 
     @property
     def crd_name(self) -> DnsSubdomain:
@@ -175,25 +175,6 @@ class PolicyRule(NamedTuple):
     resources: tuple[str, ...]
     verbs: tuple[str, ...]
     resource_names: tuple[str, ...] = ()
-
-
-class Identity(NamedTuple):
-    """A kind of identities and the keys that its Secrets must hold."""
-
-    kind: KindName
-    keys: tuple[str, ...]
-    """Empty if it refers to no Secret."""
-    secret: bool = True
-    """Whether it refers to a Secret."""
-
-
-class Release(NamedTuple):
-    """A release series and its contract (CC-05)."""
-
-    series: SeriesName
-    major: int
-    minor: int
-    contract: str
 
 
 class Component(NamedTuple):
@@ -292,6 +273,8 @@ class Provider(NamedTuple):
     rbac: tuple[PolicyRule, ...]
     dependencies: tuple[str, ...]
     """Python requirements of the provider's own code."""
+    dev_dependencies: tuple[str, ...]
+    """Python requirements of its tests and tools, in addition to those of capsmith."""
     runtime: Literal["vendored", "package"] = "vendored"
     """Whether the repository carries the runtime library, or depends on its distribution."""
 

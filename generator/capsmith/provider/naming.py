@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import keyword
 import re
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from functools import cache
 
 from capsmith.provider import plurals
@@ -105,3 +105,14 @@ def _ordered_rules() -> Iterator[tuple[str, str]]:
     for singular, plural in plurals.ENDINGS:
         yield plural, plural
         yield singular, plural
+
+
+def attributes(names: Iterable[str]) -> dict[str, Identifier]:
+    """Return the attribute of each name; of two that would be alike, the second has a number."""
+    found: dict[str, Identifier] = {}
+    for name in names:
+        chosen, taken, number = attribute(name), set(found.values()), 2
+        while chosen in taken:
+            chosen, number = Identifier(f"{attribute(name)}_{number}"), number + 1
+        found[name] = chosen
+    return found

@@ -13,7 +13,7 @@ from dataclasses import dataclass, field
 from typing import Any, NamedTuple
 
 from capsmith.provider import naming
-from capsmith.provider.model import Resource, Schema
+from capsmith.provider.model import Field, Resource, Schema
 from capsmith.safetext import Identifier, SafeText
 
 _SCALARS: Mapping[str, str] = {
@@ -25,7 +25,7 @@ _SCALARS: Mapping[str, str] = {
 _SHADOWING = frozenset({"str", "int", "float", "bool", "tuple", "dict", "field", "dataclass"})
 """Names that annotations and defaults in a class body need for themselves."""
 _WIDTH = 90
-_QUOTED = re.compile(r"""'(\\.|[^'\\])*'|"(\\.|[^"\\])*\"""")
+QUOTED = re.compile(r"""'(\\.|[^'\\])*'|"(\\.|[^"\\])*\"""")
 _WORD = re.compile(r"\w+")
 
 
@@ -57,7 +57,9 @@ class PythonModule(NamedTuple):
     classes: tuple[PythonClass, ...]
 
 
-class _Member(NamedTuple):
+class Member(NamedTuple):
+    """One field of a dataclass, before it becomes text."""
+
     name: str
     attribute: Identifier
     schema: Schema
@@ -65,11 +67,20 @@ class _Member(NamedTuple):
 
 
 @dataclass(slots=True)
-class _Builder:
-    classes: dict[str, PythonClass] = field(default_factory=dict)
-    members: dict[str, tuple[_Member, ...]] = field(default_factory=dict)
+class ClassBuilder:
+    """Builds the dataclasses of structural schemas."""
 
-    def add(self, name: Identifier, docstring: str, members: Iterable[_Member]) -> Identifier:
+    classes: dict[str, PythonClass] = field(default_factory=dict)
+    members: dict[str, tuple[Member, ...]] = field(default_factory=dict)
+
+    @property
+    def finished(self) -> tuple[PythonClass, ...]:
+        """The classes, those that others use first."""
+        # A class is finished, and so put into the dictionary, after those that its fields need.
+        return tuple(self.classes.values())
+
+    def add(self, name: Identifier, docstring: str, members: Iterable[Member]) -> Identifier:
+        """Add a dataclass, and those of the objects in it; return its name, made unique."""
         unique = Identifier(_unused(name, self.members))
         known = tuple(members)
         self.members[unique] = known
@@ -77,7 +88,7 @@ class _Builder:
         self.classes[unique] = PythonClass(unique, _docstring(docstring), fields)
         return unique
 
-    def _field(self, owner: Identifier, member: _Member) -> PythonField:
+    def _field(self, owner: Identifier, member: Member) -> PythonField:
         schema = member.schema
         hint = Identifier(owner + naming.pascal(member.name))
         annotation = self._annotation(schema, hint)
@@ -155,36 +166,39 @@ class _Builder:
 
 def python_module(resource: Resource) -> PythonModule:
     """Return the dataclasses ``<Kind>Spec`` and, if there are fields, ``<Kind>Status``."""
-    builder = _Builder()
+    builder = ClassBuilder()
     parts = {"Spec": resource.spec_fields, "Status": resource.status_fields}
     for part, fields in parts.items():
         if fields or part == "Spec":
-            members = [
-                _Member(f.name, _attribute(f.attribute), f.schema, f.required and part == "Spec")
-                for f in fields
-            ]
             text = f"{part} of {resource.kind}, without what the contract adds to it."
-            builder.add(Identifier(f"{resource.kind}{part}"), text, members)
-    classes = _used_first(builder)
+            name = Identifier(f"{resource.kind}{part}")
+            builder.add(name, text, typed_members(fields, is_spec=part == "Spec"))
+    return module_of(builder.finished)
+
+
+def typed_members(fields: Iterable[Field], *, is_spec: bool) -> list[Member]:
+    """Return the fields of spec or status as those of a dataclass; none of a status is required."""
+    return [
+        Member(f.name, _attribute(f.attribute), f.schema, f.required and is_spec) for f in fields
+    ]
+
+
+def module_of(classes: tuple[PythonClass, ...]) -> PythonModule:
+    """Return classes with the imports that they need."""
     return PythonModule(
-        abc_imports=_used(classes, ("Mapping",)),
-        dataclass_imports=(SafeText("dataclass"), *_used(classes, ("field",))),
-        typing_imports=_used(classes, ("Any", "Literal")),
+        abc_imports=used_names(classes, ("Mapping",)),
+        dataclass_imports=(SafeText("dataclass"), *used_names(classes, ("field",))),
+        typing_imports=used_names(classes, ("Any", "Literal")),
         classes=classes,
     )
 
 
-def _used_first(builder: _Builder) -> tuple[PythonClass, ...]:
-    # A class is finished, and so put into the dictionary, after those that its fields need.
-    return tuple(builder.classes.values())
-
-
-def _members(schema: Schema) -> Iterable[_Member]:
+def _members(schema: Schema) -> Iterable[Member]:
     taken: set[str] = set()
     for name, inner in schema.get("properties", {}).items():
         attribute = _unused(_attribute(naming.attribute(name)), taken)
         taken.add(attribute)
-        yield _Member(name, Identifier(attribute), inner, name in schema.get("required", ()))
+        yield Member(name, Identifier(attribute), inner, name in schema.get("required", ()))
 
 
 def _attribute(name: Identifier) -> Identifier:
@@ -201,7 +215,7 @@ def _unused(name: str, taken: Iterable[str]) -> str:
     return f"{name}_{number}"
 
 
-def _assignment(member: _Member, default: str) -> SafeText:
+def _assignment(member: Member, default: str) -> SafeText:
     arguments = []
     mutable = default.startswith("{") or (default.endswith(")") and not default.startswith("("))
     if default == "{}":
@@ -234,9 +248,10 @@ def _literal(value: Any) -> str:
     raise TypeError(f"no Python literal for {type(value).__name__}")
 
 
-def _used(classes: Sequence[PythonClass], names: Iterable[str]) -> tuple[SafeText, ...]:
+def used_names(classes: Sequence[PythonClass], names: Iterable[str]) -> tuple[SafeText, ...]:
+    """Return those of some names that the fields of classes use."""
     fields = [field for cls in classes for field in cls.fields]
-    words = {word for f in fields for word in _WORD.findall(_QUOTED.sub("", f.annotation))}
+    words = {word for f in fields for word in _WORD.findall(QUOTED.sub("", f.annotation))}
     if any(f.assignment.startswith(" = field(") for f in fields):
         words.add("field")
     return tuple(SafeText(name) for name in names if name in words)

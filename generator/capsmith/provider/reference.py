@@ -7,6 +7,8 @@ from typing import NamedTuple
 
 from capsmith.provider.crd import spec_schema, status_schema
 from capsmith.provider.model import Resource, Schema
+from capsmith.provider.schema_words import type_words
+from capsmith.provider.version_fields import VersionChanges
 
 _RANGES = {
     "": ("minimum", "maximum"),
@@ -45,12 +47,35 @@ def field_rows(resource: Resource) -> tuple[FieldRow, ...]:
     return tuple(rows)
 
 
+def version_rows(resource: Resource, changes: VersionChanges) -> tuple[FieldRow, ...]:
+    """Return the fields of an API version that the storage version does not have like that."""
+    schemas = {
+        "spec": spec_schema(resource, changes.version),
+        "status": status_schema(resource, changes.version) or {},
+    }
+    rows: list[FieldRow] = []
+    for part in changes.parts:
+        names = {field.name for field in part.spoke_changes}
+        schema = schemas[part.part]
+        properties = schema.get("properties", {})
+        kept = {name: field for name, field in properties.items() if name in names}
+        rows += _rows(part.part, {**schema, "properties": kept})
+    return tuple(rows)
+
+
+def missing_fields(changes: VersionChanges) -> tuple[str, ...]:
+    """Return the paths of the storage version's fields that a version does not have so."""
+    return tuple(
+        f"{part.part}.{field.name}" for part in changes.parts for field in part.hub_changes
+    )
+
+
 def _rows(path: str, schema: Schema) -> Iterator[FieldRow]:
     required = set(schema.get("required", ()))
     for name, field in schema.get("properties", {}).items():
         yield FieldRow(
             path=f"{path}.{name}",
-            type=_type(field),
+            type=type_words(field),
             required=name in required,
             limits=_limits(field),
             description=str(field.get("description", "")),
@@ -67,18 +92,6 @@ def _inner(path: str, schema: Schema) -> tuple[str, Schema]:
     if isinstance(values, Mapping):
         return _inner(f"{path}.<key>", values)
     return path, schema
-
-
-def _type(schema: Schema) -> str:
-    if schema.get("x-kubernetes-int-or-string"):
-        return "integer or string"
-    kind = str(schema.get("type", "any"))
-    if kind == "array":
-        return f"list of {_type(schema.get('items', {}))}"
-    values = schema.get("additionalProperties")
-    if isinstance(values, Mapping):
-        return f"map of {_type(values)}"
-    return kind
 
 
 def _limits(schema: Schema) -> str:

@@ -15,6 +15,7 @@ from capsmith.provider.checks.components import check_components
 from capsmith.provider.checks.extension import check_extension
 from capsmith.provider.checks.kinds import check_kinds
 from capsmith.provider.checks.names import check_names
+from capsmith.provider.checks.part_limits import check_part_limits
 from capsmith.provider.checks.rules import check_kind_rules
 from capsmith.provider.checks.services import check_services
 from capsmith.provider.checks.variables import check_variables
@@ -63,6 +64,7 @@ def resolve(spec: ProviderSpec, document: Document, contracts: Mapping[str, Cont
         return Resolved(draft, None, link_rules(findings, contracts))
     provider = build_provider(draft, contracts)
     check_kind_rules(spec, provider, top)
+    check_part_limits(spec, provider, top)
     return Resolved(
         draft, None if has_errors(findings) else provider, link_rules(findings, contracts)
     )

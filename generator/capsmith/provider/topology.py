@@ -6,17 +6,18 @@ come from the author are escaped here, and scalar strings become variables with 
 
 from __future__ import annotations
 
-import re
 from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any, NamedTuple
 
+from capsmith.provider.clusterctl import template_variable
 from capsmith.provider.control_plane_example import example_control_plane
 from capsmith.provider.example import example, example_fields
-from capsmith.provider.model import SECRET_REF, Component, Field, Provider, Resource, Role
-from capsmith.provider.order import version_order
+from capsmith.provider.identities import SECRET_REF
+from capsmith.provider.model import Component, Field, Provider, Resource, Role
 from capsmith.provider.pools import POOL_FLAVOR
-from capsmith.safetext import DnsLabel, SafeText, VersionName
+from capsmith.provider.templates import template_of
+from capsmith.safetext import DnsLabel, SafeText
 
 _CLASS_SCHEMA = (
     "description",
@@ -35,7 +36,6 @@ _CLASS_SCHEMA = (
 TOPOLOGY_FLAVOR = "topology"
 """The flavor whose cluster template uses the first ClusterClass."""
 _SCALARS = ("string", "integer", "number", "boolean")
-_PLAIN_DEFAULT = re.compile(r"[A-Za-z0-9._/:+-]+")
 _RESERVED = frozenset({"builtin"})
 
 
@@ -60,7 +60,8 @@ class Own(NamedTuple):
     """A kind of the provider's own that not every provider has, and its template."""
 
     object: Resource
-    template: Resource
+    template: Resource | None
+    """None if the author left it out: then no ClusterClass names the kind."""
     spec: Mapping[str, Any]
     """With variables of clusterctl."""
     class_spec: Mapping[str, Any]
@@ -75,7 +76,8 @@ class Topology:
     """
 
     cluster: Resource
-    cluster_template: Resource
+    cluster_template: Resource | None
+    """None if the author left it out: then there is no ClusterClass."""
     machine: Resource
     machine_template: Resource
     cluster_spec: Mapping[str, Any]
@@ -93,7 +95,7 @@ class Topology:
     pool: Own | None
     """The pool that the flavor has in the place of a MachineDeployment."""
     pools: tuple[Own, ...]
-    """All kinds of pools: each is a class of workers, named like the kind."""
+    """All kinds of pools with a template: each is a class of workers, named like the kind."""
 
     def pool_variables(self, pool: Own) -> tuple[ClassVariable, ...]:
         """Return the variables that mean the same for a pool as for machines."""
@@ -130,7 +132,7 @@ def topology(
     """
     place = _place(provider, flavor, cluster_class)
     cluster = _kind_at(place, component.role(Role.INFRA_CLUSTER))
-    cluster_template = _kind_at(place, component.role(Role.INFRA_CLUSTER_TEMPLATE))
+    cluster_template = template_of(cluster, component)
     machine = _kind_at(place, component.role(Role.INFRA_MACHINE))
     machine_template = _kind_at(place, component.role(Role.INFRA_MACHINE_TEMPLATE))
     shared = _names(cluster) & _names(machine) | _RESERVED
@@ -151,7 +153,7 @@ def topology(
         control_plane=control_plane,
         bootstrap=_own(provider, Role.BOOTSTRAP_CONFIG),
         pool=_flavored(provider, flavor),
-        pools=_all_own(provider, Role.INFRA_MACHINE_POOL),
+        pools=tuple(pool for pool in _all_own(provider, Role.INFRA_MACHINE_POOL) if pool.template),
     )
 
 
@@ -160,11 +162,15 @@ def _own(provider: Provider, role: Role) -> Own | None:
 
 
 def _all_own(provider: Provider, role: Role) -> tuple[Own, ...]:
-    kinds = [resource for resource in provider.resources if resource.role is role]
-    templates = [resource for resource in provider.resources if resource.role is role.template]
     return tuple(
-        Own(kind, template, _spec(kind, provider), escaped(example_fields(kind.spec_fields)))
-        for kind, template in zip(kinds, templates, strict=True)
+        Own(
+            kind,
+            template_of(kind, component),
+            _spec(kind, provider),
+            escaped(example_fields(kind.spec_fields)),
+        )
+        for component in provider.components
+        for kind in component.role(role)
     )
 
 
@@ -187,15 +193,6 @@ def _place(provider: Provider, flavor: str, cluster_class: str) -> int:
 
 def _is_special(flavor: str, provider: Provider) -> bool:
     return flavor == TOPOLOGY_FLAVOR or _flavored(provider, flavor) is not None
-
-
-def preferred_version(resource: Resource) -> VersionName:
-    """Return the version that core uses (GEN-03); it warns if a ClusterClass names another.
-
-    All versions of a provider follow one contract, so every served one is in the same label.
-    """
-    served = (version.name for version in resource.versions if version.served)
-    return max(served, key=version_order)
 
 
 def sample_spec(resource: Resource, provider: Provider) -> dict[str, Any]:
@@ -261,15 +258,17 @@ def _identity_reference(resource: Resource, provider: Provider) -> dict[str, Any
 
 def _value(field: Field, resource: Resource) -> Any:
     """Return the field's example; a plain string as ``${KIND_FIELD:=example}``."""
-    value = example(field.schema)
-    if not isinstance(value, str) or not _PLAIN_DEFAULT.fullmatch(value):
-        return escaped(value)
-    return f"${{{resource.module.upper()}_{field.attribute.upper()}:={value}}}"
+    variable = template_variable(field, resource)
+    if variable is None:
+        return escaped(example(field.schema))
+    return f"${{{variable.name}:={variable.default}}}"
 
 
 def _variables(
-    resource: Resource, template: Resource, shared: frozenset[str]
+    resource: Resource, template: Resource | None, shared: frozenset[str]
 ) -> tuple[ClassVariable, ...]:
+    if template is None:
+        return ()
     return tuple(
         ClassVariable(
             name=_variable_name(field, resource, shared),

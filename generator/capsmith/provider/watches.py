@@ -2,14 +2,28 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, NamedTuple
 
-from capsmith.provider.model import Watch
 from capsmith.provider.naming import pluralise
 from capsmith.safetext import DnsLabel, KindName, VersionName
 
 if TYPE_CHECKING:
     from capsmith.provider_yaml.sections import KindSpec
+
+
+class Watch(NamedTuple):
+    """A further kind whose changes enqueue objects of the kind that has this."""
+
+    group: str
+    """Empty for the core group."""
+    version: VersionName
+    kind: KindName
+    plural: DnsLabel
+    namespaced: bool
+    path: tuple[str, ...] = ()
+    """Field that names the changed object: ``spec``, ``sshKeyRef``, ``name``."""
+    label: str = ""
+    """Label of the changed object with the name of the one to enqueue."""
 
 
 def watches_of(described: KindSpec) -> tuple[Watch, ...]:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Final, NamedTuple
 
 if TYPE_CHECKING:
-    from capsmith.provider_yaml.sections import WebhooksSpec
+    from capsmith.provider_yaml.kind_parts import WebhooksSpec
 
 _TIMEOUT_SECONDS: Final = 10
 

@@ -52,6 +52,13 @@ def text_mapping_or_list(value: Any) -> str | None:
     return LIST if isinstance(value, list | tuple) else text_or_mapping(value)
 
 
+def flag_or_mapping(value: Any) -> str | None:
+    """Return the tag of a value that may be true, false or a mapping."""
+    if isinstance(value, bool):
+        return FLAG
+    return MAPPING if isinstance(value, dict | Part) else None
+
+
 def _flag_or_list(value: Any) -> str | None:
     if isinstance(value, bool):
         return FLAG
@@ -101,6 +108,19 @@ class Validation(Part):
     optional_old_self: bool | None = Field(None, description="Whether it also runs on creation.")
 
 
+class NameLimits(Part):
+    """Limits for the names of objects, besides those of Kubernetes."""
+
+    min_length: Count | None = Field(None, description="Fewest characters.")
+    max_length: Count | None = Field(None, description="Most characters.")
+    pattern: Annotated[str, Field(max_length=1000)] | None = Field(
+        None, description="RE2 regular expression; unanchored."
+    )
+    validations: Annotated[Many[Validation], Field(min_length=1)] | None = Field(
+        None, alias="x-kubernetes-validations", description="Rules in CEL."
+    )
+
+
 class FieldSchema(Part):
     """A field, in the vocabulary of Kubernetes structural schemas."""
 
@@ -143,6 +163,10 @@ class FieldSchema(Part):
     additional_properties: FieldLike | None = Field(
         None, description="The schema of a value of the map; its keys are free."
     )
+    all_of: Alternatives | None = Field(None, description="Limits that all hold.")
+    any_of: Alternatives | None = Field(None, description="Limits of which at least one holds.")
+    one_of: Alternatives | None = Field(None, description="Limits of which exactly one holds.")
+    not_: FieldSchema | None = Field(None, alias="not", description="Limits that do not hold.")
     validations: Annotated[Many[Validation], Field(min_length=1)] | None = Field(
         None, alias="x-kubernetes-validations", description="Rules in CEL."
     )
@@ -167,6 +191,8 @@ class FieldSchema(Part):
     )
 
 
+Alternatives = Annotated[Many[FieldSchema], Field(min_length=1)]
+"""Limits of a value that the field beside them declares: no types, defaults or descriptions."""
 Required = Annotated[
     Annotated[bool, Tag(FLAG)] | Annotated[Many[str], Tag(LIST)],
     one_of_two(_flag_or_list, "true, false or a list of property names"),

@@ -54,6 +54,8 @@ def _safe(id: str, what: str, kind: type[Any], hint: str) -> Form:
 
 _LABEL_HINT = "lower-case letters, digits and inner hyphens"
 
+_FIELD_NAME = "[A-Za-z][A-Za-z0-9_-]*"
+
 _SPECIFIER = r"(===?|~=|!=|<=?|>=?) ?[A-Za-z0-9.*+!_-]+"
 
 ProviderName = Annotated[
@@ -147,9 +149,9 @@ FieldName = Annotated[
     Form(
         "field-name",
         "a field name",
-        "[a-z][A-Za-z0-9]*",
+        _FIELD_NAME,
         63,
-        "Write camelCase: a lower-case letter, then letters and digits.",
+        "Use a letter, then letters, digits, `_` and `-`; in paths a dot separates names.",
     ),
 ]
 SecretKey = Annotated[
@@ -220,9 +222,19 @@ SpecPath = Annotated[
     Form(
         "watch-path",
         "the path of a field in the spec",
-        r"spec(\.[a-z][A-Za-z0-9]*)+",
+        rf"spec(\.{_FIELD_NAME})+",
         500,
         "Write the names of the fields with dots, such as spec.sshKeyRef.name.",
+    ),
+]
+ContractField = Annotated[
+    str,
+    Form(
+        "contract-field-path",
+        "the path of a field of the contract",
+        "metadata|(spec|status)\\.[A-Za-z][A-Za-z0-9]*",
+        100,
+        "Write the part and the name of the field, such as status.failureReason.",
     ),
 ]
 LabelKey = Annotated[
@@ -255,6 +267,16 @@ Line = Annotated[
         r"\S|\S[^\n]*\S",
         200,
         "Use at most 200 characters.",
+    ),
+]
+Warning = Annotated[
+    str,
+    Form(
+        "spec-not-a-line",
+        "one line of text without blanks around it",
+        r"\S|\S[^\n]*\S",
+        256,
+        "Use at most 256 characters, as many as the API server takes.",
     ),
 ]
 Text = Annotated[

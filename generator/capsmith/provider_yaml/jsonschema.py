@@ -10,14 +10,14 @@ from typing import Any
 
 from capsmith.provider_yaml.model import ProviderSpec
 
-_DIALECT = "https://json-schema.org/draft/2020-12/schema"
+DIALECT = "https://json-schema.org/draft/2020-12/schema"
 
 
 def provider_schema() -> dict[str, Any]:
     """Return the schema as plain data, the same on every run."""
-    made = _tidy(ProviderSpec.model_json_schema(by_alias=True, mode="validation"))
+    made = tidy(ProviderSpec.model_json_schema(by_alias=True, mode="validation"))
     made.pop("title", None)
-    return {"$schema": _DIALECT, "title": "Cluster API provider, for capsmith", **made}
+    return {"$schema": DIALECT, "title": "Cluster API provider, for capsmith", **made}
 
 
 def provider_schema_text() -> str:
@@ -25,13 +25,13 @@ def provider_schema_text() -> str:
     return json.dumps(provider_schema(), indent=2, ensure_ascii=False) + "\n"
 
 
-def _tidy(node: Any) -> Any:
-    """Return ``schema`` without what repeats the key, and without null for keys left out."""
+def tidy(node: Any) -> Any:
+    """Return a part of a schema without titles, and without null for keys left out."""
     if isinstance(node, list):
-        return [_tidy(item) for item in node]
+        return [tidy(item) for item in node]
     if not isinstance(node, dict):
         return node
-    kept = {key: _tidy(value) for key, value in node.items() if not _is_noise(key, value)}
+    kept = {key: tidy(value) for key, value in node.items() if not _is_noise(key, value)}
     if len(patterns := kept.pop("patternProperties", {})) == 1:
         # Editors flag a key of another form only when the names have a schema.
         ((pattern, value),) = patterns.items()

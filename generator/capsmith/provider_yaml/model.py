@@ -22,6 +22,7 @@ from capsmith.provider_yaml.fields import (
     text_mapping_or_list,
     text_or_mapping,
 )
+from capsmith.provider_yaml.kind_parts import ApiVersionLike, ContractVersion
 from capsmith.provider_yaml.sections import (
     AddonKindSpec,
     BootstrapKindSpec,
@@ -32,24 +33,9 @@ from capsmith.provider_yaml.sections import (
     RuntimeExtensionSpec,
 )
 
-ContractVersion = Literal["v1beta1", "v1beta2"]
 Section = Literal["infrastructure", "bootstrap", "controlPlane", "ipam", "addon"]
 """Keys under which kinds stand."""
 ComponentSection = Literal[Section, "runtimeExtension"]
-
-
-class ApiVersionSpec(Part):
-    """One version of the provider's API."""
-
-    name: forms.Version = Field(description="Such as v1alpha1.")
-    served: bool | None = Field(None, description="Whether it is served; true by default.")
-    storage: bool | None = Field(
-        None, description="Whether it is the storage version; by default the newest is."
-    )
-    contract: ContractVersion | None = Field(
-        None,
-        description="The contract that its shape follows; needed where `contracts` names two.",
-    )
 
 
 class CredentialsSpec(Part):
@@ -88,10 +74,6 @@ class PolicyRuleSpec(Part):
     )
 
 
-ApiVersionLike = Annotated[
-    Annotated[forms.Version, Tag(TEXT)] | Annotated[ApiVersionSpec, Tag(MAPPING)],
-    one_of_two(text_or_mapping, "a version such as v1alpha1 or a mapping {name: v1alpha1, …}"),
-]
 IdentityLike = Annotated[
     Annotated[forms.Kind, Tag(TEXT)] | Annotated[CredentialsSpec, Tag(MAPPING)],
     one_of_two(text_or_mapping, "a kind such as AcmeIdentity or a mapping {kind: …, keys: […]}"),
@@ -178,6 +160,9 @@ class ProviderSpec(Part):
     )
     dependencies: Many[forms.Requirement] | None = Field(
         None, description="Python requirements of your code."
+    )
+    dev_dependencies: Many[forms.Requirement] | None = Field(
+        None, description="Python requirements of your tests, and of those who work on your code."
     )
     runtime: Literal["vendored", "package"] | None = Field(
         None,

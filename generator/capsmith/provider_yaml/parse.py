@@ -30,6 +30,11 @@ def parse(text: str, file: str) -> Parsed:
     document, findings = parse_document(text, file)
     if document is None:
         return Parsed(None, None, ordered(findings))
+    return validate_document(document)
+
+
+def validate_document(document: Document) -> Parsed:
+    """Return the description in a document that is composed already; ids as for :func:`parse`."""
     try:
         spec = ProviderSpec.model_validate(document.data)
     except ValidationError as error:

@@ -6,15 +6,19 @@ from collections.abc import Mapping
 from typing import Any
 
 from capsmith.cel_text import is_transition
-from capsmith.provider_yaml.fields import FieldLike, FieldSchema, Validation
+from capsmith.provider_yaml.fields import FieldLike, FieldSchema, NameLimits, Validation
 
 IMMUTABLE_RULE = "self == oldSelf"
+IMMUTABLE_MESSAGE = "the value is immutable"
 _FORMATS = {
     "int32": {"type": "integer", "format": "int32"},
     "int64": {"type": "integer", "format": "int64"},
 }
+JUNCTORS = {"all_of": "allOf", "any_of": "anyOf", "one_of": "oneOf"}
+"""Attributes with lists of limits, and their keys."""
 _OWN = frozenset(
     {"required", "immutable", "items", "properties", "additional_properties", "validations"}
+    | {*JUNCTORS, "not_"}
 )
 
 
@@ -48,11 +52,30 @@ def plain(field: FieldLike) -> dict[str, Any]:
         schema["required"] = names
     if field.additional_properties is not None:
         schema["additionalProperties"] = plain(field.additional_properties)
+    for name, key in JUNCTORS.items():
+        if getattr(field, name) is not None:
+            schema[key] = [_limits(below) for below in getattr(field, name)]
+    if field.not_ is not None:
+        schema["not"] = _limits(field.not_)
     rules = [plain_rule(rule) for rule in field.validations or ()]
     if field.immutable:
-        rules.append({"rule": IMMUTABLE_RULE, "message": "the value is immutable"})
+        rules.append({"rule": IMMUTABLE_RULE, "message": IMMUTABLE_MESSAGE})
     if rules:
         schema["x-kubernetes-validations"] = rules
+    return schema
+
+
+def _limits(field: FieldLike) -> dict[str, Any]:
+    """Return the schema of limits; the field beside them has the types and merge strategies."""
+    schema = plain(field)
+    if isinstance(field, str):
+        return schema
+    if field.items is not None:
+        schema["items"] = _limits(field.items)
+    if field.properties is not None:
+        schema["properties"] = {name: _limits(below) for name, below in field.properties.items()}
+    if isinstance(field.required, tuple):
+        schema["required"] = list(field.required)
     return schema
 
 
@@ -62,6 +85,11 @@ def required_names(field: FieldSchema) -> list[str]:
     properties = field.properties or {}
     flagged = {name for name, below in properties.items() if is_required(below)}
     return [name for name in properties if name in flagged or name in named]
+
+
+def plain_name(limits: NameLimits) -> dict[str, Any]:
+    """Return the schema of ``metadata.name``."""
+    return {"type": "string", **limits.model_dump(mode="json", by_alias=True, exclude_none=True)}
 
 
 def plain_rule(rule: Validation) -> dict[str, Any]:

@@ -2,20 +2,17 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Iterable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
 from capsmith.cel_text import is_transition
+from capsmith.provider_yaml.field_path import is_field_path, unknown_field
 from capsmith.provider_yaml.fields import FieldSchema, Validation
 from capsmith.yamldoc.place import Place
 from capsmith.yamldoc.quote import did_you_mean, shown
 
 if TYPE_CHECKING:
     from capsmith.provider_yaml.cel.problem import RuleProblem
-
-_STEP = re.compile(r"\.([^.\[\]'\s]+)|\['((?:\\'|[^'\n])+)'\]")
-_FIELD_PATH = re.compile(f"(?:{_STEP.pattern})+")
 
 
 def check_rules(field: FieldSchema, schema: Mapping[str, Any], place: Place) -> None:
@@ -44,12 +41,12 @@ def check_form(rule: Validation, place: Place) -> None:
     """Check what does not depend on the schema of one rule; id ``schema-rule``."""
     if not rule.rule.strip():
         place.error("schema-rule", "the rule is empty", "Write a CEL expression.", "rule")
-    if "\n" in rule.rule.strip() and not (rule.message or rule.message_expression):
+    if "\n" in rule.rule.strip() and not rule.message:
         message = "a rule of several lines needs a message"
         place.error("schema-rule", message, "Add `message:`, which is shown to the user.", "rule")
     if rule.message is not None and "\n" in rule.message.strip():
         place.error("schema-rule", "a message has one line", "Write it on one line.", "message")
-    if rule.field_path is not None and not _FIELD_PATH.fullmatch(rule.field_path):
+    if rule.field_path is not None and not is_field_path(rule.field_path):
         message = "fieldPath is a path from here, such as `.cidr`"
         place.error("schema-rule", message, "Start it with a dot.", "fieldPath")
     if rule.optional_old_self is not None and not is_transition(rule.rule):
@@ -78,7 +75,7 @@ def check_expressions(
         if rule.message_expression is not None:
             expression = here.at("messageExpression")
             _report(compiler.problems(rule.message_expression, "string", optional), expression)
-        if rule.field_path is not None and _FIELD_PATH.fullmatch(rule.field_path):
+        if rule.field_path is not None and is_field_path(rule.field_path):
             _check_field_path(rule.field_path, schema, here)
 
 
@@ -108,18 +105,10 @@ def _report(problems: Iterable[RuleProblem], place: Place) -> None:
 
 
 def _check_field_path(path: str, schema: Mapping[str, Any], place: Place) -> None:
-    for step in _STEP.finditer(path):
-        name = (step[1] or step[2]).replace("\\'", "'")
-        properties = schema.get("properties")
-        if properties is None and "additionalProperties" in schema:
-            schema = schema["additionalProperties"]
-        elif properties is None or name not in properties:
-            message = f"fieldPath names {shown(name)}, which is no field of this object"
-            hint = did_you_mean(name, properties or ())
-            place.error("schema-rule", message, hint, "fieldPath")
-            return
-        else:
-            schema = properties[name]
+    unknown = unknown_field(path, schema)
+    if unknown is not None:
+        message = f"fieldPath names {shown(unknown.name)}, which is no field of this object"
+        place.error("schema-rule", message, did_you_mean(unknown.name, unknown.known), "fieldPath")
 
 
 def _transition(place: Place) -> None:

@@ -12,10 +12,21 @@ from capsmith.provider_yaml.fields import (
     TEXT,
     Fields,
     Many,
+    NameLimits,
     Part,
     Validation,
     one_of_two,
     text_or_mapping,
+)
+from capsmith.provider_yaml.kind_parts import (
+    ApiVersionLike,
+    ContractFieldsSpec,
+    KubectlSpec,
+    PartLimits,
+    PrinterColumnSpec,
+    TemplateLike,
+    WatchSpec,
+    WebhooksSpec,
 )
 
 Hook = Literal[
@@ -39,78 +50,59 @@ Hook = Literal[
 """RX-05; schemas/contracts/common/hooks.yaml describes them."""
 
 
-class PrinterColumnSpec(Part):
-    """One column of `kubectl get`."""
+class VersionFieldsSpec(Part):
+    """Your fields in an API version in which they are not those of the storage version."""
 
-    name: forms.Line = Field(description="Heading of the column.")
-    type: Literal["integer", "number", "string", "boolean", "date"] = Field(
-        description="How the value is shown."
-    )
-    json_path: forms.Line = Field(description="Where the value is, such as `.spec.size`.")
-    priority: Annotated[int, Field(ge=0, le=2**31 - 1)] = Field(
-        0, description="0 is always shown; greater ones with `-o wide`."
-    )
-    description: forms.Text | None = Field(None, description="The meaning of the column.")
-
-
-class WatchSpec(Part):
-    """A further kind whose changes enqueue objects of the kind that declares it."""
-
-    api_version: forms.ObjectApiVersion = Field(description="Such as v1 or apps/v1.")
-    kind: forms.Kind = Field(description="The kind to watch.")
-    by: Literal["ownerReference", "field", "label"] = Field(
-        description="How to find your objects: as owners of the changed one, by a field with "
-        "its name, or by a label of it with their name."
-    )
-    path: forms.SpecPath | None = Field(
-        None, description="With `by: field`, the field with the name, such as spec.sshKeyRef.name."
-    )
-    label: forms.LabelKey | None = Field(
-        None, description="With `by: label`, the key of the label, such as acme.io/machine."
-    )
-    resource: forms.ResourceName | None = Field(
-        None, description="The plural of the kind in URLs; derived unless given."
-    )
-    scope: Literal["Namespaced", "Cluster"] | None = Field(
-        None, description="Scope of the kind; Namespaced unless given."
-    )
-
-
-class WebhooksSpec(Part):
-    """Validation and defaults by your code, for what rules in CEL and the schema cannot express."""
-
-    validation: bool | None = Field(
-        None, description="Whether your code validates objects; false by default."
-    )
-    defaulting: bool | None = Field(
-        None, description="Whether your code fills in fields; false by default."
-    )
-    deletion: bool | None = Field(
+    spec: Fields | None = Field(
         None,
-        description="Whether your code validates deletions too; false by default. "
-        "Then nothing can be deleted while no manager runs.",
+        description="All your fields in spec in this version; those of the kind unless given.",
     )
-    templates: bool | None = Field(
-        None, description="Whether templates are treated like objects; true by default."
+    status: Fields | None = Field(
+        None,
+        description="All your fields in status in this version; those of the kind unless given.",
     )
-    timeout_seconds: Annotated[int, Field(ge=1, le=30)] | None = Field(
-        None, description="Seconds that the API server waits for the response; 10 by default."
+    validations: Many[Validation] | None = Field(
+        None,
+        description="Rules in CEL on the whole spec in this version; those of the kind unless "
+        "given.",
+    )
+    object_validations: Many[Validation] | None = Field(
+        None,
+        description="Rules in CEL on the whole object in this version; those of the kind unless "
+        "given.",
+    )
+    printer_columns: Many[PrinterColumnSpec] | None = Field(
+        None,
+        description="Your columns of `kubectl get` in this version; unless given those of the "
+        "kind whose fields it has.",
+    )
+    contract_fields: ContractFieldsSpec | None = Field(
+        None,
+        description="Schemas of the contract's fields in this version; those of the kind unless "
+        "given.",
+    )
+    required_parts: Many[Literal["spec"]] | None = Field(
+        None,
+        description="[spec]: objects without spec are refused in this version, []: they are not; "
+        "as in the kind unless given.",
+    )
+    part_limits: dict[Literal["spec", "status"], PartLimits] | None = Field(
+        None,
+        description="Limits for whole parts of objects in this version; those of the kind unless "
+        "given.",
     )
 
 
 _IMPLEMENTS = "The part of Cluster API's contract that the kind plays."
 
 
-class KindSpec(Part):
+class KindSpec(KubectlSpec):
     """One kind of the provider's API; each section's own class declares what it implements."""
 
     implements: str = Field(description=_IMPLEMENTS)
     description: forms.Text | None = Field(None, description="Text of `kubectl explain`.")
     short_names: Many[forms.Label] | None = Field(
         None, description="Short names for kubectl; derived from the kind unless given."
-    )
-    categories: Many[forms.Label] | None = Field(
-        None, description="Categories for kubectl, besides cluster-api."
     )
     features: dict[str, bool] | None = Field(
         None, description="Optional parts of the contract, switched on or off by name."
@@ -121,11 +113,45 @@ class KindSpec(Part):
     status: Fields | None = Field(
         None, description="Your fields in status; capsmith adds the contract's."
     )
+    contract_fields: ContractFieldsSpec | None = Field(
+        None,
+        description="Schemas of the contract's fields, where CRDs that exist have other limits; "
+        "properties that Cluster API or the manager use are always added.",
+    )
+    required_parts: Many[Literal["spec"]] | None = Field(
+        None,
+        description="[spec]: objects without spec are refused, []: they are not; by default they "
+        "are if the spec has required fields.",
+    )
+    part_limits: dict[Literal["spec", "status"], PartLimits] | None = Field(
+        None, description="Limits for whole parts of objects: {status: {minProperties: 1}}."
+    )
+    template: TemplateLike | None = Field(
+        None,
+        description="false: no template kind, so that no ClusterClass can use the kind; "
+        "a mapping: what the template has otherwise than the kind.",
+    )
     validations: Many[Validation] | None = Field(
         None, description="Rules in CEL on the whole spec."
     )
-    printer_columns: Many[PrinterColumnSpec] | None = Field(
-        None, description="Your columns of `kubectl get`, besides the contract's."
+    object_validations: Many[Validation] | None = Field(
+        None,
+        description="Rules in CEL on the whole object; templates do not repeat them. Of metadata "
+        "they see name and generateName only.",
+    )
+    object_name: NameLimits | None = Field(
+        None, description="Limits for the names of objects; templates do not repeat them."
+    )
+    api_versions: Annotated[Many[ApiVersionLike], Field(min_length=1)] | None = Field(
+        None,
+        description="API versions of the provider in which the kind is, with what is otherwise "
+        "than in `apiVersions` at the top; all unless given.",
+    )
+    versions: dict[forms.Version, VersionFieldsSpec] | None = Field(
+        None,
+        description="API versions in which your fields differ from those of the storage version, "
+        "which are in `spec` and `status`; your code converts between them. Keep `versions: {}` "
+        "when the last one goes: clusterctl cannot remove the conversion webhook from a CRD.",
     )
     watches: Many[WatchSpec] | None = Field(
         None, description="Further kinds whose changes lead to a reconcile of this kind."
@@ -145,6 +171,13 @@ class InfrastructureKindSpec(KindSpec):
     )
     scope: Literal["Namespaced", "Cluster"] | None = Field(
         None, description="Scope of a kind that implements Resource; Namespaced by default."
+    )
+    group: forms.Group | None = Field(
+        None,
+        description="API group of a kind that implements Resource; that of the section by default.",
+    )
+    plural: forms.Label | None = Field(
+        None, description="Plural of a kind that implements Resource; derived unless given."
     )
     machine_kind: forms.Kind | None = Field(
         None,

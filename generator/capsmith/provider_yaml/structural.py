@@ -10,11 +10,12 @@ from collections.abc import Mapping
 from typing import Any
 
 from capsmith.findings import Finding
-from capsmith.provider_yaml import lists, rules
-from capsmith.provider_yaml.fields import FieldLike, FieldSchema
+from capsmith.provider_yaml import limits, lists, rules
+from capsmith.provider_yaml.fields import FieldLike, FieldSchema, NameLimits
+from capsmith.provider_yaml.kind_parts import ContractFieldsSpec, TemplateSpec
 from capsmith.provider_yaml.model import ProviderSpec
-from capsmith.provider_yaml.patterns import refusal
-from capsmith.provider_yaml.plain import plain
+from capsmith.provider_yaml.plain import plain, plain_name
+from capsmith.provider_yaml.sections import KindSpec, VersionFieldsSpec
 from capsmith.provider_yaml.values import is_of_type, mismatches, same
 from capsmith.yamldoc.document import Document
 from capsmith.yamldoc.place import Place
@@ -51,12 +52,7 @@ _FORMATS = {
     "integer": ("int32", "int64"),
     "number": ("float", "double"),
 }
-_BOUNDS = (
-    ("minimum", "maximum"),
-    ("minLength", "maxLength"),
-    ("minItems", "maxItems"),
-    ("minProperties", "maxProperties"),
-)
+_RULES = "x-kubernetes-validations"
 _FLAGS = ("x-kubernetes-int-or-string", "x-kubernetes-preserve-unknown-fields")
 
 
@@ -65,14 +61,54 @@ def check_structure(spec: ProviderSpec, document: Document) -> list[Finding]:
     findings: list[Finding] = []
     for section, kind, described in spec.kinds():
         top = Place(document, (section, kind), findings)
-        for part, fields in (("spec", described.spec), ("status", described.status)):
-            _fields(fields, top.at(part))
-        for index, rule in enumerate(described.validations or ()):
-            rules.check_form(rule, top.at("validations", index))
+        _parts(described, top)
+        for version, described_there in (described.versions or {}).items():
+            _parts(described_there, top.at("versions", version))
+        if isinstance(described.template, TemplateSpec):
+            _template(described.template, top.at("template"))
+        if described.object_name is not None:
+            _name(described.object_name, top.at("objectName"))
     for path, identity in spec.identities():
         own = None if isinstance(identity, str) else identity.spec
         _fields(own, Place(document, (*path, "spec"), findings))
     return findings
+
+
+def _parts(described: KindSpec | VersionFieldsSpec, place: Place) -> None:
+    for part, fields in (("spec", described.spec), ("status", described.status)):
+        _fields(fields, place.at(part))
+    _contract_fields(described.contract_fields, place.at("contractFields"))
+    for index, rule in enumerate(described.validations or ()):
+        rules.check_form(rule, place.at("validations", index))
+    for index, rule in enumerate(described.object_validations or ()):
+        rules.check_form(rule, place.at("objectValidations", index))
+
+
+def _name(described: NameLimits, place: Place) -> None:
+    schema = plain_name(described)
+    limits.check_limits(schema, place)
+    rules.check_expressions(list(enumerate(described.validations or ())), schema, place.at(_RULES))
+
+
+def _template(described: TemplateSpec, place: Place) -> None:
+    _fields(described.status, place.at("status"))
+    if described.object_name is not None:
+        _name(described.object_name, place.at("objectName"))
+    versions = described.versions or {}
+    for version, here in (("", place), *((each, place.at("versions", each)) for each in versions)):
+        written = versions[version] if version else described
+        _fields(written.spec, here.at("spec"))
+        _contract_fields(written.contract_fields, here.at("contractFields"))
+        if written.metadata is not None:
+            _field(written.metadata, here.at("metadata"))
+        for index, rule in enumerate(written.validations or ()):
+            rules.check_form(rule, here.at("validations", index))
+
+
+def _contract_fields(described: ContractFieldsSpec | None, place: Place) -> None:
+    if described is not None:
+        _fields(described.spec, place.at("spec"))
+        _fields(described.status, place.at("status"))
 
 
 def _fields(fields: Mapping[str, FieldLike] | None, place: Place) -> None:
@@ -86,14 +122,8 @@ def _field(field: FieldLike, place: Place) -> None:
     schema = plain(field)
     _type(field, schema, place)
     _keywords(field, place)
-    _bounds(schema, place)
-    if field.pattern is not None and (why := refusal(field.pattern)):
-        place.error(
-            "schema-pattern",
-            f"the pattern is no RE2 regular expression: {why}",
-            "Use the syntax of the API server: https://github.com/google/re2/wiki/Syntax.",
-            "pattern",
-        )
+    limits.check_limits(schema, place)
+    limits.check_junctors(field, schema, place)
     _object(field, place)
     lists.check_list(field, place)
     rules.check_rules(field, schema, place)
@@ -146,20 +176,6 @@ def _keywords(field: FieldSchema, place: Place) -> None:
     if field.format is not None and known and field.format not in known:
         message = f"the API server does not check the format {shown(field.format)}"
         place.warning("schema-format", message, did_you_mean(field.format, known), "format")
-
-
-def _bounds(schema: dict[str, Any], place: Place) -> None:
-    for low, high in _BOUNDS:
-        if low in schema and high in schema and schema[low] > schema[high]:
-            message = f"{low} {schema[low]} is more than {high} {schema[high]}"
-            place.error("schema-bounds", message, "Swap them.", low)
-    for exclusive, bound in (("exclusiveMinimum", "minimum"), ("exclusiveMaximum", "maximum")):
-        if exclusive in schema and bound not in schema:
-            message = f"{exclusive} says whether {bound} itself is excluded, and there is none"
-            place.error("schema-bounds", message, f"Add {bound}.", exclusive)
-    if schema.get("multipleOf", 1) <= 0:
-        message = "multipleOf has to be more than 0"
-        place.error("schema-bounds", message, "Remove it.", "multipleOf")
 
 
 def _object(field: FieldSchema, place: Place) -> None:

@@ -8,8 +8,17 @@ from typing import Any
 from pydantic_core import ErrorDetails
 
 from capsmith.findings import Finding, Location
-from capsmith.provider_yaml import model, sections
-from capsmith.provider_yaml.fields import FLAG, LIST, MAPPING, TEXT, FieldSchema, Part, Validation
+from capsmith.provider_yaml import kind_parts, model, sections
+from capsmith.provider_yaml.fields import (
+    FLAG,
+    LIST,
+    MAPPING,
+    TEXT,
+    FieldSchema,
+    NameLimits,
+    Part,
+    Validation,
+)
 from capsmith.yamldoc.compose import Path
 from capsmith.yamldoc.document import Document
 from capsmith.yamldoc.quote import did_you_mean, listed, shown
@@ -46,10 +55,6 @@ _NOT_STRUCTURAL = {
     "dependencies": "Use x-kubernetes-validations.",
     "patternProperties": "Use additionalProperties, and x-kubernetes-validations for the keys.",
     "const": "Use enum with one value.",
-    "oneOf": "Use x-kubernetes-validations.",
-    "anyOf": "Use x-kubernetes-validations, or x-kubernetes-int-or-string.",
-    "allOf": "Use x-kubernetes-validations.",
-    "not": "Use x-kubernetes-validations.",
 }
 
 
@@ -152,6 +157,13 @@ def _not_one_of(path: Path, error: ErrorDetails, where: Location) -> Finding:
     given = str(value) if scalar else _what(value)
     message = f"{_name(path)} cannot be {shown(given) if scalar else given}"
     hint = did_you_mean(given, allowed) if isinstance(value, str) else ""
+    if path[-1] == "implements" and given == "Resource":
+        message = "a kind that implements Resource is part of an infrastructure provider"
+        hint = (
+            "Move it to the section `infrastructure`; with `components`, several sections are"
+            " installed as one."
+        )
+        return Finding("resource-section", message, where, hint=hint)
     if given in allowed:
         message, hint = f"{_name(path)} must not be {_what(value)}", "Remove the quotes."
     elif path[-1] == "type" and given in _OTHER_TYPES:
@@ -164,7 +176,7 @@ def _not_one_of(path: Path, error: ErrorDetails, where: Location) -> Finding:
 def _known_keys(path: Path) -> set[str]:
     if path == ("groups",):
         return set(model.SECTIONS)
-    if path == ("namespaces",):
+    if path in (("namespaces",), ("components",)):
         return {*model.SECTIONS, "runtimeExtension"}
     part = _part(path)
     return {field.alias or name for name, field in part.model_fields.items()}
@@ -178,18 +190,28 @@ def _part(path: Path) -> type[Part]:
         case (section, _) if section in model.SECTIONS:
             return sections.KindSpec
         case (section, _, "printerColumns", _) if section in model.SECTIONS:
-            return sections.PrinterColumnSpec
+            return kind_parts.PrinterColumnSpec
         case (section, _, "watches", _) if section in model.SECTIONS:
-            return sections.WatchSpec
+            return kind_parts.WatchSpec
+        case (section, _, "template") if section in model.SECTIONS:
+            return kind_parts.TemplateSpec
+        case (section, _, "template", "versions", _) if section in model.SECTIONS:
+            return kind_parts.TemplateVersionSpec
+        case (section, _, *_, "contractFields") if section in model.SECTIONS:
+            return kind_parts.ContractFieldsSpec
+        case (section, _, *_, "partLimits", _) if section in model.SECTIONS:
+            return kind_parts.PartLimits
+        case (section, _, "objectName") if section in model.SECTIONS:
+            return NameLimits
         case ("runtimeExtension",):
             return sections.RuntimeExtensionSpec
         case ("rbac", _):
             return model.PolicyRuleSpec
         case ("credentials",) | ("credentials", int()):
             return model.CredentialsSpec
-        case ("apiVersions", _):
-            return model.ApiVersionSpec
-        case (*_, "validations" | "x-kubernetes-validations", int()):
+        case (*_, "apiVersions", _):
+            return kind_parts.ApiVersionSpec
+        case (*_, "validations" | "objectValidations" | "x-kubernetes-validations", int()):
             return Validation
     return FieldSchema
 

@@ -17,6 +17,7 @@ Mismatch = tuple[Path, str]
 _INT32 = range(-(2**31), 2**31)
 _LARGEST_FLOAT = 3.4028234663852886e38
 _CLOSE = 1e-9
+_MANY = 1_000_000
 
 
 def mismatches(value: Any, schema: Schema, path: Path = ()) -> Iterator[Mismatch]:
@@ -42,6 +43,7 @@ def mismatches(value: Any, schema: Schema, path: Path = ()) -> Iterator[Mismatch
         yield from _object(value, schema, path)
     elif not isinstance(value, bool):
         yield from _number(value, schema, path)
+    yield from _junctors(value, schema, path)
 
 
 def is_of_type(value: Any, name: str) -> bool:
@@ -57,6 +59,42 @@ def is_of_type(value: Any, name: str) -> bool:
 def same(one: Any, other: Any) -> bool:
     """Return whether two values are equal in JSON, where True is not 1."""
     return isinstance(one, bool) == isinstance(other, bool) and bool(one == other)
+
+
+def _junctors(value: Any, schema: Schema, path: Path) -> Iterator[Mismatch]:
+    for limits in schema.get("allOf", ()):
+        yield from mismatches(value, _complete(limits, schema), path)
+    for key, allowed, words in (
+        ("anyOf", range(1, _MANY), "at least one"),
+        ("oneOf", range(1, 2), "exactly one"),
+    ):
+        if key in schema:
+            fitting = sum(_fits(value, limits, schema) for limits in schema[key])
+            if fitting not in allowed:
+                yield path, f"it fits {fitting} of {key}, which needs {words}"
+    if "not" in schema and _fits(value, schema["not"], schema):
+        yield path, "it fits what `not` excludes"
+
+
+def _fits(value: Any, limits: Schema, schema: Schema) -> bool:
+    return not any(mismatches(value, _complete(limits, schema)))
+
+
+def _complete(limits: Schema, schema: Schema) -> Schema:
+    """Return limits with the type of the field beside them; they declare no fields."""
+    complete = {**limits, "nullable": True, "x-kubernetes-preserve-unknown-fields": True}
+    for key in ("type", "x-kubernetes-int-or-string"):
+        if key in schema:
+            complete[key] = schema[key]
+    if "items" in limits:
+        complete["items"] = _complete(limits["items"], schema.get("items", {}))
+    declared = schema.get("properties", {})
+    if "properties" in limits:
+        complete["properties"] = {
+            name: _complete(below, declared.get(name, {}))
+            for name, below in limits["properties"].items()
+        }
+    return complete
 
 
 def _text(value: str, schema: Schema, path: Path) -> Iterator[Mismatch]:

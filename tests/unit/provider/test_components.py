@@ -98,7 +98,9 @@ def test_one_manager_with_one_conversion_webhook(tree: FileTree) -> None:
     }
     assert sorted(path for path in texts if path.startswith(f"{package}/conversion/")) == [
         f"{package}/conversion/{name}.py"
-        for name in ("__init__", "addon", "infrastructure", "versions")
+        for name in (
+            *("__init__", "addon", "harbour_machine_v1alpha1", "infrastructure", "versions"),
+        )
     ]
     assert [path for path, text in sorted(wiring.items()) if "ConversionWebhook(" in text] == [
         *(f"{package}/wiring/addon.py", f"{package}/wiring/infrastructure.py")

@@ -110,6 +110,25 @@ def test_a_contract_label_names_the_served_versions_only() -> None:
     assert contract_labels(two) == {"cluster.x-k8s.io/v1beta2": "v1alpha2_v1beta1"}
 
 
+def test_a_deprecated_version_says_so() -> None:
+    versions = (
+        version("v1alpha1", storage=False)._replace(deprecated=True),
+        version("v1alpha2", storage=False)._replace(
+            deprecated=True, deprecation_warning="use v1beta1"
+        ),
+        version("v1beta1"),
+    )
+    manifest = custom_resource_definition(
+        resource()._replace(versions=versions), provider().components[0]
+    )
+    said = [
+        {key: value for key, value in each.items() if key.startswith("deprecat")}
+        for each in manifest["spec"]["versions"]
+    ]
+    warning = {"deprecated": True, "deprecationWarning": "use v1beta1"}
+    assert said == [{"deprecated": True}, warning, {}]
+
+
 def test_the_authors_fields_stand_beside_the_contracts() -> None:
     spec = root(crd(Role.INFRA_MACHINE))["properties"]["spec"]
 

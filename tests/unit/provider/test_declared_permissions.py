@@ -37,7 +37,7 @@ def test_a_reason_names_the_rules_of_the_contract() -> None:
         assert rule.reason.endswith(".")
         assert re.findall(r"[A-Z]{2,3}-[0-9]{2}", rule.reason) == list(rule.rules)
         assert set(rule.rules) <= set(known), rule.reason
-    assert {"RB-03", "RB-04", "RB-05", "RB-06", "RB-07", "RB-08", "RB-10", "RB-11"} <= {
+    assert {"RB-03", "RB-04", "RB-05", "RB-06", "RB-07", "RB-08", "RB-10"} <= {
         id for rule in rules() for id in rule.rules
     }
 

@@ -18,6 +18,8 @@ from capsmith.blueprint.format import Formatter
 from capsmith.provider import naming
 from capsmith.provider.model import Field, Role
 from capsmith.provider.python_types import python_module
+from capsmith_runtime.api.decoding import decode
+from capsmith_runtime.api.encoding import encode
 from tests.unit.provider.build import resource
 
 SOURCE = "project/src/__package__/_generated/api/__resource__.py.jinja"
@@ -133,6 +135,19 @@ def test_nested_names_that_meet_in_python_stay_apart() -> None:
 
     assert {"AcmeMachineSpecAB", "AcmeMachineSpecAB_2"} <= vars(module).keys()
     assert module.AcmeMachineSpecAB(a_b="x", a_b_2="y").a_b_2 == "y"
+
+
+def test_names_that_are_not_camel_case_are_read_and_written_as_they_are() -> None:
+    names = ["IPProtocol", "vpc_id", "ID", "kebab-case", "Class", "str", "def", "A-", "B1_2"]
+    module = run(*(field(name, {"type": "string"}, required=True) for name in names))
+    data = {name: f"of {name}" for name in names}
+    spec = decode(module.AcmeMachineSpec, data, "spec")
+    assert encode(spec) == data
+    assert (spec.ip_protocol, spec.class_, spec.kebab_case) == (
+        "of IPProtocol",
+        "of Class",
+        "of kebab-case",
+    )
 
 
 def test_hostile_text_stays_text() -> None:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable
 
 from capsmith.provider.crd import version_schema
-from capsmith.provider.model import PolicyRule, Watch
+from capsmith.provider.model import PolicyRule
 from capsmith.provider.rbac import (
     Permission,
     editor_permissions,
@@ -13,6 +13,7 @@ from capsmith.provider.rbac import (
     policy_rule,
     viewer_permissions,
 )
+from capsmith.provider.watches import Watch
 from capsmith.safetext import DnsLabel, KindName, VersionName
 from tests.unit.provider.build import FEATURES, provider, version
 from tests.unit.provider.permissions import (

@@ -12,48 +12,11 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from capsmith.provider.explain import explain_resolution
-from capsmith.provider.model import Provider, Resource, Role
+from capsmith.provider.model import Role
 from capsmith.provider.resolve import resolve
 from capsmith.provider_yaml.parse import parse
-from tests.invalid.cases import CONTRACTS, EXAMPLES
-
-BASE: dict[str, Any] = {
-    "capsmith": 1,
-    "name": "acme",
-    "repository": "https://github.com/acme/cluster-api-provider-acme",
-    "contracts": ["v1beta2"],
-    "releases": {"v0.1": "v1beta2"},
-    "infrastructure": {
-        "AcmeCluster": {"implements": "InfraCluster"},
-        "AcmeMachine": {"implements": "InfraMachine"},
-    },
-}
-
-
-def resolved(data: dict[str, Any]) -> Provider | None:
-    parsed = parse(json.dumps(data), "provider.yaml")
-    if parsed.spec is None or parsed.document is None:
-        return None
-    return resolve(parsed.spec, parsed.document, CONTRACTS).provider
-
-
-def provider(**changes: Any) -> Provider:
-    made = resolved({**BASE, **changes})
-    assert made is not None
-    return made
-
-
-def example(name: str) -> Provider:
-    parsed = parse((EXAMPLES / name / "provider.yaml").read_text(encoding="utf-8"), "provider.yaml")
-    assert parsed.spec is not None
-    assert parsed.document is not None
-    made = resolve(parsed.spec, parsed.document, CONTRACTS).provider
-    assert made is not None
-    return made
-
-
-def resource(made: Provider, kind: str) -> Resource:
-    return next(resource for resource in made.resources if resource.kind == kind)
+from tests.invalid.cases import CONTRACTS
+from tests.unit.provider.described import BASE, example, provider, resolved, resource
 
 
 def test_everything_follows_from_a_short_description() -> None:
@@ -116,43 +79,6 @@ def test_resources_come_in_one_order() -> None:
     ]
 
 
-def test_templates_have_the_fields_but_no_transition_rules() -> None:
-    made = example("everything")
-    template = resource(made, "NimbusClusterTemplate")
-    fields = {field.name: field for field in template.spec_fields}
-    assert fields["region"].required
-    assert "oldSelf" not in json.dumps([field.schema for field in template.spec_fields])
-    assert "oldSelf" not in json.dumps(template.spec_validations)
-    assert len(template.spec_validations) == 1
-    assert len(fields["loadBalancer"].schema["x-kubernetes-validations"]) == 1
-    assert template.status_fields == ()
-    assert template.printer_columns == ()
-    own = resource(made, "NimbusCluster")
-    assert json.dumps([field.schema for field in own.spec_fields]).count("oldSelf") == 4
-    assert len(own.spec_validations) == 2
-
-
-def test_features_are_on_unless_they_need_the_author() -> None:
-    made = provider(credentials="AcmeIdentity")
-    assert resource(made, "AcmeCluster").features == {
-        "controlPlaneEndpoint",
-        "credentials",
-        "failureDomains",
-    }
-    assert resource(made, "AcmeMachine").features == {"addresses", "credentials", "failureDomain"}
-    everything = example("everything")
-    assert resource(everything, "NimbusMachineTemplate").features >= {"capacity", "interruptible"}
-    assert "failureDomain" not in resource(everything, "NimbusServer").features
-    assert "credentials" not in resource(provider(), "AcmeCluster").features
-
-
-def test_scope_is_that_of_the_contract_data() -> None:
-    made = provider(credentials="AcmeIdentity")
-    for each in made.resources:
-        shape = CONTRACTS["v1beta2"].types[each.role]
-        assert each.namespaced == (shape.scope == "Namespaced")
-
-
 @pytest.mark.parametrize(
     ("repository", "image"),
     [
@@ -179,17 +105,6 @@ def test_the_newest_version_is_stored_by_default(given: list[Any], stored: str) 
     versions = provider(apiVersions=given).resources[0].versions
     assert [version.name for version in versions if version.storage] == [stored]
     assert len(versions) == len(given)
-
-
-def test_short_names_that_are_taken_are_not_derived() -> None:
-    kinds = {
-        "AcmeCluster": {"implements": "InfraCluster", "shortNames": ["acmem"]},
-        "AcmeMachine": {"implements": "InfraMachine"},
-        "AcmeServer": {"implements": "InfraMachine"},
-    }
-    made = provider(infrastructure=kinds)
-    assert resource(made, "AcmeMachine").short_names == ()
-    assert resource(made, "AcmeServer").short_names == ()
 
 
 def test_a_name_that_begins_with_a_digit() -> None:
@@ -237,7 +152,7 @@ KINDS = st.from_regex(r"[A-Z][A-Za-z0-9]{0,60}", fullmatch=True) | st.sampled_fr
 )
 LABELS = st.from_regex(r"[a-z0-9]([-a-z0-9]{0,60}[a-z0-9])?", fullmatch=True)
 FIELDS = st.dictionaries(
-    st.from_regex(r"[a-z][A-Za-z0-9]{0,12}", fullmatch=True),
+    st.from_regex(r"[A-Za-z][A-Za-z0-9_-]{0,12}", fullmatch=True),
     st.sampled_from(["string", "int32!", "boolean[]", {"type": "string", "immutable": True}]),
     max_size=4,
 )

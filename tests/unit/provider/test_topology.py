@@ -5,8 +5,9 @@ from __future__ import annotations
 from typing import Any
 
 from capsmith.provider.model import Component, Field, Provider, Role
+from capsmith.provider.order import preferred_version
 from capsmith.provider.reference import field_rows
-from capsmith.provider.topology import escaped, preferred_version, sample_spec, topology
+from capsmith.provider.topology import escaped, sample_spec, topology
 from capsmith.safetext import DnsLabel, Identifier
 from tests.unit.provider.build import REGION, SIZE, provider, resource, version
 
@@ -164,7 +165,7 @@ def test_classes_and_flavors_take_the_kinds_of_clusters_in_turn() -> None:
 
     assert (own.cluster.kind, own.endpoint) == ("AcmeCluster", True)
     assert (other.cluster.kind, other.endpoint) == ("AcmeHostedCluster", False)
-    assert (other.cluster_template.kind, other.machine.kind) == (template.kind, "AcmeMachine")
+    assert (other.cluster_template, other.machine.kind) == (template, "AcmeMachine")
     assert [each.field for each in other.cluster_variables] == ["size"]
     assert topology(both, made, cluster_class="acme-hosted").cluster.kind == "AcmeHostedCluster"
 

@@ -119,3 +119,13 @@ def test_positions_inside_a_text(
     source: str, text: str, place: tuple[int, int], expected: tuple[int, int] | None
 ) -> None:
     assert find_inside(source, (1, 4), text, place) == expected
+
+
+def test_names_that_differ_by_an_underscore_only_are_two_fields() -> None:
+    field = {
+        "type": "object",
+        "properties": {"ip_address": {"type": "string"}, "ipAddress": {"type": "integer"}},
+        "x-kubernetes-validations": [{"rule": "self.ip_address == '' && self.ipAddress > 0"}],
+    }
+    found = judge(BASE.replace("FIELD", json.dumps(field)))
+    assert {finding.id for finding in found} == {"field-attribute-clash"}

@@ -27,6 +27,8 @@ if TYPE_CHECKING:
 
 THROTTLING_SECONDS = 10.0
 CAPACITY_SECONDS = 60.0
+LISTED_SECONDS = 60.0
+"""EC2 lists a resource sooner after its creation."""
 
 _CONFIG = Config(
     connect_timeout=5,

@@ -5,9 +5,14 @@ from __future__ import annotations
 import gzip
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any, Final, Literal
 
-from capsmith_runtime.infrastructure import Address, BootstrapData, TerminalError
+from capsmith_runtime.infrastructure import (
+    Address,
+    BootstrapData,
+    MachineCapacity,
+    TerminalError,
+)
 
 from ._generated.api.ec2_machine import Ec2MachineSpec
 from .cloud import ignored_errors
@@ -23,6 +28,7 @@ if TYPE_CHECKING:
 
 MAX_USER_DATA = 16 * 1024
 _GONE = ("shutting-down", "terminated")
+_ARCHITECTURES: Final[dict[str, Literal["amd64", "arm64"]]] = {"x86_64": "amd64", "arm64": "arm64"}
 
 
 @dataclass(frozen=True, slots=True)
@@ -74,6 +80,23 @@ def run_instance(
     if spec.spot:
         request["InstanceMarketOptions"] = {"MarketType": "spot"}
     return ec2.run_instances(**request)["Instances"][0]
+
+
+def capacity_of(ec2: EC2Client, instance_type: str) -> MachineCapacity:
+    """Return what an instance of a type has."""
+    # The stubs know the types of one day.
+    names: Sequence[Any] = [instance_type]
+    (found,) = ec2.describe_instance_types(InstanceTypes=names)["InstanceTypes"]
+    architectures = found["ProcessorInfo"]["SupportedArchitectures"]
+    known = [_ARCHITECTURES[each] for each in architectures if each in _ARCHITECTURES]
+    return MachineCapacity(
+        resources={
+            "cpu": str(found["VCpuInfo"]["DefaultVCpus"]),
+            "memory": f"{found['MemoryInfo']['SizeInMiB']}Mi",
+        },
+        architecture=known[0] if known else None,
+        operating_system="linux",
+    )
 
 
 def terminate_instance(ec2: EC2Client, instance_id: str) -> bool:

@@ -11,6 +11,8 @@ from capsmith.yamldoc.quote import shown
 
 _SECTION: Final = "bootstrap"
 _TAKEN: Final = "KubeadmConfig"
+_ITSELF: Final = "kubeadm"
+"""The name of the provider that has that kind."""
 
 
 def check_bootstrap(draft: Draft, top: Place) -> None:
@@ -21,4 +23,9 @@ def check_bootstrap(draft: Draft, top: Place) -> None:
         if draft.groups[_SECTION] == SECTION_TYPES[_SECTION].group:
             message = f"{shown(kind)} is the kubeadm bootstrap provider's, in this very group"
             hint = "Choose another name, or `groups: {bootstrap: …}` with a domain of your own."
-            top.at(_SECTION, kind).error_at_key("kind-taken", message, hint)
+            here = top.at(_SECTION, kind)
+            if draft.spec.name == _ITSELF:
+                hint = "Use it instead of the kubeadm bootstrap provider only, never beside it."
+                here.warning("kind-taken", message, hint)
+            else:
+                here.error_at_key("kind-taken", message, hint)

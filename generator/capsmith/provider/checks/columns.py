@@ -12,10 +12,12 @@ from capsmith.yamldoc.quote import did_you_mean, shown
 if TYPE_CHECKING:
     from capsmith.provider_yaml.sections import KindSpec
 
-_NAME = r"(?:[A-Za-z0-9_-]|\\.)+"
+# What client-go's parser reads as one name: all but its terminators.
+_NAME = r"(?:[^\s.,\[\]$@{}\\]|\\.)+"
+_OPERAND = r"(?:[A-Za-z0-9_/-]|\\.)+"
 _QUOTED = r"'(?:[^'\\\n]|\\.)+'|\"(?:[^\"\\\n]|\\.)+\""
 _VALUE = rf"(?:{_QUOTED}|-?[0-9]+(?:\.[0-9]+)?|true|false)"
-_FILTER = rf"\?\(@(?:\.{_NAME})+ ?(?:==|!=|<=?|>=?) ?{_VALUE}\)"
+_FILTER = rf"\?\(@(?:\.{_OPERAND})+ ?(?:==|!=|<=?|>=?) ?{_VALUE}\)"
 _INDEX = rf"\[(?:{_QUOTED}|\*|-?[0-9]+|-?[0-9]*:-?[0-9]*|{_FILTER})\]"
 _PATH = re.compile(rf"(?:\.{_NAME}(?:{_INDEX})*)+")
 _FIRST = re.compile(r"\.(spec|status)\.([A-Za-z0-9_-]+)")
@@ -28,7 +30,7 @@ def check_columns(described: KindSpec, contracts: list[Contract], place: Place) 
         here = place.at("printerColumns", index)
         if column.name in seen:
             message = f"a column {shown(column.name)} is there already"
-            here.error("spec-repeated", message, "Name it differently.", "name")
+            here.warning("spec-repeated", message, "Name it differently.", "name")
         seen.add(column.name)
         if not _PATH.fullmatch(column.json_path):
             message = f"{shown(column.json_path)} is no JSON path of a column"

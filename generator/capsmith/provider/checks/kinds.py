@@ -3,18 +3,23 @@
 from __future__ import annotations
 
 import keyword
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 
 from capsmith.contract.model import Contract
 from capsmith.provider.checks.columns import check_columns
+from capsmith.provider.checks.contract_fields import check_contract_fields
 from capsmith.provider.checks.control_planes import check_control_planes
 from capsmith.provider.checks.fields import check_fields
 from capsmith.provider.checks.identities import check_identities
+from capsmith.provider.checks.kind_versions import check_kind_versions
 from capsmith.provider.checks.pools import check_pools
 from capsmith.provider.checks.sections import check_sections
+from capsmith.provider.checks.templates import check_templates
+from capsmith.provider.checks.version_fields import check_version_fields
 from capsmith.provider.checks.watches import check_watches
 from capsmith.provider.draft import CREDENTIALS_FEATURE, Draft, DraftKind
 from capsmith.provider.naming import attribute, pluralise
+from capsmith.provider.templates import template_short_names
 from capsmith.safetext import DnsLabel, DnsSubdomain, KindName
 from capsmith.yamldoc.compose import Path
 from capsmith.yamldoc.place import Place
@@ -49,7 +54,11 @@ def check_kinds(draft: Draft, contracts: Mapping[str, Contract], top: Place) -> 
         _features(each, here)
         check_fields(draft, each.spec, known, here)
         check_columns(each.spec, known, here)
+        check_version_fields(draft, each, known, here)
+        check_kind_versions(draft, each, here)
+        check_contract_fields(draft, each, contracts, here)
         check_watches(each, draft, here)
+    check_templates(draft, known, top)
     check_identities(draft, known, top)
     check_pools(draft, top)
     check_control_planes(draft, top)
@@ -65,7 +74,7 @@ def named_kinds(draft: Draft) -> Iterator[tuple[str, Path]]:
 
 def _name(kind: str, draft: Draft, place: Place) -> None:
     for suffix in ("Template", "List"):
-        if kind.endswith(suffix):
+        if kind.endswith(suffix) and not (suffix == "Template" and _is_free(kind, draft)):
             message = f"a kind cannot end in {suffix}: that name is derived from another kind"
             place.error_at_key("TP-02", message, f"Write {shown(kind.removesuffix(suffix))}.")
     if kind in _RESERVED.split() or keyword.iskeyword(kind):
@@ -79,13 +88,23 @@ def _name(kind: str, draft: Draft, place: Place) -> None:
         message = f"{shown(kind + suffix)} would have more than {KindName.limit} characters"
         place.error_at_key("CRD-04", message, f"Use at most {longest} characters.")
         return
+    own = next((each for each in draft.kinds if each.name == kind), None)
     group, plural = draft.groups[section], pluralise(kind.lower())
+    if own is not None:
+        group, plural = own.group, own.plural
     if len(plural) > DnsLabel.limit or len(plural) + len("templates.") + len(group) > 253:
         message = f"the CRD's name `<plural>.<group>` would have more than {DnsSubdomain.limit}"
         place.error_at_key("CRD-02", f"{message} characters", "Shorten the kind or the group.")
     if len(kind) + 1 + len(group) > _FINALIZER_LIMIT:
         message = f"the finalizer `<kind>.<group>` would have more than {_FINALIZER_LIMIT}"
         place.error_at_key("IC-21", f"{message} characters", "Shorten the kind or the group.")
+
+
+def _is_free(kind: str, draft: Draft) -> bool:
+    """Return whether a kind is one without template, and its name is that of no template."""
+    templates = {f"{each.name}Template" for each in draft.kinds if each.has_template}
+    own = [each for each in draft.kinds if each.name == kind and not each.has_template]
+    return bool(own) and own[0].spec.implements == "Resource" and kind not in templates
 
 
 def _clashes(draft: Draft, top: Place) -> None:
@@ -111,25 +130,37 @@ def _clashes(draft: Draft, top: Place) -> None:
 def _short_names(draft: Draft, top: Place) -> None:
     taken = set(draft.kubectl_names)
     for kind in draft.kinds:
-        for index, name in enumerate(kind.spec.short_names or ()):
-            here = top.at(kind.section, kind.name, "shortNames", index)
-            if name in taken:
-                message = f"{shown(name)} is the name of a kind, or of another short name"
-                here.error("short-name-clash", message, "Choose another name.")
-            elif name in _CORE_SHORT_NAMES.split():
-                message = f"{shown(name)} is a short name of Kubernetes or Cluster API"
-                here.warning(
-                    "short-name-taken",
-                    message,
-                    "Choose another name: kubectl would pick one of the two.",
-                )
-            taken.add(name)
+        place = top.at(kind.section, kind.name)
+        singular = kind.name.lower()
+        _check_short_names(singular, kind.spec.short_names or (), taken, place.at("shortNames"))
+        names = template_short_names(kind.spec)
+        _check_short_names(f"{singular}template", names, taken, place.at("template", "shortNames"))
+
+
+def _check_short_names(singular: str, names: Sequence[str], taken: set[str], place: Place) -> None:
+    own = {singular, pluralise(singular)}
+    for index, name in enumerate(names):
+        here = place.at(index)
+        # The API server accepts a short name that is the kind's own name as well.
+        if name in taken and name not in own:
+            message = f"{shown(name)} is the name of a kind, or of another short name"
+            here.error("short-name-clash", message, "Choose another name.")
+        elif name in _CORE_SHORT_NAMES.split():
+            message = f"{shown(name)} is a short name of Kubernetes or Cluster API"
+            hint = "Choose another name: kubectl would pick one of the two."
+            here.warning("short-name-taken", message, hint)
+        taken.add(name)
+        own.discard(name)
 
 
 def _scope(kind: DraftKind, place: Place) -> None:
     if kind.spec.implements != "Resource" and getattr(kind.spec, "scope", None) is not None:
         message = f"the contract sets the scope of a kind that implements {kind.spec.implements}"
         place.error_at_key("kind-scope", message, "Remove it.", "scope")
+    for key in ("group", "plural"):
+        if kind.spec.implements != "Resource" and getattr(kind.spec, key, None) is not None:
+            message = f"only a kind that implements Resource has a {key} of its own"
+            place.error_at_key(f"kind-{key}", message, "Remove it.", key)
 
 
 def _features(kind: DraftKind, place: Place) -> None:

@@ -8,6 +8,7 @@ import sys
 from collections.abc import Sequence
 from urllib.parse import urlsplit
 
+from capsmith.provider.clusterctl import Hosting, hosting
 from capsmith.provider.draft import Draft
 from capsmith.provider.sections import SectionType
 from capsmith.safetext import DnsLabel, ImageName
@@ -25,6 +26,11 @@ _CORE_GROUPS = frozenset(
         *("runtime.", "clusterctl."),
     )
 )
+_OPEN_GROUPS = frozenset(
+    f"{prefix}.cluster.x-k8s.io" for prefix in ("infrastructure", "bootstrap", "controlplane")
+)
+"""Groups in which core and the kubeadm control plane may use all kinds, of each other's sections
+too (RB-01, RB-02)."""
 _TAKEN_PACKAGES = frozenset({"capsmith", "lightkube", "prometheus_client", "tests", "yaml"})
 
 
@@ -83,6 +89,12 @@ def _repository(draft: Draft, top: Place) -> None:
     if urlsplit(draft.spec.repository).netloc == "github.com" and len(path) != 2:
         message = "a repository of GitHub is https://github.com/<owner>/<name>"
         top.error("CC-56", message, "Remove the rest.", "repository")
+    if hosting(draft.spec.repository) is Hosting.OTHER:
+        message = (
+            "clusterctl downloads releases from GitHub and from GitLab at gitlab.<domain> only"
+        )
+        hint = "Name a repository there, or tell users to copy each release into a local folder."
+        top.warning("CC-60", message, hint, "repository")
     if not DnsLabel.form.fullmatch(draft.distribution) or len(path[-1]) > DnsLabel.limit:
         message = f"{shown(path[-1])} gives no name for a Python distribution"
         hint = "Name the repository cluster-api-provider-<name>."
@@ -130,7 +142,8 @@ def _group(draft: Draft, section: SectionType, top: Place) -> None:
     if re.search(r"(^|\.)(k8s|kubernetes)\.io$", group):
         message = f"{shown(group)} is reserved for the Kubernetes project"
         place.error("CRD-05", message, "Use a domain of your own.")
-    if group in _CORE_GROUPS - {section.group}:
+    open_groups = _OPEN_GROUPS if section.group in _OPEN_GROUPS else {section.group}
+    if group in _CORE_GROUPS - open_groups:
         message = f"{shown(group)} belongs to other parts of Cluster API"
         place.error("CRD-05", message, f"Use {section.group} or a domain of your own.")
 
@@ -169,10 +182,12 @@ def _unused(draft: Draft, top: Place) -> None:
 def _lists(draft: Draft, top: Place) -> None:
     repeats(draft.spec.flavors or (), top.at("flavors"))
     repeats(draft.spec.cluster_classes or (), top.at("clusterClasses"))
-    repeats(
-        [re.split(r"[^A-Za-z0-9._-]", d)[0].lower() for d in draft.spec.dependencies or ()],
-        top.at("dependencies"),
-    )
+    for key, requirements in (
+        ("dependencies", draft.spec.dependencies),
+        ("devDependencies", draft.spec.dev_dependencies),
+    ):
+        names = [re.split(r"[^A-Za-z0-9._-]", each)[0].lower() for each in requirements or ()]
+        repeats(names, top.at(key))
     if "topology" in draft.flavors and not draft.cluster_classes:
         message = "the flavor `topology` uses a ClusterClass, and there is none"
         hint = "Add a name, or remove the flavor: `flavors: []`."

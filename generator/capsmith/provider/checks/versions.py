@@ -41,6 +41,11 @@ def _api_versions(draft: Draft, place: Place) -> None:
             place.error(
                 "GEN-02", message, "Remove `served: false`, or store another version.", index
             )
+    for index, each in enumerate(versions):
+        if each.deprecation_warning and not each.deprecated:
+            message = f"{shown(each.name)} is not deprecated, so its warning is never shown"
+            hint = "Add `deprecated: true`."
+            place.error("api-version-deprecated", message, hint, index, "deprecationWarning")
     _shapes(draft, versions, place)
 
 

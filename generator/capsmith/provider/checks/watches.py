@@ -13,7 +13,7 @@ from capsmith.yamldoc.place import Place
 from capsmith.yamldoc.quote import did_you_mean, shown
 
 if TYPE_CHECKING:
-    from capsmith.provider_yaml.sections import WatchSpec
+    from capsmith.provider_yaml.kind_parts import WatchSpec
 
 _CLUSTER_SCOPED = ("GlobalIPPool",)
 """Roles whose kinds have no namespace."""
@@ -32,7 +32,7 @@ def check_watches(kind: DraftKind, draft: Draft, place: Place) -> None:
         if identity in seen:
             here.error("spec-repeated", "this watch is there already", "Remove it.")
         seen.add(identity)
-        if (group, watch.kind) == (draft.groups[kind.section], kind.name):
+        if (group, watch.kind) == (kind.group, kind.name):
             message = f"changes of {shown(kind.name)} lead to its reconcile already"
             here.error("watch-own-kind", message, "Remove this watch.", "kind")
         _plural(watch, plurals.setdefault((group, watch.kind), _names(watch)), here)

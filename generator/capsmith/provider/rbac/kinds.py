@@ -5,8 +5,9 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Mapping
 
 from capsmith.provider.conversion import converted_resources
+from capsmith.provider.identities import SECRET_REF
 from capsmith.provider.migration import migrated_resources
-from capsmith.provider.model import SECRET_REF, Component, Provider, Resource
+from capsmith.provider.model import Component, Provider, Resource
 from capsmith.provider.rbac.model import Feature, KindSelector
 
 

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 from capsmith.contract.load import known_versions
 from capsmith.findings import Finding
-from capsmith.provider.draft import Draft
+from capsmith.provider.draft import Draft, DraftKind
 from capsmith.provider.order import series_order, version_order
 from capsmith.safetext import SeriesName, VersionName
 from capsmith.yamldoc.place import Place
@@ -50,6 +50,7 @@ def validate_request(
         _api_version(request, draft, versions)
     for name in request.drop:
         _drop(name, draft, versions)
+        _fields(name, draft, top)
     if request.release:
         _release(request, draft, top.at("releases"))
     return tuple(findings)
@@ -123,6 +124,9 @@ def _drop(name: str, draft: Draft, place: Place) -> None:
     if version.storage:
         message = f"{shown(name)} is the version that etcd holds"
         place.error("drop-stored", message, "Stop serving and storing the version first.", index)
+    elif naming := [each.name for each in draft.kinds if name in _named_in(each)]:
+        message = f"{listed(naming)} name {shown(name)} in `apiVersions`"
+        place.error("drop-named", message, "Remove it there first.", index)
     elif version.served:
         message = f"{shown(name)} is still served"
         newest = max(draft.spec.contracts)
@@ -130,6 +134,26 @@ def _drop(name: str, draft: Draft, place: Place) -> None:
         if len(draft.spec.contracts) == 1:
             hint = "Add `served: false` to it first, and release that."
         place.error("drop-served", message, hint, index)
+
+
+def _named_in(kind: DraftKind) -> set[str]:
+    """Return the API versions that a kind or its template names."""
+    template = kind.spec.template
+    own = None if template is None or isinstance(template, bool) else template.api_versions
+    written = (*(kind.spec.api_versions or ()), *(own or ()))
+    return {each if isinstance(each, str) else each.name for each in written}
+
+
+def _fields(name: str, draft: Draft, top: Place) -> None:
+    """Report kinds that still have fields of their own in a version that is to go."""
+    for kind in draft.kinds:
+        if name in (kind.spec.versions or {}):
+            message = f"{shown(kind.name)} has fields of its own in {shown(name)}"
+            hint = "Remove them and repeat the command."
+            if len(kind.spec.versions or {}) == 1:
+                hint = "Write `versions: {}` and repeat the command: the CRD keeps its webhook."
+            place = top.at(kind.section, kind.name, "versions", name)
+            place.error_at_key("drop-fields", message, hint)
 
 
 def _release(request: UpgradeRequest, draft: Draft, place: Place) -> None:

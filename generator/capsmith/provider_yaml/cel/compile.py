@@ -15,10 +15,11 @@ from typing import Any
 
 from cel_expr_python import cel
 
-from capsmith.provider_yaml.cel.declared import Declarations
+from capsmith.provider_yaml.cel.declared import CelType, Declarations
 from capsmith.provider_yaml.cel.functions import RELEASE, environment
 from capsmith.provider_yaml.cel.literals import check_literals
 from capsmith.provider_yaml.cel.problem import RuleProblem
+from capsmith.provider_yaml.cel.undeclared import may_be_function
 from capsmith.yamldoc.quote import clip, did_you_mean, shown
 
 _ISSUE = re.compile(r"^(?:\w+: )?ERROR: <input>:(-?\d+):(-?\d+): (.*)$", re.MULTILINE)
@@ -42,7 +43,7 @@ class Compiler:
     """Compiles the expressions of one schema; ``declarations`` is None if it has no type."""
 
     _declarations: Declarations
-    _self_type: dict[str, Any] | None
+    _self_type: CelType | None
 
     @classmethod
     def of(cls, schema: Mapping[str, Any]) -> Compiler:
@@ -63,7 +64,7 @@ class Compiler:
         try:
             compiled = self._environment(optional_old_self).compile(expression)
         except RuntimeError as error:
-            return list(self._issues(str(error)))[:_MOST_PROBLEMS]
+            return list(self._issues(str(error), expression))[:_MOST_PROBLEMS]
         # The library compares types by name, so a result of any type is one of its own.
         name = compiled.return_type().name().lower()
         if name != result:
@@ -88,17 +89,19 @@ class Compiler:
 
     def _environment(self, optional_old_self: bool) -> cel.Env:
         assert self._self_type is not None
-        old = self._self_type
-        if optional_old_self:
-            old = {"type_name": "optional_type", "params": [old]}
+        pool = self._declarations.pool()
+        if not optional_old_self:
+            own = _type(self._self_type)
+            return cel.NewEnv(
+                config=_functions(), descriptor_pool=pool, variables={"self": own, "oldSelf": own}
+            )
+        # The library has no value for an optional type; only a configuration can name one.
+        old = {"type_name": "optional_type", "params": [self._self_type]}
         variables = [{"name": "self", **self._self_type}, {"name": "oldSelf", **old}]
-        configuration = json.dumps({**_base(), "variables": variables})
-        return cel.NewEnv(
-            config=cel.NewEnvConfigFromYaml(configuration),
-            descriptor_pool=self._declarations.pool(),
-        )
+        configuration = json.dumps({**environment(), "variables": variables})
+        return cel.NewEnv(config=cel.NewEnvConfigFromYaml(configuration), descriptor_pool=pool)
 
-    def _issues(self, text: str) -> Iterator[RuleProblem]:
+    def _issues(self, text: str, expression: str) -> Iterator[RuleProblem]:
         issues = [(int(line), int(column), why) for line, column, why in _ISSUE.findall(text)]
         if not issues or _TOO_DEEP.search(text):
             message = "the rule is nested too deeply to be checked here"
@@ -111,7 +114,9 @@ class Compiler:
                 yield RuleProblem(message, "Correct the expression here.", line, column)
                 return
             message, hint = self._explain(why)
-            yield RuleProblem(message, hint, line, column)
+            name = _UNDECLARED.search(why)
+            is_foreign = name is not None and may_be_function(name[1], expression)
+            yield RuleProblem(message, hint, line, column, is_foreign=is_foreign)
 
     def _explain(self, why: str) -> tuple[str, str]:
         """Return message and hint for an error of the type checker."""
@@ -128,11 +133,21 @@ class Compiler:
         return _readable(why), "Correct the expression here."
 
 
+def _type(declared: CelType) -> cel.Type:
+    """Return a declared type as one of the library."""
+    name, params = declared["type_name"], [_type(param) for param in declared.get("params", ())]
+    match name, params:
+        case "list", [item]:
+            return cel.Type.List(item)
+        case "map", [key, value]:
+            return cel.Type.Map(key, value)
+    return getattr(cel.Type, name.upper(), None) or cel.Type(name)
+
+
 @cache
 def _untyped() -> cel.Env:
-    variables = [{"name": name, "type_name": "dyn"} for name in ("self", "oldSelf")]
-    configuration = json.dumps({**_base(), "variables": variables})
-    return cel.NewEnv(config=cel.NewEnvConfigFromYaml(configuration))
+    variables = dict.fromkeys(("self", "oldSelf"), cel.Type.DYN)
+    return cel.NewEnv(config=_functions(), variables=variables)
 
 
 def _syntax(why: str) -> str:
@@ -155,5 +170,6 @@ def _token(text: str) -> str:
 
 
 @cache
-def _base() -> dict[str, Any]:
-    return environment()
+def _functions() -> cel.EnvConfig:
+    """Return the functions: reading their declarations takes longer than compiling a rule."""
+    return cel.NewEnvConfigFromYaml(json.dumps(environment()))

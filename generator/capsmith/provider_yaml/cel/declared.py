@@ -106,6 +106,8 @@ class Declarations:
                     properties[name] = declared
         name = f"Object{len(self.fields) + 1}"
         message = self._file.message_type.add(name=name)
+        # Names such as ip_address and ipAddress have the same name in JSON, which is not used.
+        message.options.deprecated_legacy_json_field_conflicts = True
         for number, (escaped, declared) in enumerate(properties.items(), start=1):
             _add_field(message, escaped, number, declared)
         self.fields[f"{_PACKAGE}.{name}"] = list(properties)

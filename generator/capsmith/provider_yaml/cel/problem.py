@@ -15,3 +15,5 @@ class RuleProblem:
     column: int = 0
     undecided: bool = False
     """Whether an API server may accept the rule nevertheless."""
+    is_foreign: bool = False
+    """Whether it may be about a function that only another release of Kubernetes has."""

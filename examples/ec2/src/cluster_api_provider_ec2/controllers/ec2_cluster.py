@@ -24,7 +24,7 @@ from .._generated.api.ec2_security_group import (
     Ec2SecurityGroupSpec,
     Ec2SecurityGroupSpecIngress,
 )
-from ..cloud import AwsSessions, Cloud, error_code, reported_errors
+from ..cloud import LISTED_SECONDS, AwsSessions, Cloud, error_code, reported_errors
 from ..load_balancer import LoadBalancer, delete_load_balancer, ensure_load_balancer
 from ..network import EVERYWHERE, Network, delete_network, ensure_network
 from ..owner import Owner
@@ -51,17 +51,24 @@ class Ec2ClusterReconciler(InfraClusterReconciler[Ec2ClusterSpec]):
         with reported_errors():
             balancer = _load_balancer(cloud, owner, spec, network, port)
         status = _status(network, group, balancer)
+        endpoint = cluster.control_plane_endpoint
+        if endpoint is None and balancer is not None:
+            endpoint = Endpoint(balancer.host, port)
+        domains = [FailureDomain(zone) for zone in network.subnets]
         if not group.ready:
             # Its change leads to the next call.
             message = f"Ec2SecurityGroup {group.name} is not ready"
             return Waiting("SecurityGroupNotReady", message, requeue_after=None, status=status)
         if balancer is not None and not balancer.is_active:
-            return Waiting("LoadBalancerProvisioning", requeue_after=POLL_SECONDS, status=status)
+            return Waiting(
+                "LoadBalancerProvisioning",
+                requeue_after=POLL_SECONDS,
+                status=status,
+                control_plane_endpoint=endpoint,
+                failure_domains=domains,
+            )
         return InfraClusterState(
-            control_plane_endpoint=cluster.control_plane_endpoint
-            or (Endpoint(balancer.host, port) if balancer else None),
-            failure_domains=[FailureDomain(zone) for zone in network.subnets],
-            status=status,
+            control_plane_endpoint=endpoint, failure_domains=domains, status=status
         )
 
     def reconcile_delete(
@@ -81,6 +88,9 @@ class Ec2ClusterReconciler(InfraClusterReconciler[Ec2ClusterSpec]):
                 if error_code(error) != "DependencyViolation":
                     raise
                 return Waiting("DeletingNetwork", str(error), requeue_after=POLL_SECONDS)
+        is_recorded = cluster.status(Ec2ClusterStatus).vpc_id is not None
+        if not is_recorded and cluster.deletion_seconds < LISTED_SECONDS:
+            return Waiting("NetworkNotListed", requeue_after=POLL_SECONDS)
         return Deleted()
 
 

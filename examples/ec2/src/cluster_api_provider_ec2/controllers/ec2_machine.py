@@ -11,6 +11,8 @@ from capsmith_runtime.infrastructure import (
     InfraMachineReconciler,
     InfraMachineScope,
     InfraMachineState,
+    InfraMachineTemplateScope,
+    MachineCapacity,
     ReconcileError,
     Terminated,
     Waiting,
@@ -18,10 +20,11 @@ from capsmith_runtime.infrastructure import (
 
 from .._generated.api.ec2_cluster import Ec2ClusterSpec, Ec2ClusterStatus
 from .._generated.api.ec2_machine import Ec2MachineSpec, Ec2MachineStatus
-from ..cloud import AwsSessions, Cloud, reported_errors
+from ..cloud import LISTED_SECONDS, AwsSessions, Cloud, reported_errors
 from ..instances import (
     Placement,
     addresses,
+    capacity_of,
     find_instance,
     is_gone,
     provider_id,
@@ -37,6 +40,7 @@ POLL_SECONDS = 5.0
 
 Scope = InfraMachineScope[Ec2MachineSpec]
 DeleteScope = InfraMachineDeleteScope[Ec2MachineSpec]
+TemplateScope = InfraMachineTemplateScope[Ec2MachineSpec]
 
 
 class Ec2MachineReconciler(InfraMachineReconciler[Ec2MachineSpec]):
@@ -69,10 +73,18 @@ class Ec2MachineReconciler(InfraMachineReconciler[Ec2MachineSpec]):
             # One that is not listed yet has to be terminated too.
             recorded_id = (machine.provider_id or "").rpartition("/")[2]
             instance_id = instance["InstanceId"] if instance else recorded_id
+            if not instance_id and machine.deletion_seconds < LISTED_SECONDS:
+                # A manager may have ended between the creation and the record of the id.
+                return Waiting("InstanceNotListed", requeue_after=POLL_SECONDS)
             if not instance_id or terminate_instance(cloud.ec2, instance_id):
                 return Deleted()
         machine.events.normal("InstanceTerminating", instance_id)
         return Waiting("InstanceTerminating", requeue_after=POLL_SECONDS)
+
+    def capacity(self, template: TemplateScope) -> MachineCapacity:
+        """Return what an instance of the template's type has."""
+        with reported_errors():
+            return capacity_of(_cloud(template).ec2, template.spec.instance_type)
 
     def _create(self, cloud: Cloud, machine: Scope) -> str:
         """Create the instance and return its provider id."""
@@ -113,12 +125,12 @@ class Ec2MachineReconciler(InfraMachineReconciler[Ec2MachineSpec]):
         )
 
 
-def _cloud(machine: Scope | DeleteScope) -> Cloud:
+def _cloud(machine: Scope | DeleteScope | TemplateScope) -> Cloud:
     aws = machine.session(AwsSessions)
     return aws.region(_infra_cluster(machine).spec(Ec2ClusterSpec).region)
 
 
-def _infra_cluster(machine: Scope | DeleteScope) -> InfraClusterView:
+def _infra_cluster(machine: Scope | DeleteScope | TemplateScope) -> InfraClusterView:
     if machine.infra_cluster is None:
         raise ReconcileError("NoEc2Cluster", "the Cluster has no Ec2Cluster")
     return machine.infra_cluster

@@ -13,7 +13,7 @@ from capsmith_runtime.resource import (
 )
 
 from .._generated.api.ec2_security_group import Ec2SecurityGroupSpec, Ec2SecurityGroupStatus
-from ..cloud import AwsSessions, error_code, reported_errors
+from ..cloud import LISTED_SECONDS, AwsSessions, error_code, reported_errors
 from ..owner import Owner
 from ..security_groups import delete_security_group, ensure_security_group
 
@@ -51,4 +51,7 @@ class Ec2SecurityGroupReconciler(ResourceReconciler[Ec2SecurityGroupSpec]):
                 if error_code(error) != "DependencyViolation":
                     raise
                 return Waiting("SecurityGroupInUse", str(error), requeue_after=POLL_SECONDS)
+        is_recorded = resource.status(Ec2SecurityGroupStatus).group_id is not None
+        if not is_recorded and resource.deletion_seconds < LISTED_SECONDS:
+            return Waiting("SecurityGroupNotListed", requeue_after=POLL_SECONDS)
         return Deleted()

@@ -9,6 +9,7 @@ from capsmith_runtime.infrastructure import (
     InfraMachineReconciler,
     InfraMachineScope,
     InfraMachineState,
+    InfraMachineTemplateScope,
     MachineCapacity,
     Terminated,
     Waiting,
@@ -66,6 +67,6 @@ class HarbourMachineReconciler(InfraMachineReconciler[HarbourMachineSpec]):
             machine.logger.info("deleted")
         return Deleted()
 
-    def capacity(self, spec: HarbourMachineSpec) -> MachineCapacity:
+    def capacity(self, template: InfraMachineTemplateScope[HarbourMachineSpec]) -> MachineCapacity:
         """Return the capacity of a machine with this spec, for scaling up from zero."""
         return MachineCapacity(resources={"cpu": "2", "memory": "4Gi"}, architecture="amd64")

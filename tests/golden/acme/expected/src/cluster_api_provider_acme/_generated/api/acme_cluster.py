@@ -9,8 +9,6 @@ from typing import Literal
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class AcmeClusterSpecNetwork:
-    """"""
-
     cidr: str | None = None
 
 

@@ -8,8 +8,6 @@ from dataclasses import dataclass
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SkiffConfigSpecFiles:
-    """"""
-
     path: str
     content: str
 

@@ -8,8 +8,6 @@ from dataclasses import dataclass, field
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SkiffControlPlaneSpecBootstrapConfigSpecFiles:
-    """"""
-
     path: str
     content: str
 

@@ -18,8 +18,6 @@ class NimbusClusterSpecProjectRef:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class NimbusClusterSpecNetworks:
-    """"""
-
     name: str
     cidr: str
     zone: str | None = None
@@ -27,8 +25,6 @@ class NimbusClusterSpecNetworks:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class NimbusClusterSpecLoadBalancer:
-    """"""
-
     enabled: bool = True
     idle_timeout_seconds: int | None = field(default=None, metadata={"json": "idleTimeoutSeconds"})
     ports: tuple[int, ...] = ()

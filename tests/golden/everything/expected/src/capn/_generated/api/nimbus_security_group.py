@@ -11,8 +11,6 @@ from capsmith_runtime.reconcile import objects
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class NimbusSecurityGroupSpecRules:
-    """"""
-
     protocol: Literal["tcp", "udp"]
     port: int
     from_: str | None = field(default=None, metadata={"json": "from"})

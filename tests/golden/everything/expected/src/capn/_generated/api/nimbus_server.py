@@ -8,8 +8,23 @@ from typing import Literal
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class NimbusServerSpecConsole:
+    serial: bool | None = None
+    vnc: bool | None = None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class NimbusServerSpec:
     """Spec of NimbusServer, without what the contract adds to it."""
 
     model: Literal["small", "large"]
     raid_level: Literal[0, 1, 5, 10] = field(default=1, metadata={"json": "raidLevel"})
+    asset_tag: str | None = None
+    console: NimbusServerSpecConsole | None = None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class NimbusServerStatus:
+    """Status of NimbusServer, without what the contract adds to it."""
+
+    raid_ready: bool | None = field(default=None, metadata={"json": "raidReady"})

@@ -82,7 +82,6 @@ KINDS: Final = (
         group="infrastructure.nimbus.example.com",
         kind="NimbusServerTemplate",
         contracts={
-            "v1alpha1": "v1beta2",
             "v1beta1": "v1beta2",
             "v1beta2": "v1beta2",
         },
@@ -99,10 +98,9 @@ KINDS: Final = (
         changes=(),
     ),
     ConvertedKind(
-        group="infrastructure.nimbus.example.com",
+        group="images.nimbus.example.com",
         kind="NimbusImage",
         contracts={
-            "v1alpha1": "v1beta2",
             "v1beta1": "v1beta2",
             "v1beta2": "v1beta2",
         },

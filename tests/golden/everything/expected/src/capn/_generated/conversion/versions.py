@@ -16,7 +16,7 @@ VERSIONS: Final[Mapping[tuple[str, str], str]] = {
     ("infrastructure.nimbus.example.com", "NimbusServer"): "",
     ("infrastructure.nimbus.example.com", "NimbusServerTemplate"): "",
     ("infrastructure.nimbus.example.com", "NimbusSecurityGroup"): "",
-    ("infrastructure.nimbus.example.com", "NimbusImage"): "",
+    ("images.nimbus.example.com", "NimbusImage"): "",
     ("infrastructure.nimbus.example.com", "NimbusIdentity"): "",
     ("infrastructure.nimbus.example.com", "NimbusTenantIdentity"): "",
     ("infrastructure.nimbus.example.com", "NimbusRoleIdentity"): "",

@@ -41,11 +41,15 @@ COMPONENT: Final = Component(
     contract="v1beta2",
     permissions=(
         PolicyRule(
+            groups=("images.nimbus.example.com",),
+            resources=("nimbusimages",),
+            verbs=("list", "patch", "watch"),
+        ),
+        PolicyRule(
             groups=("infrastructure.nimbus.example.com",),
             resources=(
                 "nimbusclusters",
                 "nimbusidentities",
-                "nimbusimages",
                 "nimbusmachines",
                 "nimbusmetalclusters",
                 "nimbusroleidentities",
@@ -61,8 +65,13 @@ COMPONENT: Final = Component(
             verbs=("list", "watch"),
         ),
         PolicyRule(
+            groups=("images.nimbus.example.com",),
+            resources=("nimbusimages",),
+            verbs=("create", "delete", "get"),
+        ),
+        PolicyRule(
             groups=("infrastructure.nimbus.example.com",),
-            resources=("nimbusimages", "nimbussecuritygroups"),
+            resources=("nimbussecuritygroups",),
             verbs=("create", "delete", "get"),
         ),
         PolicyRule(
@@ -177,6 +186,7 @@ COMPONENT: Final = Component(
                             "credentials",
                             "failureDomain",
                             "interruptible",
+                            "observedGeneration",
                             "workloadClient",
                         }
                     ),
@@ -195,6 +205,7 @@ COMPONENT: Final = Component(
                         version="v1beta1",
                         kind="NimbusServer",
                         plural="nimbusservers",
+                        required_status=(("conditions", "array"), ("raidReady", "boolean")),
                     ),
                     finalizer="nimbusserver.infrastructure.nimbus.example.com",
                     features=frozenset({"addresses", "credentials"}),
@@ -251,13 +262,13 @@ COMPONENT: Final = Component(
                         ),
                         ResourceKind(
                             resource=ResourceType(
-                                group="infrastructure.nimbus.example.com",
+                                group="images.nimbus.example.com",
                                 version="v1beta1",
                                 kind="NimbusImage",
                                 plural="nimbusimages",
                                 namespaced=False,
                             ),
-                            finalizer="nimbusimage.infrastructure.nimbus.example.com",
+                            finalizer="nimbusimage.images.nimbus.example.com",
                             features=frozenset({"credentials"}),
                             spec=NimbusImageSpec,
                             reconciler=NimbusImageReconciler,
@@ -291,7 +302,7 @@ COMPONENT: Final = Component(
             "nimbusservers.infrastructure.nimbus.example.com",
             "nimbusservertemplates.infrastructure.nimbus.example.com",
             "nimbussecuritygroups.infrastructure.nimbus.example.com",
-            "nimbusimages.infrastructure.nimbus.example.com",
+            "nimbusimages.images.nimbus.example.com",
             "nimbusidentities.infrastructure.nimbus.example.com",
             "nimbustenantidentities.infrastructure.nimbus.example.com",
             "nimbusroleidentities.infrastructure.nimbus.example.com",

@@ -8,8 +8,6 @@ from dataclasses import dataclass, field
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class HomelabMachineSpecDisks:
-    """"""
-
     name: str
     size_gib: int = field(metadata={"json": "sizeGiB"})
 

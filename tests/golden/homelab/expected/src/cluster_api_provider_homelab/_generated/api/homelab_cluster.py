@@ -8,8 +8,6 @@ from dataclasses import dataclass, field
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class HomelabClusterSpecNetwork:
-    """"""
-
     cidr: str = "192.168.178.0/24"
     dns_servers: tuple[str, ...] = field(default=(), metadata={"json": "dnsServers"})
 

@@ -4,12 +4,11 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, field
+from typing import Literal
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class HarbourMachineSpecDisks:
-    """"""
-
     size_gib: int | None = field(default=None, metadata={"json": "sizeGiB"})
 
 
@@ -20,3 +19,12 @@ class HarbourMachineSpec:
     size: str
     image: str
     disks: tuple[HarbourMachineSpecDisks, ...] = ()
+    zone: str | None = None
+    rack: str | None = None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class HarbourMachineStatus:
+    """Status of HarbourMachine, without what the contract adds to it."""
+
+    power: Literal["Running", "Stopped"] | None = None

@@ -5,8 +5,13 @@ from __future__ import annotations
 
 from typing import Final
 
+from capsmith_runtime.conversion.fields import PartFields, VersionFields
 from capsmith_runtime.conversion.objects import ConvertedKind
 from capsmith_runtime.conversion.shape import Change
+
+from ...conversions import harbour_machine_v1alpha1 as harbour_machine_v1alpha1_functions
+from ..api.harbour_machine import HarbourMachineSpec, HarbourMachineStatus
+from . import harbour_machine_v1alpha1
 
 KINDS: Final = (
     ConvertedKind(
@@ -76,6 +81,7 @@ KINDS: Final = (
                 old=("status", "ready"),
                 new=("status", "initialization", "provisioned"),
                 conversion="flag",
+                stays=True,
             ),
             Change(
                 old=("spec", "providerID"),
@@ -103,6 +109,31 @@ KINDS: Final = (
                 conversion="conditions",
             ),
         ),
+        hub="v1beta1",
+        fields={
+            "v1alpha1": VersionFields(
+                (
+                    PartFields(
+                        path=("spec",),
+                        spoke=harbour_machine_v1alpha1.Spec,
+                        hub=HarbourMachineSpec,
+                        spoke_keys=frozenset({"placement"}),
+                        hub_keys=frozenset({"rack", "zone"}),
+                        to_hub=harbour_machine_v1alpha1_functions.spec_to_hub,
+                        from_hub=harbour_machine_v1alpha1_functions.spec_from_hub,
+                    ),
+                    PartFields(
+                        path=("status",),
+                        spoke=harbour_machine_v1alpha1.Status,
+                        hub=HarbourMachineStatus,
+                        spoke_keys=frozenset({"poweredOn"}),
+                        hub_keys=frozenset({"power"}),
+                        to_hub=harbour_machine_v1alpha1_functions.status_to_hub,
+                        from_hub=harbour_machine_v1alpha1_functions.status_from_hub,
+                    ),
+                )
+            ),
+        },
     ),
     ConvertedKind(
         group="infrastructure.cluster.x-k8s.io",
@@ -123,6 +154,22 @@ KINDS: Final = (
                 conversion="none",
             ),
         ),
+        hub="v1beta1",
+        fields={
+            "v1alpha1": VersionFields(
+                (
+                    PartFields(
+                        path=("spec", "template", "spec"),
+                        spoke=harbour_machine_v1alpha1.Spec,
+                        hub=HarbourMachineSpec,
+                        spoke_keys=frozenset({"placement"}),
+                        hub_keys=frozenset({"rack", "zone"}),
+                        to_hub=harbour_machine_v1alpha1_functions.spec_to_hub,
+                        from_hub=harbour_machine_v1alpha1_functions.spec_from_hub,
+                    ),
+                )
+            ),
+        },
     ),
     ConvertedKind(
         group="infrastructure.cluster.x-k8s.io",

@@ -80,7 +80,14 @@ COMPONENT: Final = Component(
                     ),
                     finalizer="harbourmachine.infrastructure.cluster.x-k8s.io",
                     features=frozenset(
-                        {"addresses", "capacity", "credentials", "failureDomain", "interruptible"}
+                        {
+                            "addresses",
+                            "capacity",
+                            "credentials",
+                            "failureDomain",
+                            "interruptible",
+                            "ready",
+                        }
                     ),
                     spec=HarbourMachineSpec,
                     reconciler=HarbourMachineReconciler,

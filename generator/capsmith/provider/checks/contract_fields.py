@@ -1,0 +1,231 @@
+"""The author's schemas of the contract's fields: what core and the manager write must fit."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Mapping
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+from capsmith.contract.model import Contract, ContractField, Level
+from capsmith.provider.control_planes import FIELD, is_machine_based
+from capsmith.provider.draft import CREDENTIALS_FEATURE, Draft, DraftKind
+from capsmith.provider_yaml.plain import plain
+from capsmith.yamldoc.place import Place
+from capsmith.yamldoc.quote import did_you_mean, listed, shown
+
+if TYPE_CHECKING:
+    from capsmith.provider_yaml.kind_parts import ContractFieldsSpec, TemplateSpec
+
+Schema = Mapping[str, Any]
+_MINIMA = ("minLength", "minItems", "minProperties", "minimum")
+_MAXIMA = ("maxLength", "maxItems", "maxProperties", "maximum")
+_NEW = ("pattern", "format", "not", "allOf", "anyOf", "oneOf", "multipleOf")
+_RULES = "x-kubernetes-validations"
+_ACCEPTED = {
+    "integer or string": ("integer or string", "integer", "string"),
+    "number": ("number", "integer"),
+}
+"""Types of other names that a type accepts."""
+_INT_OR_STRING = "x-kubernetes-int-or-string"
+
+
+class _Problem(NamedTuple):
+    """One value of the contract that the author's schema does not accept."""
+
+    field: str
+    """Below the contract's field: ``[].reason``; empty for the field itself."""
+    what: str
+    is_type: bool
+    """Whether no value fits, instead of some."""
+
+
+def check_template_fields(
+    kind: DraftKind, contracts: Iterable[Contract], template: TemplateSpec, place: Place
+) -> None:
+    """Report ``contract-field-unknown`` for fields of the contract in a template."""
+    role, known = kind.spec.implements, {"metadata"}
+    for contract in contracts:
+        known |= {f"spec.{name}" for name in contract.types[role].spec}
+        known |= {f"status.{name}" for name in contract.types[f"{role}Template"].status}
+    versions = template.versions or {}
+    for version, written in (("", template), *versions.items()):
+        fields = written.contract_fields
+        here = (place.at("versions", version) if version else place).at("contractFields")
+        if fields is None:
+            continue
+        parts = {"spec": fields.spec, "status": fields.status}
+        paths: dict[tuple[str | int, ...], str] = {
+            (p, n): f"{p}.{n}" for p, named in parts.items() for n in named or ()
+        }
+        omitted: dict[tuple[str | int, ...], str] = {
+            ("without", i): path for i, path in enumerate(fields.without or ())
+        }
+        for steps, path in {**paths, **omitted}.items():
+            if path not in known:
+                message = f"no contract has a field {shown(path)} of such a template"
+                here.error_at_key(
+                    "contract-field-unknown", message, did_you_mean(path, known), *steps
+                )
+
+
+def check_contract_fields(
+    draft: Draft, kind: DraftKind, contracts: Mapping[str, Contract], place: Place
+) -> None:
+    """Report ``contract-field-unknown`` and ``-unwritten``, ``-type`` and ``-limits``, ``-needed``
+    and ``-dropped``.
+    """
+    versions = kind.spec.versions or {}
+    own = {name: each.contract_fields for name, each in versions.items() if each.contract_fields}
+    if kind.spec.contract_fields is None and not own:
+        return
+    followed: dict[str, list[Contract]] = {}
+    for version in kind.versions:
+        if version.contract in contracts:
+            origin = version.name if version.name in own else ""
+            followed.setdefault(origin, []).append(contracts[version.contract])
+    if kind.spec.contract_fields is not None:
+        here = place.at("contractFields")
+        _Check(draft, kind, contracts, followed.get("", [])).all(kind.spec.contract_fields, here)
+    for name, written in own.items():
+        here = place.at("versions", name, "contractFields")
+        _Check(draft, kind, contracts, followed.get(name, []), True).all(written, here)
+
+
+class _Check(NamedTuple):
+    """Checks fields of a kind in the API versions that follow some contracts."""
+
+    draft: Draft
+    kind: DraftKind
+    contracts: Mapping[str, Contract]
+    followed: list[Contract]
+    is_spoke: bool = False
+    """Whether core reads another version, and the fields are those of a converted object."""
+
+    def all(self, written: ContractFieldsSpec, place: Place) -> None:
+        """Report all problems at their places."""
+        for part, fields in (("spec", written.spec), ("status", written.status)):
+            for name, field in (fields or {}).items():
+                here, schema = place.at(part), plain(field)
+                found = self._named(name, part, self.followed)
+                if not any(self._is_on(each) for each in found):
+                    self._unwritten(name, part, here)
+                problems = (each for one in found for each in _below(schema, one.schema, ""))
+                for problem in dict.fromkeys(problems):
+                    _report(name, problem, here)
+        for index, path in enumerate(written.without or ()):
+            self._left_out(path, place.at("without", index))
+
+    def _left_out(self, path: str, place: Place) -> None:
+        """Report a field that the CRD does not have, though core or capsmith uses it."""
+        part, _, name = path.partition(".")
+        if path == f"spec.{FIELD}" and is_machine_based(self.kind.spec):
+            message = "the spec of the bootstrap configurations of the Machines is empty without it"
+            place.warning("contract-field-dropped", message, "Remove it from `without`.")
+            return
+        if not name or not self._named(name, part, self.contracts.values()):
+            message = f"no contract has a field {shown(path)} of such a kind"
+            hint = "Remove it; only fields of the contract can be left out."
+            place.error("contract-field-unknown", message, hint)
+            return
+        found = self._named(name, part, self.followed)
+        needed = [each.rule for each in found if not each.feature and self._is_must(each.rule)]
+        if needed and not self.is_spoke:
+            message = f"nothing works without {shown(path)} ({needed[0]})"
+            place.error("contract-field-needed", message, "Remove it from `without`.")
+        elif any(self._is_on(each) for each in found):
+            message = (
+                f"capsmith uses {shown(path)}, and without it in the CRD nothing is kept in it"
+            )
+            place.warning("contract-field-dropped", message, "Remove it from `without`.")
+
+    def _is_must(self, rule: str) -> bool:
+        known = [each.rules[rule] for each in self.followed if rule in each.rules]
+        return any(each.level is Level.MUST for each in known)
+
+    def _named(self, name: str, part: str, contracts: Iterable[Contract]) -> list[ContractField]:
+        shapes = [contract.types[self.kind.spec.implements] for contract in contracts]
+        known = [shape.spec if part == "spec" else shape.status for shape in shapes]
+        return [each[name] for each in known if name in each]
+
+    def _is_on(self, field: ContractField) -> bool:
+        if field.feature == CREDENTIALS_FEATURE:
+            return bool(self.draft.identities)
+        return not field.feature or field.feature in self.kind.features
+
+    def _unwritten(self, name: str, part: str, place: Place) -> None:
+        if not self._named(name, part, self.contracts.values()):
+            message = f"no contract has a field {shown(name)} in {part} of such a kind"
+            place.error_at_key("contract-field-unknown", message, f"Move it to `{part}`.", name)
+            return
+        message = f"{shown(name)} is declared, but capsmith neither reads nor writes it here"
+        hint = "Let your code write it, or switch on the feature or contract that it belongs to."
+        place.warning("contract-field-unwritten", message, hint, name)
+
+
+def _report(name: str, problem: _Problem, place: Place) -> None:
+    field = shown(name + problem.field)
+    if problem.is_type:
+        message = f"{field}: {problem.what}"
+        hint = "Use the type that Cluster API and the manager write."
+        place.error("contract-field-type", message, hint, name)
+    else:
+        message = f"{field} has {problem.what}, which the contract does not: writes may be refused"
+        hint = "Remove the limit, or see to it that all values of the field keep it."
+        place.warning("contract-field-limits", message, hint, name)
+
+
+def _below(own: Schema, contract: Schema, path: str) -> Iterator[_Problem]:
+    kinds = [_type(each) for each in (own, contract)]
+    if kinds[1] not in _ACCEPTED.get(kinds[0], (kinds[0],)) and kinds[0] != "any":
+        what = f"the type is {kinds[0]}, and that of the contract {kinds[1]}"
+        yield _Problem(path, what, True)
+        return
+    missing = [each for each in contract.get("enum", ()) if each not in own.get("enum", [each])]
+    if missing:
+        yield _Problem(path, f"the contract also has {listed(map(str, missing))}", True)
+    yield from (_Problem(path, what, False) for what in _limits(own, contract))
+    theirs = contract.get("properties", {})
+    for name, below in own.get("properties", {}).items():
+        if name in theirs:
+            yield from _below(below, theirs[name], f"{path}.{name}")
+    for key, mark in (("items", "[]"), ("additionalProperties", "{}")):
+        if isinstance(own.get(key), Mapping) and isinstance(contract.get(key), Mapping):
+            yield from _below(own[key], contract[key], path + mark)
+
+
+def _limits(own: Schema, contract: Schema) -> Iterator[str]:
+    """Yield the limits that some value of the contract does not keep."""
+    for key in _MINIMA:
+        if key in own and own[key] > contract.get(key, 0 if key != "minimum" else float("-inf")):
+            yield f"{key} {own[key]}"
+    for key in _MAXIMA:
+        if key in own and own[key] < contract.get(key, float("inf")):
+            yield f"{key} {own[key]}"
+    for key in _NEW:
+        if key in own and own[key] != contract.get(key):
+            yield f"{key} {shown(str(own[key]))}"
+    if "enum" in own and "enum" not in contract:
+        yield f"enum {listed(map(str, own['enum']))}"
+    properties = own.get("properties", {})
+    filled = {name for name, below in properties.items() if "default" in below}
+    required = set(own.get("required", ())) - set(contract.get("required", ())) - filled
+    if required:
+        yield f"required {listed(sorted(required))}"
+    list_type = own.get("x-kubernetes-list-type", "atomic")
+    if list_type != "atomic" and _list(own) != _list(contract):
+        yield f"x-kubernetes-list-type {list_type}"
+    rules = {rule["rule"] for rule in contract.get(_RULES, ())}
+    if any(rule["rule"] not in rules for rule in own.get(_RULES, ())):
+        yield _RULES
+
+
+def _list(schema: Schema) -> tuple[Any, ...]:
+    keys = schema.get("x-kubernetes-list-map-keys", ())
+    return (schema.get("x-kubernetes-list-type"), *sorted(keys))
+
+
+def _type(schema: Schema) -> str:
+    if schema.get(_INT_OR_STRING):
+        return "integer or string"
+    kind = str(schema.get("type", "any"))
+    is_map = kind == "object" and "additionalProperties" in schema
+    return "map" if is_map else kind

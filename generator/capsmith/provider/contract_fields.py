@@ -1,0 +1,92 @@
+"""The author's schemas of the contract's fields, where CRDs that exist have other limits."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from typing import Any, NamedTuple
+
+from capsmith.contract.model import ContractField
+from capsmith.provider.model import Schema
+
+_OPEN = "x-kubernetes-preserve-unknown-fields"
+
+
+class OwnField(NamedTuple):
+    """The author's schema of a field."""
+
+    schema: Schema
+    required: bool
+    exact: bool = False
+    """Whether the schema stays as it is, without properties that only the contract has."""
+
+
+class ContractFields(NamedTuple):
+    """The author's schemas of the contract's fields, by name."""
+
+    spec: Mapping[str, OwnField]
+    status: Mapping[str, OwnField]
+    metadata: OwnField | None = None
+    """Of a template: that of ``spec.template.metadata``."""
+    without: frozenset[str] = frozenset()
+    """Paths of fields that the CRD does not have: ``status.failureReason``."""
+    has_own_spec: bool = False
+    """Of a template: whether the spec is not that of its kind."""
+
+
+def with_own(
+    fields: Iterable[ContractField], part: str, written: ContractFields | None
+) -> list[ContractField]:
+    """Return the contract's fields with the author's schemas, and those that are only the author's.
+
+    A field of the status is never required: the manager writes conditions before all else.
+    """
+    contract = list(fields)
+    if written is None:
+        return contract
+    is_status = part == "status"
+    own = written.status if is_status else written.spec
+    others = own.keys() - {field.name for field in contract}
+    further = [
+        ContractField(name, own[name].schema, own[name].required and not is_status, rule="")
+        for name in sorted(others)
+    ]
+    return further + [
+        _own(field, own[field.name], is_status) if field.name in own else field
+        for field in contract
+        if f"{part}.{field.name}" not in written.without
+    ]
+
+
+def schema_of(own: OwnField, contract: Schema) -> Schema:
+    """Return the author's schema of a field, with what the contract needs unless it is exact."""
+    return own.schema if own.exact else with_contract(own.schema, contract)
+
+
+def _own(field: ContractField, own: OwnField, is_status: bool) -> ContractField:
+    required = field.required if is_status else own.required
+    return field._replace(schema=schema_of(own, field.schema), required=required)
+
+
+def with_contract(own: Schema, contract: Schema) -> dict[str, Any]:
+    """Return the author's schema with the properties that only the contract's has.
+
+    Without them the API server would drop what Cluster API or the manager writes.
+    """
+    merged = {"description": contract["description"], **own} if "description" in contract else own
+    found = _in_order(merged, contract)
+    if "properties" in contract and "additionalProperties" not in own and not own.get(_OPEN):
+        theirs, mine = contract["properties"], own.get("properties", {})
+        below = {
+            name: with_contract(mine[name], schema) if name in mine else schema
+            for name, schema in theirs.items()
+        }
+        found["properties"] = {**below, **{k: v for k, v in mine.items() if k not in theirs}}
+    for key in ("items", "additionalProperties"):
+        if isinstance(own.get(key), Mapping) and isinstance(contract.get(key), Mapping):
+            found[key] = with_contract(own[key], contract[key])
+    return found
+
+
+def _in_order(schema: Schema, contract: Schema) -> dict[str, Any]:
+    """Return ``schema`` with the keys of the contract first, in its order."""
+    return {key: schema[key] for key in (*contract, *schema) if key in schema}

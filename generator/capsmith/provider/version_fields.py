@@ -1,0 +1,123 @@
+"""Fields of a kind in API versions in which they differ from those of the storage version."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any, NamedTuple
+
+from capsmith.provider.contract_fields import ContractFields
+from capsmith.provider.crd_options import CrdOptions
+from capsmith.provider.model import ApiVersion, Field, PrinterColumn, Resource, Schema
+
+_TYPE_KEYS = (
+    *("type", "nullable", "x-kubernetes-int-or-string", "x-kubernetes-preserve-unknown-fields"),
+)
+"""Keys of a schema that say which values there are; limits are not among them."""
+
+
+class VersionFields(NamedTuple):
+    """The author's part of a kind in one API version."""
+
+    spec_fields: tuple[Field, ...]
+    status_fields: tuple[Field, ...]
+    spec_validations: tuple[Schema, ...]
+    object_validations: tuple[Schema, ...]
+    printer_columns: tuple[PrinterColumn, ...]
+    contract_fields: ContractFields | None = None
+    options: CrdOptions = CrdOptions()
+
+
+class PartChanges(NamedTuple):
+    """How the author's fields in spec or status differ between a version and the hub.
+
+    The hub is the storage version.
+    """
+
+    part: str
+    """``spec`` or ``status``."""
+    spoke: tuple[Field, ...]
+    """All fields of the version."""
+    spoke_changes: tuple[Field, ...]
+    """Those that the hub does not have, or has with another type."""
+    hub_changes: tuple[Field, ...]
+    """Those of the hub that the version does not have, or has with another type."""
+
+
+class VersionChanges(NamedTuple):
+    """How the author's fields differ between a version and the hub."""
+
+    version: ApiVersion
+    parts: tuple[PartChanges, ...]
+    """Only parts with a difference."""
+
+    def part(self, name: str) -> PartChanges | None:
+        """Return the differences in ``spec`` or ``status``, if there are any."""
+        return next((each for each in self.parts if each.part == name), None)
+
+
+def in_version(resource: Resource, version: ApiVersion) -> Resource:
+    """Return the kind with the author's fields, rules and columns in a version."""
+    own = (resource.version_fields or {}).get(version.name)
+    return resource if own is None else resource._replace(**own._asdict())
+
+
+def version_changes(resource: Resource) -> tuple[VersionChanges, ...]:
+    """Return the versions whose fields the author's code converts, in their order."""
+    found = []
+    for version in resource.versions:
+        own = (resource.version_fields or {}).get(version.name)
+        if own is None:
+            continue
+        parts = (
+            part_changes("spec", own.spec_fields, resource.spec_fields),
+            part_changes("status", own.status_fields, resource.status_fields),
+        )
+        differing = tuple(each for each in parts if each.spoke_changes or each.hub_changes)
+        if differing:
+            found.append(VersionChanges(version, differing))
+    return tuple(found)
+
+
+def part_changes(part: str, spoke: tuple[Field, ...], hub: tuple[Field, ...]) -> PartChanges:
+    """Compare the fields of spec or status by name and type."""
+    return PartChanges(part, spoke, _not_in(spoke, hub), _not_in(hub, spoke))
+
+
+def has_same_type(one: Schema, other: Schema) -> bool:
+    """Return whether a value means the same by both schemas; their limits may differ."""
+    if any(one.get(key) != other.get(key) for key in _TYPE_KEYS):
+        return False
+    if _choices(one) != _choices(other):
+        return False
+    if set(one.get("required", ())) != set(other.get("required", ())):
+        return False
+    return _have_same_values(one, other, "properties") and all(
+        _is_same(one.get(key), other.get(key)) for key in ("items", "additionalProperties")
+    )
+
+
+def _have_same_values(one: Schema, other: Schema, key: str) -> bool:
+    first: Mapping[str, Any] = one.get(key) or {}
+    second: Mapping[str, Any] = other.get(key) or {}
+    return first.keys() == second.keys() and all(
+        has_same_type(value, second[name]) for name, value in first.items()
+    )
+
+
+def _is_same(one: Any, other: Any) -> bool:
+    if isinstance(one, Mapping) and isinstance(other, Mapping):
+        return has_same_type(one, other)
+    return bool(one == other)
+
+
+def _choices(schema: Schema) -> set[str]:
+    return {repr(choice) for choice in schema.get("enum", ())}
+
+
+def _not_in(fields: tuple[Field, ...], others: tuple[Field, ...]) -> tuple[Field, ...]:
+    known = {field.name: field.schema for field in others}
+    return tuple(
+        field
+        for field in fields
+        if field.name not in known or not has_same_type(field.schema, known[field.name])
+    )

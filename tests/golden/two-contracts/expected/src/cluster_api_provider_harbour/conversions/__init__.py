@@ -1,0 +1,1 @@
+"""Conversion of your fields between API versions, one module a kind and version."""

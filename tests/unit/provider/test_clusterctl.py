@@ -1,0 +1,60 @@
+"""Where clusterctl finds releases, and what the README says about them and about templates."""
+
+from __future__ import annotations
+
+import json
+
+import pytest
+
+from capsmith.commands.load import understand
+from capsmith.provider.clusterctl import package_url, release_url, template_variables
+from tests.unit.provider.described import BASE, provider
+
+_FILE = "infrastructure-components.yaml"
+_GITLAB = "https://gitlab.example.com/api/v4/projects/infra%2Fcapi%2Facme/packages/generic/acme"
+
+
+@pytest.mark.parametrize(
+    ("repository", "url"),
+    [
+        ("https://github.com/acme/capi", f"https://github.com/acme/capi/releases/latest/{_FILE}"),
+        ("https://gitlab.example.com/infra/capi/acme", f"{_GITLAB}/v0.1.0/{_FILE}"),
+        (
+            "https://git.example.com/acme/capi",
+            f"/path/to/releases/infrastructure-acme/v0.1.0/{_FILE}",
+        ),
+    ],
+)
+def test_the_address_that_clusterctl_understands(repository: str, url: str) -> None:
+    """CC-56 and CC-60: other addresses are refused as `Only GitHub and GitLab are supported`."""
+    described = provider(repository=repository)
+    assert release_url(described, described.components[0]) == url
+
+
+def test_a_package_on_gitlab() -> None:
+    assert package_url(provider(repository="https://gitlab.example.com/infra/capi/acme")) == _GITLAB
+
+
+@pytest.mark.parametrize(
+    ("host", "ids"), [("github.com", []), ("gitlab.com", []), ("git.example.com", ["CC-60"])]
+)
+def test_a_host_without_downloads_is_a_warning(host: str, ids: list[str]) -> None:
+    repository = f"https://{host}/acme/cluster-api-provider-acme"
+    loaded = understand(json.dumps({**BASE, "repository": repository}), "provider.yaml")
+    assert [finding.id for finding in loaded.findings] == ids
+    assert loaded.provider is not None
+
+
+def test_variables_are_described_by_their_fields() -> None:
+    size = {"type": "string", "required": True, "description": "The size of the machine."}
+    count = {"type": "integer", "required": True}
+    region = {"type": "string", "required": True}
+    kinds = {
+        "AcmeCluster": {"implements": "InfraCluster", "spec": {"region": region}},
+        "AcmeMachine": {"implements": "InfraMachine", "spec": {"size": size, "count": count}},
+    }
+    described = provider(infrastructure=kinds)
+    assert [(each.name, each.description) for each in template_variables(described)] == [
+        ("ACME_CLUSTER_REGION", "region of AcmeCluster"),
+        ("ACME_MACHINE_SIZE", "The size of the machine."),
+    ]
