@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import os
 import shutil
+import subprocess
+import sys
 from pathlib import Path
 
 RUNTIME = Path(__file__).parents[1] / "runtime" / "src"
@@ -34,3 +36,21 @@ def runtime_folder(repository: Path) -> Path:
     """Return the folder that ``repository`` imports the runtime from."""
     vendor = repository / "vendor"
     return vendor if vendor.is_dir() else RUNTIME
+
+
+def run_module(repository: Path, *command: str) -> subprocess.CompletedProcess[str]:
+    """Run a module of Python in ``repository``, such as pytest, with its code on the path."""
+    return subprocess.run(
+        [sys.executable, "-m", *command],
+        cwd=repository,
+        env={
+            "PATH": os.environ.get("PATH", os.defpath),
+            "PYTHONPATH": import_path(repository.resolve()),
+            "PYTHONDONTWRITEBYTECODE": "1",
+            # Rewriting the kit's assertions takes longer than most of its tests.
+            "PYTEST_ADDOPTS": "--assert=plain",
+        },
+        capture_output=True,
+        text=True,
+        timeout=1800,
+    )

@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 import sys
 from collections.abc import Mapping, Sequence
-from typing import Any, TextIO
+from typing import TYPE_CHECKING, Any, TextIO
 
 import click
 
@@ -14,7 +14,16 @@ from capsmith.errors import CapsmithError
 from capsmith.findings import Finding, Severity, has_errors
 from capsmith.report import Outcome, Report, RuntimeOutcome
 
+if TYPE_CHECKING:
+    from capsmith.behaviour.model import Report as BehaviourReport
+    from capsmith.behaviour.model import Result
+    from capsmith.verify.model import Verdict
+
 _COLOURS = {Severity.ERROR: "red", Severity.WARNING: "yellow", Severity.INFO: "cyan"}
+_OUTCOME_COLOURS = {
+    **{"passed": "green", "failed": "red"},
+    **{"warning": "yellow", "skipped": "yellow"},
+}
 _DIFF_COLOURS = {"+": "green", "-": "red", "@": "cyan"}
 _QUIET = {Outcome.UNCHANGED}
 _NAMED = {Outcome.REFUSED, Outcome.CONFLICTED, Outcome.MERGED, Outcome.REMOVED}
@@ -43,6 +52,55 @@ class Console:
         self._diffs(report)
         if report.exit_code == 0 and done:
             self._line(printable(done))
+
+    def verdict(self, verdict: Verdict) -> None:
+        """Print a verdict, and on a terminal its summary last."""
+        from capsmith.verify import output
+
+        match self._format:
+            case "json":
+                self.data(output.data(verdict))
+            case "sarif":
+                self._line(output.sarif(verdict, __version__))
+            case "junit":
+                self._line(output.junit(verdict))
+            case _:
+                for violation in verdict.violations:
+                    head, *rest = output.lines(violation)
+                    colour = _COLOURS[violation.finding().severity]
+                    self._line(click.style(printable(head), fg=colour))
+                    for line in rest:
+                        self._line(printable(line))
+                for text in verdict.unanswered:
+                    self._line(printable(f"not answered: {text}"))
+                self._line(printable(output.summary(verdict)))
+
+    def progress(self, text: str) -> None:
+        """Print a line on standard error about a step that takes long, if that is a terminal."""
+        if sys.stderr.isatty():
+            click.echo(printable(text), file=sys.stderr)
+
+    def result(self, result: Result) -> None:
+        """Print the result of a check as soon as it is known."""
+        from capsmith.behaviour import output
+
+        if self._format == "text":
+            head, *rest = output.lines(result)
+            self._line(click.style(printable(head), fg=_OUTCOME_COLOURS[result.outcome.value]))
+            for line in rest:
+                self._line(printable(line))
+
+    def behaviour(self, report: BehaviourReport) -> None:
+        """Print the results of all checks; as text, whose results are printed, their summary."""
+        from capsmith.behaviour import output
+
+        match self._format:
+            case "json":
+                self.data(output.data(report))
+            case "junit":
+                self._line(output.junit(report))
+            case _:
+                self._line(printable(output.summary(report)))
 
     def failure(self, error: CapsmithError) -> None:
         """Print an error that stopped the run: on standard error, or as the JSON report."""

@@ -4,7 +4,8 @@ CapsmithError
 ├── UnreadableInput   a file that cannot be read or is not what it must be     exit 2
 ├── Refused           the operation could lose data of the user                exit 1
 ├── DiskError         the disk refuses: full, read-only, no permission          exit 2
-└── BlueprintError    a blueprint (capsmith's or an overlay's) is broken       exit 2
+├── BlueprintError    a blueprint (capsmith's or an overlay's) is broken       exit 2
+└── errors of capsmith.management: a tool, process or Deployment             exit 2
 
 Wrong *content* is never an exception: it is a :class:`capsmith.findings.Finding`.
 """

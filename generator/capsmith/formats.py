@@ -72,11 +72,11 @@ def junit(findings: Sequence[Finding], name: str) -> str:
         ElementTree.SubElement(suite, "testcase", classname=name, name="contract")
     for finding in findings:
         case = ElementTree.SubElement(
-            suite, "testcase", classname=finding.id, name=_xml(str(finding.location))
+            suite, "testcase", classname=finding.id, name=xml_text(str(finding.location))
         )
-        body = _xml("\n".join(part for part in (finding.message, finding.hint) if part))
+        body = xml_text("\n".join(part for part in (finding.message, finding.hint) if part))
         if finding.severity is Severity.ERROR:
-            failure = ElementTree.SubElement(case, "failure", message=_xml(finding.message))
+            failure = ElementTree.SubElement(case, "failure", message=xml_text(finding.message))
             failure.text = body
         else:
             ElementTree.SubElement(case, "system-out").text = body
@@ -84,6 +84,6 @@ def junit(findings: Sequence[Finding], name: str) -> str:
     return ElementTree.tostring(suite, encoding="unicode", xml_declaration=False)
 
 
-def _xml(text: str) -> str:
+def xml_text(text: str) -> str:
     """Return ``text`` without the characters that XML 1.0 cannot hold."""
     return "".join("?" if _NO_XML.match(character) else character for character in text)

@@ -2,15 +2,13 @@
 
 from __future__ import annotations
 
-import os
-import subprocess
-import sys
 from pathlib import Path
 
 import pytest
 import yaml
 
 from tests.golden.cases import EXAMPLES, Case, generated
+from tests.repositories import run_module
 
 
 @pytest.fixture(scope="module")
@@ -30,11 +28,13 @@ def repository(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 
 def test_every_combination_passes(repository: Path) -> None:
-    done = _run(repository, "pytest", "-v", "-p", "no:cacheprovider", "-k", "Admission or webhook")
+    done = run_module(
+        repository, "pytest", "-v", "-p", "no:cacheprovider", "-k", "Admission or webhook"
+    )
     assert done.returncode == 0, done.stdout
     assert "TestAdmissionValidation::test_samples_and_templates_are_accepted" in done.stdout
     assert "tests/test_acme_pool_webhook.py" in done.stdout
-    lint = _run(repository, "ruff", "check", ".")
+    lint = run_module(repository, "ruff", "check", ".")
     assert lint.returncode == 0, lint.stdout
 
 
@@ -57,18 +57,3 @@ def test_rules_name_templates_versions_and_scopes(repository: Path) -> None:
     assert webhook["rules"][0]["scope"] == "Cluster"
     assert webhook["rules"][0]["operations"] == ["CREATE", "UPDATE", "DELETE"]
     assert [each["name"] for each in webhook["matchConditions"]] == ["spec-changes", "no-move"]
-
-
-def _run(repository: Path, *command: str) -> subprocess.CompletedProcess[str]:
-    return subprocess.run(
-        [sys.executable, "-m", *command],
-        cwd=repository,
-        env={
-            "PATH": os.environ.get("PATH", os.defpath),
-            "PYTHONPATH": "src:vendor",
-            "PYTHONDONTWRITEBYTECODE": "1",
-        },
-        capture_output=True,
-        text=True,
-        timeout=600,
-    )

@@ -2,14 +2,12 @@
 
 from __future__ import annotations
 
-import os
-import subprocess
-import sys
 from pathlib import Path
 
 import pytest
 
 from tests.golden.cases import EXAMPLES, Case, generated
+from tests.repositories import run_module
 
 CONFIG = "controllers/kindle_config.py"
 
@@ -36,21 +34,8 @@ def test_the_kit_reports_a_reconciler_that(repository: Path, mistake: str) -> No
     assert right in text
     file.write_text(text.replace(right, wrong))
     try:
-        done = subprocess.run(
-            [
-                *(sys.executable, "-m", "pytest", "-x", "-q", "-p", "no:cacheprovider"),
-                "tests/test_conformance.py",
-            ],
-            cwd=repository,
-            env={
-                "PATH": os.environ.get("PATH", os.defpath),
-                "PYTHONPATH": "src:vendor",
-                "PYTHONDONTWRITEBYTECODE": "1",
-            },
-            capture_output=True,
-            text=True,
-            timeout=1800,
-        )
+        options = ("-x", "-q", "-p", "no:cacheprovider")
+        done = run_module(repository, "pytest", *options, "tests/test_conformance.py")
     finally:
         file.write_text(text)
 

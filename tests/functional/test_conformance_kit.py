@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
-import os
 import subprocess
-import sys
 from pathlib import Path
 
 import pytest
 
 from tests.golden.cases import EXAMPLES, Case, generated
+from tests.repositories import run_module
 
 MACHINE = "controllers/acme_machine.py"
 CLUSTER = "controllers/acme_cluster.py"
@@ -94,27 +93,8 @@ def repository(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 
 def _kit(repository: Path) -> subprocess.CompletedProcess[str]:
-    return subprocess.run(
-        [
-            sys.executable,
-            "-m",
-            "pytest",
-            "-x",
-            "-q",
-            "-p",
-            "no:cacheprovider",
-            "tests/test_conformance.py",
-        ],
-        cwd=repository,
-        env={
-            "PATH": os.environ.get("PATH", os.defpath),
-            "PYTHONPATH": "src:vendor",
-            "PYTHONDONTWRITEBYTECODE": "1",
-        },
-        capture_output=True,
-        text=True,
-        timeout=1800,
-    )
+    options = ("-x", "-q", "-p", "no:cacheprovider")
+    return run_module(repository, "pytest", *options, "tests/test_conformance.py")
 
 
 @pytest.mark.parametrize("mistake", BROKEN)

@@ -2,14 +2,12 @@
 
 from __future__ import annotations
 
-import os
-import subprocess
-import sys
 from pathlib import Path
 
 import pytest
 
 from tests.golden.cases import EXAMPLES, Case, generated
+from tests.repositories import run_module
 
 EXTENSION = "runtimeExtension:\n  hooks: [BeforeClusterCreate]\n"
 
@@ -26,21 +24,8 @@ def test_components_that_convert_are_not_in_its_way(names: str, tmp_path: Path) 
     (tmp_path / "provider.yaml").write_text(f"{example}{EXTENSION}{NAMES[names]}")
     generated(Case("both", tmp_path / "provider.yaml"), tmp_path / "repository")
 
-    done = subprocess.run(
-        [
-            *(sys.executable, "-m", "pytest", "-q", "-p", "no:cacheprovider"),
-            *("tests/test_conformance.py", "-k", "TestRuntimeExtensionManifests"),
-        ],
-        cwd=tmp_path / "repository",
-        env={
-            "PATH": os.environ.get("PATH", os.defpath),
-            "PYTHONPATH": "src:vendor",
-            "PYTHONDONTWRITEBYTECODE": "1",
-        },
-        capture_output=True,
-        text=True,
-        timeout=600,
-    )
+    options = ("-q", "-p", "no:cacheprovider", "-k", "TestRuntimeExtensionManifests")
+    done = run_module(tmp_path / "repository", "pytest", *options, "tests/test_conformance.py")
 
     assert done.returncode == 0, done.stdout
     assert "3 passed" in done.stdout

@@ -141,10 +141,16 @@ def test_dependencies_are_in_what_pip_installs(made: Repository) -> None:
     project = made.folder / "pyproject.toml"
     text = project.read_text(encoding="utf-8")
     project.write_text(text.replace("dev = [\n", 'dev = [\n  "my-tool>=1",\n'), encoding="utf-8")
-    described(made, dependencies=["acme-sdk[aio]>=2,<3", "tomli>=2; python_version < '3.11'"])
+    described(
+        made,
+        dependencies=["acme-sdk[aio]>=2,<3", "tomli>=2; python_version < '3.11'"],
+        devDependencies=["acme-stubs>=2"],
+    )
     read = tomllib.loads(project.read_text(encoding="utf-8"))["project"]
 
-    assert "my-tool>=1" in read["optional-dependencies"]["dev"]
+    assert {"my-tool>=1", "acme-stubs>=2", "pytest>=8.3,<10"} < set(
+        read["optional-dependencies"]["dev"]
+    )
     installed = json.loads(made.python("-m", "hatchling", "metadata", "dependencies"))
     assert {"acme-sdk[aio]<3,>=2", "tomli>=2; python_version < '3.11'"} < set(installed)
 

@@ -67,6 +67,7 @@ def description() -> dict[str, Any]:
         },
         "credentials": "AcmeIdentity",
         "dependencies": ["requests>=2; python_version < '4' and platform_system != \"x\""],
+        "devDependencies": ["moto>=5; python_version < '4' and platform_system != \"x\""],
     }
 
 
@@ -129,6 +130,7 @@ def test_project_files_contain_the_texts(tree: FileTree) -> None:
     project = tomllib.loads(tree["pyproject.toml"].text)["project"]
     assert project["description"] == VARIABLES
     assert description()["dependencies"][0] in project["dependencies"]
+    assert description()["devDependencies"][0] in project["optional-dependencies"]["dev"]
     assert VARIABLES in tree["LICENSE"].text
     for path, file in tree.files.items():
         if path.endswith(".json"):

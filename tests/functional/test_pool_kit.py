@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
-import os
 import subprocess
-import sys
 from pathlib import Path
 
 import pytest
 
 from tests.golden.cases import EXAMPLES, Case, generated
+from tests.repositories import run_module
 
 POOL = "controllers/tidal_machine_pool.py"
 GROUPS = "server_groups.py"
@@ -58,14 +57,8 @@ def repository(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 
 def _kit(repository: Path) -> subprocess.CompletedProcess[str]:
-    argv = [sys.executable, "-m", "pytest", "-x", "-q", "-p", "no:cacheprovider"]
-    return subprocess.run(
-        [*argv, "tests/test_conformance.py", "-k", "Pool"],
-        cwd=repository,
-        capture_output=True,
-        text=True,
-        env={**os.environ, "PYTHONPATH": "src:vendor", "PYTHONDONTWRITEBYTECODE": "1"},
-    )
+    options = ("-x", "-q", "-p", "no:cacheprovider", "-k", "Pool")
+    return run_module(repository, "pytest", *options, "tests/test_conformance.py")
 
 
 @pytest.mark.slow

@@ -2,15 +2,13 @@
 
 from __future__ import annotations
 
-import os
 import subprocess
-import sys
 from pathlib import Path
 
 import pytest
 
 from capsmith.commands.generate import generate
-from tests.repositories import import_path
+from tests.repositories import run_module
 
 DESCRIPTION = """
 capsmith: 1
@@ -71,14 +69,4 @@ def test_the_kit_fails(repository: Path, mistake: str) -> None:
 def _kit(repository: Path) -> subprocess.CompletedProcess[str]:
     """Run the scenarios of resources until the first one fails."""
     options = ("-x", "-q", "-p", "no:cacheprovider", "-k", "Resource")
-    return subprocess.run(
-        [sys.executable, "-m", "pytest", *options, "tests/test_conformance.py"],
-        cwd=repository,
-        env={
-            "PATH": os.environ.get("PATH", os.defpath),
-            "PYTHONPATH": import_path(repository),
-            "PYTHONDONTWRITEBYTECODE": "1",
-        },
-        capture_output=True,
-        text=True,
-    )
+    return run_module(repository, "pytest", *options, "tests/test_conformance.py")

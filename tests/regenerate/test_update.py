@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import pytest
 
 from tests.regenerate.conftest import Change, Provider, run, tree
@@ -62,6 +64,34 @@ def test_a_missing_release_series_is_reported(provider: Provider) -> None:
     assert provider.update("--check").report["findings"] == []
     provider.edit("provider.yaml", "releases: {v0.2:", "releases: {v0.1: v1beta2, v0.2:")
     assert provider.update().report["findings"] == []
+
+
+def test_sections_that_change_their_component_are_reported(provider: Provider) -> None:
+    """Proves: CC-51."""
+    combined = "components: {infrastructure: [infrastructure, bootstrap]}\n"
+    section = "bootstrap:\n  AcmeConfig: {implements: BootstrapConfig}\n"
+    provider.append("provider.yaml", section)
+    assert _component_changes(provider) == [], "a new section concerns no cluster"
+    provider.append("provider.yaml", combined)
+    for arguments in (["--dry-run"], []):
+        (finding,) = _component_changes(provider, *arguments)
+        assert finding["severity"] == "warning"
+        assert "`bootstrap` joined another component" in finding["message"]
+        assert "Before" in finding["hint"]
+        assert "`clusterctl delete --bootstrap acme`" in finding["hint"]
+    assert _component_changes(provider) == []
+    provider.edit("provider.yaml", combined, "")
+    (finding,) = _component_changes(provider)
+    assert "`bootstrap` left its component" in finding["message"]
+    assert "After" in finding["hint"]
+    assert "`clusterctl init --bootstrap acme`" in finding["hint"]
+    provider.edit("provider.yaml", section, "")
+    assert _component_changes(provider) == [], "there is nothing left to install"
+
+
+def _component_changes(provider: Provider, *arguments: str) -> list[dict[str, Any]]:
+    found = provider.update(*arguments).report["findings"]
+    return [finding for finding in found if finding["id"] == "components-changed"]
 
 
 def test_a_change_of_capsmith_reaches_edited_shared_files(

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from tests.distribution import group_of
+from tests.distribution import group_of, rank_of
 
 E2E = "tests/e2e/test_move.py::test_move"
 
@@ -16,6 +16,7 @@ E2E = "tests/e2e/test_move.py::test_move"
         ("tests/unit/a.py::TestA::test_b[x::y]", "tests/unit/a.py"),
         (f"{E2E}", "tests/e2e/test_move.py"),
         (f"{E2E}[v1.13-v1beta2]", "tests/e2e/v1.13-v1beta2"),
+        (f"{E2E}[v1.13-v1beta2-{{ if .a }}[x]]", "tests/e2e/v1.13-v1beta2"),
         ("tests/e2e/test_addon.py::test_b[v1.10-extended]", "tests/e2e/v1.10-extended"),
         (f"{E2E}[whole-v1.10-v1beta1]", "tests/e2e/test_move.py-v1.10"),
         (f"{E2E}[v1.13-pools-machines]", "tests/e2e/test_move.py-v1.13"),
@@ -24,3 +25,17 @@ E2E = "tests/e2e/test_move.py::test_move"
 )
 def test_group(nodeid: str, group: str) -> None:
     assert group_of(nodeid) == group
+
+
+def test_order() -> None:
+    """Long tests, those that need the tools, brief ones; else the order stays."""
+    tests = [
+        "tests/e2e/test_move.py::test_move",
+        "tests/functional/test_cli.py::test_usage_exits_2",
+        "tests/golden/test_golden.py::test_copies_are_copies",
+        "tests/realapi/test_rules.py::test_rule",
+        "tests/rules/test_rules.py::test_rule",
+        "tests/runtime/test_version.py::test_version",
+        "tests/unit/test_formats.py::test_a",
+    ]
+    assert sorted(tests, key=rank_of) == [tests[i] for i in (1, 2, 0, 3, 5, 4, 6)]

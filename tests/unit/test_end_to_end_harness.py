@@ -8,9 +8,9 @@ from pathlib import Path
 
 import pytest
 
+from capsmith.management.wait import NotYet, PassingError, eventually, settled
 from tests.e2e.harness.cloud import Event, SimulatedCloud
 from tests.e2e.harness.manager_log import bad_ends, complaints
-from tests.e2e.harness.wait import NotYet, PassingError, eventually, settled
 
 _TIME = "2026-01-02T03:04:05.678Z"
 _TRACE = '  + Exception Group Traceback (most recent call last):\n  |   File "manager.py", line 1'

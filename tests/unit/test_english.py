@@ -34,7 +34,7 @@ _PROSE_IN_PYTHON = re.compile(
 )
 _SKIPPED = {"__pycache__", "LICENSE"}
 _WITHOUT_PROSE = {".pyc", ".json"}
-_NOT_WRITTEN_BY_HAND = ("docs/traceability/",)
+_NOT_WRITTEN_BY_HAND = ("docs/traceability/", "docs/contracts/")
 _QUOTES_THE_PHRASES = ("docs/style.md",)
 
 

@@ -7,8 +7,8 @@ from pathlib import Path
 
 import pytest
 
-from tests.e2e.harness.process import Process
-from tests.e2e.harness.wait import eventually
+from capsmith.management.process import Process
+from capsmith.management.wait import eventually
 
 _CHILD = """
 import pathlib, signal, sys, time

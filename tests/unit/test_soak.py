@@ -2,17 +2,24 @@
 
 from __future__ import annotations
 
+import itertools
 import json
 import os
 import subprocess
 import sys
 import time
+from collections import Counter
+from dataclasses import dataclass
 from pathlib import Path
+from random import Random
+from typing import cast
 
 import pytest
 
+from benchmarks.soak.faults import at_random, each_once
 from benchmarks.soak.hostile import EVENTS
 from benchmarks.soak.report import Figure, print_figures
+from benchmarks.soak.site import Site
 
 ROOT = Path(__file__).parents[2]
 FIGURES = [Figure("free", 7.0, "s"), Figure("kept", 3.0, "", 3.0), Figure("passed", 5.1, "s", 5.0)]
@@ -29,10 +36,36 @@ def test_an_exceeded_limit_is_the_exit_code(
     assert ("| passed | 5.1 s | 5 s   | exceeded |" in capsys.readouterr().out) == bool(code)
 
 
-def test_a_manager_is_killed_a_hundred_times_in_an_hour() -> None:
-    """An event takes about ten seconds with the machines that come and go."""
-    share = EVENTS["manager killed"].weight / sum(each.weight for each in EVENTS.values())
-    assert share * 3600 / 10 >= 80
+@dataclass
+class StubSite:
+    """Counts the kills of an hour in which nothing runs."""
+
+    rng: Random
+    kills: int = 0
+
+
+@pytest.mark.parametrize("seconds", [5.0, 15.0, 25.0])
+def test_an_hour_has_each_fault_and_a_hundred_kills(
+    seconds: float, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """However long an event takes; a manager is ready again after some ten seconds."""
+    clock = itertools.count(0.0, seconds)
+    monkeypatch.setattr("benchmarks.soak.faults.time.monotonic", lambda: next(clock))
+    site = StubSite(Random(7))
+    happened: Counter[str] = Counter()
+    for name in at_random(cast(Site, site), 60.0):
+        happened[name] += 1
+        site.kills += {"manager killed": 1, "both managers killed": 2}.get(name, 0)
+    assert [name for name in EVENTS if not happened[name]] == []
+    assert site.kills >= 100
+
+
+def test_a_short_run_has_each_fault_once_in_an_order_that_its_seed_decides() -> None:
+    orders = [each_once(Random(seed)) for seed in (1, 1, 2)]
+    assert orders[0] == orders[1] != orders[2]
+    assert all(sorted(each) == sorted(EVENTS) for each in orders)
+    ends = {tuple(each[-2:]) for each in orders}
+    assert ends == {("connections half open", "both managers killed")}
 
 
 def test_blocks_of_the_event_loop_are_recorded_and_the_clock_is_wrong(tmp_path: Path) -> None:

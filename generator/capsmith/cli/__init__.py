@@ -12,6 +12,8 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from capsmith import __version__
+from capsmith.cli.conformance import conformance
+from capsmith.cli.import_ import import_
 from capsmith.cli.imports import import_pydantic
 from capsmith.cli.options import (
     FOLDER,
@@ -21,7 +23,9 @@ from capsmith.cli.options import (
     format_option,
     no_blueprints_option,
 )
+from capsmith.cli.reference import reference
 from capsmith.cli.update import update
+from capsmith.cli.verify import verify
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -105,6 +109,10 @@ def generate(
 
 
 main.add_command(update)
+main.add_command(import_)
+main.add_command(verify)
+main.add_command(conformance)
+main.add_command(reference)
 
 
 @main.command()
@@ -256,11 +264,12 @@ def rules(page: str | None, contract: str | None, level: str | None, format_: st
     """List the contract rules that capsmith knows."""
     from capsmith.commands.rules import rules
     from capsmith.console import Console
+    from capsmith.contract.explain import table_row
 
     rows = rules(page, contract, level)
     console = Console(format_)
     if format_ == "json":
         console.data(rows)
     else:
-        console.table([[r["id"], r["level"], ",".join(r["contracts"]), r["title"]] for r in rows])
+        console.table([table_row(row) for row in rows])
     return 0

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from pathlib import PurePosixPath
 from typing import TYPE_CHECKING
 
 from capsmith import __version__, resources
@@ -11,8 +12,9 @@ from capsmith.blueprint.manifest import load_manifest
 from capsmith.blueprint.plan import plan
 from capsmith.blueprint.render import render
 from capsmith.commands.library import runtime_library
-from capsmith.findings import Finding, ordered
+from capsmith.findings import Finding, Severity, ordered
 from capsmith.provider.author_api import AUTHOR_API_PATH, author_api
+from capsmith.provider.declared import declared_crds
 from capsmith.provider.model import Provider
 from capsmith.provider.runtime import Runtime, runtime_of, vendored_files
 from capsmith.safetext import RelativePath
@@ -23,6 +25,8 @@ from capsmith.workspace.texts import read_texts
 if TYPE_CHECKING:
     from capsmith.blueprint.overlay import Overlay
 
+_OF_SHAPES = frozenset({"CC-80", "MP-12", "RB-07"})
+"""Rules about templates and permissions that depend on the fields which CRDs declare."""
 SCHEMA_PATH = RelativePath(".capsmith/provider.schema.json")
 
 
@@ -141,7 +145,20 @@ def _evaluated(files: list[GeneratedFile], provider: Provider) -> tuple[Finding,
         for contract in provider.contracts
         for finding in evaluate_manifests(manifests, contract, roles)
     }
-    return ordered([*syntax, *broken])
+    declared = declared_crds(provider)
+    return ordered([*syntax, *(_tolerated(each, declared) for each in broken)])
+
+
+def _tolerated(finding: Finding, declared: frozenset[str]) -> Finding:
+    """Return a warning instead of an error where the author declares a CRD to be as it is.
+
+    What nothing works without was an error in provider.yaml.
+    """
+    is_declared = PurePosixPath(finding.location.file).name in declared
+    is_declared |= bool(declared) and finding.id in _OF_SHAPES
+    if not is_declared or finding.severity is not Severity.ERROR:
+        return finding
+    return finding._replace(severity=Severity.WARNING)
 
 
 def _rules_digest() -> str:

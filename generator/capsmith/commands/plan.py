@@ -12,6 +12,7 @@ from capsmith.commands.load import Loaded
 from capsmith.commands.options import UpdateOptions
 from capsmith.commands.overlay import locked_overlay, missing_overlay
 from capsmith.findings import Finding, has_errors, ordered
+from capsmith.merging.changed_components import changed_components
 from capsmith.merging.decide import Decision, MergeOptions, OnDisk, Reason, decide, kept_scaffolds
 from capsmith.merging.decision_findings import (
     findings_on,
@@ -92,7 +93,8 @@ def make_plan(
     refusals = refused(decisions)
     reported = refusals or decisions  # with a refusal nothing happens to the other files
     dropped = dropped_series(disk.files.get(METADATA_PATH), tree)
-    found = ordered((*loaded.findings, *findings_on(reported, tree), *dropped))
+    moved = changed_components(loaded.provider, tree, lock)
+    found = ordered((*loaded.findings, *findings_on(reported, tree), *dropped, *moved))
     kept = kept_scaffolds(decisions, tree, disk, lock)
     next_lock = _next_lock(tree, loaded, loaded.provider, lock, kept)
     outcomes = (_outcome(each, tree, disk, options) for each in reported if _is_named(each))

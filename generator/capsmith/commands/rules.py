@@ -6,20 +6,20 @@ from typing import Any
 
 from capsmith import resources
 from capsmith.contract import explain as explaining
-from capsmith.contract.load import load_rules
+from capsmith.contract.load import load_all_rules
 
 
 def explain(rule_id: str) -> dict[str, Any]:
-    """Return everything about one contract rule.
+    """Return everything about one rule, of the contract or on releases.
 
     Raises UnreadableInput for an unknown id, with similar ids.
     """
-    return explaining.explain(load_rules(resources.schemas()), rule_id)
+    return explaining.explain(load_all_rules(resources.schemas()), rule_id)
 
 
 def rules(page: str | None, contract: str | None, level: str | None) -> list[dict[str, Any]]:
-    """Return the contract rules that pass every given filter.
+    """Return the rules that pass every given filter.
 
     Raises UnreadableInput for a page or contract without rules.
     """
-    return explaining.listing(load_rules(resources.schemas()), page, contract, level)
+    return explaining.listing(load_all_rules(resources.schemas()), page, contract, level)

@@ -141,6 +141,20 @@ def replace(target: Path, content: bytes) -> None:
     os.replace(temporary, target)
 
 
+def create(target: Path, content: bytes) -> None:
+    """Write a file that is not there yet, whole or not at all; raise FileExistsError if it is."""
+    # Imported when it is used: most commands do without.
+    import tempfile
+
+    descriptor, name = tempfile.mkstemp(prefix=f".{target.name}-", dir=target.parent)
+    os.close(descriptor)
+    try:
+        write(Path(name), content, 0o644)
+        os.link(name, target)  # A rename would replace what has been written meanwhile.
+    finally:
+        os.unlink(name)
+
+
 def unfinished(name: str) -> str:
-    """Return what a file is called while :func:`replace` writes it."""
+    """Return the name of a file while :func:`replace` writes it."""
     return name + ".new"

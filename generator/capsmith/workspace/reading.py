@@ -9,7 +9,7 @@ from pathlib import Path
 
 from capsmith.errors import UnreadableInput
 
-MAX_BYTES = 1024 * 1024
+MAX_BYTES = 4 * 1024 * 1024
 _NOTHING_SPECIAL = os.O_RDONLY | getattr(os, "O_NOFOLLOW", 0) | getattr(os, "O_NONBLOCK", 0)
 
 

@@ -1,0 +1,97 @@
+"""capsmith conformance: check the behaviour of any provider in a management cluster."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+import click
+
+from capsmith.cli.imports import import_pydantic
+from capsmith.cli.options import FOLDER, command, format_option
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+
+@click.command()
+@click.argument("release", metavar="RELEASE", type=FOLDER)
+@click.option(
+    "--kubeconfig",
+    type=FOLDER,
+    metavar="FILE",
+    help="A management cluster in which core and the provider already run.",
+)
+@click.option(
+    "--manager",
+    default="",
+    metavar="COMMAND",
+    help="Start this manager, and the real core and API server beside it; needs Go.",
+)
+@click.option("--core", default="v1.13", show_default=True, help="The release of core to start.")
+@click.option("--env", metavar="NAME=VALUE", multiple=True, help="A variable of the manager.")
+@click.option(
+    "--variable",
+    "variables",
+    metavar="NAME=VALUE",
+    multiple=True,
+    help="A variable of the components or the cluster template.",
+)
+@click.option("--flavor", default="", help="The cluster template with the objects.")
+@click.option("--objects", type=FOLDER, metavar="FILE", help="Objects instead of a template.")
+@click.option(
+    "--apply",
+    type=FOLDER,
+    metavar="FILE",
+    multiple=True,
+    help="Objects to apply before, such as identities and their Secrets.",
+)
+@click.option("--version", "release_version", metavar="TAG", help="The version of the release.")
+@click.option("--role", "roles", metavar="KIND=ROLE", multiple=True, help="The role of a kind.")
+@click.option(
+    "--select", metavar="IDS", multiple=True, help="Run only these checks or rules: IM,SM-08."
+)
+@click.option("--ignore", metavar="IDS", multiple=True, help="Do not run these checks or rules.")
+@click.option(
+    "--timeout",
+    type=float,
+    default=180.0,
+    show_default=True,
+    help="Seconds until a state counts as missed.",
+)
+@click.option(
+    "--quiet",
+    type=float,
+    default=3.0,
+    show_default=True,
+    help="Seconds in which nothing may happen.",
+)
+@click.option("--strict", is_flag=True, help="Exit with 1 for warnings too.")
+@click.option("--logs", type=FOLDER, metavar="DIR", help="Keep the logs of all processes in DIR.")
+@format_option("junit")
+@command
+def conformance(release: Path, format_: str, **options: Any) -> int:
+    """Check the behaviour of the provider, in any language, in RELEASE.
+
+    RELEASE is a folder with the assets of a release.  The objects of an infrastructure provider go
+    through their life in a namespace of their own: owners, waits, pause, external management,
+    failure domains, restart, health check, deletion and clusterctl move.  For bootstrap and control
+    plane providers, which must run already, the objects are a whole cluster.  Everything that the
+    run created is removed in the end.  Machines are really created: use an account for tests.
+
+    A check whose rules the contract only recommends is a warning.
+
+    Exit codes: 0 no check failed, 1 a check failed, 2 usage error, unreadable input, or a process
+    that does not start.
+    """
+    import_pydantic()
+    from capsmith.commands.conformance import Request, run
+    from capsmith.console import Console
+
+    console = Console(format_)
+    given = {name: value for name, value in options.items() if value is not None}
+    try:
+        report = run(release, Request(**given), console.progress, console.result)
+    except ValueError as error:
+        raise click.UsageError(str(error)) from None
+    console.behaviour(report)
+    return report.exit_code

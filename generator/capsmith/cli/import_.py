@@ -1,0 +1,106 @@
+"""``capsmith import``: its options."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import click
+
+from capsmith.cli.imports import import_pydantic
+from capsmith.cli.options import FOLDER, command, format_option
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+_ROLES = (
+    *("InfraCluster", "InfraMachine", "InfraMachinePool", "BootstrapConfig", "ControlPlane"),
+    *("IPPool", "GlobalIPPool", "Addon", "Resource"),
+)
+
+
+def _role(
+    _context: click.Context, _parameter: click.Parameter, values: tuple[str, ...]
+) -> dict[str, str]:
+    """Return the roles by kind."""
+    found = {}
+    for value in values:
+        kind, equals, role = value.partition("=")
+        if not kind or not equals or role not in _ROLES:
+            expected = f"KIND=ROLE; the roles are {', '.join(_ROLES)}"
+            raise click.BadParameter(f"{value!r} is not {expected}.")
+        found[kind] = role
+    return found
+
+
+def _checked(_context: click.Context, parameter: click.Parameter, value: str) -> str:
+    """Return a name or an address; a wrong one would make the whole file invalid."""
+    from capsmith.safetext import DnsLabel, RepositoryUrl
+
+    form, example = {
+        "name": (DnsLabel, "acme"),
+        "repository": (RepositoryUrl, "https://github.com/acme/cluster-api-provider-acme"),
+    }[str(parameter.name)]
+    try:
+        return form(value) if value else ""
+    except ValueError:
+        raise click.BadParameter(f"{value!r} is not valid; an example is {example}.") from None
+
+
+@click.command("import")
+@click.argument("paths", type=FOLDER, nargs=-1, required=True, metavar="PATH...")
+@click.option(
+    "-o",
+    "--output",
+    type=FOLDER,
+    default="provider.yaml",
+    show_default=True,
+    help="The file to write; with --check the file to compare.",
+)
+@click.option(
+    "--name",
+    default="",
+    callback=_checked,
+    help="Name of the provider [default: by the CRDs' labels].",
+)
+@click.option(
+    "--repository", default="", callback=_checked, help="Address of the repository of its releases."
+)
+@click.option(
+    "--role",
+    "roles",
+    metavar="KIND=ROLE",
+    multiple=True,
+    callback=_role,
+    help="Role of a kind whose name misleads, such as AcmePooledMachine=Resource.",
+)
+@click.option("--partial", is_flag=True, help="Exit with 0 even if something cannot be expressed.")
+@click.option("--check", is_flag=True, help="Compare with an existing file; write nothing.")
+@format_option()
+@command
+def import_(
+    paths: tuple[Path, ...],
+    output: Path,
+    name: str,
+    repository: str,
+    roles: dict[str, str],
+    partial: bool,
+    check: bool,
+    format_: str,
+) -> int:
+    """Write a provider.yaml that generates the CRDs in PATH again.
+
+    PATH is a components file, a folder of CRDs or a source tree.  What provider.yaml cannot
+    express is reported with its path, never dropped silently.
+    """
+    import_pydantic()
+    from capsmith.commands.import_crds import ImportOptions, check_provider, import_provider
+    from capsmith.console import Console
+
+    options = ImportOptions(name, repository, roles, partial)
+    run = check_provider if check else import_provider
+    result = run(paths, output, options)
+    console = Console(format_)
+    console.report(result.report, done="", facts=result.facts)
+    if format_ == "text":
+        console.text(result.summary)
+    return result.report.exit_code

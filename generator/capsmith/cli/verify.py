@@ -1,0 +1,89 @@
+"""capsmith verify: judge the release of any provider."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+import click
+
+from capsmith.cli.imports import import_pydantic
+from capsmith.cli.options import FOLDER, command, format_option
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+
+@click.command()
+@click.argument("paths", metavar="PATH...", nargs=-1, required=True, type=FOLDER)
+@click.option(
+    "--upgrade",
+    type=FOLDER,
+    metavar="OLD",
+    help="Report what the installed release OLD loses when clusterctl replaces it by PATH.",
+)
+@click.option(
+    "--live", is_flag=True, help="Ask the API server of a kubeconfig as well, in dry runs."
+)
+@click.option(
+    "--kubeconfig", type=FOLDER, metavar="FILE", help="The kubeconfig [default: that of kubectl]."
+)
+@click.option("--context", metavar="NAME", help="The context [default: the current one].")
+@click.option(
+    "--install-crds",
+    is_flag=True,
+    help="With --live: install CRDs that are missing, and remove them at the end.",
+)
+@click.option("--target", metavar="RELEASES", help="Releases of core [default: core=v1.10..v1.15].")
+@click.option(
+    "--role",
+    "roles",
+    metavar="KIND=ROLE",
+    multiple=True,
+    help="The role of a kind, such as InfraMachine, or none.",
+)
+@click.option("--version", "release", metavar="TAG", help="The version of the release.")
+@click.option("--advice", is_flag=True, help="Report what breaks nothing, too.")
+@click.option("--select", metavar="IDS", multiple=True, help="Report only these rules: CC,CRD-02.")
+@click.option("--ignore", metavar="IDS", multiple=True, help="Do not report these rules.")
+@click.option(
+    "--config",
+    type=FOLDER,
+    metavar="FILE",
+    help="Roles and accepted violations [default: .capsmith-verify.yaml].",
+)
+@click.option("--baseline", type=FOLDER, metavar="FILE", help="Accept the violations in FILE.")
+@click.option(
+    "--write-baseline", type=FOLDER, metavar="FILE", help="Write the violations into FILE."
+)
+@format_option("sarif", "junit")
+@command
+def verify(paths: tuple[Path, ...], format_: str, **options: Any) -> int:
+    """Judge the releases of providers, in any language, in PATH: files or folders.
+
+    Reports what breaks under the releases of core and clusterctl in --target, and what breaks
+    under a condition.
+
+    Exit codes: 0 nothing breaks, 1 something breaks, 2 usage error or unreadable input.
+    """
+    import_pydantic()
+    from capsmith.commands.verify import Request, run
+    from capsmith.console import Console
+
+    if not options["live"]:
+        _refuse_alone(options, "kubeconfig", "context", "install_crds")
+    elif options["upgrade"] is not None:
+        raise click.UsageError("--live and --upgrade exclude each other")
+    given = {name: value for name, value in options.items() if value is not None}
+    try:
+        verdict = run(paths, Request(**given))
+    except ValueError as error:
+        raise click.UsageError(str(error)) from None
+    Console(format_).verdict(verdict)
+    return 0 if options["write_baseline"] is not None else verdict.exit_code
+
+
+def _refuse_alone(options: dict[str, Any], *names: str) -> None:
+    """Raise UsageError for an option that means nothing without --live."""
+    for name in names:
+        if options[name]:
+            raise click.UsageError(f"--{name.replace('_', '-')} needs --live")

@@ -1,0 +1,26 @@
+"""The files that conformance reads."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+from capsmith.conformance.manifests import Manifest, parse_manifests
+from capsmith.errors import UnreadableInput
+from capsmith.management.kube import JSON
+from capsmith.workspace.reading import read_document
+
+_LARGEST = 1 << 24
+
+
+def read_objects(path: Path) -> list[JSON]:
+    """Return the objects of a file; raises UnreadableInput if it is not YAML."""
+    return [dict(manifest.document) for manifest in read_manifests(path)]
+
+
+def read_manifests(path: Path) -> list[Manifest]:
+    """Return the documents of a file; raises UnreadableInput if it is not YAML."""
+    manifests, findings = parse_manifests(read_document(path, _LARGEST), str(path))
+    if findings:
+        first = findings[0]
+        raise UnreadableInput(first.id, first.message, file=str(path), hint="Correct the file.")
+    return list(manifests)

@@ -1,0 +1,173 @@
+"""import: turn the CRDs of an existing provider into a provider.yaml."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from pathlib import Path
+from typing import Any, NamedTuple
+
+from capsmith.commands.load import all_contracts, load, understand
+from capsmith.conformance.kustomize import KUSTOMIZATION_FILES, build
+from capsmith.conformance.manifests import MAX_CHARACTERS, Manifest, read_substituted
+from capsmith.errors import Refused, UnreadableInput
+from capsmith.findings import Finding, Location, Severity, ordered
+from capsmith.importing.importer import ImportedCrd, compare_provider, import_crds
+from capsmith.importing.outline import name_of
+from capsmith.importing.report import facts_of, findings_of, summary
+from capsmith.importing.source import SourceCrd, find_foreign, read_sources
+from capsmith.report import Report
+from capsmith.workspace.hold import disk_errors
+from capsmith.workspace.place import create
+from capsmith.workspace.reading import read_document
+from capsmith.workspace.yaml_files import Limit, yaml_files
+
+_CRD = "CustomResourceDefinition"
+_LIMIT = Limit(20_000, "input-too-large", "Name the folder of the CRDs.")
+
+
+class ImportOptions(NamedTuple):
+    """What the CRDs do not say."""
+
+    name: str = ""
+    repository: str = ""
+    roles: Mapping[str, str] = {}
+    """Roles by kind, where the names of the kinds mislead."""
+    partial: bool = False
+    """Whether losses are acceptable."""
+
+
+class ImportResult(NamedTuple):
+    """The report, the same for machines, and a line about all CRDs."""
+
+    report: Report
+    facts: dict[str, Any]
+    summary: str
+
+
+def import_provider(paths: Sequence[Path], output: Path, options: ImportOptions) -> ImportResult:
+    """Write the provider.yaml of the CRDs in ``paths`` to ``output``.
+
+    Nothing is replaced.  Raises UnreadableInput, Refused or DiskError.
+    """
+    sources, metadata, found = _read(paths, options)
+    name = options.name or name_of(sources)
+    if not name:
+        raise UnreadableInput(
+            "import-name", "the CRDs do not name their provider", hint="Add --name, such as acme."
+        )
+    repository = options.repository
+    if not repository:
+        repository = f"https://github.com/{name}/cluster-api-provider-{name}"
+        hint = "Correct it in the file, or use --repository."
+        message = f"the CRDs do not name the repository; {repository} is a guess"
+        found.append(
+            Finding("import-repository", message, Location(str(output)), Severity.WARNING, hint)
+        )
+    contracts = {contract.version: contract for contract in all_contracts()}
+    imported = import_crds(sources, metadata, (name, repository), contracts)
+    _write(output, imported.text)
+    found += [
+        Finding(
+            "import-series",
+            f"the metadata says {contract} for {series}, which the labels of the CRDs do not name",
+            Location(str(output)),
+            Severity.WARNING,
+            "Correct `releases` in the file if the CRDs follow that contract.",
+        )
+        for series, contract in imported.corrected.items()
+    ]
+    findings = [*found, *findings_of(imported.crds, imported.refusals)]
+    kept = [each for each in findings if each.id != "import-added"]
+    if options.partial:
+        kept = [_tolerated(each) for each in kept]
+    loaded = understand(imported.text, str(output))
+    errors = [each for each in loaded.findings if each.severity is Severity.ERROR]
+    return _result([*kept, *errors], imported.crds)
+
+
+def check_provider(paths: Sequence[Path], spec: Path, options: ImportOptions) -> ImportResult:
+    """Compare the CRDs in ``paths`` with those that ``spec`` generates; write nothing.
+
+    Raises UnreadableInput.
+    """
+    sources, _, found = _read(paths, options)
+    loaded = load(spec)
+    if loaded.provider is None:
+        return _result([*found, *loaded.findings], ())
+    crds = compare_provider(sources, loaded.provider)
+    findings = [*found, *findings_of(crds)]
+    if options.partial:
+        findings = [_tolerated(each) for each in findings]
+    return _result(findings, crds)
+
+
+def _result(findings: Sequence[Finding], crds: Sequence[ImportedCrd]) -> ImportResult:
+    return ImportResult(Report(ordered(tuple(findings))), facts_of(crds), summary(crds))
+
+
+def _read(
+    paths: Sequence[Path], options: ImportOptions
+) -> tuple[tuple[SourceCrd, ...], tuple[Manifest, ...], list[Finding]]:
+    """Return the provider's CRDs, its metadata, and what is wrong with the files."""
+    manifests: list[Manifest] = []
+    findings: list[Finding] = []
+    for file in _files(paths):
+        text = read_document(file, limit=4 * MAX_CHARACTERS)
+        if not _is_needed(file, text):
+            continue
+        # The variables stay: what clusterctl would replace is a text here.
+        read, problems = read_substituted(text, str(file), text)
+        manifests += read
+        findings += problems
+    # clusterctl reads the file by its name; some have no kind.
+    metadata = tuple(
+        each
+        for each in manifests
+        if each.kind == "Metadata" or Path(each.file).name == "metadata.yaml"
+    )
+    crds = [each for each in build(manifests) if each.kind == _CRD]
+    sources = read_sources(crds, options.roles, all_contracts()[-1])
+    for foreign in find_foreign(crds, sources):
+        hint = "If it is the provider's, add --role KIND=Resource."
+        message = f"{foreign.name} is left out: it has no label of a provider"
+        found = Finding("import-foreign", message, foreign.location, Severity.INFO, hint)
+        findings.append(found)
+    if not sources:
+        raise UnreadableInput(
+            "import-nothing",
+            "there are no CRDs of a provider",
+            file=str(paths[0]),
+            hint="Name a components file, or a folder with CRDs.",
+        )
+    return sources, metadata, findings
+
+
+def _files(paths: Sequence[Path]) -> Iterator[Path]:
+    for path in paths:
+        if path.is_dir():
+            yield from yaml_files(path, _LIMIT, KUSTOMIZATION_FILES)
+        else:
+            yield path
+
+
+def _is_needed(file: Path, text: str) -> bool:
+    return _CRD in text or file.name in KUSTOMIZATION_FILES or file.name == "metadata.yaml"
+
+
+def _write(output: Path, text: str) -> None:
+    with disk_errors(output):
+        try:
+            create(output, text.encode())
+        except FileExistsError as error:
+            raise Refused(
+                "import-exists",
+                "the file exists",
+                file=str(output),
+                hint="Name another one with -o, or compare with --check.",
+            ) from error
+
+
+def _tolerated(finding: Finding) -> Finding:
+    if finding.id == "import-lost":
+        return finding._replace(severity=Severity.WARNING)
+    return finding

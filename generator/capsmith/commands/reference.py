@@ -1,0 +1,54 @@
+"""reference: write the reference of the contract."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+from capsmith import resources
+from capsmith.commands.load import all_contracts
+from capsmith.contract.pages import load_pages
+from capsmith.errors import Refused
+from capsmith.reference import html, markdown
+from capsmith.reference.model import MARK
+from capsmith.reference.pages import all_pages
+from capsmith.workspace.hold import disk_errors
+from capsmith.workspace.place import contained, replace
+
+_FORMATS = {
+    "markdown": (markdown.file_name, markdown.render),
+    "html": (html.file_name, html.render),
+}
+
+
+def reference_texts(format_: str) -> dict[str, str]:
+    """Return the text of each page by the name of its file; ``markdown`` or ``html``."""
+    file_name, render = _FORMATS[format_]
+    pages = all_pages(all_contracts(), load_pages(resources.schemas()))
+    return {file_name(page.path): render(page) for page in pages}
+
+
+def write_reference(folder: Path, format_: str) -> int:
+    """Write the pages to ``folder`` and return their number.
+
+    Replaces pages of an earlier run and no other file.  Raises Refused or DiskError.
+    """
+    texts = reference_texts(format_)
+    with disk_errors(folder):
+        folder.mkdir(parents=True, exist_ok=True)
+        files = {contained(folder, name): text for name, text in texts.items()}
+        for file in files:
+            _require_replaceable(file)
+        for file, text in files.items():
+            file.parent.mkdir(parents=True, exist_ok=True)
+            replace(file, text.encode())
+    return len(texts)
+
+
+def _require_replaceable(file: Path) -> None:
+    if file.exists() and MARK.encode() not in file.read_bytes()[:200]:
+        raise Refused(
+            "reference-exists",
+            "the file exists and is no page of the reference",
+            file=str(file),
+            hint="Choose another folder with -o, or move the file.",
+        )

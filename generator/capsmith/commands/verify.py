@@ -1,0 +1,180 @@
+"""verify: judge the releases in some files and folders."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterator, Sequence
+from dataclasses import replace
+from functools import partial
+from pathlib import Path
+from typing import NamedTuple
+
+from capsmith import resources
+from capsmith.commands.load import all_contracts
+from capsmith.conformance.kustomize import Kustomizations, build
+from capsmith.conformance.manifests import Manifest, parse_manifests
+from capsmith.contract.load import load_live_rules, load_upgrade_rules
+from capsmith.errors import UnreadableInput
+from capsmith.verify.kustomized import BuiltFolder, built_by, refuse_what_needs_kustomize
+from capsmith.verify.live import Answers, Questions, judge_live, questions
+from capsmith.verify.model import Options, Verdict
+from capsmith.verify.release import Release, SourceFile, is_release_asset, read_release
+from capsmith.verify.settings import (
+    baseline_text,
+    parse_baseline,
+    parse_config,
+    parse_role,
+    parse_target,
+)
+from capsmith.verify.verdict import verify, verify_upgrade
+from capsmith.workspace.hold import disk_errors
+from capsmith.workspace.kustomize import find_kustomize, run_kustomize
+from capsmith.workspace.place import replace as replace_file
+from capsmith.workspace.reading import read_document
+from capsmith.workspace.yaml_files import Limit, yaml_files
+
+MAX_BYTES = 16 * 1024 * 1024
+LIMIT = Limit(5_000, "verify-too-much", "Name the folder with the release.")
+_CONFIG = ".capsmith-verify.yaml"
+
+
+class Request(NamedTuple):
+    """The options of the command line, not yet parsed."""
+
+    target: str = ""
+    roles: tuple[str, ...] = ()
+    config: Path | None = None
+    """Left out: ``.capsmith-verify.yaml`` in the current folder, if it is there."""
+    release: str = ""
+    select: tuple[str, ...] = ()
+    ignore: tuple[str, ...] = ()
+    advice: bool = False
+    baseline: Path | None = None
+    write_baseline: Path | None = None
+    upgrade: Path | None = None
+    """The installed release, which the others replace."""
+    live: bool = False
+    """Whether to ask a running API server as well."""
+    kubeconfig: Path | None = None
+    context: str = ""
+    install_crds: bool = False
+    """Whether to install missing CRDs while it is asked."""
+
+
+def run(paths: Sequence[Path], request: Request) -> Verdict:
+    """Return the verdict on the release assets in ``paths``.
+
+    Raises UnreadableInput when there is nothing to judge or a file cannot be read, and ValueError
+    for an option that means nothing.
+    """
+    contracts = {contract.version: contract for contract in all_contracts()}
+    known = sorted({role for contract in contracts.values() for role in contract.types})
+    roles: dict[str, str] = {}
+    options = Options(release=request.release, advice=request.advice)
+    config = request.config or (Path(_CONFIG) if Path(_CONFIG).is_file() else None)
+    if config is not None:
+        roles, ignored = parse_config(read_document(config), str(config), known)
+        options = replace(options, ignored=ignored)
+    roles |= dict(parse_role(text, known) for text in request.roles)
+    options = replace(
+        options, roles=roles, select=_ids(request.select), ignore=_ids(request.ignore)
+    )
+    if request.target:
+        options = replace(options, cores=parse_target(request.target))
+    baseline = None
+    if request.baseline is not None:
+        baseline = parse_baseline(read_document(request.baseline), str(request.baseline))
+    release = _release(paths)
+    if request.live:
+        answers = _answers(request, questions(release, options, known))
+        found = judge_live(release, answers, load_live_rules(resources.schemas()), options)
+        verdict = verify(release, contracts, options, baseline, found)
+        verdict = replace(verdict, unanswered=answers.unanswered)
+    elif request.upgrade is None:
+        verdict = verify(release, contracts, options, baseline)
+    else:
+        rules = load_upgrade_rules(resources.schemas())
+        verdict = verify_upgrade(_release([request.upgrade]), release, rules, options, baseline)
+    if request.write_baseline is not None:
+        with disk_errors(request.write_baseline):
+            replace_file(request.write_baseline, baseline_text(verdict.violations).encode())
+    return verdict
+
+
+def _answers(request: Request, asked: Questions) -> Answers:
+    """Return what the API server of the kubeconfig answers."""
+    # Imported here because only --live needs a client.
+    from capsmith.management.review import Review
+    from capsmith.management.user_kubeconfig import connected, kubeconfig_files, read_access
+
+    access = read_access(kubeconfig_files(request.kubeconfig, os.environ), request.context)
+    with connected(access) as client:
+        return Review(client, request.install_crds).ask(asked)
+
+
+def _release(paths: Sequence[Path]) -> Release:
+    """Return what is in the paths, with the kustomizations of source trees applied."""
+    files = _files(paths)
+    release = read_release(files)
+    release.manifests = _build(files, release.manifests)
+    return release
+
+
+def _build(files: Sequence[SourceFile], manifests: Sequence[Manifest]) -> tuple[Manifest, ...]:
+    """Return the manifests with their kustomizations applied, by kustomize if it is installed."""
+    if not Kustomizations(manifests).all:
+        return tuple(manifests)
+    command = find_kustomize()
+    if command is None:
+        refuse_what_needs_kustomize(manifests)
+        return build(manifests)
+    names = {os.path.realpath(file.name): file.name for file in files}
+
+    def run(folder: str) -> BuiltFolder:
+        output = run_kustomize(command, Path(folder))
+        return BuiltFolder(output.text, partial(name_of, output.folder))
+
+    def name_of(above: Path, path: str) -> str:
+        file = os.path.realpath(above / path)
+        return names.get(file) or os.path.relpath(file)
+
+    def read(name: str) -> tuple[Manifest, ...]:
+        return parse_manifests(_read(Path(name)), name)[0] if Path(name).is_file() else ()
+
+    return built_by(run, read, manifests)
+
+
+def _ids(texts: Sequence[str]) -> frozenset[str]:
+    return frozenset(part.strip() for text in texts for part in text.split(",") if part.strip())
+
+
+def _files(paths: Sequence[Path]) -> list[SourceFile]:
+    """Return the files to judge: those named, and the YAML in folders."""
+    files: dict[str, SourceFile] = {}
+    for path in paths:
+        if not path.is_symlink() and path.is_dir():
+            for each in _in_folder(path):
+                files.setdefault(each.name, each)
+        else:
+            files.setdefault(str(path), SourceFile(str(path), _read(path), True))
+    return list(files.values())
+
+
+def _in_folder(folder: Path) -> Iterator[SourceFile]:
+    """Yield the release assets below a folder, or all YAML if there are none: a source tree."""
+    found = list(yaml_files(folder, LIMIT))
+    assets = [path for path in found if is_release_asset(str(path))]
+    has_components = any("components" in path.name for path in assets)
+    if not found:
+        hint = "Name a folder with components, metadata.yaml or templates, or the files themselves."
+        raise UnreadableInput("verify-nothing", "no YAML files", file=str(folder), hint=hint)
+    for path in assets if has_components else found:
+        yield SourceFile(str(path), _read(path))
+
+
+def _read(path: Path) -> str:
+    try:
+        return read_document(path, MAX_BYTES)
+    except UnreadableInput as error:
+        error.finding = error.finding._replace(hint="Name a folder with a release, or its files.")
+        raise

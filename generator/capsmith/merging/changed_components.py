@@ -1,0 +1,83 @@
+"""Sections that another component carries than before: management clusters need a step for it."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable, Sequence
+from typing import Final, NamedTuple
+
+from capsmith.findings import Finding, Location, Severity
+from capsmith.merging.lock import SPEC_NAME, Lock
+from capsmith.provider.model import Provider
+from capsmith.tree import FileTree
+from capsmith.yamldoc.quote import listed
+
+_WIRING: Final = re.compile(r"src/[^/]+/_generated/wiring/([a-z][a-z_]*)\.py")
+"""There is one such module for each type of provider, since capsmith 0.2."""
+_SETTINGS: Final = re.compile(r"([a-z-]+)/clusterctl-settings\.json")
+"""Each component but the first has such a file in a folder with the name of its type."""
+
+
+class _Form(NamedTuple):
+    """Which types of provider a repository has, and which of them are components of their own."""
+
+    types: frozenset[str]
+    with_folder: frozenset[str]
+
+    @classmethod
+    def of(cls, paths: Iterable[str]) -> _Form:
+        """Return the form of a repository with these files."""
+        names = [str(path) for path in paths]
+        types = (match[1].replace("_", "-") for name in names if (match := _WIRING.fullmatch(name)))
+        folders = (match[1] for name in names if (match := _SETTINGS.fullmatch(name)))
+        return cls(frozenset(types), frozenset(folders))
+
+    def combines(self, type: str) -> bool:
+        """Return whether a type is part of a component that has several."""
+        others = self.types - self.with_folder
+        return type in others and len(others) > 1
+
+
+def changed_components(
+    provider: Provider, tree: FileTree, lock: Lock | None
+) -> tuple[Finding, ...]:
+    """Warn of sections that were combined with others, or separated, since the lock was written.
+
+    The CRDs of a section get another provider label, and clusterctl upgrades no provider to one of
+    another type: users have to remove or to install providers (CC-51).
+    """
+    if lock is None:
+        return ()
+    before, now = _Form.of(lock.files), _Form.of(tree.files)
+    first = str(provider.components[0].type)
+    combined = [
+        each
+        for each in sorted(before.with_folder - now.with_folder - {first})
+        if now.combines(each)
+    ]
+    separated = [
+        each for each in sorted(now.with_folder - before.with_folder) if before.combines(each)
+    ]
+    found = []
+    if combined:
+        flags = _flags(combined, provider)
+        hint = (
+            f"Before users upgrade to this release, they have to run `clusterctl delete {flags}`,"
+            " without --include-crd and --include-namespace: the objects stay."
+        )
+        found.append(_finding(combined, "joined another component", hint))
+    if separated:
+        flags = _flags(separated, provider)
+        hint = f"After users have upgraded, they have to run `clusterctl init {flags}`."
+        owner = "its" if len(separated) == 1 else "their"
+        found.append(_finding(separated, f"left {owner} component", hint))
+    return tuple(found)
+
+
+def _flags(types: Sequence[str], provider: Provider) -> str:
+    return " ".join(f"--{each} {provider.name}" for each in types)
+
+
+def _finding(types: Sequence[str], change: str, hint: str) -> Finding:
+    message = f"{listed(types)} {change}"
+    return Finding("components-changed", message, Location(SPEC_NAME), Severity.WARNING, hint=hint)

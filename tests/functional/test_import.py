@@ -1,0 +1,199 @@
+"""``capsmith import``: a provider.yaml from release assets, folders and source trees."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import pytest
+import yaml
+
+from tests.functional.test_cli import ACME, _in_a_folder_of_its_own, run
+from tests.unit.importing.crds import crd, provider
+
+__all__ = ["_in_a_folder_of_its_own"]
+_REPOSITORY = ("--repository", "https://github.com/acme/cluster-api-provider-acme")
+
+
+def _components(*crds: object) -> Path:
+    path = Path("infrastructure-components.yaml")
+    path.write_text(yaml.safe_dump_all(crds or provider(spec={"size": {"type": "string"}})))
+    return path
+
+
+def test_release_assets_become_a_provider_that_can_be_generated() -> None:
+    Path("metadata.yaml").write_text(
+        yaml.safe_dump(
+            {
+                "apiVersion": "clusterctl.cluster.x-k8s.io/v1alpha3",
+                "kind": "Metadata",
+                "releaseSeries": [
+                    {"major": 1, "minor": 9, "contract": "v1beta1"},
+                    {"major": 1, "minor": 10, "contract": "v1beta2"},
+                ],
+            }
+        )
+    )
+    _components()
+    result = run("import", ".", "-o", "imported.yaml", *_REPOSITORY)
+    assert result.exit_code == 0, result.output
+    assert (
+        "4 CRDs: 4 with a role of the contract, 0 further kinds, 0 not generated" in result.output
+    )
+    written = yaml.safe_load(Path("imported.yaml").read_text())
+    assert written["name"] == "acme"
+    assert written["releases"] == {"v1.9": "v1beta1", "v1.10": "v1beta2"}
+    assert list(written["releases"]) == ["v1.9", "v1.10"]
+    assert run("validate", "imported.yaml").exit_code == 0
+    assert run("generate", "imported.yaml", "-o", "repo").exit_code == 0
+
+
+def test_the_same_input_gives_the_same_text() -> None:
+    path = _components()
+    for name in ("one.yaml", "two.yaml"):
+        run("import", path, "-o", name, *_REPOSITORY)
+    assert Path("one.yaml").read_bytes() == Path("two.yaml").read_bytes()
+
+
+def test_a_source_tree_is_built_as_kustomize_does() -> None:
+    run("generate", ACME, "-o", "repo")
+    result = run("import", "repo", "-o", "again.yaml", *_REPOSITORY)
+    assert result.exit_code == 0, result.output
+    kinds = yaml.safe_load(Path("again.yaml").read_text())
+    original = yaml.safe_load(ACME.read_text())
+    assert list(kinds["infrastructure"]) == list(original["infrastructure"])
+    assert (kinds["contracts"], kinds["credentials"]) == (["v1beta2"], "AcmeIdentity")
+    assert run("import", "repo", "-o", ACME, "--check").exit_code == 0
+
+
+def test_absolute_paths_and_single_files_are_read() -> None:
+    path = _components().resolve()
+    assert run("import", path, "-o", "imported.yaml", *_REPOSITORY).exit_code == 0
+    checked = run("import", path.parent, "-o", "imported.yaml", "--check")
+    assert checked.exit_code == 0, checked.output
+
+
+def test_losses_exit_with_1_unless_they_are_accepted() -> None:
+    path = _components(*provider(spec={"size": {"type": "string", "uniqueItems": True}}))
+    lossy = run("import", path, "-o", "one.yaml", *_REPOSITORY)
+    assert lossy.exit_code == 1
+    assert "error import-lost: AcmeMachine v1beta1 .spec.versions[0]" in lossy.output
+    assert Path("one.yaml").exists()
+    accepted = run("import", path, "-o", "two.yaml", "--partial", *_REPOSITORY)
+    assert accepted.exit_code == 0
+    assert "warning import-lost" in accepted.output
+
+
+def test_the_report_is_data_on_request() -> None:
+    path = _components(*provider(spec={"size": {"type": "string", "uniqueItems": True}}))
+    result = run("import", path, "--format", "json", *_REPOSITORY)
+    report = json.loads(result.output)
+    assert report["exitCode"] == 1
+    (machine,) = (
+        each
+        for each in report["facts"]["crds"]
+        if each["name"] == "acmemachines.infrastructure.cluster.x-k8s.io"
+    )
+    (loss,) = (each for each in machine["differences"] if each["what"] == "uniqueItems")
+    assert loss["original"] is True
+    assert loss["version"] == "v1beta1"
+    assert loss["field"] == ".spec.size"
+
+
+def test_check_finds_what_was_edited_and_writes_nothing() -> None:
+    path = _components()
+    run("import", path, "-o", "imported.yaml", *_REPOSITORY)
+    file = Path("imported.yaml")
+    file.write_text(file.read_text().replace("size: string", "size: {type: string, maxLength: 3}"))
+    before = file.read_bytes()
+    result = run("import", path, "-o", "imported.yaml", "--check")
+    assert result.exit_code == 1
+    assert "maxLength is added: 3" in result.output
+    assert file.read_bytes() == before
+
+
+def test_an_existing_file_is_not_replaced() -> None:
+    path = _components()
+    Path("provider.yaml").write_text("mine")
+    result = run("import", path, *_REPOSITORY)
+    assert result.exit_code == 1
+    assert Path("provider.yaml").read_text() == "mine"
+    assert not list(Path().glob(".provider.yaml*"))
+
+
+@pytest.mark.parametrize(
+    ("option", "value"), [("--name", "Acme Cloud"), ("--repository", "github.com/acme")]
+)
+def test_an_option_of_a_wrong_form_ends_the_import(option: str, value: str) -> None:
+    result = run("import", _components(), option, value)
+    assert result.exit_code == 2
+    assert f"{value!r} is not valid" in result.output
+    assert not Path("provider.yaml").exists()
+
+
+def test_a_file_that_cannot_be_written_is_named() -> None:
+    path = _components()
+    result = run("import", path, "-o", "missing/provider.yaml", *_REPOSITORY)
+    assert result.exit_code == 2
+    assert "output-unwritable" in result.output
+    assert "missing" in result.output
+
+
+@pytest.mark.parametrize(
+    ("text", "id"),
+    [
+        ("kind: ConfigMap\n", "import-nothing"),
+        ("CustomResourceDefinition: [", "import-nothing"),
+        ("# CustomResourceDefinition\n" + "[" * 5000, "import-nothing"),
+    ],
+)
+def test_files_without_crds_are_unreadable_input(text: str, id: str) -> None:
+    Path("components.yaml").write_text(text)
+    result = run("import", "components.yaml", *_REPOSITORY)
+    assert result.exit_code == 2
+    assert id in result.output
+    assert not Path("provider.yaml").exists()
+
+
+def test_a_provider_without_label_needs_a_name() -> None:
+    helper = crd("AcmeHost")
+    helper["metadata"]["labels"] = {"cluster.x-k8s.io/v1beta2": "v1beta1"}
+    path = _components(helper)
+    assert run("import", path, *_REPOSITORY).exit_code == 2
+    assert run("import", path, "--name", "acme", *_REPOSITORY, "--partial").exit_code == 1
+    assert "AcmeHost" in Path("provider.yaml").read_text()
+
+
+def test_a_further_kind_may_be_called_a_template() -> None:
+    path = _components(*provider(), crd("AcmeDataTemplate", spec={"name": {"type": "string"}}))
+    result = run("import", path, "-o", "imported.yaml", *_REPOSITORY)
+    assert result.exit_code == 0, result.output
+    assert "1 further kinds, 0 not generated" in result.output
+    assert run("generate", "imported.yaml", "-o", "repo").exit_code == 0
+    path = _components(*provider(), crd("AcmeHost"), crd("AcmeHostTemplate"))
+    assert run("import", path, "-o", "both.yaml", *_REPOSITORY).exit_code == 0
+    clash = Path("imported.yaml").read_text().replace("AcmeDataTemplate", "AcmeMachineTemplate")
+    Path("clash.yaml").write_text(clash)
+    assert "TP-02" in run("validate", "clash.yaml").output
+
+
+def test_kinds_of_others_are_left_out_unless_they_are_named() -> None:
+    foreign = [crd(kind, group="cni.example.com") for kind in ("BgpPeer", "BgpFilter", "Tier")]
+    for each in foreign:
+        del each["metadata"]["labels"]
+    path = _components(*provider(), *foreign)
+    result = run("import", path, "-o", "one.yaml", *_REPOSITORY)
+    assert result.exit_code == 0, result.output
+    assert result.output.count("info import-foreign") == 3
+    assert "BgpPeer" not in Path("one.yaml").read_text()
+    assert "groups" not in Path("one.yaml").read_text()
+    run("import", path, "-o", "two.yaml", *_REPOSITORY, "--role", "BgpPeer=Resource")
+    assert "BgpPeer" in Path("two.yaml").read_text()
+
+
+def test_roles_can_be_named() -> None:
+    path = _components()
+    run("import", path, *_REPOSITORY, "--role", "AcmeMachine=Resource")
+    written = yaml.safe_load(Path("provider.yaml").read_text())
+    assert written["infrastructure"]["AcmeMachine"]["implements"] == "Resource"
+    assert run("import", path, *_REPOSITORY, "--role", "AcmeMachine=Boss").exit_code == 2

@@ -1,0 +1,150 @@
+"""A user's kubeconfig is read as kubectl reads it, and what is not supported is refused."""
+
+from __future__ import annotations
+
+import base64
+from pathlib import Path
+from typing import Any
+
+import pytest
+import trustme
+import yaml
+
+from capsmith.errors import UnreadableInput
+from capsmith.management.user_kubeconfig import connected, kubeconfig_files, read_access
+from tests.verify.places import run
+from tests.verify.releases import crd
+
+AUTHORITY = trustme.CA()
+CLIENT = AUTHORITY.issue_cert("client")
+SERVER = "https://127.0.0.1:6443"
+
+
+def encoded(data: bytes) -> str:
+    return base64.b64encode(data).decode()
+
+
+def config(
+    cluster: dict[str, Any] | None = None, user: dict[str, Any] | None = None, name: str = "one"
+) -> dict[str, Any]:
+    authority = encoded(AUTHORITY.cert_pem.bytes())
+    default = {"server": SERVER, "certificate-authority-data": authority}
+    return {
+        "apiVersion": "v1",
+        "kind": "Config",
+        "clusters": [{"name": name, "cluster": default | (cluster or {})}],
+        "users": [{"name": name, "user": user or {"token": "secret"}}],
+        "contexts": [{"name": name, "context": {"cluster": name, "user": name}}],
+        "current-context": name,
+    }
+
+
+def write(path: Path, content: Any) -> Path:
+    path.write_text(yaml.safe_dump(content))
+    return path
+
+
+def refusal(path: Path, context: str = "") -> str:
+    with pytest.raises(UnreadableInput) as caught:
+        read_access((path,), context)
+    return f"{caught.value.finding.message} {caught.value.finding.hint}"
+
+
+def test_files_are_those_of_kubectl(tmp_path: Path) -> None:
+    one, two = write(tmp_path / "one", {}), write(tmp_path / "two", {})
+    environment = {"HOME": str(tmp_path), "KUBECONFIG": f"{one}:{tmp_path / 'no'}:{two}"}
+    assert kubeconfig_files(None, environment) == (one, two)
+    assert kubeconfig_files(two, environment) == (two,)
+    assert kubeconfig_files(None, {"HOME": str(tmp_path)}) == (tmp_path / ".kube" / "config",)
+
+
+def test_first_entry_of_a_name_counts(tmp_path: Path) -> None:
+    one = write(tmp_path / "one", config({"server": "https://one"}))
+    two = write(tmp_path / "two", config({"server": "https://two"}))
+    other = write(tmp_path / "other", config({"server": "https://other"}, name="other"))
+    assert read_access((one, two)).server == "https://one"
+    assert read_access((two, one, other), "other").server == "https://other"
+
+
+def test_token_and_data_are_used(tmp_path: Path) -> None:
+    access = read_access((write(tmp_path / "config", config()),))
+    with connected(access) as client:
+        ca, token = client.credentials.ca, client.credentials.token
+        assert ca.read_bytes() == AUTHORITY.cert_pem.bytes()
+        assert ca.stat().st_mode & 0o077 == 0
+        assert ca.parent.stat().st_mode & 0o077 == 0
+    assert token == "secret"
+    assert not ca.exists()
+
+
+def test_paths_start_at_the_file(tmp_path: Path) -> None:
+    folder = tmp_path / "deep"
+    folder.mkdir()
+    (folder / "token").write_text("from a file\n")
+    (folder / "client.pem").write_bytes(CLIENT.cert_chain_pems[0].bytes())
+    (folder / "client.key").write_bytes(CLIENT.private_key_pem.bytes())
+    user = {"client-certificate": "client.pem", "client-key": "client.key", "tokenFile": "token"}
+    with connected(read_access((write(folder / "config", config(user=user)),))) as client:
+        assert client.credentials.cert == folder / "client.pem"
+        assert client.credentials.key == folder / "client.key"
+        assert client.credentials.token == "from a file"
+
+
+def test_certificates_that_cannot_be_used_are_refused(tmp_path: Path) -> None:
+    data = {"client-certificate-data": encoded(b"no"), "client-key-data": encoded(b"no")}
+    access = read_access((write(tmp_path / "config", config(user=data)),))
+    with pytest.raises(UnreadableInput, match="cannot be used"), connected(access):
+        pass
+    access = read_access((write(tmp_path / "config", config({"certificate-authority-data": "?"})),))
+    with pytest.raises(UnreadableInput, match="no base64"), connected(access):
+        pass
+
+
+@pytest.mark.parametrize(
+    ("cluster", "user", "word"),
+    [
+        ({}, {"exec": {"command": "aws"}}, "`exec` of a user is not supported"),
+        ({}, {"auth-provider": {"name": "gcp"}}, "`auth-provider`"),
+        ({}, {"username": "a", "password": "b"}, "`username`"),
+        ({}, {"token": "a", "as": "b"}, "`as`"),
+        ({"insecure-skip-tls-verify": True}, {}, "`insecure-skip-tls-verify`"),
+        ({"proxy-url": "http://proxy"}, {}, "`proxy-url`"),
+        ({"server": "http://127.0.0.1"}, {}, "no https URL"),
+        ({"server": ""}, {}, "no https URL"),
+    ],
+)
+def test_what_is_not_supported_is_refused(
+    tmp_path: Path, cluster: dict[str, Any], user: dict[str, Any], word: str
+) -> None:
+    assert word in refusal(write(tmp_path / "config", config(cluster, user)))
+
+
+def test_missing_entries_are_named(tmp_path: Path) -> None:
+    path = write(tmp_path / "config", config())
+    assert "there is no context 'two' Use one of: one." in refusal(path, "two")
+    assert "no current context" in refusal(write(path, {**config(), "current-context": ""}))
+    assert "there is no user 'one'" in refusal(write(path, {**config(), "users": []}))
+
+
+@pytest.mark.parametrize("text", ["", "[]", "a: [", "x" * 100, "\0"])
+def test_what_is_no_kubeconfig_is_refused(tmp_path: Path, text: str) -> None:
+    path = tmp_path / "config"
+    path.write_text(text)
+    assert refusal(path)
+    path.unlink()
+    assert "cannot be read" in refusal(path)
+
+
+@pytest.mark.parametrize("option", ["--install-crds", "--context=a", "--kubeconfig=a"])
+def test_options_of_live_need_it(tmp_path: Path, option: str) -> None:
+    result = run(str(tmp_path), option)
+    assert result.exit_code == 2
+    assert "needs --live" in result.output
+
+
+def test_server_that_does_not_respond_is_an_error(tmp_path: Path) -> None:
+    write(tmp_path / "infrastructure-components.yaml", crd("CoralMachine"))
+    path = write(tmp_path / "kubeconfig", config({"server": "https://127.0.0.1:1"}))
+    result = run(str(tmp_path), "--live", "--kubeconfig", str(path), "--format", "json")
+    assert result.exit_code == 2
+    assert "the API server does not respond" in result.output
