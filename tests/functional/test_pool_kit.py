@@ -53,6 +53,10 @@ BROKEN = {
 def repository(tmp_path_factory: pytest.TempPathFactory) -> Path:
     folder = tmp_path_factory.mktemp("kit") / "repository"
     generated(Case("pools", EXAMPLES / "pools" / "provider.yaml"), folder)
+    # A pool that replaces its machines for ever is busy until the limit.
+    (folder / "tests" / "conftest.py").write_text(
+        "from capsmith_runtime.testing.limits import set_limits\n\nset_limits(wait_seconds=40)\n"
+    )
     return folder
 
 
