@@ -59,7 +59,7 @@ WISHES = (
 )
 
 
-@settings(max_examples=600)
+@settings(max_examples=250)
 @given(st.data())
 def test_it_means_what_was_meant_and_the_rest_stays(data: st.DataObject) -> None:
     """Proves: CC-08, CC-09."""

@@ -110,7 +110,7 @@ ROUNDS = st.lists(
 
 
 @settings(
-    max_examples=1000,
+    max_examples=300,
     deadline=None,
     suppress_health_check=[HealthCheck.function_scoped_fixture, HealthCheck.too_slow],
 )
