@@ -27,13 +27,25 @@ _REPORT_FILE = "CAPSMITH_E2E_REPORT"
 REPORT = pytest.StashKey[Report]()
 
 
+def pytest_addoption(parser: pytest.Parser) -> None:
+    parser.addoption(
+        "--exhaustive",
+        action="store_true",
+        help="run also the tests marked `exhaustive`, which take long and seldom find more",
+    )
+
+
 def pytest_configure(config: pytest.Config) -> None:
     config.stash[REPORT] = Report()
     # Groups are handed out in the order of the tests: see rank_of.
     config.option.loadscopereorder = False
 
 
-def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
+    if not config.getoption("--exhaustive"):
+        left_out = [item for item in items if item.get_closest_marker("exhaustive")]
+        items[:] = [item for item in items if not item.get_closest_marker("exhaustive")]
+        config.hook.pytest_deselected(items=left_out)
     items.sort(key=lambda item: rank_of(item.nodeid))
 
 

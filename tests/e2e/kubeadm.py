@@ -3,17 +3,18 @@
 from __future__ import annotations
 
 import base64
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Iterator, Mapping
 from contextlib import ExitStack, contextmanager
 from pathlib import Path
 
 from capsmith.management.cluster import Base, ManagementCluster
-from capsmith.management.kube import JSON, KubeClient
+from capsmith.management.kube import JSON
 from capsmith.management.process import free_port
 from capsmith.management.repository import Repository
 from capsmith.management.tools.catalogue import KUBEADM as MODULE
 from tests.e2e.fakes.booting import BootingCluster
 from tests.e2e.fakes.kubeadm import KubeadmKubelet
+from tests.e2e.fakes.loop import Loop
 from tests.e2e.harness.kubeadm import SERIES, TYPES, KubeadmManager, add_kubeadm
 from tests.e2e.harness.report import Report
 from tests.e2e.provider import build_provider
@@ -85,8 +86,8 @@ class KubeadmStack(Stack):
         finally:
             booting.stop()
 
-    def _helpers(self, client: KubeClient, log: Path) -> list[Callable[[], None]]:
-        return []
+    def _helpers(self, name: str, management: ManagementCluster) -> Loop:
+        return Loop(f"helpers-{name}", management.folder / "helpers.log", [])
 
     def _kubeadm(self, management: ManagementCluster) -> tuple[KubeadmManager, ...]:
         return tuple(KubeadmManager(self._base, management, type) for type in TYPES)

@@ -5,15 +5,15 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from contextlib import ExitStack
 from dataclasses import dataclass
-from pathlib import Path
 
 from capsmith.management.cluster import Base, ManagementCluster
 from capsmith.management.clusterctl import Clusterctl
-from capsmith.management.kube import JSON, KubeClient
+from capsmith.management.kube import JSON
 from capsmith.management.repository import Repository
 from capsmith.management.servers import ApiServer
 from capsmith.management.tools import CORE_RELEASES
 from tests.e2e.fakes.bootstrap import BootstrapProvider
+from tests.e2e.fakes.changes import Changes
 from tests.e2e.fakes.control_plane import ControlPlaneProvider
 from tests.e2e.fakes.control_plane_machines import HELPER_CONFIG
 from tests.e2e.fakes.convert import without_kubeadm
@@ -208,9 +208,7 @@ class Stack:
         """Start one more management cluster with its own controllers, on the same cloud."""
         full = f"{name}-{self.name}"
         management = ManagementCluster(self._base, full, self._series, self.clusterctl, self._gates)
-        log = management.folder / "helpers.log"
-        needed = self._helpers(management.client, log)
-        helpers = Loop(f"helpers-{full}", log, needed)
+        helpers = self._helpers(full, management)
         site = Site(management, self._managers(management), helpers, self._kubeadm(management))
         self._sites.append(site)
         with self.report.phase(self.name, f"start management cluster {name}"):
@@ -257,9 +255,13 @@ class Stack:
             for site in self._sites:
                 ends.callback(site.stop, self.report)
 
-    def _helpers(self, client: KubeClient, log: Path) -> list[Callable[[], None]]:
-        bootstrap = BootstrapProvider(client, self.dialect, log)
-        needed = [] if self.provider.has("bootstrap") else [bootstrap.tick]
+    def _helpers(self, name: str, management: ManagementCluster) -> Loop:
+        client, log = management.client, management.folder / "helpers.log"
+        ticks: list[Callable[[], None]] = []
+        kinds: set[tuple[str, str]] = set()
+        if not self.provider.has("bootstrap"):
+            ticks.append(BootstrapProvider(client, self.dialect, log).tick)
+            kinds |= self.dialect.kinds_of_bootstrap
         if not self.provider.has("control-plane"):
             helper = ControlPlaneProvider(
                 client,
@@ -268,8 +270,9 @@ class Stack:
                 log,
                 self.provider.bootstrap_kind or HELPER_CONFIG,
             )
-            needed.append(helper.tick)
-        return needed
+            ticks.append(helper.tick)
+            kinds |= self.dialect.kinds_of_control_plane
+        return Loop(f"helpers-{name}", log, ticks, Changes(client, sorted(kinds)))
 
     def _kubeadm(self, management: ManagementCluster) -> tuple[KubeadmManager, ...]:
         return ()

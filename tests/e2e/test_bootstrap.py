@@ -33,12 +33,13 @@ from tests.e2e.harness.report import Report
 from tests.e2e.provider import build_provider
 from tests.e2e.scenario import Scenario, condition, one_scenario, wait_nothing_left
 from tests.e2e.stack import Combination, Site, Stack
+from tests.exhaustive import exhaustive
 
 _SECTIONS = ("infrastructure", "bootstrap")
 _COMBINATIONS = (
     Combination("v1.13", "v1beta2", "complete", "bootstrap-v1.13-v1beta2", _SECTIONS),
     Combination("v1.13", "v1beta1", "complete", "bootstrap-v1.13-v1beta1", _SECTIONS),
-    Combination("v1.10", "v1beta1", "complete", "bootstrap-v1.10-v1beta1", _SECTIONS),
+    *exhaustive(Combination("v1.10", "v1beta1", "complete", "bootstrap-v1.10-v1beta1", _SECTIONS)),
 )
 _PAUSED = "cluster.x-k8s.io/paused"
 _QUIET_SECONDS = 3.0

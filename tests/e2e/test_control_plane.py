@@ -22,17 +22,18 @@ from tests.e2e.whole import (
     delete_and_check,
     members,
 )
+from tests.exhaustive import exhaustive
 
 _QUIET_SECONDS = 3.0
 _PRE_TERMINATE = "pre-terminate.delete.hook.machine.cluster.x-k8s.io/"
 _DELETE_FIRST = "cluster.x-k8s.io/delete-machine"
 
 
-_COMBINATIONS = tuple(replace(each, name=each.name.replace("whole", "members")) for each in WHOLE)
+_NEWEST, *_OLDER = (replace(each, name=each.name.replace("whole", "members")) for each in WHOLE)
 """A management cluster of their own, so a name of their own."""
 
 
-@pytest.fixture(scope="module", params=_COMBINATIONS, ids=str)
+@pytest.fixture(scope="module", params=[_NEWEST, *exhaustive(*_OLDER)], ids=str)
 def whole(request: pytest.FixtureRequest, base: Base, report: Report) -> Iterator[WholeStack]:
     made = WholeStack(base, request.param, report)
     yield made

@@ -24,9 +24,13 @@ from tests.e2e.harness.report import Report
 from tests.e2e.provider import build_provider
 from tests.e2e.scenario import Scenario, one_scenario, wait_nothing_left
 from tests.e2e.stack import Combination, Site, Stack
+from tests.exhaustive import exhaustive
 
 SECTIONS = ("infrastructure", "ipam")
-COMBINATIONS = (Combination("v1.13", "v1beta2", "complete", "v1.13-ipam", SECTIONS),)
+COMBINATIONS = (
+    Combination("v1.13", "v1beta2", "complete", "v1.13-ipam", SECTIONS),
+    *exhaustive(Combination("v1.10", "v1beta1", "complete", "v1.10-ipam", SECTIONS)),
+)
 
 
 @pytest.fixture(scope="module", params=COMBINATIONS, ids=str)

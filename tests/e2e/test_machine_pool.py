@@ -39,10 +39,11 @@ from tests.e2e.scenario import (
 )
 from tests.e2e.stack import Combination, Site, Stack
 from tests.e2e.topology import wait_reconciled
+from tests.exhaustive import exhaustive
 
 COMBINATIONS = (
     Combination("v1.13", "v1beta2", "pools", "v1.13-pools"),
-    Combination("v1.10", "v1beta1", "pools", "v1.10-pools"),
+    *exhaustive(Combination("v1.10", "v1beta1", "pools", "v1.10-pools")),
 )
 MANY, FEW = 50, 5
 # Fifty machines at a time keep a small computer busy: a lease renewed late is not to be a crash.

@@ -19,8 +19,12 @@ from tests.e2e.scenario import KUBERNETES, KUBERNETES_NEXT, Scenario, one_scenar
 from tests.e2e.stack import Combination, Site, Stack, install_variables
 from tests.e2e.topology import wait_reconciled
 from tests.e2e.whole import Watch, control_plane, crash, delete_and_check, wait_available
+from tests.exhaustive import exhaustive
 
-MANAGED = (Combination("v1.13", "v1beta2", "managed", "managed-v1.13-v1beta2"),)
+MANAGED = (
+    Combination("v1.13", "v1beta2", "managed", "managed-v1.13-v1beta2"),
+    *exhaustive(Combination("v1.10", "v1beta1", "managed", "managed-v1.10-v1beta1")),
+)
 _CRD = ("apiextensions.k8s.io/v1", "CustomResourceDefinition")
 _QUIET_SECONDS = 2.0
 _ROLL_SECONDS = 300.0

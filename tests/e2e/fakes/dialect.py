@@ -7,6 +7,8 @@ from dataclasses import dataclass
 from capsmith.management.kube import JSON, KubeClient
 from tests.e2e.harness.contract import ContractVersion
 
+from .manifests import BOOTSTRAP_API, CONTROL_PLANE_API
+
 CORE_GROUP = "cluster.x-k8s.io"
 CLUSTER_NAME = "cluster.x-k8s.io/cluster-name"
 CONTROL_PLANE = "cluster.x-k8s.io/control-plane"
@@ -23,6 +25,17 @@ class Dialect:
     def core(self) -> str:
         """API version of Cluster, Machine and their kin."""
         return f"{CORE_GROUP}/{self.contract}"
+
+    @property
+    def kinds_of_bootstrap(self) -> set[tuple[str, str]]:
+        """API version and kind of what the helper bootstrap provider depends on."""
+        return {(BOOTSTRAP_API, "FakeConfig"), (self.core, "Cluster"), (self.core, "MachinePool")}
+
+    @property
+    def kinds_of_control_plane(self) -> set[tuple[str, str]]:
+        """API version and kind of what the helper control plane provider depends on."""
+        own = (CONTROL_PLANE_API, "FakeControlPlane")
+        return {own, (self.core, "Cluster"), (self.core, "Machine")}
 
     def reference(self, obj: JSON) -> JSON:
         """A reference as core's specs have it."""

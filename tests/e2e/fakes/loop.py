@@ -1,4 +1,4 @@
-"""The loop that drives a helper: tick, wait a moment, tick again."""
+"""The loop that drives a helper: tick, wait for a change or a moment, tick again."""
 
 from __future__ import annotations
 
@@ -10,7 +10,12 @@ from pathlib import Path
 
 from capsmith.management.kube import JSON, ApiError
 
+from .changes import Changes
+
 _TICK_SECONDS = 0.15
+_RESYNC_SECONDS = 2.0
+_GATHER_SECONDS = 0.05
+"""Changes seldom come alone."""
 _RACES = (404, 409)
 """Answers that a level-triggered helper meets in passing: the next tick sees better."""
 
@@ -18,28 +23,50 @@ _RACES = (404, 409)
 class Loop:
     """Runs ticks in a thread until stopped; faults are logged and tried again."""
 
-    def __init__(self, name: str, log: Path, ticks: Iterable[Callable[[], None]]) -> None:
+    def __init__(
+        self,
+        name: str,
+        log: Path,
+        ticks: Iterable[Callable[[], None]],
+        changes: Changes | None = None,
+    ) -> None:
+        """Without `changes` there is a tick every moment, needed or not."""
         self._log = log
+        self._changes = changes
         self._ticks = tuple(ticks)
         self._stopping = threading.Event()
         self._thread = threading.Thread(target=self._run, name=name, daemon=True)
 
     def start(self) -> None:
+        if self._changes is not None:
+            self._changes.start()
         self._thread.start()
 
     def stop(self) -> None:
         self._stopping.set()
+        if self._changes is not None:
+            self._changes.stop()
         if self._thread.is_alive():
             self._thread.join(timeout=10)
 
     def _run(self) -> None:
-        while not self._stopping.wait(_TICK_SECONDS):
+        while not self._wait():
             for tick in self._ticks:
                 try:
                     tick()
                 except Exception:
                     # Whatever it was, later ticks start afresh from what is stored.
                     note(self._log, traceback.format_exc())
+
+    def _wait(self) -> bool:
+        """Wait until the next tick is due; return whether the loop has to stop."""
+        if self._changes is None:
+            return self._stopping.wait(_TICK_SECONDS)
+        self._changes.changed.wait(_RESYNC_SECONDS)
+        stopping = self._stopping.wait(_GATHER_SECONDS)
+        # Before the tick reads: a change after this is for the next one.
+        self._changes.changed.clear()
+        return stopping
 
 
 def each(log: Path, objects: Iterable[JSON], reconcile: Callable[[JSON], None]) -> None:
