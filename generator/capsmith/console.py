@@ -15,6 +15,8 @@ from capsmith.findings import Finding, Severity, has_errors
 from capsmith.report import Outcome, Report, RuntimeOutcome
 
 if TYPE_CHECKING:
+    from contextlib import AbstractContextManager
+
     from capsmith.behaviour.model import Report as BehaviourReport
     from capsmith.behaviour.model import Result
     from capsmith.verify.model import Verdict
@@ -53,6 +55,12 @@ class Console:
         if report.exit_code == 0 and done:
             self._line(printable(done))
 
+    def next_commands(self, commands: Sequence[str]) -> None:
+        """Print commands to type next, one a line to copy; as text only."""
+        if commands and self._format == "text":
+            for line in ("Next:", *(f"    {command}" for command in commands)):
+                self._line(printable(line))
+
     def verdict(self, verdict: Verdict) -> None:
         """Print a verdict, and on a terminal its summary last."""
         from capsmith.verify import output
@@ -79,6 +87,12 @@ class Console:
         """Print a line on standard error about a step that takes long, if that is a terminal."""
         if sys.stderr.isatty():
             click.echo(printable(text), file=sys.stderr)
+
+    def working(self, text: str) -> AbstractContextManager[None]:
+        """Show ``text`` on standard error while a block takes long, if that is a terminal."""
+        from capsmith.progress import working
+
+        return working(printable(text))
 
     def result(self, result: Result) -> None:
         """Print the result of a check as soon as it is known."""

@@ -48,6 +48,8 @@ class Report(NamedTuple):
     outcomes: tuple[FileOutcome, ...] = ()
     """Without the files of the vendored runtime, unless they are refused."""
     runtime: RuntimeOutcome | None = None
+    is_first: bool = False
+    """Whether the run made a repository where there was none."""
 
     def with_findings(self, findings: tuple[Finding, ...]) -> Report:
         """Return the report with further findings."""

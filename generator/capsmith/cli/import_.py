@@ -98,8 +98,9 @@ def import_(
 
     options = ImportOptions(name, repository, roles, partial)
     run = check_provider if check else import_provider
-    result = run(paths, output, options)
     console = Console(format_)
+    with console.working("Reading CRDs"):
+        result = run(paths, output, options)
     console.report(result.report, done="", facts=result.facts)
     if format_ == "text":
         console.text(result.summary)

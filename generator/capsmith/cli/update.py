@@ -98,7 +98,8 @@ def update(folder: Path, verbose: bool, format_: str, **options: Any) -> int:
     mode = arguments.mode
     console = Console(format_, verbose=verbose)
     if not arguments.changes_spec:
-        report, done = _update(folder, mode, arguments)
+        with console.working(f"Updating {folder}"):
+            report, done = _update(folder, mode, arguments)
         console.report(report, done=f"{folder} {done}")
         return report.exit_code
     request = arguments.request()
@@ -106,7 +107,8 @@ def update(folder: Path, verbose: bool, format_: str, **options: Any) -> int:
     from capsmith.commands.upgrade import upgrade
 
     dry_run = mode is Mode.PREVIEW
-    report, facts = upgrade(folder, request, arguments.options(), dry_run=dry_run)
+    with console.working(f"Moving {folder} to another contract"):
+        report, facts = upgrade(folder, request, arguments.options(), dry_run=dry_run)
     done = _PREVIEWED if dry_run else _UP_TO_DATE
     console.report(report, done=f"{folder} {done}", facts={"upgrade": facts})
     if facts is not None and format_ != "json":

@@ -74,11 +74,13 @@ def verify(paths: tuple[Path, ...], format_: str, **options: Any) -> int:
     elif options["upgrade"] is not None:
         raise click.UsageError("--live and --upgrade exclude each other")
     given = {name: value for name, value in options.items() if value is not None}
+    console = Console(format_)
     try:
-        verdict = run(paths, Request(**given))
+        with console.working(f"Verifying {', '.join(map(str, paths))}"):
+            verdict = run(paths, Request(**given))
     except ValueError as error:
         raise click.UsageError(str(error)) from None
-    Console(format_).verdict(verdict)
+    console.verdict(verdict)
     return 0 if options["write_baseline"] is not None else verdict.exit_code
 
 

@@ -92,7 +92,7 @@ def _bring_in_line(
         if loaded.overlay is not None and loaded.overlay.named:
             add_overlay(repository, plan.change, loaded.overlay, lock)
     apply_plan(repository, plan)
-    return plan.report.with_findings(completed)
+    return plan.report.with_findings(completed)._replace(is_first=lock is None and plan.is_possible)
 
 
 def _refuse_foreign(repository: Repository, allowed: Container[str]) -> None:

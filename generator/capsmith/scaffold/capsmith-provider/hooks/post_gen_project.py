@@ -4,6 +4,7 @@ import shutil
 import subprocess
 import sys
 from importlib.util import find_spec
+from pathlib import Path
 
 
 def _command() -> list[str]:
@@ -19,4 +20,5 @@ def _command() -> list[str]:
     return [command]
 
 
-sys.exit(subprocess.call([*_command(), "generate"]))
+# With its whole path, which the commands to type next then name too.
+sys.exit(subprocess.call([*_command(), "generate", str(Path.cwd() / "provider.yaml")]))

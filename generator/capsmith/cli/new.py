@@ -1,0 +1,151 @@
+"""capsmith generate and new: a repository from a file, or from the answers to questions."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import TYPE_CHECKING, Any
+
+import click
+
+from capsmith.cli.imports import import_pydantic
+from capsmith.cli.options import (
+    FOLDER,
+    blueprints_option,
+    command,
+    format_option,
+    no_blueprints_option,
+)
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+    from capsmith.console import Console
+    from capsmith.report import Report
+    from capsmith.scaffold import Options
+
+
+def _beside_others(function: Callable[..., Any]) -> Callable[..., Any]:
+    return click.option(
+        "-f", "--beside-others", is_flag=True, help="Allow other files in DIR; none is replaced."
+    )(function)
+
+
+@click.command()
+@click.argument("spec", type=FOLDER, default="provider.yaml")
+@click.option(
+    "-o",
+    "--output",
+    metavar="DIR",
+    type=FOLDER,
+    help="The provider repository [default: the folder of SPEC].",
+)
+@_beside_others
+@blueprints_option
+@no_blueprints_option
+@click.option("-v", "--verbose", is_flag=True, help="List every file that changes.")
+@format_option()
+@command
+def generate(
+    spec: Path,
+    output: Path | None,
+    beside_others: bool,
+    verbose: bool,
+    format_: str,
+    blueprints: Path | None,
+    no_blueprints: bool,
+) -> int:
+    """Generate a provider repository from SPEC (default: provider.yaml)."""
+    import_pydantic()
+    from capsmith.commands.generate import generate
+    from capsmith.commands.options import UpdateOptions
+    from capsmith.console import Console
+
+    folder = output if output is not None else spec.parent
+    options = UpdateOptions(blueprints=blueprints, no_blueprints=no_blueprints)
+    console = Console(format_, verbose=verbose)
+    with console.working(f"Generating {folder}"):
+        report = generate(spec, folder, beside_others=beside_others, options=options)
+    _report(console, report, folder, f"{folder} is up to date with {spec}.")
+    return report.exit_code
+
+
+@click.command()
+@click.argument("arguments", nargs=-1, metavar="[DIR] [KEY=ANSWER]...")
+@click.option("--no-input", is_flag=True, help="Do not ask; use the defaults.")
+@click.option("--replay", is_flag=True, help="Do not ask; use the answers of the previous run.")
+@click.option("--replay-file", type=FOLDER, help="Do not ask; use the answers in this file.")
+@click.option("--config-file", type=FOLDER, help="Cookiecutter's user configuration.")
+@click.option("--default-config", is_flag=True, help="Ignore the user configuration.")
+@_beside_others
+@format_option()
+@command
+def new(
+    arguments: tuple[str, ...],
+    no_input: bool,
+    replay: bool,
+    replay_file: Path | None,
+    config_file: Path | None,
+    default_config: bool,
+    beside_others: bool,
+    format_: str,
+) -> int:
+    """Ask the essential questions and generate a first provider repository in DIR.
+
+    KEY=ANSWER answers a question in advance.  Defaults come from cookiecutter's user
+    configuration (~/.cookiecutterrc, default_context).
+    """
+    from capsmith import scaffold
+
+    folders = [argument for argument in arguments if "=" not in argument]
+    if len(folders) > 1:
+        raise click.UsageError(f"Give at most one DIR, not {' '.join(folders)}.")
+    options = scaffold.Options(
+        no_input=no_input,
+        overrides=dict(argument.split("=", 1) for argument in arguments if "=" in argument),
+        config_file=config_file,
+        default_config=default_config,
+        replay=replay,
+        replay_file=replay_file,
+    )
+    return _create(options, next(iter(folders), None), beside_others, format_)
+
+
+def _create(options: Options, named: str | None, beside_others: bool, format_: str) -> int:
+    """Ask and generate, again while the answers lead to errors; return the exit code."""
+    from pathlib import Path
+
+    from capsmith import scaffold
+
+    import_pydantic()
+    from capsmith.commands.generate import create
+    from capsmith.console import Console
+    from capsmith.report import Report
+    from capsmith.scaffold.answers import check_answers
+
+    console = Console(format_)
+    while True:
+        proposal = scaffold.propose(options)
+        unusable = check_answers(proposal.answers)
+        if unusable:
+            report = Report(unusable)
+            console.report(report, done="")
+            if not options.asks:
+                return report.exit_code
+            options = options.again(proposal, {each.location.file for each in unusable})
+            continue
+        folder = Path(named if named is not None else proposal.folder)
+        with console.working(f"Generating {folder}"):
+            report = create(proposal.text, folder, beside_others=beside_others)
+        _report(console, report, folder, f"{folder} is a provider repository.")
+        if report.exit_code == 0 or report.outcomes or not options.asks:
+            return report.exit_code
+        options = options.again(proposal)
+
+
+def _report(console: Console, report: Report, folder: Path, done: str) -> None:
+    """Print the report, and after a first run the commands that follow."""
+    from capsmith.cli.next_steps import next_commands
+
+    commands = next_commands(folder) if report.is_first and report.exit_code == 0 else ()
+    console.report(report, done=done, facts={"next": list(commands)} if commands else None)
+    console.next_commands(commands)

@@ -1,0 +1,20 @@
+"""What to type after a first run: commands to copy, from where the user is."""
+
+from __future__ import annotations
+
+import shlex
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+_ENVIRONMENT = "python3 -m venv .venv && . .venv/bin/activate"
+
+
+def next_commands(folder: Path) -> tuple[str, ...]:
+    """Return the commands that install and test the new repository in ``folder``."""
+    here = str(folder) == "."
+    # A folder such as -x would be an option of cd.
+    named = f"./{folder}" if str(folder).startswith("-") else str(folder)
+    enter = "" if here else f"cd {shlex.quote(named)} && "
+    return (f"{enter}{_ENVIRONMENT}", "make install", "make test")

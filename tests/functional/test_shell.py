@@ -1,0 +1,124 @@
+"""capsmith in a shell: completion, versions, and what a terminal shows while a run takes long."""
+
+from __future__ import annotations
+
+import os
+import pty
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+from click.testing import CliRunner
+
+from capsmith import __version__
+from capsmith.cli import main
+from capsmith_runtime.version import __version__ as runtime_version
+
+WORK = """
+import sys
+from capsmith.progress import working
+with working("Generating [bold]acme", delay=float(sys.argv[1])):
+    sys.stdin.readline()
+print("done")
+"""
+
+
+@pytest.fixture
+def capsmith(tmp_path: Path) -> dict[str, str]:
+    """The environment of a shell that finds a command capsmith."""
+    command = tmp_path / "bin" / "capsmith"
+    command.parent.mkdir()
+    command.write_text(f"#!{sys.executable}\nfrom capsmith.cli import main\nmain()\n")
+    command.chmod(0o755)
+    return {**os.environ, "PATH": f"{command.parent}{os.pathsep}{os.environ['PATH']}"}
+
+
+@pytest.mark.parametrize(
+    ("typed", "expected"),
+    [
+        ("capsmith gen", "generate"),
+        ("capsmith completion z", "zsh"),
+        ("capsmith new --no", "--no-input"),
+    ],
+)
+def test_bash_completes(capsmith: dict[str, str], typed: str, expected: str) -> None:
+    words = " ".join(typed.split())
+    script = f"""
+        eval "$(capsmith completion bash)"
+        COMP_WORDS=({words}); COMP_CWORD={len(typed.split()) - 1}
+        _capsmith_completion capsmith
+        printf '%s\\n' "${{COMPREPLY[@]}}"
+        complete -p capsmith
+    """
+    done = subprocess.run(["bash", "-c", script], env=capsmith, capture_output=True, text=True)
+
+    *completed, registered = done.stdout.splitlines()
+    assert completed == [expected], done.stderr
+    assert registered == "complete -o nosort -F _capsmith_completion capsmith"
+
+
+@pytest.mark.parametrize(("shell", "start"), [("zsh", "#compdef capsmith"), ("fish", "function _")])
+def test_other_shells_get_a_script(shell: str, start: str) -> None:
+    result = CliRunner().invoke(main, ["completion", shell])
+
+    assert result.exit_code == 0
+    assert result.output.startswith(start)
+
+
+def test_an_unknown_shell_is_refused() -> None:
+    result = CliRunner().invoke(main, ["completion", "tcsh"])
+
+    assert result.exit_code == 2
+    assert "'bash', 'zsh', 'fish'" in result.output
+
+
+def test_version_names_runtime_and_contract_data() -> None:
+    lines = CliRunner().invoke(main, ["--version"]).output.splitlines()
+
+    assert lines[:3] == [
+        f"capsmith {__version__}",
+        f"capsmith_runtime {runtime_version}",
+        "contracts v1beta1, v1beta2",
+    ]
+    assert lines[3].startswith("core v1.")
+
+
+def _on_a_terminal(delay: str, until: bytes) -> bytes:
+    """Run a block of work on a terminal, let it end after ``until`` was shown, return all."""
+    keyboard, terminal = pty.openpty()
+    command = [sys.executable, "-c", WORK, delay]
+    environment = {**os.environ, "TERM": "xterm", "PYTHONUNBUFFERED": "1"}
+    process = subprocess.Popen(
+        command, stdin=terminal, stdout=terminal, stderr=terminal, env=environment
+    )
+    os.close(terminal)
+    shown = b""
+    try:
+        while until not in shown:
+            shown += os.read(keyboard, 4096)
+        os.write(keyboard, b"\n")
+        while b"done" not in shown:
+            shown += os.read(keyboard, 4096)
+        assert process.wait() == 0
+    finally:
+        process.kill()
+        process.wait()
+        os.close(keyboard)
+    return shown
+
+
+def test_a_terminal_shows_work_that_takes_long() -> None:
+    assert b"[bold]acme" in _on_a_terminal("0", b"[bold]acme")
+
+
+def test_a_terminal_does_not_show_short_work() -> None:
+    assert b"acme" not in _on_a_terminal("3600", b"")
+
+
+def test_a_pipe_stays_silent() -> None:
+    done = subprocess.run(
+        [sys.executable, "-c", WORK, "0"], input="\n", capture_output=True, text=True
+    )
+
+    assert (done.stdout, done.stderr) == ("done\n", "")
