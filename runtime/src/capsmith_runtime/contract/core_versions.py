@@ -28,4 +28,8 @@ def choose(served: Collection[str]) -> CoreReader:
             return reader
     known = ", ".join(reader.version for reader in READERS)
     found = ", ".join(sorted(served)) or "nothing"
-    raise CoreNotServedError(f"need {CORE_GROUP} in one of {known}; the API server serves {found}")
+    # To upgrade is right also where core is newer than this manager: the plan shows it.
+    hint = "`clusterctl upgrade plan`" if served else "`clusterctl init`"
+    raise CoreNotServedError(
+        f"need {CORE_GROUP} in one of {known}; the API server serves {found}: run {hint}"
+    )

@@ -48,7 +48,8 @@ class CredentialsResolver:
         key = kind.find_in(name, infra_cluster)
         identity = self._caches.identities[kind.resource.kind].get(key)
         if identity is None:
-            return _waiting(constants.REASON_IDENTITY_NOT_FOUND, f"identity {name} does not exist")
+            message = f"{kind.resource.kind} {name} does not exist: create it with kubectl apply"
+            return _waiting(constants.REASON_IDENTITY_NOT_FOUND, message)
         namespace = metadata.namespace(infra_cluster)
         if not (kind.resource.namespaced or self._allows(identity, namespace)):
             allowed = f"namespace {namespace}" if namespace else "all namespaces"

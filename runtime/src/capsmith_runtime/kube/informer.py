@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import contextlib
 from collections.abc import Callable, Mapping, Sequence
+from typing import Any
 
 from capsmith_runtime.kube.backoff import Backoff
 from capsmith_runtime.kube.client import (
@@ -46,7 +47,9 @@ class Informer:
         projection: Projection | None = None,
         indexes: Mapping[str, IndexFunction] = {},
         backoff: Backoff | None = None,
+        absent: str = "",
     ) -> None:
+        """``absent`` says in the log what to do if the API server does not serve the kind."""
         self.resource = resource
         self.synced = asyncio.Event()
         """Set when the first list is in the cache, and from then on."""
@@ -54,6 +57,7 @@ class Informer:
         self._metrics = metrics
         self._selection = selection
         self._cache = Cache(projection, indexes)
+        self._absent = absent
         self._backoff = backoff or Backoff(base=0.5, limit=15.0)
         self._handlers: list[tuple[Handler, bool]] = []
         self._outdated, self._refreshed = asyncio.Event(), asyncio.Event()
@@ -127,7 +131,10 @@ class Informer:
             except ApiError as error:
                 cause, wait = type(error).__name__, self._backoff.next(error.retry_after)
                 level = self._log.info if error.status == 0 and listed else self._log.warning
-                level("watch interrupted", error=str(error), retry_seconds=round(wait, 2))
+                hint: dict[str, Any] = (
+                    {"hint": self._absent} if self._absent and error.status == 404 else {}
+                )
+                level("watch interrupted", error=str(error), retry_seconds=round(wait, 2), **hint)
             self._metrics.informer_restarts.labels(self.resource.kind, cause).inc()
             with contextlib.suppress(TimeoutError):
                 async with asyncio.timeout(wait):

@@ -95,6 +95,9 @@ class LeaderElector:
                 async with asyncio.timeout(self.timings.renew_deadline):
                     if await self._try_acquire():
                         break
+            except NotFound as error:
+                hint = f"kubectl create namespace {self._key.namespace}"
+                _log.warning("cannot create the lease", error=str(error), hint=hint)
             except (ApiError, TimeoutError) as error:
                 _log.warning("cannot read or take the lease", error=repr(error))
             await asyncio.sleep(self.timings.retry * random.uniform(1.0, 1.2))

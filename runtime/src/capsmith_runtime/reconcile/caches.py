@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, Final
 
 from capsmith_runtime.contract import metadata
 from capsmith_runtime.contract.constants import (
@@ -61,6 +61,10 @@ class WatchScope:
     def covers(self, obj: JSON) -> bool:
         """Return whether an object that is read unfiltered may be written."""
         return self.watch_filter in ("", metadata.labels(obj).get(WATCH_FILTER_LABEL))
+
+
+_CORE_ABSENT: Final = "install Cluster API: `clusterctl init`"
+_CRD_ABSENT: Final = "install the CRD: `clusterctl init` with its provider, or `make install-crds`"
 
 
 class Caches:
@@ -123,6 +127,7 @@ class Caches:
             selection=selection,
             projection=projection,
             indexes=indexes or {},
+            absent=_CORE_ABSENT if resource.group == CORE_GROUP else _CRD_ABSENT,
         )
 
 
