@@ -24,6 +24,7 @@ from capsmith.provider.crd_labels import contract_labels
 from capsmith.provider.extension import author_classes, author_names
 from capsmith.provider.migration import has_migration, migrated_resources
 from capsmith.provider.model import Component, Provider
+from capsmith.provider.monitoring import alert_rules, dashboard_text
 from capsmith.provider.order import preferred_version
 from capsmith.provider.pools import pool_machine, shared_fields
 from capsmith.provider.python_types import python_module
@@ -110,6 +111,8 @@ def _aggregate_permissions(context: Context, component: Component) -> tuple[Perm
 
 
 PROVIDER_FILTERS: Mapping[str, Callable[..., Any]] = {
+    "alert_rules": alert_rules,
+    "dashboard_text": dashboard_text,
     "crd": custom_resource_definition,
     "has_admission": has_admission,
     "has_conversion": has_conversion,

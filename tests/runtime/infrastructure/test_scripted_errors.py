@@ -30,6 +30,7 @@ from tests.runtime.infrastructure.scripted_provider import (
     add_machine,
     ready_condition,
 )
+from tests.runtime.support.following import sample
 
 PROVIDER = scripted_provider.PROVIDER
 SOON = 0.05
@@ -86,6 +87,8 @@ class TestErrorsWithReason(ScriptedMachines):
         key = await add_machine(env)
         await env.eventually("called", lambda: script.calls)
         await env.quiet()
+        kind = env.machine_kind.resource.kind
+        assert sample(env.metrics, f'terminal_failures_total{{controller="{kind}"}}') >= 1
         script.results = [PROVISIONED]
         labels = {"metadata": {"labels": {"example.com/image": "uploaded"}}}
         env.api.change(env.machine_kind.resource.kind, key, labels)

@@ -105,6 +105,26 @@ def test_no_error_ends_a_worker(error: BaseException) -> None:
     assert sample(metrics, f"reconcile_errors_total{label}") == 4
 
 
+def test_terminal_failures_are_counted_from_zero() -> None:
+    metrics = Metrics()
+    counted: list[float] = []
+
+    async def reconcile(key: str) -> Result:
+        return Result(failed=key == "lost")
+
+    async def scenario() -> None:
+        made = controller(reconcile, metrics=metrics)
+        counted.append(sample(metrics, 'terminal_failures_total{controller="c"}'))
+        async with running(made.run()):
+            made.queue.add("found")
+            made.queue.add("lost")
+            await asyncio.sleep(1)
+
+    virtually(scenario())
+    counted.append(sample(metrics, 'terminal_failures_total{controller="c"}'))
+    assert counted == [0, 1]
+
+
 def test_success_ends_the_backoff() -> None:
     calls: list[float] = []
 

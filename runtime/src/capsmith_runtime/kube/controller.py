@@ -27,6 +27,8 @@ class Result:
     requeue_after: float | None = None
     priority: Priority | None = None
     """Priority of the next reconcile; None keeps that of this one."""
+    failed: bool = False
+    """Whether it ended with a failure that no retry resolves."""
 
 
 class Controller(Generic[K]):
@@ -45,6 +47,8 @@ class Controller(Generic[K]):
         self.queue = queue
         self._reconcile = reconcile
         self._metrics = metrics
+        # It begins with 0: Prometheus does not take a counter that appears for one that rose.
+        self._terminal_failures = metrics.terminal_failures.labels(name)
         self._concurrency = concurrency
         self._active = 0
         self._idle = asyncio.Event()
@@ -116,6 +120,8 @@ class Controller(Generic[K]):
             return True
         self._metrics.reconcile_seconds.labels(self.name).observe(time.monotonic() - began)
         self.queue.forget(key)
+        if result.failed:
+            self._terminal_failures.inc()
         if result.requeue_after is not None:
             self.queue.add_after(key, result.requeue_after, result.priority)
         return True

@@ -42,6 +42,8 @@ class Metrics:
         self.reconcile_errors = self._counter(
             "reconcile_errors", "Failed reconciles.", "controller", "error"
         )
+        terminal = "Reconciles that ended with a failure that no retry resolves."
+        self.terminal_failures = self._counter("terminal_failures", terminal, "controller")
         self.reconciles_active = self._gauge(
             "reconciles_active", "Reconciles that run now.", "controller"
         )

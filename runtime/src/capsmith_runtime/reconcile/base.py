@@ -67,7 +67,7 @@ class BaseController(ReportingController[R], ABC):
         except TerminalError as error:
             # It is reported already, and back-off would repeat a call that cannot succeed.
             self._logger(key).warning("terminal failure", error=str(error))
-            result = Result()
+            result = Result(failed=True)
         except Invalid as error:
             # The CRD rejects what the reconciler returned: report it in the conditions.
             await self._report(patcher, constants.REASON_INVALID_RESULT, error.message)
@@ -75,7 +75,7 @@ class BaseController(ReportingController[R], ABC):
         log_changes(self.kind, key, obj, patcher.obj)
         # Events end waits; the sync period ends them if an event was missed (MG-05).
         if result.requeue_after is None:
-            return Result(self._next_look(), Priority.LOW)
+            return Result(self._next_look(), Priority.LOW, failed=result.failed)
         return result
 
     @abstractmethod

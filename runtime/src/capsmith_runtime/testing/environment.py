@@ -41,6 +41,8 @@ class TestEnvironment:
         self.component = without_migration(component)
         self.api = FakeApi(core_version, self.manifests)
         self.api.field_manager = component.label
+        self.metrics = Metrics()
+        """Of the manager that runs, or ran last."""
         self._stop = asyncio.Event()
         self._running: asyncio.Task[None] | None = None
 
@@ -88,7 +90,8 @@ class TestEnvironment:
             **changes,
         )
         self._stop = asyncio.Event()
-        manager = Manager(self.component, options, self.api, Metrics(), keep_process)
+        self.metrics = Metrics()
+        manager = Manager(self.component, options, self.api, self.metrics, keep_process)
         self._running = asyncio.create_task(manager.run(self._stop))
 
     def options(self) -> Options:
