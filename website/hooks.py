@@ -1,0 +1,64 @@
+"""Hooks of MkDocs: folders in the navigation, and links into the repository."""
+
+from __future__ import annotations
+
+import logging
+import re
+from typing import Any
+
+from mkdocs.config.defaults import MkDocsConfig
+from mkdocs.structure.files import File, Files
+from mkdocs.structure.pages import Page
+
+from website.sources import ROOT, pages_for, rewrite
+
+_LOG = logging.getLogger("mkdocs.plugins.website")
+_LOADED = re.compile(
+    r'<(?:script|link|img|iframe|source)\b[^>]*\b(?:src|href)="(?:https?:)?//[^"]*"'
+)
+
+PROJECT = "[](../CHANGELOG.md) [](../CONTRIBUTING.md) [](../SECURITY.md)"
+"""Links to files of the repository that are in the navigation."""
+
+
+def on_config(config: MkDocsConfig) -> MkDocsConfig:
+    """Replace folders in the navigation by their pages."""
+    config.nav = _with_folders(config.nav)
+    return config
+
+
+def _with_folders(entry: Any) -> Any:
+    if isinstance(entry, list):
+        return [_with_folders(each) for each in entry]
+    if isinstance(entry, dict):
+        return {title: _with_folders(value) for title, value in entry.items()}
+    if not entry.endswith("/"):
+        return entry
+    pages = sorted(
+        (ROOT / "docs" / entry).glob("*.md"), key=lambda page: (page.name != "README.md", page.name)
+    )
+    return [entry + page.name for page in pages]
+
+
+def on_files(files: Files, *, config: MkDocsConfig) -> Files:
+    """Add pages for the files of the repository that pages link to."""
+    texts = [(page.src_uri, page.content_string) for page in files.documentation_pages()]
+    for path, text in pages_for([*texts, ("index.md", PROJECT)]).items():
+        files.append(File.generated(config, path, content=text))
+    return files
+
+
+def on_page_markdown(markdown: str, *, page: Page, files: Files, **_: Any) -> str:
+    """Let links to files of the repository lead to their pages."""
+
+    def is_page(path: str) -> bool:
+        return files.get_file_from_path(path) is not None
+
+    return rewrite(markdown, page.file.src_uri, is_page)
+
+
+def on_post_page(output: str, *, page: Page, **_: Any) -> str:
+    """Warn of what a browser would load from elsewhere; a warning fails the build."""
+    for element in _LOADED.findall(output):
+        _LOG.warning("%s loads from another host: %s", page.file.src_uri, element)
+    return output
