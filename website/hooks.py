@@ -10,6 +10,7 @@ from mkdocs.config.defaults import MkDocsConfig
 from mkdocs.structure.files import File, Files
 from mkdocs.structure.pages import Page
 
+from website.generated import generated_pages
 from website.sources import ROOT, pages_for, rewrite
 
 _LOG = logging.getLogger("mkdocs.plugins.website")
@@ -41,7 +42,9 @@ def _with_folders(entry: Any) -> Any:
 
 
 def on_files(files: Files, *, config: MkDocsConfig) -> Files:
-    """Add pages for the files of the repository that pages link to."""
+    """Add the generated pages, and those of linked files of the repository."""
+    for path, text in generated_pages().items():
+        files.append(File.generated(config, path, content=text))
     texts = [(page.src_uri, page.content_string) for page in files.documentation_pages()]
     for path, text in pages_for([*texts, ("index.md", PROJECT)]).items():
         files.append(File.generated(config, path, content=text))

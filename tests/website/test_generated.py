@@ -1,0 +1,80 @@
+"""The pages of the reference that are made from code and data."""
+
+from __future__ import annotations
+
+import re
+from pathlib import Path
+
+import click
+
+from capsmith.cli import main
+from capsmith.provider_yaml.jsonschema import provider_schema
+from tests.invalid.cases import FOLDER
+from website.generated import generated_pages
+from website.source_findings import Reported, reported
+
+PAGES = generated_pages()
+FINDINGS = PAGES["reference/findings.md"]
+ROWS = re.findall(r'^\| <a id="([\w-]+)"></a>`\1` \| ([\w, ]+) \| (.*) \|$', FINDINGS, re.MULTILINE)
+
+
+def test_findings_that_are_reported_are_on_the_page() -> None:
+    texts = (file.read_text(encoding="utf-8") for file in FOLDER.glob("*/findings.txt"))
+    lines = re.compile(r"^\S+ (?:error|warning|info) ([a-z][\w-]+):", re.MULTILINE)
+    found = {id for text in texts for id in lines.findall(text)}
+    assert len(found) > 100
+    assert found <= {id for id, _, _ in ROWS}
+
+
+def test_each_finding_has_a_meaning() -> None:
+    assert len(ROWS) > 200
+    assert [id for id, _, meaning in ROWS if not re.search(r"\w{2}", meaning)] == []
+
+
+def test_every_option_is_on_the_page_of_commands() -> None:
+    page = PAGES["reference/commands.md"]
+    for name, command in main.commands.items():
+        assert f"\n## capsmith {name}\n" in page
+        for parameter in command.params:
+            if isinstance(parameter, click.Option) and not parameter.hidden:
+                assert parameter.opts[-1] in page
+
+
+def test_every_key_is_on_the_page_of_provider_yaml() -> None:
+    page = PAGES["reference/provider-yaml.md"]
+    schema = provider_schema()
+    for part in (schema, *schema["$defs"].values()):
+        for key in part.get("properties", {}):
+            assert f"`{key}`" in page
+
+
+def test_each_row_of_a_table_has_its_cells() -> None:
+    for path, text in PAGES.items():
+        for line in text.splitlines():
+            if line.startswith("| "):
+                cells = len(re.findall(r"(?<!\\)\|", line)) - 1
+                assert cells == (3 if "commands" not in path else 2), line
+
+
+def test_messages_are_read_from_the_syntax(tmp_path: Path) -> None:
+    (tmp_path / "module.py").write_text(
+        'HINT = "Mend it."\n'
+        "def check(place, name):\n"
+        '    message = f"{name} is wrong"\n'
+        '    place.error("a-b", message, HINT)\n'
+        '    message = "another"\n'
+        '    place.warning("c-d", message, f"Use {name}.")\n'
+        '    return Finding("e-f", "x" if name else "y", None, Severity.INFO, hint=HINT)\n'
+        "class Broken(Error):\n"
+        '    """It is broken.\n\n    More.\n    """\n'
+        "    def __init__(self, message):\n"
+        '        super().__init__("g-h", message)\n',
+        encoding="utf-8",
+    )
+    assert reported(tmp_path) == [
+        Reported("a-b", "error", "… is wrong", "Mend it."),
+        Reported("c-d", "warning", "another", "Use …."),
+        Reported("e-f", "info", "x", "Mend it."),
+        Reported("e-f", "info", "y", "Mend it."),
+        Reported("g-h", "error", "It is broken", ""),
+    ]

@@ -1,0 +1,51 @@
+"""The page of the command line, from the commands themselves."""
+
+from __future__ import annotations
+
+import click
+
+from capsmith.cli import main
+
+
+def commands_page() -> str:
+    """Return the page as Markdown."""
+    context = click.Context(main, info_name="capsmith")
+    parts = ["# Commands\n\n", _paragraphs(main), "\n\n"]
+    parts.append(
+        "Reports come as text or with `--format json`; progress and colours only on a terminal.\n"
+    )
+    for name in main.list_commands(context):
+        command = main.get_command(context, name)
+        if command is not None and not command.hidden:
+            parts.append(_section(click.Context(command, info_name=name, parent=context)))
+    return "".join(parts)
+
+
+def _section(context: click.Context) -> str:
+    command = context.command
+    usage = command.get_usage(context).removeprefix("Usage: ")
+    lines = [f"\n## {context.command_path}\n", f"\n```text\n{' '.join(usage.split())}\n```\n"]
+    lines.append(f"\n{_paragraphs(command)}\n")
+    rows = [_row(each, context) for each in command.get_params(context)]
+    shown = [row for row in rows if row]
+    if shown:
+        lines.append("\n| Option | Meaning |\n|---|---|\n")
+        lines += shown
+    return "".join(lines)
+
+
+def _row(parameter: click.Parameter, context: click.Context) -> str:
+    record = parameter.get_help_record(context)
+    if record is None:
+        return ""
+    names, meaning = (" ".join(part.split()).replace("|", "\\|") for part in record)
+    return f"| `{names}` | {_escaped(meaning)} |\n"
+
+
+def _paragraphs(command: click.Command) -> str:
+    text = (command.help or "").replace("\b\n", "")
+    return "\n\n".join(_escaped(" ".join(part.split())) for part in text.split("\n\n"))
+
+
+def _escaped(text: str) -> str:
+    return text.replace("<", "&lt;").replace("*", "\\*")
