@@ -34,7 +34,7 @@ _MEANINGS = {
     "output-not-regular": "a folder, link or device is where a file has to be written",
     "overlay-forbidden": "a blueprint calls what the sandbox forbids: use names, data and filters",
     "overlay-limit": "a blueprint exceeds the limits of time or size: shorten it",
-    "overlay-not-found": "a blueprint extends what does not exist: prefix capsmith's with `capsmith:`",
+    "overlay-not-found": "no such blueprint to extend: prefix those of capsmith with `capsmith:`",
     "overlay-python": "a blueprint gives Python that does not parse",
     "overlay-render": "a blueprint cannot be rendered",
     "overlay-syntax": "a blueprint is not valid Jinja",

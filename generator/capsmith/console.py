@@ -94,6 +94,10 @@ class Console:
 
         return working(printable(text))
 
+    def step(self, text: str) -> None:
+        """Print a line on standard error about a step, wherever that goes, at once."""
+        click.echo(printable(text), file=sys.stderr)
+
     def result(self, result: Result) -> None:
         """Print the result of a check as soon as it is known."""
         from capsmith.behaviour import output
@@ -120,7 +124,9 @@ class Console:
         """Print an error that stopped the run: on standard error, or as the JSON report."""
         if self._machine(Report(findings=(error.finding,)), error.exit_code):
             return
-        for line in finding_lines(error.finding):
+        first, *rest = finding_lines(_without_details(error.finding))
+        details = error.finding.message.splitlines()[1:]
+        for line in [first, *(f"    {printable(each)}" for each in details), *rest]:
             click.echo(line, file=sys.stderr)
 
     def data(self, value: Any) -> None:
@@ -209,6 +215,11 @@ def runtime_line(runtime: RuntimeOutcome) -> str:
     former = runtime.former_version
     change = f"{former} -> {runtime.version}" if former not in ("", runtime.version) else ""
     return f"runtime: {change or runtime.version} ({runtime.mode}, {runtime.outcome})"
+
+
+def _without_details(finding: Finding) -> Finding:
+    """Return the finding with the first line of its message: what follows is output or a log."""
+    return finding._replace(message=next(iter(finding.message.splitlines()), ""))
 
 
 def finding_lines(finding: Finding) -> list[str]:

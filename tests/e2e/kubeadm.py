@@ -2,27 +2,31 @@
 
 from __future__ import annotations
 
-import base64
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator
 from contextlib import ExitStack, contextmanager
 from pathlib import Path
 
+from capsmith.lab.simulated.external_etcd import with_external_etcd
+from capsmith.lab.simulated.kubeadm import KubeadmKubelet
+from capsmith.lab.simulated.loop import Loop
 from capsmith.management.cluster import Base, ManagementCluster
 from capsmith.management.kube import JSON
+from capsmith.management.kubeadm import (
+    KUBEADM_SERIES,
+    KUBEADM_TYPES,
+    KubeadmManager,
+    add_kubeadm,
+)
 from capsmith.management.process import free_port
 from capsmith.management.repository import Repository
 from capsmith.management.tools.catalogue import KUBEADM as MODULE
 from tests.e2e.fakes.booting import BootingCluster
-from tests.e2e.fakes.kubeadm import KubeadmKubelet
-from tests.e2e.fakes.loop import Loop
-from tests.e2e.harness.kubeadm import SERIES, TYPES, KubeadmManager, add_kubeadm
 from tests.e2e.harness.report import Report
 from tests.e2e.provider import build_provider
 from tests.e2e.scenario import Scenario, one_scenario
 from tests.e2e.stack import Combination, Stack
 
-KUBEADM = Combination(SERIES, "v1beta2", "homelab", f"kubeadm-{SERIES}-v1beta2")
-_ETCD = "/etc/kubernetes/pki/external"
+KUBEADM = Combination(KUBEADM_SERIES, "v1beta2", "homelab", f"kubeadm-{KUBEADM_SERIES}-v1beta2")
 
 
 class KubeadmStack(Stack):
@@ -63,17 +67,9 @@ class KubeadmStack(Stack):
     def render(self, scenario: Scenario, control_planes: int, workers: int) -> list[JSON]:
         """The cluster's objects as rendered, but for etcd outside of the machines."""
         documents = scenario.render(control_planes, workers)
-        (found,) = (each for each in documents if each["kind"] == "KubeadmControlPlane")
-        files = {"caFile": "ca.crt", "certFile": "client.crt", "keyFile": "client.key"}
-        external = {key: f"{_ETCD}/{name}" for key, name in files.items()}
-        found["spec"]["kubeadmConfigSpec"]["clusterConfiguration"] = {
-            "etcd": {"external": {"endpoints": [self._base.etcd.url], **external}}
-        }
-        pair = self._base.pki.serving
-        authority = {"tls.crt": pair.cert}
-        client = {**authority, "tls.key": pair.key}
-        secrets = {"etcd": authority, "apiserver-etcd-client": client}
-        return [*documents, *(_secret(scenario, *each) for each in secrets.items())]
+        return with_external_etcd(
+            documents, self._base.etcd.url, self._base.pki, scenario.namespace, scenario.name
+        )
 
     @contextmanager
     def _booting(self, scenario: Scenario) -> Iterator[BootingCluster]:
@@ -90,17 +86,9 @@ class KubeadmStack(Stack):
         return Loop(f"helpers-{name}", management.folder / "helpers.log", [])
 
     def _kubeadm(self, management: ManagementCluster) -> tuple[KubeadmManager, ...]:
-        return tuple(KubeadmManager(self._base, management, type) for type in TYPES)
+        return tuple(KubeadmManager(self._base, management, type) for type in KUBEADM_TYPES)
 
     def _filled_repository(self) -> Repository:
         repository = super()._filled_repository()
         add_kubeadm(repository, self._base)
         return repository
-
-
-def _secret(scenario: Scenario, purpose: str, files: Mapping[str, Path]) -> JSON:
-    """The Secret with which the API server reaches etcd."""
-    metadata = {"name": f"{scenario.name}-{purpose}", "namespace": scenario.namespace}
-    data = {key: base64.b64encode(path.read_bytes()).decode() for key, path in files.items()}
-    kind = {"apiVersion": "v1", "kind": "Secret", "type": "cluster.x-k8s.io/secret"}
-    return {**kind, "metadata": metadata, "data": data}

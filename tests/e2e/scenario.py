@@ -8,6 +8,7 @@ from typing import Any
 
 import pytest
 
+from capsmith.lab.simulated.server import Server
 from capsmith.management.cluster import ManagementCluster
 from capsmith.management.kube import JSON, ApiError, KubeClient, StaleError
 from capsmith.management.servers import ApiServer
@@ -15,7 +16,7 @@ from capsmith.management.wait import PATIENCE, NotYet, eventually
 from tests.e2e.dump import objects_text
 from tests.e2e.fakes.booting import BootingCluster
 from tests.e2e.fakes.control_plane import kubeconfig_secret
-from tests.e2e.harness.cloud import Event, Server
+from tests.e2e.harness.cloud import Event
 from tests.e2e.stack import Site, Stack
 
 KUBERNETES = "v1.34.4"

@@ -6,24 +6,24 @@ from collections.abc import Callable, Mapping
 from contextlib import ExitStack
 from dataclasses import dataclass
 
+from capsmith.lab.simulated.changes import Changes
+from capsmith.lab.simulated.kubelet import Kubelet
+from capsmith.lab.simulated.loop import Loop
 from capsmith.management.cluster import Base, ManagementCluster
 from capsmith.management.clusterctl import Clusterctl
 from capsmith.management.kube import JSON
+from capsmith.management.kubeadm import KubeadmManager
 from capsmith.management.repository import Repository
 from capsmith.management.servers import ApiServer
 from capsmith.management.tools import CORE_RELEASES
 from tests.e2e.fakes.bootstrap import BootstrapProvider
-from tests.e2e.fakes.changes import Changes
 from tests.e2e.fakes.control_plane import ControlPlaneProvider
 from tests.e2e.fakes.control_plane_machines import HELPER_CONFIG
 from tests.e2e.fakes.convert import without_kubeadm
 from tests.e2e.fakes.dialect import Dialect
-from tests.e2e.fakes.kubelet import Kubelet
-from tests.e2e.fakes.loop import Loop
 from tests.e2e.fakes.manifests import add_helpers
 from tests.e2e.harness.cloud import SimulatedCloud
 from tests.e2e.harness.contract import ContractVersion
-from tests.e2e.harness.kubeadm import KubeadmManager
 from tests.e2e.harness.provider import Controllers, ProviderUnderTest
 from tests.e2e.harness.report import Report
 

@@ -10,6 +10,7 @@ from functools import partial
 import pytest
 import yaml
 
+from capsmith.lab.simulated.server import Server
 from capsmith.management.cluster import Base
 from capsmith.management.kube import JSON
 from capsmith.management.servers import ApiServer
@@ -28,7 +29,6 @@ from tests.e2e.bootstrap_data import (
     value_of,
 )
 from tests.e2e.fakes.control_plane import ca_key
-from tests.e2e.harness.cloud import Server
 from tests.e2e.harness.report import Report
 from tests.e2e.provider import build_provider
 from tests.e2e.scenario import Scenario, condition, one_scenario, wait_nothing_left

@@ -6,11 +6,11 @@ from collections.abc import Iterator
 
 import pytest
 
+from capsmith.lab.simulated.loop import Loop
 from capsmith.management.cluster import Base
 from capsmith.management.kube import JSON
 from capsmith.management.servers import ApiServer
 from capsmith.management.wait import NotYet, eventually, steadily
-from tests.e2e.fakes.loop import Loop
 from tests.e2e.harness.report import Report
 from tests.e2e.lineage import HOMELAB, Lineage
 from tests.e2e.scenario import Scenario, one_scenario, wait_nothing_left

@@ -9,12 +9,12 @@ from pathlib import Path
 
 import pytest
 
+from capsmith.lab.simulated.server import Server
 from capsmith.management.cluster import Base
 from capsmith.management.kube import JSON
 from capsmith.management.servers import ApiServer
 from capsmith.management.wait import NotYet, eventually
 from tests.e2e.fakes.bootstrap import bootstrap_data
-from tests.e2e.harness.cloud import Server
 from tests.e2e.harness.moto import MotoCloud
 from tests.e2e.harness.report import Report
 from tests.e2e.provider import build_provider

@@ -11,12 +11,12 @@ from capsmith.behaviour.checks import WHOLE_CLUSTER
 from capsmith.behaviour.model import Outcome
 from capsmith.behaviour.objects import TEMPLATE_NAME
 from capsmith.commands.conformance import Request, run
+from capsmith.lab.simulated.kubeadm import configuration_of
 from capsmith.management.cluster import Base
 from capsmith.management.kube import JSON
 from capsmith.management.repository import dump
 from capsmith.management.wait import NotYet, eventually, steadily
 from tests.e2e.conforming import cluster_session
-from tests.e2e.fakes.kubeadm import configuration_of
 from tests.e2e.harness.report import Report
 from tests.e2e.kubeadm import KubeadmStack
 from tests.e2e.scenario import KUBERNETES, Scenario, condition

@@ -15,6 +15,7 @@ from capsmith.cli.completion import completion
 from capsmith.cli.conformance import conformance
 from capsmith.cli.import_ import import_
 from capsmith.cli.imports import import_pydantic
+from capsmith.cli.lab import lab
 from capsmith.cli.new import generate, new
 from capsmith.cli.options import (
     FOLDER,
@@ -76,6 +77,7 @@ main.add_command(update)
 main.add_command(import_)
 main.add_command(verify)
 main.add_command(conformance)
+main.add_command(lab)
 main.add_command(reference)
 main.add_command(completion)
 

@@ -14,7 +14,6 @@ from capsmith.management.tools import Toolbox
 
 NAMESPACE = "capi-system"
 SERVICE_ACCOUNT = "capi-manager"
-USER = f"system:serviceaccount:{NAMESPACE}:{SERVICE_ACCOUNT}"
 
 _GATES = {
     # The rate limit of one reconcile per object and second, and the 15 s steps of the

@@ -10,6 +10,7 @@ import yaml
 from capsmith.management.kube import JSON, KubeClient
 
 _NAME = "capsmith"
+_TOKEN_SECONDS = 30 * 24 * 3600
 
 
 def admin_kubeconfig(server: str, ca: Path, cert: Path, key: Path) -> str:
@@ -25,12 +26,12 @@ def token_kubeconfig(server: str, ca: Path, token: str) -> str:
 
 
 def service_account_token(client: KubeClient, namespace: str, name: str) -> str:
-    """Request a token of an existing ServiceAccount, valid for two days."""
+    """Request a token of an existing ServiceAccount, valid for a month."""
     path = client.path("v1", "ServiceAccount", name, namespace, "token")
     request: JSON = {
         "apiVersion": "authentication.k8s.io/v1",
         "kind": "TokenRequest",
-        "spec": {"expirationSeconds": 48 * 3600},
+        "spec": {"expirationSeconds": _TOKEN_SECONDS},
     }
     return str(client.request("POST", path, body=request)["status"]["token"])
 

@@ -13,8 +13,8 @@ import subprocess
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 
-from capsmith.management.cluster import ManagementCluster
 from capsmith.management.component import Component
+from capsmith.management.connection import Connection
 from capsmith.management.deployment import installed
 from capsmith.management.errors import ProcessError
 from capsmith.management.kubeconfig import service_account_token, token_kubeconfig
@@ -34,12 +34,18 @@ class ProviderManager:
         self,
         argv: Sequence[str],
         component: Component,
-        management: ManagementCluster,
+        management: Connection,
         environment: Mapping[str, str] | None = None,
         flags: Sequence[str] = (),
         name: str = "",
+        *,
+        kept: bool = True,
     ) -> None:
-        """Define a manager; ``flags`` follow those of its Deployment."""
+        """Define a manager; ``flags`` follow those of its Deployment.
+
+        One that is `kept` is restarted whenever it fails, as in a Deployment.
+        """
+        self._kept = kept
         self._argv = list(argv)
         self._component = component
         self._management = management
@@ -54,6 +60,13 @@ class ProviderManager:
     def variables(self) -> dict[str, str]:
         """The clusterctl variables with which the provider is installed for this process."""
         return {self._component.port_variable: str(self.webhook_port)}
+
+    @property
+    def process(self) -> Process:
+        """The process; raises ProcessError before the first start."""
+        if self._process is None:
+            raise ProcessError(f"{self._name} was not started")
+        return self._process
 
     def start(self) -> None:
         """Start what is installed, with a token of its own ServiceAccount, and wait until ready.
@@ -86,9 +99,10 @@ class ProviderManager:
             management.wait_permitted(user, self._component.listed)
         except TimeoutError as error:
             raise ProcessError(str(error)) from error
-        token = service_account_token(management.client, namespace, launch.service_account)
+        client = management.client
+        token = service_account_token(client, namespace, launch.service_account)
         kubeconfig = management.folder / f"{self._name}.kubeconfig"
-        kubeconfig.write_text(token_kubeconfig(management.apiserver.url, management.pki.ca, token))
+        kubeconfig.write_text(token_kubeconfig(client.server, client.credentials.ca, token))
         known = self._known_flags() | {_name_of(each) for each in launch.args}
         local = self._local_flags(known)
         kept = [each for each in launch.args if _name_of(each) not in local]
@@ -97,7 +111,7 @@ class ProviderManager:
             self._readiness = launch.readiness
         environment = {"KUBECONFIG": str(kubeconfig), **launch.env, **self._environment}
         log = management.folder / f"{self._name}.log"
-        return Process(self._name, [*self._argv, *arguments], log, environment, kept=True)
+        return Process(self._name, [*self._argv, *arguments], log, environment, kept=self._kept)
 
     def _known_flags(self) -> set[str]:
         """Return the flags that the manager's own help lists."""
@@ -132,9 +146,9 @@ class ProviderManager:
     def _certificates(self) -> Path:
         folder = self._management.folder / f"{self._name}-certificate"
         folder.mkdir(parents=True, exist_ok=True)
-        serving = self._management.pki.serving
-        shutil.copyfile(serving.cert, folder / "tls.crt")
-        shutil.copyfile(serving.key, folder / "tls.key")
+        certificate, key = self._management.serving
+        shutil.copyfile(certificate, folder / "tls.crt")
+        shutil.copyfile(key, folder / "tls.key")
         return folder
 
 

@@ -42,6 +42,17 @@ class Pki:
         )
         self.admin = self._write("admin", admin)
 
+    @classmethod
+    def existing(cls, folder: Path) -> Pki:
+        """Return the certificates that another process has issued below a folder."""
+        pki = cls.__new__(cls)
+        pki._folder = folder
+        pki.ca = folder / "ca.crt"
+        pki.service_account = KeyPair(folder / "sa.pub", folder / "sa.key")
+        pki.serving = KeyPair(folder / "serving.crt", folder / "serving.key")
+        pki.admin = KeyPair(folder / "admin.crt", folder / "admin.key")
+        return pki
+
     @property
     def ca_bundle(self) -> str:
         """The CA in base64, as webhook configurations and kubeconfigs contain it."""

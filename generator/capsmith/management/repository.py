@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from pathlib import Path
+from urllib.parse import unquote, urlsplit
 
 import yaml
 
@@ -58,6 +59,22 @@ class Repository:
         self.base = base
         self.config = base / "clusterctl.yaml"
         self._entries: dict[str, Entry] = {}
+
+    @classmethod
+    def existing(cls, base: Path) -> Repository:
+        """Return the repository in a folder with what its configuration names."""
+        repository = cls(base)
+        if repository.config.exists():
+            for each in yaml.safe_load(repository.config.read_text())["providers"]:
+                components = Path(unquote(urlsplit(each["url"]).path))
+                entry = Entry(components.parents[1].name, components.parent.name, components)
+                repository._entries[entry.label] = entry
+        return repository
+
+    @property
+    def entries(self) -> list[Entry]:
+        """The latest release of each provider."""
+        return list(self._entries.values())
 
     def add(self, label: str, version: str, components: str, files: dict[str, str]) -> None:
         """Add a release from texts by file name; `components` names its components file."""

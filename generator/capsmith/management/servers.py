@@ -7,6 +7,7 @@ import json
 import urllib.request
 from http.client import HTTPException
 from pathlib import Path
+from typing import Protocol
 
 from capsmith.management.audit import audit_flags
 from capsmith.management.kube import ApiError, Credentials, KubeClient
@@ -21,6 +22,12 @@ _CONTROLLERS = (
     "namespace-controller",
     "serviceaccount-controller",
 )
+
+
+class EtcdAddress(Protocol):
+    """An etcd that runs, in whichever process it was started."""
+
+    url: str
 
 
 class Etcd:
@@ -71,11 +78,14 @@ class ApiServer:
         self,
         tools: Toolbox,
         pki: Pki,
-        etcd: Etcd,
+        etcd: EtcdAddress,
         folder: Path,
         name: str,
         port: int | None = None,
+        *,
+        audited: bool = True,
     ) -> None:
+        """Define a server; one that is `audited` logs each request of a ServiceAccount."""
         self.name = name
         port = port or free_port()
         self.url = f"https://127.0.0.1:{port}"
@@ -85,7 +95,9 @@ class ApiServer:
         self.kubeconfig.write_text(self.kubeconfig_text)
         self.client = KubeClient(self.url, Credentials(pki.ca, pki.admin.cert, pki.admin.key))
         self.audit_log = folder / f"audit-{name}.log"
-        flags = _apiserver_flags(pki, etcd, name, port) + audit_flags(folder, self.audit_log)
+        flags = _apiserver_flags(pki, etcd, name, port)
+        if audited:
+            flags += audit_flags(folder, self.audit_log)
         self.process = Process(
             f"apiserver-{name}",
             [tools.path("k8s", "kube-apiserver"), *flags],
@@ -158,7 +170,7 @@ class ControllerManager:
             return False
 
 
-def _apiserver_flags(pki: Pki, etcd: Etcd, name: str, port: int) -> list[str]:
+def _apiserver_flags(pki: Pki, etcd: EtcdAddress, name: str, port: int) -> list[str]:
     return [
         f"--etcd-servers={etcd.url}",
         f"--etcd-prefix=/{name}",

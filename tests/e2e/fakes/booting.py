@@ -13,14 +13,13 @@ from contextlib import ExitStack
 
 import trustme
 
+from capsmith.lab.simulated.kubelet import Kubelet
+from capsmith.lab.simulated.loop import Loop
 from capsmith.management.cluster import Base
 from capsmith.management.kube import JSON, KubeClient
 from capsmith.management.pki import Pki
 from capsmith.management.servers import ApiServer
 from tests.e2e.harness.cloud import SimulatedCloud
-
-from .kubelet import Kubelet
-from .loop import Loop
 
 _NUMBERS = itertools.count(1)
 

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from pathlib import Path
 
+from capsmith.lab.simulated.loop import each
 from capsmith.management.kube import JSON, ApiError, KubeClient
 
 from .dialect import CLUSTER_NAME, CONTROL_PLANE, Dialect, is_paused, key, owner, owner_reference
-from .loop import each
 from .manifests import BOOTSTRAP_API
 
 

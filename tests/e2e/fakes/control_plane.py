@@ -5,6 +5,7 @@ from __future__ import annotations
 import base64
 from pathlib import Path
 
+from capsmith.lab.simulated.loop import each
 from capsmith.management.kube import JSON, KubeClient
 
 from .control_plane_machines import (
@@ -17,7 +18,6 @@ from .control_plane_machines import (
 )
 from .control_plane_status import status_of, up_to_date_condition
 from .dialect import CLUSTER_NAME, Dialect, is_paused, key, owner, owner_reference
-from .loop import each
 from .manifests import CONTROL_PLANE_API, CONTROL_PLANE_GROUP
 
 _FINALIZER = f"fakecontrolplane.{CONTROL_PLANE_GROUP}"

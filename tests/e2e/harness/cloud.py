@@ -7,19 +7,10 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+from capsmith.lab.simulated.server import Server
+
 VARIABLE = "CAPSMITH_SIMULATED_CLOUD_DIR"
 _JOURNALED = ("server", "cluster")
-
-
-@dataclass(frozen=True)
-class Server:
-    """One simulated machine."""
-
-    id: str
-    name: str
-    provider_id: str
-    cluster: str
-    user_data: str | None
 
 
 @dataclass(frozen=True)

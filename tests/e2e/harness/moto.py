@@ -12,9 +12,10 @@ from typing import TYPE_CHECKING
 
 from boto3.session import Session
 
+from capsmith.lab.simulated.server import Server
 from capsmith.management.process import Process, free_port, port_open
 
-from .cloud import CloudCluster, Event, Server, SimulatedCloud
+from .cloud import CloudCluster, Event, SimulatedCloud
 
 if TYPE_CHECKING:
     from mypy_boto3_ec2.type_defs import FilterTypeDef, InstanceTypeDef

@@ -14,18 +14,22 @@ import subprocess
 import sys
 import tempfile
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 
 from capsmith.management.errors import ToolsUnavailable
-from capsmith.management.tools.catalogue import Module, modules
+from capsmith.management.tools.catalogue import BUILD_MINUTES, KUBERNETES, Module, modules
+from capsmith.management.tools.found import installed_servers
 
 _HERE = Path(__file__).parent
 _DIGEST_CHARS = 16
 # The linker drops it (-s -w); not to generate it saves an eighth of the build.
 _WITHOUT_DWARF = "-gcflags=all=-dwarf=false"
+
+_INSTALL_GO = "Install Go 1.24 or newer (https://go.dev/dl): it builds the servers once."
+_OTHER_CACHE = "Make room, or set CAPSMITH_TOOLS_CACHE to a folder on another disk."
 
 Progress = Callable[[str], None]
 
@@ -35,32 +39,72 @@ class Toolbox:
     """Folders of finished tools, by module name."""
 
     folders: dict[str, Path]
+    found: dict[str, Path] = field(default_factory=dict)
+    """Servers of Kubernetes that the user has installed, by name."""
 
     def path(self, module: str, name: str) -> Path:
         """Return the file of a tool: `path("k8s", "etcd")`."""
+        if module == KUBERNETES and name in self.found:
+            return self.found[name]
         return self.folders[module] / name
 
 
-def toolbox(names: list[str] | None = None, progress: Progress = lambda text: None) -> Toolbox:
+def toolbox(
+    names: list[str] | None = None,
+    progress: Progress = lambda text: None,
+    *,
+    find: bool = False,
+) -> Toolbox:
     """Return the tools of the named modules (all by default), after building missing ones.
 
-    A build takes minutes; `progress` gets a line for each step. Raises ToolsUnavailable if the Go
-    toolchain is missing or a build fails.
+    A build takes minutes: `progress` gets first what is to be built, about how long it takes and
+    where it is kept, and then a line for each step.  With `find` servers of Kubernetes that the
+    user has installed are not built.  Raises ToolsUnavailable if the Go toolchain is missing or a
+    build fails.
     """
     selected = {name: module for name, module in modules().items() if not names or name in names}
     go = shutil.which("go")
     if go is None:
-        raise ToolsUnavailable("the Go toolchain (`go`) is not on PATH", "Install Go.")
+        raise ToolsUnavailable("the Go toolchain (`go`) is not on PATH", _INSTALL_GO)
     version = _output([go, "env", "GOVERSION"])
-    cache = _cache()
-    cache.mkdir(parents=True, exist_ok=True)
-    folders = {}
-    for name, module in selected.items():
-        folders[name] = cache / f"{name}-{_digest(module, version)}"
-        with _locked(cache / f".{name}.lock"):
-            if not folders[name].is_dir():
-                _build(go, module, folders[name], progress)
-    return Toolbox(folders)
+    cache = cache_folder()
+    try:
+        cache.mkdir(parents=True, exist_ok=True)
+        found: dict[str, Path] = {}
+        if find and KUBERNETES in selected:
+            kept = cache / f"{KUBERNETES}-{_digest(selected[KUBERNETES], version)}"
+            found = installed_servers(os.environ, is_built=kept.is_dir())
+            selected[KUBERNETES] = _without(selected[KUBERNETES], found)
+        folders = {
+            name: cache / f"{name}-{_digest(module, version)}" for name, module in selected.items()
+        }
+        missing = [name for name, folder in folders.items() if not folder.is_dir()]
+        if missing:
+            progress(_announcement([selected[name] for name in missing], cache))
+        for name, module in selected.items():
+            with _locked(cache / f".{name}.lock"):
+                if not folders[name].is_dir():
+                    _build(go, module, folders[name], progress)
+    except OSError as error:
+        message = f"the tools cannot be kept in {cache}: {error.strerror or error}"
+        raise ToolsUnavailable(message, _OTHER_CACHE) from error
+    return Toolbox(folders, found)
+
+
+def _without(module: Module, found: Mapping[str, Path]) -> Module:
+    binaries = tuple(each for each in module.binaries if each.name not in found)
+    return replace(module, binaries=binaries)
+
+
+def _announcement(missing: list[Module], cache: Path) -> str:
+    names = [binary.name for module in missing for binary in module.binaries]
+    minutes = sum(BUILD_MINUTES.get(name, 1) for name in names)
+    unit = "minute" if minutes == 1 else "minutes"
+    return (
+        f"Go builds {', '.join(names)} once, from source and pinned versions. "
+        f"This takes about {minutes} {unit} on two processors; "
+        f"the results are kept in {cache}."
+    )
 
 
 def kubectl() -> str:
@@ -105,7 +149,8 @@ def _collect(go: str, module: Module, folder: Path, scratch: Path) -> None:
         (scratch / name).write_text(rendered)
 
 
-def _cache() -> Path:
+def cache_folder() -> Path:
+    """Return where built tools are kept: `$CAPSMITH_TOOLS_CACHE`, or a folder below `~/.cache`."""
     chosen = os.environ.get("CAPSMITH_TOOLS_CACHE")
     return Path(chosen) if chosen else Path.home() / ".cache" / "capsmith" / "tools"
 
@@ -133,5 +178,7 @@ def _run(argv: list[str], folder: Path) -> str:
     env = {**os.environ, "GOFLAGS": f"{os.environ.get('GOFLAGS', '')} -buildvcs=false".strip()}
     done = subprocess.run(argv, cwd=folder, env=env, capture_output=True, text=True)
     if done.returncode != 0:
-        raise ToolsUnavailable(f"{' '.join(argv)} failed:\n{done.stderr}")
+        full = "no space left on device" in done.stderr
+        hint = _OTHER_CACHE if full else "Read the output above; Go needs its module proxy."
+        raise ToolsUnavailable(f"{' '.join(argv)} failed:\n{done.stderr}", hint)
     return done.stdout

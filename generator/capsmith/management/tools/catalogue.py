@@ -10,6 +10,17 @@ KUBERNETES_VERSION: Final = "v1.34.4"
 CORE_RELEASES: Final = {"v1.13": "v1.13.6", "v1.10": "v1.10.7"}
 """Release series of Cluster API's core, and the release that is built of each."""
 
+KUBERNETES: Final = "k8s"
+"""The module with the servers of Kubernetes."""
+
+BUILD_MINUTES: Final = {
+    "kube-apiserver": 3,
+    "kube-controller-manager": 1,
+    "capi-manager": 1,
+    "clusterctl": 2,
+}
+"""How long a build takes on two processors; one minute unless given."""
+
 _KUBEADM_SERIES: Final = "v1.13"
 KUBEADM: Final = f"kubeadm-{_KUBEADM_SERIES}"
 """The module with Cluster API's bootstrap and control plane providers for kubeadm."""

@@ -9,8 +9,9 @@ from capsmith.management.repository import Repository, dump, localised
 from capsmith.management.tools import CORE_RELEASES
 from capsmith.management.tools.catalogue import KUBEADM
 
-TYPES = ("bootstrap", "control-plane")
-SERIES = "v1.13"
+KUBEADM_TYPES = ("bootstrap", "control-plane")
+KUBEADM_SERIES = "v1.13"
+"""The series of core that has them as tools."""
 # The limit of one reconcile per object and second would be most of the run time.
 _VARIABLES = {"EXP_RECONCILER_RATE_LIMITING": "false"}
 
@@ -18,7 +19,7 @@ _VARIABLES = {"EXP_RECONCILER_RATE_LIMITING": "false"}
 def add_kubeadm(repository: Repository, base: Base) -> None:
     """Add both providers, with webhooks that call a process on this machine."""
     out = base.tools.folders[KUBEADM]
-    for component in (Component(out, type) for type in TYPES):
+    for component in (Component(out, type) for type in KUBEADM_TYPES):
         turned = [
             localised(each, base.pki.ca_bundle, component.port_variable)
             for each in component.components
@@ -27,17 +28,21 @@ def add_kubeadm(repository: Repository, base: Base) -> None:
             component.file: dump(turned),
             "metadata.yaml": (out / "metadata.yaml").read_text(),
         }
-        repository.add(component.label, CORE_RELEASES[SERIES], component.file, files)
+        repository.add(component.label, CORE_RELEASES[KUBEADM_SERIES], component.file, files)
 
 
 class KubeadmManager(ProviderManager):
     """The manager of one of the providers, as its installed Deployment says."""
 
-    def __init__(self, base: Base, management: ManagementCluster, type: str) -> None:
+    def __init__(
+        self, base: Base, management: ManagementCluster, type: str, *, kept: bool = True
+    ) -> None:
+        """Define the manager of the provider of a type: `bootstrap` or `control-plane`."""
         self.type = type
         self._part = Component(base.tools.folders[KUBEADM], type)
         self._cluster = management
-        super().__init__([str(base.tools.path(KUBEADM, f"{type}-manager"))], self._part, management)
+        binary = str(base.tools.path(KUBEADM, f"{type}-manager"))
+        super().__init__([binary], self._part, management, kept=kept)
 
     @property
     def name(self) -> str:
@@ -57,7 +62,7 @@ class KubeadmManager(ProviderManager):
         super().start()
 
     def _read(self) -> list[tuple[str, str]]:
-        """The kinds of core, of its own, and of the infrastructure that it clones."""
+        """Return the kinds of core, of its own, and of the infrastructure that it clones."""
         crds = [crd["spec"] for crd in self._part.crds]
         found = [("cluster.x-k8s.io", "machines")]
         found += [(spec["group"], spec["names"]["plural"]) for spec in crds]

@@ -1,4 +1,4 @@
-"""The loop that drives a helper: tick, wait for a change or a moment, tick again."""
+"""A loop that drives a simulation: tick, wait for a change or a moment, tick again."""
 
 from __future__ import annotations
 
@@ -8,20 +8,19 @@ import traceback
 from collections.abc import Callable, Iterable
 from pathlib import Path
 
+from capsmith.lab.simulated.changes import Changes
 from capsmith.management.kube import JSON, ApiError
-
-from .changes import Changes
 
 _TICK_SECONDS = 0.15
 _RESYNC_SECONDS = 2.0
 _GATHER_SECONDS = 0.05
 """Changes seldom come alone."""
 _RACES = (404, 409)
-"""Answers that a level-triggered helper meets in passing: the next tick sees better."""
+"""Answers that a level-triggered loop meets in passing: the next tick sees better."""
 
 
 class Loop:
-    """Runs ticks in a thread until stopped; faults are logged and tried again."""
+    """Run ticks in a thread until stopped; faults are logged and tried again."""
 
     def __init__(
         self,
@@ -38,11 +37,13 @@ class Loop:
         self._thread = threading.Thread(target=self._run, name=name, daemon=True)
 
     def start(self) -> None:
+        """Start the thread, and the watches for changes."""
         if self._changes is not None:
             self._changes.start()
         self._thread.start()
 
     def stop(self) -> None:
+        """Let the tick that runs end, for ten seconds at most."""
         self._stopping.set()
         if self._changes is not None:
             self._changes.stop()
@@ -80,5 +81,6 @@ def each(log: Path, objects: Iterable[JSON], reconcile: Callable[[JSON], None]) 
 
 
 def note(log: Path, text: str) -> None:
+    """Append a line to a log."""
     with log.open("a") as stream:
         stream.write(f"{time.strftime('%H:%M:%S')} {text.rstrip()}\n")

@@ -11,11 +11,11 @@ from typing import Any
 
 import yaml
 
+from capsmith.lab.simulated.kubelet import Kubelet
+from capsmith.lab.simulated.server import Server
 from capsmith.management.kube import JSON, ApiError
-from tests.e2e.harness.cloud import Server
 
-from .kubelet import Kubelet
-
+_FILE = "/run/kubeadm/kubeadm"
 _NAMESPACE = "kube-system"
 _ROLE = "node-role.kubernetes.io/control-plane"
 _STATIC_PODS = ("kube-apiserver", "kube-controller-manager", "kube-scheduler")
@@ -26,6 +26,7 @@ class KubeadmKubelet(Kubelet):
     """The kubelets of one cluster, after kubeadm has run."""
 
     def tick(self) -> None:
+        """Also remove the static Pods of servers that are gone."""
         super().tick()
         names = {server.name for server in self._cloud.servers(self._cluster)}
         for pod in self._client.list("v1", "Pod", _NAMESPACE):
@@ -33,7 +34,7 @@ class KubeadmKubelet(Kubelet):
                 self._client.delete(pod)
 
     def node(self, server: Server) -> JSON:
-        """The Node with the role that its bootstrap data give it."""
+        """Return the Node with the role that its bootstrap data give it."""
         node = super().node(server)
         if configuration_of(server).control_plane:
             node["metadata"]["labels"][_ROLE] = ""
@@ -77,18 +78,26 @@ class Configuration:
 
 
 def configuration_of(server: Server) -> Configuration:
-    """Read the configuration from the cloud-config of a server."""
-    files = yaml.safe_load(server.user_data or "")["write_files"]
-    texts = [file["content"] for file in files if file["path"].startswith("/run/kubeadm/kubeadm")]
-    documents: dict[str, Any] = {
-        document["kind"]: document for text in texts for document in yaml.safe_load_all(text)
-    }
+    """Read the configuration from the cloud-config of a server; empty if it is not kubeadm's."""
+    documents = _documents(server.user_data or "")
     cluster, join = (documents.get(f"{kind}Configuration") for kind in ("Cluster", "Join"))
     return Configuration(
         cluster=yaml.safe_dump(cluster) if cluster else "",
         token=join["discovery"]["bootstrapToken"]["token"] if join else "",
         control_plane=bool(cluster) or "controlPlane" in (join or {}),
     )
+
+
+def _documents(user_data: str) -> dict[str, Any]:
+    """Return the documents of kubeadm's file by kind; nothing in data of another provider."""
+    try:
+        data = yaml.safe_load(user_data)
+        files = data.get("write_files") or [] if isinstance(data, dict) else []
+        texts = [file["content"] for file in files if file["path"].startswith(_FILE)]
+        found = [document for text in texts for document in yaml.safe_load_all(text)]
+        return {document["kind"]: document for document in found}
+    except (yaml.YAMLError, KeyError, TypeError, AttributeError):
+        return {}
 
 
 def _config_map(cluster: str) -> JSON:

@@ -1,4 +1,4 @@
-"""Watches that tell a helper when there may be something to do."""
+"""Watches that tell a simulation when there may be something to do."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ _RETRY_SECONDS = 0.5
 
 
 class Changes:
-    """Sets an event after each change of an object of some kinds, in all namespaces."""
+    """Set an event after each change of an object of some kinds, in all namespaces."""
 
     def __init__(self, client: KubeClient, kinds: Iterable[Kind]) -> None:
         # Of its own: what ends the watches must not end those of others.
@@ -25,6 +25,7 @@ class Changes:
         self.changed = threading.Event()
 
     def start(self) -> None:
+        """Start a watch of each kind in a thread of its own."""
         for kind in self._kinds:
             name = f"watch-{kind[1]}"
             thread = threading.Thread(target=self._run, args=(kind,), name=name, daemon=True)
@@ -32,6 +33,7 @@ class Changes:
             thread.start()
 
     def stop(self) -> None:
+        """End the watches and wait for their threads."""
         self._ended.set()
         self.changed.set()
         for thread in self._threads:

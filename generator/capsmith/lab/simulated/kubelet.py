@@ -1,6 +1,6 @@
-"""The helper kubelet: every server of the simulated cloud becomes a Node.
+"""The kubelets of simulated machines: every server becomes a Node.
 
-Each kubelet tends one cloud folder and only the Nodes that it made itself, so that several
+Each Kubelet tends one set of servers and only the Nodes that it made itself, so that several
 of them can share one workload API server.
 """
 
@@ -11,10 +11,9 @@ import time
 from dataclasses import dataclass
 from pathlib import Path
 
+from capsmith.lab.simulated.loop import each
+from capsmith.lab.simulated.server import Server, Servers
 from capsmith.management.kube import JSON, ApiError, KubeClient
-from tests.e2e.harness.cloud import Server, SimulatedCloud
-
-from .loop import each
 
 CLOUD = "fakes.example.com/cloud"
 """Label of a Node: whose cloud its server is in."""
@@ -48,12 +47,12 @@ class Kubelet:
     def __init__(
         self,
         client: KubeClient,
-        cloud: SimulatedCloud,
+        cloud: Servers,
         name: str,
         log: Path,
         cluster: str | None = None,
     ) -> None:
-        """For the servers of one cluster, or of all."""
+        """Be the kubelets of the servers of one cluster, or of all."""
         self._cluster = cluster
         self._client = client
         self._cloud = cloud
@@ -62,6 +61,7 @@ class Kubelet:
         self._registered: dict[str, _Registered] = {}
 
     def tick(self) -> None:
+        """Register what is new, remove what is gone, report the status of the others."""
         servers = {server.id: server for server in self._cloud.servers(self._cluster)}
         for gone in self._registered.keys() - servers.keys():
             # Core leaves Nodes alone while a Cluster is being deleted, so the cloud has to.
@@ -77,7 +77,7 @@ class Kubelet:
         self._report()
 
     def node(self, server: Server) -> JSON:
-        """The Node of a server when it registers."""
+        """Return the Node of a server when it registers."""
         return {
             "apiVersion": "v1",
             "kind": "Node",
@@ -98,14 +98,14 @@ class Kubelet:
         self._registered[id] = _Registered(node, _FIRST_HEARTBEAT_SECONDS, now)
 
     def _adopt(self, node: JSON) -> None:
-        """A Node of that name which belongs to another server has to go first."""
+        """Remove a Node of that name which belongs to another server; it has to go first."""
         existing = self._client.get("v1", "Node", node["metadata"]["name"])
         if existing["spec"].get("providerID") != node["spec"]["providerID"]:
             self._client.delete(existing)
             raise ApiError("POST", "node", 409, "a stale Node of that name is being removed")
 
     def _report(self) -> None:
-        """Heartbeats, often at first: core relies on a later Node event when it looked too early.
+        """Send heartbeats, often at first: core may look too early and rely on a later event.
 
         A Node that core has deleted stays deleted; its server follows or is gone already.
         """
@@ -122,7 +122,7 @@ class Kubelet:
 
 
 def _node_info(server: Server) -> JSON:
-    """The version that the bootstrap data name, if they do."""
+    """Return the version that the bootstrap data name, if they do."""
     found = _VERSION.search(server.user_data or "")
     if found is None:
         return {}
@@ -131,7 +131,7 @@ def _node_info(server: Server) -> JSON:
 
 
 def _conditions() -> list[JSON]:
-    """Core counts a Node as healthy only if all four are reported."""
+    """Return all conditions: core counts a Node as healthy only if all four are reported."""
     now = time.strftime("%Y-%m-%dT%H:%M:%SZ", time.gmtime())
     pressures = ("MemoryPressure", "DiskPressure", "PIDPressure")
     statuses = {"Ready": "True", **dict.fromkeys(pressures, "False")}

@@ -1,0 +1,203 @@
+"""capsmith lab: a management cluster on this computer, and the provider of a folder in it."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import click
+
+from capsmith.cli.options import FOLDER, command, format_option
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+    from capsmith.lab.place import LabFolder
+
+_name_option = click.option("--name", metavar="NAME", help="The lab [default: the provider's].")
+_core_option = click.option(
+    "--core", default="v1.13", show_default=True, metavar="vX.Y", help="The release of core."
+)
+
+
+@click.group()
+def lab() -> None:
+    """Run a provider in a management cluster on this computer, without containers.
+
+    etcd, kube-apiserver, Cluster API core, its providers for kubeadm and clusterctl are processes.
+    They are found (KUBEBUILDER_ASSETS, PATH) or built once by Go, which takes some minutes.
+    Workload clusters have a real API server; their machines are simulated.
+    """
+
+
+@lab.command()
+@_core_option
+@_name_option
+@command
+def up(core: str, name: str | None) -> int:
+    """Start a lab in the background."""
+    from capsmith.console import Console
+    from capsmith.lab.up import UpRequest
+    from capsmith.lab.up import up as start
+
+    folder = _new(name, None)
+    console = Console()
+    state = start(folder, UpRequest(core), console.step)
+    console.text(f"The lab {folder.name} runs. Next: capsmith lab run [DIR].")
+    console.text(f"export KUBECONFIG={state.kubeconfig}")
+    return 0
+
+
+@lab.command()
+@click.argument("folder", metavar="[DIR]", type=FOLDER, default=".")
+@_name_option
+@command
+def run(folder: Path, name: str | None) -> int:
+    """Run the provider in DIR (default: .) until ctrl-C, and follow changes of its files.
+
+    The provider is released into the lab's clusterctl repository, installed with clusterctl init,
+    and its manager runs under its own ServiceAccount.  It starts again when a file below src/
+    changes; a change of config/ or templates/ installs it again.
+    """
+    from capsmith.console import Console
+    from capsmith.lab.provider import provider_in
+    from capsmith.lab.run import run as run_provider
+
+    provider = provider_in(folder)
+    console = Console()
+    run_provider(provider, _existing(name, folder), console.step, console.failure)
+    return 0
+
+
+@lab.command()
+@click.argument("folder", metavar="[DIR]", type=FOLDER, default=".")
+@_core_option
+@_name_option
+@command
+def demo(folder: Path, core: str, name: str | None) -> int:
+    """Show a cluster of the provider in DIR (default: .) until its Machines run.
+
+    Starts the lab and the provider where they do not run yet, and leaves them running.
+    """
+    from capsmith.cli.lab_demo import show_demo
+
+    return show_demo(folder, _new(name, folder), core)
+
+
+@lab.command()
+@_name_option
+@format_option()
+@command
+def status(name: str | None, format_: str) -> int:
+    """Show what runs.  Exit codes: 0 everything runs, 1 something does not."""
+    from capsmith.console import Console
+    from capsmith.lab.status import data, lines, status_of, table
+
+    console = Console(format_)
+    found = status_of(_existing(name, None))
+    if format_ == "json":
+        console.data(data(found))
+    else:
+        console.text("\n".join(lines(found)))
+        console.table(table(found))
+    return 0 if found.is_healthy else 1
+
+
+@lab.command()
+@click.argument("component", required=False)
+@click.option("-f", "--follow", is_flag=True, help="Show new lines until ctrl-C.")
+@_name_option
+@command
+def logs(component: str | None, follow: bool, name: str | None) -> int:
+    """Show the end of the log of COMPONENT: etcd, apiserver, core, manager … (default: all)."""
+    from capsmith.console import Console
+    from capsmith.lab.logs import follow as new_lines
+    from capsmith.lab.logs import last_lines, selected
+
+    console, folder = Console(), _existing(name, None)
+    files = selected(folder, component)
+    for title, path in files.items():
+        if len(files) > 1:
+            console.text(f"==> {title} <==")
+        for line in last_lines(path):
+            console.text(line)
+    if follow:
+        for title, line in new_lines(folder, files):
+            console.text(f"{title}: {line}" if len(files) > 1 else line)
+    return 0
+
+
+@lab.command()
+@_name_option
+@command
+def kubeconfig(name: str | None) -> int:
+    """Print the path of the kubeconfig: export KUBECONFIG=$(capsmith lab kubeconfig)."""
+    from capsmith.console import Console
+    from capsmith.lab.errors import not_running
+    from capsmith.lab.state import read_lab
+
+    folder = _existing(name, None)
+    state = read_lab(folder.state)
+    if state is None or not folder.is_running:
+        raise not_running(folder.name)
+    Console().text(state.kubeconfig)
+    return 0
+
+
+@lab.command()
+@_name_option
+@click.option("--all", "all_", is_flag=True, help="End all labs.")
+@click.option("--force", is_flag=True, help="End it although clusters exist outside of it.")
+@command
+def down(name: str | None, all_: bool, force: bool) -> int:
+    """End a lab and remove its files, also after a crash.  Tools are kept."""
+    from capsmith.console import Console
+    from capsmith.lab.clusters import check_no_clusters
+    from capsmith.lab.place import lab_names, named
+    from capsmith.lab.up import down as end
+
+    labs = _labs()
+    folders = [named(labs, each) for each in lab_names(labs)] if all_ else [_existing(name, None)]
+    console = Console()
+    for folder in folders:
+        if not force:
+            check_no_clusters(folder)
+        end(folder)
+        console.text(f"The lab {folder.name} has ended; nothing of it is left.")
+    return 0
+
+
+def _labs() -> Path:
+    import os
+
+    from capsmith.lab.place import labs_folder
+
+    return labs_folder(os.environ)
+
+
+def _provider_name(folder: Path | None) -> str | None:
+    from pathlib import Path
+
+    from capsmith.lab.provider import provider_name
+
+    return provider_name((folder or Path()).resolve())
+
+
+def _new(name: str | None, folder: Path | None) -> LabFolder:
+    """Return the lab of a name, or of the provider in a folder; it need not exist."""
+    from pathlib import Path
+
+    from capsmith.lab.errors import no_provider
+    from capsmith.lab.place import named
+
+    chosen = name if name is not None else _provider_name(folder)
+    if chosen is None:
+        raise no_provider((folder or Path()).resolve())
+    return named(_labs(), chosen)
+
+
+def _existing(name: str | None, folder: Path | None) -> LabFolder:
+    """Return the lab of a name, of the provider in a folder, or the only one."""
+    from capsmith.lab.place import chosen
+
+    provider = None if name is not None else _provider_name(folder)
+    return chosen(_labs(), name, provider)

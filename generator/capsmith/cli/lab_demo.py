@@ -1,0 +1,92 @@
+"""The screen of `capsmith lab demo`: a live table on a terminal, lines elsewhere."""
+
+from __future__ import annotations
+
+import sys
+import time
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from capsmith.console import Console
+from capsmith.lab.demo import Show, create, ensure_run, watch
+from capsmith.lab.errors import not_running
+from capsmith.lab.hints import hints
+from capsmith.lab.objects import Cluster, Row, changes, rows
+from capsmith.lab.place import LabFolder
+from capsmith.lab.provider import provider_in
+from capsmith.lab.state import read_lab
+from capsmith.lab.up import UpRequest, up
+
+if TYPE_CHECKING:
+    from rich.table import Table
+
+_CLUSTER = "demo"
+
+
+def show_demo(folder: Path, lab: LabFolder, core: str) -> int:
+    """Start what does not run yet, and show a cluster until its Machines run."""
+    provider = provider_in(folder)
+    provider.check_manager()
+    console = Console()
+    began = time.monotonic()
+    if not lab.is_running:
+        up(lab, UpRequest(core), console.step)
+    state = read_lab(lab.state)
+    if state is None:
+        raise not_running(lab.name)
+    run = ensure_run(provider, lab, console.step)
+    try:
+        create(provider, lab, _CLUSTER, console.step)
+        created = time.monotonic()
+        with _screen(console) as show:
+            found = watch(lab, _CLUSTER, show)
+    except KeyboardInterrupt:
+        console.step(f"The lab and the provider go on: capsmith lab down --name {lab.name}")
+        raise
+    now = time.monotonic()
+    console.text(
+        f"The Cluster {_CLUSTER} has {found.running} Machines Running, {now - created:.0f} s after "
+        f"its creation, {now - began:.0f} s in all."
+    )
+    console.text("\n".join(hints(lab.name, state, run, found)))
+    return 0
+
+
+@contextmanager
+def _screen(console: Console) -> Iterator[Show]:
+    if not sys.stdout.isatty():
+        yield _lines(console)
+        return
+    from rich.live import Live
+
+    with Live(refresh_per_second=4) as live:
+        yield lambda found: live.update(_table(rows(found)))
+
+
+def _lines(console: Console) -> Show:
+    """Return what prints a line for each row that has changed."""
+    shown: list[Row] = []
+
+    def show(found: Cluster) -> None:
+        now = rows(found)
+        for row in changes(shown, now):
+            waiting = f" ({row.waiting})" if row.waiting else ""
+            console.text(f"{row.kind}/{row.name}: {row.state}{waiting}")
+        shown[:] = now
+
+    return show
+
+
+def _table(found: list[Row]) -> Table:
+    from rich.table import Table
+    from rich.text import Text
+
+    table = Table(box=None, pad_edge=False, title_justify="left")
+    for heading in ("OBJECT", "STATE", "WAITS FOR"):
+        table.add_column(heading, overflow="ellipsis", no_wrap=True)
+    for row in found:
+        state = Text(row.state, style="yellow" if row.waiting else "green")
+        table.add_row(f"{'  ' * row.depth}{row.kind}/{row.name}", state, Text(row.waiting))
+    return table

@@ -1,0 +1,62 @@
+"""A lab's management cluster, for a process beside its supervisor."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from contextlib import closing, contextmanager
+from pathlib import Path
+
+from capsmith.lab.errors import not_running
+from capsmith.lab.place import LabFolder
+from capsmith.lab.state import LabState, read_lab, toolbox_of
+from capsmith.management.clusterctl import Clusterctl
+from capsmith.management.connection import Connection
+from capsmith.management.kube import KubeClient
+from capsmith.management.kubeconfig_file import client_of
+from capsmith.management.pki import Pki
+from capsmith.management.repository import Repository
+
+
+class Attached(Connection):
+    """The API server of a lab, its clusterctl and its repository of releases."""
+
+    def __init__(self, lab: LabFolder, state: LabState, keys: Path) -> None:
+        """Connect; the credentials of the kubeconfig are copied into the folder ``keys``."""
+        self.lab = lab
+        self.state = state
+        self.name = lab.name
+        self.folder = lab.root / "provider"
+        self.folder.mkdir(mode=0o700, exist_ok=True)
+        self.pki = Pki.existing(lab.pki)
+        self.repository = Repository.existing(lab.repository)
+        tools = toolbox_of(state.tools, state.found)
+        self.clusterctl = Clusterctl(tools, state.core, self.repository.config, self.folder)
+        self._client = client_of(self.kubeconfig, keys)
+
+    @property
+    def client(self) -> KubeClient:
+        """A client with all permissions."""
+        return self._client
+
+    @property
+    def kubeconfig(self) -> Path:
+        """The kubeconfig file with all permissions."""
+        return Path(self.state.kubeconfig)
+
+    @property
+    def serving(self) -> tuple[Path, Path]:
+        """Certificate and key of webhooks."""
+        return self.pki.serving.cert, self.pki.serving.key
+
+
+@contextmanager
+def attached(lab: LabFolder) -> Iterator[Attached]:
+    """Connect to a lab that runs; raises LabError without one."""
+    state = read_lab(lab.state)
+    if state is None or not lab.is_running:
+        raise not_running(lab.name)
+    keys = lab.root / "keys"
+    keys.mkdir(mode=0o700, exist_ok=True)
+    connection = Attached(lab, state, keys)
+    with closing(connection.client):
+        yield connection

@@ -1,0 +1,173 @@
+"""A cluster of a provider, from its own cluster template, until its Machines run."""
+
+from __future__ import annotations
+
+import os
+import signal
+import subprocess
+import sys
+import time
+from collections.abc import Callable
+from contextlib import suppress
+from http.client import HTTPException
+from pathlib import Path
+
+from capsmith.lab.attached import Attached, attached
+from capsmith.lab.errors import LabError
+from capsmith.lab.objects import Cluster
+from capsmith.lab.observe import observe
+from capsmith.lab.place import LabFolder, is_held
+from capsmith.lab.provider import ProviderRepository
+from capsmith.lab.simulated.external_etcd import with_external_etcd
+from capsmith.lab.state import RunState, read_run
+from capsmith.management.component import component_types
+from capsmith.management.kube import JSON, ApiError
+from capsmith.management.tools import KUBERNETES_VERSION
+from capsmith.management.wait import PATIENCE
+
+Progress = Callable[[str], None]
+Show = Callable[[Cluster], None]
+
+NAMESPACE = "default"
+CONTROL_PLANES, WORKERS = 1, 2
+_LOOK_SECONDS = 0.4
+_RUNNING_SECONDS = 600.0
+_TAIL_LINES = 30
+_TYPE = "infrastructure"
+
+
+def ensure_run(provider: ProviderRepository, lab: LabFolder, progress: Progress) -> RunState:
+    """Return the state of the provider's run once its managers are ready.
+
+    A run that goes on is used if it is of the same folder; otherwise one is started in the
+    background.  Raises LabError if it does not become ready; nothing of it is left then.
+    """
+    if is_held(lab.run_lock):
+        state = _wait_ready(lab, None)
+        if state.folder != str(provider.folder):
+            message = f"the lab {lab.name} runs the provider in {state.folder}"
+            hint = "End that one with capsmith lab down, or choose another lab by --name."
+            raise LabError("lab-run-active", message, hint=hint)
+        return state
+    progress("starting the provider: capsmith lab run, in the background")
+    command = [sys.executable, "-m", "capsmith", "lab", "run", str(provider.folder)]
+    lab.run_log.unlink(missing_ok=True)
+    with lab.run_log.open("wb") as log:
+        child = subprocess.Popen(
+            [*command, "--name", lab.name],
+            stdin=subprocess.DEVNULL,
+            stdout=log,
+            stderr=subprocess.STDOUT,
+            start_new_session=True,
+        )
+    try:
+        return _wait_ready(lab, child)
+    except BaseException:
+        with suppress(ProcessLookupError):
+            os.kill(child.pid, signal.SIGTERM)
+        with suppress(subprocess.TimeoutExpired):
+            child.wait(PATIENCE)
+        raise
+
+
+def create(provider: ProviderRepository, lab: LabFolder, name: str, progress: Progress) -> None:
+    """Create what users of the provider create: its identity, and a cluster of its template.
+
+    A cluster of that name that exists is left as it is.
+    """
+    with attached(lab) as connection:
+        if _component(connection) is None:
+            message = "the provider has no infrastructure, and no cluster template of its own"
+            hint = "Use capsmith lab run, and apply objects with kubectl."
+            raise LabError("lab-no-infrastructure", message, hint=hint)
+        for each in provider.prerequisites:
+            connection.client.apply(each)
+        core = connection.client.preferred_version("cluster.x-k8s.io")
+        if connection.client.find(core, "Cluster", name, NAMESPACE) is not None:
+            progress(f"the Cluster {name} exists already")
+            return
+        progress(f"creating the Cluster {name}: clusterctl generate cluster {name}")
+        documents = _rendered(connection, name)
+        # The Cluster last: what it refers to exists when core looks.
+        for each in sorted(documents, key=lambda each: str(each["kind"]) == "Cluster"):
+            connection.client.apply(each)
+
+
+def watch(lab: LabFolder, name: str, show: Show) -> Cluster:
+    """Show a cluster until all its Machines run, and return it.
+
+    Raises LabError if that takes longer than ten minutes, or the lab ends.
+    """
+    deadline = time.monotonic() + _RUNNING_SECONDS
+    with attached(lab) as connection:
+        while True:
+            with suppress(ApiError, OSError, HTTPException):
+                found = observe(connection.client, NAMESPACE, name)
+                show(found)
+                if found.is_running:
+                    return found
+            _check(lab, name, deadline)
+            time.sleep(_LOOK_SECONDS)
+
+
+def _check(lab: LabFolder, name: str, deadline: float) -> None:
+    if not lab.is_running:
+        message = "the lab has ended"
+        raise LabError("lab-not-running", message, hint="Run capsmith lab demo again.")
+    if not is_held(lab.run_lock):
+        hint = "Run capsmith lab demo again; capsmith lab logs says why it ended."
+        raise LabError("lab-run-ended", "the provider's manager has ended", hint=hint)
+    if time.monotonic() > deadline:
+        message = f"the Machines of {name} do not run after {_RUNNING_SECONDS:g} s"
+        hint = "The table says who waits for whom; read capsmith lab logs manager."
+        raise LabError("lab-demo-timeout", message, hint=hint)
+
+
+def _rendered(connection: Attached, name: str) -> list[JSON]:
+    component = _component(connection)
+    options = {
+        "infrastructure": component,
+        "kubernetes-version": KUBERNETES_VERSION,
+        "control-plane-machine-count": CONTROL_PLANES,
+        "worker-machine-count": WORKERS,
+        "target-namespace": NAMESPACE,
+    }
+    documents = connection.clusterctl.generate(connection.kubeconfig, name, options, {})
+    etcd = connection.state.etcd
+    if not etcd:
+        return documents
+    return with_external_etcd(documents, etcd, connection.pki, NAMESPACE, name)
+
+
+def _component(connection: Attached) -> str | None:
+    """Return the infrastructure provider for clusterctl, the version included."""
+    out = connection.folder / "release"
+    for entry in connection.repository.entries:
+        if entry.label.startswith(f"{_TYPE}-") and _TYPE in component_types(out):
+            return f"{entry.name}:{entry.version}"
+    return None
+
+
+def _wait_ready(lab: LabFolder, child: subprocess.Popen[bytes] | None) -> RunState:
+    deadline = time.monotonic() + 2 * PATIENCE
+    while time.monotonic() < deadline:
+        state = read_run(lab.run_state)
+        if state is not None and state.state == "running" and is_held(lab.run_lock):
+            return state
+        if state is not None and state.state == "crashed":
+            hint = "Correct it, and run capsmith lab demo again."
+            raise LabError("lab-manager-crashed", state.message, file=state.folder, hint=hint)
+        has_ended = not is_held(lab.run_lock) if child is None else child.poll() is not None
+        if has_ended:
+            break
+        time.sleep(_LOOK_SECONDS)
+    message = f"the manager does not start:\n{_tail(lab.run_log)}"
+    raise LabError("lab-manager-crashed", message, hint="Run capsmith lab run to see more.")
+
+
+def _tail(path: Path) -> str:
+    try:
+        lines = path.read_text(errors="replace").splitlines()
+    except OSError:
+        return ""
+    return "\n".join(lines[-_TAIL_LINES:])

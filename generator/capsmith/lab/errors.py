@@ -1,0 +1,83 @@
+"""Errors of a lab; each carries a finding for the user."""
+
+from __future__ import annotations
+
+import errno
+from pathlib import Path
+
+from capsmith.errors import CapsmithError, DiskError, Refused, UnreadableInput
+
+
+class LabError(CapsmithError):
+    """The lab cannot do what was asked."""
+
+
+def not_running(name: str) -> LabError:
+    """Return the error that there is no lab of a name, or that it has ended by itself."""
+    message = f"the lab {name} does not run"
+    return LabError("lab-not-running", message, hint=f"Run capsmith lab up --name {name}.")
+
+
+def already_running(name: str) -> Refused:
+    """Return the refusal to start a second lab of one name."""
+    return Refused(
+        "lab-exists",
+        f"a lab named {name} runs already",
+        hint=f"Use it, end it with capsmith lab down --name {name}, or choose another --name.",
+    )
+
+
+def not_chosen(names: list[str]) -> LabError:
+    """Return the error that it is not clear which lab is meant."""
+    if not names:
+        hint = "Run capsmith lab up in the folder of a provider."
+        return LabError("lab-not-running", "no lab runs", hint=hint)
+    listed = ", ".join(names)
+    return LabError("lab-name", f"there are several labs: {listed}", hint="Choose one by --name.")
+
+
+def no_provider(folder: Path) -> UnreadableInput:
+    """Return the error that a folder is no provider repository."""
+    return UnreadableInput(
+        "lab-no-provider",
+        "there is no provider.yaml",
+        file=str(folder),
+        hint="Name the folder of a provider, or create one with capsmith new.",
+    )
+
+
+def not_generated(folder: Path, missing: str) -> UnreadableInput:
+    """Return the error that a folder has a description, but no provider."""
+    return UnreadableInput(
+        "lab-not-generated",
+        f"there is no {missing}: the provider was not generated here",
+        file=str(folder),
+        hint=f"Run capsmith generate {folder}/provider.yaml -o NEW_FOLDER, then name NEW_FOLDER.",
+    )
+
+
+def disk_full(folder: Path) -> DiskError:
+    """Return the error that a file system has no space left."""
+    hint = "Make room, or set XDG_STATE_HOME and CAPSMITH_TOOLS_CACHE to folders on another disk."
+    return DiskError("lab-disk-full", "the disk is full", file=str(folder), hint=hint)
+
+
+def from_os(error: OSError, folder: Path) -> CapsmithError:
+    """Return the error for a failed operation on the files of a lab."""
+    if error.errno in (errno.ENOSPC, errno.EDQUOT):
+        return disk_full(folder)
+    message = f"a file of the lab cannot be used: {error.strerror or error}"
+    file = str(error.filename or folder)
+    return DiskError("lab-files", message, file=file, hint="Check its owner and permissions.")
+
+
+def from_process(error: CapsmithError, folder: Path) -> CapsmithError:
+    """Return a clearer error where the log of a failed process tells the reason."""
+    text = str(error)
+    if "no space left on device" in text:
+        return disk_full(folder)
+    if "address already in use" in text:
+        hint = "Run the command again: it chooses other ports."
+        message = f"another process took a port that was free: {text}"
+        return LabError("lab-port-taken", message, hint=hint)
+    return error

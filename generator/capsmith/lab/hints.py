@@ -1,0 +1,54 @@
+"""What to try once a cluster runs: exact commands."""
+
+from __future__ import annotations
+
+import shlex
+import shutil
+
+from capsmith.lab.objects import Cluster
+from capsmith.lab.state import LabState, RunState
+from capsmith.management.errors import ToolsUnavailable
+from capsmith.management.tools.build import kubectl
+
+
+def hints(lab: str, state: LabState, run: RunState, found: Cluster) -> list[str]:
+    """Return the lines after a demo."""
+    tool, name = _kubectl(), _name(found.cluster)
+    kinds = ["cluster", "machine"]
+    kinds += sorted({str(each["kind"]).lower() for _, each in found.machines if each})
+    steps = [
+        ("look", f"{tool} get {','.join(kinds)}"),
+        *(("scale", _scale(tool, _name(each))) for each in found.deployments[:1]),
+        ("kill the manager", f"{_kill(run)}  # it comes back: capsmith lab status --name {lab}"),
+        ("change the code", f"edit a file below {run.folder}/src: the manager starts again"),
+        ("delete", f"{tool} delete cluster {name}"),
+        ("read logs", f"capsmith lab logs manager --follow --name {lab}"),
+        ("end", f"capsmith lab down --name {lab}"),
+    ]
+    width = max(len(title) for title, _ in steps)
+    return [
+        "Nodes are simulated: no machine has booted. Try:",
+        f"  export KUBECONFIG={shlex.quote(state.kubeconfig)}",
+        *(f"  {title.ljust(width)}  {command}" for title, command in steps),
+    ]
+
+
+def _scale(tool: str, deployment: str) -> str:
+    return f"{tool} scale machinedeployment {deployment} --replicas 4"
+
+
+def _kill(run: RunState) -> str:
+    return "kill -9 " + " ".join(str(each.pid) for each in run.components)
+
+
+def _kubectl() -> str:
+    if shutil.which("kubectl"):
+        return "kubectl"
+    try:
+        return shlex.quote(kubectl())
+    except ToolsUnavailable:
+        return "kubectl"
+
+
+def _name(obj: object) -> str:
+    return str(obj["metadata"]["name"]) if isinstance(obj, dict) else ""

@@ -1,0 +1,39 @@
+"""Read the objects of a cluster from the management cluster."""
+
+from __future__ import annotations
+
+from capsmith.lab.objects import CLUSTER_NAME, Cluster
+from capsmith.management.kube import JSON, ApiError, KubeClient
+
+_GROUP = "cluster.x-k8s.io"
+
+
+def observe(client: KubeClient, namespace: str, name: str) -> Cluster:
+    """Return a Cluster with what belongs to it; objects that do not exist yet are left out."""
+    core = client.preferred_version(_GROUP)
+    cluster = client.find(core, "Cluster", name, namespace)
+    if cluster is None:
+        return Cluster(None)
+    spec, labels = cluster["spec"], {CLUSTER_NAME: name}
+    machines = client.list(core, "Machine", namespace, labels)
+    machines.sort(key=lambda each: str(each["metadata"]["name"]))
+    return Cluster(
+        cluster=cluster,
+        infrastructure=_referenced(client, spec.get("infrastructureRef"), namespace),
+        control_plane=_referenced(client, spec.get("controlPlaneRef"), namespace),
+        deployments=tuple(client.list(core, "MachineDeployment", namespace, labels)),
+        machines=tuple(
+            (each, _referenced(client, each["spec"].get("infrastructureRef"), namespace))
+            for each in machines
+        ),
+    )
+
+
+def _referenced(client: KubeClient, reference: JSON | None, namespace: str) -> JSON | None:
+    if not reference or not reference.get("name"):
+        return None
+    try:
+        version = reference.get("apiVersion") or client.preferred_version(reference["apiGroup"])
+        return client.find(version, reference["kind"], reference["name"], namespace)
+    except (ApiError, LookupError):
+        return None

@@ -1,0 +1,192 @@
+"""A generated repository, as a lab uses it: its name, its release, its manager, its samples."""
+
+from __future__ import annotations
+
+import hashlib
+import os
+import subprocess
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+
+import yaml
+
+from capsmith.errors import UnreadableInput
+from capsmith.lab.errors import LabError, no_provider, not_generated
+from capsmith.management.kube import JSON
+from capsmith.management.release import ProviderRelease, newest_version
+from capsmith.management.repository import load
+from capsmith.management.tools.build import kubectl
+
+_RELEASED = ("config", "templates", "metadata.yaml", "hack/release.py")
+_WRITTEN = ("out", "__pycache__")
+_SECONDS = 300
+_TAIL_LINES = 30
+_IMAGE = "capsmith.invalid/lab"
+"""The image of the Deployment, of which no Pod is ever started."""
+
+
+class ProviderRepository:
+    """The folder of a provider; see :func:`provider_in`."""
+
+    def __init__(self, folder: Path, name: str, package: str) -> None:
+        self.folder = folder
+        self.name = name
+        self.package = package
+
+    @property
+    def python(self) -> str:
+        """The interpreter of its virtual environment, or that of capsmith."""
+        own = self.folder / ".venv" / "bin" / "python"
+        return str(own) if own.exists() else sys.executable
+
+    @property
+    def import_path(self) -> str:
+        """PYTHONPATH of its manager."""
+        folders = [self.folder / "src", self.folder / "vendor"]
+        return os.pathsep.join(str(each) for each in folders if each.is_dir())
+
+    @property
+    def prerequisites(self) -> list[JSON]:
+        """The samples of cluster-scoped kinds, with which users begin: identities."""
+        samples = sorted((self.folder / "config" / "samples").glob("*.yaml"))
+        files = [load(path.read_text(encoding="utf-8")) for path in samples]
+        scopes = self._cluster_scoped()
+        wanted = [file for file in files if any(each.get("kind") in scopes for each in file)]
+        return [each for file in wanted for each in file]
+
+    def check_manager(self) -> None:
+        """Raise LabError if its code cannot be imported, as when it is not installed."""
+        done = self.run([self.python, "-c", f"import {self.package}.__main__"])
+        if done.returncode == 0:
+            return
+        hint = f"Install it: {self.python} -m pip install --editable {self.folder}."
+        if "ModuleNotFoundError" not in done.stderr:
+            hint = "Correct the code."
+        message = f"the manager cannot be imported by {self.python}:\n{_tail(done.stderr)}"
+        raise LabError("lab-manager-imports", message, file=str(self.folder), hint=hint)
+
+    def first_version(self) -> str:
+        """Return the first version of the newest series in metadata.yaml."""
+        return newest_version(self.folder)
+
+    def release(self, version: str, out: Path) -> ProviderRelease:
+        """Build the assets of a release; raises LabError if the repository refuses it."""
+        command = [self.python, "hack/release.py", "build", version, f"--image={_IMAGE}"]
+        done = self.run([*command, f"--out={out}", f"--kubectl={kubectl()}"])
+        if done.returncode != 0:
+            message = f"no release can be made:\n{_tail(done.stderr or done.stdout)}"
+            hint = "Correct what it names, or run capsmith update."
+            raise LabError("lab-release", message, file=str(self.folder), hint=hint)
+        return ProviderRelease(out, version)
+
+    def run(self, argv: list[str]) -> subprocess.CompletedProcess[str]:
+        """Run a command in the folder with the provider's code on the path."""
+        environment = {**os.environ, "PYTHONPATH": self.import_path}
+        environment["PYTHONDONTWRITEBYTECODE"] = "1"
+        try:
+            return subprocess.run(
+                argv,
+                cwd=self.folder,
+                env=environment,
+                stdin=subprocess.DEVNULL,
+                capture_output=True,
+                text=True,
+                timeout=_SECONDS,
+            )
+        except (OSError, subprocess.TimeoutExpired) as error:
+            hint = "Run it by hand to see why."
+            message = f"{' '.join(argv)}: {error}"
+            raise LabError("lab-command", message, file=str(self.folder), hint=hint) from error
+
+    def released_digest(self) -> str:
+        """Return a digest of what a release is made of."""
+        digest = hashlib.sha256()
+        for path in sorted(self._files(*_RELEASED)):
+            digest.update(f"{path.relative_to(self.folder)}\0".encode())
+            digest.update(_content(path))
+        return digest.hexdigest()
+
+    def code_stamp(self) -> frozenset[tuple[str, int, int]]:
+        """Return what changes whenever a file of the code does."""
+        return frozenset(_stamps(self._files("src")))
+
+    def release_stamp(self) -> frozenset[tuple[str, int, int]]:
+        """Return what changes whenever a file does that is part of a release."""
+        return frozenset(_stamps(self._files(*_RELEASED)))
+
+    def description_stamp(self) -> frozenset[tuple[str, int, int]]:
+        """Return what changes whenever provider.yaml does."""
+        return frozenset(_stamps(self._files("provider.yaml")))
+
+    def _cluster_scoped(self) -> set[str]:
+        found = set()
+        for path in self._files("config"):
+            if path.suffix == ".yaml" and "crd" in path.parts:
+                for each in load(path.read_text(encoding="utf-8")):
+                    spec = each.get("spec") or {}
+                    if spec.get("scope") == "Cluster":
+                        found.add(str(spec["names"]["kind"]))
+        return found
+
+    def _files(self, *names: str) -> Iterator[Path]:
+        for name in names:
+            path = self.folder / name
+            if path.is_file():
+                yield path
+            for folder, folders, files in os.walk(path):
+                folders[:] = [each for each in folders if each not in _WRITTEN]
+                yield from (Path(folder) / each for each in files)
+
+
+def provider_in(folder: Path) -> ProviderRepository:
+    """Return the provider of a folder; raises UnreadableInput if there is none."""
+    folder = folder.resolve()
+    name = provider_name(folder)
+    if name is None:
+        raise no_provider(folder)
+    mains = sorted((folder / "src").glob("*/__main__.py"))
+    if not mains:
+        raise not_generated(folder, "src/*/__main__.py")
+    for needed in ("hack/release.py", "metadata.yaml"):
+        if not (folder / needed).is_file():
+            raise not_generated(folder, needed)
+    return ProviderRepository(folder, name, mains[0].parent.name)
+
+
+def provider_name(folder: Path) -> str | None:
+    """Return the name in provider.yaml; None without the file."""
+    path = folder / "provider.yaml"
+    if not path.is_file():
+        return None
+    try:
+        data = yaml.load(path.read_text(encoding="utf-8"), Loader=yaml.CSafeLoader)
+        return str(data["name"])
+    except (OSError, UnicodeDecodeError, yaml.YAMLError, KeyError, TypeError) as error:
+        raise UnreadableInput(
+            "lab-no-provider",
+            f"it names no provider: {error}",
+            file=str(path),
+            hint="Correct it: capsmith validate says where.",
+        ) from error
+
+
+def _stamps(paths: Iterator[Path]) -> Iterator[tuple[str, int, int]]:
+    for path in paths:
+        try:
+            found = path.stat()
+        except OSError:
+            continue
+        if path.suffix not in (".pyc", ".swp") and not path.name.startswith("."):
+            yield str(path), found.st_mtime_ns, found.st_size
+
+
+def _content(path: Path) -> bytes:
+    try:
+        return path.read_bytes()
+    except OSError:
+        return b""
+
+
+def _tail(text: str) -> str:
+    return "\n".join(text.rstrip().splitlines()[-_TAIL_LINES:])

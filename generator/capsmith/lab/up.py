@@ -1,0 +1,156 @@
+"""Start a lab in the background, and end it."""
+
+from __future__ import annotations
+
+import json
+import os
+import shutil
+import signal
+import subprocess
+import sys
+import time
+from collections.abc import Callable
+from contextlib import suppress
+from dataclasses import dataclass
+from pathlib import Path
+
+from capsmith.lab.errors import LabError, already_running, disk_full, from_os
+from capsmith.lab.place import LabFolder, is_held
+from capsmith.lab.servers import module_names
+from capsmith.lab.state import LabState, read_lab, read_run
+from capsmith.management.tools import CORE_RELEASES, Toolbox, toolbox
+
+Progress = Callable[[str], None]
+
+_NEEDED_BYTES = 500 * 1024 * 1024
+_END_SECONDS = 20.0
+_KILL_SECONDS = 10.0
+_STEP_SECONDS = 0.1
+
+
+@dataclass(frozen=True)
+class UpRequest:
+    """The options of `lab up`."""
+
+    core: str = "v1.13"
+
+
+def up(lab: LabFolder, request: UpRequest, progress: Progress) -> LabState:
+    """Start a lab and return its state once a provider can be installed.
+
+    Nothing is left of a lab that does not start, or whose start is interrupted.  Raises
+    CapsmithError.
+    """
+    if request.core not in CORE_RELEASES:
+        known = ", ".join(CORE_RELEASES)
+        hint = f"Choose one of {known}."
+        raise LabError("lab-core", f"there is no core {request.core}", hint=hint)
+    if lab.is_running:
+        raise already_running(lab.name)
+    tools = toolbox(module_names(request.core), progress, find=True)
+    lock = lab.create()
+    try:
+        _check_room(lab.root)
+        _start(lab, request, tools, lock, progress)
+        state = read_lab(lab.state)
+        if state is None:
+            hint = "Run capsmith lab up again."
+            raise LabError("lab-failed", "the lab has ended at once", hint=hint)
+        return state
+    except OSError as error:
+        lab.remove()
+        raise from_os(error, lab.root) from error
+    except BaseException:
+        lab.remove()
+        raise
+    finally:
+        os.close(lock)
+
+
+def down(lab: LabFolder) -> None:
+    """End a lab and remove its files; one that has crashed too."""
+    run, state = read_run(lab.run_state), read_lab(lab.state)
+    _end(lab.run_lock, run.pid if run else 0)
+    _end(lab.lock, state.pid if state else _pid_in(lab))
+    lab.remove()
+
+
+def _start(
+    lab: LabFolder, request: UpRequest, tools: Toolbox, lock: int, progress: Progress
+) -> None:
+    settings = {
+        "root": str(lab.root),
+        "core": request.core,
+        "tools": {name: str(folder) for name, folder in tools.folders.items()},
+        "found": {name: str(path) for name, path in tools.found.items()},
+    }
+    command = [sys.executable, "-m", "capsmith.lab.supervisor", json.dumps(settings)]
+    with lab.log.open("ab") as log:
+        child = subprocess.Popen(
+            command,
+            cwd=lab.root,
+            stdin=subprocess.DEVNULL,
+            stdout=subprocess.PIPE,
+            stderr=log,
+            start_new_session=True,
+            pass_fds=(lock,),
+        )
+    try:
+        (lab.root / "pid").write_text(str(child.pid))
+        _follow(child, lab, progress)
+    except BaseException:
+        _stop(child)
+        raise
+    finally:
+        if child.stdout is not None:
+            child.stdout.close()
+
+
+def _follow(child: subprocess.Popen[bytes], lab: LabFolder, progress: Progress) -> None:
+    """Pass on what the supervisor tells, until the lab is ready; raises its error."""
+    for line in child.stdout or ():
+        message = json.loads(line)
+        if "step" in message:
+            progress(message["step"])
+        elif "error" in message:
+            id, text, hint, file = message["error"]
+            raise LabError(id, text, file=file, hint=hint)
+        else:
+            return
+    tail = "\n".join(lab.log.read_text(errors="replace").splitlines()[-20:])
+    hint = "Run capsmith lab up again."
+    raise LabError("lab-failed", f"the supervisor of the lab has ended:\n{tail}", hint=hint)
+
+
+def _stop(child: subprocess.Popen[bytes]) -> None:
+    """End a supervisor that is starting, at once on another ctrl-C; its children end with it."""
+    child.terminate()
+    while child.poll() is None:
+        try:
+            child.wait(_END_SECONDS)
+        except (subprocess.TimeoutExpired, KeyboardInterrupt):
+            child.kill()
+
+
+def _end(lock: Path, pid: int) -> None:
+    """End the process that holds a lock: by SIGTERM, and then by SIGKILL."""
+    for number, seconds in ((signal.SIGTERM, _END_SECONDS), (signal.SIGKILL, _KILL_SECONDS)):
+        if not is_held(lock) or not pid:
+            return
+        with suppress(ProcessLookupError):
+            os.kill(pid, number)
+        deadline = time.monotonic() + seconds
+        while is_held(lock) and time.monotonic() < deadline:
+            time.sleep(_STEP_SECONDS)
+
+
+def _pid_in(lab: LabFolder) -> int:
+    try:
+        return int((lab.root / "pid").read_text())
+    except (OSError, ValueError):
+        return 0
+
+
+def _check_room(folder: Path) -> None:
+    if shutil.disk_usage(folder).free < _NEEDED_BYTES:
+        raise disk_full(folder)

@@ -1,0 +1,99 @@
+"""The table of `capsmith lab demo`: its rows, who waits for whom, when the demo ends."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import pytest
+
+from capsmith.lab.objects import Cluster, Row, changes, rows, waits_for
+from tests.unit.lab.objects import (
+    cluster,
+    condition,
+    control_plane,
+    deployment,
+    infrastructure,
+    machine,
+)
+
+_WAITING = condition("InfrastructureReady", "False", "AcmeMachine is not provisioned")
+_STARTING = Cluster(
+    cluster=cluster("Provisioned"),
+    control_plane=control_plane(1, 1),
+    deployments=(deployment(1, 0),),
+    machines=(
+        (machine("cp", "Running"), infrastructure("cp", provisioned=True)),
+        (
+            machine("worker", "Pending", _WAITING, of="MachineSet"),
+            infrastructure("worker", provisioned=False),
+        ),
+    ),
+)
+
+
+def test_each_object_is_below_what_it_belongs_to() -> None:
+    assert [(row.depth, row.kind, row.name, row.state) for row in rows(_STARTING)] == [
+        (0, "Cluster", "demo", "Provisioned"),
+        (1, "KubeadmControlPlane", "demo-cp", "1 of 1 ready"),
+        (2, "Machine", "cp", "Running"),
+        (3, "AcmeMachine", "cp", "Provisioned"),
+        (1, "MachineDeployment", "demo-md-0", "0 of 1 ready"),
+        (2, "Machine", "worker", "Pending"),
+        (3, "AcmeMachine", "worker", "Provisioning"),
+    ]
+
+
+def test_a_row_says_what_it_waits_for() -> None:
+    waiting = {row.name: row.waiting for row in rows(_STARTING) if row.kind == "Machine"}
+    assert waiting == {"cp": "", "worker": "InfrastructureReady: AcmeMachine is not provisioned"}
+
+
+def test_a_machine_without_a_known_owner_has_a_row() -> None:
+    found = Cluster(cluster(), machines=((machine("lone", "Pending", of="Other"), None),))
+    assert [row.name for row in rows(found)] == ["demo", "lone"]
+
+
+def test_nothing_is_shown_before_the_cluster_exists() -> None:
+    assert rows(Cluster(None)) == []
+
+
+def test_an_object_that_is_being_deleted_says_so() -> None:
+    deleted = machine("cp", "Running")
+    deleted["metadata"]["deletionTimestamp"] = "2026-01-01T00:00:00Z"
+    _, row = rows(Cluster(cluster(), machines=((deleted, None),)))
+    assert row.state == "Deleting"
+
+
+@pytest.mark.parametrize(
+    ("conditions", "text"),
+    [
+        ([], ""),
+        ([condition("Ready", "True")], ""),
+        ([condition("Paused", "False"), condition("Deleting", "Unknown")], ""),
+        ([condition("Ready", "False", reason="Waiting")], "Ready: Waiting"),
+        ([condition("Ready", "Unknown")], "Ready"),
+        ([condition("Zeal", "False", "z"), condition("Art", "False", "a")], "Art: a"),
+        ([condition("Art", "False", "a"), condition("Ready", "False", "r")], "Ready: r"),
+        ([condition("Ready", "False", "* first\n* second")], "Ready: first"),
+    ],
+)
+def test_the_condition_that_holds_up_most_is_named(
+    conditions: list[dict[str, str]], text: str
+) -> None:
+    assert waits_for({"status": {"conditions": conditions}}) == text
+
+
+def test_the_demo_ends_when_all_machines_run() -> None:
+    assert (_STARTING.wanted, _STARTING.running, _STARTING.is_running) == (2, 1, False)
+    running = tuple((machine(name, "Running"), None) for name in ("cp", "worker"))
+    assert replace(_STARTING, machines=running).is_running
+    assert not replace(_STARTING, machines=running[:1]).is_running
+    assert not Cluster(cluster("Provisioned")).is_running
+
+
+def test_only_rows_that_are_new_or_different_are_changes() -> None:
+    first, second = Row(0, "Cluster", "a", "Pending", ""), Row(1, "Machine", "b", "Pending", "")
+    changed = replace(second, state="Running")
+    assert changes([], [first, second]) == [first, second]
+    assert changes([first, second], [first, changed]) == [changed]
+    assert changes([first], [first]) == []

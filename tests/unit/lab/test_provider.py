@@ -1,0 +1,126 @@
+"""The folder of a provider, as a lab sees it."""
+
+from __future__ import annotations
+
+import os
+from pathlib import Path
+
+import pytest
+
+from capsmith.errors import CapsmithError, UnreadableInput
+from capsmith.lab.errors import LabError
+from capsmith.lab.provider import ProviderRepository, provider_in
+from capsmith.lab.run import next_version
+
+
+@pytest.fixture
+def folder(tmp_path: Path) -> Path:
+    for path, text in {
+        "provider.yaml": "name: acme\n",
+        "metadata.yaml": "releaseSeries:\n- {major: 0, minor: 2, contract: v1beta2}\n",
+        "src/acme/__init__.py": "",
+        "src/acme/__main__.py": "",
+        "hack/release.py": "import sys\nsys.exit('release refused: no')\n",
+        "config/crd/bases/identity.yaml": "spec: {scope: Cluster, names: {kind: AcmeIdentity}}\n",
+        "config/crd/bases/machine.yaml": "spec: {scope: Namespaced, names: {kind: AcmeMachine}}\n",
+        "config/samples/identity.yaml": "kind: Secret\n---\nkind: AcmeIdentity\n",
+        "config/samples/machine.yaml": "kind: AcmeMachine\n",
+    }.items():
+        (tmp_path / path).parent.mkdir(parents=True, exist_ok=True)
+        (tmp_path / path).write_text(text)
+    return tmp_path
+
+
+@pytest.fixture
+def provider(folder: Path) -> ProviderRepository:
+    return provider_in(folder)
+
+
+def test_name_and_package_are_read(provider: ProviderRepository) -> None:
+    assert (provider.name, provider.package) == ("acme", "acme")
+    assert provider.first_version() == "v0.2.0"
+
+
+def test_samples_of_identities_come_with_their_secrets(provider: ProviderRepository) -> None:
+    assert [each["kind"] for each in provider.prerequisites] == ["Secret", "AcmeIdentity"]
+
+
+@pytest.mark.parametrize(
+    ("missing", "id"),
+    [
+        ("provider.yaml", "lab-no-provider"),
+        ("src/acme/__main__.py", "lab-not-generated"),
+        ("hack/release.py", "lab-not-generated"),
+        ("metadata.yaml", "lab-not-generated"),
+    ],
+)
+def test_a_folder_without_a_provider_is_named(folder: Path, missing: str, id: str) -> None:
+    (folder / missing).unlink()
+    with pytest.raises(UnreadableInput) as caught:
+        provider_in(folder)
+    assert caught.value.finding.id == id
+    assert caught.value.finding.location.file == str(folder)
+
+
+@pytest.mark.parametrize("text", ["name: [", "- a", "{}"])
+def test_a_description_without_a_name_is_named(folder: Path, text: str) -> None:
+    (folder / "provider.yaml").write_text(text)
+    with pytest.raises(UnreadableInput) as caught:
+        provider_in(folder)
+    assert caught.value.finding.id == "lab-no-provider"
+
+
+def test_changes_of_code_and_of_releases_are_told_apart(
+    folder: Path, provider: ProviderRepository
+) -> None:
+    code, release = provider.code_stamp(), provider.release_stamp()
+    (folder / "src" / "acme" / "cloud.py").write_text("x = 1\n")
+    (folder / "src" / "acme" / "__pycache__").mkdir()
+    (folder / "src" / "acme" / "__pycache__" / "cloud.pyc").write_text("")
+    changed = provider.code_stamp()
+    assert {Path(path).name for path, *_ in changed - code} == {"cloud.py"}
+    assert provider.release_stamp() == release
+    os.utime(folder / "metadata.yaml", ns=(1, 1))
+    assert provider.release_stamp() != release
+    assert provider.code_stamp() == changed
+
+
+def test_the_digest_follows_contents_and_names(folder: Path, provider: ProviderRepository) -> None:
+    before = provider.released_digest()
+    os.utime(folder / "metadata.yaml", ns=(1, 1))
+    assert provider.released_digest() == before
+    (folder / "config" / "samples" / "machine.yaml").rename(
+        folder / "config" / "samples" / "m.yaml"
+    )
+    assert provider.released_digest() != before
+
+
+def test_a_refused_release_is_an_error_with_its_reason(
+    provider: ProviderRepository, tmp_path: Path
+) -> None:
+    with pytest.raises(LabError, match="release refused: no") as caught:
+        provider.release("v0.2.0", tmp_path / "out")
+    assert caught.value.finding.id == "lab-release"
+
+
+@pytest.mark.parametrize(
+    ("code", "hint"),
+    [("import nothing_of_that_name", "pip install"), ("syntax error(", "Correct the code")],
+)
+def test_code_that_cannot_be_imported_is_an_error(
+    folder: Path, provider: ProviderRepository, code: str, hint: str
+) -> None:
+    provider.check_manager()
+    (folder / "src" / "acme" / "__main__.py").write_text(code)
+    with pytest.raises(CapsmithError) as caught:
+        provider.check_manager()
+    assert caught.value.finding.id == "lab-manager-imports"
+    assert hint in caught.value.finding.hint
+
+
+@pytest.mark.parametrize(
+    ("installed", "version"),
+    [("", "v0.2.0"), ("v0.2.0", "v0.2.1"), ("v0.2.9", "v0.2.10"), ("v0.1.3", "v0.2.0")],
+)
+def test_each_installation_has_a_version_of_its_own(installed: str, version: str) -> None:
+    assert next_version("v0.2.0", installed) == version

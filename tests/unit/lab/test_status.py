@@ -1,0 +1,150 @@
+"""What `capsmith lab status` and `logs` say, from files and locks alone."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterator
+from contextlib import ExitStack
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+
+from capsmith.lab.errors import LabError
+from capsmith.lab.hints import hints
+from capsmith.lab.logs import follow, last_lines, selected
+from capsmith.lab.objects import Cluster
+from capsmith.lab.place import LabFolder, acquire, named
+from capsmith.lab.state import Component, LabState, RunState, write
+from capsmith.lab.status import data, lines, status_of, table
+from tests.unit.lab.objects import cluster, deployment, infrastructure, machine
+
+
+@pytest.fixture
+def lab(tmp_path: Path) -> LabFolder:
+    lab = named(tmp_path, "acme")
+    os.close(lab.create())
+    return lab
+
+
+@pytest.fixture
+def running(lab: LabFolder) -> Iterator[LabFolder]:
+    """A lab that runs with its provider, as far as its files and locks go."""
+    with ExitStack() as ends:
+        for path in (lab.lock, lab.run_lock):
+            lock = acquire(path)
+            assert lock is not None
+            ends.callback(os.close, lock)
+        write(lab.state, _lab_state(lab))
+        write(lab.run_state, _run_state(lab))
+        yield lab
+
+
+def _lab_state(lab: LabFolder) -> LabState:
+    log = lab.root / "etcd.log"
+    log.write_text("one\ntwo\n")
+    return LabState(
+        pid=1,
+        core="v1.13",
+        kubernetes="v1.34.4",
+        kubeconfig="/k",
+        simulated=True,
+        components=(Component("etcd", "running", 2, 0, str(log)),),
+    )
+
+
+def _run_state(lab: LabFolder) -> RunState:
+    log = lab.root / "manager-infrastructure.log"
+    log.write_text("ready\n")
+    manager = Component("manager-infrastructure", "running", 3, 1, str(log))
+    return RunState(4, "/acme", "v0.1.0", "running", (manager,))
+
+
+def test_everything_runs(running: LabFolder) -> None:
+    status = status_of(running)
+    assert status.is_healthy
+    assert lines(status)[0] == "lab acme: runs"
+    assert table(status)[1:] == [
+        ("etcd", "running", "2", "0", ""),
+        ("manager-infrastructure", "running", "3", "1", ""),
+    ]
+
+
+def test_a_component_that_starts_again_is_not_healthy(running: LabFolder) -> None:
+    state = _lab_state(running)
+    ended = replace(state.components[0], state="restarting", pid=0, reason="panic")
+    write(running.state, replace(state, components=(ended,)))
+    status = status_of(running)
+    assert not status.is_healthy
+    assert table(status)[1] == ("etcd", "restarting", "-", "0", "panic")
+
+
+def test_a_manager_that_does_not_start_is_not_healthy(running: LabFolder) -> None:
+    write(running.run_state, RunState(4, "/acme", "v0.1.0", "crashed", (), "SyntaxError\nline 1"))
+    status = status_of(running)
+    assert not status.is_healthy
+    assert "    SyntaxError" in lines(status)
+
+
+def test_a_crashed_lab_says_so(lab: LabFolder) -> None:
+    write(lab.state, _lab_state(lab))
+    write(lab.run_state, _run_state(lab))
+    status = status_of(lab)
+    assert (status.is_running, status.is_healthy, status.run) == (False, False, None)
+    assert lines(status)[0] == "lab acme: has crashed"
+    assert lines(status)[-1].endswith("capsmith lab down --name acme")
+    assert table(status)[1] == ("etcd", "stopped", "-", "0", "")
+
+
+def test_a_lab_that_has_not_started_says_so(lab: LabFolder) -> None:
+    assert lines(status_of(lab)) == ["lab acme: has not started"]
+
+
+def test_data_for_machines(running: LabFolder) -> None:
+    found = data(status_of(running))
+    assert (found["name"], found["running"], found["healthy"]) == ("acme", True, True)
+    assert found["provider"] == {"folder": "/acme", "version": "v0.1.0", "state": "running"}
+    assert [each["name"] for each in found["components"]] == ["etcd", "manager-infrastructure"]
+
+
+def test_logs_are_chosen_by_component(running: LabFolder) -> None:
+    assert set(selected(running, None)) == {"etcd", "manager-infrastructure"}
+    assert set(selected(running, "manager")) == {"manager-infrastructure"}
+    assert last_lines(selected(running, "etcd")["etcd"]) == ["one", "two"]
+    with pytest.raises(LabError, match="there is no log of kubelet") as caught:
+        selected(running, "kubelet")
+    assert caught.value.finding.hint == "Name one of etcd, manager-infrastructure."
+
+
+def test_new_lines_are_followed_until_the_lab_ends(lab: LabFolder) -> None:
+    path = lab.root / "etcd.log"
+    path.write_text("old\n")
+    lock = acquire(lab.lock)
+    assert lock is not None
+    found = follow(lab, {"etcd": path}, from_start=True)
+    assert next(found) == ("etcd", "old")
+    with path.open("a") as log:
+        log.write("new\npart")
+        log.flush()
+        assert next(found) == ("etcd", "new")
+        log.write("ial\n")
+    os.close(lock)
+    assert list(found) == [("etcd", "partial")]
+
+
+def test_hints_name_exact_commands(running: LabFolder) -> None:
+    made = Cluster(
+        cluster("Provisioned"),
+        deployments=(deployment(2, 2),),
+        machines=((machine("cp", "Running"), infrastructure("cp", provisioned=True)),),
+    )
+    text = "\n".join(hints("acme", _lab_state(running), _run_state(running), made))
+    for command in (
+        "export KUBECONFIG=/k",
+        "get cluster,machine,acmemachine",
+        "scale machinedeployment demo-md-0 --replicas 4",
+        "kill -9 3",
+        "delete cluster demo",
+        "capsmith lab down --name acme",
+    ):
+        assert command in text
