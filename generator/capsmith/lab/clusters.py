@@ -19,7 +19,7 @@ _GROUP = "cluster.x-k8s.io"
 def check_no_clusters(lab: LabFolder) -> None:
     """Raise Refused if there are clusters that the simulated cloud does not know.
 
-    Nobody would delete their machines.  A lab that does not respond is not asked.
+    Their machines would be left.  A lab that does not respond is not asked.
     """
     state = read_lab(lab.state)
     if state is None or not lab.is_running or _is_simulated(lab):

@@ -45,7 +45,7 @@ class Cluster:
 
     @property
     def wanted(self) -> int:
-        """The number of Machines that the objects ask for."""
+        """The number of Machines that the objects require."""
         sized = [*self.deployments, *([self.control_plane] if self.control_plane else [])]
         return sum(int(each["spec"].get("replicas") or 0) for each in sized)
 
@@ -56,7 +56,7 @@ class Cluster:
 
     @property
     def is_running(self) -> bool:
-        """Whether exactly the Machines that are asked for exist, and all of them run."""
+        """Whether exactly the Machines that are required exist, and all of them run."""
         return 0 < self.wanted == self.running == len(self.machines)
 
 

@@ -1,6 +1,6 @@
 """Where labs keep their files, and which of them run.
 
-A lab runs as long as somebody holds the lock on its folder: the kernel releases it when the
+A lab runs as long as a process holds the lock on its folder: the kernel releases it when the
 supervisor ends, however that happens.
 """
 
@@ -19,7 +19,7 @@ from capsmith.lab.errors import already_running, from_os, not_chosen, not_runnin
 
 _NAME = re.compile(r"[a-z0-9]([a-z0-9-]{0,38}[a-z0-9])?")
 _PRIVATE = 0o700
-# Whoever looks whether a lock is held holds it for a moment.
+# A process that looks whether a lock is held holds it for a moment.
 _ATTEMPTS = 10
 _ATTEMPT_SECONDS = 0.05
 

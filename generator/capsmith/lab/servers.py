@@ -80,7 +80,7 @@ class LabServers:
             self._said = state
 
     def stop(self) -> None:
-        """End all processes; nothing that they keep is needed any more."""
+        """End all processes; their data are not needed after this."""
         management = self._management
         parts = [self._machines, *self._managers(), management.core.process]
         parts += [

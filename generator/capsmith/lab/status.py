@@ -87,7 +87,7 @@ def data(status: Status) -> dict[str, Any]:
 
 
 def logs(lab: LabFolder) -> dict[str, Path]:
-    """Return the log of each component, also of one that runs no more."""
+    """Return the log of each component, also of one that has ended."""
     status = status_of(lab)
     found = {"lab": lab.log, "run": lab.run_log}
     found |= {each.name: Path(each.log) for each in status.components}

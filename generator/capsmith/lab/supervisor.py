@@ -72,7 +72,7 @@ def _run(lab: LabFolder, settings: dict[str, Any], ending: _Ending) -> int:
             _ignore_signals()
             servers.stop()
     except BrokenPipeError:
-        # Nobody waits for this lab any more.
+        # The command that waited for this lab is gone.
         lab.remove()
     except CapsmithError as error:
         _fail(from_process(error, lab.root))

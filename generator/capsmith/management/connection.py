@@ -1,4 +1,4 @@
-"""A management cluster as its clients see it, whoever started its processes."""
+"""A management cluster as its clients see it, in any process."""
 
 from __future__ import annotations
 

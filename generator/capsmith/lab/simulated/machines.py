@@ -36,7 +36,7 @@ class Machines:
         for uid in self._servers.keys() - machines.keys():
             del self._servers[uid]
         for uid, machine in machines.items():
-            # One that is being deleted boots no more: core may have removed its Node.
+            # One that is being deleted does not boot: core may have removed its Node.
             if uid not in self._servers and "deletionTimestamp" not in machine["metadata"]:
                 server = self._booted(uid, machine)
                 if server is not None:

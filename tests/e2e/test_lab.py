@@ -1,0 +1,196 @@
+"""`capsmith lab` as its users run it: a demo, crashes in it, and what is left in the end."""
+
+from __future__ import annotations
+
+import json
+import os
+import shutil
+import signal
+import subprocess
+import sys
+from collections.abc import Iterator
+from contextlib import closing
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from capsmith.lab.observe import observe
+from capsmith.lab.place import LabFolder, labs_folder, named
+from capsmith.management.kube import ApiError, KubeClient
+from capsmith.management.kubeconfig_file import client_of
+from capsmith.management.tools import Toolbox
+from capsmith.management.wait import NotYet, eventually
+
+_ROOT = Path(__file__).parents[2]
+_ACME = _ROOT / "examples" / "acme" / "provider.yaml"
+_SECONDS = 540
+
+
+class Lab:
+    """The command in an environment of its own."""
+
+    def __init__(self, folder: Path) -> None:
+        self.provider = folder / "acme"
+        self.state = folder / "state"
+        environment = {"XDG_STATE_HOME": str(self.state), "PATH": self._path()}
+        self.environment = {**os.environ, **environment}
+        self.folder: LabFolder = named(labs_folder(self.environment), "acme")
+
+    def run(self, *arguments: str, code: int = 0) -> str:
+        """Run a command that ends with ``code``, and return what it prints."""
+        done = self.ended(*arguments)
+        assert (
+            done.returncode == code
+        ), f"{arguments}: {done.returncode}\n{done.stdout}{done.stderr}"
+        return done.stdout + done.stderr
+
+    def ended(self, *arguments: str) -> subprocess.CompletedProcess[str]:
+        """Run a command."""
+        command = [sys.executable, "-m", "capsmith", *arguments]
+        return subprocess.run(
+            command,
+            cwd=self.provider if self.provider.is_dir() else _ROOT,
+            env=self.environment,
+            capture_output=True,
+            text=True,
+            timeout=_SECONDS,
+        )
+
+    def components(self) -> dict[str, dict[str, Any]]:
+        """Return what `status` says of each process."""
+        found = json.loads(self.ended("lab", "status", "--format", "json").stdout)
+        return {each["name"]: each for each in found["components"]}
+
+    def processes(self) -> list[str]:
+        """Return the command lines of processes that have the lab's folder in theirs."""
+        found = []
+        for path in Path("/proc").glob("[0-9]*/cmdline"):
+            try:
+                line = path.read_bytes().replace(b"\0", b" ").decode(errors="replace")
+            except OSError:
+                continue
+            if str(self.state) in line:
+                found.append(line)
+        return found
+
+    def _path(self) -> str:
+        return os.pathsep.join([str(Path(sys.executable).parent), os.environ["PATH"]])
+
+
+@pytest.fixture
+def lab(tools: Toolbox, tmp_path: Path) -> Iterator[Lab]:
+    lab = Lab(tmp_path)
+    lab.run("generate", str(_ACME), "--output", str(lab.provider))
+    try:
+        yield lab
+    finally:
+        lab.ended("lab", "down", "--all", "--force")
+
+
+def test_demo(lab: Lab, tmp_path: Path) -> None:
+    """Three Machines run; then what the demo proposes, a killed API server, and the end."""
+    shown = lab.run("lab", "demo", ".")
+    assert "The Cluster demo has 3 Machines Running" in shown
+    assert "Machine/demo-" in shown
+    assert lab.run("lab", "kubeconfig").strip() in shown
+    kubeconfig = Path(lab.run("lab", "kubeconfig").strip())
+    with closing(client_of(kubeconfig, tmp_path)) as client:
+        manager = _kill(lab, "manager-infrastructure")
+        _scale(client, 3)
+        _wait_running(client, 4)
+        assert lab.components()["manager-infrastructure"]["pid"] not in (0, manager)
+        apiserver = _kill(lab, "apiserver")
+        _wait_answer(lab, client, apiserver)
+        _scale(client, 2)
+        _wait_running(client, 3)
+    assert "error lab-exists" in lab.run("lab", "up", code=1)
+    assert "error lab-run-active" in lab.run("lab", "run", code=1)
+    assert "reconcile" in lab.run("lab", "logs", "manager")
+    lab.run("lab", "down")
+    assert lab.processes() == []
+    assert not lab.state.exists() or list(lab.state.iterdir()) == []
+    assert "error lab-not-running" in lab.run("lab", "status", code=2)
+
+
+def test_nothing_is_left_after_crashes(lab: Lab) -> None:
+    """A supervisor that is killed takes its processes along; `down` removes the files."""
+    interrupted = _started(lab)
+    eventually(lambda: _says(lab, "kube-apiserver"), what="the API server of a lab")
+    interrupted.send_signal(signal.SIGINT)
+    interrupted.wait(60)
+    assert not lab.folder.root.exists()
+    assert lab.processes() == []
+    killed = _started(lab)
+    eventually(lambda: _says(lab, "kube-apiserver"), what="the API server of a lab")
+    os.kill(int((lab.folder.root / "pid").read_text()), signal.SIGKILL)
+    assert killed.wait(60) == 2
+    eventually(lambda: lab.processes() == [], what="no process")
+    assert not lab.folder.root.exists()
+
+
+def _started(lab: Lab) -> subprocess.Popen[bytes]:
+    command = [sys.executable, "-m", "capsmith", "lab", "up"]
+    null = subprocess.DEVNULL
+    return subprocess.Popen(
+        command, cwd=lab.provider, env=lab.environment, stdout=null, stderr=null
+    )
+
+
+def _says(lab: Lab, name: str) -> bool:
+    return any(name in line for line in lab.processes())
+
+
+def _kill(lab: Lab, component: str) -> int:
+    pid = int(lab.components()[component]["pid"])
+    os.kill(pid, signal.SIGKILL)
+    return pid
+
+
+def _wait_answer(lab: Lab, client: KubeClient, former: int) -> None:
+    """Wait until `status` knows the new process, and that answers."""
+
+    def answers() -> bool:
+        found = lab.components()["apiserver"]
+        if found["pid"] in (0, former):
+            raise NotYet(str(found))
+        try:
+            return client.request("GET", "/readyz") == {"text": "ok"}
+        except (ApiError, OSError) as error:
+            raise NotYet(str(error)) from error
+
+    eventually(answers, what="an API server after the killed one", interval=0.5)
+    assert lab.components()["apiserver"]["restarts"] == 1
+
+
+def _scale(client: KubeClient, workers: int) -> None:
+    def scaled() -> bool:
+        (deployment,) = observe(client, "default", "demo").deployments
+        try:
+            client.patch(deployment, {"spec": {"replicas": workers}})
+        except ApiError as error:
+            raise NotYet(str(error)) from error
+        return True
+
+    eventually(scaled, what=f"{workers} workers are wanted")
+
+
+def _wait_running(client: KubeClient, machines: int) -> None:
+    def running() -> bool:
+        found = observe(client, "default", "demo")
+        if found.wanted != machines or not found.is_running:
+            raise NotYet(f"{found.running} of {found.wanted} run")
+        return True
+
+    eventually(running, what=f"{machines} Machines Running")
+
+
+def test_a_crashing_manager_is_named(lab: Lab) -> None:
+    """The demo ends with the manager's own words, before anything is started."""
+    (main,) = lab.provider.glob("src/*/__main__.py")
+    main.write_text("raise SystemError('no credentials')\n")
+    said = lab.run("lab", "demo", ".", code=2)
+    assert "error lab-manager-imports" in said
+    assert "no credentials" in said
+    shutil.rmtree(lab.provider)
+    assert "error lab-not-running" in lab.run("lab", "status", "--name", "acme", code=2)
