@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import click
 
@@ -13,13 +13,31 @@ if TYPE_CHECKING:
 
     from capsmith.lab.place import LabFolder
 
+
+class _LinuxGroup(click.Group):
+    """Commands that need Linux and the packages of an extra, which is said before anything."""
+
+    def invoke(self, ctx: click.Context) -> Any:
+        """Run a command, or exit with 2 where none can run."""
+        from capsmith.console import Console
+        from capsmith.errors import CapsmithError
+        from capsmith.lab.errors import require_platform
+
+        try:
+            require_platform()
+        except CapsmithError as error:
+            Console().failure(error)
+            ctx.exit(error.exit_code)
+        return super().invoke(ctx)
+
+
 _name_option = click.option("--name", metavar="NAME", help="The lab [default: the provider's].")
 _core_option = click.option(
     "--core", default="v1.13", show_default=True, metavar="vX.Y", help="The release of core."
 )
 
 
-@click.group()
+@click.group(cls=_LinuxGroup)
 def lab() -> None:
     """Run a provider in a management cluster on this computer, without containers.
 
@@ -152,8 +170,8 @@ def down(name: str | None, all_: bool, force: bool) -> int:
     """End a lab and remove its files, also after a crash.  Tools are kept."""
     from capsmith.console import Console
     from capsmith.lab.clusters import check_no_clusters
+    from capsmith.lab.down import down as end
     from capsmith.lab.place import lab_names, named
-    from capsmith.lab.up import down as end
 
     labs = _labs()
     folders = [named(labs, each) for each in lab_names(labs)] if all_ else [_existing(name, None)]

@@ -84,9 +84,12 @@ def _table(found: list[Row]) -> Table:
     from rich.text import Text
 
     table = Table(box=None, pad_edge=False, title_justify="left")
-    for heading in ("OBJECT", "STATE", "WAITS FOR"):
-        table.add_column(heading, overflow="ellipsis", no_wrap=True)
+    table.add_column("OBJECT", no_wrap=True)
+    table.add_column("STATE", no_wrap=True)
+    # The one that becomes narrower on a narrow terminal.
+    table.add_column("WAITS FOR")
     for row in found:
         state = Text(row.state, style="yellow" if row.waiting else "green")
-        table.add_row(f"{'  ' * row.depth}{row.kind}/{row.name}", state, Text(row.waiting))
+        waiting = Text(row.waiting, no_wrap=True, overflow="ellipsis")
+        table.add_row(f"{'  ' * row.depth}{row.kind}/{row.name}", state, waiting)
     return table

@@ -3,13 +3,29 @@
 from __future__ import annotations
 
 import errno
+import importlib.util
+import sys
 from pathlib import Path
 
 from capsmith.errors import CapsmithError, DiskError, Refused, UnreadableInput
 
+_PACKAGES = ("cryptography", "trustme")
+
 
 class LabError(CapsmithError):
     """The lab cannot do what was asked."""
+
+
+def require_platform() -> None:
+    """Raise LabError where a lab cannot run: it needs Linux, and the packages of the extra."""
+    if not sys.platform.startswith("linux"):
+        hint = "Use capsmith conformance or make run with a cluster of your own."
+        raise LabError("lab-platform", f"a lab needs Linux, not {sys.platform}", hint=hint)
+    missing = [name for name in _PACKAGES if importlib.util.find_spec(name) is None]
+    if missing:
+        hint = "Run `pip install 'capsmith[lab]'`."
+        message = f"packages are missing: {', '.join(missing)}"
+        raise LabError("lab-extra", message, hint=hint)
 
 
 def not_running(name: str) -> LabError:

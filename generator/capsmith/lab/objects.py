@@ -140,7 +140,7 @@ def waits_for(obj: JSON) -> str:
     for type in sorted(open_, key=order.index):
         condition = open_[type]
         text = str(condition.get("message") or condition.get("reason") or "")
-        line = text.strip().splitlines()[0].lstrip("* ") if text.strip() else ""
+        line = " ".join(each.strip("* ") for each in text.splitlines())
         return f"{type}: {line[:_MAX_MESSAGE]}" if line else type
     return ""
 

@@ -1,31 +1,26 @@
-"""Start a lab in the background, and end it."""
+"""Start a lab in the background."""
 
 from __future__ import annotations
 
 import json
 import os
 import shutil
-import signal
 import subprocess
 import sys
-import time
 from collections.abc import Callable
-from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
 
 from capsmith.lab.errors import LabError, already_running, disk_full, from_os
-from capsmith.lab.place import LabFolder, is_held
+from capsmith.lab.place import LabFolder
 from capsmith.lab.servers import module_names
-from capsmith.lab.state import LabState, read_lab, read_run
+from capsmith.lab.state import LabState, read_lab
 from capsmith.management.tools import CORE_RELEASES, Toolbox, toolbox
 
 Progress = Callable[[str], None]
 
 _NEEDED_BYTES = 500 * 1024 * 1024
 _END_SECONDS = 20.0
-_KILL_SECONDS = 10.0
-_STEP_SECONDS = 0.1
 
 
 @dataclass(frozen=True)
@@ -65,14 +60,6 @@ def up(lab: LabFolder, request: UpRequest, progress: Progress) -> LabState:
         raise
     finally:
         os.close(lock)
-
-
-def down(lab: LabFolder) -> None:
-    """End a lab and remove its files; one that has crashed too."""
-    run, state = read_run(lab.run_state), read_lab(lab.state)
-    _end(lab.run_lock, run.pid if run else 0)
-    _end(lab.lock, state.pid if state else _pid_in(lab))
-    lab.remove()
 
 
 def _start(
@@ -130,25 +117,6 @@ def _stop(child: subprocess.Popen[bytes]) -> None:
             child.wait(_END_SECONDS)
         except (subprocess.TimeoutExpired, KeyboardInterrupt):
             child.kill()
-
-
-def _end(lock: Path, pid: int) -> None:
-    """End the process that holds a lock: by SIGTERM, and then by SIGKILL."""
-    for number, seconds in ((signal.SIGTERM, _END_SECONDS), (signal.SIGKILL, _KILL_SECONDS)):
-        if not is_held(lock) or not pid:
-            return
-        with suppress(ProcessLookupError):
-            os.kill(pid, number)
-        deadline = time.monotonic() + seconds
-        while is_held(lock) and time.monotonic() < deadline:
-            time.sleep(_STEP_SECONDS)
-
-
-def _pid_in(lab: LabFolder) -> int:
-    try:
-        return int((lab.root / "pid").read_text())
-    except (OSError, ValueError):
-        return 0
 
 
 def _check_room(folder: Path) -> None:

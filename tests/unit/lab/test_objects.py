@@ -74,7 +74,7 @@ def test_an_object_that_is_being_deleted_says_so() -> None:
         ([condition("Ready", "Unknown")], "Ready"),
         ([condition("Zeal", "False", "z"), condition("Art", "False", "a")], "Art: a"),
         ([condition("Art", "False", "a"), condition("Ready", "False", "r")], "Ready: r"),
-        ([condition("Ready", "False", "* first\n* second")], "Ready: first"),
+        ([condition("Ready", "False", "* first:\n  * second")], "Ready: first: second"),
     ],
 )
 def test_the_condition_that_holds_up_most_is_named(
