@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import difflib
+import os
 import re
 import stat
 from collections.abc import Iterable, Iterator, Mapping
@@ -48,8 +49,13 @@ def cases() -> tuple[Case, ...]:
 
 
 def authored_cases() -> tuple[Case, ...]:
-    """Every example with authored code: what proves it are its own tests, and no expected tree."""
-    return _cases([path for path in _examples() if has_authored_code(path.parent)])
+    """Every example with authored code: what proves it are its own tests, and no expected tree.
+
+    That of libvirt needs its C library, which is no package of PyPI: it is one with CAPSMITH_VM=1.
+    """
+    left_out = set() if os.environ.get("CAPSMITH_VM") else {"libvirt"}
+    specs = (path for path in _examples() if path.parent.name not in left_out)
+    return _cases([path for path in specs if has_authored_code(path.parent)])
 
 
 def _examples() -> Iterator[Path]:

@@ -1,0 +1,186 @@
+"""Domains of machines."""
+
+from __future__ import annotations
+
+from capsmith_runtime.infrastructure import (
+    Address,
+    Deleted,
+    InfraClusterView,
+    InfraMachineDeleteScope,
+    InfraMachineReconciler,
+    InfraMachineScope,
+    InfraMachineState,
+    InfraMachineTemplateScope,
+    MachineCapacity,
+    ReconcileError,
+    TerminalError,
+    Terminated,
+    Waiting,
+)
+
+import libvirt
+
+from .._generated.api.libvirt_cluster import (
+    LibvirtClusterSpec,
+    LibvirtClusterSpecHosts,
+    LibvirtClusterStatus,
+)
+from .._generated.api.libvirt_machine import LibvirtMachineSpec, LibvirtMachineStatus
+from ..cloud_init import seed_image
+from ..connections import HostSessions, reported_errors
+from ..domains import (
+    Parts,
+    addresses_of,
+    delete_domain,
+    domain_xml,
+    find_domain,
+    provider_id,
+    start_domain,
+    state_of,
+    uuid_of,
+)
+from ..storage import delete_volumes, ensure_content, ensure_disk, find_pool, find_volume
+
+POLL_SECONDS = 5.0
+FORMAT = "cloud-config"
+
+Scope = InfraMachineScope[LibvirtMachineSpec]
+DeleteScope = InfraMachineDeleteScope[LibvirtMachineSpec]
+
+
+class LibvirtMachineReconciler(InfraMachineReconciler[LibvirtMachineSpec]):
+    """Reconcile a domain."""
+
+    session_factory = HostSessions
+
+    def reconcile_normal(self, machine: Scope) -> InfraMachineState | Waiting | Terminated:
+        """Look up the domain, create it if it never existed, and return its state."""
+        place = _place(machine)
+        id = provider_id(place.name, uuid_of(machine.external_id))
+        with reported_errors():
+            host = machine.session(HostSessions).connect(place.uri)
+            domain = find_domain(host, uuid_of(machine.external_id))
+            if domain is None and machine.provider_id is not None:
+                # libvirt lists a domain from the moment of its creation: this one was deleted.
+                return Terminated("DomainNotFound", f"{machine.provider_id} no longer exists")
+            if domain is None:
+                domain = _create(host, machine, id)
+                machine.events.normal("DomainCreated", f"{domain.UUIDString()} on {place.name}")
+            if not machine.is_provisioned:
+                start_domain(domain)
+            return _state(machine, place, domain, id)
+
+    def reconcile_delete(self, machine: DeleteScope) -> Deleted | Waiting:
+        """Delete the domain and its volumes, on whichever host they are."""
+        cluster = _infra_cluster(machine.infra_cluster)
+        hosts = machine.session(HostSessions)
+        with reported_errors():
+            for each in cluster.spec(LibvirtClusterSpec).hosts:
+                host = hosts.connect(each.uri)
+                domain = find_domain(host, uuid_of(machine.external_id))
+                if domain is not None:
+                    delete_domain(domain)
+                    machine.events.normal("DomainDeleted", f"{domain.UUIDString()} on {each.name}")
+                pool = find_pool(host, cluster.short_id)
+                if pool is not None and pool.isActive():
+                    delete_volumes(pool, machine.short_id)
+        return Deleted()
+
+    def capacity(self, template: InfraMachineTemplateScope[LibvirtMachineSpec]) -> MachineCapacity:
+        """Return what the template says."""
+        spec = template.spec
+        resources = {"cpu": str(spec.cpus), "memory": f"{spec.memory_mib}Mi"}
+        return MachineCapacity(resources=resources, operating_system="linux")
+
+
+def _place(machine: Scope) -> LibvirtClusterSpecHosts:
+    """Return the host of a machine, which is the same at each call."""
+    hosts = _infra_cluster(machine.infra_cluster).spec(LibvirtClusterSpec).hosts
+    recorded = machine.provider_id.split("/")[3] if machine.provider_id else None
+    chosen = int(machine.short_id, 36) % len(hosts)
+    wanted = recorded or machine.failure_domain or hosts[chosen].name
+    for each in hosts:
+        if each.name == wanted:
+            return each
+    raise ReconcileError("HostNotFound", f"the LibvirtCluster has no host {wanted}")
+
+
+def _create(host: libvirt.virConnect, machine: Scope, id: str) -> libvirt.virDomain:
+    """Define the domain after everything that it is made of."""
+    spec, name = machine.spec, machine.short_id
+    cluster = _infra_cluster(machine.infra_cluster)
+    status = cluster.status(LibvirtClusterStatus)
+    pool = find_pool(host, cluster.short_id)
+    if pool is None or status.network is None:
+        raise ReconcileError("NoStoragePool", "the LibvirtCluster has no storage pool yet")
+    data = machine.bootstrap_data()
+    if data.format != FORMAT:
+        raise TerminalError("UnknownFormat", f"{data.format} is not {FORMAT}")
+    seed = seed_image(
+        data.value,
+        instance_id=uuid_of(machine.external_id),
+        hostname=machine.name,
+        provider_id=id,
+    )
+    image = _image(host, cluster.spec(LibvirtClusterSpec).image_pool, spec.image)
+    disk = ensure_disk(pool, f"{name}.qcow2", image, spec.disk_gib)
+    parts = Parts(
+        uuid=uuid_of(machine.external_id),
+        name=name,
+        title=f"{machine.namespace}/{machine.name}",
+        network=status.network,
+        disk=disk,
+        seed=ensure_content(host, pool, f"{name}-seed.iso", seed),
+        console=f"{disk.rpartition('/')[0]}/{_console(machine)}",
+    )
+    return host.defineXML(domain_xml(spec, parts))
+
+
+def _image(host: libvirt.virConnect, pool_name: str, name: str) -> libvirt.virStorageVol:
+    pool = find_pool(host, pool_name)
+    volume = find_volume(pool, name) if pool is not None else None
+    if volume is None:
+        raise ReconcileError("ImageNotFound", f"the storage pool {pool_name} has no volume {name}")
+    return volume
+
+
+def _state(
+    machine: Scope, place: LibvirtClusterSpecHosts, domain: libvirt.virDomain, id: str
+) -> InfraMachineState | Waiting:
+    state = state_of(domain)
+    status = LibvirtMachineStatus(
+        host=place.name,
+        domain=machine.short_id,
+        domain_state=state,
+        console_log=_console(machine),
+    )
+    is_running = state == "running"
+    addresses = _addresses(machine, domain) if is_running else []
+    if not addresses and not machine.is_provisioned:
+        return Waiting(
+            "WaitingForAddress", requeue_after=POLL_SECONDS, status=status, provider_id=id
+        )
+    return InfraMachineState(
+        provider_id=id,
+        addresses=[Address("Hostname", machine.name), *addresses],
+        failure_domain=place.name,
+        ready=is_running,
+        reason="" if is_running else "DomainNotRunning",
+        message="" if is_running else f"the domain is {state}",
+        status=status,
+    )
+
+
+def _addresses(machine: Scope, domain: libvirt.virDomain) -> list[Address]:
+    spec = _infra_cluster(machine.infra_cluster).spec(LibvirtClusterSpec)
+    return addresses_of(domain, has_leases=spec.network is None)
+
+
+def _console(machine: Scope) -> str:
+    return f"{machine.short_id}-console.log"
+
+
+def _infra_cluster(view: InfraClusterView | None) -> InfraClusterView:
+    if view is None:
+        raise ReconcileError("NoLibvirtCluster", "the Cluster has no LibvirtCluster")
+    return view
