@@ -67,6 +67,7 @@ def ensure_disk(
             "volume",
             element("name", text=name),
             element("capacity", text=str(capacity)),
+            element("allocation", text="0"),
             element("target", element("format", type="qcow2")),
             element(
                 "backingStore",
