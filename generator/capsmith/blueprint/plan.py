@@ -67,6 +67,13 @@ _MANAGED = "externalManagedControlPlane"
 _hosts = _feature(Role.CONTROL_PLANE, _MANAGED)
 
 
+def _simulates_infrastructure(provider: Provider, context: Mapping[str, Any]) -> bool:
+    """Whether the scaffold of any kind uses the simulated cloud for more than control planes."""
+    return provider.component("infrastructure") is not None or any(
+        resource.role is Role.RESOURCE for resource in provider.resources
+    )
+
+
 def _has_members(provider: Provider, context: Mapping[str, Any]) -> bool:
     """Whether control planes of the provider consist of Machines."""
     return any(
@@ -106,8 +113,9 @@ CONDITIONS: Mapping[str, _Condition] = {
         aggregate_permissions(provider, context["component"], context["runtime"].permissions)
     ),
     "has_cloud": lambda provider, context: (
-        provider.component("infrastructure") is not None or _hosts(provider, context)
+        _simulates_infrastructure(provider, context) or _hosts(provider, context)
     ),
+    "simulates_infrastructure": _simulates_infrastructure,
     "has_infrastructure": _has("infrastructure"),
     "has_bootstrap": _has("bootstrap"),
     "has_control_plane": _has("control-plane"),

@@ -41,6 +41,7 @@ from capsmith.provider.rbac import (
 )
 from capsmith.provider.reference import field_rows, missing_fields, version_rows
 from capsmith.provider.required_status import required_status
+from capsmith.provider.slices import standalone_resources
 from capsmith.provider.topology import (
     credentials_name,
     sample_spec,
@@ -163,4 +164,5 @@ PROVIDER_FILTERS: Mapping[str, Callable[..., Any]] = {
     "part": Component.part,
     "pool_machine": pool_machine,
     "shared_fields": shared_fields,
+    "standalone_resources": standalone_resources,
 }

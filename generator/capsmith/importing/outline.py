@@ -9,12 +9,10 @@ from typing import Any, NamedTuple
 from capsmith.conformance.crds import CrdVersion
 from capsmith.conformance.manifests import Manifest, list_of, mapping_of, text_of
 from capsmith.contract.model import Contract
-from capsmith.importing.source import RESOURCE, SourceCrd
+from capsmith.importing.source import PROVIDER_LABEL, RESOURCE, SourceCrd
 from capsmith.provider.order import series_order, version_order
 from capsmith.provider.sections import SECTION_TYPES
 from capsmith.safetext import SeriesName, VersionName
-
-_PROVIDER_LABEL = "cluster.x-k8s.io/provider"
 
 
 class Version(NamedTuple):
@@ -77,7 +75,7 @@ def name_of(sources: Iterable[SourceCrd]) -> str:
     """Return the name in the provider label of the CRDs, without the type, or ''."""
     types = sorted((each.type for each in SECTION_TYPES.values()), key=len, reverse=True)
     for source in sources:
-        label = source.crd.labels.get(_PROVIDER_LABEL)
+        label = source.crd.labels.get(PROVIDER_LABEL)
         for type_ in types:
             if isinstance(label, str) and label.startswith(f"{type_}-"):
                 return label.removeprefix(f"{type_}-")

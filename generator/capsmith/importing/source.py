@@ -9,7 +9,9 @@ from capsmith.conformance.crds import Crd, read_crds
 from capsmith.conformance.manifests import Manifest, mapping_of
 from capsmith.contract.model import Contract
 from capsmith.importing import identities
+from capsmith.provider.sections import SECTION_TYPES
 
+PROVIDER_LABEL = "cluster.x-k8s.io/provider"
 RESOURCE = "Resource"
 _TEMPLATE = "Template"
 _SECTIONS = {
@@ -22,9 +24,9 @@ _SECTIONS = {
     "GlobalIPPool": "ipam",
     "Addon": "addon",
     "Identity": "infrastructure",
-    RESOURCE: "infrastructure",
 }
-_ORDER = list(_SECTIONS)
+_INFRASTRUCTURE = "infrastructure"
+_ORDER = [*_SECTIONS, RESOURCE]
 _OF_CORE = frozenset(f"{part}cluster.x-k8s.io" for part in ("", "clusterctl.", "runtime."))
 _KINDS_OF_CORE = frozenset(
     {
@@ -80,8 +82,8 @@ def read_sources(
             continue
         role = _role(crd, crds, roles, contract)
         template = None if role == RESOURCE else crds.get((group, kind + _TEMPLATE))
-        section = _SECTIONS[role]
-        sources.append(SourceCrd(crd, role, section, template))
+        sources.append(SourceCrd(crd, role, _SECTIONS.get(role, _INFRASTRUCTURE), template))
+    sources = _in_sections(sources)
     groups = {each.crd.group for each in sources if each.role != RESOURCE}
     sources = [
         each
@@ -89,6 +91,45 @@ def read_sources(
         if each.crd.group in groups or each.crd.kind in roles or _is_labelled(each.crd)
     ]
     return tuple(sorted(sources, key=lambda each: (_ORDER.index(each.role), each.crd.kind)))
+
+
+def _in_sections(sources: Sequence[SourceCrd]) -> list[SourceCrd]:
+    """Put kinds without a role into the section of their group, or of the other kinds.
+
+    Identities are read by the manager of the infrastructure; without one they are further kinds.
+    """
+    infrastructure = [each for each in sources if each.section == _INFRASTRUCTURE]
+    if all(each.role in (RESOURCE, identities.ROLE) for each in infrastructure):
+        sources = [
+            each._replace(role=RESOURCE) if each.role == identities.ROLE else each
+            for each in sources
+        ]
+    with_role = sorted(
+        (each for each in sources if each.role != RESOURCE),
+        key=lambda each: _ORDER.index(each.role),
+    )
+    by_group = {each.crd.group: each.section for each in reversed(with_role)}
+    sections = list(dict.fromkeys(each.section for each in with_role))
+    return [
+        (
+            each
+            if each.role != RESOURCE
+            else each._replace(section=by_group.get(each.crd.group) or _section(each.crd, sections))
+        )
+        for each in sources
+    ]
+
+
+def _section(crd: Crd, sections: Sequence[str]) -> str:
+    """Return the section of a kind in a group of its own; ``sections`` have kinds with a role."""
+    label = str(crd.labels.get(PROVIDER_LABEL, ""))
+    usual = [
+        each.section
+        for each in SECTION_TYPES.values()
+        if each.group and (label.startswith(f"{each.type}-") or crd.group == each.group)
+    ]
+    chosen = [each for each in usual if each in sections] or sections or usual
+    return chosen[0] if chosen else _INFRASTRUCTURE
 
 
 def find_foreign(

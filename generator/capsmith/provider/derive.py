@@ -182,14 +182,12 @@ def _kinds(
             features=features(described, followed),
             short_names=_short_names(kind, described, names | given),
             has_template=has_template(described),
-            # Only kinds of infrastructure have a scope.
-            namespaced=getattr(described, "scope", None) != "Cluster",
+            namespaced=described.scope != "Cluster",
             machine_kind=_machine_kind(described, spec),
             bootstrap=_bootstrap(described, spec, groups),
             webhooks=webhooks_of(described.webhooks, has_template(described)),
-            # Only kinds of infrastructure have a group or a plural of their own.
-            group=getattr(described, "group", None) or groups[section],
-            plural=getattr(described, "plural", None) or pluralise(kind.lower()),
+            group=described.group or groups[section],
+            plural=described.plural or pluralise(kind.lower()),
             **_versions(described, api_versions),
         )
         for section, kind, described in spec.kinds()
@@ -241,7 +239,7 @@ def _bootstrap(
     written = getattr(described, "bootstrap", None)  # kinds of control planes have it
     if written is not None and not isinstance(written, str):
         return GroupKind(DnsSubdomain(written.group), KindName(written.kind))
-    kinds = list(spec.section("bootstrap"))
+    kinds = _kinds_that_implement("BootstrapConfig", spec)
     kind = written if written is not None else (kinds[0] if len(kinds) == 1 else None)
     if kind not in kinds:
         return None

@@ -146,9 +146,19 @@ def _spec_fields(
 
 
 def _features(draft: DraftKind, provider: Draft) -> frozenset[str]:
-    if not provider.identities:
+    if not provider.identities or not _sees_identities(draft, provider):
         return draft.features
     return draft.features | {CREDENTIALS_FEATURE}
+
+
+def _sees_identities(draft: DraftKind, provider: Draft) -> bool:
+    """Return whether the manager of a kind reads identities, which are the infrastructure's."""
+    sections = next(
+        {each.section for each in component}
+        for component in provider.components
+        if any(each.section == draft.section for each in component)
+    )
+    return draft.spec.implements != Role.RESOURCE or "infrastructure" in sections
 
 
 def _labels(names: Sequence[str]) -> tuple[DnsLabel, ...]:

@@ -93,7 +93,10 @@ class VersionFieldsSpec(Part):
     )
 
 
-_IMPLEMENTS = "The part of Cluster API's contract that the kind plays."
+_IMPLEMENTS = (
+    "The part of Cluster API's contract that the kind plays; Resource for a further kind of your "
+    "own, such as a network or an image."
+)
 
 
 class KindSpec(KubectlSpec):
@@ -103,6 +106,16 @@ class KindSpec(KubectlSpec):
     description: forms.Text | None = Field(None, description="Text of `kubectl explain`.")
     short_names: Many[forms.Label] | None = Field(
         None, description="Short names for kubectl; derived from the kind unless given."
+    )
+    scope: Literal["Namespaced", "Cluster"] | None = Field(
+        None, description="Scope of a kind that implements Resource; Namespaced by default."
+    )
+    group: forms.Group | None = Field(
+        None,
+        description="API group of a kind that implements Resource; that of the section by default.",
+    )
+    plural: forms.Label | None = Field(
+        None, description="Plural of a kind that implements Resource; derived unless given."
     )
     features: dict[str, bool] | None = Field(
         None, description="Optional parts of the contract, switched on or off by name."
@@ -166,18 +179,7 @@ class InfrastructureKindSpec(KindSpec):
     """One kind of an infrastructure provider."""
 
     implements: Literal["InfraCluster", "InfraMachine", "InfraMachinePool", "Resource"] = Field(
-        description="The part of Cluster API's contract that the kind plays; Resource for a "
-        "further kind of your own, such as a network or an image."
-    )
-    scope: Literal["Namespaced", "Cluster"] | None = Field(
-        None, description="Scope of a kind that implements Resource; Namespaced by default."
-    )
-    group: forms.Group | None = Field(
-        None,
-        description="API group of a kind that implements Resource; that of the section by default.",
-    )
-    plural: forms.Label | None = Field(
-        None, description="Plural of a kind that implements Resource; derived unless given."
+        description=_IMPLEMENTS
     )
     machine_kind: forms.Kind | None = Field(
         None,
@@ -189,7 +191,7 @@ class InfrastructureKindSpec(KindSpec):
 class BootstrapKindSpec(KindSpec):
     """One kind of a bootstrap provider."""
 
-    implements: Literal["BootstrapConfig"] = Field(description=_IMPLEMENTS)
+    implements: Literal["BootstrapConfig", "Resource"] = Field(description=_IMPLEMENTS)
 
 
 class ForeignKindSpec(Part):
@@ -208,7 +210,7 @@ BootstrapLike = Annotated[
 class ControlPlaneKindSpec(KindSpec):
     """One kind of a control plane provider."""
 
-    implements: Literal["ControlPlane"] = Field(description=_IMPLEMENTS)
+    implements: Literal["ControlPlane", "Resource"] = Field(description=_IMPLEMENTS)
     bootstrap: BootstrapLike | None = Field(
         None,
         description="Kind of the bootstrap configurations of its Machines: one of the section "
@@ -218,15 +220,15 @@ class ControlPlaneKindSpec(KindSpec):
 
 
 class PoolKindSpec(KindSpec):
-    """One kind of pool that addresses come from."""
+    """One kind of an IPAM provider, such as a pool that addresses come from."""
 
-    implements: Literal["IPPool", "GlobalIPPool"] = Field(description=_IMPLEMENTS)
+    implements: Literal["IPPool", "GlobalIPPool", "Resource"] = Field(description=_IMPLEMENTS)
 
 
 class AddonKindSpec(KindSpec):
-    """One kind of add-on for workload clusters."""
+    """One kind of an add-on provider, such as an add-on for workload clusters."""
 
-    implements: Literal["Addon"] = Field(description=_IMPLEMENTS)
+    implements: Literal["Addon", "Resource"] = Field(description=_IMPLEMENTS)
 
 
 class HookSpec(Part):

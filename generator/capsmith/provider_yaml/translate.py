@@ -157,13 +157,6 @@ def _not_one_of(path: Path, error: ErrorDetails, where: Location) -> Finding:
     given = str(value) if scalar else _what(value)
     message = f"{_name(path)} cannot be {shown(given) if scalar else given}"
     hint = did_you_mean(given, allowed) if isinstance(value, str) else ""
-    if path[-1] == "implements" and given == "Resource":
-        message = "a kind that implements Resource is part of an infrastructure provider"
-        hint = (
-            "Move it to the section `infrastructure`; with `components`, several sections are"
-            " installed as one."
-        )
-        return Finding("resource-section", message, where, hint=hint)
     if given in allowed:
         message, hint = f"{_name(path)} must not be {_what(value)}", "Remove the quotes."
     elif path[-1] == "type" and given in _OTHER_TYPES:

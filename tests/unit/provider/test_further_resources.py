@@ -33,7 +33,11 @@ infrastructure:
 
 @pytest.fixture
 def made() -> Provider:
-    parsed = parse(SPEC, "provider.yaml")
+    return resolved(SPEC)
+
+
+def resolved(text: str) -> Provider:
+    parsed = parse(text, "provider.yaml")
     assert parsed.spec is not None
     assert parsed.document is not None
     found = resolve(parsed.spec, parsed.document, CONTRACTS).provider
@@ -108,3 +112,69 @@ def test_a_provider_without_them_has_neither_permissions_nor_the_slice(made: Pro
     other = plain_provider()
     assert runtime_of(other, library).slices == ("infrastructure",)
     assert not any("finalizers" in name for each in manager(other) for name in each.resources)
+
+
+SECTIONS = """
+capsmith: 1
+name: keel
+repository: https://github.com/keel/cluster-api-provider-keel
+contracts: [v1beta2]
+releases: {v0.1: v1beta2}
+bootstrap:
+  KeelConfig: {implements: BootstrapConfig}
+  KeelImage: {implements: Resource}
+controlPlane:
+  KeelControlPlane: {implements: ControlPlane}
+  KeelCertificate: {implements: Resource, scope: Cluster}
+ipam:
+  KeelPool: {implements: IPPool}
+  KeelRange: {implements: Resource, group: net.keel.io, plural: keelrangez}
+addon:
+  KeelRelease: {implements: Resource}
+"""
+
+
+def test_each_section_may_have_them() -> None:
+    """A section may have no other kind, and control planes do not take them for configurations."""
+    made = resolved(SECTIONS)
+    found = {
+        component.type: [str(each.crd_name) for each in component.role(Role.RESOURCE)]
+        for component in made.components
+    }
+    assert found == {
+        "bootstrap": ["keelimages.bootstrap.cluster.x-k8s.io"],
+        "control-plane": ["keelcertificates.controlplane.cluster.x-k8s.io"],
+        "ipam": ["keelrangez.net.keel.io"],
+        "addon": ["keelreleases.addons.cluster.x-k8s.io"],
+    }
+    (control_plane,) = (each for each in made.resources if each.kind == "KeelControlPlane")
+    assert control_plane.bootstrap is not None
+    assert control_plane.bootstrap.kind == "KeelConfig"
+    assert "resource" in runtime_of(made, runtime_library()).slices
+
+
+@pytest.mark.parametrize("type_", ["bootstrap", "control-plane", "ipam", "addon"])
+def test_a_manager_without_infrastructure_follows_their_clusters(type_: str) -> None:
+    """Proves: RB-07."""
+    made = resolved(SECTIONS)
+    component = made.component(type_)
+    assert component is not None
+    granted = {
+        (resource, verb)
+        for each in manager_permissions(made, component, runtime_library().permissions)
+        if "cluster.x-k8s.io" in each.groups
+        for resource in each.resources
+        for verb in each.verbs
+    }
+    for name in ("clusters", "machines"):
+        assert {(name, "list"), (name, "watch")} <= granted
+
+
+def test_only_the_manager_of_the_infrastructure_has_identities() -> None:
+    """The others cannot read them, so their kinds refer to none."""
+    apart = f"{SPEC}bootstrap:\n  AcmeFile: {{implements: Resource}}\ncredentials: AcmeIdentity\n"
+    together = f"{apart}components: {{infrastructure: [infrastructure, bootstrap]}}\n"
+    for text, has_identity in ((apart, False), (together, True)):
+        kinds = {str(each.kind): each for each in resolved(text).resources}
+        assert "credentials" in kinds["AcmeNetwork"].features
+        assert ("credentials" in kinds["AcmeFile"].features) is has_identity

@@ -154,11 +154,13 @@ def _check_short_names(singular: str, names: Sequence[str], taken: set[str], pla
 
 
 def _scope(kind: DraftKind, place: Place) -> None:
-    if kind.spec.implements != "Resource" and getattr(kind.spec, "scope", None) is not None:
+    if kind.spec.implements == "Resource":
+        return
+    if kind.spec.scope is not None:
         message = f"the contract sets the scope of a kind that implements {kind.spec.implements}"
         place.error_at_key("kind-scope", message, "Remove it.", "scope")
-    for key in ("group", "plural"):
-        if kind.spec.implements != "Resource" and getattr(kind.spec, key, None) is not None:
+    for key, value in (("group", kind.spec.group), ("plural", kind.spec.plural)):
+        if value is not None:
             message = f"only a kind that implements Resource has a {key} of its own"
             place.error_at_key(f"kind-{key}", message, "Remove it.", key)
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 
 from capsmith_runtime.infrastructure.caches import InfrastructureCaches, InfrastructureKinds
@@ -80,6 +80,11 @@ class InfrastructureGroup(ControllerGroup):
         """Return the task that closes idle clients of workload clusters."""
         workload = self._context.workload
         return (workload.run,) if workload is not None else ()
+
+    def connect(self, groups: Sequence[ControllerGroup]) -> None:
+        """Connect the optional groups."""
+        for group in self._groups:
+            group.connect(groups)
 
     def reconcilers(self) -> Iterator[tuple[str, Reconcile]]:
         """Yield one reconcile function for each kind."""

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from typing import Any
 
 from capsmith_runtime.contract import metadata
@@ -20,6 +20,7 @@ from capsmith_runtime.reconcile.kinds import Kind
 from capsmith_runtime.resource.api import ResourceReconciler
 
 ResourceKind = Kind[ResourceReconciler[Any]]
+_BY_CLUSTER_OF_OWNER = "clusterOfOwner"
 
 
 class ResourceCaches:
@@ -29,6 +30,7 @@ class ResourceCaches:
         self._infrastructure = infrastructure
         core = infrastructure.core
         self.informers: dict[str, Informer] = {}
+        self._other_owners: dict[str, Informer] = {}
         for kind in kinds:
             own = core.scope.own_objects
             # Cluster-scoped objects are in no namespace, so no namespace limits them.
@@ -41,6 +43,14 @@ class ResourceCaches:
             informer = core.informer(kind.resource, selection, indexes)
             self.informers[kind.resource.kind] = informer
             infrastructure.identity_users.append(informer)
+
+    def add_owners(self, informers: Iterable[Informer]) -> None:
+        """Let objects of other groups of controllers own resources.  Call before they run."""
+        known = self._owner_informers()
+        for informer in informers:
+            if informer.resource.group and informer.resource.kind not in known:
+                informer.add_index(_BY_CLUSTER_OF_OWNER, cluster_of)
+                self._other_owners[informer.resource.kind] = informer
 
     def owner_keys(self, obj: JSON) -> Iterator[tuple[Informer, NamespacedName]]:
         """Yield the owners of an object among the provider's objects and Machines."""
@@ -76,8 +86,9 @@ class ResourceCaches:
         """Return the resources of a Cluster, by label or by owners."""
         found: dict[str, tuple[Informer, JSON]] = {}
         pending: list[str] = []
-        for informer in self._owner_informers().values():
-            for obj in informer.by_index(BY_CLUSTER, f"{namespace}/{name}"):
+        for kind, informer in self._owner_informers().items():
+            index = _BY_CLUSTER_OF_OWNER if kind in self._other_owners else BY_CLUSTER
+            for obj in informer.by_index(index, f"{namespace}/{name}"):
                 pending.append(metadata.uid(obj))
                 if informer.resource.kind in self.informers:
                     found[metadata.uid(obj)] = informer, obj
@@ -105,4 +116,5 @@ class ResourceCaches:
             **infrastructure.machines,
             **infrastructure.pools,
             **self.informers,
+            **self._other_owners,
         }

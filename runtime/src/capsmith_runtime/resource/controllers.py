@@ -13,10 +13,12 @@ from typing import Any
 
 from capsmith_runtime.contract import metadata
 from capsmith_runtime.infrastructure.context import InfrastructureContext
+from capsmith_runtime.infrastructure.controllers import InfrastructureControllers
 from capsmith_runtime.kube.client import JSON, key_of
 from capsmith_runtime.kube.informer import Informer
 from capsmith_runtime.kube.store import Delta
-from capsmith_runtime.reconcile.caches import cluster_name_of
+from capsmith_runtime.reconcile.base import ControllerContext
+from capsmith_runtime.reconcile.caches import Caches, cluster_name_of
 from capsmith_runtime.reconcile.groups import ControllerGroup, Queues, Reconcile
 from capsmith_runtime.reconcile.watches import enqueue_object, on_change
 from capsmith_runtime.resource.caches import ResourceCaches, ResourceKind
@@ -25,13 +27,28 @@ from capsmith_runtime.resource.controller import ResourceController
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ResourceControllers:
-    """Factory of the controllers of resources, which are part of an infrastructure provider."""
+    """Factory of the controllers of resources in an infrastructure provider."""
 
     kinds: tuple[ResourceKind, ...]
 
     def __call__(self, context: InfrastructureContext) -> ControllerGroup:
         """Return the controllers for one manager."""
         return ResourceGroup(self.kinds, context)
+
+
+@dataclass(frozen=True, slots=True)
+class StandaloneResourceControllers:
+    """Factory of the controllers of resources in a provider without infrastructure.
+
+    It has no identities, so these resources have no credentials.
+    """
+
+    kinds: tuple[ResourceKind, ...]
+
+    def __call__(self, caches: Caches, context: ControllerContext) -> ControllerGroup:
+        """Return the controllers for one manager."""
+        resources = ResourceControllers(kinds=self.kinds)
+        return InfrastructureControllers(additional=(resources,))(caches, context)
 
 
 class ResourceGroup(ControllerGroup):
@@ -47,6 +64,10 @@ class ResourceGroup(ControllerGroup):
     def informers(self) -> Sequence[Informer]:
         """Return the informers of the kinds."""
         return tuple(self._caches.informers.values())
+
+    def connect(self, groups: Sequence[ControllerGroup]) -> None:
+        """Follow owners of the kinds of all other groups."""
+        self._caches.add_owners(informer for group in groups for informer in group.informers)
 
     def reconcilers(self) -> Iterator[tuple[str, Reconcile]]:
         """Yield one reconcile function for each kind."""

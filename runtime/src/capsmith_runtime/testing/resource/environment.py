@@ -1,4 +1,4 @@
-"""A fake management cluster with the manager of a provider whose kinds implement Resource."""
+"""Fake management clusters with the manager of a provider whose kinds implement Resource."""
 
 from __future__ import annotations
 
@@ -8,6 +8,7 @@ from capsmith_runtime.component import Component
 from capsmith_runtime.infrastructure.controllers import InfrastructureControllers
 from capsmith_runtime.kube.client import JSON, NamespacedName
 from capsmith_runtime.resource.caches import ResourceKind
+from capsmith_runtime.testing.environment import TestEnvironment
 from capsmith_runtime.testing.infrastructure.environment import InfrastructureEnvironment
 from capsmith_runtime.testing.infrastructure.fake_core import GROUP, NAMESPACE
 from capsmith_runtime.testing.objects import condition
@@ -18,31 +19,16 @@ from capsmith_runtime.testing.provider import (
 )
 
 
-class ResourceEnvironment(InfrastructureEnvironment):
-    """One management cluster, with one kind that implements Resource beside the others."""
+class BaseResourceEnvironment(TestEnvironment):
+    """One management cluster, with one kind that implements Resource."""
 
-    def __init__(
-        self,
-        provider: ProviderUnderTest,
-        component: Component,
-        core_version: str,
-        *,
-        infrastructure: InfrastructureDouble,
-        controllers: InfrastructureControllers,
-        kind: ResourceKind,
-    ) -> None:
-        super().__init__(
-            provider,
-            component,
-            core_version,
-            infrastructure=infrastructure,
-            controllers=controllers,
-            cluster_kind=controllers.clusters[0],
-            machine_kind=controllers.machines[0],
-        )
-        self.kind = kind
-        namespace = NAMESPACE if kind.resource.namespaced else ""
-        self.key = NamespacedName(namespace, "r1")
+    infrastructure: InfrastructureDouble
+    kind: ResourceKind
+
+    @property
+    def key(self) -> NamespacedName:
+        """The key of the resource."""
+        return NamespacedName(NAMESPACE if self.kind.resource.namespaced else "", "r1")
 
     def existing(self) -> list[str]:
         """Return the infrastructure of resources that exists, by any name."""
@@ -99,6 +85,65 @@ class ResourceEnvironment(InfrastructureEnvironment):
     async def is_deleted(self) -> None:
         """Wait until the resource is gone."""
         await self.eventually("the resource is gone", lambda: self.found() is None)
+
+
+class ResourceEnvironment(BaseResourceEnvironment, InfrastructureEnvironment):
+    """One management cluster, with the kinds of infrastructure beside the resource."""
+
+    def __init__(
+        self,
+        provider: ProviderUnderTest,
+        component: Component,
+        core_version: str,
+        *,
+        infrastructure: InfrastructureDouble,
+        controllers: InfrastructureControllers,
+        kind: ResourceKind,
+    ) -> None:
+        super().__init__(
+            provider,
+            component,
+            core_version,
+            infrastructure=infrastructure,
+            controllers=controllers,
+            cluster_kind=controllers.clusters[0],
+            machine_kind=controllers.machines[0],
+        )
+        self.kind = kind
+
+
+class StandaloneResourceEnvironment(BaseResourceEnvironment):
+    """One management cluster, with the resource of a provider without infrastructure."""
+
+    def __init__(
+        self,
+        provider: ProviderUnderTest,
+        component: Component,
+        core_version: str,
+        *,
+        infrastructure: InfrastructureDouble,
+        kind: ResourceKind,
+    ) -> None:
+        super().__init__(provider, component, core_version)
+        self.infrastructure = infrastructure
+        self.kind = kind
+
+    def add_cluster(self, *, paused: bool = False) -> NamespacedName:
+        """Add a Cluster."""
+        key = NamespacedName(NAMESPACE, "c1")
+        self.api.add(
+            {
+                "apiVersion": f"{GROUP}/{self.api.core_version}",
+                "kind": "Cluster",
+                "metadata": {"namespace": key.namespace, "name": key.name},
+                "spec": {"paused": True} if paused else {},
+            }
+        )
+        return key
+
+    def pause(self, cluster: NamespacedName, paused: bool = True) -> None:
+        """Set spec.paused of a Cluster."""
+        self.api.change("Cluster", cluster, {"spec": {"paused": paused or None}})
 
 
 def _reference_to(owner: JSON) -> JSON:

@@ -10,9 +10,12 @@ from capsmith_runtime.testing.provider import ProviderUnderTest
 
 from cluster_api_bootstrap_provider_kindle._generated.wiring import COMPONENTS, load
 
+from .infrastructure import Infrastructure
+
 PROVIDER = ProviderUnderTest(
     components={name: load(name) for name in COMPONENTS},
     repository=Path(__file__).parents[1],
     config=("bootstrap/config",),
+    infrastructure=Infrastructure,
 )
 globals().update(conformance_tests(PROVIDER))

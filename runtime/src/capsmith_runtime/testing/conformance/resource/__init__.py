@@ -3,9 +3,11 @@
 from capsmith_runtime.testing.conformance.resource.clusters import TestResourcesOfClusters
 from capsmith_runtime.testing.conformance.resource.faults import TestResourceFaults
 from capsmith_runtime.testing.conformance.resource.resources import TestResources
+from capsmith_runtime.testing.conformance.resource.standalone import TestStandaloneResources
 
 __all__ = [
     "TestResourceFaults",
     "TestResources",
     "TestResourcesOfClusters",
+    "TestStandaloneResources",
 ]

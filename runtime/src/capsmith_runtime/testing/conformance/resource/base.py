@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
 import pytest
@@ -10,11 +10,18 @@ import pytest
 from capsmith_runtime.component import Component
 from capsmith_runtime.infrastructure.controllers import InfrastructureControllers
 from capsmith_runtime.resource.caches import ResourceKind
-from capsmith_runtime.resource.controllers import ResourceControllers
+from capsmith_runtime.resource.controllers import (
+    ResourceControllers,
+    StandaloneResourceControllers,
+)
 from capsmith_runtime.testing.conformance.base import Case
 from capsmith_runtime.testing.conformance.infrastructure.base import WithInfrastructure
 from capsmith_runtime.testing.provider import InfrastructureDouble, ProviderUnderTest
-from capsmith_runtime.testing.resource.environment import ResourceEnvironment
+from capsmith_runtime.testing.resource.environment import (
+    BaseResourceEnvironment,
+    ResourceEnvironment,
+    StandaloneResourceEnvironment,
+)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -22,7 +29,8 @@ class ResourceCase(Case):
     """A kind that implements Resource."""
 
     component: Component
-    controllers: InfrastructureControllers
+    controllers: InfrastructureControllers | None
+    """None in a provider without infrastructure."""
     kind: ResourceKind
 
     @property
@@ -45,16 +53,23 @@ class ResourceConformance(WithInfrastructure):
                 controllers=controllers,
                 kind=kind,
             )
-            for component, controllers in provider.groups_of(InfrastructureControllers)
+            for component, controllers, kind in _kinds(provider)
             for version in provider.core_versions
-            for group in controllers.additional
-            if isinstance(group, ResourceControllers)
-            for kind in group.kinds
         ]
 
     @pytest.fixture
-    def env(self, case: ResourceCase, infrastructure: InfrastructureDouble) -> ResourceEnvironment:
+    def env(
+        self, case: ResourceCase, infrastructure: InfrastructureDouble
+    ) -> BaseResourceEnvironment:
         """A management cluster with the kinds of the provider."""
+        if case.controllers is None:
+            return StandaloneResourceEnvironment(
+                case.provider,
+                case.component,
+                case.core_version,
+                infrastructure=infrastructure,
+                kind=case.kind,
+            )
         return ResourceEnvironment(
             case.provider,
             case.component,
@@ -63,3 +78,14 @@ class ResourceConformance(WithInfrastructure):
             controllers=case.controllers,
             kind=case.kind,
         )
+
+
+def _kinds(
+    provider: ProviderUnderTest,
+) -> Iterator[tuple[Component, InfrastructureControllers | None, ResourceKind]]:
+    for component, controllers in provider.groups_of(InfrastructureControllers):
+        for group in controllers.additional:
+            if isinstance(group, ResourceControllers):
+                yield from ((component, controllers, kind) for kind in group.kinds)
+    for component, standalone in provider.groups_of(StandaloneResourceControllers):
+        yield from ((component, None, kind) for kind in standalone.kinds)

@@ -24,8 +24,12 @@ class TestResourcesOfClusters(ResourceConformance):
 
     @classmethod
     def cases(cls, provider: ProviderUnderTest) -> Sequence[ResourceCase]:
-        """Return only namespaced kinds: a Cluster has a namespace."""
-        return [case for case in super().cases(provider) if case.kind.resource.namespaced]
+        """Return only namespaced kinds of infrastructure: a Cluster has a namespace."""
+        return [
+            case
+            for case in super().cases(provider)
+            if case.kind.resource.namespaced and case.controllers is not None
+        ]
 
     @BELONGS
     @scenario

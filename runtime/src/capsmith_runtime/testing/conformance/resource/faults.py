@@ -10,7 +10,7 @@ import pytest
 from capsmith_runtime.kube.client import JSON, Conflict, ServerError
 from capsmith_runtime.testing.conformance.base import scenario
 from capsmith_runtime.testing.conformance.resource.base import ResourceConformance
-from capsmith_runtime.testing.resource.environment import ResourceEnvironment
+from capsmith_runtime.testing.resource.environment import BaseResourceEnvironment
 
 
 class TestResourceFaults(ResourceConformance):
@@ -19,7 +19,7 @@ class TestResourceFaults(ResourceConformance):
     @pytest.mark.parametrize("arrives", [True, False], ids=["after", "before"])
     @scenario
     async def test_a_crash_at_any_write_loses_and_duplicates_nothing(
-        self, env: ResourceEnvironment, arrives: bool
+        self, env: BaseResourceEnvironment, arrives: bool
     ) -> None:
         """Each kind of write in the life of a resource is once the last one of a manager.
 
@@ -41,7 +41,7 @@ class TestResourceFaults(ResourceConformance):
 
     @scenario
     async def test_the_finalizer_comes_before_the_first_side_effect(
-        self, env: ResourceEnvironment
+        self, env: BaseResourceEnvironment
     ) -> None:
         """Proves: SM-08."""
         tried = asyncio.Event()
@@ -60,7 +60,7 @@ class TestResourceFaults(ResourceConformance):
         await env.is_ready()
 
     @scenario
-    async def test_other_writers_are_no_trouble(self, env: ResourceEnvironment) -> None:
+    async def test_other_writers_are_no_trouble(self, env: BaseResourceEnvironment) -> None:
         refused = 0
 
         def refuse(verb: str, kind: str, body: JSON) -> None:
@@ -95,7 +95,7 @@ class _Crash:
             raise ServerError(500, "InternalError", "the connection was lost")
 
 
-async def _reached(env: ResourceEnvironment, crash: _Crash, holds: Callable[[], bool]) -> bool:
+async def _reached(env: BaseResourceEnvironment, crash: _Crash, holds: Callable[[], bool]) -> bool:
     """Wait for a state; return False if the manager is to be killed before."""
     await env.eventually("the next write, or the end", lambda: crash.happened or holds())
     happened, crash.happened = crash.happened, False

@@ -6,7 +6,7 @@ from capsmith_runtime.contract.external_id import annotation
 from capsmith_runtime.testing.conformance.base import scenario
 from capsmith_runtime.testing.conformance.resource.base import ResourceConformance
 from capsmith_runtime.testing.objects import condition
-from capsmith_runtime.testing.resource.environment import ResourceEnvironment
+from capsmith_runtime.testing.resource.environment import BaseResourceEnvironment
 
 PAUSED = "cluster.x-k8s.io/paused"
 DELETE_FOR_MOVE = "clusterctl.cluster.x-k8s.io/delete-for-move"
@@ -16,7 +16,7 @@ class TestResources(ResourceConformance):
     """The life of a resource, which needs no Cluster."""
 
     @scenario
-    async def test_a_resource_is_created_and_deleted(self, env: ResourceEnvironment) -> None:
+    async def test_a_resource_is_created_and_deleted(self, env: BaseResourceEnvironment) -> None:
         """Proves: SM-08."""
         env.add()
         await env.is_ready()
@@ -31,7 +31,9 @@ class TestResources(ResourceConformance):
         assert env.existing() == []
 
     @scenario
-    async def test_a_status_that_is_lost_is_written_again(self, env: ResourceEnvironment) -> None:
+    async def test_a_status_that_is_lost_is_written_again(
+        self, env: BaseResourceEnvironment
+    ) -> None:
         """Proves: ST-11."""
         env.add()
         await env.is_ready()
@@ -45,7 +47,9 @@ class TestResources(ResourceConformance):
         assert env.existing() == existing
 
     @scenario
-    async def test_an_unchanged_resource_costs_no_requests(self, env: ResourceEnvironment) -> None:
+    async def test_an_unchanged_resource_costs_no_requests(
+        self, env: BaseResourceEnvironment
+    ) -> None:
         """Proves: ST-06."""
         env.add()
         await env.is_ready()
@@ -57,7 +61,7 @@ class TestResources(ResourceConformance):
         assert env.api.written(kind, env.key) == before
 
     @scenario
-    async def test_a_paused_resource_is_left_alone(self, env: ResourceEnvironment) -> None:
+    async def test_a_paused_resource_is_left_alone(self, env: BaseResourceEnvironment) -> None:
         """Proves: SM-01, ST-08."""
         env.add(annotations={PAUSED: ""})
         paused = ("True", "Paused")
@@ -80,7 +84,7 @@ class TestResources(ResourceConformance):
 
     @scenario
     async def test_a_copy_that_a_move_deletes_deletes_nothing(
-        self, env: ResourceEnvironment
+        self, env: BaseResourceEnvironment
     ) -> None:
         """Proves: MV-08."""
         env.add()
@@ -95,7 +99,7 @@ class TestResources(ResourceConformance):
         assert len(env.existing()) == 1
 
     @scenario
-    async def test_a_moved_resource_finds_what_exists(self, env: ResourceEnvironment) -> None:
+    async def test_a_moved_resource_finds_what_exists(self, env: BaseResourceEnvironment) -> None:
         """The status does not move along, and the uid is another one.
 
         Proves: SM-09, ST-11.
@@ -117,7 +121,7 @@ class TestResources(ResourceConformance):
 
     @scenario
     async def test_clusterctl_moves_it_with_or_without_owners(
-        self, env: ResourceEnvironment
+        self, env: BaseResourceEnvironment
     ) -> None:
         """Proves: MV-02."""
         labels = env.manifests.crd(env.kind.resource.kind)["metadata"]["labels"]

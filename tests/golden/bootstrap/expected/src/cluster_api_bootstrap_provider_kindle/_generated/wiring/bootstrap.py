@@ -10,9 +10,13 @@ from capsmith_runtime.bootstrap.controllers import BootstrapControllers
 from capsmith_runtime.component import Component
 from capsmith_runtime.kube.client import ResourceType
 from capsmith_runtime.reconcile.permissions import PolicyRule
+from capsmith_runtime.resource.caches import ResourceKind
+from capsmith_runtime.resource.controllers import StandaloneResourceControllers
 
 from ...controllers.kindle_config import KindleConfigReconciler
+from ...controllers.kindle_mirror import KindleMirrorReconciler
 from ..api.kindle_config import KindleConfigSpec
+from ..api.kindle_mirror import KindleMirrorSpec
 
 COMPONENT: Final = Component(
     label="bootstrap-kindle",
@@ -21,8 +25,13 @@ COMPONENT: Final = Component(
     permissions=(
         PolicyRule(
             groups=("bootstrap.cluster.x-k8s.io",),
-            resources=("kindleconfigs",),
+            resources=("kindleconfigs", "kindlemirrors"),
             verbs=("list", "patch", "watch"),
+        ),
+        PolicyRule(
+            groups=("bootstrap.cluster.x-k8s.io",),
+            resources=("kindlemirrors",),
+            verbs=("create", "delete", "get"),
         ),
     ),
     groups=(
@@ -41,6 +50,22 @@ COMPONENT: Final = Component(
                     reconciler=KindleConfigReconciler,
                 ),
             ),
+        ),
+        StandaloneResourceControllers(
+            (
+                ResourceKind(
+                    resource=ResourceType(
+                        group="bootstrap.cluster.x-k8s.io",
+                        version="v1alpha1",
+                        kind="KindleMirror",
+                        plural="kindlemirrors",
+                    ),
+                    finalizer="kindlemirror.bootstrap.cluster.x-k8s.io",
+                    features=frozenset(),
+                    spec=KindleMirrorSpec,
+                    reconciler=KindleMirrorReconciler,
+                ),
+            )
         ),
     ),
 )

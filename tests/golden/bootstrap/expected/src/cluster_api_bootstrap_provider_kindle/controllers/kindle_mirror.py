@@ -1,0 +1,40 @@
+"""The infrastructure behind KindleMirror objects."""
+
+from __future__ import annotations
+
+from capsmith_runtime.resource import (
+    Deleted,
+    ResourceDeleteScope,
+    ResourceReconciler,
+    ResourceScope,
+    ResourceState,
+    Waiting,
+)
+
+from .._generated.api.kindle_mirror import KindleMirrorSpec
+from ..cloud import SimulatedCloud
+
+
+class KindleMirrorReconciler(ResourceReconciler[KindleMirrorSpec]):
+    """Replace the simulated cloud with a client of your own; keep the signatures."""
+
+    def __init__(self, cloud: SimulatedCloud | None = None) -> None:
+        self._cloud = cloud or SimulatedCloud()
+
+    def reconcile_normal(
+        self, resource: ResourceScope[KindleMirrorSpec]
+    ) -> ResourceState | Waiting:
+        """Look up the infrastructure, create it if it is missing, and return its state."""
+        found = self._cloud.find_resource(resource.external_id)
+        if found is None:
+            found = self._cloud.create_resource(resource.external_id, resource.name)
+            resource.logger.info("created", resource=found.id)
+        return ResourceState()
+
+    def reconcile_delete(
+        self, resource: ResourceDeleteScope[KindleMirrorSpec]
+    ) -> Deleted | Waiting:
+        """Delete the infrastructure.  Return Deleted only when it no longer exists."""
+        if self._cloud.delete_resource(resource.external_id):
+            resource.logger.info("deleted")
+        return Deleted()

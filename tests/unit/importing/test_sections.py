@@ -1,0 +1,105 @@
+"""Sections of kinds without a role: those of their group, or of the other kinds."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+import yaml
+
+from capsmith.commands.load import all_contracts
+from capsmith.contract.model import Contract
+from capsmith.findings import Severity
+from capsmith.importing.refusals import check
+from tests.unit.importing.crds import crd, imported, provider
+
+_ADDONS = "addons.cluster.x-k8s.io"
+_BOOTSTRAP = "bootstrap.cluster.x-k8s.io"
+_CONTROL_PLANE = "controlplane.cluster.x-k8s.io"
+_IPAM = "ipam.cluster.x-k8s.io"
+
+
+def _contracts() -> dict[str, Contract]:
+    return {each.version: each for each in all_contracts()}
+
+
+def _labelled(made: dict[str, Any], type_: str) -> dict[str, Any]:
+    made["metadata"]["labels"]["cluster.x-k8s.io/provider"] = f"{type_}-acme"
+    return made
+
+
+def _addons() -> list[dict[str, Any]]:
+    selector = {"clusterSelector": {"type": "object", "x-kubernetes-preserve-unknown-fields": True}}
+    return [
+        _labelled(crd("AcmeChart", group=_ADDONS, spec=selector), "addon"),
+        _labelled(crd("AcmeRelease", group=_ADDONS, spec={"size": {"type": "string"}}), "addon"),
+    ]
+
+
+def _pools() -> list[dict[str, Any]]:
+    return [
+        _labelled(crd("AcmeIPPool", group=_IPAM), "ipam"),
+        _labelled(crd("AcmeLease", group="net.acme.io"), "ipam"),
+    ]
+
+
+def _configs() -> list[dict[str, Any]]:
+    secret = {"dataSecretName": {"type": "string"}}
+    return [
+        _labelled(crd("AcmeConfig", group=_BOOTSTRAP, status=secret), "bootstrap"),
+        _labelled(crd("AcmeConfigTemplate", group=_BOOTSTRAP), "bootstrap"),
+        _labelled(crd("AcmeToken", group=_BOOTSTRAP), "bootstrap"),
+    ]
+
+
+@pytest.mark.parametrize(
+    ("crds", "sections"),
+    [
+        (_addons(), {"addon": {"AcmeChart": "Addon", "AcmeRelease": "Resource"}}),
+        (_pools(), {"ipam": {"AcmeIPPool": "IPPool", "AcmeLease": "Resource"}}),
+        (_configs(), {"bootstrap": {"AcmeConfig": "BootstrapConfig", "AcmeToken": "Resource"}}),
+        (_addons()[1:], {"addon": {"AcmeRelease": "Resource"}}),
+        # Without infrastructure nothing reads identities as such.
+        (
+            [
+                *_configs(),
+                _labelled(
+                    crd("AcmeClusterIdentity", group=_BOOTSTRAP, scope="Cluster"), "bootstrap"
+                ),
+            ],
+            {
+                "bootstrap": {
+                    "AcmeConfig": "BootstrapConfig",
+                    "AcmeToken": "Resource",
+                    "AcmeClusterIdentity": "Resource",
+                }
+            },
+        ),
+    ],
+    ids=["addon", "ipam", "bootstrap", "no-role", "identity"],
+)
+def test_a_provider_without_infrastructure_is_valid(
+    crds: list[dict[str, Any]], sections: dict[str, dict[str, str]]
+) -> None:
+    data = yaml.safe_load(imported(*crds).text)
+    found = {
+        section: {kind: entry["implements"] for kind, entry in data[section].items()}
+        for section in ("infrastructure", "bootstrap", "controlPlane", "ipam", "addon")
+        if section in data
+    }
+    assert found == sections
+    assert "credentials" not in data
+    findings = check(data, _contracts()).findings
+    assert [each.message for each in findings if each.severity is Severity.ERROR] == []
+
+
+def test_kinds_are_in_the_section_of_their_group() -> None:
+    made = imported(
+        *provider(),
+        _labelled(crd("AcmeVolume"), "infrastructure"),
+        _labelled(crd("AcmeDisk", group="disks.acme.io"), "infrastructure"),
+        *_configs(),
+    )
+    data = yaml.safe_load(made.text)
+    assert {"AcmeVolume", "AcmeDisk"} <= set(data["infrastructure"])
+    assert set(data["bootstrap"]) == {"AcmeConfig", "AcmeToken"}
