@@ -13,7 +13,7 @@ from http.client import HTTPException
 from pathlib import Path
 
 from capsmith.lab.attached import Attached, attached
-from capsmith.lab.errors import LabError
+from capsmith.lab.errors import LabError, from_api
 from capsmith.lab.objects import Cluster
 from capsmith.lab.observe import observe
 from capsmith.lab.place import LabFolder, is_held
@@ -22,6 +22,7 @@ from capsmith.lab.simulated.external_etcd import with_external_etcd
 from capsmith.lab.state import RunState, read_run
 from capsmith.management.component import component_types
 from capsmith.management.kube import JSON, ApiError
+from capsmith.management.kubeadm import KUBEADM_SERIES
 from capsmith.management.tools import KUBERNETES_VERSION
 from capsmith.management.wait import PATIENCE
 
@@ -81,16 +82,25 @@ def create(provider: ProviderRepository, lab: LabFolder, name: str, progress: Pr
             hint = "Use capsmith lab run, and apply objects with kubectl."
             raise LabError("lab-no-infrastructure", message, hint=hint)
         for each in provider.prerequisites:
-            connection.client.apply(each)
+            _apply(connection, each)
         core = connection.client.preferred_version("cluster.x-k8s.io")
         if connection.client.find(core, "Cluster", name, NAMESPACE) is not None:
             progress(f"the Cluster {name} exists already")
             return
         progress(f"creating the Cluster {name}: clusterctl generate cluster {name}")
         documents = _rendered(connection, name)
+        _check_kubeadm(connection, documents)
         # The Cluster last: what it refers to exists when core looks.
         for each in sorted(documents, key=lambda each: str(each["kind"]) == "Cluster"):
-            connection.client.apply(each)
+            _apply(connection, each)
+
+
+def _apply(connection: Attached, obj: JSON) -> None:
+    try:
+        connection.client.apply(obj)
+    except (ApiError, LookupError, OSError, HTTPException) as error:
+        what = f"{obj['kind']} {obj['metadata']['name']} cannot be created"
+        raise from_api(error, what) from error
 
 
 def watch(lab: LabFolder, name: str, show: Show) -> Cluster:
@@ -137,6 +147,15 @@ def _rendered(connection: Attached, name: str) -> list[JSON]:
     if not etcd:
         return documents
     return with_external_etcd(documents, etcd, connection.pki, NAMESPACE, name)
+
+
+def _check_kubeadm(connection: Attached, documents: list[JSON]) -> None:
+    """Raise LabError if the template needs providers that this release of the lab lacks."""
+    kinds = [str(each["kind"]) for each in documents if each["kind"].startswith("Kubeadm")]
+    if kinds and connection.state.simulated and connection.state.series != KUBEADM_SERIES:
+        message = f"a lab with core {connection.state.series} has no {kinds[0]}"
+        hint = f"Run capsmith lab down, then capsmith lab demo --core {KUBEADM_SERIES}."
+        raise LabError("lab-no-kubeadm", message, hint=hint)
 
 
 def _component(connection: Attached) -> str | None:

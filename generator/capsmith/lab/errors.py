@@ -87,6 +87,14 @@ def from_os(error: OSError, folder: Path) -> CapsmithError:
     return DiskError("lab-files", message, file=file, hint="Check its owner and permissions.")
 
 
+def from_api(error: Exception, what: str) -> LabError:
+    """Return the error for a refusal, or for an API server that does not respond."""
+    hint = "Correct what it names; capsmith lab status says whether everything runs."
+    if isinstance(error, LookupError):
+        hint = "Install what serves the kind, or choose another release by --core."
+    return LabError("lab-api", f"{what}: {error}", hint=hint)
+
+
 def from_process(error: CapsmithError, folder: Path) -> CapsmithError:
     """Return a clearer error where the log of a failed process tells the reason."""
     text = str(error)

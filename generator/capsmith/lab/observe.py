@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from contextlib import suppress
+
 from capsmith.lab.objects import CLUSTER_NAME, Cluster
 from capsmith.management.kube import JSON, ApiError, KubeClient
 
@@ -33,7 +35,16 @@ def _referenced(client: KubeClient, reference: JSON | None, namespace: str) -> J
     if not reference or not reference.get("name"):
         return None
     try:
-        version = reference.get("apiVersion") or client.preferred_version(reference["apiGroup"])
+        version = reference.get("apiVersion") or _version(client, reference)
         return client.find(version, reference["kind"], reference["name"], namespace)
     except (ApiError, LookupError):
         return None
+
+
+def _version(client: KubeClient, reference: JSON) -> str:
+    """Return a version of the group that has the kind: providers may share a group."""
+    group = client.request("GET", f"/apis/{reference['apiGroup']}")
+    for each in group["versions"]:
+        with suppress(LookupError):
+            return client.resolve(each["groupVersion"], reference["kind"]).api_version
+    raise LookupError(f"no version of {reference['apiGroup']} has the kind {reference['kind']}")

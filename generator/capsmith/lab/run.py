@@ -9,17 +9,19 @@ import signal
 import time
 from collections.abc import Callable, Iterator
 from contextlib import ExitStack, contextmanager
+from http.client import HTTPException
 from pathlib import Path
 from types import FrameType
 
 from capsmith.errors import CapsmithError, Refused
 from capsmith.lab.attached import Attached, attached
-from capsmith.lab.errors import LabError, from_os, from_process
+from capsmith.lab.errors import LabError, from_api, from_os, from_process
 from capsmith.lab.place import LabFolder, acquire
 from capsmith.lab.provider import ProviderRepository
 from capsmith.lab.state import Component, RunState, write, write_text
 from capsmith.lab.supervision import Supervised
 from capsmith.management.component import Component as ReleaseComponent
+from capsmith.management.kube import ApiError
 from capsmith.management.manager import ProviderManager
 from capsmith.management.release import ProviderRelease
 
@@ -205,6 +207,8 @@ def _changed(current: Run, failed: Callable[[CapsmithError], None], *, is_releas
         wrong: CapsmithError = LabError("lab-timeout", str(error), hint="Run capsmith lab status.")
     except CapsmithError as error:
         wrong = from_process(error, current.folder)
+    except (ApiError, LookupError, HTTPException) as error:
+        wrong = from_api(error, "the API server refuses a request")
     current.stop()
     current.say("crashed", wrong.finding.message)
     failed(wrong)
