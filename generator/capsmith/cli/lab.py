@@ -50,16 +50,24 @@ def lab() -> None:
 @lab.command()
 @_core_option
 @_name_option
+@click.option("--kubeconfig", type=FOLDER, metavar="FILE", help="Use this management cluster.")
+@click.option("--kind", is_flag=True, help="Create a cluster with kind and docker, and use it.")
 @command
-def up(core: str, name: str | None) -> int:
-    """Start a lab in the background."""
+def up(core: str, name: str | None, kubeconfig: Path | None, kind: bool) -> int:
+    """Start a lab in the background.
+
+    In a cluster of --kubeconfig or --kind machines are not simulated.  Cluster API must be
+    installed in that of --kubeconfig; --kind needs network access for it.
+    """
     from capsmith.console import Console
     from capsmith.lab.up import UpRequest
     from capsmith.lab.up import up as start
 
+    if kubeconfig is not None and kind:
+        raise click.UsageError("--kubeconfig and --kind exclude each other.")
     folder = _new(name, None)
     console = Console()
-    state = start(folder, UpRequest(core), console.step)
+    state = start(folder, UpRequest(core, kubeconfig, kind), console.step)
     console.text(f"The lab {folder.name} runs. Next: capsmith lab run [DIR].")
     console.text(f"export KUBECONFIG={state.kubeconfig}")
     return 0
@@ -179,8 +187,11 @@ def down(name: str | None, all_: bool, force: bool) -> int:
     for folder in folders:
         if not force:
             check_no_clusters(folder)
+        given = folder.kubeconfig.exists() and not folder.kind.exists()
         end(folder)
-        console.text(f"The lab {folder.name} has ended; nothing of it is left.")
+        console.text(f"The lab {folder.name} has ended; nothing of it is left here.")
+        if given:
+            console.text("What is installed in the cluster of --kubeconfig stays there.")
     return 0
 
 

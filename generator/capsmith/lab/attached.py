@@ -30,7 +30,7 @@ class Attached(Connection):
         self.pki = Pki.existing(lab.pki)
         self.repository = Repository.existing(lab.repository)
         tools = toolbox_of(state.tools, state.found)
-        self.clusterctl = Clusterctl(tools, state.core, self.repository.config, self.folder)
+        self.clusterctl = Clusterctl(tools, state.series, self.repository.config, self.folder)
         self._client = client_of(self.kubeconfig, keys)
 
     @property

@@ -8,6 +8,7 @@ import time
 from contextlib import suppress
 from pathlib import Path
 
+from capsmith.lab.kind import delete
 from capsmith.lab.place import LabFolder, is_held
 from capsmith.lab.state import read_lab, read_run
 
@@ -21,6 +22,7 @@ def down(lab: LabFolder) -> None:
     run, state = read_run(lab.run_state), read_lab(lab.state)
     _end(lab.run_lock, run.pid if run else 0)
     _end(lab.lock, state.pid if state else _pid_in(lab))
+    delete(lab)
     lab.remove()
 
 

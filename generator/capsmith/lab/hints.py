@@ -26,8 +26,9 @@ def hints(lab: str, state: LabState, run: RunState, found: Cluster) -> list[str]
         ("end", f"capsmith lab down --name {lab}"),
     ]
     width = max(len(title) for title, _ in steps)
+    simulated = "Nodes are simulated: no machine has booted. " if state.simulated else ""
     return [
-        "Nodes are simulated: no machine has booted. Try:",
+        f"{simulated}Try:",
         f"  export KUBECONFIG={shlex.quote(state.kubeconfig)}",
         *(f"  {title.ljust(width)}  {command}" for title, command in steps),
     ]

@@ -39,6 +39,10 @@ class LabFolder:
         self.repository = root / "repository"
         self.pki = root / "pki"
         self.management = root / "management"
+        self.kubeconfig = root / "kubeconfig"
+        """That of a cluster that exists already."""
+        self.kind = root / "kind"
+        """A file that is there while the lab has a cluster of kind."""
         self.cloud = root / "cloud"
         """The simulated cloud of a provider that has no other one yet."""
 

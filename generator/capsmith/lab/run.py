@@ -72,6 +72,8 @@ class Run:
             release = self._provider.release(version, out)
             release.add_to(self._lab.repository, self._lab.pki.ca_bundle)
         self._version = version
+        if any(each.has_webhooks for each in release.components):
+            self._require_own_servers()
         self._managers = {each.type: self._manager(each) for each in release.components}
         if not is_current:
             self._clusterctl(release)
@@ -116,6 +118,13 @@ class Run:
             write(self._lab.lab.run_state, said)
             self._said = said
 
+    def _require_own_servers(self) -> None:
+        """Raise LabError in another cluster, whose API server reaches no webhook here."""
+        if not self._lab.state.simulated:
+            message = "the API server of the cluster cannot call the provider's webhooks here"
+            hint = "Run capsmith lab up without --kubeconfig and --kind."
+            raise LabError("lab-webhooks", message, hint=hint)
+
     def _manager(self, component: ReleaseComponent) -> ProviderManager:
         environment = {name: value for name, value in os.environ.items() if name != "KUBECONFIG"}
         environment["PYTHONPATH"] = self._provider.import_path
@@ -138,7 +147,16 @@ class Run:
             self._progress(f"installing {self._version} with clusterctl init")
             clusterctl.init_more(kubeconfig, parts[0].name, ports, *(each.type for each in parts))
         self._lab.wait_established()
-        self._lab.wait_core_permitted()
+        if self._lab.state.simulated:
+            self._lab.wait_core_permitted()
+        else:
+            self._without_pods(release)
+
+    def _without_pods(self, release: ProviderRelease) -> None:
+        """Keep a cluster with kubelets from starting the Deployments: the managers run here."""
+        for part in release.components:
+            for each in self._lab.client.list("apps/v1", "Deployment", part.namespace):
+                self._lab.client.patch(each, {"spec": {"replicas": 0}})
 
 
 def run(

@@ -23,7 +23,7 @@ from capsmith.management.pki import Pki
 from capsmith.management.process import Process
 from capsmith.management.repository import Repository
 from capsmith.management.servers import Etcd
-from capsmith.management.tools import KUBERNETES_VERSION, Toolbox
+from capsmith.management.tools import CORE_RELEASES, KUBERNETES_VERSION, Toolbox
 from capsmith.management.tools.catalogue import KUBEADM
 
 _NONE = "-"
@@ -132,7 +132,8 @@ class LabServers:
     def _state(self) -> LabState:
         return LabState(
             pid=self._pid,
-            core=self._series,
+            core=CORE_RELEASES[self._series],
+            series=self._series,
             kubernetes=KUBERNETES_VERSION,
             kubeconfig=str(self._management.kubeconfig),
             simulated=True,

@@ -33,7 +33,9 @@ class LabState:
 
     pid: int
     core: str
-    """The release series of core."""
+    """The release of core."""
+    series: str
+    """The release series of clusterctl."""
     kubernetes: str
     kubeconfig: str
     simulated: bool

@@ -34,7 +34,7 @@ class Status:
         """Whether everything that was started runs."""
         states = {each.state for each in self.components}
         is_provided = self.run is None or self.run.state == "running"
-        return self.is_running and states == {"running"} and is_provided
+        return self.is_running and states <= {"running"} and is_provided
 
 
 def status_of(lab: LabFolder) -> Status:

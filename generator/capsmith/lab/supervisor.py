@@ -19,6 +19,7 @@ from typing import Any, NoReturn
 
 from capsmith.errors import CapsmithError
 from capsmith.lab.errors import LabError, from_os, from_process
+from capsmith.lab.given import GivenCluster
 from capsmith.lab.place import LabFolder
 from capsmith.lab.servers import LabServers
 from capsmith.lab.state import toolbox_of
@@ -61,7 +62,8 @@ def main() -> int:
 def _run(lab: LabFolder, settings: dict[str, Any], ending: _Ending) -> int:
     tools = toolbox_of(settings["tools"], settings["found"])
     try:
-        servers = LabServers(lab, settings["core"], tools, os.getpid())
+        type = GivenCluster if settings["given"] else LabServers
+        servers = type(lab, settings["core"], tools, os.getpid())
         try:
             servers.start(lambda text: _step(text, ending))
             servers.look(time.monotonic(), lambda text: None)
@@ -85,7 +87,7 @@ def _run(lab: LabFolder, settings: dict[str, Any], ending: _Ending) -> int:
     return 1
 
 
-def _look_after(lab: LabFolder, servers: LabServers, ending: _Ending) -> NoReturn:
+def _look_after(lab: LabFolder, servers: LabServers | GivenCluster, ending: _Ending) -> NoReturn:
     while True:
         ending.check()
         if not lab.root.is_dir():

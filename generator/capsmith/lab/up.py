@@ -8,10 +8,13 @@ import shutil
 import subprocess
 import sys
 from collections.abc import Callable
+from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
 
 from capsmith.lab.errors import LabError, already_running, disk_full, from_os
+from capsmith.lab.given import copied
+from capsmith.lab.kind import create, delete, require_kind
 from capsmith.lab.place import LabFolder
 from capsmith.lab.servers import module_names
 from capsmith.lab.state import LabState, read_lab
@@ -28,6 +31,15 @@ class UpRequest:
     """The options of `lab up`."""
 
     core: str = "v1.13"
+    kubeconfig: Path | None = None
+    """That of a cluster that exists already."""
+    kind: bool = False
+    """Whether to create a cluster with kind."""
+
+    @property
+    def is_given(self) -> bool:
+        """Whether the servers are not the lab's."""
+        return self.kind or self.kubeconfig is not None
 
 
 def up(lab: LabFolder, request: UpRequest, progress: Progress) -> LabState:
@@ -42,10 +54,17 @@ def up(lab: LabFolder, request: UpRequest, progress: Progress) -> LabState:
         raise LabError("lab-core", f"there is no core {request.core}", hint=hint)
     if lab.is_running:
         raise already_running(lab.name)
-    tools = toolbox(module_names(request.core), progress, find=True)
+    if request.kind:
+        require_kind()
+    needed = [f"capi-{request.core}"] if request.is_given else module_names(request.core)
+    tools = toolbox(needed, progress, find=True)
     lock = lab.create()
     try:
         _check_room(lab.root)
+        if request.kubeconfig is not None:
+            copied(request.kubeconfig, lab.kubeconfig)
+        if request.kind:
+            create(lab, request.core, tools, progress)
         _start(lab, request, tools, lock, progress)
         state = read_lab(lab.state)
         if state is None:
@@ -53,13 +72,20 @@ def up(lab: LabFolder, request: UpRequest, progress: Progress) -> LabState:
             raise LabError("lab-failed", "the lab has ended at once", hint=hint)
         return state
     except OSError as error:
-        lab.remove()
+        _undo(lab)
         raise from_os(error, lab.root) from error
     except BaseException:
-        lab.remove()
+        _undo(lab)
         raise
     finally:
         os.close(lock)
+
+
+def _undo(lab: LabFolder) -> None:
+    """Remove what a start has made."""
+    with suppress(LabError):
+        delete(lab)
+    lab.remove()
 
 
 def _start(
@@ -68,6 +94,7 @@ def _start(
     settings = {
         "root": str(lab.root),
         "core": request.core,
+        "given": request.is_given,
         "tools": {name: str(folder) for name, folder in tools.folders.items()},
         "found": {name: str(path) for name, path in tools.found.items()},
     }

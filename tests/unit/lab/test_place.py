@@ -23,7 +23,8 @@ from capsmith.management.errors import ProcessError
 
 _STATE = LabState(
     pid=1,
-    core="v1.13",
+    core="v1.13.6",
+    series="v1.13",
     kubernetes="v1.34.4",
     kubeconfig="/k",
     simulated=True,

@@ -45,7 +45,8 @@ def _lab_state(lab: LabFolder) -> LabState:
     log.write_text("one\ntwo\n")
     return LabState(
         pid=1,
-        core="v1.13",
+        core="v1.13.6",
+        series="v1.13",
         kubernetes="v1.34.4",
         kubeconfig="/k",
         simulated=True,
