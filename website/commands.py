@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+
 import click
 
 from capsmith.cli import main
@@ -14,11 +16,19 @@ def commands_page() -> str:
     parts.append(
         "Reports come as text or with `--format json`; progress and colours only on a terminal.\n"
     )
-    for name in main.list_commands(context):
-        command = main.get_command(context, name)
-        if command is not None and not command.hidden:
-            parts.append(_section(click.Context(command, info_name=name, parent=context)))
+    parts += [_section(each) for each in _below(context)]
     return "".join(parts)
+
+
+def _below(context: click.Context) -> Iterator[click.Context]:
+    """Yield the context of each command of a group, and of those of its groups."""
+    group = context.command
+    for name in group.list_commands(context) if isinstance(group, click.Group) else ():
+        command = group.get_command(context, name)
+        if command is not None and not command.hidden:
+            found = click.Context(command, info_name=name, parent=context)
+            yield found
+            yield from _below(found)
 
 
 def _section(context: click.Context) -> str:

@@ -33,11 +33,16 @@ def test_each_finding_has_a_meaning() -> None:
 
 def test_every_option_is_on_the_page_of_commands() -> None:
     page = PAGES["reference/commands.md"]
-    for name, command in main.commands.items():
-        assert f"\n## capsmith {name}\n" in page
-        for parameter in command.params:
-            if isinstance(parameter, click.Option) and not parameter.hidden:
-                assert parameter.opts[-1] in page
+    groups = {"capsmith": main}
+    while groups:
+        path, group = groups.popitem()
+        for name, command in group.commands.items():
+            assert f"\n## {path} {name}\n" in page
+            if isinstance(command, click.Group):
+                groups[f"{path} {name}"] = command
+            for parameter in command.params:
+                if isinstance(parameter, click.Option) and not parameter.hidden:
+                    assert parameter.opts[-1] in page
 
 
 def test_every_key_is_on_the_page_of_provider_yaml() -> None:
