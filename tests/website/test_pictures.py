@@ -6,6 +6,7 @@ from xml.etree import ElementTree
 
 import pytest
 
+from website import terminal
 from website.pictures import FOLDER, PICTURES, Picture, svg
 
 
@@ -21,3 +22,9 @@ def test_boxes_are_inside(picture: Picture) -> None:
     for box in picture.boxes:
         assert 88 <= box.x <= picture.width - 88
         assert 23 <= box.y <= picture.height - 23
+
+
+def test_the_demonstration_is_that_of_its_record() -> None:
+    picture = terminal.svg(terminal.RECORD.read_text(encoding="utf-8"))
+    assert terminal.PICTURE.read_text(encoding="utf-8") == picture
+    assert "has 3 Machines Running" in picture

@@ -24,6 +24,7 @@ from website.sources import page_of, pages_for, rewrite
         ("a.md", "`[a](../dev)` [x](../dev)", "`[a](../dev)` [x](repository/dev.md)"),
         ("a.md", "```\n[x](../dev)\n```", "```\n[x](../dev)\n```"),
         ("repository/README.md", "[x](docs/style.md)", "[x](../style.md)"),
+        ("repository/README.md", "![x](docs/pictures/a.svg)", "![x](../pictures/a.svg)"),
         ("repository/README.md", "[x](LICENSE)", "[x](LICENSE.md)"),
     ],
 )
