@@ -58,6 +58,13 @@ class Identifier(_Checked):
     limit = 255
 
 
+class ModuleName(_Checked):
+    """The dotted name of a Python module (ASCII); the caller excludes keywords."""
+
+    form = re.compile(r"[A-Za-z_][A-Za-z0-9_]*(\.[A-Za-z_][A-Za-z0-9_]*)*")
+    limit = 200
+
+
 class VersionName(_Checked):
     """A Kubernetes API version such as ``v1alpha1``."""
 

@@ -116,6 +116,7 @@ CONDITIONS: Mapping[str, _Condition] = {
         _simulates_infrastructure(provider, context) or _hosts(provider, context)
     ),
     "simulates_infrastructure": _simulates_infrastructure,
+    "has_sdk": lambda provider, context: provider.sdk is not None,
     "has_infrastructure": _has("infrastructure"),
     "has_bootstrap": _has("bootstrap"),
     "has_control_plane": _has("control-plane"),

@@ -30,6 +30,7 @@ from capsmith.safetext import (
     ImageName,
     KindName,
     LicenceId,
+    ModuleName,
     RelativePath,
     RepositoryUrl,
     SeriesName,
@@ -87,6 +88,7 @@ def build_provider(draft: Draft, known: Mapping[str, Contract]) -> Provider:
         dependencies=spec.dependencies or (),
         dev_dependencies=spec.dev_dependencies or (),
         runtime=spec.runtime or "vendored",
+        sdk=ModuleName(spec.sdk) if spec.sdk is not None else None,
     )
 
 

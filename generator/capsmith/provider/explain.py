@@ -28,6 +28,7 @@ def explain_resolution(provider: Provider) -> dict[str, Any]:
         "flavors": [str(flavor) for flavor in provider.flavors],
         "clusterClasses": [str(name) for name in provider.cluster_classes],
         "credentials": [_identity(each) for each in provider.identities],
+        **({"sdk": str(provider.sdk)} if provider.sdk is not None else {}),
         "dependencies": list(provider.dependencies),
         "devDependencies": list(provider.dev_dependencies),
         "components": [_component(component) for component in provider.components],

@@ -24,6 +24,7 @@ from capsmith.safetext import (
     ImageName,
     KindName,
     LicenceId,
+    ModuleName,
     RelativePath,
     RepositoryUrl,
     VersionName,
@@ -272,11 +273,10 @@ class Provider(NamedTuple):
     cluster_classes: tuple[DnsLabel, ...]
     rbac: tuple[PolicyRule, ...]
     dependencies: tuple[str, ...]
-    """Python requirements of the provider's own code."""
     dev_dependencies: tuple[str, ...]
-    """Python requirements of its tests and tools, in addition to those of capsmith."""
     runtime: Literal["vendored", "package"] = "vendored"
     """Whether the repository carries the runtime library, or depends on its distribution."""
+    sdk: ModuleName | None = None
 
     def component(self, type: str) -> Component | None:
         """Return the component with the kinds of a type (``control-plane``), if there is one."""

@@ -144,6 +144,11 @@ PackageName = Annotated[
         "Use lower-case letters, digits and underscores, such as cluster_api_provider_acme.",
     ),
 ]
+_MODULE = r"[A-Za-z_][A-Za-z0-9_]*(\.[A-Za-z_][A-Za-z0-9_]*)*"
+_SDK_HINT = "Write what follows `import`, such as boto3 or google.cloud.compute_v1."
+SdkName = Annotated[
+    str, Form("sdk-name", "the import name of a Python package", _MODULE, 200, _SDK_HINT)
+]
 FieldName = Annotated[
     str,
     Form(

@@ -158,6 +158,11 @@ class ProviderSpec(Part):
     rbac: Many[PolicyRuleSpec] | None = Field(
         None, description="Permissions that your code needs beyond the contract's."
     )
+    sdk: forms.SdkName | None = Field(
+        None,
+        description="Import name of the infrastructure's SDK, whose client a new repository opens "
+        "for each identity; dependencies has its requirement.",
+    )
     dependencies: Many[forms.Requirement] | None = Field(
         None, description="Python requirements of your code."
     )

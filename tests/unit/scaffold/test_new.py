@@ -43,8 +43,8 @@ def test_makes_a_repository(run: Run, tmp_path: Path) -> None:
 def test_what_followed_from_a_wrong_answer_follows_from_the_right_one(
     run: Run, tmp_path: Path
 ) -> None:
-    wrong = ["Bad Name", "someone", "", "", "MyMachine", *[""] * 8]
-    right = ["good", *[""] * 12]
+    wrong = ["Bad Name", "someone", "", "", "MyMachine", *[""] * 10]
+    right = ["good", *[""] * 14]
 
     result = run("made", input="\n".join([*wrong, *right]) + "\n")
 
@@ -57,10 +57,10 @@ def test_what_followed_from_a_wrong_answer_follows_from_the_right_one(
 
 
 def test_asks_again_until_the_answers_are_valid(run: Run, tmp_path: Path) -> None:
-    wrong = ["Bad Name", *[""] * 12]
+    wrong = ["Bad Name", *[""] * 14]
     right = ["good", "someone", "https://example.org/a/good", "GoodCluster", "GoodMachine"]
 
-    result = run("made", input="\n".join([*wrong, *right, *[""] * 8]) + "\n")
+    result = run("made", input="\n".join([*wrong, *right, *[""] * 10]) + "\n")
 
     assert result.exit_code == 0, result.output
     assert "CC-50" in result.output or "name" in result.output
@@ -80,9 +80,9 @@ def test_asks_again_until_the_answers_are_valid(run: Run, tmp_path: Path) -> Non
 def test_an_unusable_answer_is_reported_by_its_question(
     run: Run, tmp_path: Path, machine_kind: str, problem: str
 ) -> None:
-    wrong = ["good", "someone", "", "", machine_kind, *[""] * 8]
+    wrong = ["good", "someone", "", "", machine_kind, *[""] * 10]
 
-    result = run("made", input="\n".join([*wrong, *[""] * 13]) + "\n")
+    result = run("made", input="\n".join([*wrong, *[""] * 15]) + "\n")
 
     assert result.exit_code == 0, result.output
     assert problem in " ".join(result.output.split())

@@ -32,6 +32,8 @@ ANSWERS = {
     "api_group": "infrastructure.example.org",
     "credentials": "no",
     "licence": "MIT",
+    "sdk": "acme_sdk.compute",
+    "sdk_requirement": "acme-sdk[aio]>=2,<3",
     "full_name": 'Zoë "Z" O\'Neill & Töchter: #1 \\ 日本 😀',
 }
 
@@ -95,6 +97,7 @@ def test_same_bytes_when_typed(
 ) -> None:
     owner = "{{ 6 * 7 }}: # 'x'"
     typed = ["home-lab", "", "", "", "RackMachine", "2", "", "n", "3", owner, "y", "", "y"]
+    typed += ["google.cloud.compute_v1", ""]
     _typed(monkeypatch, typed)
     proposal = propose(Options(config_file=config))
     _typed(monkeypatch, ["1", *typed])  # cookiecutter asks for the type of provider first
@@ -107,6 +110,8 @@ def test_same_bytes_when_typed(
     assert spec["owner"] == owner
     assert spec["bootstrap"] == {"HomeLabConfig": {"implements": "BootstrapConfig"}}
     assert "controlPlane" not in spec
+    assert spec["sdk"] == "google.cloud.compute_v1"
+    assert spec["dependencies"] == ["google-cloud-compute-v1"]
     assert "Name of the provider" in capsys.readouterr().out
 
 

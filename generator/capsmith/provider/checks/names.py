@@ -39,6 +39,7 @@ def check_names(draft: Draft, top: Place) -> None:
     _name(draft, top)
     _repository(draft, top)
     _package(draft, top)
+    _sdk(draft, top)
     _image(draft, top)
     for section in draft.sections:
         if section.group:
@@ -113,6 +114,21 @@ def _package(draft: Draft, top: Place) -> None:
     elif package in _TAKEN_PACKAGES:
         message = f"{shown(package)} is the name of another package"
         top.error("package-reserved", message, hint, where)
+
+
+def _sdk(draft: Draft, top: Place) -> None:
+    sdk = draft.spec.sdk
+    if sdk is None:
+        return
+    parts = sdk.split(".")
+    hint = "Write what follows `import`, such as boto3."
+    if any(map(keyword.iskeyword, parts)):
+        top.error("sdk-name", f"{shown(sdk)} cannot be imported by Python", hint, "sdk")
+    elif parts[0] in {draft.package, *_TAKEN_PACKAGES, *sys.stdlib_module_names}:
+        top.error("sdk-reserved", f"{shown(sdk)} is not the SDK of an infrastructure", hint, "sdk")
+    elif not any(each.section == "infrastructure" for each in draft.sections):
+        hint = "Add infrastructure, or name the package in dependencies only."
+        top.error("sdk-unused", "only infrastructure has a client of an SDK", hint, "sdk")
 
 
 def _image(draft: Draft, top: Place) -> None:
