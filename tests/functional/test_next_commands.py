@@ -46,18 +46,20 @@ def test_the_commands_of_new_run_as_they_are_printed(folder: str, tmp_path: Path
     assert len(commands) == 3
     # make prints what it would do: the real thing would install packages.
     environment = {**os.environ, "MAKEFLAGS": "-n"}
-    quick = [command.replace("-m venv", "-m venv --without-pip") for command in commands]
-    script = "\n".join(["set -e", *quick, "pwd", 'echo "$VIRTUAL_ENV"'])
+    assert commands[2] == "capsmith lab demo"
+    assert CliRunner().invoke(main, [*commands[2].split()[1:], "--help"]).exit_code == 0
+    quick = [each.replace("-m venv", "-m venv --without-pip") for each in commands[:2]]
+    script = "\n".join(["set -e", *quick, "pwd", ".venv/bin/python --version"])
     done = subprocess.run(
         ["bash", "-c", script], cwd=tmp_path, env=environment, capture_output=True, text=True
     )
 
     assert done.returncode == 0, done.stderr
-    where, environment_used = done.stdout.splitlines()[-2:]
+    where, version = done.stdout.splitlines()[-2:]
     assert where == str(tmp_path / folder)
-    assert environment_used == str(tmp_path / folder / ".venv")
-    assert "pip install" in done.stdout
-    assert "pytest" in done.stdout
+    assert version.startswith("Python 3")
+    assert ".venv/bin/python -m pip install" in done.stdout
+    assert ".venv/bin/python -m pytest" in done.stdout
 
 
 def test_generate_names_them_once() -> None:
@@ -71,6 +73,12 @@ def test_generate_in_the_folder_itself_does_not_enter_it() -> None:
     Path("provider.yaml").write_bytes(ACME.read_bytes())
 
     assert "cd " not in following(run("generate"))[0]
+
+
+def test_without_machines_there_is_no_demo() -> None:
+    made = run("generate", str(ACME.parents[1] / "bootstrap" / "provider.yaml"), "-o", "repo")
+
+    assert following(made)[2].startswith("make lint ")
 
 
 def test_machines_get_them_as_facts() -> None:

@@ -8,13 +8,24 @@ from typing import TYPE_CHECKING
 if TYPE_CHECKING:
     from pathlib import Path
 
-_ENVIRONMENT = "python3 -m venv .venv && . .venv/bin/activate"
+    from capsmith.report import Report
+
+_TEMPLATE = "templates/cluster-template.yaml"
+_PYTHON = "PYTHON=.venv/bin/python"
 
 
-def next_commands(folder: Path) -> tuple[str, ...]:
-    """Return the commands that install and test the new repository in ``folder``."""
+def next_commands(folder: Path, report: Report) -> tuple[str, ...]:
+    """Return the commands that install, test and show the new repository in ``folder``.
+
+    None of them needs an activated environment, which would hide the command capsmith itself.
+    """
     here = str(folder) == "."
     # A folder such as -x would be an option of cd.
     named = f"./{folder}" if str(folder).startswith("-") else str(folder)
     enter = "" if here else f"cd {shlex.quote(named)} && "
-    return (f"{enter}{_ENVIRONMENT}", "make install", "make test")
+    has_demo = any(file.path == _TEMPLATE for file in report.outcomes)
+    return (
+        f"{enter}python3 -m venv .venv",
+        f"make install test {_PYTHON}",
+        "capsmith lab demo" if has_demo else f"make lint {_PYTHON}",
+    )
