@@ -86,7 +86,7 @@ def test_machine_is_created_once(hosts: Infrastructure, view: InfraClusterView) 
     (uuid,) = hosts.servers()
     assert first.provider_id == f"libvirt:///local/{uuid}"
     assert [each.type for each in first.addresses] == ["Hostname", "InternalIP"]
-    assert first.addresses[1].address.startswith("192.168.")
+    assert first.addresses[1].address.startswith("10.130.")
     assert first.failure_domain == "local"
     assert first.status.domain_state == "running"
     assert [each.reason for each in machine.events.recorded] == ["DomainCreated"]

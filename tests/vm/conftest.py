@@ -1,0 +1,47 @@
+"""These tests need root, libvirt and many minutes: they are collected with CAPSMITH_VM=1 only."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterator
+
+import pytest
+
+from capsmith.management.cluster import Base
+from capsmith.management.pki import Pki
+from capsmith.management.servers import Etcd
+from tests.conftest import REPORT
+from tests.e2e.harness.report import Report
+from tests.e2e.tools.required import required_toolbox
+from tests.vm.hypervisor import Hypervisor
+from tests.vm.image.build import Image, cached_image
+
+collect_ignore_glob = [] if os.environ.get("CAPSMITH_VM") else ["test_*.py"]
+
+
+@pytest.fixture(scope="session")
+def report(request: pytest.FixtureRequest) -> Report:
+    return request.config.stash[REPORT]
+
+
+@pytest.fixture(scope="session")
+def base(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Base]:
+    folder = tmp_path_factory.mktemp("vm")
+    tools = required_toolbox("tests with virtual machines", ["k8s", "capi-v1.13"])
+    etcd = Etcd(tools, folder)
+    etcd.start()
+    yield Base(tools, Pki(folder / "pki"), etcd, folder)
+    etcd.stop()
+
+
+@pytest.fixture(scope="session")
+def image() -> Image:
+    return cached_image()
+
+
+@pytest.fixture(scope="session")
+def hypervisor(base: Base) -> Iterator[Hypervisor]:
+    host = Hypervisor(base.folder / "libvirt")
+    host.start()
+    yield host
+    host.stop()

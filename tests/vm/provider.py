@@ -1,0 +1,49 @@
+"""examples/libvirt, and in the same repository generated providers for the rest of a cluster."""
+
+from __future__ import annotations
+
+import os
+import subprocess
+import sys
+from pathlib import Path
+
+import yaml
+
+from tests.e2e.harness.provider import ProviderUnderTest
+from tests.e2e.provider import FAST_LEASE
+from tests.repositories import add_authored_code
+
+ROOT = Path(__file__).parents[2]
+EXAMPLE = ROOT / "examples" / "libvirt"
+VERSION = "v0.1.0"
+_ADDED = {
+    "bootstrap": {"LibvirtConfig": {"implements": "BootstrapConfig"}},
+    "controlPlane": {"LibvirtControlPlane": {"implements": "ControlPlane"}},
+}
+"""Their scaffolds are used as they are; the image has the program that bootstrap data call."""
+
+
+def build_libvirt_provider(folder: Path) -> ProviderUnderTest:
+    """Generate the repository and make its release."""
+    spec, repository = folder / "provider.yaml", folder / "provider"
+    folder.mkdir(parents=True, exist_ok=True)
+    described = {**yaml.safe_load((EXAMPLE / "provider.yaml").read_text()), **_ADDED}
+    spec.write_text(yaml.safe_dump(described, sort_keys=False))
+    _run([sys.executable, "-m", "capsmith", "generate", str(spec), "-o", str(repository)], ROOT)
+    add_authored_code(EXAMPLE, repository)
+    _run(["make", "release-manifests", f"VERSION={VERSION}"], repository)
+    return ProviderUnderTest(
+        contract="v1beta2",
+        repository=repository,
+        package="cluster_api_provider_libvirt",
+        version=VERSION,
+        machine_change={},
+        flags=FAST_LEASE,
+    )
+
+
+def _run(argv: list[str], folder: Path) -> None:
+    path = os.pathsep.join([str(Path(sys.executable).parent), os.environ["PATH"]])
+    env = {**os.environ, "PATH": path}
+    done = subprocess.run(argv, cwd=folder, env=env, capture_output=True, text=True)
+    assert done.returncode == 0, f"{' '.join(argv)}:\n{done.stdout}{done.stderr}"
