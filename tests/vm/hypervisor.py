@@ -83,12 +83,7 @@ class Hypervisor:
 
     def memory_mib(self) -> dict[str, int]:
         """Resident memory of QEMU by domain."""
-        found = {}
-        for file in Path("/run/libvirt/qemu").glob("*.pid"):
-            status = Path(f"/proc/{file.read_text().strip()}/status").read_text()
-            (line,) = (each for each in status.splitlines() if each.startswith("VmRSS:"))
-            found[file.stem] = int(line.split()[1]) // 1024
-        return found
+        return {name: _resident_mib(name) for name in self.domains()}
 
     def _names(self, *command: str) -> list[str]:
         return sorted(self.virsh(*command, "--name").split())
@@ -128,6 +123,13 @@ def wait_gone(hypervisor: Hypervisor) -> None:
         return True
 
     eventually(gone, what="nothing left in libvirt", interval=1.0)
+
+
+def _resident_mib(domain: str) -> int:
+    process = Path(f"/run/libvirt/qemu/{domain}.pid").read_text().strip()
+    lines = Path(f"/proc/{process}/status").read_text().splitlines()
+    (resident,) = (line.split()[1] for line in lines if line.startswith("VmRSS:"))
+    return int(resident) // 1024
 
 
 def _answers() -> bool:

@@ -27,6 +27,7 @@ from tests.vm.provider import build_libvirt_provider
 COMBINATION = Combination("v1.13", "v1beta2", "libvirt", "vm")
 MACHINE_SECONDS = 1800.0
 """Without KVM, and beside other work, the first control plane takes many minutes."""
+_COMMAND_LINE = "root=/dev/vda console=ttyS0 mitigations=off quiet"
 _SENTINEL = "node: the sentinel exists"
 
 
@@ -121,7 +122,11 @@ def _on_this_host(document: JSON, lab: Lab, folder: Path) -> JSON:
             "memoryMiB": 1536 if is_control_plane else 768,
             "diskGiB": 4,
             "domainType": "qemu",
-            "directBoot": {"kernel": str(lab.image.kernel), "initrd": str(lab.image.initrd)},
+            "directBoot": {
+                "kernel": str(lab.image.kernel),
+                "initrd": str(lab.image.initrd),
+                "commandLine": _COMMAND_LINE,
+            },
         }
     return document
 

@@ -16,7 +16,6 @@ VIR_ERR_NO_NETWORK: int
 VIR_ERR_NO_STORAGE_POOL: int
 VIR_ERR_NO_STORAGE_VOL: int
 VIR_ERR_OPERATION_INVALID: int
-VIR_ERR_OPERATION_FAILED: int
 
 class libvirtError(Exception):
     def __init__(self, defmsg: str) -> None: ...

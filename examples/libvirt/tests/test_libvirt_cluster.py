@@ -140,6 +140,30 @@ def test_nothing_is_left_of_a_cluster(hosts: Infrastructure) -> None:
     assert (hosts.networks(), hosts.clusters()) == ([], [])
 
 
+@pytest.mark.parametrize(
+    ("owner", "call"),
+    [
+        (libvirt.virNetwork, "undefine"),
+        (libvirt.virStoragePool, "delete"),
+        (libvirt.virStoragePool, "undefine"),
+    ],
+)
+def test_an_interrupted_deletion_is_completed(
+    hosts: Infrastructure, monkeypatch: pytest.MonkeyPatch, owner: type, call: str
+) -> None:
+    def refuse(*_: Any) -> None:
+        raise failure("not now")
+
+    _reconcile(_cluster())
+    with monkeypatch.context() as patch:
+        patch.setattr(owner, call, refuse)
+        with pytest.raises(ReconcileError, match="not now"):
+            _delete()
+
+    assert _delete() == Deleted()
+    assert (hosts.networks(), hosts.clusters()) == ([], [])
+
+
 def test_a_host_that_does_not_answer_is_reported(hosts: Infrastructure) -> None:
     hosts.simulate(Faults(error=1.0))
 

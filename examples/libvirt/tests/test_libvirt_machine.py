@@ -241,6 +241,19 @@ def test_a_domain_that_stopped_by_itself_is_deleted(
     assert (hosts.servers(), hosts.volumes()) == ([], [])
 
 
+def test_volumes_of_a_pool_that_was_stopped_are_deleted(
+    hosts: Infrastructure, view: InfraClusterView
+) -> None:
+    _reconcile(_machine(view))
+    pool = hosts.host.storagePoolLookupByName(view.short_id)
+    pool.destroy()
+
+    assert _delete(view) == Deleted()
+
+    assert pool.isActive()
+    assert hosts.volumes() == []
+
+
 def test_a_machine_is_on_the_host_of_its_failure_domain(hosts: Infrastructure) -> None:
     two = {"network": "default", "hosts": [{"name": x, "uri": x} for x in ("a", "b")]}
     view = testing.infra_cluster_view(two)

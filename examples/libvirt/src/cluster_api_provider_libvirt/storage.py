@@ -42,9 +42,9 @@ def delete_pool(host: libvirt.virConnect, name: str) -> None:
         return
     if pool.isActive():
         pool.destroy()
-    # The folder is gone if an earlier call ended here.
-    with ignored_errors(libvirt.VIR_ERR_OPERATION_FAILED):
-        pool.delete()
+    # An earlier call may have ended after it had deleted the folder, which cannot be done twice.
+    pool.build()
+    pool.delete()
     pool.undefine()
 
 
@@ -114,6 +114,8 @@ def upload(host: libvirt.virConnect, volume: libvirt.virStorageVol, content: byt
 
 def delete_volumes(pool: libvirt.virStoragePool, prefix: str) -> None:
     """Delete all volumes whose names begin with a prefix."""
+    if not pool.isActive():
+        pool.create()
     # QEMU wrote the console log without libvirt.
     pool.refresh()
     for volume in pool.listAllVolumes():

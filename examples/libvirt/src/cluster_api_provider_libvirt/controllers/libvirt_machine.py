@@ -82,7 +82,7 @@ class LibvirtMachineReconciler(InfraMachineReconciler[LibvirtMachineSpec]):
                     delete_domain(domain)
                     machine.events.normal("DomainDeleted", f"{domain.UUIDString()} on {each.name}")
                 pool = find_pool(host, cluster.short_id)
-                if pool is not None and pool.isActive():
+                if pool is not None:
                     delete_volumes(pool, machine.short_id)
         return Deleted()
 
