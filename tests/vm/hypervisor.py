@@ -6,9 +6,10 @@ import shutil
 import subprocess
 from pathlib import Path
 
+from capsmith.lab.simulated.server import Server
 from capsmith.management.process import Process
 from capsmith.management.wait import eventually
-from tests.e2e.harness.cloud import CloudCluster, Event, Server, SimulatedCloud
+from tests.e2e.harness.cloud import CloudCluster, Event, SimulatedCloud
 
 URI = "qemu:///system"
 _FOLDERS = ("/run/libvirt", "/var/lib/libvirt", "/var/log/libvirt", "/var/cache/libvirt")

@@ -1,4 +1,4 @@
-module e2e.capsmith.example/k8s
+module vm.capsmith.example/kubelet
 
 go 1.24.0
 
