@@ -21,7 +21,6 @@ from capsmith_runtime.infrastructure import (
     Waiting,
 )
 from capsmith_runtime.testing import infrastructure as testing
-from pycdlib import PyCdlib
 
 import libvirt
 from cluster_api_provider_libvirt import storage
@@ -32,6 +31,7 @@ from cluster_api_provider_libvirt.controllers.libvirt_machine import (
     LibvirtMachineReconciler,
     Scope,
 )
+from pycdlib import PyCdlib
 
 from .infrastructure import IMAGE, Infrastructure, failure, open_session
 

@@ -1,0 +1,19 @@
+"""What this provider and its tests use of pycdlib, so that both are checked without it."""
+
+from typing import BinaryIO
+
+class _Descriptor:
+    volume_identifier: bytes
+
+class PyCdlib:
+    pvd: _Descriptor
+    def add_fp(
+        self, fp: BinaryIO, length: int, iso_path: str, *, rr_name: str, joliet_path: str
+    ) -> None: ...
+    def close(self) -> None: ...
+    def get_file_from_iso_fp(self, outfp: BinaryIO, *, rr_path: str) -> None: ...
+    def new(
+        self, *, interchange_level: int, joliet: int, rock_ridge: str, vol_ident: str
+    ) -> None: ...
+    def open_fp(self, fp: BinaryIO) -> None: ...
+    def write_fp(self, outfp: BinaryIO) -> None: ...
