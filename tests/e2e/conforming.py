@@ -21,9 +21,9 @@ def cluster_session(
     return ClusterSession(
         scenario.client,
         CoreObjects(scenario.core.partition("/")[2], scenario.namespace),
-        provider_objects(documents, roles),
         contract,
         Timing(patience=patience),
+        provider_objects(documents, roles),
         documents=tuple(documents),
         roles=roles,
     )

@@ -1,4 +1,4 @@
-"""A generated provider with one fault: `python -P faulty_manager.py FAULT PACKAGE [FLAG]...`.
+"""A generated provider with one fault: `-P -m tests.e2e.faulty_manager FAULT PACKAGE [FLAG]...`.
 
 Each fault replaces one method of the runtime.  `test_conformance_command.py` expects
 `capsmith conformance` to name the rule that it violates.
@@ -21,13 +21,16 @@ from capsmith_runtime.kube.controller import Result
 from capsmith_runtime.manager import main
 from capsmith_runtime.reconcile.patcher import Patcher
 from capsmith_runtime.reconcile.results import Waiting
+from tests.e2e.faulty_pools import (
+    ignored_pause_of_claims,
+    pool_controls_machines,
+    pool_ignores_mark,
+    pool_unsorted,
+    replace,
+    unblocked_address,
+)
 
 PROVISIONED = {"initialization": {"provisioned": True}}
-
-
-def replace(owner: Any, name: str, make: Callable[[Any], Any]) -> None:
-    """Replace a function by what `make` returns for it."""
-    setattr(owner, name, make(getattr(owner, name)))
 
 
 def provision_without_owner(controller: type) -> None:
@@ -68,6 +71,10 @@ def no_wait_for_cluster() -> None:
 
 def no_wait_for_data() -> None:
     ignore_blocker(constants.REASON_WAITING_FOR_BOOTSTRAP)
+
+
+def pool_without_data() -> None:
+    no_wait_for_data()
 
 
 def change_machine_spec(change: Callable[[JSON], JSON]) -> None:
@@ -260,6 +267,12 @@ FAULTS: dict[str, Callable[[], None]] = {
         varying_message,
         not_provisioned_while_paused,
         failing_early_deletion,
+        pool_without_data,
+        pool_unsorted,
+        pool_controls_machines,
+        pool_ignores_mark,
+        unblocked_address,
+        ignored_pause_of_claims,
     )
 }
 

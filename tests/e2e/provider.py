@@ -69,14 +69,9 @@ def build_with(
     example: str, contract: ContractVersion, folder: Path, added: str
 ) -> ProviderUnderTest:
     """The provider of an example, and in the same repository those of another one."""
-    both = [yaml.safe_load(_text(name, contract)) for name in (example, added)]
+    both = [described(name, contract) for name in (example, added)]
     sections = {key: value for key, value in both[1].items() if key in _SECTIONS}
-    spec, repository = folder / "provider.yaml", folder / "provider"
-    folder.mkdir(parents=True, exist_ok=True)
-    spec.write_text(yaml.safe_dump(both[0] | sections, sort_keys=False))
-    _run([sys.executable, "-m", "capsmith", "generate", str(spec), "-o", str(repository)], _ROOT)
-    _run(["make", "release-manifests", f"VERSION={_version(example)}"], repository)
-    return _described(example, contract, repository)
+    return build_described(example, contract, folder, both[0] | sections)
 
 
 def build_form(
@@ -90,6 +85,23 @@ def build_form(
     _run([sys.executable, "-m", "capsmith", "generate", str(spec), "-o", str(repository)], _ROOT)
     _run(["make", "release-manifests", f"VERSION={version}"], repository)
     return replace(_described(example, contract, repository), version=version)
+
+
+def build_described(
+    example: str, contract: ContractVersion, folder: Path, described: JSON
+) -> ProviderUnderTest:
+    """The provider of an example, with another description."""
+    spec, repository = folder / "provider.yaml", folder / "provider"
+    folder.mkdir(parents=True, exist_ok=True)
+    spec.write_text(yaml.safe_dump(described, sort_keys=False))
+    _run([sys.executable, "-m", "capsmith", "generate", str(spec), "-o", str(repository)], _ROOT)
+    _run(["make", "release-manifests", f"VERSION={_version(example)}"], repository)
+    return _described(example, contract, repository)
+
+
+def described(example: str, contract: ContractVersion) -> JSON:
+    """What the provider.yaml of an example says."""
+    return dict(yaml.safe_load(_text(example, contract)))
 
 
 def _generate(

@@ -5,64 +5,35 @@ All managers run in one management cluster, each for its own namespace.
 
 from __future__ import annotations
 
+import signal
 import subprocess
 import sys
 from collections.abc import Iterator
 from concurrent.futures import Future, ThreadPoolExecutor
 from contextlib import ExitStack
 from pathlib import Path
-from typing import Final, NamedTuple
+from typing import Any
 from xml.etree import ElementTree
 
 import pytest
+import yaml
 
 from capsmith import resources
-from capsmith.behaviour.checks import INFRASTRUCTURE
-from capsmith.behaviour.contract import CoreObjects
-from capsmith.behaviour.model import Outcome, Result, Selection, Timing
-from capsmith.behaviour.objects import TEMPLATE_NAME, ProviderObjects, provider_objects
+from capsmith.behaviour.checks import ADDRESSES, INFRASTRUCTURE
+from capsmith.behaviour.model import Outcome, Result, Selection
 from capsmith.behaviour.run import run_checks
-from capsmith.behaviour.servers import Installation, Servers
-from capsmith.behaviour.session import Session
 from capsmith.contract.load import load_rules
 from capsmith.management.cluster import Base
-from capsmith.management.manager import ProviderManager
-from capsmith.management.release import ProviderRelease
-from capsmith.management.wait import eventually
+from tests.e2e.conformance_site import CONTRACT, GOOD, Expected, Site, homelab
 from tests.e2e.faulty_manager import FAULTS
-from tests.e2e.harness.cloud import VARIABLE
-from tests.e2e.harness.provider import ProviderUnderTest
-from tests.e2e.provider import build_provider
-from tests.repositories import import_path
+from tests.e2e.harness.cloud import SimulatedCloud
+from tests.e2e.provider import build_described
 
-_SERIES = "v1.13"
-_CONTRACT: Final = "v1beta2"
 _THREADS = 4
-_GOOD = "good"
-"""The namespace of the manager without a fault."""
 _FAULT_TEST = "test_a_fault_is_named"
-_ROLES = {
-    "HomelabCluster": "InfraCluster",
-    "HomelabMachine": "InfraMachine",
-    "HomelabMachineTemplate": "InfraMachineTemplate",
-}
-# A violation that is a missing state costs the whole patience, so it is short for that state.
-_SHORT = 5.0
+_IPAM = {check.name for check in ADDRESSES}
 _RECOMMENDED = {"machine-ready", "pause-condition", "ready-steady"}
 """The checks of rules that say SHOULD."""
-
-
-class Expected(NamedTuple):
-    """What a fault leads to."""
-
-    check: str
-    rule: str
-    message: str
-    """A part of what is reported."""
-    other_checks: tuple[str, ...] = ()
-    """Those that drive the objects into the state in which the fault shows."""
-    missing: str = ""
-    """The object whose expected state never comes, if that is the violation."""
 
 
 EXPECTED = {
@@ -94,98 +65,19 @@ EXPECTED = {
         "provisioned-once", "IM-03", "later not", ("pause-deletion",)
     ),
     "failing_early_deletion": Expected("delete-early", "IM-25", "but stays", missing="external-0"),
+    "pool_without_data": Expected("pool-waits-for-data", "IM-19", "no bootstrap data"),
+    "pool_unsorted": Expected("pool-order", "MP-03", "the order", ("pool-scale-up",)),
+    "pool_controls_machines": Expected("pool-machines", "MP-09", "the pool controls it"),
+    "pool_ignores_mark": Expected("pool-scale-down", "MP-10", "has the mark"),
+    "unblocked_address": Expected("address-owners", "IP-09", "does not block deletion"),
+    "ignored_pause_of_claims": Expected("claim-paused", "IP-08", "although it has the annotation"),
 }
-
-
-class Site:
-    """One management cluster with the installed release, and managers on demand."""
-
-    def __init__(self, provider: ProviderUnderTest, base: Base, folder: Path) -> None:
-        self._provider = provider
-        self._folder = folder
-        release = ProviderRelease(provider.out, provider.version)
-        installed = Installation(
-            release,
-            (sys.executable, "-m", provider.package),
-            self._environment(_GOOD),
-            (f"--namespace={_GOOD}",),
-            {},
-            provider.prerequisites,
-        )
-        self.servers = Servers(base, _SERIES, installed, folder)
-        self._component = release.component("infrastructure")
-        self.objects: ProviderObjects
-
-    @property
-    def release(self) -> Path:
-        return self._provider.out
-
-    def start(self) -> None:
-        self.servers.start()
-        management = self.servers.first.management
-        options = {
-            "infrastructure": self._component.name,
-            "kubernetes-version": "v1.34.4",
-            "control-plane-machine-count": 1,
-            "worker-machine-count": 1,
-            "target-namespace": "default",
-        }
-        documents = self.servers.clusterctl.generate(
-            management.kubeconfig, TEMPLATE_NAME, options, {}
-        )
-        self.objects = provider_objects(documents, _ROLES)
-
-    def manager(self, name: str, *command: str) -> ProviderManager:
-        argv = [sys.executable, *command, self._provider.package]
-        return ProviderManager(
-            argv,
-            self._component,
-            self.servers.first.management,
-            self._environment(name),
-            [f"--namespace={name}"],
-            name,
-        )
-
-    def _environment(self, name: str) -> dict[str, str]:
-        return {
-            "PYTHONPATH": import_path(self._provider.repository),
-            VARIABLE: str(self._folder / f"cloud-{name}"),
-        }
-
-    def session(
-        self, name: str, manager: ProviderManager, expected: Expected | None = None
-    ) -> Session:
-        management = self.servers.first.management
-        has_short_waits = expected is not None and expected.missing
-        session = ImpatientSession(
-            client=management.client,
-            core=CoreObjects(_CONTRACT, name),
-            objects=self.objects,
-            contract=_CONTRACT,
-            timing=Timing(cleanup=_SHORT) if has_short_waits else Timing(),
-            manager=manager,
-            kubeconfig=management.apiserver.kubeconfig_text,
-        )
-        session.expected = expected
-        return session
-
-
-class ImpatientSession(Session):
-    """A session that soon gives up on the one state that a fault prevents."""
-
-    expected: Expected | None = None
-
-    def patience(self, name: str, what: str) -> float:
-        if self.expected is None:
-            return super().patience(name, what)
-        awaited = name == self.expected.missing and self.expected.message in what
-        return _SHORT if awaited else super().patience(name, what)
 
 
 @pytest.fixture(scope="module")
 def site(base: Base) -> Iterator[Site]:
     folder = base.folder / "conformance"
-    made = Site(build_provider("homelab", _CONTRACT, folder), base, folder)
+    made = Site(build_described("homelab", CONTRACT, folder, homelab()), base, folder)
     with ExitStack() as ends:
         ends.callback(made.servers.stop)
         made.start()
@@ -200,16 +92,18 @@ def runs(
 
     A child process ends with the thread that started it, so the threads last for the module.
     """
-    script = str(Path(__file__).with_name("faulty_manager.py"))
-    rules = load_rules(resources.schemas(), _CONTRACT)
+    rules = load_rules(resources.schemas(), CONTRACT)
 
     def run(fault: str) -> tuple[Result, ...]:
         expected, name = EXPECTED[fault], fault.replace("_", "-")
-        manager = site.manager(name, "-P", script, fault)
+        manager = site.manager(name, "-P", "-m", "tests.e2e.faulty_manager", fault)
         try:
             manager.start()
             session = site.session(name, manager, expected)
             selection = Selection(frozenset({expected.check, *expected.other_checks}))
+            if expected.check in _IPAM:
+                pools = site.ipam_session(name, manager)
+                return run_checks(pools, ADDRESSES, rules, selection)
             return run_checks(session, INFRASTRUCTURE, rules, selection)
         finally:
             manager.stop()
@@ -235,14 +129,27 @@ def test_a_fault_is_named(runs: dict[str, Future[tuple[Result, ...]]], fault: st
 
 
 def test_a_generated_provider_passes(site: Site) -> None:
-    rules = load_rules(resources.schemas(), _CONTRACT)
-    session = site.session(_GOOD, site.servers.first.manager)
+    rules = load_rules(resources.schemas(), CONTRACT)
+    session = site.session(GOOD, site.servers.first.manager)
     session.mover = site.servers
 
     results = run_checks(session, INFRASTRUCTURE, rules)
 
     assert [each for each in results if each.outcome is not Outcome.PASSED] == []
     assert len(results) == len(INFRASTRUCTURE)
+
+
+def test_a_generated_ipam_provider_passes(site: Site) -> None:
+    manager = site.manager("addresses", "-m")
+    try:
+        manager.start()
+        session = site.ipam_session("addresses", manager)
+        results = run_checks(session, ADDRESSES, load_rules(resources.schemas(), CONTRACT))
+    finally:
+        manager.stop()
+
+    assert [each for each in results if each.outcome is not Outcome.PASSED] == []
+    assert len(results) == len(ADDRESSES)
 
 
 def test_a_given_management_cluster(site: Site, tmp_path: Path) -> None:
@@ -266,7 +173,37 @@ def test_a_given_management_cluster(site: Site, tmp_path: Path) -> None:
         "machine-provider-id",
     }
     assert skipped == {"remediation", "restart", "move"}
-    eventually(
-        lambda: management.client.find("v1", "Namespace", "conformance-homelab") is None,
-        what="the namespace deleted",
-    )
+    assert management.client.find("v1", "Namespace", "conformance-homelab") is None
+
+
+def test_an_end_by_sigterm_leaves_nothing(site: Site, tmp_path: Path) -> None:
+    """Objects that the run applied go too; those that existed before stay."""
+    management = site.servers.first.management
+    client, secrets = management.client, [_secret("mine"), _secret("applied")]
+    client.create(secrets[0])
+    applied = tmp_path / "applied.yaml"
+    applied.write_text(yaml.safe_dump_all(secrets))
+    manager = site.manager("conformance-homelab", "-m")
+    command = [sys.executable, "-m", "capsmith", "conformance", str(site.release)]
+    command += ["--kubeconfig", str(management.kubeconfig), "--apply", str(applied)]
+    try:
+        manager.start()
+        with subprocess.Popen(command, stdout=subprocess.PIPE, text=True) as process:
+            assert process.stdout is not None
+            first = process.stdout.readline()
+            process.terminate()
+            process.communicate()
+    finally:
+        manager.stop()
+
+    assert first.startswith("passed: cluster-provisioned")
+    assert process.returncode == 128 + signal.SIGTERM
+    assert client.find("v1", "Namespace", "conformance-homelab") is None
+    left = [client.find("v1", "Secret", each, "default") for each in ("mine", "applied")]
+    assert [each is not None for each in left] == [True, False]
+    assert SimulatedCloud(site.cloud("conformance-homelab")).servers() == []
+
+
+def _secret(name: str) -> dict[str, Any]:
+    metadata = {"name": name, "namespace": "default"}
+    return {"apiVersion": "v1", "kind": "Secret", "metadata": metadata}

@@ -10,7 +10,8 @@ import pytest
 from capsmith.behaviour.checks import WHOLE_CLUSTER
 from capsmith.behaviour.model import Outcome
 from capsmith.behaviour.objects import TEMPLATE_NAME
-from capsmith.commands.conformance import Request, run
+from capsmith.commands.conformance import run
+from capsmith.commands.conformance_input import Request
 from capsmith.lab.simulated.kubeadm import configuration_of
 from capsmith.management.cluster import Base
 from capsmith.management.kube import JSON

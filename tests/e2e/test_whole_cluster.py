@@ -2,7 +2,11 @@
 
 from __future__ import annotations
 
+import signal
+import subprocess
+import sys
 from collections.abc import Iterator
+from pathlib import Path
 
 import pytest
 
@@ -10,14 +14,16 @@ from capsmith import resources
 from capsmith.behaviour.checks import WHOLE_CLUSTER
 from capsmith.behaviour.model import Outcome
 from capsmith.behaviour.objects import TEMPLATE_NAME
-from capsmith.behaviour.run import run_checks
+from capsmith.commands.conformance import run
+from capsmith.commands.conformance_input import Request
 from capsmith.contract.load import load_rules
 from capsmith.management.cluster import Base
 from capsmith.management.kube import JSON
-from capsmith.management.wait import NotYet, eventually, settled, steadily
-from tests.e2e.conforming import cluster_session
-from tests.e2e.harness.cloud import Event
+from capsmith.management.process import free_port
+from capsmith.management.wait import NotYet, eventually, steadily
+from tests.e2e.harness.cloud import VARIABLE, SimulatedCloud
 from tests.e2e.harness.report import Report
+from tests.e2e.processes import running_with
 from tests.e2e.scenario import KUBERNETES_NEXT, Scenario, wait_moved_away
 from tests.e2e.topology import change_templates, wait_reconciled, wait_rolled
 from tests.e2e.whole import (
@@ -25,14 +31,21 @@ from tests.e2e.whole import (
     WHOLE_SECONDS,
     Watch,
     WholeStack,
+    check_counters,
+    check_rest,
+    check_variable_arrived,
     control_plane,
     crash,
     delete_and_check,
     health_check,
     members,
+    secrets_of,
+    untouched,
     wait_available,
+    wait_replaced,
     workers,
 )
+from tests.repositories import import_path
 
 _QUIET_SECONDS = 3.0
 _REMEDIATE = "cluster.x-k8s.io/remediate-machine"
@@ -63,7 +76,7 @@ def test_whole_life(scenario: Scenario, whole: WholeStack) -> None:
         crash(site, within=8.0)
         scenario.wait_running(5, timeout=WHOLE_SECONDS)
         wait_available(scenario)
-    _check_counters(scenario, 3)
+    check_counters(scenario, 3)
     for replicas in (5, 1):
         with report.phase(name, f"whole: workers to {replicas}, with a crash"):
             scenario.scale_workers(replicas)
@@ -77,7 +90,7 @@ def test_whole_life(scenario: Scenario, whole: WholeStack) -> None:
         _scale_control_plane(scenario, 3)
         crash(site, within=2.0)
         scenario.wait_running(4, timeout=WHOLE_SECONDS)
-    _check_counters(scenario, 3)
+    check_counters(scenario, 3)
     with report.phase(name, "whole: upgrade of the control plane, with a crash"):
         _upgrade_control_plane(scenario, whole)
     with report.phase(name, "whole: pause, delete a member, crash, unpause"):
@@ -89,16 +102,62 @@ def test_whole_life(scenario: Scenario, whole: WholeStack) -> None:
 
 
 def test_whole_conforms(whole: WholeStack) -> None:
-    """Each check of bootstrap and control plane providers passes under both contracts."""
-    contract, stack = whole.combination.contract, whole.stack
-    rules = load_rules(resources.schemas(), contract)
-    with whole.unmade_scenario(TEMPLATE_NAME) as scenario:
-        documents = scenario.render(control_planes=1, workers=1)
-        session = cluster_session(scenario, documents, contract, WHOLE_SECONDS)
-        with stack.report.phase(stack.name, "whole: conformance"):
-            results = run_checks(session, WHOLE_CLUSTER, rules)
+    """One run has the checks of each role of the release, under both contracts."""
+    stack, contract = whole.stack, whole.combination.contract
+    of_whole = {check.name for check in WHOLE_CLUSTER}
+    of_others = {"machine-provider-id", "claim-allocated", "pool-in-use"}
+    request = Request(
+        kubeconfig=whole.site.management.kubeconfig,
+        core=whole.combination.series,
+        select=(*of_whole, *of_others),
+        timeout=WHOLE_SECONDS,
+    )
+    namespace = f"conformance-{stack.provider.name}-2"
+    with (
+        whole.unmade_scenario(TEMPLATE_NAME, namespace),
+        stack.report.phase(stack.name, "whole: conformance"),
+    ):
+        report = run(stack.provider.out, request, print, lambda result: None)
     good = (Outcome.PASSED, Outcome.SKIPPED)
-    assert [each for each in results if each.outcome not in good] == []
+    assert [each for each in report.results if each.outcome not in good] == []
+    passed = {each.name for each in report.results if each.outcome is Outcome.PASSED}
+    assert of_others < passed
+    assert report.contract == contract
+    rules = load_rules(resources.schemas(), contract)
+    assert len(report.results) == len(of_others) + sum(
+        any(rule in rules for rule in check.rules) for check in WHOLE_CLUSTER
+    )
+
+
+@pytest.mark.parametrize("whole", WHOLE[:1], ids=str, indirect=True)
+def test_an_interrupted_run_leaves_nothing(whole: WholeStack, tmp_path: Path) -> None:
+    """A run starts all managers and boots the cluster; Ctrl-C ends and removes all of it."""
+    provider, cloud = whole.stack.provider, SimulatedCloud(tmp_path / "cloud")
+    environment = {
+        "PYTHONPATH": import_path(provider.repository),
+        VARIABLE: str(cloud.folder),
+        "CAPSMITH_SIMULATED_ENDPOINT": f"127.0.0.1:{free_port()}",
+    }
+    command = [sys.executable, "-m", "capsmith", "conformance", str(provider.out)]
+    command += ["--manager", f"{sys.executable} -m {provider.package}"]
+    command += [f"--env={name}={value}" for name, value in environment.items()]
+    command += ["--select", "control-plane-initialized,whole-deletion"]
+    command += ["--logs", str(tmp_path / "logs"), "--timeout", str(WHOLE_SECONDS)]
+    with subprocess.Popen(
+        command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True
+    ) as process:
+        assert process.stdout is not None
+        first = process.stdout.readline()
+        created = cloud.servers()
+        process.send_signal(signal.SIGINT)
+        rest, errors = process.communicate()
+
+    assert first.startswith("passed: control-plane-initialized"), first + rest + errors
+    assert created
+    assert (process.returncode, errors) == (1, "interrupted\n")
+    assert cloud.servers() == []
+    assert cloud.clusters() == []
+    assert running_with(str(tmp_path)) == []
 
 
 def test_unhealthy(scenario: Scenario, whole: WholeStack) -> None:
@@ -115,7 +174,7 @@ def test_unhealthy(scenario: Scenario, whole: WholeStack) -> None:
             annotations = {"annotations": {_REMEDIATE: ""}}
             scenario.client.patch(machine, {"metadata": annotations})
             crash(whole.site, within=2.0)
-            _wait_replaced(scenario, machine)
+            wait_replaced(scenario, machine)
             scenario.wait_running(4, timeout=WHOLE_SECONDS)
     assert len(members(scenario)) == 3
     delete_and_check(scenario)
@@ -134,8 +193,8 @@ def test_whole_topology(scenario: Scenario, whole: WholeStack) -> None:
         crash(whole.site, within=8.0)
         machines = scenario.wait_running(5, timeout=WHOLE_SECONDS)
         wait_reconciled(scenario)
-    _check_rest(scenario)
-    _check_variable_arrived(scenario, documents, machines)
+    check_rest(scenario)
+    check_variable_arrived(scenario, documents, machines)
     with report.phase(name, "whole: Kubernetes upgrade of the topology, with a crash"):
         topology = {"topology": {"version": KUBERNETES_NEXT}}
         scenario.client.patch(scenario.cluster(), {"spec": topology})
@@ -156,7 +215,7 @@ def test_move_there_and_back(scenario: Scenario, whole: WholeStack) -> None:
     target = stack.add_site("second")
     scenario.create(scenario.render(control_planes=3, workers=2))
     scenario.wait_running(5, timeout=WHOLE_SECONDS)
-    journal, secrets = scenario.journal(), _secrets(scenario)
+    journal, secrets = scenario.journal(), secrets_of(scenario)
     home, away = scenario.management, target.management
     sites = {home.name: whole.site, away.name: target}
     for label, source, goal in (("there", home, away), ("back", away, home)):
@@ -168,26 +227,11 @@ def test_move_there_and_back(scenario: Scenario, whole: WholeStack) -> None:
         with report.phase(stack.name, f"whole: running again, {label}"):
             scenario.wait_running(5, timeout=WHOLE_SECONDS)
             wait_available(scenario)
-        steadily(lambda: _untouched(scenario, journal), seconds=_QUIET_SECONDS)
-        assert _secrets(scenario) == secrets
+        steadily(lambda: untouched(scenario, journal), seconds=_QUIET_SECONDS)
+        assert secrets_of(scenario) == secrets
     scenario.scale_workers(3)
     scenario.wait_running(6)
     delete_and_check(scenario)
-
-
-def _check_counters(scenario: Scenario, replicas: int) -> None:
-    v1beta2 = ("replicas", "readyReplicas", "availableReplicas", "upToDateReplicas")
-    v1beta1 = ("replicas", "readyReplicas", "updatedReplicas")
-    counters = v1beta2 if scenario.stack.provider.contract == "v1beta2" else v1beta1
-
-    def counted() -> bool:
-        status = control_plane(scenario).get("status", {})
-        found = {counter: status.get(counter) for counter in counters}
-        if set(found.values()) != {replicas}:
-            raise NotYet(f"wanted {replicas} everywhere: {found}")
-        return True
-
-    eventually(counted, what="counters of the control plane")
 
 
 def _scale_control_plane(scenario: Scenario, replicas: int) -> None:
@@ -215,7 +259,7 @@ def _upgrade_control_plane(scenario: Scenario, whole: WholeStack) -> None:
     Watch(scenario, enough).until(rolled, timeout=WHOLE_SECONDS, what="all members replaced")
     scenario.wait_running(4, timeout=WHOLE_SECONDS)
     assert {each["spec"]["version"] for each in members(scenario)} == {KUBERNETES_NEXT}
-    _check_counters(scenario, 3)
+    check_counters(scenario, 3)
     eventually(
         lambda: control_plane(scenario)["status"].get("version") == KUBERNETES_NEXT,
         what="the version of the control plane",
@@ -240,32 +284,6 @@ def _control_plane_first(scenario: Scenario, whole: WholeStack) -> None:
     Watch(scenario, ordered).until(upgraded, timeout=WHOLE_SECONDS, what="all machines upgraded")
 
 
-def _check_rest(scenario: Scenario) -> None:
-    """Core's server-side apply and the providers' own writes come to rest."""
-
-    def generations() -> dict[str, int]:
-        objects = [scenario.infrastructure_of(machine) for machine in scenario.machines()]
-        objects += [control_plane(scenario), scenario.cluster(), *scenario.machines()]
-        return {
-            f"{each['kind']} {each['metadata']['name']}": each["metadata"]["generation"]
-            for each in objects
-        }
-
-    settled(generations, seconds=_QUIET_SECONDS, what="generations")
-
-
-def _check_variable_arrived(
-    scenario: Scenario, documents: list[JSON], machines: list[JSON]
-) -> None:
-    (cluster,) = (each for each in documents if each["kind"] == "Cluster")
-    values = {each["name"]: each["value"] for each in cluster["spec"]["topology"]["variables"]}
-    for machine in machines:
-        spec = scenario.infrastructure_of(machine)["spec"]
-        shared = {name: spec[name] for name in values if name in spec}
-        assert shared
-        assert shared == {name: values[name] for name in shared}
-
-
 def _pause_protects(scenario: Scenario, whole: WholeStack) -> None:
     member = members(scenario)[0]
     scenario.pause(True)
@@ -273,28 +291,7 @@ def _pause_protects(scenario: Scenario, whole: WholeStack) -> None:
     scenario.client.delete(member)
     crash(whole.site, within=1.0)
     whole.site.wait_leading()
-    steadily(lambda: _untouched(scenario, before), seconds=_QUIET_SECONDS)
+    steadily(lambda: untouched(scenario, before), seconds=_QUIET_SECONDS)
     scenario.pause(False)
-    _wait_replaced(scenario, member)
+    wait_replaced(scenario, member)
     scenario.wait_running(4, timeout=WHOLE_SECONDS)
-
-
-def _untouched(scenario: Scenario, before: list[Event]) -> None:
-    assert scenario.journal() == before
-
-
-def _wait_replaced(scenario: Scenario, machine: JSON) -> None:
-    def replaced() -> bool:
-        names = [each["metadata"]["name"] for each in scenario.machines()]
-        if machine["metadata"]["name"] in names:
-            raise NotYet(f"machines: {names}")
-        return True
-
-    eventually(replaced, timeout=WHOLE_SECONDS, what="the machine replaced")
-
-
-def _secrets(scenario: Scenario) -> dict[str, JSON]:
-    """Certificates and bootstrap data by name: what moves is kept, not created again."""
-    found = scenario.client.list("v1", "Secret", scenario.namespace)
-    named = {each["metadata"]["name"]: each["data"] for each in found}
-    return {name: data for name, data in named.items() if name.startswith(scenario.name)}

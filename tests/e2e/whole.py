@@ -11,14 +11,16 @@ from contextlib import ExitStack, contextmanager
 from capsmith.management.cluster import Base
 from capsmith.management.kube import JSON
 from capsmith.management.process import free_port
-from capsmith.management.wait import NotYet, eventually
+from capsmith.management.wait import NotYet, eventually, settled
 from tests.e2e.fakes.booting import BootingCluster
+from tests.e2e.harness.cloud import Event
 from tests.e2e.harness.report import Report
 from tests.e2e.provider import build_provider
 from tests.e2e.scenario import Scenario, condition, one_scenario, wait_nothing_left
 from tests.e2e.stack import Combination, Site, Stack
 
 CONTROL_PLANE = "cluster.x-k8s.io/control-plane"
+_QUIET_SECONDS = 3.0
 WHOLE_SECONDS = 300.0
 """Members of a control plane come and go one after another."""
 
@@ -59,11 +61,10 @@ class WholeStack:
             yield made
 
     @contextmanager
-    def unmade_scenario(self, name: str) -> Iterator[Scenario]:
+    def unmade_scenario(self, name: str, namespace: str) -> Iterator[Scenario]:
         """A cluster that boots once something else creates it, in a namespace that it creates."""
-        made = Scenario(self.stack, self.site.management, name, f"{name}-whole")
-        port, namespace = self._port, made.namespace
-        booting = BootingCluster(self._base, self.stack.cloud, port, namespace, name)
+        made = Scenario(self.stack, self.site.management, name, namespace)
+        booting = BootingCluster(self._base, self.stack.cloud, self._port, namespace, name)
         booting.start(lambda: made.client)
         try:
             yield made
@@ -167,3 +168,63 @@ def health_check(scenario: Scenario) -> JSON:
         "metadata": {"name": scenario.name, "namespace": scenario.namespace},
         "spec": {"clusterName": scenario.name, "selector": {"matchLabels": labels}, **checks},
     }
+
+
+def check_counters(scenario: Scenario, replicas: int) -> None:
+    v1beta2 = ("replicas", "readyReplicas", "availableReplicas", "upToDateReplicas")
+    v1beta1 = ("replicas", "readyReplicas", "updatedReplicas")
+    counters = v1beta2 if scenario.stack.provider.contract == "v1beta2" else v1beta1
+
+    def counted() -> bool:
+        status = control_plane(scenario).get("status", {})
+        found = {counter: status.get(counter) for counter in counters}
+        if set(found.values()) != {replicas}:
+            raise NotYet(f"wanted {replicas} everywhere: {found}")
+        return True
+
+    eventually(counted, what="counters of the control plane")
+
+
+def check_rest(scenario: Scenario) -> None:
+    """Core's server-side apply and the providers' own writes come to rest."""
+
+    def generations() -> dict[str, int]:
+        objects = [scenario.infrastructure_of(machine) for machine in scenario.machines()]
+        objects += [control_plane(scenario), scenario.cluster(), *scenario.machines()]
+        return {
+            f"{each['kind']} {each['metadata']['name']}": each["metadata"]["generation"]
+            for each in objects
+        }
+
+    settled(generations, seconds=_QUIET_SECONDS, what="generations")
+
+
+def check_variable_arrived(scenario: Scenario, documents: list[JSON], machines: list[JSON]) -> None:
+    (cluster,) = (each for each in documents if each["kind"] == "Cluster")
+    values = {each["name"]: each["value"] for each in cluster["spec"]["topology"]["variables"]}
+    for machine in machines:
+        spec = scenario.infrastructure_of(machine)["spec"]
+        shared = {name: spec[name] for name in values if name in spec}
+        assert shared
+        assert shared == {name: values[name] for name in shared}
+
+
+def wait_replaced(scenario: Scenario, machine: JSON) -> None:
+    def replaced() -> bool:
+        names = [each["metadata"]["name"] for each in scenario.machines()]
+        if machine["metadata"]["name"] in names:
+            raise NotYet(f"machines: {names}")
+        return True
+
+    eventually(replaced, timeout=WHOLE_SECONDS, what="the machine replaced")
+
+
+def untouched(scenario: Scenario, before: list[Event]) -> None:
+    assert scenario.journal() == before
+
+
+def secrets_of(scenario: Scenario) -> dict[str, JSON]:
+    """Certificates and bootstrap data by name: what moves is kept, not created again."""
+    found = scenario.client.list("v1", "Secret", scenario.namespace)
+    named = {each["metadata"]["name"]: each["data"] for each in found}
+    return {name: data for name, data in named.items() if name.startswith(scenario.name)}

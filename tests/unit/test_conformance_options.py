@@ -12,6 +12,7 @@ from click.testing import CliRunner, Result
 from capsmith.behaviour import model, output
 from capsmith.behaviour.model import Check, Outcome, Report, Selection
 from capsmith.behaviour.objects import TEMPLATE_NAME, provider_objects
+from capsmith.behaviour.session import Session
 from capsmith.cli import main
 from capsmith.errors import UnreadableInput
 from capsmith.management.kubeconfig_file import client_of
@@ -138,7 +139,7 @@ def test_objects_without_a_role() -> None:
 
 
 def test_selection() -> None:
-    check = Check("restart", "", ("SM-09", "IM-02"), lambda session: None)
+    check: Check[Session] = Check("restart", "", ("SM-09", "IM-02"), lambda session: None)
     rules = {"SM-09": None}
     assert Selection().includes(check, rules)
     for name in ("restart", "SM-09", "SM"):

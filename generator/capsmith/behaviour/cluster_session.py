@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 
 from capsmith.behaviour.contract import V1BETA1
-from capsmith.behaviour.history import History, WatchedKind
+from capsmith.behaviour.history import WatchedKind
 from capsmith.behaviour.model import Skipped
 from capsmith.behaviour.objects import CONTROL_PLANE, TEMPLATE_NAME
 from capsmith.behaviour.session import Session
@@ -24,24 +24,19 @@ _CREATION = "the creation of the whole cluster"
 class ClusterSession(Session):
     """What the checks of a run share, and the documents of the cluster template."""
 
-    documents: tuple[JSON, ...] = ()
-    roles: Mapping[str, str] = field(default_factory=dict)
+    documents: tuple[JSON, ...] = field(kw_only=True)
+    roles: Mapping[str, str] = field(kw_only=True)
     """The role of each kind: `ControlPlane`, `BootstrapConfigTemplate`."""
 
-    def __post_init__(self) -> None:
-        super().__post_init__()
-        kinds = [
-            WatchedKind(self.objects.cluster_version, self.objects.cluster_kind),
-            WatchedKind(self.objects.machine_version, self.objects.machine_kind),
-            WatchedKind(self.core.api_version, "Machine"),
-            WatchedKind(self.core.api_version, "Cluster"),
-        ]
+    def provider_kinds(self) -> list[WatchedKind]:
+        """Return the kinds of all providers of which the cluster has objects."""
+        kinds = super().provider_kinds()
         template, control_plane = self._config_template, self._control_plane
         if template is not None:
             kinds.append(WatchedKind(template["apiVersion"], self.config_kind))
         if control_plane is not None:
             kinds.append(WatchedKind(control_plane["apiVersion"], control_plane["kind"]))
-        self.history = History(self.client, self.namespace, kinds)
+        return kinds
 
     @property
     def config_kind(self) -> str:
@@ -78,7 +73,7 @@ class ClusterSession(Session):
             self._create_ownerless()
             for document in sorted(self.documents, key=lambda each: str(each["kind"]) == "Cluster"):
                 metadata = {**document["metadata"], "namespace": self.namespace}
-                self.client.apply({**document, "metadata": metadata})
+                self.apply({**document, "metadata": metadata})
             self.wait(
                 self.control_plane_kind,
                 self.control_plane_name,
@@ -207,14 +202,3 @@ def initialized_path(contract: str) -> str:
     if contract == V1BETA1:
         return "status.initialized"
     return "status.initialization.controlPlaneInitialized"
-
-
-def on_cluster(check: Callable[[ClusterSession], None]) -> Callable[[Session], None]:
-    """Return a check for every session, which is skipped in one without a whole cluster."""
-
-    def run(session: Session) -> None:
-        if not isinstance(session, ClusterSession):
-            raise Skipped("the run creates no cluster with all its providers")
-        check(session)
-
-    return run

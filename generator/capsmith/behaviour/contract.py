@@ -82,6 +82,32 @@ class CoreObjects:
             },
         }
 
+    def machine_pool(
+        self, cluster: str, infrastructure: JSON, bootstrap: JSON, replicas: int
+    ) -> JSON:
+        """Return a MachinePool for an infrastructure machine pool of the same name."""
+        return {
+            "apiVersion": self.api_version,
+            "kind": "MachinePool",
+            "metadata": {
+                "name": infrastructure["metadata"]["name"],
+                "namespace": self.namespace,
+                "labels": {CLUSTER_NAME: cluster},
+            },
+            "spec": {
+                "clusterName": cluster,
+                "replicas": replicas,
+                "template": {
+                    "spec": {
+                        "clusterName": cluster,
+                        "version": "v1.34.4",
+                        "bootstrap": bootstrap,
+                        "infrastructureRef": self.reference(infrastructure),
+                    }
+                },
+            },
+        }
+
     def health_check(self, cluster: str, name: str) -> JSON:
         """Return a MachineHealthCheck of a MachineDeployment's Machines."""
         conditions = [{"type": "Ready", "status": "Unknown"}]
@@ -133,9 +159,19 @@ def provisioned_status(contract: str) -> JSON:
     return {"ready": True} if contract == V1BETA1 else {"initialization": {"provisioned": True}}
 
 
+def is_pool_provisioned(obj: JSON) -> bool:
+    """Return whether a machine pool reports to core that it is complete, in either contract."""
+    return bool((obj.get("status") or {}).get("ready"))
+
+
 def provider_id(obj: JSON) -> str:
     """Return the provider ID of an infrastructure machine, empty without one."""
     return str((obj.get("spec") or {}).get("providerID") or "")
+
+
+def provider_ids(obj: JSON) -> list[str]:
+    """Return the provider IDs of a pool's machines."""
+    return [str(each) for each in (obj.get("spec") or {}).get("providerIDList") or []]
 
 
 def endpoint(obj: JSON) -> JSON:
@@ -163,6 +199,8 @@ def effects(obj: JSON, contract: str, before: JSON) -> list[str]:
         found.append("spec.providerID")
     if endpoint(obj) and endpoint(obj) != endpoint(before):
         found.append("spec.controlPlaneEndpoint")
+    if provider_ids(obj) and not provider_ids(before):
+        found.append("spec.providerIDList")
     status = obj.get("status") or {}
     found += [f"status.{name}" for name in ("addresses", "failureDomains") if status.get(name)]
     return found

@@ -14,6 +14,7 @@ from capsmith.management.kube import JSON, ApiError, KubeClient
 
 _GONE = 410
 _RETRY_SECONDS = 0.5
+_JOIN_SECONDS = 0.1
 
 T = TypeVar("T")
 
@@ -53,9 +54,11 @@ class History:
     def stop(self) -> None:
         """End the watches; the recorded states stay readable."""
         self._ended.set()
-        self._client.end_watches()
         for thread in self._threads:
-            thread.join()
+            # One that is about to watch has no connection yet that could be ended.
+            while thread.is_alive():
+                self._client.end_watches()
+                thread.join(_JOIN_SECONDS)
 
     def states(self, kind: str, name: str) -> list[JSON]:
         """Return the stored states of an object in order, without its deletion."""

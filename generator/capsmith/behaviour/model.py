@@ -5,10 +5,12 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from enum import StrEnum
-from typing import TYPE_CHECKING, NamedTuple
+from typing import TYPE_CHECKING, Any, Generic, NamedTuple, TypeVar
 
 if TYPE_CHECKING:
-    from capsmith.behaviour.session import Session
+    from capsmith.behaviour.base_session import BaseSession
+
+S = TypeVar("S", bound="BaseSession")
 
 
 class Violated(Exception):
@@ -36,7 +38,7 @@ class Outcome(StrEnum):
 
 
 @dataclass(frozen=True)
-class Check:
+class Check(Generic[S]):
     """One check of a manager's behaviour."""
 
     name: str
@@ -45,7 +47,7 @@ class Check:
     """The expected behaviour."""
     rules: tuple[str, ...]
     """The rules that a failure violates, of all contracts."""
-    run: Callable[[Session], None]
+    run: Callable[[S], None]
     """Raises Violated or Skipped."""
 
 
@@ -108,7 +110,7 @@ class Selection(NamedTuple):
     select: frozenset[str] = frozenset()
     ignore: frozenset[str] = frozenset()
 
-    def includes(self, check: Check, rules: Mapping[str, object]) -> bool:
+    def includes(self, check: Check[Any], rules: Mapping[str, object]) -> bool:
         """Return whether a check runs: it proves one of the contract's ``rules``, given by id."""
         ids = {rule for rule in check.rules if rule in rules}
         names = {check.name, *ids, *(rule.partition("-")[0] for rule in ids)}

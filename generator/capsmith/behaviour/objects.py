@@ -18,6 +18,7 @@ TEMPLATE_NAME = "conformance-cluster"
 CORE_GROUP = "cluster.x-k8s.io"
 CLUSTER_NAME = f"{CORE_GROUP}/cluster-name"
 CONTROL_PLANE = f"{CORE_GROUP}/control-plane"
+MACHINE_POOL = "InfraMachinePool"
 _CLUSTER = "InfraCluster"
 _MACHINE = "InfraMachine"
 _REPLACED = {"BootstrapConfig", "BootstrapConfigTemplate", "ControlPlane", "ControlPlaneTemplate"}
@@ -33,6 +34,8 @@ class ProviderObjects:
     """Of machines."""
     other_documents: tuple[JSON, ...]
     """What neither core nor a bootstrap or control plane provider owns, such as credentials."""
+    pool_documents: tuple[JSON, ...] = ()
+    """One machine pool of each kind."""
 
     @property
     def cluster_kind(self) -> str:
@@ -57,6 +60,16 @@ class ProviderObjects:
     def cluster(self, cluster: str, namespace: str) -> JSON:
         """Return the infrastructure cluster of a test cluster."""
         return _renamed(self.cluster_document, cluster, namespace, cluster)
+
+    @property
+    def pool_kinds(self) -> list[str]:
+        """The kinds of machine pools."""
+        return [str(each["kind"]) for each in self.pool_documents]
+
+    def pool(self, kind: str, cluster: str, namespace: str, name: str) -> JSON:
+        """Return a machine pool of a kind."""
+        document = next(each for each in self.pool_documents if each["kind"] == kind)
+        return _renamed(document, cluster, namespace, name)
 
     def template(self, cluster: str, namespace: str, name: str) -> JSON:
         """Return a machine template."""
@@ -110,9 +123,11 @@ def provider_objects(documents: Iterable[JSON], roles: Mapping[str, str]) -> Pro
                 f"no object has the role {role}",
                 hint="Name a flavor with --flavor, or objects with --objects.",
             )
+    pools = {each["kind"]: each for each in documents if roles.get(each["kind"]) == MACHINE_POOL}
     known = {id(each) for each in (*clusters, *templates)}
     others = [each for each in documents if id(each) not in known and _is_other(each, roles)]
-    return ProviderObjects(clusters[0], _used_template(templates, documents), tuple(others))
+    template = _used_template(templates, documents)
+    return ProviderObjects(clusters[0], template, tuple(others), tuple(pools.values()))
 
 
 def _used_template(templates: Sequence[JSON], documents: Sequence[JSON]) -> JSON:
@@ -128,8 +143,8 @@ def _used_template(templates: Sequence[JSON], documents: Sequence[JSON]) -> JSON
 
 
 def _is_other(document: JSON, roles: Mapping[str, str]) -> bool:
-    group = str(document["apiVersion"]).rpartition("/")[0]
-    return group not in _FOREIGN_GROUPS and roles.get(document["kind"]) not in _REPLACED
+    group, role = str(document["apiVersion"]).rpartition("/")[0], roles.get(document["kind"])
+    return group not in _FOREIGN_GROUPS and role not in (*_REPLACED, MACHINE_POOL)
 
 
 def _renamed(document: JSON, cluster: str, namespace: str, name: str) -> JSON:

@@ -1,4 +1,4 @@
-"""Management clusters that a run starts: core, the installed release, and its manager."""
+"""Management clusters that a run starts: core, the installed releases, and their managers."""
 
 from __future__ import annotations
 
@@ -6,9 +6,13 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass, replace
 from pathlib import Path
+from typing import NamedTuple
 
+from capsmith.behaviour.booting import Booting
+from capsmith.behaviour.cluster_session import ClusterSession
 from capsmith.management.cluster import Base, ManagementCluster
 from capsmith.management.clusterctl import Clusterctl
+from capsmith.management.component import Component
 from capsmith.management.errors import ProcessError
 from capsmith.management.kube import JSON, KubeClient
 from capsmith.management.manager import ProviderManager
@@ -18,22 +22,30 @@ from capsmith.management.repository import Repository
 from capsmith.management.servers import Etcd
 from capsmith.management.tools import Toolbox
 
-TYPE = "infrastructure"
-# clusterctl installs the kubeadm providers by default, which a run without control planes lacks.
+_INFRASTRUCTURE = "infrastructure"
+# clusterctl installs the kubeadm providers unless a flag names others or none.
 _NONE = "-"
+_DEFAULTS = {"bootstrap": _NONE, "control-plane": _NONE}
+
+
+class ManagerCommand(NamedTuple):
+    """A component, and the command of its manager."""
+
+    component: Component
+    argv: tuple[str, ...]
 
 
 @dataclass(frozen=True)
 class Installation:
     """What is installed into each management cluster, and started there."""
 
-    release: ProviderRelease
-    argv: tuple[str, ...]
-    """The command of the manager."""
+    releases: tuple[ProviderRelease, ...]
+    commands: tuple[ManagerCommand, ...]
+    """One of each type of provider."""
     environment: Mapping[str, str]
-    """Of the manager, beside that of its Deployment."""
+    """Of the managers, beside that of their Deployments."""
     flags: tuple[str, ...]
-    """Of the manager, after those of its Deployment."""
+    """Of the managers, after those of their Deployments."""
     variables: Mapping[str, str]
     """Of clusterctl."""
     prerequisites: Sequence[JSON]
@@ -41,36 +53,47 @@ class Installation:
 
 
 class RunningProvider:
-    """A management cluster with core and the provider's manager."""
+    """A management cluster with core and the managers of the providers."""
 
     def __init__(
         self, base: Base, name: str, series: str, clusterctl: Clusterctl, installed: Installation
     ) -> None:
         self.management = ManagementCluster(base, name, series, clusterctl)
         self._installed = installed
-        component = installed.release.component(TYPE)
-        self._name = component.name
-        self.manager = ProviderManager(
-            installed.argv, component, self.management, installed.environment, installed.flags
-        )
+        self.managers = {
+            component.type: ProviderManager(
+                argv, component, self.management, installed.environment, installed.flags
+            )
+            for component, argv in installed.commands
+        }
+        """By type of provider."""
+
+    @property
+    def manager(self) -> ProviderManager:
+        """The manager of the infrastructure, or the first one without it."""
+        return self.managers.get(_INFRASTRUCTURE) or next(iter(self.managers.values()))
 
     def start(self) -> None:
-        """Start all processes and install the release; raises CapsmithError if one fails."""
-        providers = {TYPE: self._name, "bootstrap": _NONE, "control-plane": _NONE}
-        variables = {**self._installed.variables, **self.manager.variables}
+        """Start all processes and install the releases; raises CapsmithError if one fails."""
+        names = {component.type: component.name for component, _ in self._installed.commands}
+        variables = dict(self._installed.variables)
+        for manager in self.managers.values():
+            variables |= manager.variables
         try:
-            self.management.start(providers, variables)
+            self.management.start({**_DEFAULTS, **names}, variables)
         except TimeoutError as error:
             raise ProcessError(str(error)) from error
         for each in self._installed.prerequisites:
             self.management.client.apply(each)
-        self.manager.start()
+        for manager in self.managers.values():
+            manager.start()
 
     def stop(self) -> None:
         """Stop all processes."""
         with ExitStack() as ends:
             ends.callback(self.management.stop)
-            ends.callback(self.manager.stop)
+            for manager in self.managers.values():
+                ends.callback(manager.stop)
 
 
 class Servers:
@@ -91,25 +114,35 @@ class Servers:
         self._progress = progress
         repository = Repository(folder / "repository")
         repository.add_core(base.tools, series, base.pki)
-        installed.release.add_to(repository, base.pki.ca_bundle)
+        for release in installed.releases:
+            release.add_to(repository, base.pki.ca_bundle)
         self.clusterctl = Clusterctl(base.tools, series, repository.config, folder)
         self.first = self._define("conformance-first")
         self._second: RunningProvider | None = None
 
     def start(self) -> None:
         """Start the first management cluster."""
-        self._progress(f"starting kube-apiserver, core {self._series} and the manager")
+        self._progress(f"starting kube-apiserver, core {self._series} and the managers")
         self.first.start()
 
-    def move(self, namespace: str) -> KubeClient:
-        """Start the second management cluster and move a namespace there; return its client."""
+    def start_target(self) -> KubeClient:
+        """Start the second management cluster, and return its client."""
         if self._second is None:
             self._progress("starting a second management cluster")
             self._second = self._define("conformance-second")
             self._second.start()
+        return self._second.management.client
+
+    def move(self, namespace: str) -> None:
+        """Move the clusters of a namespace to the second management cluster, which must run."""
+        if self._second is None:
+            raise ValueError("There is no second management cluster.")
         target = self._second.management
         self.clusterctl.move(self.first.management.kubeconfig, target.kubeconfig, namespace)
-        return target.client
+
+    def booting(self, session: ClusterSession, report: Callable[[str], None]) -> Booting:
+        """Return what the machines of a whole cluster run if nothing boots them; a context."""
+        return Booting(self._base, session, report)
 
     def stop(self) -> None:
         """Stop all processes."""

@@ -23,12 +23,22 @@ if TYPE_CHECKING:
 )
 @click.option(
     "--manager",
-    default="",
-    metavar="COMMAND",
-    help="Start this manager, and the real core and API server beside it; needs Go.",
+    "managers",
+    metavar="[TYPE=]COMMAND",
+    multiple=True,
+    help="Start this manager, and the real core and API server beside it; needs Go.  Without a TYPE"
+    " it is that of all providers in RELEASE.",
+)
+@click.option(
+    "--with",
+    "others",
+    type=FOLDER,
+    metavar="RELEASE",
+    multiple=True,
+    help="Another release that clusters need; name its manager with --manager TYPE=COMMAND.",
 )
 @click.option("--core", default="v1.13", show_default=True, help="The release of core to start.")
-@click.option("--env", metavar="NAME=VALUE", multiple=True, help="A variable of the manager.")
+@click.option("--env", metavar="NAME=VALUE", multiple=True, help="A variable of the managers.")
 @click.option(
     "--variable",
     "variables",
@@ -84,7 +94,8 @@ def conformance(release: Path, format_: str, **options: Any) -> int:
     that does not start.
     """
     import_pydantic()
-    from capsmith.commands.conformance import Request, run
+    from capsmith.commands.conformance import run
+    from capsmith.commands.conformance_input import Request
     from capsmith.console import Console
 
     console = Console(format_)

@@ -1,15 +1,39 @@
-"""The files that conformance reads."""
+"""What conformance is given: options, and the files that it reads."""
 
 from __future__ import annotations
 
 from pathlib import Path
+from typing import NamedTuple
 
+from capsmith.behaviour.model import Timing
 from capsmith.conformance.manifests import Manifest, parse_manifests
 from capsmith.errors import UnreadableInput
 from capsmith.management.kube import JSON
 from capsmith.workspace.reading import read_document
 
 _LARGEST = 1 << 24
+
+
+class Request(NamedTuple):
+    """The options of the command line, not yet parsed."""
+
+    kubeconfig: Path | None = None
+    core: str = "v1.13"
+    managers: tuple[str, ...] = ()
+    others: tuple[Path, ...] = ()
+    env: tuple[str, ...] = ()
+    variables: tuple[str, ...] = ()
+    flavor: str = ""
+    objects: Path | None = None
+    apply: tuple[Path, ...] = ()
+    release_version: str = ""
+    roles: tuple[str, ...] = ()
+    select: tuple[str, ...] = ()
+    ignore: tuple[str, ...] = ()
+    timeout: float = Timing().patience
+    quiet: float = Timing().quiet
+    logs: Path | None = None
+    strict: bool = False
 
 
 def read_objects(path: Path) -> list[JSON]:

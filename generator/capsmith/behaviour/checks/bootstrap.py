@@ -13,7 +13,6 @@ from capsmith.behaviour.cluster_session import (
     data_name,
     data_path,
     is_data_created,
-    on_cluster,
 )
 from capsmith.behaviour.conditions import check_conditions
 from capsmith.behaviour.contract import PAUSED, V1BETA1, condition
@@ -128,42 +127,42 @@ BOOTSTRAP = (
         "bootstrap-waits-for-owner",
         "A bootstrap configuration without a Machine is left alone.",
         ("BC-11", "BC-12"),
-        on_cluster(_ownerless),
+        _ownerless,
     ),
     Check(
         "bootstrap-data",
         "Each Machine has a Secret with data, which its bootstrap configuration controls.",
         ("BC-01", "BC-03", "BC-06", "SEC-04"),
-        on_cluster(_secret),
+        _secret,
     ),
     Check(
         "bootstrap-data-once",
         "Data are reported once, with the name of their Secret, and never change their name.",
         ("BC-01", "BC-03"),
-        on_cluster(_once),
+        _once,
     ),
     Check(
         "bootstrap-ready",
         "A bootstrap configuration with data has the condition Ready.",
         ("BC-09",),
-        on_cluster(_ready),
+        _ready,
     ),
     Check(
         "bootstrap-conditions",
         "The conditions of a bootstrap configuration have the shape of the contract.",
         ("ST-01", "ST-02"),
-        on_cluster(_conditions),
+        _conditions,
     ),
     Check(
         "bootstrap-sentinel",
         "The data create the sentinel file on the machine.",
         ("BC-13",),
-        on_cluster(_sentinel),
+        _sentinel,
     ),
     Check(
         "bootstrap-paused",
         "The condition Paused of a bootstrap configuration follows the pause.",
         ("ST-08",),
-        on_cluster(_paused),
+        _paused,
     ),
 )

@@ -14,7 +14,6 @@ from capsmith.behaviour.cluster_session import (
     ClusterSession,
     initialized_path,
     is_initialized,
-    on_cluster,
 )
 from capsmith.behaviour.conditions import check_conditions
 from capsmith.behaviour.contract import PAUSED, V1BETA1, condition
@@ -181,49 +180,49 @@ CONTROL_PLANE = (
         "control-plane-initialized",
         "An initialized control plane stays initialized.",
         ("CP-02", "CP-03"),
-        on_cluster(_initialized),
+        _initialized,
     ),
     Check(
         "control-plane-kubeconfig",
         "The control plane creates the kubeconfig of its cluster.",
         ("SEC-01", "SEC-07"),
-        on_cluster(_kubeconfig),
+        _kubeconfig,
     ),
     Check(
         "control-plane-replicas",
         "The control plane reports its replicas and their selector.",
         ("CP-04", "CP-05"),
-        on_cluster(_replicas),
+        _replicas,
     ),
     Check(
         "control-plane-version",
         "The control plane reports the version that runs.",
         ("CP-08", "CP-39"),
-        on_cluster(_version),
+        _version,
     ),
     Check(
         "control-plane-machines",
         "Machines of the control plane have its labels, its version and objects of their name.",
         ("CP-19",),
-        on_cluster(_machines),
+        _machines,
     ),
     Check(
         "control-plane-available",
         "A complete control plane has the condition Available.",
         ("CP-26",),
-        on_cluster(_available),
+        _available,
     ),
     Check(
         "control-plane-conditions",
         "The conditions of a control plane have the shape of the contract.",
         ("ST-01", "ST-02"),
-        on_cluster(_conditions),
+        _conditions,
     ),
     Check(
         "control-plane-paused",
         "The condition Paused of a control plane follows the pause.",
         ("ST-08",),
-        on_cluster(_paused),
+        _paused,
     ),
 )
 DELETION = (
@@ -231,6 +230,6 @@ DELETION = (
         "whole-deletion",
         "The deletion of a Cluster ends with its control plane and bootstrap configurations.",
         ("CP-34", "BC-19", "SM-04"),
-        on_cluster(_deletion),
+        _deletion,
     ),
 )

@@ -17,7 +17,7 @@ from capsmith.behaviour.model import Check, Violated
 from capsmith.behaviour.session import Session
 from capsmith.management.kube import JSON
 
-_OWNERS = ("Cluster", "Machine")
+_OWNERS = ("Cluster", "Machine", "MachinePool")
 
 
 def _finalizer(session: Session) -> None:
@@ -115,7 +115,7 @@ def _lives(session: Session) -> Iterator[tuple[str, str, list[JSON]]]:
     """Yield kind, name and states of all infrastructure objects."""
     main_machine(session)
     session.once("a quiet time", session.settle)
-    for kind in (session.objects.cluster_kind, session.objects.machine_kind):
+    for _, kind in session.provider_kinds():
         for name in session.history.all_names(kind):
             states = session.history.states(kind, name)
             if states:

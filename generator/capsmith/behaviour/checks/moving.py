@@ -20,7 +20,8 @@ def _move(session: Session) -> None:
     register_nodes(session)
     session.wait("Cluster", MAIN, _is_initialized, "core does not report an initialized cluster")
     try:
-        target = session.mover.move(session.namespace)
+        target = session.moved_to = session.mover.start_target()
+        session.mover.move(session.namespace)
     except ClusterctlError as error:
         raise Violated(str(error)) from error
     machine = _wait_provisioned(session, target)
@@ -43,7 +44,8 @@ def _leave_only_main(session: Session) -> None:
             session.client.delete(session.latest(kind, name))
         for name in names:
             session.wait_deleted(kind, name, "it was not deleted before the move")
-    for kind, kept in ((machine_kind, FIRST), (cluster_kind, MAIN)):
+    pools = [(kind, "") for kind in session.objects.pool_kinds]
+    for kind, kept in (*pools, (machine_kind, FIRST), (cluster_kind, MAIN)):
         for name in session.history.names(kind):
             if name != kept:
                 session.client.delete(session.latest(kind, name))
@@ -52,14 +54,17 @@ def _leave_only_main(session: Session) -> None:
 
 def _delete_deployments(session: Session) -> None:
     core, namespace = session.core.api_version, session.namespace
-    for each in session.client.list(core, "MachineDeployment", namespace):
-        session.client.delete(each)
+    for kind in ("MachineDeployment", "MachinePool"):
+        for each in session.client.list(core, kind, namespace):
+            session.client.delete(each)
 
     def deleted() -> bool:
-        return not session.client.list(core, "MachineSet", namespace)
+        kinds = ("MachineSet", "MachinePool")
+        return not any(session.client.list(core, kind, namespace) for kind in kinds)
 
+    what = "MachineSets and MachinePools deleted"
     try:
-        eventually(deleted, timeout=session.timing.patience, what="MachineSets deleted")
+        eventually(deleted, timeout=session.timing.patience, what=what)
     except TimeoutError as error:
         raise Violated(str(error)) from error
 

@@ -6,10 +6,9 @@ import time
 
 from capsmith.behaviour.contract import provider_id
 from capsmith.behaviour.model import Violated
+from capsmith.behaviour.node_objects import node, register, report_ready
 from capsmith.behaviour.session import Session
-from capsmith.management.kube import JSON, ApiError
 
-_CONFLICT = 409
 _TOUCHED = "conformance.capsmith.dev/touched"
 _HEARTBEAT_SECONDS = 1.0
 
@@ -22,43 +21,20 @@ def register_nodes(session: Session) -> None:
     """
     kind = session.objects.machine_kind
     names = [name for name in session.history.names(kind) if _has_machine(session, name)]
-    nodes = [_node(name, provider_id(session.latest(kind, name))) for name in names]
-    for node in nodes:
-        _create(session, node)
+    nodes = [node(name, provider_id(session.latest(kind, name))) for name in names]
+    for each in nodes:
+        register(session.client, each)
     deadline = time.monotonic() + session.timing.patience
     while missing := [name for name in names if not _has_node(session, name)]:
         if time.monotonic() > deadline:
             where = session.subject("Machine", missing[0])
             raise Violated("core found no Node with its provider ID", where, "status.nodeRef")
-        for node in nodes:
-            session.client.patch(node, {"status": {"conditions": _conditions()}}, "status")
+        for each in nodes:
+            report_ready(session.client, each)
         for name in missing:
             touched = {"annotations": {_TOUCHED: str(time.monotonic())}}
             session.client.patch(session.latest("Machine", name), {"metadata": touched})
         session.history.wait(lambda: _have_nodes(session, missing), _HEARTBEAT_SECONDS)
-
-
-def _node(name: str, id: str) -> JSON:
-    metadata = {"name": name}
-    return {"apiVersion": "v1", "kind": "Node", "metadata": metadata, "spec": {"providerID": id}}
-
-
-def _create(session: Session, node: JSON) -> None:
-    try:
-        session.client.create(node)
-    except ApiError as error:
-        if error.status != _CONFLICT:
-            raise
-
-
-def _conditions() -> list[JSON]:
-    now = time.strftime("%Y-%m-%dT%H:%M:%SZ", time.gmtime())
-    pressures = ("MemoryPressure", "DiskPressure", "PIDPressure")
-    statuses = {"Ready": "True", **dict.fromkeys(pressures, "False")}
-    return [
-        {"type": kind, "status": status, "reason": "Simulated", "lastHeartbeatTime": now}
-        for kind, status in statuses.items()
-    ]
 
 
 def _has_machine(session: Session, name: str) -> bool:

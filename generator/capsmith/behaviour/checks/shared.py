@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
+from capsmith.behaviour.cleaning import MISSING_CONFIG
 from capsmith.behaviour.contract import MANAGED_BY, condition, effects
 from capsmith.behaviour.model import Violated
-from capsmith.behaviour.session import MISSING_CONFIG, Session
+from capsmith.behaviour.session import Session
 from capsmith.management.kube import JSON
 
 MAIN = "main"

@@ -1,0 +1,147 @@
+"""The releases of a conformance run: what is checked, and the commands of the managers."""
+
+from __future__ import annotations
+
+import shlex
+from collections.abc import Sequence
+from pathlib import Path
+from typing import NamedTuple
+
+from capsmith.behaviour.objects import MACHINE_POOL
+from capsmith.commands.conformance_input import Request, read_manifests
+from capsmith.commands.load import all_contracts
+from capsmith.conformance.bundle import Bundle
+from capsmith.conformance.crds import Crd
+from capsmith.conformance.schemas import find
+from capsmith.errors import UnreadableInput
+from capsmith.management.component import Component
+from capsmith.management.release import ProviderRelease, newest_version
+from capsmith.verify.roles import NONE, roles_of
+from capsmith.verify.settings import parse_role
+
+CHECKED_TYPES = ("infrastructure", "bootstrap", "control-plane", "ipam")
+"""Types of providers that checks exist for."""
+_PROVIDER_IDS = "spec.providerIDList"
+_OTHER_TYPES = ("addon", "core", "runtime-extension")
+
+
+class Provider(NamedTuple):
+    """What is known of a release before anything runs."""
+
+    release: ProviderRelease
+    others: tuple[ProviderRelease, ...]
+    """Of providers that clusters need besides, which are not checked."""
+    components: tuple[Component, ...]
+    """What is checked, infrastructure first."""
+    roles: dict[str, str]
+    """By kind, of the checked components."""
+    contracts: dict[tuple[str, str], str]
+    """The contract of a kind and API version."""
+    commands: dict[str, tuple[str, ...]]
+    """The commands of managers by type, also for other releases."""
+
+    @property
+    def name(self) -> str:
+        """The name for clusterctl."""
+        return self.components[0].name
+
+    @property
+    def label(self) -> str:
+        """The labels of the checked components."""
+        return ", ".join(component.label for component in self.components)
+
+    @property
+    def releases(self) -> tuple[ProviderRelease, ...]:
+        """All releases, the checked one first."""
+        return (self.release, *self.others)
+
+    @property
+    def started(self) -> list[Component]:
+        """The components of all releases that have a command."""
+        found = [each for release in self.releases for each in release.components]
+        return [each for each in found if each.type in self.commands]
+
+    def contract(self, kind: str, api_version: str) -> str:
+        """Return the contract of a kind; raises UnreadableInput without a label that names it."""
+        key = (kind, api_version.rpartition("/")[2])
+        if key not in self.contracts:
+            raise UnreadableInput(
+                "conformance-contract",
+                f"no contract label of {key[0]} names version {key[1]}",
+                file=str(self.release.folder),
+                hint="Run capsmith verify first.",
+            )
+        return self.contracts[key]
+
+
+def read_provider(folder: Path, request: Request) -> Provider:
+    """Return the provider of a release in a folder.
+
+    Raises UnreadableInput if it cannot be read or has no component with checks, and ValueError for
+    an option that means nothing.
+    """
+    version = request.release_version or newest_version(folder)
+    release = ProviderRelease(folder, version)
+    others = tuple(ProviderRelease(each, newest_version(each)) for each in request.others)
+    commands = _commands(request.managers, (release, *others))
+    components = _components(release, commands)
+    manifests = [each for part in components for each in read_manifests(folder / part.file)]
+    known = sorted({role for contract in all_contracts() for role in contract.types})
+    given = dict(parse_role(text, known) for text in request.roles)
+    bundle = Bundle(tuple(manifests), given)
+    by_name = roles_of(bundle, given)
+    contracts = {
+        (crd.kind, version): contract.version
+        for contract in all_contracts()
+        for crd in bundle.crds
+        for version in crd.labelled(contract.label)
+    }
+    roles = {crd.kind: _role(crd, by_name[crd.manifest.name]) for crd in bundle.crds}
+    return Provider(release, others, components, roles, contracts, commands)
+
+
+def _role(crd: Crd, role: str) -> str:
+    """Return the role of a kind; only machine pools list provider IDs, whatever their name."""
+    lists_ids = any(find(version.schema, _PROVIDER_IDS) for version in crd.versions)
+    return MACHINE_POOL if role == NONE and lists_ids else role
+
+
+def _components(
+    release: ProviderRelease, commands: dict[str, tuple[str, ...]]
+) -> tuple[Component, ...]:
+    """Return the components to check: those with a command, or all without any command."""
+    found = [each for each in release.components if each.type in CHECKED_TYPES]
+    if not found:
+        found = [release.component(CHECKED_TYPES[0])]
+    kept = [each for each in found if not commands or each.type in commands]
+    if not kept:
+        raise ValueError("No --manager is that of a provider in RELEASE.")
+    return tuple(kept)
+
+
+def _commands(
+    texts: Sequence[str], releases: Sequence[ProviderRelease]
+) -> dict[str, tuple[str, ...]]:
+    """Return the commands of managers by type; one without a type is for all of RELEASE."""
+    types = [each.type for release in releases for each in release.components]
+    repeated = sorted({each for each in types if types.count(each) > 1})
+    if repeated:
+        raise ValueError(f"Several releases have a provider of type {', '.join(repeated)}.")
+    commands: dict[str, str] = {}
+    general: list[str] = []
+    for text in texts:
+        type, equals, command = text.partition("=")
+        if not equals or type not in (*CHECKED_TYPES, *_OTHER_TYPES):
+            general.append(text)
+            continue
+        if type not in types:
+            raise ValueError(f"--manager names {type}, of which there is no components file.")
+        if type in commands:
+            raise ValueError(f"There are several commands for {type}.")
+        commands[type] = command
+    if len(general) > 1:
+        raise ValueError("There are several commands without a type.")
+    own = [each.type for each in releases[0].components if each.type in CHECKED_TYPES]
+    for text in general:
+        commands = dict.fromkeys(own, text) | commands
+    return {type: tuple(shlex.split(command)) for type, command in commands.items()}
