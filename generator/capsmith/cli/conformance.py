@@ -82,11 +82,12 @@ if TYPE_CHECKING:
 def conformance(release: Path, format_: str, **options: Any) -> int:
     """Check the behaviour of the provider, in any language, in RELEASE.
 
-    RELEASE is a folder with the assets of a release.  The objects of an infrastructure provider go
-    through their life in a namespace of their own: owners, waits, pause, external management,
-    failure domains, restart, health check, deletion and clusterctl move.  For bootstrap and control
-    plane providers, which must run already, the objects are a whole cluster.  Everything that the
-    run created is removed in the end.  Machines are really created: use an account for tests.
+    RELEASE is a folder with the assets of a release.  The objects of each of its roles go through
+    their life in a namespace of their own: infrastructure with machine pools (owners, waits, pause,
+    external management, failure domains, restart, health check, deletion, clusterctl move), a whole
+    cluster for bootstrap and control plane providers, and claims on pools of addresses.  Everything
+    that the run created is removed in the end, also after Ctrl-C.  Machines are really created: use
+    an account for tests.
 
     A check whose rules the contract only recommends is a warning.
 
