@@ -39,6 +39,14 @@ _SHORT = 5.0
 _ROOT = Path(__file__).parents[2]
 
 
+class Violation(NamedTuple):
+    """A check that fails, the rule that it names, and a part of what is reported."""
+
+    check: str
+    rule: str
+    message: str
+
+
 class Expected(NamedTuple):
     """What a fault leads to."""
 
@@ -48,6 +56,8 @@ class Expected(NamedTuple):
     """A part of what is reported."""
     other_checks: tuple[str, ...] = ()
     """Those that drive the objects into the state in which the fault shows."""
+    also: tuple[Violation, ...] = ()
+    """Further checks that fail."""
     missing: str = ""
     """The object whose expected state never comes, if that is the violation."""
 

@@ -73,10 +73,6 @@ def no_wait_for_data() -> None:
     ignore_blocker(constants.REASON_WAITING_FOR_BOOTSTRAP)
 
 
-def pool_without_data() -> None:
-    no_wait_for_data()
-
-
 def change_machine_spec(change: Callable[[JSON], JSON]) -> None:
     def make(write: Any) -> Any:
         def faulty(self: Any, obj: Any, facts: Any, features: Any) -> JSON:
@@ -267,7 +263,6 @@ FAULTS: dict[str, Callable[[], None]] = {
         varying_message,
         not_provisioned_while_paused,
         failing_early_deletion,
-        pool_without_data,
         pool_unsorted,
         pool_controls_machines,
         pool_ignores_mark,

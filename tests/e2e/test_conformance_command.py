@@ -24,7 +24,7 @@ from capsmith.behaviour.model import Outcome, Result, Selection
 from capsmith.behaviour.run import run_checks
 from capsmith.contract.load import load_rules
 from capsmith.management.cluster import Base
-from tests.e2e.conformance_site import CONTRACT, GOOD, Expected, Site, homelab
+from tests.e2e.conformance_site import CONTRACT, GOOD, Expected, Site, Violation, homelab
 from tests.e2e.faulty_manager import FAULTS
 from tests.e2e.harness.cloud import SimulatedCloud
 from tests.e2e.provider import build_described
@@ -32,7 +32,7 @@ from tests.e2e.provider import build_described
 _THREADS = 4
 _FAULT_TEST = "test_a_fault_is_named"
 _IPAM = {check.name for check in ADDRESSES}
-_RECOMMENDED = {"machine-ready", "pause-condition", "ready-steady"}
+_RECOMMENDED = {"machine-ready", "pause-condition", "pool-ready", "ready-steady"}
 """The checks of rules that say SHOULD."""
 
 
@@ -42,7 +42,12 @@ EXPECTED = {
     "no_wait_for_cluster": Expected(
         "machine-waits-for-cluster", "IM-19", "infrastructure of its cluster is not provisioned"
     ),
-    "no_wait_for_data": Expected("machine-waits-for-data", "IM-19", "no bootstrap data"),
+    "no_wait_for_data": Expected(
+        "machine-waits-for-data",
+        "IM-19",
+        "no bootstrap data",
+        also=(Violation("pool-waits-for-data", "IM-19", "no bootstrap data"),),
+    ),
     "no_provider_id": Expected("machine-provider-id", "IM-01", "provider ID is missing"),
     "shared_provider_id": Expected(
         "provider-id-constant", "IM-01", "is that of", ("machine-failure-domain",)
@@ -55,17 +60,26 @@ EXPECTED = {
     "wrong_failure_domain": Expected("machine-failure-domain", "IM-06", "elsewhere"),
     "no_finalizer": Expected("finalizer-first", "SM-08", "no finalizer"),
     "finalizer_stays": Expected("delete-machine", "IM-25", "it stays", missing="main-deleted"),
-    "ignored_pause": Expected("pause-annotation", "SM-01", "although the object has"),
+    "ignored_pause": Expected(
+        "pause-annotation",
+        "SM-01",
+        "although the object has",
+        also=(Violation("pool-paused", "MP-20", "although the object has"),),
+    ),
     "ignored_external_management": Expected("cluster-externally-managed", "IC-15", "managed-by"),
     "deletion_while_paused": Expected("pause-deletion", "MV-08", "deletion of a paused object"),
-    "no_ready": Expected("machine-ready", "IM-10", "no condition Ready"),
+    "no_ready": Expected(
+        "machine-ready",
+        "IM-10",
+        "no condition Ready",
+        also=(Violation("pool-ready", "MP-14", "no condition Ready"),),
+    ),
     "no_paused": Expected("pause-condition", "ST-08", "is not True", missing="main-paused"),
     "varying_message": Expected("ready-steady", "ST-06", "varies", ("restart",)),
     "not_provisioned_while_paused": Expected(
         "provisioned-once", "IM-03", "later not", ("pause-deletion",)
     ),
     "failing_early_deletion": Expected("delete-early", "IM-25", "but stays", missing="external-0"),
-    "pool_without_data": Expected("pool-waits-for-data", "IM-19", "no bootstrap data"),
     "pool_unsorted": Expected("pool-order", "MP-03", "the order", ("pool-scale-up",)),
     "pool_controls_machines": Expected("pool-machines", "MP-09", "the pool controls it"),
     "pool_ignores_mark": Expected("pool-scale-down", "MP-10", "has the mark"),
@@ -100,7 +114,8 @@ def runs(
         try:
             manager.start()
             session = site.session(name, manager, expected)
-            selection = Selection(frozenset({expected.check, *expected.other_checks}))
+            also = (each.check for each in expected.also)
+            selection = Selection(frozenset({expected.check, *expected.other_checks, *also}))
             if expected.check in _IPAM:
                 pools = site.ipam_session(name, manager)
                 return run_checks(pools, ADDRESSES, rules, selection)
@@ -119,13 +134,14 @@ def test_a_fault_is_named(runs: dict[str, Future[tuple[Result, ...]]], fault: st
     results = runs[fault].result()
 
     expected = EXPECTED[fault]
-    (result,) = (each for each in results if each.name == expected.check)
-    outcome = Outcome.WARNING if expected.check in _RECOMMENDED else Outcome.FAILED
-    assert result.outcome is outcome, results
-    assert expected.rule in result.rules
-    assert expected.message in result.message
-    assert result.subject
-    assert result.links
+    for violation in (Violation(*expected[:3]), *expected.also):
+        (result,) = (each for each in results if each.name == violation.check)
+        outcome = Outcome.WARNING if violation.check in _RECOMMENDED else Outcome.FAILED
+        assert result.outcome is outcome, results
+        assert violation.rule in result.rules
+        assert violation.message in result.message
+        assert result.subject
+        assert result.links
 
 
 def test_a_generated_provider_passes(site: Site) -> None:

@@ -9,15 +9,20 @@ import pytest
 import yaml
 
 from capsmith.behaviour.checks import ADDRESSES, INFRASTRUCTURE, WHOLE_CLUSTER
-from capsmith.behaviour.ipam_objects import ipam_objects
-from capsmith.behaviour.model import Check, Outcome, Selection
+from capsmith.behaviour.contract import CoreObjects
+from capsmith.behaviour.ipam_objects import IpamObjects, ipam_objects
+from capsmith.behaviour.ipam_session import IpamSession
+from capsmith.behaviour.model import Check, Outcome, Selection, Timing
 from capsmith.behaviour.objects import provider_objects
-from capsmith.behaviour.run import skipped
+from capsmith.behaviour.run import run_checks, skipped
 from capsmith.commands.conformance_input import Request
 from capsmith.commands.conformance_parts import parts_of
 from capsmith.commands.conformance_release import Provider, read_provider
 from capsmith.contract.load import load_rules
 from capsmith.errors import UnreadableInput
+from capsmith.management.errors import RequestError
+from capsmith.management.kube import Credentials, KubeClient
+from capsmith.management.pki import Pki
 from capsmith.resources import schemas
 
 _METADATA = """\
@@ -211,3 +216,13 @@ def test_checks_of_a_part_without_objects_are_skipped() -> None:
     assert [each.name for each in results] == ["restart", "move"]
     assert {each.outcome for each in results} == {Outcome.SKIPPED}
     assert seen == list(results)
+
+
+def test_a_management_cluster_that_does_not_answer(tmp_path: Path) -> None:
+    client = KubeClient("https://127.0.0.1:1", Credentials(Pki(tmp_path).ca))
+    core = CoreObjects("v1beta2", "conformance-box")
+    session = IpamSession(client, core, "v1beta2", Timing(), IpamObjects(()))
+    with pytest.raises(RequestError, match="the run cannot begin") as caught:
+        run_checks(session, ADDRESSES, _RULES)
+    assert (caught.value.exit_code, caught.value.finding.id) == (2, "request-failed")
+    session.wait_removed()  # returns at once: the namespace is not that of this run

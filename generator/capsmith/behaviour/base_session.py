@@ -39,6 +39,7 @@ class BaseSession:
     needed: list[JSON] = field(default_factory=list, kw_only=True)
     """Objects to apply before all others, such as identities and their Secrets."""
     _done: set[str] = field(default_factory=set, kw_only=True)
+    _has_namespace: bool = field(default=False, kw_only=True)
     _applied: list[JSON] = field(default_factory=list, kw_only=True)
     """What the run created outside of its namespace."""
 
@@ -72,6 +73,7 @@ class BaseSession:
                 f"namespace {self.namespace} exists already",
                 hint="Wait for the end of the other run, or delete what it left.",
             ) from error
+        self._has_namespace = True
 
     def start(self) -> None:
         """Create what all checks need, and start to record."""
@@ -96,6 +98,8 @@ class BaseSession:
 
     def wait_removed(self) -> None:
         """Wait until the namespace does not exist, so that another run may create it."""
+        if not self._has_namespace:
+            return  # that of another run
         with suppress(TimeoutError):
             eventually(
                 lambda: self.client.find("v1", "Namespace", self.namespace) is None,

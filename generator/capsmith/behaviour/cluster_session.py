@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 
 from capsmith.behaviour.contract import V1BETA1
 from capsmith.behaviour.history import WatchedKind
-from capsmith.behaviour.model import Skipped
+from capsmith.behaviour.model import Skipped, Violated
 from capsmith.behaviour.objects import CONTROL_PLANE, TEMPLATE_NAME
 from capsmith.behaviour.session import Session
 from capsmith.errors import UnreadableInput
@@ -17,6 +17,10 @@ WHOLE = TEMPLATE_NAME
 """The name of the cluster."""
 OWNERLESS_CONFIG = "conformance-ownerless"
 """A bootstrap configuration that no Machine uses."""
+_ENDPOINT_HINT = (
+    "Machines have to serve the endpoint of the Cluster, within reach of core and the managers. "
+    "If nothing boots them, start the run with --manager and an endpoint at 127.0.0.1."
+)
 _CREATION = "the creation of the whole cluster"
 
 
@@ -74,17 +78,20 @@ class ClusterSession(Session):
             for document in sorted(self.documents, key=lambda each: str(each["kind"]) == "Cluster"):
                 metadata = {**document["metadata"], "namespace": self.namespace}
                 self.apply({**document, "metadata": metadata})
-            self.wait(
-                self.control_plane_kind,
-                self.control_plane_name,
-                lambda obj: is_initialized(obj, self.contract),
-                "the control plane was never initialized",
-                initialized_path(self.contract),
-            )
+            self._wait_initialized()
             self.wait("Cluster", WHOLE, self._has_machines, "not every Machine has bootstrap data")
 
         self.once(_CREATION, create)
         return self.latest("Cluster", WHOLE)
+
+    def _wait_initialized(self) -> None:
+        kind, name = self.control_plane_kind, self.control_plane_name
+        what, path = "the control plane was never initialized", initialized_path(self.contract)
+        try:
+            self.wait(kind, name, lambda obj: is_initialized(obj, self.contract), what, path)
+        except Violated as error:
+            error.hint = _ENDPOINT_HINT
+            raise
 
     def take_over(self) -> None:
         """Use the cluster that exists already; only the ownerless configuration is created."""

@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Iterable, Mapping
-from contextlib import ExitStack
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from contextlib import ExitStack, contextmanager
 from http.client import HTTPException
 from typing import TypeVar
 
@@ -12,10 +12,13 @@ from capsmith.behaviour.base_session import BaseSession
 from capsmith.behaviour.model import Check, Outcome, Result, Selection, Skipped, Violated
 from capsmith.contract.model import Level, Rule
 from capsmith.errors import CapsmithError
+from capsmith.management.errors import RequestError
 from capsmith.management.kube import ApiError
 
 S = TypeVar("S", bound=BaseSession)
 
+_PERMISSIONS = "Name a management cluster that answers, and a user who may create the objects."
+_DELETE = "Delete the namespace, and the machines that its objects name."
 _ALL = Selection()
 _RECOMMENDED = frozenset({Level.SHOULD, Level.MAY})
 
@@ -31,12 +34,15 @@ def run_checks(
     """Run the selected checks, and return their results in order; ``done`` gets each at once.
 
     ``rules`` are those of the provider's contract. Everything that the checks created is removed,
-    also when the run is interrupted. Raises Refused if the namespace exists already.
+    also when the run is interrupted. Raises Refused if the namespace exists already, and
+    RequestError if objects cannot be created or removed.
     """
     results = []
-    session.create_namespace()
+    with _requests("the run cannot begin", _PERMISSIONS):
+        session.create_namespace()
     try:
-        session.start()
+        with _requests("the run cannot begin", _PERMISSIONS):
+            session.start()
         for check in checks:
             if selection.includes(check, rules):
                 result = _result(session, check, rules)
@@ -44,11 +50,22 @@ def run_checks(
                 results.append(result)
     finally:
         with ExitStack() as ends:
+            left = f"objects of the run are left in namespace {session.namespace}"
+            ends.enter_context(_requests(left, _DELETE))
             ends.callback(session.history.stop)
             ends.callback(session.remove_applied)
             progress("removing what the run created")
             session.clean_up()
     return tuple(results)
+
+
+@contextmanager
+def _requests(what: str, hint: str) -> Iterator[None]:
+    """Raise RequestError for a request that fails outside of a check."""
+    try:
+        yield
+    except (ApiError, OSError, HTTPException, LookupError) as error:
+        raise RequestError(f"{what}: {error}", hint) from error
 
 
 def skipped(

@@ -28,6 +28,13 @@ class ProcessError(CapsmithError):
         super().__init__("process-failed", message, hint=_HINT)
 
 
+class RequestError(CapsmithError):
+    """A request to a management cluster failed that a run depends on."""
+
+    def __init__(self, message: str, hint: str) -> None:
+        super().__init__("request-failed", message, hint=hint)
+
+
 class UnsupportedDeployment(CapsmithError):
     """A Deployment cannot be started as a process."""
 

@@ -67,29 +67,28 @@ def _released(session: IpamSession, kind: str) -> None:
 def _restart(session: IpamSession) -> None:
     if session.manager is None:
         raise Skipped("this run did not start the manager")
-    before = {kind: main_claim(session, kind)[1]["spec"] for kind in session.pools.names}
+    before = {kind: main_claim(session, kind)[1] for kind in session.pools.names}
     for kind in session.pools.names:
         session.create_claim(claim_name("restart", kind), kind)
     session.manager.kill()
     session.manager.start()
-    for kind, spec in before.items():
+    for kind, address in before.items():
         new = session.wait_allocated(claim_name("restart", kind))["spec"]
-        kept = session.latest(ADDRESS, claim_name("main", kind))["spec"]
-        where = session.subject(ADDRESS, claim_name("main", kind))
-        if kept != spec:
+        kept = session.latest(ADDRESS, address["metadata"]["name"])["spec"]
+        where = session.subject(ADDRESS, address["metadata"]["name"])
+        if kept != address["spec"]:
             raise Violated("it changed in a restart of the manager", where, "spec")
-        if new["address"] == spec["address"]:
-            message = f"after a restart {spec['address']} was allocated twice"
+        if new["address"] == kept["address"]:
+            message = f"after a restart {kept['address']} was allocated twice"
             raise Violated(message, where, "spec.address")
         session.release(claim_name("restart", kind))
 
 
 def _in_use(session: IpamSession, kind: str) -> None:
-    main_claim(session, kind)
+    address = main_claim(session, kind)[1]["metadata"]["name"]
     name = session.namespace
     pool = session.wait(kind, name, bool, "it does not exist")
     session.client.delete(pool)
-    address = claim_name("main", kind)
 
     def kept() -> bool:
         found = session.history.latest(ADDRESS, address)

@@ -250,7 +250,7 @@ MACHINE_POOLS = (
     Check(
         "pool-paused",
         "A paused machine pool is left alone, and continues after the pause.",
-        ("MP-20", "SM-01"),
+        ("MP-20", "SM-01", "IM-19"),
         each_pool(_paused),
     ),
     Check(
