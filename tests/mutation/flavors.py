@@ -98,7 +98,7 @@ def class_plain(site: Site) -> Iterator[Mutant]:
 
 @operator("class-patches")
 def class_patches(site: Site) -> Iterator[Mutant]:
-    known = {(crd.group, crd.kind) for crd in site.bundle.known_crds}
+    known = site.bundle.known_crds
     for manifest in (*site.bundle.files(_CLASS), *site.bundle.files(_TEMPLATE)):
         for number, patch in enumerate(manifest.listing("spec", "patches")):
             place = ("spec", "patches", number, "definitions", 0)
@@ -131,7 +131,7 @@ def class_templates(site: Site) -> Iterator[Mutant]:
 
 @operator("objects-fit")
 def objects_fit(site: Site) -> Iterator[Mutant]:
-    crds = {(crd.group, crd.kind): crd for crd in site.bundle.known_crds}
+    crds = site.bundle.known_crds
     for manifest in (*site.bundle.files(_CLASS), *site.bundle.files(_TEMPLATE)):
         crd = crds.get((manifest.api_group, manifest.kind))
         if crd is None:

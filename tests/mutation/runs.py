@@ -12,7 +12,7 @@ import yaml
 
 from capsmith import resources
 from capsmith.conformance import checks
-from capsmith.conformance.bundle import split
+from capsmith.conformance.bundle import Installed, split
 from capsmith.conformance.checks.registry import Context, NoParams, bind
 from capsmith.conformance.crds import Crd
 from capsmith.contract.load import known_versions, load_contract
@@ -98,11 +98,10 @@ def _mutants(target: Target, release: Release) -> Iterator[Mutant]:
     named = checks.registered()[rule.check.name]
     params = None if named.params is NoParams else bind(named.params, rule.check.params)
     bundles = list(split(release.manifests, {}))
+    installed = Installed(tuple(m for bundle in bundles for m in bundle.objects))
     for bundle in bundles:
-        own = {id(manifest) for manifest in bundle.objects}
-        others = (m for other in bundles for m in other.objects if id(m) not in own)
         roles = roles_of(bundle, {})
-        whole = replace(bundle, roles=roles, others=tuple(others))
+        whole = replace(bundle, roles=roles, installed=installed)
         whole = replace(whole, judged=_judged(whole.crds, target))
         yield from OPERATORS[rule.check.name](Site(Context(whole, contract, rule), params))
 

@@ -8,6 +8,9 @@ from typing import Any
 
 import pytest
 
+from capsmith.conformance import bundle
+from capsmith.conformance.crds import Crd, read_crds
+from capsmith.conformance.manifests import Manifest
 from tests.verify.releases import crd, ids, violations, write
 
 V1BETA2 = "cluster.x-k8s.io/v1beta2"
@@ -125,3 +128,62 @@ def test_a_syntax_error_that_no_value_mends(tmp_path: Path, text: str, line: int
 def test_a_syntax_error_that_a_value_mends(tmp_path: Path, text: str) -> None:
     (tmp_path / "cluster-template.yaml").write_text(text)
     assert "manifest-yaml" not in {found["id"] for found in violations(str(tmp_path))}
+
+
+def test_pools_need_no_version_of_the_control_plane(tmp_path: Path) -> None:
+    """The preflight checks of MachineSets and topologies read it; MachinePools do not wait."""
+    plane = crd("AcmeControlPlane", labels={V1BETA2: "v1"}, spec={"version": {"type": "string"}})
+    labels = {V1BETA2: "v1"}
+    others = {
+        "pools": [crd("AcmeMachinePool", labels)],
+        "both": [crd("AcmeMachinePool", labels), crd("AcmeMachine", labels)],
+        "neither": [],
+    }
+    found = {}
+    for name, kinds in others.items():
+        folder = tmp_path / name
+        folder.mkdir()
+        write(folder, plane, *kinds)
+        found[name] = set(classes(folder, "CP-10").values())
+    assert found == {"pools": {"breaks-when"}, "both": {"breaks"}, "neither": {"breaks"}}
+
+
+def test_objects_are_judged_by_the_crds_of_their_own_release(tmp_path: Path) -> None:
+    """Several releases of a provider may be judged at once."""
+    for name, field in (("one", "size"), ("two", "flavor")):
+        folder = tmp_path / name
+        folder.mkdir()
+        write(folder, crd("AcmeMachine", spec={field: {"type": "string"}}))
+        machine = {
+            "apiVersion": "infrastructure.cluster.x-k8s.io/v1",
+            "kind": "AcmeMachine",
+            "metadata": {"name": "m", "namespace": "${NAMESPACE}"},
+            "spec": {field: "small"},
+        }
+        write(folder, machine, name="cluster-template.yaml")
+    assert violations(str(tmp_path), "--select", "CC-80") == []
+
+
+def test_crds_of_other_providers_are_read_once(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The effort grows with the number of releases, not with its square."""
+    read: list[int] = []
+
+    def counted(manifests: tuple[Manifest, ...], roles: dict[str, str]) -> tuple[Crd, ...]:
+        read.append(len(manifests))
+        return read_crds(manifests, roles)
+
+    monkeypatch.setattr(bundle, "read_crds", counted)
+    effort = []
+    for number in (4, 8):
+        for each in range(number):
+            folder = tmp_path / f"{each}"
+            folder.mkdir(exist_ok=True)
+            write(folder, crd(f"Acme{each}Machine"))
+            machine = {"apiVersion": "infrastructure.cluster.x-k8s.io/v1", "kind": "OtherMachine"}
+            write(folder, {**machine, "metadata": {"name": "m"}}, name="cluster-template.yaml")
+        read.clear()
+        violations(str(tmp_path), "--select", "CC-80")
+        effort.append(sum(read))
+    assert effort[1] == 2 * effort[0]

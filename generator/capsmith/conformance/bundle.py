@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import ChainMap
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from enum import StrEnum
@@ -53,6 +54,29 @@ def artefact(manifest: Manifest) -> Artefact:
     return Artefact.ASIDE if aside else Artefact.SOURCE
 
 
+@dataclass(frozen=True, eq=False)
+class Installed:
+    """The objects of all providers that are judged together, which are read once."""
+
+    manifests: tuple[Manifest, ...] = ()
+
+    @cached_property
+    def crds(self) -> dict[tuple[str, str], Crd]:
+        """Return the CRDs by group and kind, without roles that the user names."""
+        return {(crd.group, crd.kind): crd for crd in read_crds(self.manifests, {})}
+
+    @cached_property
+    def _by_kind(self) -> Mapping[str, tuple[Manifest, ...]]:
+        found: dict[str, list[Manifest]] = {}
+        for manifest in self.manifests:
+            found.setdefault(manifest.kind, []).append(manifest)
+        return {kind: tuple(manifests) for kind, manifests in found.items()}
+
+    def of(self, kind: str) -> tuple[Manifest, ...]:
+        """Return the objects of a kind."""
+        return self._by_kind.get(kind, ())
+
+
 @dataclass(frozen=True)
 class Bundle:
     """The files of one provider that belong together."""
@@ -63,8 +87,8 @@ class Bundle:
     """The only version that core uses, by the name of the CRD; None: all that labels name."""
     release: str = ""
     """``v1.2.3``; empty: the name of the folder."""
-    others: tuple[Manifest, ...] = ()
-    """Objects of other providers that are judged along with this one."""
+    installed: Installed = Installed()
+    """The objects of all providers that are judged along with this one, and maybe its own."""
 
     @cached_property
     def _by_artefact(self) -> Mapping[Artefact, tuple[Manifest, ...]]:
@@ -91,14 +115,22 @@ class Bundle:
         return tuple(replace(crd, judged=self.judged.get(crd.manifest.name)) for crd in crds)
 
     @cached_property
-    def known_crds(self) -> tuple[Crd, ...]:
-        """Return the CRDs of this provider and of the others."""
-        return (*self.crds, *read_crds(self.others, self.roles))
+    def known_crds(self) -> Mapping[tuple[str, str], Crd]:
+        """Return the CRDs by group and kind, this provider's before those of the others."""
+        own = {(crd.group, crd.kind): crd for crd in self.crds}
+        return ChainMap(own, self.installed.crds)
 
-    def all_of(self, *kinds: str) -> tuple[Manifest, ...]:
-        """Return the objects of some kinds, those of other providers included."""
-        others = (manifest for manifest in self.others if manifest.kind in kinds)
-        return (*self.of(*kinds), *others)
+    def all_of(self, kind: str) -> tuple[Manifest, ...]:
+        """Return the objects of a kind, those of other providers included."""
+        own = self.of(kind)
+        known = {id(manifest) for manifest in own}
+        return (*own, *(each for each in self.installed.of(kind) if id(each) not in known))
+
+    @cached_property
+    def has_pools_only(self) -> bool:
+        """Return whether the provider's machines are in pools, and never by themselves."""
+        roles = {crd.role for crd in self.crds if not self.is_pool_machine(crd)}
+        return _POOL in roles and "InfraMachine" not in roles
 
     def is_judged(self, crd: Crd) -> bool:
         """Return whether core uses the kind by this contract."""

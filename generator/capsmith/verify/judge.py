@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
 
-from capsmith.conformance.bundle import Artefact, Bundle, split
+from capsmith.conformance.bundle import Artefact, Bundle, Installed, split
 from capsmith.conformance.checks.registry import Problem
 from capsmith.conformance.crds import Crd
 from capsmith.conformance.evaluate import violations
@@ -28,11 +28,9 @@ def judge(
     found = [_unreadable(finding, options.cores) for finding in release.findings]
     merged: dict[Violation, tuple[Core, ...]] = {}
     bundles = list(split(release.manifests, {}))
-    installed = [manifest for bundle in bundles for manifest in bundle.objects]
+    installed = Installed(tuple(manifest for bundle in bundles for manifest in bundle.objects))
     for bundle in bundles:
-        own = {id(manifest) for manifest in bundle.objects}
-        others = tuple(manifest for manifest in installed if id(manifest) not in own)
-        whole = replace(bundle, others=others)
+        whole = replace(bundle, installed=installed)
         for violation in _of_bundle(whole, release, contracts, options):
             key = violation._replace(cores=())
             merged[key] = tuple(sorted({*merged.get(key, ()), *violation.cores}))

@@ -28,7 +28,7 @@ _CLASSES = {
 @check("class-patches")
 def class_patches(context: Context) -> Iterator[Problem]:
     """TP-22: each patch of a ClusterClass selects a template, and names what is declared."""
-    known = {(crd.group, crd.kind): crd for crd in context.bundle.known_crds}
+    known = context.bundle.known_crds
     for artefact in (Artefact.CLUSTER_TEMPLATE, Artefact.CLUSTER_CLASS):
         for manifest in context.bundle.files(artefact):
             if manifest.kind == "ClusterClass":

@@ -62,7 +62,7 @@ def objects_fit(context: Context) -> Iterator[Problem]:
 
 
 def _mismatched(context: Context) -> Iterator[tuple[Manifest, Mismatch]]:
-    known = {(crd.group, crd.kind): crd for crd in context.bundle.known_crds}
+    known = context.bundle.known_crds
     defaulted = set(_defaulted(context))
     for artefact in (Artefact.CLUSTER_TEMPLATE, Artefact.CLUSTER_CLASS):
         for manifest in context.bundle.files(artefact):

@@ -117,6 +117,9 @@ class Alternatives:
     """Paths with their types."""
     when: str = ""
     """A path; where it is not declared nothing else is looked at."""
+    pools_matter: str = ""
+    """When a violation has the effect of the rule in a provider with pools and no other machines;
+    empty: always."""
 
 
 @check("schema-one-of-paths", Alternatives)
@@ -132,6 +135,7 @@ def one_of_paths(context: Context, params: Alternatives) -> Iterator[Problem]:
                 crd.manifest,
                 f"{crd.kind} {version.name}: neither {paths} is declared",
                 path=crd.schema_path(version.name),
+                when=params.pools_matter if context.bundle.has_pools_only else "",
             )
         for part in declared:
             yield from _typed(crd, version, part)
