@@ -12,6 +12,7 @@ from capsmith.conformance.manifests import Manifest, mapping_of
 from capsmith.conformance.schemas import walk
 from capsmith.conformance.variable_values import may_vary
 from capsmith.conformance.variables import Trouble, scan
+from capsmith.provider_yaml.string_formats import fits_format
 from tests.mutation.components import first_of
 from tests.mutation.mutants import Mutant, Site, added, drop, edited, operator, put
 
@@ -167,6 +168,11 @@ def _beyond(schema: Mapping[str, Any]) -> Iterator[tuple[str, Any]]:
     number = schema.get("type") in {"integer", "number"}
     if "enum" in schema:
         yield "enum", "none of them"
+    if schema.get("type") == "string" and not fits_format(schema.get("format", ""), "\0"):
+        yield "format", "\0"
+    list_type = schema.get("x-kubernetes-list-type")
+    if list_type in ("set", "map"):
+        yield f"the list type {list_type}", [{}, {}] if list_type == "map" else ["a", "a"]
     for key, value in (
         ("maxLength", "a" * (schema.get("maxLength", 0) + 1)),
         ("minItems", []),

@@ -19,8 +19,10 @@ def has_variable(text: str) -> bool:
     return SAMPLE in text or "${" in text
 
 
-def may_vary(manifest: Manifest, path: Path) -> bool:
+def may_vary(manifest: Manifest, path: Path, is_deep: bool = False) -> bool:
     """Return whether a user may change the value at ``path``, or the entries of a list or map.
+
+    ``is_deep``: or what is at any depth below.
 
     The value of a judged object may be a sample that looks like any other value, so this looks at
     the original text, whose variables without a default stay.  Where that is no YAML, a variable
@@ -33,12 +35,15 @@ def may_vary(manifest: Manifest, path: Path) -> bool:
         for each in _originals(manifest.text)
         if each.line == manifest.line and each.kind == manifest.kind
     ]
-    return len(found) != 1 or _varies(_value(found[0].document, path))
+    return len(found) != 1 or _varies(_value(found[0].document, path), is_deep)
 
 
-def _varies(value: Any) -> bool:
+def _varies(value: Any, is_deep: bool) -> bool:
     entries: Iterable[Any] = value if isinstance(value, list | dict) else [value]
-    return any(isinstance(each, str) and has_variable(each) for each in entries)
+    if any(isinstance(each, str) and has_variable(each) for each in entries):
+        return True
+    below = value.values() if isinstance(value, dict) else value if isinstance(value, list) else ()
+    return is_deep and any(_varies(each, is_deep) for each in below)
 
 
 def _value(document: Any, path: Path) -> Any:

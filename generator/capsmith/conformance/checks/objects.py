@@ -10,18 +10,14 @@ from typing import Any, NamedTuple
 from capsmith.conformance.bundle import Artefact
 from capsmith.conformance.checks.registry import Context, Problem, check
 from capsmith.conformance.crds import Crd, CrdVersion
+from capsmith.conformance.limits import broken_limits
 from capsmith.conformance.manifests import Manifest, list_of, mapping_of, text_of, texts_of
 from capsmith.conformance.variable_values import has_variable, may_vary
-from capsmith.provider_yaml.patterns import refusal
-from capsmith.provider_yaml.values import mismatches as limit_mismatches
 from capsmith.yamldoc.compose import Path
 from capsmith.yamldoc.quote import shown
 
 _OPEN = "x-kubernetes-preserve-unknown-fields"
 _OF_EVERY_OBJECT = frozenset({"apiVersion", "kind", "metadata"})
-_SIZES = ("minLength", "maxLength", "minItems", "maxItems", "minProperties", "maxProperties")
-_RANGES = ("minimum", "maximum", "multipleOf")
-_FLAGS = ("exclusiveMinimum", "exclusiveMaximum")
 _TYPES: dict[str, tuple[type, ...]] = {
     "string": (str,),
     "integer": (int,),
@@ -39,6 +35,8 @@ class Mismatch(NamedTuple):
     message: str
     varies_with: Path | None = None
     """Where a variable would change that; None: the schema takes no value there."""
+    is_deep: bool = False
+    """Whether a variable at any depth below would."""
 
 
 @check("objects-fit")
@@ -78,7 +76,7 @@ def _mismatched(context: Context) -> Iterator[tuple[Manifest, Mismatch]]:
             webhook = (crd.group, crd.plural) in defaulted
             for mismatch in mismatches(version.schema, manifest.document, not webhook):
                 where = mismatch.varies_with
-                if where is None or not may_vary(manifest, where):
+                if where is None or not may_vary(manifest, where, mismatch.is_deep):
                     yield manifest, mismatch
 
 
@@ -114,6 +112,8 @@ def _value(schema: Any, value: Any, path: Path, complete: bool) -> Iterator[Mism
     if mapping_of(schema).get("x-kubernetes-int-or-string") is True:
         if not isinstance(value, int | str) or isinstance(value, bool):
             yield Mismatch(path, "is neither an integer nor a text")
+        else:
+            yield from _limits(mapping_of(schema), value, path, complete)
         return
     kind = mapping_of(schema).get("type")
     types = _TYPES.get(kind, ()) if isinstance(kind, str) else ()
@@ -127,7 +127,7 @@ def _value(schema: Any, value: Any, path: Path, complete: bool) -> Iterator[Mism
         yield Mismatch(path, message, path)
     elif complete or value:
         # A webhook that sets what is missing may replace an empty value.
-        yield from _limits(mapping_of(schema), value, path)
+        yield from _limits(mapping_of(schema), value, path, complete)
     if isinstance(value, list):
         # A part that keeps unknown fields declares no items, and keeps those as well.
         items = mapping_of(schema).get("items")
@@ -137,26 +137,29 @@ def _value(schema: Any, value: Any, path: Path, complete: bool) -> Iterator[Mism
         yield from _mapping(schema, value, path, complete)
 
 
-def _limits(schema: Mapping[str, Any], value: Any, path: Path) -> Iterator[Mismatch]:
+def _limits(
+    schema: Mapping[str, Any], value: Any, path: Path, complete: bool
+) -> Iterator[Mismatch]:
     """Yield which limits a value of the right type does not keep."""
-    limits: dict[str, Any] = {
-        **{key: schema[key] for key in _SIZES if _is_number(schema.get(key), int)},
-        **{key: schema[key] for key in _RANGES if _is_number(schema.get(key), int, float)},
-        **{key: True for key in _FLAGS if schema.get(key) is True},
-    }
-    pattern = schema.get("pattern")
-    if isinstance(pattern, str) and not refusal(pattern):
-        limits["pattern"] = pattern
-    limits[_OPEN] = True
-    for _, why in limit_mismatches(value, limits):
-        detail = f" {shown(limits['pattern'])}" if why.endswith("the pattern") else ""
-        is_scalar = not isinstance(value, list | dict)
-        found = f"is {shown(str(value))}: {why}" if is_scalar else why.removeprefix("it ")
-        yield Mismatch(path, f"{found}{detail}", path)
+    for below, why, is_deep in broken_limits(schema, value, complete):
+        part = _at(value, below)
+        detail = (
+            f" {shown(str(schema['pattern']))}" if why.endswith("the pattern") and not below else ""
+        )
+        is_scalar = not isinstance(part, list | dict)
+        found = why.removeprefix("it ") if why.startswith("it ") else f"is refused: {why}"
+        if is_scalar:
+            found = f"is {shown(str(part))}: {why}"
+        yield Mismatch((*path, *below), f"{found}{detail}", path, is_deep)
 
 
-def _is_number(value: Any, *types: type) -> bool:
-    return isinstance(value, types) and not isinstance(value, bool)
+def _at(value: Any, path: Path) -> Any:
+    for step in path:
+        if isinstance(step, int):
+            value = value[step] if isinstance(value, list) else None
+        else:
+            value = mapping_of(value).get(step)
+    return value
 
 
 def _mapping(
