@@ -143,9 +143,9 @@ def _limits(
     """Yield which limits a value of the right type does not keep."""
     for below, why, is_deep in broken_limits(schema, value, complete):
         part = _at(value, below)
-        detail = (
-            f" {shown(str(schema['pattern']))}" if why.endswith("the pattern") and not below else ""
-        )
+        pattern = schema.get("pattern")
+        is_own = why.endswith("the pattern") and not below and isinstance(pattern, str)
+        detail = f" {shown(str(pattern))}" if is_own else ""
         is_scalar = not isinstance(part, list | dict)
         found = why.removeprefix("it ") if why.startswith("it ") else f"is refused: {why}"
         if is_scalar:
