@@ -23,7 +23,9 @@ def commands_page() -> str:
 def _below(context: click.Context) -> Iterator[click.Context]:
     """Yield the context of each command of a group, and of those of its groups."""
     group = context.command
-    for name in group.list_commands(context) if isinstance(group, click.Group) else ():
+    if not isinstance(group, click.Group):
+        return
+    for name in group.list_commands(context):
         command = group.get_command(context, name)
         if command is not None and not command.hidden:
             found = click.Context(command, info_name=name, parent=context)

@@ -33,7 +33,7 @@ def test_each_finding_has_a_meaning() -> None:
 
 def test_every_option_is_on_the_page_of_commands() -> None:
     page = PAGES["reference/commands.md"]
-    groups = {"capsmith": main}
+    groups: dict[str, click.Group] = {"capsmith": main}
     while groups:
         path, group = groups.popitem()
         for name, command in group.commands.items():

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import shlex
 import shutil
+import sys
+from pathlib import Path
 
 from capsmith.lab.objects import Cluster
 from capsmith.lab.state import LabState, RunState
@@ -13,17 +15,17 @@ from capsmith.management.tools.build import kubectl
 
 def hints(lab: str, state: LabState, run: RunState, found: Cluster) -> list[str]:
     """Return the lines after a demo."""
-    tool, name = _kubectl(), _name(found.cluster)
+    tool, command, name = _kubectl(), _capsmith(), _name(found.cluster)
     kinds = ["cluster", "machine"]
     kinds += sorted({str(each["kind"]).lower() for _, each in found.machines if each})
     steps = [
         ("look", f"{tool} get {','.join(kinds)}"),
         *(("scale", _scale(tool, _name(each))) for each in found.deployments[:1]),
-        ("kill the manager", f"{_kill(run)}  # it comes back: capsmith lab status --name {lab}"),
+        ("kill the manager", f"{_kill(run)}  # it comes back: {command} lab status --name {lab}"),
         ("change the code", f"edit a file below {run.folder}/src: the manager starts again"),
         ("delete", f"{tool} delete cluster {name}"),
-        ("read logs", f"capsmith lab logs manager --follow --name {lab}"),
-        ("end", f"capsmith lab down --name {lab}"),
+        ("read logs", f"{command} lab logs manager --follow --name {lab}"),
+        ("end", f"{command} lab down --name {lab}"),
     ]
     width = max(len(title) for title, _ in steps)
     simulated = "Nodes are simulated: no machine has booted. " if state.simulated else ""
@@ -40,6 +42,14 @@ def _scale(tool: str, deployment: str) -> str:
 
 def _kill(run: RunState) -> str:
     return "kill -9 " + " ".join(str(each.pid) for each in run.components)
+
+
+def _capsmith() -> str:
+    """Return what runs this capsmith: its name where it is on PATH, or else its path."""
+    if shutil.which("capsmith"):
+        return "capsmith"
+    beside = Path(sys.executable).with_name("capsmith")
+    return shlex.quote(str(beside)) if beside.exists() else "capsmith"
 
 
 def _kubectl() -> str:
