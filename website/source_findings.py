@@ -18,6 +18,7 @@ _SEVERITIES = {
     "DiskError": "error",
     "Finding": "error",
     "Form": "error",
+    "LabError": "error",
     "PydanticCustomError": "error",
     "Refused": "error",
     "UnreadableInput": "error",

@@ -45,6 +45,15 @@ def test_every_option_is_on_the_page_of_commands() -> None:
                     assert parameter.opts[-1] in page
 
 
+def test_commands_of_groups_have_sections_of_their_own() -> None:
+    page = PAGES["reference/commands.md"]
+    group = main.commands["lab"]
+    assert isinstance(group, click.Group)
+    assert len(group.commands) >= 7
+    for name in group.commands:
+        assert f"\n## capsmith lab {name}\n" in page
+
+
 def test_every_key_is_on_the_page_of_provider_yaml() -> None:
     page = PAGES["reference/provider-yaml.md"]
     schema = provider_schema()
