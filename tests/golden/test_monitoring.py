@@ -14,6 +14,7 @@ import pytest
 import yaml
 from prometheus_client.parser import text_string_to_metric_families
 
+from capsmith.provider.monitoring import ALERTS
 from capsmith_runtime.kube.metrics import Metrics
 from tests.golden.cases import Case, cases
 
@@ -167,3 +168,10 @@ def test_the_monitor_reaches_the_manager(folder: Path) -> None:
     assert endpoint["tlsConfig"]["serverName"] in certificate["dnsNames"]
     assert endpoint["authorization"]["credentials"]["name"] == token["name"]
     assert token["annotations"]["kubernetes.io/service-account.name"] == account
+
+
+def test_the_page_lists_all_alerts() -> None:
+    page = (HERE.parents[1] / "docs" / "how-to" / "operate.md").read_text(encoding="utf-8")
+
+    rows = re.findall(r"^\| `(\w+)` \| (critical|warning) \|", page, re.MULTILINE)
+    assert rows == [(alert.name, alert.severity) for alert in ALERTS]
