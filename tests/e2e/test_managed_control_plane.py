@@ -8,6 +8,9 @@ from collections.abc import Iterator
 import pytest
 import yaml
 
+from capsmith.behaviour.model import Outcome
+from capsmith.commands.conformance import run
+from capsmith.commands.conformance_input import Request
 from capsmith.management.cluster import Base
 from capsmith.management.kube import JSON, KubeClient
 from capsmith.management.servers import ApiServer
@@ -28,11 +31,8 @@ MANAGED = (
 _CRD = ("apiextensions.k8s.io/v1", "CustomResourceDefinition")
 _QUIET_SECONDS = 2.0
 _ROLL_SECONDS = 300.0
-_ACCOUNT: JSON = {
-    "apiVersion": "v1",
-    "kind": "ServiceAccount",
-    "metadata": {"name": "default", "namespace": "default"},
-}
+_DEFAULT = {"name": "default", "namespace": "default"}
+_ACCOUNT: JSON = {"apiVersion": "v1", "kind": "ServiceAccount", "metadata": _DEFAULT}
 
 
 @pytest.fixture(scope="module", params=MANAGED, ids=str)
@@ -59,6 +59,13 @@ def managed(
 def scenario(request: pytest.FixtureRequest, managed: tuple[Stack, Site]) -> Iterator[Scenario]:
     with one_scenario(*managed, request.node.originalname) as made:
         yield made
+
+
+def test_infrastructure_without_an_endpoint_conforms(managed: tuple[Stack, Site]) -> None:
+    stack, site = managed
+    request = Request(site.management.kubeconfig, select=("cluster-endpoint", "cluster-ready"))
+    report = run(stack.provider.out, request, print, lambda result: None)
+    assert [each.outcome for each in report.results] == [Outcome.SKIPPED, Outcome.PASSED]
 
 
 def test_managed_life(scenario: Scenario, managed: tuple[Stack, Site]) -> None:

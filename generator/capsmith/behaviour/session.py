@@ -5,6 +5,7 @@ from __future__ import annotations
 import base64
 from collections.abc import Mapping
 from dataclasses import dataclass, field
+from functools import cached_property
 from typing import Protocol
 
 from capsmith.behaviour import cleaning
@@ -12,10 +13,11 @@ from capsmith.behaviour.base_session import BaseSession
 from capsmith.behaviour.contract import is_provisioned, provisioned_path
 from capsmith.behaviour.history import WatchedKind
 from capsmith.behaviour.objects import CLUSTER_NAME, ProviderObjects
-from capsmith.management.kube import JSON, KubeClient
+from capsmith.management.kube import JSON, ApiError, KubeClient
 
 SECRET = "conformance-data"
 """The Secret with bootstrap data, which all Machines share."""
+_ENDPOINT = {"host": "127.0.0.1", "port": 6443}
 _DATA = "#cloud-config\n{}\n"
 
 
@@ -57,6 +59,21 @@ class Session(BaseSession):
         core = [WatchedKind(self.core.api_version, kind) for kind in kinds]
         return [*self.provider_kinds(), *core]
 
+    @cached_property
+    def provides_endpoint(self) -> bool:
+        """Whether infrastructure clusters have a field for the endpoint; if unknown, they do."""
+        version, kind = self.objects.cluster_version, self.objects.cluster_kind
+        name = f"{self.client.resolve(version, kind).plural}.{version.partition('/')[0]}"
+        try:
+            crd = self.client.get("apiextensions.k8s.io/v1", "CustomResourceDefinition", name)
+        except ApiError:
+            return True  # this user may not read it
+        schemas = {each["name"]: each["schema"] for each in crd["spec"]["versions"]}
+        found: JSON = schemas[version.rpartition("/")[2]]["openAPIV3Schema"]
+        for step in ("spec", "controlPlaneEndpoint"):
+            found = (found.get("properties") or {}).get(step) or {}
+        return bool(found)
+
     def clean_up(self) -> None:
         """Delete all objects of the run and its namespace, also where they were moved to."""
         cleaning.clean_up(self)
@@ -71,13 +88,13 @@ class Session(BaseSession):
         infrastructure = self.objects.cluster(name, self.namespace)
         _annotate(infrastructure, annotations)
         self.client.create(infrastructure)
-        self.client.create(self.core.cluster(name, infrastructure))
+        self.client.create(self._cluster(name, infrastructure))
 
     def create_paused_cluster(self, name: str) -> None:
         """Create a paused Cluster, then its infrastructure cluster with the owner reference."""
         self._prepare(name)
         infrastructure = self.objects.cluster(name, self.namespace)
-        cluster = self.core.cluster(name, infrastructure)
+        cluster = self._cluster(name, infrastructure)
         cluster["spec"]["paused"] = True
         self.client.create(_owned(infrastructure, self.client.create(cluster), controller=False))
 
@@ -141,6 +158,13 @@ class Session(BaseSession):
             "it never became provisioned",
             provisioned_path(self.contract),
         )
+
+    def _cluster(self, name: str, infrastructure: JSON) -> JSON:
+        """Return a Cluster, with an endpoint if its infrastructure has none."""
+        cluster = self.core.cluster(name, infrastructure)
+        if not self.provides_endpoint:
+            cluster["spec"]["controlPlaneEndpoint"] = _ENDPOINT
+        return cluster
 
     def _machine(
         self, cluster: str, infrastructure: JSON, bootstrap: JSON | None, control_plane: bool
