@@ -40,7 +40,7 @@ from capsmith.provider.rbac import (
     viewer_permissions,
 )
 from capsmith.provider.reference import field_rows, missing_fields, version_rows
-from capsmith.provider.required_status import required_status
+from capsmith.provider.required_status import needs_messages, required_status
 from capsmith.provider.slices import standalone_resources
 from capsmith.provider.topology import (
     credentials_name,
@@ -120,6 +120,7 @@ PROVIDER_FILTERS: Mapping[str, Callable[..., Any]] = {
     "has_webhooks": has_webhooks,
     "admitted_kinds": admitted_kinds,
     "converted_resources": converted_resources,
+    "needs_messages": needs_messages,
     "required_status": required_status,
     "has_migration": has_migration,
     "migrated_resources": migrated_resources,

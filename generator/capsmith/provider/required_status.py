@@ -1,8 +1,8 @@
-"""The fields without which objects of a kind can have no status: the manager fills them in."""
+"""What a status needs by the author's schemas, beyond the contract: the manager fills it in."""
 
 from __future__ import annotations
 
-from typing import Final
+from typing import Any, Final
 
 from capsmith.provider.crd import status_schema
 from capsmith.provider.model import Resource
@@ -25,3 +25,13 @@ def required_status(resource: Resource) -> tuple[tuple[str, str], ...]:
         for name in schema.get("required", ())
         if "type" in fields.get(name, {}) and "default" not in fields[name]
     )
+
+
+def needs_messages(resource: Resource) -> bool:
+    """Return whether the API server refuses conditions of a kind with an empty message."""
+    if resource.contract_fields is None:
+        return False
+    schema: Any = status_schema(resource, resource.storage_version) or {}
+    for key in ("properties", "conditions", "items", "properties", "message"):
+        schema = schema.get(key, {})
+    return bool(schema.get("minLength", 0))

@@ -243,3 +243,14 @@ def _bare(obj: JSON) -> JSON:
     kept = ("name", "namespace", "finalizers")
     metadata = {name: obj["metadata"][name] for name in kept}
     return {"apiVersion": obj["apiVersion"], "kind": obj["kind"], "metadata": metadata}
+
+
+def test_the_reason_replaces_an_empty_message_where_the_crd_refuses_it() -> None:
+    ready = {"type": "Ready", "status": "True", "reason": "Ready", "message": ""}
+    waiting = {"type": "Paused", "status": "False", "reason": "NotPaused", "message": "not paused"}
+    new = {"conditions": [ready, waiting]}
+    assert status_patch(WIDGET, {}, new) == new
+    strict = replace(WIDGET, needs_messages=True)
+    written = {"conditions": [{**ready, "message": "Ready"}, waiting]}
+    assert status_patch(strict, {}, new) == written
+    assert status_patch(strict, written, new) == {}

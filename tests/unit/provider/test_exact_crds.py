@@ -4,10 +4,12 @@ from __future__ import annotations
 
 from typing import Any
 
+import pytest
+
 from capsmith.provider.crd import custom_resource_definition
 from capsmith.provider.declared import declared_crds
 from capsmith.provider.model import Provider
-from capsmith.provider.required_status import required_status
+from capsmith.provider.required_status import needs_messages, required_status
 from tests.unit.provider.described import BASE, provider, resource
 
 _INNER = ("spec", "template", "spec")
@@ -162,3 +164,24 @@ def test_names_that_are_alike_in_python_get_numbers() -> None:
         ("vpcID", "vpc_id"),
         ("vpc_id", "vpc_id_2"),
     ]
+
+
+@pytest.mark.parametrize(("limits", "needed"), [({}, False), ({"minLength": 1}, True)])
+def test_a_condition_may_need_a_message(limits: dict[str, Any], needed: bool) -> None:
+    """CRDs that exist may refuse the empty message that metav1.Condition allows."""
+    properties = {
+        **dict.fromkeys(("type", "status", "reason", "lastTransitionTime"), "string!"),
+        "observedGeneration": "int64",
+        "message": {"type": "string", **limits},
+    }
+    conditions = {"type": "array", "items": {"type": "object", "properties": properties}}
+    kinds = {
+        **BASE["infrastructure"],
+        "AcmeMachine": {
+            "implements": "InfraMachine",
+            "contractFields": {"status": {"conditions": conditions}},
+        },
+    }
+    made = provider(infrastructure=kinds)
+    assert needs_messages(resource(made, "AcmeMachine")) is needed
+    assert not needs_messages(resource(made, "AcmeCluster"))

@@ -36,6 +36,8 @@ class ResourceType:
     namespaced: bool = True
     required_status: tuple[tuple[str, str], ...] = ()
     """Names and JSON types of the fields without which the API server refuses a status."""
+    needs_messages: bool = False
+    """Whether the API server refuses conditions with an empty message; the reason replaces it."""
 
     @property
     def api_version(self) -> str:

@@ -78,12 +78,20 @@ async def write(
 
 def status_patch(resource: ResourceType, old: JSON, new: JSON) -> JSON:
     """Return the merge patch of a status that keeps zero values in its required fields."""
+    if resource.needs_messages and "conditions" in new:
+        new = {**new, "conditions": [_with_message(each) for each in new["conditions"]]}
     if not resource.required_status or not new:
         return merge_patch(old, new)
     missing = {name: _ZEROS[kind] for name, kind in resource.required_status if name not in new}
     patch = merge_patch(old, {**missing, **new})
     # A merge patch adds no empty objects and lists.
     return {**{name: zero for name, zero in missing.items() if name not in old}, **patch}
+
+
+def _with_message(condition: JSON) -> JSON:
+    if condition.get("message") != "":
+        return condition
+    return {**condition, "message": condition.get("reason") or condition.get("type", "")}
 
 
 def _empty(value: Any) -> bool:

@@ -120,7 +120,7 @@ class TestInfraMachine(InfrastructureConformance):
             "type": "Foreign",
             "status": "True",
             "reason": "SomebodyElse",
-            "message": "",
+            "message": "another controller wrote it",
             "lastTransitionTime": "2030-01-01T00:00:00Z",
         }
         kind = env.machine_kind.resource.kind
