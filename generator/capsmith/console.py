@@ -79,6 +79,8 @@ class Console:
                     self._line(click.style(printable(head), fg=colour))
                     for line in rest:
                         self._line(printable(line))
+                for text in verdict.not_judged:
+                    self._line(printable(f"not judged: {text}"))
                 for text in verdict.unanswered:
                     self._line(printable(f"not answered: {text}"))
                 self._line(printable(output.summary(verdict)))

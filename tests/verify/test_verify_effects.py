@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import copy
+import json
 from pathlib import Path
 from typing import Any
 
@@ -11,6 +12,7 @@ import pytest
 from capsmith.conformance import bundle
 from capsmith.conformance.crds import Crd, read_crds
 from capsmith.conformance.manifests import Manifest
+from tests.verify.places import run
 from tests.verify.releases import crd, ids, violations, write
 
 V1BETA2 = "cluster.x-k8s.io/v1beta2"
@@ -187,3 +189,21 @@ def test_crds_of_other_providers_are_read_once(
         violations(str(tmp_path), "--select", "CC-80")
         effort.append(sum(read))
     assert effort[1] == 2 * effort[0]
+
+
+def test_a_release_that_no_target_installs_is_named(tmp_path: Path) -> None:
+    """Without violations it would look as if it were right."""
+    write(tmp_path, crd("AcmeMachine", labels={V1BETA2: "v1"}))
+    metadata = {
+        "apiVersion": "clusterctl.cluster.x-k8s.io/v1alpha3",
+        "kind": "Metadata",
+        "releaseSeries": [{"major": 0, "minor": 1, "contract": "v1beta2"}],
+    }
+    write(tmp_path, metadata, name="metadata.yaml")
+    file = str(tmp_path / "infrastructure-components.yaml")
+    old = run(str(tmp_path), "--target", "core=v1.10", "--format", "json")
+    assert json.loads(old.output)["notJudged"] == [f"{file}: no target speaks contract v1beta2"]
+    text = run(str(tmp_path), "--target", "core=v1.10").output
+    assert f"not judged: {file}: no target speaks contract v1beta2" in text
+    new = run(str(tmp_path), "--target", "core=v1.13", "--format", "json")
+    assert json.loads(new.output)["notJudged"] == []

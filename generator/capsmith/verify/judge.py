@@ -38,6 +38,17 @@ def judge(
     return tuple(_gravest(sorted(found, key=lambda violation: violation.sort_key)))
 
 
+def not_judged(release: Release, options: Options) -> tuple[str, ...]:
+    """Return the files of releases whose contract no release of core in the target speaks."""
+    return tuple(
+        f"{manifest.file}: no target speaks contract {contract}"
+        for bundle in split(release.manifests, {})
+        if (contract := series_contract(replace(bundle, release=options.release)))
+        if not installable(options.cores, contract)
+        for manifest in bundle.objects[:1]
+    )
+
+
 def _gravest(ordered: Iterable[Violation]) -> Iterator[Violation]:
     """Yield the violations without those that repeat a graver one, for other releases of core."""
     seen: set[tuple[str, str, str, Location]] = set()

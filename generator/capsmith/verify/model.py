@@ -100,6 +100,8 @@ class Verdict:
     """By a comment, by the configuration or by the baseline."""
     unanswered: tuple[str, ...] = ()
     """What a running API server did not tell."""
+    not_judged: tuple[str, ...] = ()
+    """Releases that no release of core in the target can install, and why."""
 
     def count(self, effect: EffectClass) -> int:
         """Return the number of violations of a class."""

@@ -64,6 +64,7 @@ def data(verdict: Verdict) -> dict[str, Any]:
             "files": verdict.files,
         },
         "unanswered": list(verdict.unanswered),
+        "notJudged": list(verdict.not_judged),
         "violations": [_violation(violation) for violation in verdict.violations],
     }
 

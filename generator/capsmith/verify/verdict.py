@@ -9,7 +9,7 @@ from collections.abc import Iterable, Mapping
 from dataclasses import replace
 
 from capsmith.contract.model import Contract, EffectClass, Rule
-from capsmith.verify.judge import judge
+from capsmith.verify.judge import judge, not_judged
 from capsmith.verify.model import Ignored, Options, Verdict, Violation
 from capsmith.verify.release import Release, lines_of
 from capsmith.verify.upgrade import judge_upgrade
@@ -30,7 +30,8 @@ def verify(
     ``more`` are violations that something else than the files shows.
     """
     judged = sorted((*judge(release, contracts, options), *more), key=lambda each: each.sort_key)
-    return _verdict(judged, release, options, baseline)
+    verdict = _verdict(judged, release, options, baseline)
+    return replace(verdict, not_judged=not_judged(release, options))
 
 
 def verify_upgrade(
