@@ -107,10 +107,20 @@ def test_demo(lab: Lab, tmp_path: Path) -> None:
     assert "error lab-exists" in lab.run("lab", "up", code=1)
     assert "error lab-run-active" in lab.run("lab", "run", code=1)
     assert "reconcile" in lab.run("lab", "logs", "manager")
+    _check_given(lab, kubeconfig)
     lab.run("lab", "down")
     assert lab.processes() == []
     assert not lab.state.exists() or list(lab.state.iterdir()) == []
     assert "error lab-not-running" in lab.run("lab", "status", code=2)
+
+
+def _check_given(lab: Lab, kubeconfig: Path) -> None:
+    """A second lab may use the cluster of the first, and is not ended while that has clusters."""
+    second = ("--name", "second")
+    lab.run("lab", "up", *second, "--kubeconfig", str(kubeconfig))
+    assert "no provider runs" in lab.run("lab", "status", *second)
+    assert "error lab-clusters" in lab.run("lab", "down", *second, code=1)
+    assert "stays there" in lab.run("lab", "down", *second, "--force")
 
 
 def test_nothing_is_left_after_crashes(lab: Lab) -> None:

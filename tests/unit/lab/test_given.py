@@ -1,0 +1,42 @@
+"""Labs in clusters that the lab has not started."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from capsmith.lab.errors import LabError
+from capsmith.lab.given import copied
+from capsmith.lab.kind import delete, require_kind
+from capsmith.lab.place import LabFolder
+
+
+def test_kind_and_docker_are_needed(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("PATH", str(tmp_path))
+    with pytest.raises(LabError, match="not on PATH: docker, kind") as caught:
+        require_kind()
+    assert "without --kind" in caught.value.finding.hint
+
+
+def test_only_a_lab_of_kind_deletes_a_cluster(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("PATH", str(tmp_path))
+    lab = LabFolder(tmp_path)
+    delete(lab)
+    lab.kind.touch()
+    with pytest.raises(LabError, match="kind delete failed"):
+        delete(lab)
+    assert lab.kind.exists()
+
+
+def test_a_kubeconfig_is_copied_for_its_owner_alone(tmp_path: Path) -> None:
+    source, target = tmp_path / "source", tmp_path / "target"
+    source.write_text("current-context: x\n")
+    copied(source, target)
+    assert target.read_text() == source.read_text()
+    assert target.stat().st_mode & 0o777 == 0o600
+    with pytest.raises(LabError, match="cannot be read") as caught:
+        copied(tmp_path / "missing", target)
+    assert caught.value.finding.id == "lab-cluster"
