@@ -19,6 +19,8 @@ group = "root"
 security_driver = "none"
 cgroup_controllers = []
 namespaces = []
+dynamic_ownership = 0
+remember_owner = 0
 stdio_handler = "file"
 """
 """Without systemd there are no cgroups for machines and no daemon for logs."""
