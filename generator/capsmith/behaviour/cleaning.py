@@ -47,30 +47,35 @@ def delete_namespace(client: KubeClient, name: str) -> None:
     client.delete({"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": name}})
 
 
-def _request(session: Session, client: KubeClient) -> None:
-    """End each pause, and request the deletion of all Clusters and of what has no owner."""
+def resume_all(session: Session, client: KubeClient) -> None:
+    """End each pause, and give data to what refers to a missing bootstrap configuration.
+
+    Core may not know its kind, and then never deletes a Machine or MachinePool with it.
+    """
     version, namespace = session.core.api_version, session.namespace
     for each in _provider_objects(session, client):
-        _change(client, each, {"metadata": {"annotations": {PAUSED: None}}})
-    for each in _users_of_data(session, client):
+        if PAUSED in (each["metadata"].get("annotations") or {}):
+            _change(client, each, {"metadata": {"annotations": {PAUSED: None}}})
+    for each in client.list(version, "Cluster", namespace):
+        if each["spec"].get("paused"):
+            _change(client, each, {"spec": {"paused": False}})
+    kinds = ("MachinePool", "Machine")
+    for each in (obj for kind in kinds for obj in client.list(version, kind, namespace)):
         spec = each["spec"].get("template", each)["spec"]
         reference = spec["bootstrap"].get("configRef") or {}
         if reference.get("name") == MISSING_CONFIG:
-            # Core may not know its kind, and then never deletes the Machine.
             with suppress(StaleError):
                 session.provide_data(each, client)
-    for each in client.list(version, "Cluster", namespace):
-        _change(client, each, {"spec": {"paused": False}})
+
+
+def _request(session: Session, client: KubeClient) -> None:
+    """Request the deletion of all Clusters and of what has no owner."""
+    resume_all(session, client)
+    for each in client.list(session.core.api_version, "Cluster", session.namespace):
         client.delete(each)
     for each in _provider_objects(session, client):
         if not each["metadata"].get("ownerReferences"):
             client.delete(each)
-
-
-def _users_of_data(session: Session, client: KubeClient) -> list[JSON]:
-    version, namespace = session.core.api_version, session.namespace
-    kinds = ("MachinePool", "Machine")
-    return [each for kind in kinds for each in client.list(version, kind, namespace)]
 
 
 def _all_deleted(session: Session, clients: Iterable[KubeClient]) -> bool:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from capsmith.behaviour.checks.nodes import register_nodes
 from capsmith.behaviour.checks.shared import FIRST, MAIN, main_machine
+from capsmith.behaviour.cleaning import resume_all
 from capsmith.behaviour.contract import is_provisioned, provider_id
 from capsmith.behaviour.model import Check, Skipped, Violated
 from capsmith.behaviour.session import Session
@@ -36,6 +37,7 @@ def _move(session: Session) -> None:
 
 def _leave_only_main(session: Session) -> None:
     """Delete the other Clusters and Machines: clusterctl moves only complete ones."""
+    resume_all(session, session.client)
     _delete_deployments(session)
     cluster_kind, machine_kind = session.objects.cluster_kind, session.objects.machine_kind
     for kind, kept in (("Machine", FIRST), ("Cluster", MAIN)):
