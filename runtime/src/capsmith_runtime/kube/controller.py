@@ -101,7 +101,7 @@ class Controller(Generic[K]):
         try:
             result = await self._reconcile(key)
         except StillRunningError as error:
-            self._failed(key, error, began)
+            self._handle_failure(key, error, began)
             error.when_ended(lambda: self.queue.done(key))
             return False
         except DeferredError as deferred:
@@ -113,10 +113,10 @@ class Controller(Generic[K]):
                 self._was_aborted = True
                 raise
             # The worker itself was not cancelled: the reconcile raised the error.
-            self._failed(key, error, began)
+            self._handle_failure(key, error, began)
             return True
         except Exception as error:
-            self._failed(key, error, began)
+            self._handle_failure(key, error, began)
             return True
         self._metrics.reconcile_seconds.labels(self.name).observe(time.monotonic() - began)
         self.queue.forget(key)
@@ -135,7 +135,7 @@ class Controller(Generic[K]):
         if deferred.seconds is not None:
             self.queue.add_after(key, deferred.seconds, priority)
 
-    def _failed(self, key: K, error: BaseException, began: float) -> None:
+    def _handle_failure(self, key: K, error: BaseException, began: float) -> None:
         took = time.monotonic() - began
         self._metrics.reconcile_seconds.labels(self.name).observe(took)
         self._metrics.reconcile_errors.labels(self.name, type(error).__name__).inc()

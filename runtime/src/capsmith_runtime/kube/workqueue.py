@@ -16,11 +16,11 @@ class QueueClosed(Exception):
 
 
 class WorkQueue(Generic[K]):
-    """Keys that wait for a worker. Lives on one event loop; not thread-safe.
+    """Keys that wait for a worker; for one event loop, not thread-safe.
 
-    Keys that are added before the first worker starts are of low priority: they are the first list
-    of all objects, and what happens from then on must not wait for it.  Of these keys the pending
-    ones come first: they may have been created while no manager ran.
+    Keys that are added before the first worker starts come from the initial list of all objects.
+    They get a low priority, so that later changes do not wait for them.  Pending objects are first
+    among them: they may have been created while no manager ran.
     """
 
     def __init__(
@@ -88,7 +88,7 @@ class WorkQueue(Generic[K]):
             pending, other = self._timers[key]
             pending.cancel()
             due, priority = min(due, pending.when()), max(priority, other)
-        self._timers[key] = loop.call_at(due, self._due, key), priority
+        self._timers[key] = loop.call_at(due, self._add_due, key), priority
 
     def add_rate_limited(self, key: K, *, at_least: float = 0.0) -> float:
         """Add a failed key after exponential backoff with jitter; return the delay in seconds."""
@@ -159,7 +159,7 @@ class WorkQueue(Generic[K]):
             return
         self._wake_one()
 
-    def _due(self, key: K) -> None:
+    def _add_due(self, key: K) -> None:
         _, priority = self._timers.pop(key)
         self.add(key, priority)
 
