@@ -45,7 +45,7 @@ class Supervised:
             note(f"{self.name} starts again")
 
     def state(self) -> Component:
-        """Return what is to be said of the component."""
+        """Return the state that `capsmith lab status` reports."""
         running = self.process.running
         return Component(
             name=self.name,

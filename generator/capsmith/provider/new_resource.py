@@ -28,7 +28,7 @@ WORDS = {
     Role.IP_POOL: "{kind} is a pool of IP addresses.",
     Role.GLOBAL_IP_POOL: "{kind} is a pool of IP addresses for all namespaces.",
     Role.ADDON: "{kind} is an add-on that is installed on selected clusters.",
-    Role.RESOURCE: "{kind} is a further resource of the infrastructure.",
+    Role.RESOURCE: "{kind} is a further resource of the provider.",
     Role.IDENTITY: "{kind} names the Secret with the credentials for the infrastructure.",
 }
 
