@@ -160,6 +160,7 @@ def test_another_form(managed: tuple[Stack, Site]) -> None:
         targets = {"infrastructure": f"{apart.name}:{apart.version}"}
         clusterctl.upgrade(kubeconfig, targets, install_variables(apart))
         types = ("bootstrap", "control-plane")
+        site.management.wait_clusterctl()
         clusterctl.init_more(kubeconfig, apart.name, install_variables(apart), *types)
     assert _labels(site, apart) == {part.label: _names(part.crds) for part in apart.parts}
     assert len(apart.parts) == 3

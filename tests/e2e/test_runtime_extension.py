@@ -98,6 +98,7 @@ def test_uninstalled_extension_leaves_core_alone(
     management.core.start()
     with stack.report.phase(stack.name, "extension: clusterctl init again"):
         variables = install_variables(stack.provider)
+        management.wait_clusterctl()
         stack.clusterctl.init_more(management.kubeconfig, name, variables, _TYPE)
         extension.start()
         _wait_discovered(scenario)

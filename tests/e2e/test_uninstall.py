@@ -28,6 +28,7 @@ def test_uninstall_and_install_again(scenario: Scenario, stack: Stack, site: Sit
         _wait_removed(scenario)
     assert provider_objects(scenario.client, provider.crds) == objects
     with report.phase(stack.name, "clusterctl init again"):
+        scenario.management.wait_clusterctl()
         stack.clusterctl.init_more(
             scenario.management.kubeconfig, provider.name, install_variables(provider)
         )

@@ -88,7 +88,7 @@ def test_patches_of_the_overlay_are_in_every_component(made: Repository) -> None
     overlays = list(configs(made))
     for path in overlays:
         text = path.read_text(encoding="utf-8")
-        example = text[text.index("# patches:") : text.index("resources:")]
+        example = text[text.index("# patches:") : text.index("#\n# Metrics")]
         bare = re.sub(r"(?m)^# ?", "", example)
         path.write_text(text.replace(example, bare), encoding="utf-8")
     components = released(made)

@@ -145,6 +145,7 @@ class Run:
             clusterctl.upgrade(kubeconfig, targets, ports)
         else:
             self._progress(f"installing {self._version} with clusterctl init")
+            self._lab.wait_clusterctl()
             clusterctl.init_more(kubeconfig, parts[0].name, ports, *(each.type for each in parts))
         self._lab.wait_established()
         if self._lab.state.simulated:

@@ -55,8 +55,7 @@ class Clusterctl:
     ) -> None:
         """Install a provider beside an installed core; infrastructure by default.
 
-        Name several types in one call: the next call has to wait until the namespace is deleted in
-        which clusterctl looks for cert-manager.
+        Before it, and between two calls, `Connection.wait_clusterctl` has to return.
         """
         flags = [f"--{type}={name}" for type in types or ("infrastructure",)]
         self._run(["init", *flags], kubeconfig, variables)

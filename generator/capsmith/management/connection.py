@@ -11,6 +11,7 @@ from capsmith.management.wait import NotYet, eventually
 CORE_USER = "system:serviceaccount:capi-system:capi-manager"
 """The ServiceAccount of core."""
 
+_CLUSTERCTL_NAMESPACE = "cert-manager-test"
 _MOVE = "clusterctl.cluster.x-k8s.io/move"
 
 
@@ -98,6 +99,18 @@ class Connection:
             return all(_has_condition(crd, "Established") for crd in crds)
 
         eventually(established, what="all CRDs established")
+
+    def wait_clusterctl(self) -> None:
+        """Wait until `clusterctl init` can look for cert-manager again.
+
+        It creates objects in a namespace of its own and deletes that; while the deletion lasts, it
+        takes cert-manager for missing, and downloads it.
+        """
+
+        def is_deleted() -> bool:
+            return self.client.find("v1", "Namespace", _CLUSTERCTL_NAMESPACE) is None
+
+        eventually(is_deleted, what=f"the namespace {_CLUSTERCTL_NAMESPACE} is deleted")
 
 
 def _has_condition(obj: JSON, kind: str) -> bool:
