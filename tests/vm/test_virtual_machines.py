@@ -137,7 +137,9 @@ def _wait_running(scenario: Scenario, lab: Lab, count: int) -> None:
     def running() -> bool:
         _observe(scenario, lab)
         machines = scenario.machines()
-        phases = {each["metadata"]["name"]: each["status"].get("phase") for each in machines}
+        phases = {
+            each["metadata"]["name"]: each.get("status", {}).get("phase") for each in machines
+        }
         if list(phases.values()) != ["Running"] * count:
             raise NotYet(f"{phases}")
         nodes = {each["metadata"]["name"]: each for each in _nodes(scenario, lab)}
