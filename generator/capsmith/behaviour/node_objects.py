@@ -2,12 +2,10 @@
 
 from __future__ import annotations
 
-import time
-
 from capsmith.management.kube import JSON, ApiError, KubeClient
+from capsmith.management.nodes import healthy_conditions
 
 _CONFLICT = 409
-_PRESSURES = ("MemoryPressure", "DiskPressure", "PIDPressure")
 
 
 def node(name: str, id: str) -> JSON:
@@ -26,11 +24,5 @@ def register(client: KubeClient, obj: JSON) -> None:
 
 
 def report_ready(client: KubeClient, obj: JSON) -> None:
-    """Report a Node as healthy; core needs all four conditions."""
-    now = time.strftime("%Y-%m-%dT%H:%M:%SZ", time.gmtime())
-    statuses = {"Ready": "True", **dict.fromkeys(_PRESSURES, "False")}
-    conditions = [
-        {"type": kind, "status": status, "reason": "Simulated", "lastHeartbeatTime": now}
-        for kind, status in statuses.items()
-    ]
-    client.patch(obj, {"status": {"conditions": conditions}}, "status")
+    """Report a Node as healthy."""
+    client.patch(obj, {"status": {"conditions": healthy_conditions()}}, "status")

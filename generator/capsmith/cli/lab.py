@@ -15,7 +15,7 @@ if TYPE_CHECKING:
 
 
 class _LinuxGroup(click.Group):
-    """Commands that need Linux and the packages of an extra, which is said before anything."""
+    """Commands that need Linux and the packages of an extra: each checks that first."""
 
     def invoke(self, ctx: click.Context) -> Any:
         """Run a command, or exit with 2 where none can run."""

@@ -44,7 +44,7 @@ class Run:
         self._version = ""
         self._managers: dict[str, ProviderManager] = {}
         self._supervised: dict[str, Supervised] = {}
-        self._said: RunState | None = None
+        self._reported: RunState | None = None
 
     @property
     def folder(self) -> Path:
@@ -113,10 +113,10 @@ class Run:
             each.state() for each in self._supervised.values()
         )
         folder = str(self._provider.folder)
-        said = RunState(os.getpid(), folder, self._version, state, components, message)
-        if said != self._said:
-            write(self._lab.lab.run_state, said)
-            self._said = said
+        current = RunState(os.getpid(), folder, self._version, state, components, message)
+        if current != self._reported:
+            write(self._lab.lab.run_state, current)
+            self._reported = current
 
     def _require_own_servers(self) -> None:
         """Raise LabError in another cluster, whose API server reaches no webhook here."""

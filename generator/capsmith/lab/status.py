@@ -50,7 +50,7 @@ def table(status: Status) -> list[tuple[str, ...]]:
 
 
 def lines(status: Status) -> list[str]:
-    """Return what is to be said of the lab as a whole."""
+    """Return the lines of `capsmith lab status` about the lab as a whole."""
     if status.lab is None:
         state = "starts" if status.is_running else "has not started"
         return [f"lab {status.name}: {state}"]

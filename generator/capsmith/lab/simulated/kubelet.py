@@ -14,6 +14,7 @@ from pathlib import Path
 from capsmith.lab.simulated.loop import each
 from capsmith.lab.simulated.server import Server, Servers
 from capsmith.management.kube import JSON, ApiError, KubeClient
+from capsmith.management.nodes import healthy_conditions
 
 CLOUD = "fakes.example.com/cloud"
 """Label of a Node: whose cloud its server is in."""
@@ -117,7 +118,7 @@ class Kubelet:
                 each(self._log, [registered.node], self._report_status)
 
     def _report_status(self, node: JSON) -> None:
-        status = {"conditions": _conditions(), **node["status"]}
+        status = {"conditions": healthy_conditions(), **node["status"]}
         self._client.patch(node, {"status": status}, "status")
 
 
@@ -128,20 +129,3 @@ def _node_info(server: Server) -> JSON:
         return {}
     others = dict.fromkeys(_NODE_INFO, "simulated")
     return {"nodeInfo": {**others, "kubeletVersion": found[1], "kubeProxyVersion": found[1]}}
-
-
-def _conditions() -> list[JSON]:
-    """Return all conditions: core counts a Node as healthy only if all four are reported."""
-    now = time.strftime("%Y-%m-%dT%H:%M:%SZ", time.gmtime())
-    pressures = ("MemoryPressure", "DiskPressure", "PIDPressure")
-    statuses = {"Ready": "True", **dict.fromkeys(pressures, "False")}
-    return [
-        {
-            "type": name,
-            "status": status,
-            "reason": "Simulated",
-            "message": "",
-            "lastHeartbeatTime": now,
-        }
-        for name, status in statuses.items()
-    ]
