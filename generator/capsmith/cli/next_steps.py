@@ -11,7 +11,6 @@ if TYPE_CHECKING:
     from capsmith.report import Report
 
 _TEMPLATE = "templates/cluster-template.yaml"
-_PYTHON = "PYTHON=.venv/bin/python"
 
 
 def next_commands(folder: Path, report: Report) -> tuple[str, ...]:
@@ -26,6 +25,6 @@ def next_commands(folder: Path, report: Report) -> tuple[str, ...]:
     has_demo = any(file.path == _TEMPLATE for file in report.outcomes)
     return (
         f"{enter}python3 -m venv .venv",
-        f"make install test {_PYTHON}",
-        "capsmith lab demo" if has_demo else f"make lint {_PYTHON}",
+        "make install test",
+        "capsmith lab demo" if has_demo else "make lint",
     )
