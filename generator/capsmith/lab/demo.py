@@ -53,7 +53,7 @@ def ensure_run(provider: ProviderRepository, lab: LabFolder, progress: Progress)
     progress("starting the provider: capsmith lab run, in the background")
     command = [sys.executable, "-m", "capsmith", "lab", "run", str(provider.folder)]
     lab.run_log.unlink(missing_ok=True)
-    with lab.run_log.open("wb") as log:
+    with lab.run_log.open("ab") as log:
         child = subprocess.Popen(
             [*command, "--name", lab.name],
             stdin=subprocess.DEVNULL,

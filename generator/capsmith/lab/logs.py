@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import time
 from collections.abc import Iterator, Mapping
 from pathlib import Path
@@ -59,6 +60,9 @@ def _new_text(path: Path, position: int) -> tuple[str, int]:
     """Return the whole lines after a position, and the position after them."""
     try:
         with path.open("rb") as file:
+            # A log that has been rotated begins again.
+            if file.seek(0, os.SEEK_END) < position:
+                position = 0
             file.seek(position)
             data = file.read()
     except OSError:

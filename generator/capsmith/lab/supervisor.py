@@ -21,10 +21,12 @@ from capsmith.errors import CapsmithError
 from capsmith.lab.errors import LabError, from_os, from_process
 from capsmith.lab.given import GivenCluster
 from capsmith.lab.place import LabFolder
+from capsmith.lab.rotation import rotate_logs
 from capsmith.lab.servers import LabServers
 from capsmith.lab.state import toolbox_of
 
 _LOOK_SECONDS = 0.3
+_ROTATION_SECONDS = 30.0
 
 
 class _Ended(BaseException):
@@ -88,12 +90,17 @@ def _run(lab: LabFolder, settings: dict[str, Any], ending: _Ending) -> int:
 
 
 def _look_after(lab: LabFolder, servers: LabServers | GivenCluster, ending: _Ending) -> NoReturn:
+    rotated = time.monotonic()
     while True:
         ending.check()
         if not lab.root.is_dir():
             raise _Ended
+        now = time.monotonic()
         try:
-            servers.look(time.monotonic(), _note)
+            servers.look(now, _note)
+            if now - rotated >= _ROTATION_SECONDS:
+                rotated = now
+                rotate_logs(lab.root)
         except OSError as error:
             _note(f"the state cannot be written: {error}")
         time.sleep(_LOOK_SECONDS)
