@@ -1,0 +1,69 @@
+"""A page as a shell script: what a reader does who follows its text alone."""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import shlex
+import signal
+import subprocess
+import sys
+from pathlib import Path
+
+from tests.website.blocks import Block, blocks
+
+ROOT = Path(__file__).parents[2]
+_SECONDS = 900
+
+
+def steps(page: str) -> list[Block]:
+    """Return the files and the commands of a page of docs/; a reader skips console blocks here.
+
+    Those install packages, which the environment of the tests already has.
+    """
+    text = (ROOT / "docs" / page).read_text(encoding="utf-8")
+    return [block for block in blocks(text) if block.title or block.language == "sh"]
+
+
+def script(found: list[Block]) -> str:
+    """Return a script that writes the files and runs the commands, in their order."""
+    return "".join(_written(block) if block.title else block.text for block in found)
+
+
+def _written(block: Block) -> str:
+    path = shlex.quote(block.title)
+    return f'mkdir -p "$(dirname {path})"\nprintf %s {shlex.quote(block.text)} > {path}\n'
+
+
+def run(text: str, folder: Path, **variables: str) -> subprocess.CompletedProcess[str]:
+    """Run a script in a folder with a `capsmith` on the PATH; labs are ended."""
+    bin = folder / ".bin"
+    bin.mkdir()
+    capsmith = bin / "capsmith"
+    capsmith.write_text(
+        f"#!/bin/sh\nPYTHONPATH='{ROOT / 'generator'}' exec '{sys.executable}' -m capsmith \"$@\"\n"
+    )
+    capsmith.chmod(0o755)
+    path = [str(bin), str(Path(sys.executable).parent), os.environ["PATH"]]
+    environment = {**os.environ, "PATH": os.pathsep.join(path), **variables}
+    environment["XDG_STATE_HOME"] = str(folder / ".state")
+    argv = ["sh", "-eu", "-c", text]
+    with subprocess.Popen(
+        argv,
+        cwd=folder,
+        env=environment,
+        stdin=subprocess.DEVNULL,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        text=True,
+        start_new_session=True,
+    ) as shell:
+        try:
+            stdout, stderr = shell.communicate(timeout=_SECONDS)
+        finally:
+            # What the page has left running in the background, when it stops half-way.
+            with contextlib.suppress(ProcessLookupError):
+                os.killpg(shell.pid, signal.SIGKILL)
+            end = [str(capsmith), "lab", "down", "--all", "--force"]
+            subprocess.run(end, env=environment, capture_output=True, timeout=120, check=False)
+    return subprocess.CompletedProcess(argv, shell.returncode, stdout, stderr)
