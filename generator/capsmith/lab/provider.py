@@ -18,7 +18,8 @@ from capsmith.management.release import ProviderRelease, newest_version
 from capsmith.management.repository import load
 from capsmith.management.tools.build import kubectl
 
-_RELEASED = ("config", "templates", "metadata.yaml", "hack/release.py")
+_RELEASED = ("templates", "metadata.yaml", "hack/release.py")
+_CONFIG = "config"
 _WRITTEN = ("out", "__pycache__")
 _SECONDS = 300
 _TAIL_LINES = 30
@@ -49,7 +50,11 @@ class ProviderRepository:
     @property
     def prerequisites(self) -> list[JSON]:
         """The samples of cluster-scoped kinds, with which users begin: identities."""
-        samples = sorted((self.folder / "config" / "samples").glob("*.yaml"))
+        samples = [
+            path
+            for folder in self._config_folders()
+            for path in sorted((self.folder / folder / "samples").glob("*.yaml"))
+        ]
         files = [load(path.read_text(encoding="utf-8")) for path in samples]
         scopes = self._cluster_scoped()
         wanted = [file for file in files if any(each.get("kind") in scopes for each in file)]
@@ -102,7 +107,7 @@ class ProviderRepository:
     def released_digest(self) -> str:
         """Return a digest of what a release is made of."""
         digest = hashlib.sha256()
-        for path in sorted(self._files(*_RELEASED)):
+        for path in sorted(self._released_files()):
             digest.update(f"{path.relative_to(self.folder)}\0".encode())
             digest.update(_content(path))
         return digest.hexdigest()
@@ -113,7 +118,7 @@ class ProviderRepository:
 
     def release_stamp(self) -> frozenset[tuple[str, int, int]]:
         """Return what changes whenever a file does that is part of a release."""
-        return frozenset(_stamps(self._files(*_RELEASED)))
+        return frozenset(_stamps(self._released_files()))
 
     def description_stamp(self) -> frozenset[tuple[str, int, int]]:
         """Return what changes whenever provider.yaml does."""
@@ -121,13 +126,21 @@ class ProviderRepository:
 
     def _cluster_scoped(self) -> set[str]:
         found = set()
-        for path in self._files("config"):
+        for path in self._files(*self._config_folders()):
             if path.suffix == ".yaml" and "crd" in path.parts:
                 for each in load(path.read_text(encoding="utf-8")):
                     spec = each.get("spec") or {}
                     if spec.get("scope") == "Cluster":
                         found.add(str(spec["names"]["kind"]))
         return found
+
+    def _released_files(self) -> Iterator[Path]:
+        return self._files(*self._config_folders(), *_RELEASED)
+
+    def _config_folders(self) -> list[str]:
+        """Return the folders of manifests: a second component has one in a folder of its own."""
+        found = [self.folder / _CONFIG, *sorted(self.folder.glob(f"*/{_CONFIG}"))]
+        return [str(each.relative_to(self.folder)) for each in found if each.is_dir()]
 
     def _files(self, *names: str) -> Iterator[Path]:
         for name in names:

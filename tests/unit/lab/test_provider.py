@@ -45,6 +45,21 @@ def test_samples_of_identities_come_with_their_secrets(provider: ProviderReposit
     assert [each["kind"] for each in provider.prerequisites] == ["Secret", "AcmeIdentity"]
 
 
+def test_components_with_folders_of_their_own_count(folder: Path) -> None:
+    (folder / "config").rename(folder / "bootstrap")
+    (folder / "bootstrap" / "config").mkdir()
+    for name in ("crd", "samples"):
+        (folder / "bootstrap" / name).rename(folder / "bootstrap" / "config" / name)
+    provider = provider_in(folder)
+    assert [each["kind"] for each in provider.prerequisites] == ["Secret", "AcmeIdentity"]
+
+    digest, stamp = provider.released_digest(), provider.release_stamp()
+    (folder / "bootstrap" / "config" / "samples" / "machine.yaml").write_text("kind: Other\n")
+
+    assert provider.released_digest() != digest
+    assert provider.release_stamp() != stamp
+
+
 @pytest.mark.parametrize(
     ("missing", "id"),
     [
