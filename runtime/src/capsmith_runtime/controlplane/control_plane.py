@@ -141,7 +141,7 @@ def _desired_machine(
         template=shape.machine_template(obj),
         version=normalize(metadata.text(obj, "spec", "version")),
         bootstrap=ObjectRef(kind.bootstrap_group, kind.bootstrap_kind, ""),
-        bootstrap_spec=metadata.mapping(obj, "spec", "bootstrapConfigSpec"),
+        bootstrap_spec=metadata.lookup(obj, "spec", "bootstrapConfigSpec"),
         annotations=Annotations(kind.finalizer),
     )
 
@@ -151,7 +151,7 @@ def _rollout_criteria(desired: DesiredMachine, obj: JSON) -> RolloutCriteria:
     return RolloutCriteria(
         version=desired.version,
         template=desired.template.infrastructure,
-        bootstrap_spec=desired.bootstrap_spec,
+        bootstrap_spec=desired.bootstrap_spec or {},
         bootstrap_annotation=desired.annotations.bootstrap_spec,
         rollout_after=times.parse(metadata.lookup(obj, "spec", "rollout", "after")),
         certificates_expiry_seconds=days * _DAY_SECONDS if isinstance(days, int) else None,

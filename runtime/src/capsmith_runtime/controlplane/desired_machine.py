@@ -37,8 +37,14 @@ class DesiredMachine:
     version: str
     bootstrap: ObjectRef
     """Group and kind of bootstrap configurations; the name is that of the Machine."""
-    bootstrap_spec: Mapping[str, Any]
+    bootstrap_spec: Mapping[str, Any] | None
+    """None if the control plane has none: KubeadmConfig's CRD refuses an empty spec."""
     annotations: Annotations
+
+    @property
+    def bootstrap_digest(self) -> str:
+        """The digest of the bootstrap spec; one that is empty and none are the same."""
+        return digest(self.bootstrap_spec or {})
 
     @property
     def labels(self) -> dict[str, str]:
@@ -64,7 +70,7 @@ class DesiredMachine:
             domain=domain,
             infrastructure=f"{reference.kind}.{reference.group}",
             template=reference.name,
-            bootstrap_spec=digest(self.bootstrap_spec),
+            bootstrap_spec=self.bootstrap_digest,
             version=self.version,
         )
 
@@ -79,7 +85,7 @@ class DesiredMachine:
                 CLONED_FROM_KIND: f"{template['kind']}.{group}",
             },
         }
-        obj = self._object(name, kind, own, metadata.mapping(inner, "spec"))
+        obj = self._object(name, kind, own, inner.get("spec"))
         for part in ("labels", "annotations"):
             obj["metadata"][part] = {
                 **metadata.mapping(inner, "metadata", part),
@@ -89,7 +95,7 @@ class DesiredMachine:
 
     def bootstrap_config(self, name: str, kind: ResourceType) -> dict[str, Any]:
         """Return the bootstrap configuration, with the digest of its spec as annotation."""
-        annotations = {self.annotations.bootstrap_spec: digest(self.bootstrap_spec)}
+        annotations = {self.annotations.bootstrap_spec: self.bootstrap_digest}
         own: Metadata = {"labels": self.labels, "annotations": annotations}
         return self._object(name, kind, own, self.bootstrap_spec)
 
@@ -124,9 +130,9 @@ class DesiredMachine:
         )
 
     def _object(
-        self, name: str, kind: ResourceType, own: Metadata, spec: Mapping[str, Any]
+        self, name: str, kind: ResourceType, own: Metadata, spec: Mapping[str, Any] | None
     ) -> dict[str, Any]:
-        return {
+        obj: dict[str, Any] = {
             "apiVersion": kind.api_version,
             "kind": kind.kind,
             "metadata": {
@@ -136,8 +142,8 @@ class DesiredMachine:
                 # Core makes the Machine the owner as soon as it exists (IM-17).
                 "ownerReferences": [self._owner_reference()],
             },
-            "spec": dict(spec),
         }
+        return obj if spec is None else {**obj, "spec": dict(spec)}
 
     def _owner_reference(self) -> dict[str, Any]:
         return {
