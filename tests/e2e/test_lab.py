@@ -23,8 +23,24 @@ from capsmith.management.tools import Toolbox
 from capsmith.management.wait import NotYet, eventually
 
 _ROOT = Path(__file__).parents[2]
-_ACME = _ROOT / "examples" / "acme" / "provider.yaml"
+_EXAMPLES = _ROOT / "examples"
+_ACME = _EXAMPLES / "acme" / "provider.yaml"
+_RAFT = """\
+capsmith: 1
+name: raft
+repository: https://github.com/raft/cluster-api-provider-raft
+contracts: [v1beta2]
+releases: {v0.1: v1beta2}
+controlPlane:
+  RaftControlPlane:
+    implements: ControlPlane
+    features: {externalManagedControlPlane: true}
+"""
 _SECONDS = 540
+
+
+def _example(name: str) -> str:
+    return (_EXAMPLES / name / "provider.yaml").read_text(encoding="utf-8")
 
 
 class Lab:
@@ -121,6 +137,33 @@ def _check_given(lab: Lab, kubeconfig: Path) -> None:
     assert "no provider runs" in lab.run("lab", "status", *second)
     assert "error lab-clusters" in lab.run("lab", "down", *second, code=1)
     assert "stays there" in lab.run("lab", "down", *second, "--force")
+
+
+@pytest.mark.parametrize(
+    ("text", "machines", "kinds"),
+    [
+        (_example("bootstrap"), 3, ["KindleConfig", "KubeadmControlPlane"]),
+        (_example("control-plane"), 3, ["KeelControlPlane"]),
+        (_RAFT, 2, ["RaftControlPlane", "SimulatedConfig"]),
+    ],
+    ids=["bootstrap", "control-plane", "managed"],
+)
+def test_a_provider_without_infrastructure_gets_one(
+    tools: Toolbox, tmp_path: Path, text: str, machines: int, kinds: list[str]
+) -> None:
+    """It works with kubeadm's real provider for the other role, where that can serve it."""
+    lab, spec = Lab(tmp_path), tmp_path / "provider.yaml"
+    spec.write_text(text, encoding="utf-8")
+    lab.run("generate", str(spec), "--output", str(lab.provider))
+    try:
+        shown = lab.run("lab", "demo", ".")
+        assert f"The Cluster demo has {machines} Machines Running" in shown
+        for kind in (*kinds, "SimulatedMachine"):
+            assert f"{kind}/demo-" in shown
+        assert "simulated-infrastructure" in lab.components()
+    finally:
+        lab.ended("lab", "down", "--all", "--force")
+    assert lab.processes() == []
 
 
 def test_nothing_is_left_after_crashes(lab: Lab) -> None:

@@ -75,12 +75,6 @@ def test_generate_in_the_folder_itself_does_not_enter_it() -> None:
     assert "cd " not in following(run("generate"))[0]
 
 
-def test_without_machines_there_is_no_demo() -> None:
-    made = run("generate", str(ACME.parents[1] / "bootstrap" / "provider.yaml"), "-o", "repo")
-
-    assert following(made)[2] == "make lint"
-
-
 def test_machines_get_them_as_facts() -> None:
     first = json.loads(run("generate", str(ACME), "-o", "repo", "--format", "json").output)
     again = json.loads(run("generate", str(ACME), "-o", "repo", "--format", "json").output)

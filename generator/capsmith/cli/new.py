@@ -146,6 +146,6 @@ def _report(console: Console, report: Report, folder: Path, done: str) -> None:
     """Print the report, and after a first run the commands that follow."""
     from capsmith.cli.next_steps import next_commands
 
-    commands = next_commands(folder, report) if report.is_first and report.exit_code == 0 else ()
+    commands = next_commands(folder) if report.is_first and report.exit_code == 0 else ()
     console.report(report, done=done, facts={"next": list(commands)} if commands else None)
     console.next_commands(commands)

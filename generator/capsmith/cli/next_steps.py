@@ -8,12 +8,8 @@ from typing import TYPE_CHECKING
 if TYPE_CHECKING:
     from pathlib import Path
 
-    from capsmith.report import Report
 
-_TEMPLATE = "templates/cluster-template.yaml"
-
-
-def next_commands(folder: Path, report: Report) -> tuple[str, ...]:
+def next_commands(folder: Path) -> tuple[str, ...]:
     """Return the commands that install, test and show the new repository in ``folder``.
 
     None of them needs an activated environment, which would hide the command capsmith itself.
@@ -22,9 +18,8 @@ def next_commands(folder: Path, report: Report) -> tuple[str, ...]:
     # A folder such as -x would be an option of cd.
     named = f"./{folder}" if str(folder).startswith("-") else str(folder)
     enter = "" if here else f"cd {shlex.quote(named)} && "
-    has_demo = any(file.path == _TEMPLATE for file in report.outcomes)
     return (
         f"{enter}python3 -m venv .venv",
         "make install test",
-        "capsmith lab demo" if has_demo else "make lint",
+        "capsmith lab demo",
     )

@@ -20,15 +20,15 @@ from capsmith.management.repository import Repository
 class Attached(Connection):
     """The API server of a lab, its clusterctl and its repository of releases."""
 
-    def __init__(self, lab: LabFolder, state: LabState, keys: Path) -> None:
+    def __init__(self, lab: LabFolder, state: LabState, keys: Path, folder: str) -> None:
         """Connect; the credentials of the kubeconfig are copied into the folder ``keys``."""
         self.lab = lab
         self.state = state
         self.name = lab.name
-        self.folder = lab.root / "provider"
+        self.folder = lab.root / folder
         self.folder.mkdir(mode=0o700, exist_ok=True)
         self.pki = Pki.existing(lab.pki)
-        self.repository = Repository.existing(lab.repository)
+        self.repository = Repository(lab.repository)
         tools = toolbox_of(state.tools, state.found)
         self.clusterctl = Clusterctl(tools, state.series, self.repository.config, self.folder)
         self._client = client_of(self.kubeconfig, keys)
@@ -50,13 +50,13 @@ class Attached(Connection):
 
 
 @contextmanager
-def attached(lab: LabFolder) -> Iterator[Attached]:
-    """Connect to a lab that runs; raises LabError without one."""
+def attached(lab: LabFolder, folder: str = "provider") -> Iterator[Attached]:
+    """Connect to a lab that runs, with files in a folder of it; raises LabError without one."""
     state = read_lab(lab.state)
     if state is None or not lab.is_running:
         raise not_running(lab.name)
     keys = lab.root / "keys"
     keys.mkdir(mode=0o700, exist_ok=True)
-    connection = Attached(lab, state, keys)
+    connection = Attached(lab, state, keys, folder)
     with closing(connection.client):
         yield connection

@@ -19,8 +19,8 @@ from capsmith.lab.observe import observe
 from capsmith.lab.place import LabFolder, is_held
 from capsmith.lab.provider import ProviderRepository
 from capsmith.lab.simulated.external_etcd import with_external_etcd
+from capsmith.lab.simulated.infrastructure import cluster_template
 from capsmith.lab.state import RunState, read_run
-from capsmith.management.component import component_types
 from capsmith.management.kube import JSON, ApiError
 from capsmith.management.kubeadm import KUBEADM_SERIES
 from capsmith.management.tools import KUBERNETES_VERSION
@@ -34,7 +34,6 @@ CONTROL_PLANES, WORKERS = 1, 2
 _LOOK_SECONDS = 0.4
 _RUNNING_SECONDS = 600.0
 _TAIL_LINES = 30
-_TYPE = "infrastructure"
 
 
 def ensure_run(provider: ProviderRepository, lab: LabFolder, progress: Progress) -> RunState:
@@ -77,10 +76,6 @@ def create(provider: ProviderRepository, lab: LabFolder, name: str, progress: Pr
     A cluster of that name that exists is left as it is.
     """
     with attached(lab) as connection:
-        if _component(connection) is None:
-            message = "the provider has no infrastructure, and no cluster template of its own"
-            hint = "Use capsmith lab run, and apply objects with kubectl."
-            raise LabError("lab-no-infrastructure", message, hint=hint)
         for each in provider.prerequisites:
             _apply(connection, each)
         core = connection.client.preferred_version("cluster.x-k8s.io")
@@ -88,7 +83,7 @@ def create(provider: ProviderRepository, lab: LabFolder, name: str, progress: Pr
             progress(f"the Cluster {name} exists already")
             return
         progress(f"creating the Cluster {name}: clusterctl generate cluster {name}")
-        documents = _rendered(connection, name)
+        documents = _rendered(connection, provider, name)
         _check_kubeadm(connection, documents)
         # The Cluster last: what it refers to exists when core looks.
         for each in sorted(documents, key=lambda each: str(each["kind"]) == "Cluster"):
@@ -133,10 +128,9 @@ def _check(lab: LabFolder, name: str, deadline: float) -> None:
         raise LabError("lab-demo-timeout", message, hint=hint)
 
 
-def _rendered(connection: Attached, name: str) -> list[JSON]:
-    component = _component(connection)
+def _rendered(connection: Attached, provider: ProviderRepository, name: str) -> list[JSON]:
     options = {
-        "infrastructure": component,
+        **_source(connection, provider),
         "kubernetes-version": KUBERNETES_VERSION,
         "control-plane-machine-count": CONTROL_PLANES,
         "worker-machine-count": WORKERS,
@@ -158,13 +152,13 @@ def _check_kubeadm(connection: Attached, documents: list[JSON]) -> None:
         raise LabError("lab-no-kubeadm", message, hint=hint)
 
 
-def _component(connection: Attached) -> str | None:
-    """Return the infrastructure provider for clusterctl, the version included."""
-    out = connection.folder / "release"
-    for entry in connection.repository.entries:
-        if entry.label.startswith(f"{_TYPE}-") and _TYPE in component_types(out):
-            return f"{entry.name}:{entry.version}"
-    return None
+def _source(connection: Attached, provider: ProviderRepository) -> dict[str, str]:
+    """Return the option of clusterctl that names the template."""
+    if not provider.has_infrastructure:
+        return {"from": str(cluster_template(connection.lab, provider))}
+    label = f"infrastructure-{provider.name}"
+    (entry,) = (each for each in connection.repository.entries if each.label == label)
+    return {"infrastructure": f"{entry.name}:{entry.version}"}
 
 
 def _wait_ready(lab: LabFolder, child: subprocess.Popen[bytes] | None) -> RunState:

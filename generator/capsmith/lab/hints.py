@@ -16,8 +16,7 @@ from capsmith.management.tools.build import kubectl
 def hints(lab: str, state: LabState, run: RunState, found: Cluster) -> list[str]:
     """Return the lines after a demo."""
     tool, command, name = _kubectl(), _capsmith(), _name(found.cluster)
-    kinds = ["cluster", "machine"]
-    kinds += sorted({str(each["kind"]).lower() for _, each in found.machines if each})
+    kinds = ["cluster", "machine", *_kinds(found)]
     steps = [
         ("look", f"{tool} get {','.join(kinds)}"),
         *(("scale", _scale(tool, _name(each))) for each in found.deployments[:1]),
@@ -36,12 +35,20 @@ def hints(lab: str, state: LabState, run: RunState, found: Cluster) -> list[str]
     ]
 
 
+def _kinds(found: Cluster) -> list[str]:
+    """Return the kinds of what providers make of Machines."""
+    objects = [obj for each in found.machines for obj in (each.bootstrap, each.infrastructure)]
+    return sorted({str(obj["kind"]).lower() for obj in objects if obj})
+
+
 def _scale(tool: str, deployment: str) -> str:
     return f"{tool} scale machinedeployment {deployment} --replicas 4"
 
 
 def _kill(run: RunState) -> str:
-    return "kill -9 " + " ".join(str(each.pid) for each in run.components)
+    return "kill -9 " + " ".join(
+        str(each.pid) for each in run.components if each.name.startswith("manager-")
+    )
 
 
 def _capsmith() -> str:

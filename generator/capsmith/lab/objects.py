@@ -11,6 +11,7 @@ CLUSTER_NAME = "cluster.x-k8s.io/cluster-name"
 _MAX_MESSAGE = 100
 # What holds up the others comes first.
 _ORDER = (
+    "Healthy",
     "InfrastructureReady",
     "BootstrapConfigReady",
     "ControlPlaneInitialized",
@@ -33,6 +34,16 @@ _NEGATIVE = {
 
 
 @dataclass(frozen=True)
+class MachineObjects:
+    """A Machine with what providers make of it."""
+
+    machine: JSON
+    infrastructure: JSON | None = None
+    bootstrap: JSON | None = None
+    """Its bootstrap configuration, unless that is kubeadm's."""
+
+
+@dataclass(frozen=True)
 class Cluster:
     """A Cluster and what belongs to it, at one moment."""
 
@@ -40,8 +51,7 @@ class Cluster:
     infrastructure: JSON | None = None
     control_plane: JSON | None = None
     deployments: tuple[JSON, ...] = ()
-    machines: tuple[tuple[JSON, JSON | None], ...] = ()
-    """Each Machine with its infrastructure."""
+    machines: tuple[MachineObjects, ...] = ()
 
     @property
     def wanted(self) -> int:
@@ -52,7 +62,7 @@ class Cluster:
     @property
     def running(self) -> int:
         """The number of Machines that run."""
-        return sum(_phase(machine) == "Running" for machine, _ in self.machines)
+        return sum(_phase(each.machine) == "Running" for each in self.machines)
 
     @property
     def is_running(self) -> bool:
@@ -87,26 +97,35 @@ def _rows(found: Cluster) -> Iterator[Row]:
     control_plane, names = found.control_plane, set()
     if control_plane is not None:
         yield _sized(1, control_plane)
-        for machine, infrastructure in found.machines:
-            if _owner(machine) == control_plane["kind"]:
-                names.add(_name(machine))
-                yield from _machine(machine, infrastructure)
+        for each in found.machines:
+            if _owner(each.machine) == control_plane["kind"]:
+                names.add(_name(each.machine))
+                yield from _machine(each)
     for deployment in found.deployments:
         yield _sized(1, deployment)
-        for machine, infrastructure in found.machines:
-            if _deployment(machine) == _name(deployment):
-                names.add(_name(machine))
-                yield from _machine(machine, infrastructure)
-    for machine, infrastructure in found.machines:
-        if _name(machine) not in names:
-            yield from _machine(machine, infrastructure)
+        for each in found.machines:
+            if _deployment(each.machine) == _name(deployment):
+                names.add(_name(each.machine))
+                yield from _machine(each)
+    for each in found.machines:
+        if _name(each.machine) not in names:
+            yield from _machine(each)
 
 
-def _machine(machine: JSON, infrastructure: JSON | None) -> Iterator[Row]:
-    phase = _phase(machine)
-    yield _row(2, machine, phase, is_done=phase == "Running")
-    if infrastructure is not None:
-        yield _provided(3, infrastructure)
+def _machine(found: MachineObjects) -> Iterator[Row]:
+    phase = _phase(found.machine)
+    yield _row(2, found.machine, phase, is_done=phase == "Running")
+    if found.bootstrap is not None:
+        yield _configured(3, found.bootstrap)
+    if found.infrastructure is not None:
+        yield _provided(3, found.infrastructure)
+
+
+def _configured(depth: int, obj: JSON) -> Row:
+    status = obj.get("status") or {}
+    initialization = status.get("initialization") or {}
+    is_done = bool(initialization.get("dataSecretCreated") or status.get("ready"))
+    return _row(depth, obj, "Data created" if is_done else "Waiting", is_done=is_done)
 
 
 def _provided(depth: int, obj: JSON) -> Row:

@@ -4,10 +4,11 @@ from __future__ import annotations
 
 from contextlib import suppress
 
-from capsmith.lab.objects import CLUSTER_NAME, Cluster
+from capsmith.lab.objects import CLUSTER_NAME, Cluster, MachineObjects
 from capsmith.management.kube import JSON, ApiError, KubeClient
 
 _GROUP = "cluster.x-k8s.io"
+_KUBEADM = "KubeadmConfig"
 
 
 def observe(client: KubeClient, namespace: str, name: str) -> Cluster:
@@ -24,10 +25,19 @@ def observe(client: KubeClient, namespace: str, name: str) -> Cluster:
         infrastructure=_referenced(client, spec.get("infrastructureRef"), namespace),
         control_plane=_referenced(client, spec.get("controlPlaneRef"), namespace),
         deployments=tuple(client.list(core, "MachineDeployment", namespace, labels)),
-        machines=tuple(
-            (each, _referenced(client, each["spec"].get("infrastructureRef"), namespace))
-            for each in machines
-        ),
+        machines=tuple(_machine(client, each, namespace) for each in machines),
+    )
+
+
+def _machine(client: KubeClient, machine: JSON, namespace: str) -> MachineObjects:
+    spec = machine["spec"]
+    configuration = (spec.get("bootstrap") or {}).get("configRef") or {}
+    if configuration.get("kind") == _KUBEADM:
+        configuration = {}
+    return MachineObjects(
+        machine=machine,
+        infrastructure=_referenced(client, spec.get("infrastructureRef"), namespace),
+        bootstrap=_referenced(client, configuration, namespace),
     )
 
 

@@ -8,6 +8,7 @@ import subprocess
 import sys
 from collections.abc import Iterator
 from pathlib import Path
+from typing import Any
 
 import yaml
 
@@ -30,10 +31,21 @@ _IMAGE = "capsmith.invalid/lab"
 class ProviderRepository:
     """The folder of a provider; see :func:`provider_in`."""
 
-    def __init__(self, folder: Path, name: str, package: str) -> None:
+    def __init__(self, folder: Path, spec: dict[str, Any], package: str) -> None:
         self.folder = folder
-        self.name = name
+        self.spec = spec
+        """The content of provider.yaml, which may have mistakes."""
         self.package = package
+
+    @property
+    def name(self) -> str:
+        """The name of the provider."""
+        return str(self.spec["name"])
+
+    @property
+    def has_infrastructure(self) -> bool:
+        """Whether it has kinds of machines, and with them a cluster template."""
+        return bool(self.spec.get("infrastructure"))
 
     @property
     def python(self) -> str:
@@ -155,8 +167,8 @@ class ProviderRepository:
 def provider_in(folder: Path) -> ProviderRepository:
     """Return the provider of a folder; raises UnreadableInput if there is none."""
     folder = folder.resolve()
-    name = provider_name(folder)
-    if name is None:
+    spec = _spec(folder)
+    if spec is None:
         raise no_provider(folder)
     mains = sorted((folder / "src").glob("*/__main__.py"))
     if not mains:
@@ -164,17 +176,23 @@ def provider_in(folder: Path) -> ProviderRepository:
     for needed in ("hack/release.py", "metadata.yaml"):
         if not (folder / needed).is_file():
             raise not_generated(folder, needed)
-    return ProviderRepository(folder, name, mains[0].parent.name)
+    return ProviderRepository(folder, spec, mains[0].parent.name)
 
 
 def provider_name(folder: Path) -> str | None:
     """Return the name in provider.yaml; None without the file."""
+    spec = _spec(folder)
+    return None if spec is None else str(spec["name"])
+
+
+def _spec(folder: Path) -> dict[str, Any] | None:
+    """Return the content of provider.yaml, which has a name; None without the file."""
     path = folder / "provider.yaml"
     if not path.is_file():
         return None
     try:
         data = yaml.load(path.read_text(encoding="utf-8"), Loader=yaml.CSafeLoader)
-        return str(data["name"])
+        return {**data, "name": str(data["name"])}
     except (OSError, UnicodeDecodeError, yaml.YAMLError, KeyError, TypeError) as error:
         raise UnreadableInput(
             "lab-no-provider",

@@ -56,25 +56,14 @@ class Repository:
     """Collect providers, and write the clusterctl configuration that names them."""
 
     def __init__(self, base: Path) -> None:
+        """Use a folder, with the providers that its configuration names already."""
         self.base = base
         self.config = base / "clusterctl.yaml"
-        self._entries: dict[str, Entry] = {}
-
-    @classmethod
-    def existing(cls, base: Path) -> Repository:
-        """Return the repository in a folder with what its configuration names."""
-        repository = cls(base)
-        if repository.config.exists():
-            for each in yaml.safe_load(repository.config.read_text())["providers"]:
-                components = Path(unquote(urlsplit(each["url"]).path))
-                entry = Entry(components.parents[1].name, components.parent.name, components)
-                repository._entries[entry.label] = entry
-        return repository
 
     @property
     def entries(self) -> list[Entry]:
         """The latest release of each provider."""
-        return list(self._entries.values())
+        return list(self._entries().values())
 
     def add(self, label: str, version: str, components: str, files: dict[str, str]) -> None:
         """Add a release from texts by file name; `components` names its components file."""
@@ -96,12 +85,23 @@ class Repository:
 
     def _add(self, entry: Entry) -> None:
         """Make a release the latest one of its provider; the others stay available."""
-        self._entries[entry.label] = entry
+        entries = {**self._entries(), entry.label: entry}
         providers = [
             {"name": each.name, "type": each.type, "url": each.components.as_uri()}
-            for each in self._entries.values()
+            for each in entries.values()
         ]
         self.config.write_text(yaml.safe_dump({"providers": providers}))
+
+    def _entries(self) -> dict[str, Entry]:
+        """Read the configuration: another repository object may have added to it."""
+        if not self.config.exists():
+            return {}
+        found = {}
+        for each in yaml.safe_load(self.config.read_text())["providers"]:
+            components = Path(unquote(urlsplit(each["url"]).path))
+            label, version = components.parts[-3:-1]
+            found[label] = Entry(label, version, components)
+        return found
 
 
 def localised(document: JSON, ca_bundle: str, port: str = WEBHOOK_PORT_VARIABLE) -> JSON:

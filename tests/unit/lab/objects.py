@@ -38,5 +38,9 @@ def infrastructure(name: str, *, provisioned: bool) -> JSON:
     return _object("AcmeMachine", name, {}, status)
 
 
+def bootstrap(name: str, *conditions: JSON) -> JSON:
+    return _object("AcmeConfig", name, {}, {"conditions": list(conditions)})
+
+
 def _object(kind: str, name: str, spec: JSON, status: JSON) -> JSON:
     return {"kind": kind, "metadata": {"name": name}, "spec": spec, "status": status}

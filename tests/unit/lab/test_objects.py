@@ -6,8 +6,9 @@ from dataclasses import replace
 
 import pytest
 
-from capsmith.lab.objects import Cluster, Row, changes, rows, waits_for
+from capsmith.lab.objects import Cluster, MachineObjects, Row, changes, rows, waits_for
 from tests.unit.lab.objects import (
+    bootstrap,
     cluster,
     condition,
     control_plane,
@@ -22,10 +23,11 @@ _STARTING = Cluster(
     control_plane=control_plane(1, 1),
     deployments=(deployment(1, 0),),
     machines=(
-        (machine("cp", "Running"), infrastructure("cp", provisioned=True)),
-        (
+        MachineObjects(machine("cp", "Running"), infrastructure("cp", provisioned=True)),
+        MachineObjects(
             machine("worker", "Pending", _WAITING, of="MachineSet"),
             infrastructure("worker", provisioned=False),
+            bootstrap("worker", condition("Ready", "False", "no certificates")),
         ),
     ),
 )
@@ -39,6 +41,7 @@ def test_each_object_is_below_what_it_belongs_to() -> None:
         (3, "AcmeMachine", "cp", "Provisioned"),
         (1, "MachineDeployment", "demo-md-0", "0 of 1 ready"),
         (2, "Machine", "worker", "Pending"),
+        (3, "AcmeConfig", "worker", "Waiting"),
         (3, "AcmeMachine", "worker", "Provisioning"),
     ]
 
@@ -48,8 +51,13 @@ def test_a_row_says_what_it_waits_for() -> None:
     assert waiting == {"cp": "", "worker": "InfrastructureReady: AcmeMachine is not provisioned"}
 
 
+def test_a_bootstrap_configuration_says_what_it_waits_for() -> None:
+    (row,) = (row for row in rows(_STARTING) if row.kind == "AcmeConfig")
+    assert row.waiting == "Ready: no certificates"
+
+
 def test_a_machine_without_a_known_owner_has_a_row() -> None:
-    found = Cluster(cluster(), machines=((machine("lone", "Pending", of="Other"), None),))
+    found = Cluster(cluster(), machines=(MachineObjects(machine("lone", "Pending", of="Other")),))
     assert [row.name for row in rows(found)] == ["demo", "lone"]
 
 
@@ -60,7 +68,7 @@ def test_nothing_is_shown_before_the_cluster_exists() -> None:
 def test_an_object_that_is_being_deleted_says_so() -> None:
     deleted = machine("cp", "Running")
     deleted["metadata"]["deletionTimestamp"] = "2026-01-01T00:00:00Z"
-    _, row = rows(Cluster(cluster(), machines=((deleted, None),)))
+    _, row = rows(Cluster(cluster(), machines=(MachineObjects(deleted),)))
     assert row.state == "Deleting"
 
 
@@ -74,6 +82,7 @@ def test_an_object_that_is_being_deleted_says_so() -> None:
         ([condition("Ready", "Unknown")], "Ready"),
         ([condition("Zeal", "False", "z"), condition("Art", "False", "a")], "Art: a"),
         ([condition("Art", "False", "a"), condition("Ready", "False", "r")], "Ready: r"),
+        ([condition("Ready", "False", "r"), condition("Healthy", "Unknown", "h")], "Healthy: h"),
         ([condition("Ready", "False", "* first:\n  * second")], "Ready: first: second"),
     ],
 )
@@ -85,7 +94,7 @@ def test_the_condition_that_holds_up_most_is_named(
 
 def test_the_demo_ends_when_all_machines_run() -> None:
     assert (_STARTING.wanted, _STARTING.running, _STARTING.is_running) == (2, 1, False)
-    running = tuple((machine(name, "Running"), None) for name in ("cp", "worker"))
+    running = tuple(MachineObjects(machine(name, "Running")) for name in ("cp", "worker"))
     assert replace(_STARTING, machines=running).is_running
     assert not replace(_STARTING, machines=running[:1]).is_running
     assert not Cluster(cluster("Provisioned")).is_running

@@ -9,8 +9,8 @@ import pytest
 
 from capsmith.errors import CapsmithError, UnreadableInput
 from capsmith.lab.errors import LabError
+from capsmith.lab.installed import next_version
 from capsmith.lab.provider import ProviderRepository, provider_in
-from capsmith.lab.run import next_version
 
 
 @pytest.fixture

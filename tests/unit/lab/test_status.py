@@ -13,11 +13,11 @@ import pytest
 from capsmith.lab.errors import LabError
 from capsmith.lab.hints import hints
 from capsmith.lab.logs import follow, last_lines, selected
-from capsmith.lab.objects import Cluster
+from capsmith.lab.objects import Cluster, MachineObjects
 from capsmith.lab.place import LabFolder, acquire, named
 from capsmith.lab.state import Component, LabState, RunState, write
 from capsmith.lab.status import data, lines, status_of, table
-from tests.unit.lab.objects import cluster, deployment, infrastructure, machine
+from tests.unit.lab.objects import bootstrap, cluster, deployment, infrastructure, machine
 
 
 @pytest.fixture
@@ -134,15 +134,16 @@ def test_new_lines_are_followed_until_the_lab_ends(lab: LabFolder) -> None:
 
 
 def test_hints_name_exact_commands(running: LabFolder) -> None:
+    provided = infrastructure("cp", provisioned=True)
     made = Cluster(
         cluster("Provisioned"),
         deployments=(deployment(2, 2),),
-        machines=((machine("cp", "Running"), infrastructure("cp", provisioned=True)),),
+        machines=(MachineObjects(machine("cp", "Running"), provided, bootstrap("cp")),),
     )
     text = "\n".join(hints("acme", _lab_state(running), _run_state(running), made))
     for command in (
         "export KUBECONFIG=/k",
-        "get cluster,machine,acmemachine",
+        "get cluster,machine,acmeconfig,acmemachine",
         "scale machinedeployment demo-md-0 --replicas 4",
         "kill -9 3",
         "delete cluster demo",

@@ -1,0 +1,113 @@
+"""An infrastructure for providers that have none of their own, and a cluster template with it.
+
+Both are generated, as those of all providers are.
+"""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+from pathlib import Path
+from typing import Any
+
+import yaml
+
+from capsmith.lab.errors import LabError
+from capsmith.lab.place import LabFolder
+from capsmith.lab.provider import ProviderRepository, provider_in
+from capsmith.lab.state import write_text
+from capsmith.management.kube import JSON
+from capsmith.management.repository import dump, load
+
+_SPEC = Path(__file__).with_name("provider.yaml")
+_TEMPLATE = Path("templates") / "cluster-template.yaml"
+_INFRASTRUCTURE, _BOOTSTRAP, _CONTROL_PLANE = "infrastructure", "bootstrap", "controlPlane"
+_MANAGED = "externalManagedControlPlane"
+_PREFIX = "Simulated"
+# What a cluster template is made of.
+_KEPT = (
+    "capsmith",
+    "name",
+    "title",
+    "repository",
+    "contracts",
+    "apiVersions",
+    "releases",
+    "groups",
+    "bootstrap",
+    "controlPlane",
+    "credentials",
+)
+_SECONDS = 120
+_TAIL_LINES = 20
+
+
+def simulated_infrastructure(lab: LabFolder, provider: ProviderRepository) -> ProviderRepository:
+    """Return the repository of the infrastructure, of the newest contract of a provider.
+
+    Raises LabError if it cannot be generated.
+    """
+    contract = max(provider.spec.get("contracts") or ["v1beta2"])
+    spec = {**_simulated(provider), "contracts": [contract], "releases": {"v0.1": contract}}
+    return provider_in(_generated(spec, lab.root / "infrastructure"))
+
+
+def cluster_template(lab: LabFolder, provider: ProviderRepository) -> Path:
+    """Return the file of a cluster template with the kinds of a provider and this infrastructure.
+
+    Raises LabError if there is none, as while provider.yaml has mistakes.
+    """
+    simulated = simulated_infrastructure(lab, provider)
+    kept = {key: provider.spec[key] for key in _KEPT if key in provider.spec}
+    added = _simulated(provider)
+    kinds = {key: added[key] for key in (_INFRASTRUCTURE, _BOOTSTRAP) if key in added}
+    folder = _generated({**kept, **kinds}, lab.root / "template")
+    path = lab.root / _TEMPLATE.name
+    write_text(path, dump(_with_objects_of(_objects(simulated.folder), _objects(folder))))
+    return path
+
+
+def _with_objects_of(infrastructure: list[JSON], template: list[JSON]) -> list[JSON]:
+    """Return a template whose infrastructure is as its own provider generates it.
+
+    In the other one its kinds have the API version and the credentials of another provider.
+    """
+    own = {_key(each): each for each in infrastructure if each["kind"].startswith(_PREFIX)}
+    return [own.get(_key(each), each) for each in template]
+
+
+def _key(obj: JSON) -> tuple[str, str]:
+    return str(obj["kind"]), str(obj["metadata"]["name"])
+
+
+def _objects(folder: Path) -> list[JSON]:
+    return load((folder / _TEMPLATE).read_text(encoding="utf-8"))
+
+
+def _simulated(provider: ProviderRepository) -> dict[str, Any]:
+    """Return the provider.yaml of what a provider lacks.
+
+    kubeadm's bootstrap configurations serve most providers; those of workers need certificates
+    that a control plane without machines does not have.
+    """
+    found = dict(yaml.safe_load(_SPEC.read_text(encoding="utf-8")))
+    kinds = provider.spec.get(_CONTROL_PLANE) or {}
+    is_managed = any((each.get("features") or {}).get(_MANAGED) for each in kinds.values())
+    if provider.spec.get(_BOOTSTRAP) or not is_managed:
+        del found[_BOOTSTRAP], found[_CONTROL_PLANE]
+    return found
+
+
+def _generated(spec: dict[str, Any], folder: Path) -> Path:
+    """Generate a repository, or bring it up to date."""
+    path = folder.with_suffix(".yaml")
+    write_text(path, yaml.safe_dump(spec, sort_keys=False))
+    command = [sys.executable, "-m", "capsmith", "generate", str(path), "--output", str(folder)]
+    done = subprocess.run(
+        command, stdin=subprocess.DEVNULL, capture_output=True, text=True, timeout=_SECONDS
+    )
+    if done.returncode != 0:
+        tail = "\n".join((done.stdout + done.stderr).splitlines()[-_TAIL_LINES:])
+        message = f"no cluster can be made of the kinds in provider.yaml:\n{tail}"
+        raise LabError("lab-template", message, hint="Run capsmith validate.")
+    return folder
