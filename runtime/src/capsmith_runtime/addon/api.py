@@ -45,6 +45,7 @@ class AddonScope(SessionScope, Generic[Spec]):
     """An add-on to install on a cluster."""
 
     spec: Spec
+    """The spec, as an instance of the generated class."""
 
 
 # Without slots: Python 3.11 cannot make an object by Class[T](...) with them.
@@ -67,9 +68,11 @@ class AddonState:
     """The state of an add-on that is installed on one cluster."""
 
     ready: bool = True
+    """Whether the add-on works on this cluster."""
     reason: str = ""
     """One CamelCase word; by default ``Ready`` or ``NotReady``, according to ``ready``."""
     message: str = ""
+    """Message in the list of clusters of the add-on's status."""
     requeue_after: float | None = None
     """Seconds until the next reconcile; by default the resync period."""
 

@@ -31,6 +31,7 @@ class FieldError:
     message: str
     """The reason, without the path.  Users see it: it must hold no secret."""
     reason: Reason = "FieldValueInvalid"
+    """The kind of error, as in the ``Status`` of a refused request."""
 
     def __post_init__(self) -> None:
         if self.reason not in get_args(Reason):
@@ -44,9 +45,11 @@ class AdmissionWarning:
     """A text that kubectl shows; the object is accepted."""
 
     message: str
+    """The text, which must hold no secret."""
 
 
 ValidationResult = Iterable[FieldError | AdmissionWarning]
+"""The errors and warnings of a validator, in any number; errors refuse the object."""
 
 
 # Without slots: Python 3.11 cannot make an object by Class[T](...) with them.
@@ -59,6 +62,7 @@ class AdmissionObject(Generic[Spec]):
     labels: Mapping[str, str]
     annotations: Mapping[str, str]
     spec: Spec
+    """The spec, as an instance of the generated class."""
     is_template: bool = False
     """Whether ``spec`` is ``spec.template.spec`` of a template."""
 

@@ -27,6 +27,9 @@ _NAMES: Mapping[type, str] = {
 class DecodingError(ValueError):
     """A value of the wrong type; the message names its path and the expected type."""
 
+    path: str
+    """Path of the value in the object, such as ``spec.disks[0].size``."""
+
     def __init__(self, path: str, expected: str, value: object) -> None:
         super().__init__(f"{path}: expected {expected}, found {_shown(value)}")
         self.path = path

@@ -39,6 +39,7 @@ class CertificatePair:
     """A certificate and its key, in PEM; for the purpose ``sa`` a public and a private key."""
 
     certificate: str
+    """The certificate; for the purpose ``sa`` the public key."""
     private_key: str | None = field(repr=False)
     """None when it is kept outside of the cluster.  The key of ``ca`` gives full access to the
     cluster: give it to control plane machines only."""
@@ -52,6 +53,7 @@ class BootstrapDocument:
     """Bootstrap data: what a machine runs at its first start."""
 
     value: bytes = field(repr=False)
+    """The data, from 1 to 1,000,000 bytes."""
     format: str = "cloud-config"
     """``cloud-config``, ``ignition``, or another format that your infrastructures support."""
     refresh_after: float | None = None
@@ -82,7 +84,9 @@ class BootstrapConfigScope(SessionScope, Generic[Spec]):
     """A configuration, with the machine or the pool that needs its bootstrap data."""
 
     spec: Spec
+    """The spec, as an instance of the generated class."""
     cluster: Cluster
+    """The Cluster that the machine or the pool belongs to."""
     machine: Machine | None
     """None when the data are for a pool."""
     machine_pool: MachinePool | None

@@ -11,7 +11,9 @@ import shlex
 from typing import Final
 
 LINUX_SENTINEL: Final = "/run/cluster-api/bootstrap-success.complete"
+"""Path of the sentinel file on Linux."""
 WINDOWS_SENTINEL: Final = r"C:\run\cluster-api\bootstrap-success.complete"
+"""Path of the sentinel file on Windows."""
 TEXT: Final = "success"
 
 

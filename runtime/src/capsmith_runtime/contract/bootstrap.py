@@ -27,8 +27,11 @@ class Taint:
     """A taint that a Node is registered with."""
 
     key: str
+    """Key of the taint, such as ``node.cluster.x-k8s.io/uninitialized``."""
     effect: TaintEffect
+    """``NoSchedule``, ``PreferNoSchedule`` or ``NoExecute``."""
     value: str = ""
+    """Value of the taint; optional in Kubernetes."""
 
     def __str__(self) -> str:
         """Return it in the form of the kubelet's ``--register-with-taints``."""

@@ -41,14 +41,21 @@ class ControlPlaneMachine:
     version: str | None
     """The Kubernetes version that it was created with."""
     failure_domain: str | None
+    """The failure domain in which it is created; None for any."""
     provider_id: str | None
+    """None until its infrastructure is provisioned."""
     node_name: str | None
     """None until core has found its Node."""
     addresses: tuple[Address, ...]
+    """The addresses in its status."""
     infrastructure: ObjectRef | None
+    """Group, kind and name of its infrastructure machine."""
     bootstrap: ObjectRef | None
+    """Group, kind and name of its bootstrap configuration."""
     certificates_expiry: str | None
+    """When its certificates expire, in RFC 3339; None if that is not known."""
     conditions: Mapping[str, MachineCondition]
+    """Status, reason and message of each condition, by type."""
 
     @property
     def deleting(self) -> bool:

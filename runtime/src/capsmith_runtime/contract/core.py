@@ -30,14 +30,23 @@ class Cluster:
     annotations: Mapping[str, str]
     """A change of them wakes only machines that wait; others see it at their next reconcile."""
     deleting: bool
+    """Whether it is being deleted."""
     paused: bool
+    """``spec.paused``."""
     infrastructure_provisioned: bool
+    """Whether the infrastructure cluster was reported as provisioned."""
     control_plane_initialized: bool
+    """Whether the API server of the cluster has accepted requests."""
     control_plane_endpoint: Endpoint | None
+    """``spec.controlPlaneEndpoint``; None until host and port are set."""
     infrastructure: ObjectRef | None
+    """Group, kind and name of its infrastructure cluster; None if it has none."""
     pod_cidrs: tuple[str, ...]
+    """``spec.clusterNetwork.pods.cidrBlocks``; empty if not set."""
     service_cidrs: tuple[str, ...]
+    """``spec.clusterNetwork.services.cidrBlocks``; empty if not set."""
     api_server_port: int | None
+    """``spec.clusterNetwork.apiServerPort``; None if it is not set."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -50,7 +59,9 @@ class Machine:
     labels: Mapping[str, str]
     annotations: Mapping[str, str]
     deleting: bool
+    """Whether it is being deleted."""
     cluster_name: str
+    """Name of the Cluster that it belongs to."""
     version: str | None
     """The desired Kubernetes version."""
     failure_domain: str | None
@@ -58,8 +69,11 @@ class Machine:
     data_secret_name: str | None
     """None until bootstrap data are available; empty for machines of a machine pool (IM-21)."""
     pool_name: str | None
+    """Name of the MachinePool that owns it; None if no MachinePool does."""
     is_control_plane: bool
+    """Whether it has the label of control plane machines."""
     infrastructure: ObjectRef | None
+    """Group, kind and name of its infrastructure machine."""
     node_name: str | None = None
     """Name of the Node of the machine, after it joined the cluster."""
     phase: str = field(default="", compare=False)

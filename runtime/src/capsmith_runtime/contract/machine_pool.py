@@ -29,7 +29,9 @@ class MachinePool:
     labels: Mapping[str, str]
     annotations: Mapping[str, str]
     deleting: bool
+    """Whether it is being deleted."""
     cluster_name: str
+    """Name of the Cluster that it belongs to."""
     replicas: int
     """Desired number of machines; the actual number while an autoscaler manages it."""
     replicas_managed_elsewhere: bool
@@ -41,6 +43,7 @@ class MachinePool:
     data_secret_name: str | None
     """None until bootstrap data are available."""
     infrastructure: ObjectRef | None
+    """Group, kind and name of its infrastructure machine pool."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

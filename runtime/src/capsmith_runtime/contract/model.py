@@ -16,6 +16,7 @@ Object = Mapping[str, Any]
 """A Kubernetes object as the API server sends it.  Treated as read-only everywhere."""
 
 AddressType = Literal["Hostname", "ExternalIP", "InternalIP", "ExternalDNS", "InternalDNS"]
+"""The types of an address of a machine."""
 ADDRESS_TYPES: Final = ("Hostname", "ExternalIP", "InternalIP", "ExternalDNS", "InternalDNS")
 Severity = Literal["Info", "Warning", "Error"]
 
@@ -40,7 +41,9 @@ class Endpoint:
     """Address of the control plane (IC-02)."""
 
     host: str
+    """Host name or IP address, from 1 to 512 characters."""
     port: int = 6443
+    """From 1 to 65535."""
 
     def __post_init__(self) -> None:
         _check_length("Endpoint.host", self.host, 512)
@@ -53,9 +56,11 @@ class FailureDomain:
     """A failure domain of the infrastructure (IC-08)."""
 
     name: str
+    """From 1 to 256 characters."""
     control_plane: bool = True
     """Whether control plane machines may be created in it."""
     attributes: Mapping[str, str] = field(default_factory=dict)
+    """Further information for users, such as the region."""
 
     def __post_init__(self) -> None:
         _check_length("FailureDomain.name", self.name, 256)
@@ -66,7 +71,9 @@ class Address:
     """One address of a machine (IM-08)."""
 
     type: AddressType
+    """One of ``AddressType``; any other value raises ValueError."""
     address: str
+    """From 1 to 256 characters."""
 
     def __post_init__(self) -> None:
         if self.type not in ADDRESS_TYPES:
@@ -79,6 +86,7 @@ class Condition:
     """A condition without times and generations, which the status writers add."""
 
     type: str
+    """Type of the condition; the runtime writes ``Ready`` and ``Paused`` itself."""
     status: bool | None
     """None means Unknown."""
     reason: str

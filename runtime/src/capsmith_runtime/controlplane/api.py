@@ -42,7 +42,9 @@ class ControlPlaneScope(SessionScope, Generic[Spec]):
     """A control plane with its current Machines; read-only."""
 
     spec: Spec
+    """The spec, as an instance of the generated class."""
     cluster: Cluster
+    """The Cluster that the control plane belongs to."""
     version: str
     """The desired Kubernetes version."""
     replicas: int
@@ -80,7 +82,9 @@ class ControlPlaneMember(Generic[Spec]):
     """One Machine of a control plane."""
 
     machine: ControlPlaneMachine
+    """The Machine of this member."""
     control_plane: ControlPlaneScope[Spec]
+    """The control plane, with all its Machines."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -26,7 +26,9 @@ class MachineObjects:
     """A Machine and the objects that it refers to, or a MachineSet and its templates; no status."""
 
     machine: Mapping[str, Any]
+    """The Machine or MachineSet, as JSON."""
     infrastructure: Mapping[str, Any]
+    """The infrastructure machine, or its template."""
     bootstrap: Mapping[str, Any]
     """Empty if the Machine names its bootstrap data itself."""
 
@@ -36,8 +38,11 @@ class CanUpdateRequest:
     """Ask which differences can be made in place.  The hook must not change anything yet."""
 
     settings: Mapping[str, str]
+    """The settings of the ExtensionConfig."""
     current: MachineObjects
+    """The objects from which the machine was created, or to which it was last updated."""
     desired: MachineObjects
+    """The objects as they are to be."""
 
 
 class CanUpdateMachineRequest(CanUpdateRequest):
@@ -53,7 +58,9 @@ class UpdateMachineRequest:
     """Update a running machine to the desired state; core calls again until it is done."""
 
     settings: Mapping[str, str]
+    """The settings of the ExtensionConfig."""
     desired: MachineObjects
+    """The objects as they are to be."""
 
 
 def _read_can_update_machine(request: Object) -> CanUpdateMachineRequest:

@@ -30,6 +30,7 @@ class ClusterRequest:
     settings: Mapping[str, str]
     """The settings of the ExtensionConfig."""
     cluster: TopologyCluster
+    """The Cluster, without status."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -37,10 +38,13 @@ class BeforeUpgradeRequest(ClusterRequest):
     """A Cluster, its control plane or its workers are about to be upgraded."""
 
     from_version: str
+    """The current Kubernetes version."""
     to_version: str
+    """The Kubernetes version to which the upgrade leads."""
     control_plane_upgrades: Sequence[str]
     """Kubernetes versions of the remaining steps; empty before core v1.12."""
     workers_upgrades: Sequence[str]
+    """The same for the workers."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -48,9 +52,11 @@ class AfterUpgradeRequest(ClusterRequest):
     """A Cluster, its control plane or its workers have been upgraded."""
 
     version: str
+    """The Kubernetes version to which the upgrade has led."""
     control_plane_upgrades: Sequence[str]
     """Kubernetes versions of the remaining steps; empty before core v1.12."""
     workers_upgrades: Sequence[str]
+    """The same for the workers."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -58,9 +64,11 @@ class UpgradePlanRequest(ClusterRequest):
     """Request the versions that an upgrade passes through."""
 
     from_control_plane_version: str
+    """The current Kubernetes version of the control plane."""
     from_workers_version: str
     """The oldest version of all workers; empty if there are none."""
     to_version: str
+    """The Kubernetes version to which the upgrade leads."""
 
 
 def _read_cluster_request(request: Object) -> ClusterRequest:

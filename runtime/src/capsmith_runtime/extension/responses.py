@@ -22,6 +22,7 @@ class Proceed:
     """Core may continue; from UpdateMachine: the update is complete."""
 
     message: str = ""
+    """A message for users; optional."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -29,6 +30,7 @@ class RetryAfter:
     """Core has to wait and call again; from UpdateMachine: the update is in progress."""
 
     seconds: int
+    """Seconds until core calls again, at least 1."""
     message: str = ""
     """What the hook is waiting for."""
 
@@ -42,9 +44,11 @@ class VariableDefinition:
     """A variable that users can set in ``spec.topology.variables`` of a Cluster."""
 
     name: str
+    """From 1 to 256 characters."""
     schema: Mapping[str, Any]
     """An OpenAPI v3 schema, as in ``openAPIV3Schema`` of a ClusterClass."""
     required: bool = False
+    """Whether each Cluster of the class must set it."""
 
     def __post_init__(self) -> None:
         if not 1 <= len(self.name) <= 256:
@@ -72,7 +76,9 @@ class InPlace:
     machine: Sequence[str] = ()
     """``/spec/version`` of a Machine; ``/spec/template/spec/version`` of a MachineSet."""
     infrastructure: Sequence[str] = ()
+    """Pointers into the infrastructure machine, or its template."""
     bootstrap: Sequence[str] = ()
+    """Pointers into the bootstrap configuration, or its template."""
 
 
 def decision_fields(result: Proceed | RetryAfter) -> dict[str, Any]:

@@ -42,7 +42,9 @@ class Template:
     uid: str
     """Identifies the template within the request; empty in ValidateTopologyRequest."""
     holder: Holder
+    """The object that uses the template."""
     object: Mapping[str, Any]
+    """The whole template, as JSON."""
     variables: Variables
     """The global variables, overridden by those of this template."""
 
@@ -74,6 +76,7 @@ class _Topology:
     variables: Variables
     """The global variables; templates can have variables in addition."""
     templates: Sequence[Template]
+    """All templates, in the order of the request."""
 
     def of(self, kind: str = "", *, group: str = "", holder: str = "") -> Iterator[Template]:
         """Yield the templates of a kind, an API group and a kind of holder; empty matches any."""
@@ -99,6 +102,7 @@ class DiscoverVariablesRequest:
     """Ask which variables the patch of a ClusterClass defines."""
 
     settings: Mapping[str, str]
+    """The settings of the ExtensionConfig, overridden by those of the ClusterClass's patch."""
 
 
 class Patches:

@@ -75,9 +75,11 @@ class TopologyCluster:
     labels: Mapping[str, str]
     annotations: Mapping[str, str]
     class_name: str
+    """Name of the ClusterClass."""
     version: str
     """The desired Kubernetes version."""
     variables: Variables
+    """The values in ``spec.topology.variables``."""
     raw: Mapping[str, Any]
     """The whole object in the API version of the calling core, so that field names vary."""
 

@@ -30,6 +30,7 @@ class InfraClusterState(State):
     control_plane_endpoint: Endpoint | None = None
     """Endpoint of the control plane.  An endpoint that the user has set is kept."""
     failure_domains: Sequence[FailureDomain] = ()
+    """At most 100, each name once."""
 
     def __post_init__(self) -> None:
         State.__post_init__(self)
@@ -47,6 +48,7 @@ class InfraMachineState(State):
     provider_id: str
     """Exactly the provider id of the Node; it never changes for a machine."""
     addresses: Sequence[Address] = ()
+    """At most 256."""
     failure_domain: str | None = None
     """The failure domain in which the machine was created."""
     interruptible: bool = False
@@ -66,7 +68,9 @@ class MachineCapacity:
     resources: Mapping[str, str]
     """Kubernetes quantities: ``{"cpu": "4", "memory": "16Gi"}``."""
     architecture: Literal["amd64", "arm64", "s390x", "ppc64le"] | None = None
+    """Architecture of its CPU; None if unknown."""
     operating_system: str | None = None
+    """Such as ``linux``; None if unknown."""
 
     def __post_init__(self) -> None:
         for name, quantity in self.resources.items():

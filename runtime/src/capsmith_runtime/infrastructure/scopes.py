@@ -32,8 +32,11 @@ class ClaimedAddress:
     """An address that a machine has from an IP pool (IP-12)."""
 
     address: str
+    """The IP address, as text."""
     prefix: int
+    """Length of the prefix of its network, such as 24."""
     gateway: str | None
+    """None if the pool has no gateway."""
     pool: str
     """Name of the pool."""
 
@@ -45,9 +48,13 @@ class InfraClusterView:
     name: str
     namespace: str
     external_id: str
+    """The ``external_id`` with which its reconciler is called."""
     control_plane_endpoint: Endpoint | None
+    """The endpoint in its spec; None until it is set."""
     raw_spec: Mapping[str, Any]
+    """Its spec as JSON; ``spec`` returns it typed."""
     raw_status: Mapping[str, Any] = field(default_factory=dict)
+    """Its status as JSON; ``status`` returns it typed."""
     kind: str = ""
     """Its kind, for providers with several kinds of infrastructure clusters."""
 
@@ -98,8 +105,11 @@ class InfraScope(OwnerScope, Generic[Spec]):
     """Attributes that the scopes of ``reconcile_normal`` share."""
 
     spec: Spec
+    """The spec, as an instance of the generated class."""
     cluster: Cluster
+    """The Cluster that the object belongs to."""
     credentials: Credentials = field(repr=False)
+    """The content of the identity's Secret; empty without an identity."""
 
     def _session_credentials(self) -> Credentials:
         return self.credentials
@@ -128,6 +138,7 @@ class InfraMachineScope(InfraScope[Spec]):
     """Scope of ``reconcile_normal`` of an infrastructure machine."""
 
     machine: Machine
+    """The Machine that the infrastructure machine belongs to."""
     infra_cluster: InfraClusterView | None
     """None if another provider manages the infrastructure of the cluster."""
     provider_id: str | None
@@ -135,6 +146,7 @@ class InfraMachineScope(InfraScope[Spec]):
     failure_domain: str | None
     """The failure domain in which to create the machine, if it was assigned one."""
     is_control_plane: bool
+    """Whether it is a control plane machine."""
     is_provisioned: bool = False
     """Whether it was reported as provisioned since it was created or moved."""
     ip_addresses: tuple[ClaimedAddress, ...] = ()
@@ -210,7 +222,9 @@ class InfraClusterDeleteScope(InfraDeleteScope[Spec]):
     """
 
     cluster: Cluster | None
+    """None if it no longer exists."""
     control_plane_endpoint: Endpoint | None
+    """The endpoint in the object's spec; None if it was never set."""
     workload_client: KubernetesClient = field(
         default_factory=KubernetesClient, repr=False, compare=False
     )
@@ -228,11 +242,15 @@ class InfraMachineDeleteScope(InfraDeleteScope[Spec]):
     """
 
     cluster: Cluster | None
+    """None if it no longer exists."""
     machine: Machine | None
+    """None if it no longer exists."""
     infra_cluster: InfraClusterView | None
+    """None if it no longer exists, or if another provider manages it."""
     provider_id: str | None
     """None if it was never provisioned.  The server may still exist: look it up by external id."""
     is_control_plane: bool
+    """Whether it is a control plane machine."""
     workload_client: KubernetesClient = field(
         default_factory=KubernetesClient, repr=False, compare=False
     )

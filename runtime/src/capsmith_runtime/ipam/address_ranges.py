@@ -13,6 +13,7 @@ from ipaddress import IPv4Address, IPv6Address, ip_address, ip_network
 from typing import Final
 
 Address = IPv4Address | IPv6Address
+"""An address, as in the standard library."""
 Span = tuple[int, int]
 """First and last number, both included."""
 
@@ -31,7 +32,9 @@ class AddressRanges:
     spans: tuple[Span, ...]
     """Sorted and disjoint, without the excluded addresses."""
     prefix: int
+    """Length of the prefix of the network, such as 24."""
     gateway: Address | None = None
+    """The gateway of the addresses, which is never allocated."""
     with_reserved: bool = False
     """Whether network and broadcast addresses are allocated too."""
 

@@ -35,8 +35,9 @@ class Pool(SessionScope, Generic[Spec]):
     """A pool of addresses; its namespace is empty when it is cluster-scoped."""
 
     spec: Spec
-    """Your own fields; :meth:`ranges` reads those that every pool has."""
+    """Your own fields; ``ranges`` reads those that every pool has."""
     raw_spec: Mapping[str, Any] = field(repr=False)
+    """The whole spec as JSON."""
 
     def ranges(self) -> AddressRanges:
         """Return the ranges from ``addresses``, ``prefix`` and the related fields of the spec.
@@ -72,8 +73,11 @@ class Allocation:
     """An address with its prefix and gateway (IP-06)."""
 
     address: Address
+    """The allocated address."""
     prefix: int
+    """Length of the prefix of its network: up to 32 for IPv4, and 128 for IPv6."""
     gateway: Address | None = None
+    """None if the network has no gateway."""
 
     def __post_init__(self) -> None:
         longest = 32 if self.address.version == 4 else 128
@@ -97,6 +101,7 @@ class AddressClaim(SessionScope, Generic[Spec]):
     """A claim that needs an address."""
 
     pool: Pool[Spec]
+    """The pool that the claim names."""
     cluster: Cluster | None
     """None when the claim does not belong to a Cluster."""
     taken: Container[Address] = field(repr=False)
@@ -109,6 +114,7 @@ class AddressRelease(SessionScope):
     """A claim that is being or has been deleted; its pool and Cluster may be gone already."""
 
     pool_name: str
+    """Name of the pool that the claim named."""
     raw_pool_spec: Mapping[str, Any] | None = field(repr=False)
     """None when the pool is gone."""
     address: Address | None

@@ -31,9 +31,12 @@ class ResourceType:
 
     group: str
     version: str
+    """The API version, such as ``v1``."""
     kind: str
     plural: str
+    """The name of the kind in URLs, such as ``configmaps``."""
     namespaced: bool = True
+    """Whether objects of the kind are in namespaces."""
     required_status: tuple[tuple[str, str], ...] = ()
     """Names and JSON types of the fields without which the API server refuses a status."""
     needs_messages: bool = False
@@ -82,7 +85,16 @@ class WatchEvent(NamedTuple):
 
 
 class ApiError(RetryAfterError):
-    """A failed request; `status` is 0 if there was no response."""
+    """A failed request to the Kubernetes API."""
+
+    status: int
+    """Status of HTTP; 0 if there was no response."""
+    reason: str
+    """Reason that the API server gave, such as `Conflict`."""
+    message: str
+    """Message of the API server, or of the connection."""
+    retry_after: float | None
+    """Delay in seconds that the API server requested."""
 
     def __init__(
         self, status: int, reason: str, message: str, retry_after: float | None = None
@@ -92,7 +104,6 @@ class ApiError(RetryAfterError):
         self.reason = reason
         self.message = message
         self.retry_after = retry_after
-        """Return the delay in seconds that the server requested."""
 
 
 class Unreachable(ApiError):

@@ -17,6 +17,13 @@ _MESSAGE_CHARACTERS: Final = 4096
 class ReconcileError(RetryAfterError):
     """An error with a reason: Ready is False with it, and the call is retried with back-off."""
 
+    reason: str
+    """Reason of the Ready condition in CamelCase."""
+    message: str
+    """Message of the Ready condition."""
+    retry_after: float | None
+    """Minimum delay in seconds until the next call of the method; None for the back-off."""
+
     def __init__(self, reason: str, message: str = "", *, retry_after: float | None = None) -> None:
         """``reason`` is CamelCase; ``retry_after`` is the minimum delay in seconds.
 
@@ -37,6 +44,7 @@ class RateLimitedError(ReconcileError):
     """
 
     retry_after: float
+    """Seconds without any call for the identity."""
 
     def __init__(
         self, message: str = "", *, retry_after: float, reason: str = "RateLimited"
@@ -61,6 +69,9 @@ class TerminalError(ReconcileError):
     The call is repeated after a change and at the sync period, without back-off.  In contract
     v1beta1 it becomes ``failureReason`` and ``failureMessage`` (IC-12, IM-11, BC-10, CP-27).
     """
+
+    status: Any
+    """Instance of the generated Status class, to write with the error; None keeps the status."""
 
     def __init__(self, reason: str, message: str = "", *, status: Any = None) -> None:
         """``status`` is an instance of the generated Status class, to write with the error."""

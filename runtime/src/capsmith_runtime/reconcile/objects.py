@@ -29,13 +29,17 @@ class CustomObject(Generic[Spec, Status]):
     """An object of one kind; the class of a kind is in ``_generated/api``."""
 
     resource: ClassVar[ResourceType]
+    """Group, version and names of the kind."""
     spec_class: ClassVar[type[Any]]
+    """The generated Spec class."""
     status_class: ClassVar[type[Any] | None] = None
+    """The generated Status class; None for a kind without status fields of its own."""
 
     name: str
     namespace: str = ""
     """Empty for a cluster-scoped kind."""
     spec: Spec
+    """An instance of ``spec_class``."""
     status: Status | None = None
     """Written by its reconciler; never sent."""
     labels: Mapping[str, str] = field(default_factory=dict)
@@ -48,6 +52,7 @@ class CustomObject(Generic[Spec, Status]):
     uid: str = ""
     """Empty until it was created."""
     deleting: bool = False
+    """Whether it is being deleted."""
     ready: bool | None = None
     """Status of its Ready condition for the current spec; None if that is not known yet."""
 

@@ -29,6 +29,7 @@ class Waiting:
     reason: str
     """Reason of the Ready condition in CamelCase."""
     message: str = ""
+    """Message of the Ready condition."""
     requeue_after: float | None = 10.0
     """Seconds until the next reconcile; None waits for a change of an object."""
     status: Any = field(default=None, kw_only=True)
@@ -60,6 +61,7 @@ class Terminated:
     reason: str
     """Reason of the Ready condition in CamelCase."""
     message: str = ""
+    """Message of the Ready condition."""
     status: Any = None
     """Instance of the generated Status class; None keeps the status fields as they are."""
 
@@ -75,6 +77,9 @@ class Deleted:
 class NotAvailableError(Exception):
     """Requested data are not available yet; handled like a returned Waiting."""
 
+    waiting: Waiting
+    """What the Ready condition reports, and when the call is repeated."""
+
     def __init__(self, waiting: Waiting) -> None:
         super().__init__(f"{waiting.reason}: {waiting.message}")
         self.waiting = waiting
@@ -85,9 +90,11 @@ class State:
     """Fields that the states of all reconcilers of objects share."""
 
     ready: bool = True
+    """Status of the Ready condition."""
     reason: str = ""
     """Reason of the Ready condition in CamelCase; by default Ready or NotReady."""
     message: str = ""
+    """Message of the Ready condition."""
     conditions: Sequence[Condition] = ()
     """Additional conditions.  A condition that you no longer return is removed."""
     status: Any = None

@@ -25,6 +25,7 @@ class BootstrapData:
     """The data that a machine runs at its first start."""
 
     value: bytes = field(repr=False)
+    """The data as bytes, which may be compressed."""
     format: str
     """``cloud-config`` or ``ignition``, as set by the bootstrap provider."""
 
@@ -56,6 +57,7 @@ class Scope:
     Tag each resource that you create with it, and look up resources by it before you create any.
     """
     logger: Logger
+    """Adds the object and the reconcile to each record; keyword arguments become fields."""
     events: Events = field(default_factory=Events, repr=False, compare=False)
     """Records events of the object, which ``kubectl describe`` shows."""
     client: KubernetesClient = field(default_factory=KubernetesClient, repr=False, compare=False)
@@ -123,7 +125,7 @@ class DeleteScope(SessionScope, Generic[Spec]):
 
     _spec: Spec | DecodingError
     deletion_seconds: float = 0.0
-    """How long this manager has known that the object is being deleted.
+    """Seconds for which this manager has known that the object is being deleted.
 
     Nothing was created for the object in this time.  A manager that starts, or takes over, counts
     from 0 again; no clock that is set wrong changes it.

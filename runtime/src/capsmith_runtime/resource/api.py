@@ -25,6 +25,7 @@ class Owner:
     name: str
     uid: str
     controller: bool
+    """Whether the owner is the controller; at most one is."""
 
 
 # Without slots: Python 3.11 cannot make an object by Class[T](...) with them.
@@ -33,10 +34,13 @@ class ResourceScope(OwnerScope, Generic[Spec]):
     """Scope of ``reconcile_normal`` of a resource."""
 
     spec: Spec
+    """The spec, as an instance of the generated class."""
     cluster: Cluster | None
     """The Cluster to which it belongs, by label or by its owners; None if there is none."""
     owners: tuple[Owner, ...]
+    """The entries of ``metadata.ownerReferences``."""
     credentials: Credentials = field(repr=False)
+    """The content of the identity's Secret; empty without an identity."""
     infra_cluster: InfraClusterView | None = None
     """The infrastructure cluster of ``cluster``, if this provider serves its kind.
 
@@ -55,7 +59,9 @@ class ResourceDeleteScope(InfraDeleteScope[Spec]):
     """
 
     cluster: Cluster | None
+    """None if it no longer exists, or never belonged to one."""
     owners: tuple[Owner, ...]
+    """The entries of ``metadata.ownerReferences``."""
     infra_cluster: InfraClusterView | None = None
     """The infrastructure cluster, if it still exists."""
 

@@ -63,6 +63,7 @@ class Faults:
     vanish: float = 0.0
     """Share of searches after which the resource that was found is deleted."""
     seed: int = 0
+    """Decides which calls the shares concern; the same seed, the same calls."""
 
     def __post_init__(self) -> None:
         for name in ("hang", "error", "limit", "lost", "vanish"):
@@ -99,9 +100,10 @@ NONE: Final = Faults()
 def inject_faults(client: object, folder: Path) -> None:
     """Make the methods ``find*``, ``create*``, ``delete*`` and ``scale*`` of a client fail.
 
-    They are synchronous, and their first argument is the external id.  Does nothing if the
-    environment variable is not set.  ``folder`` keeps which resources are not listed yet; all
-    clients of a cloud share it.  Calls of one such method by another are not disturbed.
+    They are synchronous, and their first argument is the external id.  Does nothing if
+    ``CAPSMITH_SIMULATED_FAULTS`` is not set in the environment.  ``folder`` keeps which resources
+    are not listed yet; all clients of a cloud share it.  Calls of one such method by another are
+    not disturbed.
     """
     setting = os.environ.get(VARIABLE)
     if setting:

@@ -31,7 +31,9 @@ class ManagedControlPlaneScope(SessionScope, Generic[Spec]):
     """A managed control plane; read-only."""
 
     spec: Spec
+    """The spec, as an instance of the generated class."""
     cluster: Cluster
+    """The Cluster that the control plane belongs to."""
     version: str
     """The desired Kubernetes version, with its ``v``."""
     control_plane_endpoint: Endpoint | None
@@ -45,7 +47,9 @@ class ManagedControlPlaneDeleteScope(DeleteScope[Spec]):
     """A managed control plane that is being deleted.  Its Cluster may already be deleted."""
 
     cluster: Cluster | None
+    """None if it no longer exists."""
     control_plane_endpoint: Endpoint | None
+    """The endpoint in the object's spec; None if it was never set."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -62,6 +66,7 @@ class ClusterCredentials:
     key: bytes = field(default=b"", repr=False)
     """PEM of its key."""
     token: str = field(default="", repr=False)
+    """A bearer token."""
 
     def __post_init__(self) -> None:
         if bool(self.certificate) != bool(self.key):

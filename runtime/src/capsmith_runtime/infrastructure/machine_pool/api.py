@@ -44,9 +44,11 @@ class Instance:
     name: str = ""
     """Its name in the infrastructure."""
     addresses: Sequence[Address] = ()
+    """Its addresses, at most 256."""
     version: str | None = None
     """Its Kubernetes version, if known."""
     ready: bool = True
+    """Whether it runs; machines that do not are not counted as ready."""
 
     def __post_init__(self) -> None:
         if not 1 <= len(self.provider_id) <= MAX_PROVIDER_ID:
@@ -67,6 +69,7 @@ class InfraMachinePoolState(State):
     """
 
     instances: Sequence[Instance] = ()
+    """The machines of the pool, each ``provider_id`` once."""
     replicas: int | None = None
     """Size that the infrastructure's own autoscaler requests; by default the number of instances.
 
@@ -92,6 +95,7 @@ class InfraMachinePoolScope(InfraScope[Spec]):
     """Scope of ``reconcile_normal`` of a machine pool."""
 
     machine_pool: MachinePool
+    """The MachinePool that the pool belongs to."""
     infra_cluster: InfraClusterView | None
     """None if another provider manages the infrastructure of the cluster."""
     provider_ids: tuple[str, ...]
@@ -144,8 +148,11 @@ class InfraMachinePoolDeleteScope(InfraDeleteScope[Spec]):
     """
 
     cluster: Cluster | None
+    """None if it no longer exists."""
     machine_pool: MachinePool | None
+    """None if it no longer exists."""
     infra_cluster: InfraClusterView | None
+    """None if it no longer exists, or if another provider manages it."""
     provider_ids: tuple[str, ...]
     """The provider ids of the machines that you returned last."""
 

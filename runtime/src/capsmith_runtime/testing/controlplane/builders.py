@@ -21,6 +21,7 @@ from capsmith_runtime.testing.core import NAMESPACE, core_cluster
 Spec = TypeVar("Spec")
 
 ALL_HEALTHY: Final = ControlPlaneHealth()
+"""What the hook ``health`` returns by default."""
 ALL_WELL: Final = ALL_HEALTHY
 """The name of ``ALL_HEALTHY`` in capsmith 0.1; tests of that time compare with it."""
 
