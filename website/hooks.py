@@ -10,7 +10,8 @@ from mkdocs.config.defaults import MkDocsConfig
 from mkdocs.structure.files import File, Files
 from mkdocs.structure.pages import Page
 
-from website.generated import generated_pages
+from website.author_modules import link_names
+from website.generated import generated_pages, link_titles
 from website.sources import ROOT, pages_for, rewrite
 
 _LOG = logging.getLogger("mkdocs.plugins.website")
@@ -52,11 +53,15 @@ def on_files(files: Files, *, config: MkDocsConfig) -> Files:
 
 
 def on_page_markdown(markdown: str, *, page: Page, files: Files, **_: Any) -> str:
-    """Let links to files of the repository lead to their pages."""
+    """Add links to generated pages; let those to files of the repository lead to their pages."""
 
     def is_page(path: str) -> bool:
         return files.get_file_from_path(path) is not None
 
+    if page.file.src_uri == "author-api.md":
+        markdown = link_names(markdown)
+    if page.file.src_uri == "reference/README.md":
+        markdown = link_titles(markdown)
     return rewrite(markdown, page.file.src_uri, is_page)
 
 
