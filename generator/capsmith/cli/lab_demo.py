@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from capsmith.console import Console
-from capsmith.lab.demo import Show, create, ensure_run, watch
+from capsmith.lab.demo import Show, check_template, create, ensure_run, watch
 from capsmith.lab.errors import not_running
 from capsmith.lab.hints import hints
 from capsmith.lab.objects import Cluster, Row, changes, rows
@@ -36,6 +36,7 @@ def show_demo(folder: Path, lab: LabFolder, core: str) -> int:
     state = read_lab(lab.state)
     if state is None:
         raise not_running(lab.name)
+    check_template(provider, state)
     run = ensure_run(provider, lab, console.step)
     try:
         create(provider, lab, _CLUSTER, console.step)

@@ -20,7 +20,7 @@ from capsmith.lab.place import LabFolder, is_held
 from capsmith.lab.provider import ProviderRepository
 from capsmith.lab.simulated.external_etcd import with_external_etcd
 from capsmith.lab.simulated.infrastructure import cluster_template
-from capsmith.lab.state import RunState, read_run
+from capsmith.lab.state import LabState, RunState, read_run
 from capsmith.management.kube import JSON, ApiError
 from capsmith.management.kubeadm import KUBEADM_SERIES
 from capsmith.management.tools import KUBERNETES_VERSION
@@ -34,6 +34,14 @@ CONTROL_PLANES, WORKERS = 1, 2
 _LOOK_SECONDS = 0.4
 _RUNNING_SECONDS = 600.0
 _TAIL_LINES = 30
+
+
+def check_template(provider: ProviderRepository, state: LabState) -> None:
+    """Raise LabError where no cluster of a provider can be created."""
+    if not provider.has_infrastructure and not state.simulated:
+        message = "the provider has no infrastructure, and the lab simulates none in this cluster"
+        hint = "Use capsmith lab run, and apply objects; or run capsmith lab up without options."
+        raise LabError("lab-no-infrastructure", message, hint=hint)
 
 
 def ensure_run(provider: ProviderRepository, lab: LabFolder, progress: Progress) -> RunState:

@@ -3,14 +3,17 @@
 from __future__ import annotations
 
 import os
+from contextlib import nullcontext
 from pathlib import Path
 
 import pytest
 
 from capsmith.errors import CapsmithError, UnreadableInput
+from capsmith.lab.demo import check_template
 from capsmith.lab.errors import LabError
 from capsmith.lab.installed import next_version
 from capsmith.lab.provider import ProviderRepository, provider_in
+from capsmith.lab.state import LabState
 
 
 @pytest.fixture
@@ -83,6 +86,20 @@ def test_a_description_without_a_name_is_named(folder: Path, text: str) -> None:
     with pytest.raises(UnreadableInput) as caught:
         provider_in(folder)
     assert caught.value.finding.id == "lab-no-provider"
+
+
+@pytest.mark.parametrize(
+    ("kinds", "simulated", "refused"),
+    [("", True, False), ("", False, True), ("infrastructure: {A: {}}\n", False, False)],
+)
+def test_a_cluster_needs_machines_of_some_provider(
+    folder: Path, kinds: str, simulated: bool, refused: bool
+) -> None:
+    (folder / "provider.yaml").write_text(f"name: acme\n{kinds}")
+    state = LabState(1, "v1.13.6", "v1.13", "v1.34.4", "/k", simulated=simulated)
+    with pytest.raises(LabError) if refused else nullcontext() as caught:
+        check_template(provider_in(folder), state)
+    assert (caught is not None) == refused
 
 
 def test_changes_of_code_and_of_releases_are_told_apart(

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import subprocess
 import sys
+from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
@@ -24,6 +25,7 @@ _TEMPLATE = Path("templates") / "cluster-template.yaml"
 _INFRASTRUCTURE, _BOOTSTRAP, _CONTROL_PLANE = "infrastructure", "bootstrap", "controlPlane"
 _MANAGED = "externalManagedControlPlane"
 _PREFIX = "Simulated"
+_GROUPS = "groups"
 # What a cluster template is made of.
 _KEPT = (
     "capsmith",
@@ -33,11 +35,11 @@ _KEPT = (
     "contracts",
     "apiVersions",
     "releases",
-    "groups",
     "bootstrap",
     "controlPlane",
     "credentials",
 )
+_CONTRACT = "v1beta2"
 _SECONDS = 120
 _TAIL_LINES = 20
 
@@ -47,7 +49,8 @@ def simulated_infrastructure(lab: LabFolder, provider: ProviderRepository) -> Pr
 
     Raises LabError if it cannot be generated.
     """
-    contract = max(provider.spec.get("contracts") or ["v1beta2"])
+    contracts = provider.spec.get("contracts")
+    contract = max(contracts) if isinstance(contracts, list) and contracts else _CONTRACT
     spec = {**_simulated(provider), "contracts": [contract], "releases": {"v0.1": contract}}
     return provider_in(_generated(spec, lab.root / "infrastructure"))
 
@@ -59,21 +62,38 @@ def cluster_template(lab: LabFolder, provider: ProviderRepository) -> Path:
     """
     simulated = simulated_infrastructure(lab, provider)
     kept = {key: provider.spec[key] for key in _KEPT if key in provider.spec}
+    groups = {**_mapping(provider.spec.get(_GROUPS))}
     added = _simulated(provider)
     kinds = {key: added[key] for key in (_INFRASTRUCTURE, _BOOTSTRAP) if key in added}
-    folder = _generated({**kept, **kinds}, lab.root / "template")
+    for section in kinds:
+        groups.pop(section, None)
+    spec = {**kept, **({_GROUPS: groups} if groups else {}), **kinds}
+    template = _objects(_generated(spec, lab.root / "template"))
     path = lab.root / _TEMPLATE.name
-    write_text(path, dump(_with_objects_of(_objects(simulated.folder), _objects(folder))))
+    write_text(path, dump(with_objects_of(_objects(simulated.folder), template)))
     return path
 
 
-def _with_objects_of(infrastructure: list[JSON], template: list[JSON]) -> list[JSON]:
-    """Return a template whose infrastructure is as its own provider generates it.
+def with_objects_of(simulated: list[JSON], template: list[JSON]) -> list[JSON]:
+    """Return a template whose simulated objects are as their own provider generates them.
 
-    In the other one its kinds have the API version and the credentials of another provider.
+    In the other one their kinds have the API version and the credentials of another provider.
     """
-    own = {_key(each): each for each in infrastructure if each["kind"].startswith(_PREFIX)}
-    return [own.get(_key(each), each) for each in template]
+    own = {_key(each): each for each in simulated if each["kind"].startswith(_PREFIX)}
+    versions = {each["kind"]: each["apiVersion"] for each in own.values()}
+    return [own.get(_key(each)) or _referring(each, versions) for each in template]
+
+
+def _referring(value: Any, versions: Mapping[str, str]) -> Any:
+    """Return a value whose references have these API versions, by kind."""
+    if isinstance(value, list):
+        return [_referring(each, versions) for each in value]
+    if not isinstance(value, dict):
+        return value
+    found = {key: _referring(each, versions) for key, each in value.items()}
+    if "apiVersion" in found and found.get("kind") in versions:
+        found["apiVersion"] = versions[found["kind"]]
+    return found
 
 
 def _key(obj: JSON) -> tuple[str, str]:
@@ -91,11 +111,16 @@ def _simulated(provider: ProviderRepository) -> dict[str, Any]:
     that a control plane without machines does not have.
     """
     found = dict(yaml.safe_load(_SPEC.read_text(encoding="utf-8")))
-    kinds = provider.spec.get(_CONTROL_PLANE) or {}
-    is_managed = any((each.get("features") or {}).get(_MANAGED) for each in kinds.values())
+    kinds = _mapping(provider.spec.get(_CONTROL_PLANE)).values()
+    is_managed = any(_mapping(_mapping(each).get("features")).get(_MANAGED) for each in kinds)
     if provider.spec.get(_BOOTSTRAP) or not is_managed:
         del found[_BOOTSTRAP], found[_CONTROL_PLANE]
     return found
+
+
+def _mapping(value: Any) -> Mapping[str, Any]:
+    """Return a part of provider.yaml; an empty one where that has a mistake."""
+    return value if isinstance(value, dict) else {}
 
 
 def _generated(spec: dict[str, Any], folder: Path) -> Path:

@@ -1,0 +1,94 @@
+"""The infrastructure of a lab, and the cluster template of a provider with it."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import pytest
+import yaml
+
+from capsmith.lab.errors import LabError
+from capsmith.lab.place import LabFolder
+from capsmith.lab.provider import ProviderRepository
+from capsmith.lab.simulated.infrastructure import cluster_template, simulated_infrastructure
+
+_RAFT: dict[str, Any] = {
+    "capsmith": 1,
+    "name": "raft",
+    "repository": "https://github.com/raft/cluster-api-provider-raft",
+    "contracts": ["v1beta1"],
+    "releases": {"v0.1": "v1beta1"},
+}
+_KUBEADM = {"bootstrap": {"group": "bootstrap.cluster.x-k8s.io", "kind": "KubeadmConfig"}}
+_CONTROL_PLANE = {"RaftControlPlane": {"implements": "ControlPlane", **_KUBEADM}}
+_MANAGED = {"features": {"externalManagedControlPlane": True}}
+
+
+@pytest.fixture
+def lab(tmp_path: Path) -> LabFolder:
+    return LabFolder(tmp_path)
+
+
+def _provider(lab: LabFolder, **sections: Any) -> ProviderRepository:
+    return ProviderRepository(lab.root, {**_RAFT, **sections}, "raft")
+
+
+def _template(lab: LabFolder, provider: ProviderRepository) -> dict[tuple[str, str], Any]:
+    found = yaml.safe_load_all(cluster_template(lab, provider).read_text(encoding="utf-8"))
+    return {(each["kind"], each["metadata"]["name"]): each for each in found}
+
+
+def test_references_have_the_version_of_the_simulated_kinds(lab: LabFolder) -> None:
+    provider = _provider(
+        lab,
+        apiVersions=["v1beta1"],
+        groups={"infrastructure": "raft.example.com"},
+        controlPlane=_CONTROL_PLANE,
+        credentials="RaftIdentity",
+    )
+
+    found = _template(lab, provider)
+
+    cluster = found["Cluster", "${CLUSTER_NAME}"]["spec"]
+    infrastructure = found["SimulatedCluster", "${CLUSTER_NAME}"]
+    version = "infrastructure.cluster.x-k8s.io/v1alpha1"
+    assert infrastructure["apiVersion"] == version
+    assert infrastructure["spec"] == {}
+    assert cluster["infrastructureRef"]["apiVersion"] == version
+    assert cluster["controlPlaneRef"]["kind"] == "RaftControlPlane"
+    assert cluster["controlPlaneRef"]["apiVersion"] == "controlplane.cluster.x-k8s.io/v1beta1"
+
+
+@pytest.mark.parametrize(
+    ("sections", "workers"),
+    [
+        ({"controlPlane": _CONTROL_PLANE}, "KubeadmConfigTemplate"),
+        (
+            {"controlPlane": {"RaftControlPlane": {"implements": "ControlPlane", **_MANAGED}}},
+            "SimulatedConfigTemplate",
+        ),
+        ({"bootstrap": {"RaftConfig": {"implements": "BootstrapConfig"}}}, "RaftConfigTemplate"),
+        ({"ipam": {"RaftPool": {"implements": "IPPool"}}}, "KubeadmConfigTemplate"),
+    ],
+)
+def test_what_a_provider_lacks_is_added(
+    lab: LabFolder, sections: dict[str, Any], workers: str
+) -> None:
+    provider = _provider(lab, **sections)
+
+    found = _template(lab, provider)
+    components = simulated_infrastructure(lab, provider)
+
+    assert (workers, "${CLUSTER_NAME}-md-0") in found
+    has_bootstrap = (components.folder / "bootstrap").is_dir()
+    assert has_bootstrap == (workers == "SimulatedConfigTemplate")
+
+
+@pytest.mark.parametrize("mistake", [{"controlPlane": ["x"]}, {"controlPlane": {"X": None}}])
+def test_a_mistake_in_provider_yaml_is_reported(lab: LabFolder, mistake: dict[str, Any]) -> None:
+    with pytest.raises(LabError) as caught:
+        cluster_template(lab, _provider(lab, **mistake))
+
+    assert caught.value.finding.id == "lab-template"
+    assert "error " in caught.value.finding.message
