@@ -139,7 +139,7 @@ def _by_another_leader(env: ControlPlaneEnvironment) -> str:
         obj["metadata"]["name"] = name
         for gone in ("finalizers", "uid", "resourceVersion"):
             obj["metadata"].pop(gone, None)
-        obj["spec"].pop("providerID", None)
+        obj.get("spec", {}).pop("providerID", None)
         obj.pop("status", None)
         env.api.add(obj)
     return name
