@@ -35,8 +35,8 @@ def _written(block: Block) -> str:
     return f'mkdir -p "$(dirname {path})"\nprintf %s {shlex.quote(block.text)} > {path}\n'
 
 
-def run(text: str, folder: Path, **variables: str) -> subprocess.CompletedProcess[str]:
-    """Run a script in a folder with a `capsmith` on the PATH; labs are ended."""
+def environment(folder: Path, **variables: str) -> dict[str, str]:
+    """Return an environment with a `capsmith` on the PATH, and labs in the folder."""
     bin = folder / ".bin"
     bin.mkdir()
     capsmith = bin / "capsmith"
@@ -45,13 +45,18 @@ def run(text: str, folder: Path, **variables: str) -> subprocess.CompletedProces
     )
     capsmith.chmod(0o755)
     path = [str(bin), str(Path(sys.executable).parent), os.environ["PATH"]]
-    environment = {**os.environ, "PATH": os.pathsep.join(path), **variables}
-    environment["XDG_STATE_HOME"] = str(folder / ".state")
+    found = {**os.environ, "PATH": os.pathsep.join(path), **variables}
+    return {**found, "XDG_STATE_HOME": str(folder / ".state")}
+
+
+def run(text: str, folder: Path, **variables: str) -> subprocess.CompletedProcess[str]:
+    """Run a script in a folder with a `capsmith` on the PATH; labs are ended."""
+    given = environment(folder, **variables)
     argv = ["sh", "-eu", "-c", text]
     with subprocess.Popen(
         argv,
         cwd=folder,
-        env=environment,
+        env=given,
         stdin=subprocess.DEVNULL,
         stdout=subprocess.PIPE,
         stderr=subprocess.PIPE,
@@ -64,6 +69,6 @@ def run(text: str, folder: Path, **variables: str) -> subprocess.CompletedProces
             # What the page has left running in the background, when it stops half-way.
             with contextlib.suppress(ProcessLookupError):
                 os.killpg(shell.pid, signal.SIGKILL)
-            end = [str(capsmith), "lab", "down", "--all", "--force"]
-            subprocess.run(end, env=environment, capture_output=True, timeout=120, check=False)
+            end = [str(folder / ".bin" / "capsmith"), "lab", "down", "--all", "--force"]
+            subprocess.run(end, env=given, capture_output=True, timeout=120, check=False)
     return subprocess.CompletedProcess(argv, shell.returncode, stdout, stderr)

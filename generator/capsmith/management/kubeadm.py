@@ -12,8 +12,12 @@ from capsmith.management.tools.catalogue import KUBEADM
 KUBEADM_TYPES = ("bootstrap", "control-plane")
 KUBEADM_SERIES = "v1.13"
 """The series of core that has them as tools."""
-# The limit of one reconcile per object and second would be most of the run time.
-_VARIABLES = {"EXP_RECONCILER_RATE_LIMITING": "false"}
+_VARIABLES = {
+    # As core has it: without the gate, the webhooks refuse templates of ClusterClasses.
+    "CLUSTER_TOPOLOGY": "true",
+    # The limit of one reconcile per object and second would be most of the run time.
+    "EXP_RECONCILER_RATE_LIMITING": "false",
+}
 
 
 def add_kubeadm(repository: Repository, base: Base) -> None:
