@@ -7,7 +7,6 @@ import subprocess
 from collections.abc import Iterator
 from pathlib import Path
 
-import pytest
 import yaml
 
 from capsmith.management.tools import Toolbox
@@ -65,9 +64,11 @@ def _of_clusterctl() -> Iterator[tuple[str, ...]]:
                 yield from (tuple(each) for each in split(code))
 
 
-@pytest.mark.parametrize("command", sorted(set(_of_clusterctl())), ids=" ".join)
-def test_commands_of_clusterctl_exist(tools: Toolbox, command: tuple[str, ...]) -> None:
-    check_help(str(clusterctl(tools)), list(command[1:]))
+def test_commands_of_clusterctl_exist(tools: Toolbox) -> None:
+    found = set(_of_clusterctl())
+    assert len(found) > 20
+    for _, *arguments in sorted(found):
+        check_help(str(clusterctl(tools)), arguments)
 
 
 def test_clusterctl_reads_its_configuration(tools: Toolbox, tmp_path: Path) -> None:

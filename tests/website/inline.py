@@ -73,7 +73,7 @@ def _in_subcommand(code: str, page: Page) -> Iterator[str]:
 
 
 def _in_options(code: str, page: Page) -> Iterator[str]:
-    known = names.capsmith_options() | names.manager_flags()
+    known = names.options_on(page.text) | names.manager_flags()
     for word in shlex.split(code):
         option = word.partition("=")[0]
         if option.startswith("--") and option not in known:
@@ -120,7 +120,9 @@ def _keys(value: Any) -> Iterator[str]:
 
 def _in_identifier(code: str, page: Page) -> Iterator[str]:
     for name in code.partition("(")[0].split("."):
-        if _CASED.search(name) and name not in names.words():
+        # Classes of an example's kind are generated with its name.
+        kind = re.sub(r"(?:Spec|Status|Reconciler)$", "", name)
+        if _CASED.search(name) and not {name, kind} & names.words():
             yield name
 
 

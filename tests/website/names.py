@@ -24,6 +24,7 @@ from tests.website.pages import ROOT
 from website.generated import generated_pages
 
 _OPTION = re.compile(r"--[a-z][\w-]*")
+_NAMED = re.compile(r"\b(?:capsmith )((?:lab )?[a-z]+)\b")
 _FINDING = re.compile(r'^\| <a id="([\w-]+)"></a>', re.MULTILINE)
 _NOT_EXPECTED = (
     ".capsmith/base/",
@@ -51,9 +52,11 @@ _SOURCES = (
 
 
 @functools.cache
-def capsmith_options() -> frozenset[str]:
-    """Return the options of all commands of capsmith."""
-    return frozenset(option for command in _commands(main) for option in options_of(command))
+def options_on(text: str) -> frozenset[str]:
+    """Return the options of those commands of capsmith that a page names."""
+    named = set(_NAMED.findall(text))
+    commands = (command for path, command in _commands(main, "") if path in named)
+    return frozenset(option for command in commands for option in options_of(command))
 
 
 def options_of(command: click.Command) -> Iterator[str]:
@@ -63,13 +66,12 @@ def options_of(command: click.Command) -> Iterator[str]:
         yield from (each for each in parameter.opts if each.startswith("--"))
 
 
-def _commands(group: click.Group) -> Iterator[click.Command]:
-    yield group
-    for command in group.commands.values():
+def _commands(group: click.Group, path: str) -> Iterator[tuple[str, click.Command]]:
+    for name, command in group.commands.items():
         if isinstance(command, click.Group):
-            yield from _commands(command)
+            yield from _commands(command, f"{path}{name} ")
         else:
-            yield command
+            yield f"{path}{name}", command
 
 
 @functools.cache

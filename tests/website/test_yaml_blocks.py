@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import shlex
+import shutil
 import subprocess
 import sys
 from collections.abc import Callable
@@ -82,6 +83,11 @@ def repository(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 @pytest.fixture(scope="module")
 def release(repository: Path) -> Path:
+    return released(repository)
+
+
+def released(repository: Path) -> Path:
+    """Write the assets of a release; return their folder."""
     command = ["make", "release-manifests", "VERSION=v0.1.0", f"KUBECTL={KUBECTL}"]
     done = subprocess.run(
         [*command, f"PYTHON={sys.executable}"], cwd=repository, capture_output=True, text=True
@@ -187,6 +193,21 @@ def read_extension(shown: Shown, repository: Path, release: Path) -> None:
         assert f'registration=Registration( name="{name}"' in text
 
 
+def read_objects(shown: Shown, repository: Path, release: Path) -> None:
+    """Add them to a release of the provider `with` more, which judges them by its CRDs."""
+    folder = repository.parent / "objects"
+    shutil.rmtree(folder, ignore_errors=True)
+    folder.mkdir()
+    spec = folder / "provider.yaml"
+    whole = merged(yaml.safe_load(ACME.read_text("utf-8")), shown.entry.get("with", {}))
+    spec.write_text(yaml.safe_dump(whole, sort_keys=False), encoding="utf-8")
+    assert generate(spec, folder / "acme").exit_code == 0
+    out = released(folder / "acme")
+    (out / "cluster-template-page.yaml").write_text(shown.block.text, encoding="utf-8")
+    report = run("verify", out, "--version", "v0.1.0")
+    assert (report["exitCode"], report["violations"]) == (0, [])
+
+
 _READERS: dict[str, Callable[[Shown, Path, Path], None]] = {
     "class": read_class,
     "clusterctl": read_clusterctl,
@@ -194,6 +215,7 @@ _READERS: dict[str, Callable[[Shown, Path, Path], None]] = {
     "integrations": read_integrations,
     "kustomization": read_kustomization,
     "manifest": read_manifest,
+    "objects": read_objects,
     "settings": read_settings,
 }
 
