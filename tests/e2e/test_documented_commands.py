@@ -4,15 +4,17 @@ from __future__ import annotations
 
 import re
 import subprocess
+import sys
 from collections.abc import Iterator
 from pathlib import Path
 
 import yaml
 
+from capsmith.management.process import free_port
 from capsmith.management.tools import Toolbox
-from tests.website.blocks import inline_code
+from tests.website.blocks import blocks, inline_code
 from tests.website.commands import check_help, commands, split
-from tests.website.pages import Shown, declared, pages
+from tests.website.pages import ROOT, Shown, declared, pages
 from tests.website.script import run
 
 _START = """
@@ -53,6 +55,27 @@ def test_commands_in_a_lab(tools: Toolbox, tmp_path: Path) -> None:
     assert done.returncode == 0, done.stdout + done.stderr
     assert "cluster.cluster.x-k8s.io/classy condition met" in done.stdout
     assert re.search(r"ClusterInfrastructure - AcmeCluster/demo", done.stdout)
+
+
+def test_the_example_for_ec2(tools: Toolbox, tmp_path: Path) -> None:
+    """What its README says, with the environment of the tests in place of a new one."""
+    (page,) = (page for page in pages() if page.source == "examples/ec2/README.md")
+    text = "".join(block.text for block in blocks(page.text) if block.language == "sh")
+    for line, replacement in {
+        "python3 -m venv .venv\n": f"ln -s '{sys.prefix}' .venv\n",
+        "make install\n": "",
+        "make test lint\n": "",  # tests/functional runs them, for minutes
+        "5000": str(free_port()),
+    }.items():
+        assert line in text
+        text = text.replace(line, replacement)
+    (tmp_path / "examples").symlink_to(ROOT / "examples")
+    folder = tmp_path / "build" / "ec2"
+
+    done = run(text, tmp_path, PYTHONPATH=f"{folder / 'src'}:{folder / 'vendor'}")
+
+    assert done.returncode == 0, done.stdout + done.stderr
+    assert "has 3 Machines Running" in done.stdout
 
 
 def _of_clusterctl() -> Iterator[tuple[str, ...]]:

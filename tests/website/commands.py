@@ -84,6 +84,8 @@ def check(command: list[str], *, is_generated: bool) -> None:
         _require(arguments[0] in tasks(), command)
     elif program == "kubectl":
         check_help(str(KUBECTL), arguments)
+    elif program.startswith(".venv/bin/"):
+        _require((KUBECTL.parent / Path(program).name).exists(), command)
     else:
         _require(program in _OTHERS, command)
 
