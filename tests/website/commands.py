@@ -13,6 +13,7 @@ from pathlib import Path
 import click
 
 from capsmith.cli import main
+from tests.golden.cases import HERE as GOLDEN
 from tests.website.blocks import Block
 
 ROOT = Path(__file__).parents[2]
@@ -70,16 +71,16 @@ def split(line: str) -> Iterator[list[str]]:
             command = []
 
 
-def check(command: list[str], *, is_generated: bool) -> None:
+def check(command: list[str], repository: str) -> None:
     """Raise UnknownCommandError if the command names what does not exist.
 
-    ``is_generated`` says whose Makefile `make` reads: that of a generated repository.
+    ``repository`` says whose Makefile `make` reads: that of an example, or, if empty, this one's.
     """
     program, *arguments = command
     if program == "capsmith":
         check_capsmith(command, complete=True)
     elif program == "make":
-        check_make(arguments, is_generated=is_generated)
+        check_make(arguments, repository)
     elif program == "./dev":
         _require(arguments[0] in tasks(), command)
     elif program == "kubectl":
@@ -115,27 +116,32 @@ def check_capsmith(command: list[str], *, complete: bool) -> None:
     _require(not left, command)
 
 
-def check_make(arguments: list[str], *, is_generated: bool) -> None:
-    """Check that a Makefile has the targets; arguments may also set variables."""
-    known = targets() if is_generated else {*tasks(), "TASK"}
+def check_make(arguments: list[str], repository: str) -> None:
+    """Check that the Makefile has the targets; arguments may also set variables."""
+    known = targets(repository) if repository else {*tasks(), "TASK"}
     for argument in arguments:
         _require(bool(_ASSIGNMENT.fullmatch(argument)) or argument in known, ["make", *arguments])
 
 
 def check_help(program: str, arguments: list[str]) -> None:
     """Let the program parse its flags, as kubectl and clusterctl do before they print help."""
-    done = subprocess.run([program, *arguments, "--help"], capture_output=True, text=True)
-    output = done.stdout + done.stderr
+    code, output = _help(program, *arguments)
     # An unknown subcommand shows the help of its parent.
     usages = [f"{Path(program).name} {each}" for each in arguments if not each.startswith("-")]
-    is_known = done.returncode == 0 and any(usage in output for usage in usages)
+    is_known = code == 0 and any(usage in output for usage in usages)
     _require(is_known, [program, *arguments], output[:300])
 
 
 @functools.cache
-def targets() -> frozenset[str]:
-    """Return the targets of all generated Makefiles."""
-    makefile = ROOT / "blueprints" / "project" / "Makefile.jinja"
+def _help(*command: str) -> tuple[int, str]:
+    done = subprocess.run([*command, "--help"], capture_output=True, text=True)
+    return done.returncode, done.stdout + done.stderr
+
+
+@functools.cache
+def targets(repository: str) -> frozenset[str]:
+    """Return the targets of the Makefile that an example gets."""
+    makefile = GOLDEN / repository / "expected" / "Makefile"
     return frozenset(_TARGET.findall(makefile.read_text(encoding="utf-8")))
 
 

@@ -45,14 +45,15 @@ def unknown(code: str, page: Page) -> list[str]:
 
 
 def _in_command(code: str, page: Page) -> Iterator[str]:
-    is_generated = page.is_generated or page.source.startswith(("docs/", "examples/"))
-    for program, *arguments in split(code.replace("PATH…", "PATH").replace("…", "X")):
+    # The brackets of a usage are around what is optional.
+    text = re.sub(r"\[(.*?)\]", r"\1", code).replace("…", "")
+    for program, *arguments in split(text):
         command = [program, *arguments]
         try:
             if program == "capsmith":
                 check_capsmith(command, complete=False)
             elif program == "make" and arguments:
-                check_make(arguments, is_generated=is_generated)
+                check_make(arguments, page.example)
             elif program == "kubectl" and arguments:
                 check_help(str(KUBECTL), arguments)
             elif program == "./dev" and arguments and arguments[0] not in {*tasks(), "TASK"}:

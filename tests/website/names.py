@@ -37,6 +37,7 @@ _WORD = re.compile(r"[A-Za-z_][A-Za-z0-9_]*")
 _DASHED = re.compile(r"[a-z][a-z0-9]*(?:-[a-z0-9]+)+")
 _SOURCES = (
     "generator/capsmith/**/*.py",
+    "generator/capsmith/**/*.yaml",
     "runtime/src/capsmith_runtime/**/*.py",
     "schemas/**/*.yaml",
     "blueprints/**/*.jinja",

@@ -27,6 +27,8 @@ _OWN = (
     "runtime/*.md",
     "tests/*/*.md",
 )
+GITLAB = "gitlab"
+"""The name of a repository that is generated here, and no example."""
 WHOLE = "whole"
 """The key of a page that is run as a script."""
 _GENERATED = ("docs/checks.md", "docs/contracts/", "docs/traceability/")
@@ -48,6 +50,13 @@ class Page:
     def is_generated(self) -> bool:
         """Return whether capsmith generates the page."""
         return bool(self.repository)
+
+    @property
+    def example(self) -> str:
+        """Return the example in whose repository a reader is; empty for this repository."""
+        if self.repository == GITLAB or self.source.startswith(("docs/", "examples/")):
+            return "acme"
+        return self.repository
 
 
 @dataclass(frozen=True)
@@ -92,7 +101,7 @@ def _hosted_on_gitlab() -> list[Page]:
         provider = load(spec).provider
     assert provider is not None
     tree = build(provider)
-    return [Page(_blueprint(Path("README.md")), tree["README.md"].text, "gitlab")]
+    return [Page(_blueprint(Path("README.md")), tree["README.md"].text, GITLAB)]
 
 
 def _blueprint(path: Path) -> str:

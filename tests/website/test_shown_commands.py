@@ -108,12 +108,10 @@ def test_commands_that_are_run(shown: Shown, examples: dict[str, Path], tmp_path
 
 @pytest.mark.parametrize("shown", _PARSED, ids=str)
 def test_commands_that_are_not_run_exist(shown: Shown) -> None:
-    # A generated repository has a Makefile of its own, and so has the reader of docs/.
-    is_generated = shown.page.is_generated or shown.page.source.startswith("docs/")
     found = commands(shown.block)
     assert found
     for command in found:
-        check(command, is_generated=is_generated or shown.page.source.startswith("examples/"))
+        check(command, shown.page.example)
 
 
 @pytest.mark.parametrize(
@@ -156,4 +154,4 @@ def test_splitting() -> None:
 )
 def test_what_does_not_exist_is_found(command: str) -> None:
     with pytest.raises(UnknownCommandError):
-        check(command.split(), is_generated=True)
+        check(command.split(), "acme")
