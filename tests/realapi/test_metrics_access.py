@@ -92,6 +92,7 @@ def test_only_authorized_clients_read_metrics(site: Site) -> None:
                     await asyncio.sleep(1)
             status, body = await asyncio.to_thread(get, url, reader)
             assert (status, b"# TYPE workqueue_depth gauge" in body) == (200, True)
+            assert b'certificate_expiration_timestamp_seconds{server="metrics"}' in body
 
     asyncio.run(test())
 

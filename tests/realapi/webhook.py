@@ -16,6 +16,7 @@ from capsmith.management.kube import JSON
 from capsmith.management.wait import eventually
 from capsmith_runtime.conversion.controllers import ConversionWebhook, ConversionWebhookGroup
 from capsmith_runtime.kube.client import KubeClient
+from capsmith_runtime.kube.metrics import Metrics
 from capsmith_runtime.webhook.group import WebhookGroup
 from capsmith_runtime.webhook.options import WebhookOptions
 from tests.runtime.extension.hook_serving import write_certificate
@@ -74,7 +75,7 @@ class Webhook(ServedGroup):
         # No kind here refers to one of a stranger, so nobody is asked about versions.
         client = cast(KubeClient, None)
         super().__init__(
-            lambda options: ConversionWebhookGroup(conversion, client, options), folder
+            lambda options: ConversionWebhookGroup(conversion, client, options, Metrics()), folder
         )
 
     def turn(self, crd: JSON) -> None:

@@ -39,6 +39,7 @@ class Panel(NamedTuple):
     queries: Mapping[str, str]
 
 
+_REMAINING: Final = "min by (server) (certificate_expiration_timestamp_seconds{JOB}) - time()"
 ALERTS: Final = (
     Alert(
         "Down",
@@ -128,6 +129,13 @@ ALERTS: Final = (
         "Watches of {{ $labels.kind }} fail again and again.",
         'sum by (kind) (increase(informer_restarts_total{JOB, cause!~"ended|gone"}[15m])) > 10',
     ),
+    Alert(
+        "CertificateExpires",
+        "warning",
+        "15m",
+        "The certificate of the {{ $labels.server }} server expires within a week.",
+        f"{_REMAINING} < 7 * 24 * 3600",
+    ),
 )
 
 
@@ -191,6 +199,7 @@ _PANELS: Final = (
         _summed("increase", "informer_restarts_total", "kind", "cause"),
     ),
     Panel("Objects in caches", "short", {"{{kind}}": "max by (kind) (informer_objects{JOB})"}),
+    Panel("Time until certificates expire", "s", {"{{server}}": _REMAINING}),
     Panel("Memory", "bytes", {"{{pod}}": "process_resident_memory_bytes{JOB}"}),
     Panel(
         "Processor time", "percentunit", {"{{pod}}": "rate(process_cpu_seconds_total{JOB}[RANGE])"}

@@ -13,6 +13,7 @@ from capsmith_runtime.conversion.controllers import (
 from capsmith_runtime.conversion.versions import EXPIRY_SECONDS
 from capsmith_runtime.kube.client import JSON, KubeClient, Page, ServerError
 from capsmith_runtime.kube.http_connection import Request
+from capsmith_runtime.kube.metrics import Metrics
 from capsmith_runtime.webhook.options import WebhookOptions
 from tests.runtime.conversion.kinds import NEW, OLD, kinds, named, resources
 
@@ -50,6 +51,7 @@ class Webhook:
             ConversionWebhook(kinds(), {}),
             cast(KubeClient, self.crds),
             WebhookOptions(),
+            Metrics(),
             clock=lambda: self.now,
         )
 

@@ -16,6 +16,7 @@ import trustme
 from capsmith_runtime.kube.certificates import CertificateFiles, Certificates
 from capsmith_runtime.kube.http_connection import Limits, RequestHandler
 from capsmith_runtime.kube.http_server import HTTPServer
+from capsmith_runtime.kube.metrics import Metrics
 
 
 @dataclass
@@ -81,9 +82,8 @@ async def serving(
     """Serve with a new authority."""
     authority = trustme.CA()
     write_certificate(folder, authority)
-    certificates = Certificates(
-        CertificateFiles(directory=folder, client_authority=client_authority)
-    )
+    files = CertificateFiles(directory=folder, client_authority=client_authority)
+    certificates = Certificates(files, Metrics(), "webhook")
     if client_authority:
         authority.cert_pem.write_to_path(folder / client_authority)
     assert certificates.refresh()

@@ -18,6 +18,7 @@ from capsmith_runtime.kube.client import Unreachable
 from capsmith_runtime.kube.http_connection import Limits, Request, Response
 from capsmith_runtime.kube.http_server import HTTPServer
 from capsmith_runtime.kube.lightkube_client import TLS_FAILURES, LightkubeClient
+from capsmith_runtime.kube.metrics import Metrics
 from tests.runtime.extension.hook_serving import write_certificate
 from tests.runtime.support.following import connected
 
@@ -61,7 +62,7 @@ async def serving(folder: Path) -> AsyncIterator[Server]:
     async def handle(request: Request) -> Response:
         return Response(HTTPStatus.OK, json.dumps(GROUP).encode())
 
-    found = Server(folder, Certificates(CertificateFiles(directory=folder)))
+    found = Server(folder, Certificates(CertificateFiles(directory=folder), Metrics(), "test"))
     authority = found.change_authority()
     server = HTTPServer("127.0.0.1", 0, handle, Limits(idle_seconds=0.0))
     found.port = await server.start(found.certificates.server_context())

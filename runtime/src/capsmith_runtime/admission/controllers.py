@@ -37,7 +37,7 @@ class AdmissionWebhookGroup(WebhookGroup):
     def __init__(
         self, webhook: AdmissionWebhook, options: WebhookOptions, metrics: Metrics, *, threads: int
     ) -> None:
-        super().__init__(options)
+        super().__init__(options, metrics)
         # Each kind has its own threads: code that hangs must not block the other kinds.
         self._handlers = [
             AdmissionHandler(kind, metrics, threads=threads) for kind in webhook.kinds

@@ -21,6 +21,7 @@ from capsmith_runtime.kube.client import JSON, ApiError, KubeClient, ResourceTyp
 from capsmith_runtime.kube.clock import monotonic
 from capsmith_runtime.kube.http_connection import Request, RequestHandler, Response, text_response
 from capsmith_runtime.kube.log import get_logger
+from capsmith_runtime.kube.metrics import Metrics
 from capsmith_runtime.reconcile.base import ControllerContext
 from capsmith_runtime.reconcile.caches import Caches
 from capsmith_runtime.reconcile.groups import ControllerGroup
@@ -49,7 +50,9 @@ class ConversionWebhook:
 
     def __call__(self, caches: Caches, context: ControllerContext) -> ControllerGroup:
         """Return the controllers for one manager."""
-        return ConversionWebhookGroup(self, caches.client, webhook_options(context.options))
+        return ConversionWebhookGroup(
+            self, caches.client, webhook_options(context.options), caches.metrics
+        )
 
     def converted(self, obj: JSON, api_version: str) -> JSON | None:
         """Return the object in another version, or None if its kind is not converted here."""
@@ -70,9 +73,10 @@ class ConversionWebhookGroup(WebhookGroup):
         webhook: ConversionWebhook,
         client: KubeClient,
         options: WebhookOptions,
+        metrics: Metrics,
         clock: Callable[[], float] = monotonic,
     ) -> None:
-        super().__init__(options)
+        super().__init__(options, metrics)
         self._client = client
         self._kinds = webhook.kinds
         self._versions = VersionBook(webhook.versions, clock)

@@ -56,7 +56,7 @@ class RuntimeExtensionGroup(ControllerGroup):
         self._registration = replace(settings.registration, url=options.url)
         self._caches = caches
         self._threads = context.options.hook_threads
-        self._server = WebhookServer(options)
+        self._server = WebhookServer(options, caches.metrics)
         self._dispatcher: Dispatcher | None = None
 
     @property

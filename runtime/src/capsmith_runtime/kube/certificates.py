@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
+import math
 import ssl
 from dataclasses import dataclass
 from pathlib import Path
 
+from capsmith_runtime.kube.certificate_expiration import read_expiration
 from capsmith_runtime.kube.log import get_logger
+from capsmith_runtime.kube.metrics import Metrics
 
 _log = get_logger("certificates")
 
@@ -36,10 +39,13 @@ class CertificateFiles:
 
 
 class Certificates:
-    """Provides the last valid contents of the files."""
+    """Provides the last valid contents of the files, and reports when they expire."""
 
-    def __init__(self, files: CertificateFiles) -> None:
+    def __init__(self, files: CertificateFiles, metrics: Metrics, server: str) -> None:
+        """``server`` is the label of the metric."""
         self._files = files
+        self._metrics = metrics
+        self._server = server
         self._loaded: tuple[bytes, ...] = ()
         self._current: ssl.SSLContext | None = None
         self.ca_bundle = b""
@@ -60,6 +66,7 @@ class Certificates:
             _log.warning("cannot use the certificate", error=str(error))
             return False
         self._loaded, self.ca_bundle = contents, contents[0]
+        self._report_expiration()
         return True
 
     def server_context(self) -> ssl.SSLContext:
@@ -72,6 +79,15 @@ class Certificates:
     def _select(self, connection: ssl.SSLObject, name: str | None, base: ssl.SSLContext) -> None:
         if self._current is not None:
             connection.context = self._current
+
+    def _report_expiration(self) -> None:
+        path = self._files.directory
+        try:
+            time = read_expiration(path / self._files.certificate, path / self._files.key)
+        except (OSError, ssl.SSLError) as error:
+            _log.warning("cannot read when the certificate expires", error=str(error))
+            time = math.nan
+        self._metrics.certificate_expiration.labels(self._server).set(time)
 
     def _context(self) -> ssl.SSLContext:
         context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)

@@ -86,7 +86,7 @@ class Diagnostics:
             await asyncio.Event().wait()
             return
         files = CertificateFiles(directory=folder)
-        certificates = Certificates(files)
+        certificates = Certificates(files, self._metrics, "metrics")
         while not ((folder / files.certificate).exists() and certificates.refresh()):
             await asyncio.sleep(POLL_SECONDS)
         await self._servers.pop(self._options.address).close()

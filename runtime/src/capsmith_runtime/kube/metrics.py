@@ -64,6 +64,11 @@ class Metrics:
         )
         rewritten = "Objects rewritten because they may be stored in another version."
         self.objects_rewritten = self._counter("stored_objects_rewritten", rewritten, "kind")
+        self.certificate_expiration = self._gauge(
+            "certificate_expiration_timestamp_seconds",
+            "When the certificate that is served expires, as Unix time.",
+            "server",
+        )
         self.leader = self._gauge("leader", "1 while this process holds the lease.")
 
     def render(self) -> bytes:

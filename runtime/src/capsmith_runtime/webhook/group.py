@@ -7,6 +7,7 @@ from http import HTTPStatus
 
 from capsmith_runtime.kube.http_connection import Request, RequestHandler, Response, text_response
 from capsmith_runtime.kube.log import get_logger
+from capsmith_runtime.kube.metrics import Metrics
 from capsmith_runtime.reconcile.groups import ControllerGroup, Runnable
 from capsmith_runtime.webhook.options import WebhookOptions
 from capsmith_runtime.webhook.server import WebhookServer
@@ -21,8 +22,8 @@ class WebhookGroup(ControllerGroup):
     the first certificate until the process ends, and does not wait for informers.
     """
 
-    def __init__(self, options: WebhookOptions) -> None:
-        self._server = WebhookServer(options)
+    def __init__(self, options: WebhookOptions, metrics: Metrics) -> None:
+        self._server = WebhookServer(options, metrics)
         self._members: Sequence[WebhookGroup] = (self,)
 
     @property

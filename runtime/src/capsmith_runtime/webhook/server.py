@@ -13,6 +13,7 @@ from capsmith_runtime.kube.clock import monotonic
 from capsmith_runtime.kube.http_connection import RequestHandler
 from capsmith_runtime.kube.http_server import HTTPServer
 from capsmith_runtime.kube.log import get_logger
+from capsmith_runtime.kube.metrics import Metrics
 from capsmith_runtime.webhook.options import WebhookOptions
 
 _log = get_logger("webhook")
@@ -24,7 +25,7 @@ POLL_SECONDS: Final = 5.0
 class WebhookServer:
     """Listens from the first valid certificate on, and serves each newer one."""
 
-    def __init__(self, options: WebhookOptions) -> None:
+    def __init__(self, options: WebhookOptions, metrics: Metrics) -> None:
         self._options = options
         self._certificates = Certificates(
             CertificateFiles(
@@ -32,7 +33,9 @@ class WebhookServer:
                 certificate=options.certificate,
                 key=options.key,
                 client_authority=options.client_authority,
-            )
+            ),
+            metrics,
+            "webhook",
         )
         self.port = 0
         """The port on which it listens; 0 while it does not."""
