@@ -37,6 +37,13 @@ class DnsLabel(_Checked):
     limit = 63
 
 
+class Rfc1035Label(_Checked):
+    """RFC 1035 label: an RFC 1123 label that begins with a letter."""
+
+    form = re.compile(r"[a-z]([-a-z0-9]*[a-z0-9])?")
+    limit = 63
+
+
 class DnsSubdomain(_Checked):
     """RFC 1123 subdomain, at most 253 characters."""
 

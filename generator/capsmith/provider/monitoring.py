@@ -14,6 +14,8 @@ from capsmith.provider.model import Component, Provider
 from capsmith.safetext import SafeText
 
 RUNBOOK: Final = "docs/runbook.md"
+SERVICE: Final = "metrics"
+"""The end of the name of the Service, with which Prometheus labels the job."""
 PREFIX: Final = "ClusterAPIProvider"
 """Of the names of all alerts, because alerts of all systems are listed together."""
 
@@ -277,7 +279,7 @@ def _panel(number: int, panel: Panel, component: Component) -> Mapping[str, Any]
 
 def _selecting(expression: str, component: Component) -> str:
     """Return the expression for one job: the names of metrics are not the provider's own."""
-    return expression.replace("JOB", f'job="{component.namespace}-metrics"')
+    return expression.replace("JOB", f'job="{component.namespace}-{SERVICE}"')
 
 
 def _page(provider: Provider) -> str:

@@ -64,6 +64,9 @@ ProviderName = Annotated[
 Label = Annotated[
     str, _safe("spec-not-a-label", "a DNS label", safetext.DnsLabel, f"Use {_LABEL_HINT}.")
 ]
+_NAME = "a DNS label that begins with a letter"
+_NAME_HINT = f"Use {_LABEL_HINT}, with a letter first."
+CrdName = Annotated[str, _safe("spec-not-a-label", _NAME, safetext.Rfc1035Label, _NAME_HINT)]
 Group = Annotated[
     str,
     _safe(

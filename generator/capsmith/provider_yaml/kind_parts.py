@@ -114,7 +114,7 @@ class PrinterColumnSpec(Part):
 class KubectlSpec(Part):
     """The categories and columns by which kubectl shows a kind."""
 
-    categories: Many[forms.Label] | None = Field(
+    categories: Many[forms.CrdName] | None = Field(
         None, description="Categories for kubectl, besides cluster-api."
     )
     contract_category: bool | None = Field(
@@ -211,7 +211,7 @@ class TemplateSpec(KubectlSpec, TemplateVersionSpec):
     status: Fields | None = Field(
         None, description="Your fields in status of the template, which your code writes."
     )
-    short_names: Many[forms.Label] | None = Field(
+    short_names: Many[forms.CrdName] | None = Field(
         None, description="Short names of the template for kubectl; none unless given."
     )
     object_name: NameLimits | None = Field(

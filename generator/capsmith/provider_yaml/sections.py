@@ -104,7 +104,7 @@ class KindSpec(KubectlSpec):
 
     implements: str = Field(description=_IMPLEMENTS)
     description: forms.Text | None = Field(None, description="Text of `kubectl explain`.")
-    short_names: Many[forms.Label] | None = Field(
+    short_names: Many[forms.CrdName] | None = Field(
         None, description="Short names for kubectl; derived from the kind unless given."
     )
     scope: Literal["Namespaced", "Cluster"] | None = Field(
@@ -114,7 +114,7 @@ class KindSpec(KubectlSpec):
         None,
         description="API group of a kind that implements Resource; that of the section by default.",
     )
-    plural: forms.Label | None = Field(
+    plural: forms.CrdName | None = Field(
         None, description="Plural of a kind that implements Resource; derived unless given."
     )
     features: dict[str, bool] | None = Field(

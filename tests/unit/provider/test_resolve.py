@@ -108,7 +108,8 @@ def test_the_newest_version_is_stored_by_default(given: list[Any], stored: str) 
 
 
 def test_a_name_that_begins_with_a_digit() -> None:
-    assert provider(name="3par").environment_prefix == "_3PAR"
+    namespaces = {"infrastructure": "three-par-system"}
+    assert provider(name="3par", namespaces=namespaces).environment_prefix == "_3PAR"
 
 
 def test_findings_on_contract_rules_link_to_them() -> None:

@@ -6,6 +6,7 @@ from collections.abc import Sequence, Set
 from typing import TYPE_CHECKING
 
 from capsmith.provider.checks.names import repeats
+from capsmith.provider.checks.versions import check_contract_labels
 from capsmith.provider.draft import Draft, DraftKind, DraftVersion
 from capsmith.provider.pools import MACHINES
 from capsmith.provider_yaml.kind_parts import TemplateSpec
@@ -54,6 +55,7 @@ def _named(
             message = f"{shown(name)} is no API version of this provider"
             hint = did_you_mean(name, known) or "Declare it in `apiVersions` at the top."
             place.error("kind-version-unknown", message, hint, index)
+    check_contract_labels(chosen, place)
     stored = [each for each in chosen if each.storage]
     if len(stored) != 1:
         message = f"exactly one of the versions is stored, not {len(stored)}"

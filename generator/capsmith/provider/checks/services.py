@@ -1,24 +1,24 @@
-"""Check the names of the Services through which the API server and core call managers."""
+"""Check the names of the Services of managers: for metrics, and for those that call webhooks."""
 
 from __future__ import annotations
 
+from capsmith.provider import extension, monitoring
 from capsmith.provider.draft import Draft
-from capsmith.provider.extension import SERVICE
 from capsmith.provider.sections import SectionType
 from capsmith.safetext import DnsLabel
 from capsmith.yamldoc.place import Place
 
-_LONGEST = DnsLabel.limit - len(SERVICE) - 1
-"""The name of a Service begins with the namespace (CC-31)."""
-
 
 def check_services(draft: Draft, top: Place) -> None:
-    """Report ``namespace-too-long`` and ``namespace-digit``, of managers with webhooks."""
+    """Report ``namespace-too-long`` and ``namespace-digit``.
+
+    The name of a Service begins with the namespace (CC-31).
+    """
     admitting = _admitting(draft)
-    for section in draft.sections:
+    for section, *_ in draft.components:
         converts = section.group and _converts(draft)
-        if converts or section.section in admitting or section.section == "runtimeExtension":
-            _namespace(draft, section, top)
+        called = converts or section.section in admitting or section.section == "runtimeExtension"
+        _namespace(draft, section, extension.SERVICE if called else monitoring.SERVICE, top)
 
 
 def _converts(draft: Draft) -> bool:
@@ -36,15 +36,16 @@ def _admitting(draft: Draft) -> set[str]:
     }
 
 
-def _namespace(draft: Draft, section: SectionType, top: Place) -> None:
+def _namespace(draft: Draft, section: SectionType, service: str, top: Place) -> None:
     namespace = draft.namespaces[section.section]
     given = section.section in (draft.spec.namespaces or {})
     where = ("namespaces", section.section) if given else ("name",)
-    if _LONGEST < len(namespace) <= DnsLabel.limit:
-        message = f"the Service `{namespace}-{SERVICE}` would have more than {DnsLabel.limit}"
-        hint = f"Add `namespaces: {{{section.section}: …}}` of at most {_LONGEST} characters."
+    longest = DnsLabel.limit - len(service) - 1
+    if longest < len(namespace) <= DnsLabel.limit:
+        message = f"the Service `{namespace}-{service}` would have more than {DnsLabel.limit}"
+        hint = f"Add `namespaces: {{{section.section}: …}}` of at most {longest} characters."
         top.error("namespace-too-long", f"{message} characters", hint, *where)
     if namespace[:1].isdigit():
-        message = f"the Service `{namespace}-{SERVICE}` would start with a digit"
+        message = f"the Service `{namespace}-{service}` would start with a digit"
         hint = f"Add `namespaces: {{{section.section}: …}}` with a name that starts with a letter."
         top.error("namespace-digit", message, hint, *where)

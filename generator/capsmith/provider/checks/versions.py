@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from itertools import pairwise
 
 from capsmith.contract.model import Contract
@@ -11,9 +11,12 @@ from capsmith.provider.draft import Draft, DraftVersion
 from capsmith.yamldoc.place import Place
 from capsmith.yamldoc.quote import listed, shown
 
+_LABEL_LIMIT = 63
+"""Of the value of a label."""
+
 
 def check_versions(draft: Draft, contracts: Mapping[str, Contract], top: Place) -> None:
-    """Report GEN-09, GEN-08, GEN-02, ``api-version-*``, ``release-order``."""
+    """Report GEN-02, GEN-08, GEN-09, ``api-version-*``, ``contract-label-*``, ``release-order``."""
     _contracts(draft, contracts, top.at("contracts"))
     _api_versions(draft, top.at("apiVersions"))
     _releases(draft, top.at("releases"))
@@ -46,7 +49,19 @@ def _api_versions(draft: Draft, place: Place) -> None:
             message = f"{shown(each.name)} is not deprecated, so its warning is never shown"
             hint = "Add `deprecated: true`."
             place.error("api-version-deprecated", message, hint, index, "deprecationWarning")
+    check_contract_labels(versions, place)
     _shapes(draft, versions, place)
+
+
+def check_contract_labels(versions: Sequence[DraftVersion], place: Place) -> None:
+    """Report ``contract-label-too-long``: labels of CRDs name the versions of each contract."""
+    for contract in sorted({each.contract for each in versions if each.contract}):
+        served = [each.name for each in versions if each.served and each.contract == contract]
+        value = "_".join(served)
+        if len(value) > _LABEL_LIMIT:
+            message = f"`{value}` of the label `cluster.x-k8s.io/{contract}` would have more than"
+            hint = "Remove versions, or write `served: false` at those that no client uses."
+            place.error("contract-label-too-long", f"{message} {_LABEL_LIMIT} characters", hint)
 
 
 def _shapes(draft: Draft, versions: tuple[DraftVersion, ...], place: Place) -> None:
