@@ -62,9 +62,9 @@ ALERTS: Final = (
         "Stuck",
         "critical",
         "5m",
-        "Reconciles run, and none has ended for 15 minutes.",
-        "sum(min_over_time(reconciles_active{JOB}[15m])) > 0"
-        " and sum(increase(reconcile_duration_seconds_count{JOB}[15m])) == 0",
+        "Reconciles of {{ $labels.controller }} run, and none has ended for 15 minutes.",
+        "sum by (controller) (min_over_time(reconciles_active{JOB}[15m])) > 0"
+        " and sum by (controller) (increase(reconcile_duration_seconds_count{JOB}[15m])) == 0",
     ),
     Alert(
         "QueueLong",

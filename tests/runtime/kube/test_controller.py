@@ -105,6 +105,19 @@ def test_no_error_ends_a_worker(error: BaseException) -> None:
     assert sample(metrics, f"reconcile_errors_total{label}") == 4
 
 
+def test_counters_begin_before_the_first_reconcile_ends() -> None:
+    """An alert on a rise needs the value before: the first reconcile may hang for hours."""
+    metrics = Metrics()
+
+    async def scenario() -> None:
+        controller(lambda key: asyncio.sleep(0, Result()), metrics=metrics)
+
+    virtually(scenario())
+    lines = metrics.render().decode().splitlines()
+    assert 'reconcile_duration_seconds_count{controller="c"} 0.0' in lines
+    assert 'terminal_failures_total{controller="c"} 0.0' in lines
+
+
 def test_terminal_failures_are_counted_from_zero() -> None:
     metrics = Metrics()
     counted: list[float] = []

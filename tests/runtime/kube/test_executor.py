@@ -109,6 +109,21 @@ async def test_an_asynchronous_hook_that_is_late_is_cancelled() -> None:
     assert sample(metrics, "hooks_abandoned") == 0
 
 
+async def test_timeouts_are_counted_from_zero() -> None:
+    """An alert on a rise needs the value before the first timeout."""
+    metrics, release = Metrics(), asyncio.Event()
+
+    async def patient() -> bool:
+        return await release.wait()
+
+    task = asyncio.create_task(call(HandlerExecutor(metrics, timeout=300), patient))
+    await asyncio.sleep(0)
+    name = patient.__qualname__
+    assert f'hook_timeouts_total{{hook="{name}"}} 0.0' in metrics.render().decode()
+    release.set()
+    await task
+
+
 async def test_an_asynchronous_hook_that_will_not_be_cancelled(
     caplog: pytest.LogCaptureFixture,
 ) -> None:

@@ -47,8 +47,9 @@ class Controller(Generic[K]):
         self.queue = queue
         self._reconcile = reconcile
         self._metrics = metrics
-        # It begins with 0: Prometheus does not take a counter that appears for one that rose.
+        # They begin with 0: Prometheus does not take a counter that appears for one that rose.
         self._terminal_failures = metrics.terminal_failures.labels(name)
+        self._seconds = metrics.reconcile_seconds.labels(name)
         self._concurrency = concurrency
         self._active = 0
         self._idle = asyncio.Event()
@@ -118,7 +119,7 @@ class Controller(Generic[K]):
         except Exception as error:
             self._handle_failure(key, error, began)
             return True
-        self._metrics.reconcile_seconds.labels(self.name).observe(time.monotonic() - began)
+        self._seconds.observe(time.monotonic() - began)
         self.queue.forget(key)
         if result.failed:
             self._terminal_failures.inc()
@@ -137,7 +138,7 @@ class Controller(Generic[K]):
 
     def _handle_failure(self, key: K, error: BaseException, began: float) -> None:
         took = time.monotonic() - began
-        self._metrics.reconcile_seconds.labels(self.name).observe(took)
+        self._seconds.observe(took)
         self._metrics.reconcile_errors.labels(self.name, type(error).__name__).inc()
         wait = error.retry_after if isinstance(error, RetryAfterError) else None
         delay = self.queue.add_rate_limited(key, at_least=wait or 0.0)

@@ -84,6 +84,8 @@ class HandlerExecutor:
         Raises its exception, HookTimeoutError or HooksExhaustedError.
         """
         call = HandlerCall(getattr(hook, "__qualname__", repr(hook)), self.calls)
+        # It begins with 0: Prometheus does not take a counter that appears for one that rose.
+        self._metrics.hook_timeouts.labels(call.name)
         if inspect.iscoroutinefunction(hook):
             return await self._bounded(call, _start_task(call, hook, args))
         answer = await self._bounded(call, await self._start_thread(call, hook, args))
