@@ -12,6 +12,8 @@ from typing import Any
 import promql_parser as promql
 import pytest
 import yaml
+from prometheus_client import Counter
+from prometheus_client.metrics import MetricWrapperBase
 from prometheus_client.parser import text_string_to_metric_families
 
 from capsmith.provider.monitoring import ALERTS
@@ -65,6 +67,15 @@ def served() -> Mapping[str, frozenset[str]]:
     samples = [sample for family in families for sample in family.samples]
     found = {sample.name: frozenset(sample.labels) for sample in samples}
     return {**found, "up": frozenset()}
+
+
+def documented() -> Mapping[str, set[str]]:
+    """Return the metrics of the runtime by the names that pages call them, with their labels."""
+    found = [each for each in vars(Metrics()).values() if isinstance(each, MetricWrapperBase)]
+    return {
+        each._name + ("_total" if isinstance(each, Counter) else ""): set(each._labelnames)
+        for each in found
+    }
 
 
 def nodes(expression: str) -> list[Any]:
@@ -168,6 +179,16 @@ def test_the_monitor_reaches_the_manager(folder: Path) -> None:
     assert endpoint["tlsConfig"]["serverName"] in certificate["dnsNames"]
     assert endpoint["authorization"]["credentials"]["name"] == token["name"]
     assert token["annotations"]["kubernetes.io/service-account.name"] == account
+
+
+@pytest.mark.parametrize("case", dict.fromkeys(FOLDERS.values()), ids=lambda case: case.name)
+def test_the_reference_describes_all_metrics(case: Case) -> None:
+    reference = (case.expected / "docs" / "reference.md").read_text(encoding="utf-8")
+    described = dict(re.findall(r"^\| `([a-z_]+)` \| ([a-z, ]*)\|", reference, re.MULTILINE))
+
+    for name, labels in documented().items():
+        if name != "stored_objects_rewritten_total" or "--skip-crd-migration" in reference:
+            assert {each for each in described[name].strip().split(", ") if each} == labels, name
 
 
 def test_the_page_lists_all_alerts() -> None:
