@@ -47,8 +47,7 @@ def test_an_alert_fires_when_it_should(tmp_path: Path, alert: str) -> None:
 
 def _test(alert: str, series: dict[str, Any], expected: list[Any]) -> dict[str, Any]:
     samples = [
-        {"series": _selected(selector), "values": values}
-        for selector, values in series.items()
+        {"series": _selected(selector), "values": values} for selector, values in series.items()
     ]
     last = {"eval_time": "60m", "alertname": PREFIX + alert, "exp_alerts": expected}
     return {"interval": "1m", "input_series": samples, "alert_rule_test": [last]}

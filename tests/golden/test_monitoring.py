@@ -122,6 +122,23 @@ def test_texts_name_labels_that_the_result_has(folder: Path) -> None:
         assert named <= grouping(expression) | {"pod"}, expression
 
 
+def test_only_managers_that_use_workload_clusters_have_their_graph() -> None:
+    found = {
+        folder.parents[2].relative_to(HERE).as_posix().replace("/expected", "")
+        for folder in FOLDERS
+        if any("workload_kube_requests_total" in query for query, _ in queries(folder))
+    }
+    assert found == {
+        "complete/control-plane",
+        "control-plane/control-plane",
+        "everything",  # with the feature workloadClient
+        "extension/addon",
+        "managed",  # with control planes in the same manager
+        "two-contracts/addon",
+        "two-contracts/control-plane",
+    }
+
+
 @folders
 def test_rules_are_complete(folder: Path) -> None:
     names = [rule["alert"] for rule in rules(folder)]

@@ -11,6 +11,7 @@ from typing import Any, Final, Literal, NamedTuple
 
 from capsmith.provider.clusterctl import Hosting, hosting
 from capsmith.provider.model import Component, Provider
+from capsmith.provider.workload import uses_workload_clusters
 from capsmith.safetext import SafeText
 
 RUNBOOK: Final = "docs/runbook.md"
@@ -39,6 +40,8 @@ class Panel(NamedTuple):
     title: str
     unit: str
     queries: Mapping[str, str]
+    needs_workload: bool = False
+    """Whether it is about workload clusters, to which most managers send no request."""
 
 
 _REMAINING: Final = "min by (server) (certificate_expiration_timestamp_seconds{JOB}) - time()"
@@ -194,6 +197,7 @@ _PANELS: Final = (
         "Requests to workload clusters",
         "reqps",
         _summed("rate", "workload_kube_requests_total", "verb", "code"),
+        needs_workload=True,
     ),
     Panel(
         "Watches that ended",
@@ -234,6 +238,8 @@ def alert_rules(component: Component, provider: Provider) -> list[Mapping[str, A
 
 def dashboard(component: Component) -> Mapping[str, Any]:
     """Return the dashboard of the component's manager, in Grafana's model."""
+    has_workload = uses_workload_clusters(component)
+    panels = [each for each in _PANELS if has_workload or not each.needs_workload]
     source = {"name": "datasource", "type": "datasource", "query": "prometheus"}
     return {
         "title": f"Cluster API provider {component.label}",
@@ -242,7 +248,7 @@ def dashboard(component: Component) -> Mapping[str, Any]:
         "refresh": "1m",
         "time": {"from": "now-6h", "to": "now"},
         "templating": {"list": [source]},
-        "panels": [_panel(n, panel, component) for n, panel in enumerate(_PANELS)],
+        "panels": [_panel(n, panel, component) for n, panel in enumerate(panels)],
     }
 
 
