@@ -1,13 +1,11 @@
 """Alerts of the example acme fire when they should, and only then: promtool evaluates them.
 
-promtool is no package of PyPI and takes minutes to build, so these tests run where it is on PATH:
-``go install -tags remove_all_sd github.com/prometheus/prometheus/cmd/promtool@latest``.
+It is built once, as the tools of the end-to-end tests are.
 """
 
 from __future__ import annotations
 
 import re
-import shutil
 import subprocess
 from pathlib import Path
 from typing import Any
@@ -16,6 +14,7 @@ import pytest
 import yaml
 
 from capsmith.provider.monitoring import ALERTS, PREFIX
+from tests.e2e.tools.required import required_promtool
 
 HERE = Path(__file__).parent
 CASES: dict[str, Any] = yaml.safe_load((HERE / "alerts.yaml").read_text(encoding="utf-8"))
@@ -30,9 +29,13 @@ def test_each_alert_has_cases() -> None:
     assert all(case["fires"] and case["silent"] for case in CASES.values())
 
 
+@pytest.fixture(scope="module")
+def promtool() -> Path:
+    return required_promtool("the tests of alerts")
+
+
 @pytest.mark.parametrize("alert", CASES)
-@pytest.mark.skipif(not shutil.which("promtool"), reason="promtool is not on PATH")
-def test_an_alert_fires_when_it_should(tmp_path: Path, alert: str) -> None:
+def test_an_alert_fires_when_it_should(promtool: Path, tmp_path: Path, alert: str) -> None:
     fires, silent = CASES[alert]["fires"], CASES[alert]["silent"]
     tests = [_test(alert, case["series"], [_fired(alert, case)]) for case in fires]
     tests += [_test(alert, case["series"], []) for case in silent]
@@ -40,7 +43,7 @@ def test_an_alert_fires_when_it_should(tmp_path: Path, alert: str) -> None:
     (tmp_path / "tests.yaml").write_text(
         yaml.safe_dump({"rule_files": ["rules.yaml"], "tests": tests})
     )
-    command = ["promtool", "test", "rules", str(tmp_path / "tests.yaml")]
+    command = [str(promtool), "test", "rules", str(tmp_path / "tests.yaml")]
     done = subprocess.run(command, capture_output=True, text=True)
     assert done.returncode == 0, done.stdout + done.stderr
 

@@ -3,11 +3,14 @@
 from __future__ import annotations
 
 import os
+from pathlib import Path
+from typing import NoReturn
 
 import pytest
 
 from capsmith.management.errors import ToolsUnavailable
 from capsmith.management.tools.build import Progress, Toolbox, toolbox
+from tests.e2e.tools.prometheus import build_promtool
 
 
 def required_toolbox(
@@ -17,6 +20,18 @@ def required_toolbox(
     try:
         return toolbox(names, progress)
     except ToolsUnavailable as error:
-        if os.environ.get("CI"):
-            pytest.fail(f"{tests} must run in CI: {error}")
-        pytest.skip(f"{tests} need {error}")
+        _unavailable(tests, error)
+
+
+def required_promtool(tests: str) -> Path:
+    """The path of promtool for `tests`, as people call them."""
+    try:
+        return build_promtool()
+    except ToolsUnavailable as error:
+        _unavailable(tests, error)
+
+
+def _unavailable(tests: str, error: ToolsUnavailable) -> NoReturn:
+    if os.environ.get("CI"):
+        pytest.fail(f"{tests} must run in CI: {error}")
+    pytest.skip(f"{tests} need {error}")

@@ -63,10 +63,7 @@ def toolbox(
     build fails.
     """
     selected = {name: module for name, module in modules().items() if not names or name in names}
-    go = shutil.which("go")
-    if go is None:
-        raise ToolsUnavailable("the Go toolchain (`go`) is not on PATH", _INSTALL_GO)
-    version = _output([go, "env", "GOVERSION"])
+    go, version = _go()
     cache = cache_folder()
     try:
         cache.mkdir(parents=True, exist_ok=True)
@@ -82,13 +79,39 @@ def toolbox(
         if missing:
             progress(_announcement([selected[name] for name in missing], cache))
         for name, module in selected.items():
-            with _locked(cache / f".{name}.lock"):
-                if not folders[name].is_dir():
-                    _build(go, module, folders[name], progress)
+            _build_once(go, module, folders[name], progress)
     except OSError as error:
-        message = f"the tools cannot be kept in {cache}: {error.strerror or error}"
-        raise ToolsUnavailable(message, _OTHER_CACHE) from error
+        raise _not_kept(cache, error) from error
     return Toolbox(folders, found)
+
+
+def built(module: Module, root: Path, progress: Progress = lambda text: None) -> Path:
+    """Return the folder with the binaries of a module in ``root``, after building missing ones.
+
+    Raises ToolsUnavailable as :func:`toolbox` does.
+    """
+    go, version = _go()
+    cache = cache_folder()
+    target = cache / f"{module.folder}-{_digest(module, version, root)}"
+    try:
+        cache.mkdir(parents=True, exist_ok=True)
+        _build_once(go, module, target, progress, root)
+    except OSError as error:
+        raise _not_kept(cache, error) from error
+    return target
+
+
+def _go() -> tuple[str, str]:
+    """Return the path of the Go toolchain and its version."""
+    go = shutil.which("go")
+    if go is None:
+        raise ToolsUnavailable("the Go toolchain (`go`) is not on PATH", _INSTALL_GO)
+    return go, _output([go, "env", "GOVERSION"])
+
+
+def _not_kept(cache: Path, error: OSError) -> ToolsUnavailable:
+    message = f"the tools cannot be kept in {cache}: {error.strerror or error}"
+    return ToolsUnavailable(message, _OTHER_CACHE)
 
 
 def _without(module: Module, found: Mapping[str, Path]) -> Module:
@@ -119,15 +142,24 @@ def kubectl() -> str:
     return found
 
 
-def _build(go: str, module: Module, target: Path, progress: Progress) -> None:
-    folder = _HERE / module.folder
+def _build_once(
+    go: str, module: Module, target: Path, progress: Progress, root: Path = _HERE
+) -> None:
+    """Build a module unless another process has done so."""
+    with _locked(target.parent / f".{module.folder}.lock"):
+        if not target.is_dir():
+            _build(go, module, target, progress, root)
+
+
+def _build(go: str, module: Module, target: Path, progress: Progress, root: Path) -> None:
+    folder = root / module.folder
     scratch = Path(tempfile.mkdtemp(prefix=f".{target.name}-", dir=target.parent))
     try:
         for binary in module.binaries:
             began = time.monotonic()
             progress(f"{module.folder}: building {binary.name}")
             output = ["-o", str(scratch / binary.name), binary.package]
-            flags = ["-mod=readonly", _WITHOUT_DWARF, "-ldflags", binary.ldflags]
+            flags = ["-mod=readonly", _WITHOUT_DWARF, "-ldflags", binary.ldflags, *module.flags]
             _run([go, "build", *flags, *output], folder)
             progress(f"{module.folder}: {binary.name} took {time.monotonic() - began:.0f} s")
         _collect(go, module, folder, scratch)
@@ -155,9 +187,9 @@ def cache_folder() -> Path:
     return Path(chosen) if chosen else Path.home() / ".cache" / "capsmith" / "tools"
 
 
-def _digest(module: Module, go_version: str) -> str:
-    folder = _HERE / module.folder
-    parts = [go_version, repr(module)]
+def _digest(module: Module, go_version: str, root: Path = _HERE) -> str:
+    folder = root / module.folder
+    parts = [go_version, repr(module), *module.flags]
     parts += [(folder / name).read_text() for name in ("go.mod", "go.sum")]
     return hashlib.sha256("\0".join(parts).encode()).hexdigest()[:_DIGEST_CHARS]
 

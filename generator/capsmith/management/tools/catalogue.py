@@ -51,6 +51,8 @@ class Module:
     manifests: dict[str, str] = field(default_factory=dict)
     """Kustomize outputs kept beside the binaries: name -> folder inside `sources_of`."""
     sources_of: str = ""
+    flags: tuple[str, ...] = field(default=(), repr=False)
+    """Further flags of `go build`."""
 
 
 def modules() -> dict[str, Module]:
