@@ -178,7 +178,7 @@ def test_webhook_that_replaces_values_is_found(
     with mutating(live.client, GROUP, "livemachinetemplates", patch, folder, is_mutated):
         found = live.found()
     assert found == [
-        ("LV-04", f"{KIND} live: the API server replaces `3` by `4` in spec.limit"),
+        ("LV-04", f"{KIND} live: the API server replaces `3` with `4` in spec.limit"),
     ]
 
 
@@ -206,7 +206,7 @@ def test_rights_that_core_lacks_are_found(live: Live, installed: JSON) -> None:
         ((id, message),) = live.found()
         assert id == "LV-05"
         assert message == (
-            "ServiceAccount capi-system/capi-manager may not create, update, patch, delete "
+            "ServiceAccount capi-system/capi-manager cannot create, update, patch, delete "
             f"livemachinetemplates.{GROUP}"
         )
         rules[0]["verbs"] = ["*"]

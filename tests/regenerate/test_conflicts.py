@@ -181,7 +181,7 @@ def test_lost_state_of_an_update_is_reported(conflicting: Provider, option: str)
 def test_a_shared_file_that_is_no_text_is_refused(
     provider: Provider, change_blueprint: Change
 ) -> None:
-    change_blueprint("project/Makefile.jinja", "PYTHON ?= python3\n", "PYTHON ?= python4\n")
+    change_blueprint("project/Makefile.jinja", "DOCKER ?= docker\n", "DOCKER ?= podman\n")
     provider.path("Makefile").write_bytes(b"\0binary")
     before = provider.tree()
     said = provider.update()

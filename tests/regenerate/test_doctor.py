@@ -58,8 +58,8 @@ def test_the_end_of_a_contract_is_reported_with_its_date(tmp_path: Path) -> None
 
 
 def test_what_the_next_update_would_do(provider: Provider, change_blueprint: Change) -> None:
-    change_blueprint("project/Makefile.jinja", "PYTHON ?= python3\n", "PYTHON ?= python4\n")
-    provider.edit("Makefile", "PYTHON ?= python3\n", "PYTHON ?= mine\n")
+    change_blueprint("project/Makefile.jinja", "DOCKER ?= docker\n", "DOCKER ?= podman\n")
+    provider.edit("Makefile", "DOCKER ?= docker\n", "DOCKER ?= mine\n")
     provider.path(MODEL).unlink()
     said = doctor(provider)
     assert (said.code, said.ids) == (1, {"update-conflict"})

@@ -89,7 +89,7 @@ def test_continuing_an_abort_says_what_it_did(changed: Provider, interrupted: In
     said = changed.update("--continue")
     assert said.code == 0
     assert messages(said) == [
-        "undoing the update had begun and is complete now: the former state is restored"
+        "the interrupted undo of the update is complete: the previous state is restored"
     ]
     assert changed.tree() == before
 

@@ -78,7 +78,7 @@ def test_another_capsmith_remembers_nothing(
 ) -> None:
     provider.update()
     assert checked(provider, monkeypatch).code == 0
-    change_blueprint("project/Makefile.jinja", "PYTHON ?= python3\n", "PYTHON ?= python4\n")
+    change_blueprint("project/Makefile.jinja", "DOCKER ?= docker\n", "DOCKER ?= podman\n")
     assert checked(provider, monkeypatch).ids == {"repository-behind"}
 
 

@@ -48,12 +48,12 @@ def test_a_shared_file_that_is_handed_back_is_merged_from_its_base(
 ) -> None:
     provider.append("Makefile", "mine:\n")
     provider.update("--mine", "Makefile")
-    change_blueprint("project/Makefile.jinja", "PYTHON ?= python3\n", "PYTHON ?= python4\n")
+    change_blueprint("project/Makefile.jinja", "DOCKER ?= docker\n", "DOCKER ?= podman\n")
     assert provider.update().findings == {"Makefile": "output-behind"}
-    assert "python4" not in provider.path("Makefile").read_text()
+    assert "podman" not in provider.path("Makefile").read_text()
     assert provider.update("--not-mine", "Makefile").files("merged") == {"Makefile"}
     text = provider.path("Makefile").read_text()
-    assert "python4" in text
+    assert "podman" in text
     assert text.endswith("mine:\n")
     assert provider.update("--check").code == 0
 

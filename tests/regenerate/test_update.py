@@ -97,18 +97,18 @@ def _component_changes(provider: Provider, *arguments: str) -> list[dict[str, An
 def test_a_change_of_capsmith_reaches_edited_shared_files(
     provider: Provider, change_blueprint: Change
 ) -> None:
-    change_blueprint("project/Makefile.jinja", "PYTHON ?= python3\n", "PYTHON ?= python4\n")
+    change_blueprint("project/Makefile.jinja", "DOCKER ?= docker\n", "DOCKER ?= podman\n")
     provider.append("Makefile", "\nmine:\n\ttrue\n")
     assert provider.update("--check").ids == {"repository-behind"}
     assert provider.update().files("merged") == {"Makefile"}
     text = provider.path("Makefile").read_text()
-    assert "python4" in text
+    assert "podman" in text
     assert text.endswith("\nmine:\n\ttrue\n")
     assert "capsmith: 9.9.9" in provider.path(".capsmith/lock.yaml").read_text()
 
 
 def test_permissions_of_a_shared_file_stay(provider: Provider, change_blueprint: Change) -> None:
-    change_blueprint("project/Makefile.jinja", "PYTHON ?= python3\n", "PYTHON ?= python4\n")
+    change_blueprint("project/Makefile.jinja", "DOCKER ?= docker\n", "DOCKER ?= podman\n")
     provider.path("Makefile").chmod(0o740)
     assert provider.update().files("updated") == {"Makefile"}
     assert provider.path("Makefile").stat().st_mode & 0o777 == 0o740

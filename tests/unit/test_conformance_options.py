@@ -54,7 +54,7 @@ def test_neither_manager_nor_cluster(release: Path) -> None:
 
 def test_both_manager_and_cluster(release: Path, tmp_path: Path) -> None:
     result = _run(str(release), "--manager", "x", "--kubeconfig", str(tmp_path / "none"))
-    assert (result.exit_code, "without --kubeconfig" in result.output) == (2, True)
+    assert (result.exit_code, "exclude each other" in result.output) == (2, True)
 
 
 @pytest.mark.parametrize(

@@ -120,10 +120,10 @@ def test_another_release_is_started_and_not_checked(release: Path, tmp_path: Pat
 @pytest.mark.parametrize(
     ("managers", "message"),
     [
-        (("ipam=run",), "of which there is no components file"),
-        (("run", "again"), "several commands"),
-        (("bootstrap=run", "bootstrap=again"), "several commands"),
-        (("runtime-extension=run",), "No --manager is that of a provider"),
+        (("ipam=run",), "which has no components file"),
+        (("run", "again"), "given more than once"),
+        (("bootstrap=run", "bootstrap=again"), "given more than once"),
+        (("runtime-extension=run",), "No --manager belongs to a provider"),
     ],
 )
 def test_commands_that_mean_nothing(release: Path, managers: tuple[str, ...], message: str) -> None:
@@ -222,7 +222,7 @@ def test_a_management_cluster_that_does_not_answer(tmp_path: Path) -> None:
     client = KubeClient("https://127.0.0.1:1", Credentials(Pki(tmp_path).ca))
     core = CoreObjects("v1beta2", "conformance-box")
     session = IpamSession(client, core, "v1beta2", Timing(), IpamObjects(()))
-    with pytest.raises(RequestError, match="the run cannot begin") as caught:
+    with pytest.raises(RequestError, match="the run cannot start") as caught:
         run_checks(session, ADDRESSES, _RULES)
     assert (caught.value.exit_code, caught.value.finding.id) == (2, "request-failed")
     session.wait_removed()  # returns at once: the namespace is not that of this run

@@ -96,7 +96,7 @@ def test_certificates_that_cannot_be_used_are_refused(tmp_path: Path) -> None:
     with pytest.raises(UnreadableInput, match="cannot be used"), connected(access):
         pass
     access = read_access((write(tmp_path / "config", config({"certificate-authority-data": "?"})),))
-    with pytest.raises(UnreadableInput, match="no base64"), connected(access):
+    with pytest.raises(UnreadableInput, match="not valid base64"), connected(access):
         pass
 
 
@@ -109,8 +109,8 @@ def test_certificates_that_cannot_be_used_are_refused(tmp_path: Path) -> None:
         ({}, {"token": "a", "as": "b"}, "`as`"),
         ({"insecure-skip-tls-verify": True}, {}, "`insecure-skip-tls-verify`"),
         ({"proxy-url": "http://proxy"}, {}, "`proxy-url`"),
-        ({"server": "http://127.0.0.1"}, {}, "no https URL"),
-        ({"server": ""}, {}, "no https URL"),
+        ({"server": "http://127.0.0.1"}, {}, "not an https URL"),
+        ({"server": ""}, {}, "not an https URL"),
     ],
 )
 def test_what_is_not_supported_is_refused(
@@ -121,9 +121,9 @@ def test_what_is_not_supported_is_refused(
 
 def test_missing_entries_are_named(tmp_path: Path) -> None:
     path = write(tmp_path / "config", config())
-    assert "there is no context 'two' Use one of: one." in refusal(path, "two")
+    assert "unknown context 'two' Use one of: one." in refusal(path, "two")
     assert "no current context" in refusal(write(path, {**config(), "current-context": ""}))
-    assert "there is no user 'one'" in refusal(write(path, {**config(), "users": []}))
+    assert "unknown user 'one'" in refusal(write(path, {**config(), "users": []}))
 
 
 @pytest.mark.parametrize("text", ["", "[]", "a: [", "x" * 100, "\0"])
@@ -139,7 +139,7 @@ def test_what_is_no_kubeconfig_is_refused(tmp_path: Path, text: str) -> None:
 def test_options_of_live_need_it(tmp_path: Path, option: str) -> None:
     result = run(str(tmp_path), option)
     assert result.exit_code == 2
-    assert "needs --live" in result.output
+    assert "requires --live" in result.output
 
 
 def test_server_that_does_not_respond_is_an_error(tmp_path: Path) -> None:

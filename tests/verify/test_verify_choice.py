@@ -82,7 +82,7 @@ def test_a_role_that_is_told(tmp_path: Path) -> None:
 def test_a_role_that_is_not_known(tmp_path: Path) -> None:
     result = run(str(tmp_path), "--role", "CoralMachine=Machine")
     assert result.exit_code == 2
-    assert "'CoralMachine=Machine' is no role" in result.output
+    assert "'CoralMachine=Machine' is not a role" in result.output
 
 
 @pytest.mark.parametrize(

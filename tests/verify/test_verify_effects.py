@@ -202,8 +202,8 @@ def test_a_release_that_no_target_installs_is_named(tmp_path: Path) -> None:
     write(tmp_path, metadata, name="metadata.yaml")
     file = str(tmp_path / "infrastructure-components.yaml")
     old = run(str(tmp_path), "--target", "core=v1.10", "--format", "json")
-    assert json.loads(old.output)["notJudged"] == [f"{file}: no target speaks contract v1beta2"]
+    assert json.loads(old.output)["notJudged"] == [f"{file}: no target supports contract v1beta2"]
     text = run(str(tmp_path), "--target", "core=v1.10").output
-    assert f"not judged: {file}: no target speaks contract v1beta2" in text
+    assert f"not judged: {file}: no target supports contract v1beta2" in text
     new = run(str(tmp_path), "--target", "core=v1.13", "--format", "json")
     assert json.loads(new.output)["notJudged"] == []

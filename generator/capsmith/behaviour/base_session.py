@@ -70,8 +70,8 @@ class BaseSession:
         except StaleError as error:
             raise Refused(
                 "conformance-namespace",
-                f"namespace {self.namespace} exists already",
-                hint="Wait for the end of the other run, or delete what it left.",
+                f"namespace {self.namespace} already exists",
+                hint="Wait for the other run to end, or delete what it left.",
             ) from error
         self._has_namespace = True
 

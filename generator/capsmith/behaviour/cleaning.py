@@ -81,7 +81,7 @@ def _request(session: Session, client: KubeClient) -> None:
 def _all_deleted(session: Session, clients: Iterable[KubeClient]) -> bool:
     found = [each for client in clients for each in _objects(session, client)]
     if found:
-        raise NotYet(f"still there: {[each['metadata']['name'] for each in found]}")
+        raise NotYet(f"still present: {[each['metadata']['name'] for each in found]}")
     return True
 
 

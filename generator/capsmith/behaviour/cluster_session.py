@@ -18,7 +18,7 @@ WHOLE = TEMPLATE_NAME
 OWNERLESS_CONFIG = "conformance-ownerless"
 """A bootstrap configuration that no Machine uses."""
 _ENDPOINT_HINT = (
-    "Machines have to serve the endpoint of the Cluster, within reach of core and the managers. "
+    "Machines must serve the endpoint of the Cluster where core and the managers can reach it. "
     "If nothing boots them, start the run with --manager and an endpoint at 127.0.0.1."
 )
 _CREATION = "the creation of the whole cluster"
@@ -173,8 +173,8 @@ def provided_kind(documents: Iterable[JSON], roles: Mapping[str, str]) -> tuple[
             return str(document["kind"]), str(document["apiVersion"])
     raise UnreadableInput(
         "conformance-objects",
-        "no object is of a kind of the provider",
-        hint="Name the objects of a whole cluster with --objects.",
+        "no object has a kind of the provider",
+        hint="Specify the objects of a whole cluster with --objects.",
     )
 
 

@@ -35,6 +35,6 @@ def _problems(condition: dict[str, Any], contract: str, obj: JSON) -> Iterator[s
     if not condition.get("reason"):
         yield f"{kind} has no reason"
     if "severity" in condition:
-        yield f"{kind} has a severity, which metav1.Condition lacks"
+        yield f"{kind} has a severity, which metav1.Condition does not have"
     if int(condition.get("observedGeneration") or 0) > int(obj["metadata"].get("generation") or 0):
         yield f"the observedGeneration of {kind} is greater than the object's generation"

@@ -63,7 +63,7 @@ def ipam_objects(
         raise UnreadableInput(
             "conformance-objects",
             "no object is a pool of addresses",
-            hint="Name a pool of few addresses with --objects.",
+            hint="Specify a pool with few addresses with --objects.",
         )
     return IpamObjects(tuple(found.values()))
 

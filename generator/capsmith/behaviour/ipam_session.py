@@ -76,7 +76,7 @@ class IpamSession(BaseSession):
     def release(self, claim: str) -> None:
         """Delete a claim, and wait until it is gone."""
         self.client.delete(self.latest(CLAIM, claim))
-        self.wait_deleted(CLAIM, claim, "it was deleted, but stays")
+        self.wait_deleted(CLAIM, claim, "it was deleted, but still exists")
 
     def address_of(self, claim: str) -> JSON | None:
         """Return the IPAddress of a claim, if there is one."""
@@ -132,7 +132,7 @@ class IpamSession(BaseSession):
             if not kinds:
                 found = [each for _, kind in self.pools.kinds for each in self._own_pools(kind)]
             if found:
-                raise NotYet(f"still there: {[each['metadata']['name'] for each in found]}")
+                raise NotYet(f"still present: {[each['metadata']['name'] for each in found]}")
             return True
 
         with suppress(TimeoutError):

@@ -121,7 +121,7 @@ def provider_objects(documents: Iterable[JSON], roles: Mapping[str, str]) -> Pro
             raise UnreadableInput(
                 "conformance-objects",
                 f"no object has the role {role}",
-                hint="Name a flavor with --flavor, or objects with --objects.",
+                hint="Specify a flavor with --flavor, or objects with --objects.",
             )
     pools = {each["kind"]: each for each in documents if roles.get(each["kind"]) == MACHINE_POOL}
     known = {id(each) for each in (*clusters, *templates)}

@@ -17,8 +17,8 @@ from capsmith.management.kube import ApiError
 
 S = TypeVar("S", bound=BaseSession)
 
-_PERMISSIONS = "Name a management cluster that answers, and a user who may create the objects."
-_DELETE = "Delete the namespace, and the machines that its objects name."
+_PERMISSIONS = "Use a management cluster that responds, and a user who can create the objects."
+_DELETE = "Delete the namespace, and the machines that its objects refer to."
 _ALL = Selection()
 _RECOMMENDED = frozenset({Level.SHOULD, Level.MAY})
 
@@ -38,10 +38,10 @@ def run_checks(
     RequestError if objects cannot be created or removed.
     """
     results = []
-    with _requests("the run cannot begin", _PERMISSIONS):
+    with _requests("the run cannot start", _PERMISSIONS):
         session.create_namespace()
     try:
-        with _requests("the run cannot begin", _PERMISSIONS):
+        with _requests("the run cannot start", _PERMISSIONS):
             session.start()
         for check in checks:
             if selection.includes(check, rules):

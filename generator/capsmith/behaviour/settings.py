@@ -11,7 +11,7 @@ def parse_pairs(option: str, texts: Iterable[str]) -> dict[str, str]:
     for text in texts:
         name, separator, value = text.partition("=")
         if not name or not separator:
-            raise ValueError(f"{option} is NAME=VALUE, not {text}.")
+            raise ValueError(f"{option} must be NAME=VALUE, not {text}.")
         pairs[name] = value
     return pairs
 

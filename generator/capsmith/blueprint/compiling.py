@@ -32,7 +32,9 @@ class LiteralsAreSafe(CodeGenerator):
         raise nodes.Impossible
 
     def visit_FilterBlock(self, node: nodes.FilterBlock, frame: Frame) -> None:
-        self.fail("`filter` is no statement here: print with a filter", node.lineno)
+        self.fail("the `filter` statement is not supported: print with a filter", node.lineno)
 
     def visit_CallBlock(self, node: nodes.CallBlock, frame: Frame) -> None:
-        self.fail("`call` is no statement here: call the macro in an expression", node.lineno)
+        self.fail(
+            "the `call` statement is not supported: call the macro in an expression", node.lineno
+        )

@@ -46,7 +46,7 @@ class Formatter:
         except (InvalidInput, ValueError) as error:
             raise BlueprintError(
                 "blueprint-python",
-                f"the rendered text is no Python: {error}",
+                f"the rendered text is not valid Python: {error}",
                 file=blueprint,
                 hint="Correct the blueprint.",
             ) from error

@@ -60,14 +60,14 @@ def load_manifest(text: str, file: str) -> tuple[Entry, ...]:
     seen: set[tuple[str, str]] = set()
     for entry in entries:
         if (entry.source, entry.target) in seen:
-            raise _broken(file, f"{entry.source} -> {entry.target} is in it twice")
+            raise _broken(file, f"duplicate row {entry.source} -> {entry.target}")
         seen.add((entry.source, entry.target))
     return entries
 
 
 def _entry(row: Any, file: str) -> Entry:
     if not isinstance(row, dict) or not {"source", "owner"} <= row.keys() <= _KEYS:
-        raise _broken(file, f"a row needs source and owner, and knows {sorted(_KEYS)}: {row!r}")
+        raise _broken(file, f"a row requires source and owner, and allows {sorted(_KEYS)}: {row!r}")
     source = str(row["source"])
     if not source.endswith(".jinja"):
         raise _broken(file, f"{source} does not end in .jinja")

@@ -62,20 +62,20 @@ def plan_rows(
 
 def _problem_of_target(path: str, overlay: Overlay, taken: set[str]) -> str:
     if _RESERVED.fullmatch(path):
-        return "is nothing that may be generated"
+        return "cannot be generated"
     if overlay.named and f"{path}/".startswith(f"{overlay.named}/"):
-        return "lies in the overlay itself"
+        return "is inside the overlay"
     name = path.lower()
     if name in taken:
-        return "is generated already"
+        return "is already generated"
     parents = {name[: found.start()] for found in re.finditer("/", name)}
     if parents & taken or any(other.startswith(f"{name}/") for other in taken):
-        return "would be a file and a folder at once"
+        return "would be both a file and a folder"
     return ""
 
 
 def _finding_on_row(row: Row, message: str) -> Finding:
-    hint = "Write another target, or remove the row."
+    hint = "Use another target, or remove the row."
     return Finding("overlay-target", message, row.location, hint=hint)
 
 
@@ -120,7 +120,7 @@ class OverlayRenderer:
         if not is_static(text):
             text = tidy(self._environment.get_template(name).render(file.context))
         if found := _CONTROL.search(text):
-            raise ValueError(f"it prints the character U+{ord(found[0]):04X}")
+            raise ValueError(f"it outputs the character U+{ord(found[0]):04X}")
         if file.path.endswith(".py"):
             text = self._formatter.format(text, name)
         return text
@@ -140,10 +140,10 @@ class OverlayRenderer:
                     if near
                     else f"Use one of: {', '.join(sorted(blocks))}."
                 )
-                message = f"there is no block `{clip(node.name)}` in what is extended"
+                message = f"the extended blueprint has no block `{clip(node.name)}`"
                 yield Finding("overlay-block", message, self._at(name, node.lineno), hint=hint)
             elif isinstance(node, nodes.Output) and _prints(node):
-                message = "text outside of blocks is lost in a blueprint that extends another"
+                message = "a blueprint that extends another must not have text outside of blocks"
                 hint = "Move it into a block."
                 yield Finding("overlay-block", message, self._at(name, node.lineno), hint=hint)
 

@@ -62,7 +62,11 @@ def overlay_of(
     findings += _misplaced(texts, own, where)
     if not texts:
         hint = "Add files below project/: each replaces the one with the same path."
-        findings.append(Finding("overlay-empty", "no blueprints here", Location(where), hint=hint))
+        findings.append(
+            Finding(
+                "overlay-empty", "the folder contains no blueprints", Location(where), hint=hint
+            )
+        )
     if findings:
         return None, ordered(findings)
     return Overlay(where, named, texts, rows), ()
@@ -77,7 +81,7 @@ def _unused(
         near = difflib.get_close_matches(path, [p for p in own if p.startswith(PROJECT)], n=1)
         yield Finding(
             "overlay-unused",
-            "this replaces no blueprint of capsmith, and no row of manifest.yaml names it",
+            "this neither replaces a blueprint of capsmith nor is in manifest.yaml",
             Location(f"{where}/{path}"),
             hint=f"Did you mean `{near[0]}`?" if near else "Add a row to manifest.yaml.",
         )
@@ -98,7 +102,7 @@ def _misplaced(texts: Mapping[str, str], own: Mapping[str, str], where: str) -> 
             near = difflib.get_close_matches(path.split("/")[0], names, n=1)
             yield Finding(
                 "overlay-unknown",
-                "an overlay holds only project/, macros/ and manifest.yaml",
+                "an overlay can only contain project/, macros/ and manifest.yaml",
                 location,
                 hint=f"Did you mean `{near[0]}`?" if near else "Move it away.",
             )

@@ -60,7 +60,7 @@ def read_rows(
     _known(top, document.data, ("files",))
     listed = document.data.get("files")
     if not isinstance(listed, list) or len(listed) > MOST_ROWS:
-        message = f"`files` has to be a list of at most {MOST_ROWS} rows"
+        message = f"`files` must be a list of at most {MOST_ROWS} rows"
         top.error("overlay-manifest", message, "Write `files: [{source: …, target: …}]`.", "files")
         return (), findings
     rows = []
@@ -73,24 +73,26 @@ def read_rows(
 
 def _row(row: Any, place: Place, sources: Collection[str]) -> Entry | None:
     if not isinstance(row, dict):
-        place.error("overlay-manifest", "a row is a mapping", "Write `{source: …, target: …}`.")
+        place.error(
+            "overlay-manifest", "a row must be a mapping", "Write `{source: …, target: …}`."
+        )
         return None
     before = len(place.findings)
     _known(place, row, _KEYS)
     source = _text(row, place, "source", "")
     if source not in sources and not place.findings[before:]:
-        message = f"there is no blueprint {shown('project/' + source)} in this overlay"
+        message = f"this overlay has no blueprint {shown('project/' + source)}"
         below = ("source",) if "source" in row else ()
         place.error("overlay-source", message, did_you_mean(source, sources), *below)
     if not source.endswith(".jinja"):
-        place.error("overlay-source", "a blueprint ends in .jinja", "Rename it.")
+        place.error("overlay-source", "the name of a blueprint must end in .jinja", "Rename it.")
     scope = _text(row, place, "for_each", Scope.PROVIDER, tuple(NAMES))
     owner = _text(row, place, "owner", Owner.GENERATED, tuple(Owner))
     when = _conditions(row, place)
     target = _text(row, place, "target", source.removesuffix(".jinja"))
     executable = row.get("executable", False)
     if not isinstance(executable, bool):
-        place.error("overlay-manifest", "`executable` is true or false", "", "executable")
+        place.error("overlay-manifest", "`executable` must be true or false", "", "executable")
     if place.findings[before:]:
         return None
     _target(target, Scope(scope), place)
@@ -111,7 +113,7 @@ def _text(
 ) -> str:
     value = row.get(key, default)
     if not isinstance(value, str):
-        place.error("overlay-manifest", f"`{key}` has to be a text", "", key)
+        place.error("overlay-manifest", f"`{key}` must be a string", "", key)
     elif known and value not in known:
         _not_one_of(place, value, known, key)
     else:
@@ -123,7 +125,7 @@ def _conditions(row: Mapping[str, Any], place: Place) -> tuple[str, ...]:
     when = row.get("when", [])
     names = [when] if isinstance(when, str) else when
     if not isinstance(names, list) or not all(isinstance(name, str) for name in names):
-        place.error("overlay-manifest", "`when` has to be a name, or a list of them", "", "when")
+        place.error("overlay-manifest", "`when` must be a name or a list of names", "", "when")
         return ()
     for name in names:
         if name not in CONDITIONS:
@@ -139,11 +141,11 @@ def _not_one_of(place: Place, value: str, known: Collection[str], key: str) -> N
 def _target(target: str, scope: Scope, place: Place) -> None:
     below = ("target",) if (*place.path, "target") in place.document.marks else ()
     if not _TARGET.fullmatch(target):
-        message = f"{shown(target)} is no path of letters, digits and names in braces"
+        message = f"{shown(target)} is not a path of letters, digits and names in braces"
         place.error("overlay-target", message, "Write a path such as docs/{module}.md.", *below)
         return
     names = NAMES[scope]
     for name in _NAME.findall(target):
         if name not in names:
-            message = f"{shown('{' + name + '}')} has no meaning in a row for each `{scope}`"
+            message = f"{shown('{' + name + '}')} is not defined in a row for each `{scope}`"
             place.error("overlay-target", message, did_you_mean(name, names), *below)

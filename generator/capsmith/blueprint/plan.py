@@ -197,7 +197,9 @@ def _holds(name: str, provider: Provider, context: Mapping[str, Any], entry: Ent
     try:
         return CONDITIONS[name](provider, context)
     except KeyError as error:
-        message = f"the condition {name} needs a {error.args[0]}, which `for_each` does not provide"
+        message = (
+            f"the condition {name} requires a {error.args[0]}, which `for_each` does not provide"
+        )
         raise _broken(entry, message) from error
 
 

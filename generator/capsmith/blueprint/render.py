@@ -35,7 +35,7 @@ def _render(
     if name not in sources:
         raise BlueprintError(
             "blueprint-missing",
-            "the manifest names this blueprint, but it is not there",
+            "the manifest lists this blueprint, but it does not exist",
             file=f"blueprints/{name}",
             hint="Add the blueprint or remove its row from blueprints/manifest.yaml.",
         )

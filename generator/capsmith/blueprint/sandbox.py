@@ -83,7 +83,7 @@ class OverlayEnvironment(ImmutableSandboxedEnvironment):
         if not self.is_safe_callable(__obj):
             # Jinja's message holds an address, which differs from run to run.
             name = getattr(__obj, "__name__", type(__obj).__name__)
-            raise SecurityError(f"`{name}` may not be called in an overlay")
+            raise SecurityError(f"`{name}` cannot be called in an overlay")
         return super().call(__context, __obj, *args, **kwargs)
 
 
@@ -101,7 +101,7 @@ def loader(
             return overlay[name], f"{where}/{name}", None
         bare = name.removeprefix(ORIGINAL)
         if bare not in own:
-            raise TemplateNotFound(name, f"there is no blueprint {name}")
+            raise TemplateNotFound(name, f"no such blueprint: {name}")
         return own[bare], ORIGINAL + bare, None
 
     return load

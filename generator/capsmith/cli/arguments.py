@@ -111,9 +111,9 @@ class Arguments:
         if self.mode not in (Mode.UPDATE, Mode.PREVIEW):
             raise click.UsageError("--check, --continue and --abort cannot change the contract.")
         if self.contract is not None and not self.contract.strip(", "):
-            raise click.UsageError("--contract needs contracts, such as v1beta1,v1beta2.")
+            raise click.UsageError("--contract requires contracts, such as v1beta1,v1beta2.")
         if bool(self.contract) == bool(self.drop_api_version):
-            raise click.UsageError("Give either --contract or --drop-api-version.")
+            raise click.UsageError("--contract and --drop-api-version exclude each other.")
         if self.api_version and self.keep_api_version:
             raise click.UsageError("--api-version and --keep-api-version exclude each other.")
         if not self.contract and (self.api_version or self.keep_api_version):

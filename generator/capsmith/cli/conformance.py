@@ -19,15 +19,15 @@ if TYPE_CHECKING:
     "--kubeconfig",
     type=FOLDER,
     metavar="FILE",
-    help="A management cluster in which core and the provider already run.",
+    help="A management cluster in which core and the provider are already running.",
 )
 @click.option(
     "--manager",
     "managers",
     metavar="[TYPE=]COMMAND",
     multiple=True,
-    help="Start this manager, and the real core and API server beside it; needs Go.  Without a TYPE"
-    " it is that of all providers in RELEASE.",
+    help="Start this manager, and the real core and API server beside it; requires Go.  Without"
+    " a TYPE, it runs all providers in RELEASE.",
 )
 @click.option(
     "--with",
@@ -35,7 +35,7 @@ if TYPE_CHECKING:
     type=FOLDER,
     metavar="RELEASE",
     multiple=True,
-    help="Another release that clusters need; name its manager with --manager TYPE=COMMAND.",
+    help="Another release that clusters need; specify its manager with --manager TYPE=COMMAND.",
 )
 @click.option("--core", default="v1.13", show_default=True, help="The release of core to start.")
 @click.option("--env", metavar="NAME=VALUE", multiple=True, help="A variable of the managers.")
@@ -53,7 +53,7 @@ if TYPE_CHECKING:
     type=FOLDER,
     metavar="FILE",
     multiple=True,
-    help="Objects to apply before, such as identities and their Secrets.",
+    help="Objects to apply first, such as identities and their Secrets.",
 )
 @click.option("--version", "release_version", metavar="TAG", help="The version of the release.")
 @click.option("--role", "roles", metavar="KIND=ROLE", multiple=True, help="The role of a kind.")
@@ -66,16 +66,16 @@ if TYPE_CHECKING:
     type=float,
     default=180.0,
     show_default=True,
-    help="Seconds until a state counts as missed.",
+    help="Seconds to wait for a state.",
 )
 @click.option(
     "--quiet",
     type=float,
     default=3.0,
     show_default=True,
-    help="Seconds in which nothing may happen.",
+    help="Seconds to watch for unwanted changes.",
 )
-@click.option("--strict", is_flag=True, help="Exit with 1 for warnings too.")
+@click.option("--strict", is_flag=True, help="Exit with 1 on warnings as well.")
 @click.option("--logs", type=FOLDER, metavar="DIR", help="Keep the logs of all processes in DIR.")
 @format_option("junit")
 @command

@@ -60,10 +60,13 @@ def _checked(_context: click.Context, parameter: click.Parameter, value: str) ->
     "--name",
     default="",
     callback=_checked,
-    help="Name of the provider [default: by the CRDs' labels].",
+    help="Name of the provider [default: from the labels of the CRDs].",
 )
 @click.option(
-    "--repository", default="", callback=_checked, help="Address of the repository of its releases."
+    "--repository",
+    default="",
+    callback=_checked,
+    help="URL of the repository that releases the provider.",
 )
 @click.option(
     "--role",
@@ -71,7 +74,7 @@ def _checked(_context: click.Context, parameter: click.Parameter, value: str) ->
     metavar="KIND=ROLE",
     multiple=True,
     callback=_role,
-    help="Role of a kind whose name misleads, such as AcmePooledMachine=Resource.",
+    help="Role of a kind whose name is misleading, such as AcmePooledMachine=Resource.",
 )
 @click.option("--partial", is_flag=True, help="Exit with 0 even if something cannot be expressed.")
 @click.option("--check", is_flag=True, help="Compare with an existing file; write nothing.")

@@ -68,7 +68,7 @@ def up(core: str, name: str | None, kubeconfig: Path | None, kind: bool) -> int:
     folder = _new(name, None)
     console = Console()
     state = start(folder, UpRequest(core, kubeconfig, kind), console.step)
-    console.text(f"The lab {folder.name} runs. Next: capsmith lab run [DIR].")
+    console.text(f"The lab {folder.name} is running. Next: capsmith lab run [DIR].")
     console.text(f"export KUBECONFIG={state.kubeconfig}")
     return 0
 
@@ -130,7 +130,7 @@ def status(name: str | None, format_: str) -> int:
 
 @lab.command()
 @click.argument("component", required=False)
-@click.option("-f", "--follow", is_flag=True, help="Show new lines until ctrl-C.")
+@click.option("-f", "--follow", is_flag=True, help="Show new lines until Ctrl-C.")
 @_name_option
 @command
 def logs(component: str | None, follow: bool, name: str | None) -> int:
@@ -172,7 +172,7 @@ def kubeconfig(name: str | None) -> int:
 @lab.command()
 @_name_option
 @click.option("--all", "all_", is_flag=True, help="End all labs.")
-@click.option("--force", is_flag=True, help="End it although clusters exist outside of it.")
+@click.option("--force", is_flag=True, help="End it even if clusters exist outside of it.")
 @command
 def down(name: str | None, all_: bool, force: bool) -> int:
     """End a lab and remove its files, also after a crash.  Tools are kept."""
@@ -189,9 +189,9 @@ def down(name: str | None, all_: bool, force: bool) -> int:
             check_no_clusters(folder)
         given = folder.kubeconfig.exists() and not folder.kind.exists()
         end(folder)
-        console.text(f"The lab {folder.name} has ended; nothing of it is left here.")
+        console.text(f"The lab {folder.name} has ended; nothing of it is left on this machine.")
         if given:
-            console.text("What is installed in the cluster of --kubeconfig stays there.")
+            console.text("Everything installed in the cluster of --kubeconfig stays there.")
     return 0
 
 

@@ -44,7 +44,10 @@ def show_demo(folder: Path, lab: LabFolder, core: str) -> int:
         with _screen(console) as show:
             found = watch(lab, _CLUSTER, show)
     except KeyboardInterrupt:
-        console.step(f"The lab and the provider go on: capsmith lab down --name {lab.name}")
+        console.step(
+            "The lab and the provider keep running; to end them, run "
+            f"capsmith lab down --name {lab.name}"
+        )
         raise
     now = time.monotonic()
     console.text(

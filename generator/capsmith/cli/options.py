@@ -33,7 +33,7 @@ blueprints_option = click.option(
     "--blueprints",
     metavar="DIR",
     type=FOLDER,
-    help="Replace capsmith's blueprints by those in DIR; provider.yaml may name DIR instead.",
+    help="Replace capsmith's blueprints with those in DIR; provider.yaml can name DIR instead.",
 )
 no_blueprints_option = click.option(
     "--no-blueprints", is_flag=True, help="Ignore the blueprints used in the previous run."
@@ -135,6 +135,6 @@ def _interruption(folder: Path | None) -> str:
     if not is_pending:
         return "interrupted"
     return (
-        "interrupted while files were written: run capsmith update --continue to complete the "
+        "interrupted while writing files: run capsmith update --continue to complete the "
         "change, or --abort to undo it"
     )

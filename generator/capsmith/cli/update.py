@@ -65,7 +65,7 @@ def _upgrade_options(function: Callable[..., Any]) -> Callable[..., Any]:
     type=click.Choice(["merge", "diff3"]),
     default="merge",
     show_default=True,
-    help="Show both sides between conflict markers, or the original too.",
+    help="Show both sides between conflict markers, or the original as well.",
 )
 @click.option("--force", is_flag=True, help="Replace generated files that were edited.")
 @click.option("--restore", metavar="PATH", multiple=True, help="Write a deleted file again.")

@@ -19,10 +19,10 @@ if TYPE_CHECKING:
     "--upgrade",
     type=FOLDER,
     metavar="OLD",
-    help="Report what the installed release OLD loses when clusterctl replaces it by PATH.",
+    help="Report what the installed release OLD loses when clusterctl replaces it with PATH.",
 )
 @click.option(
-    "--live", is_flag=True, help="Ask the API server of a kubeconfig as well, in dry runs."
+    "--live", is_flag=True, help="Also check with the API server of a kubeconfig, in dry runs."
 )
 @click.option(
     "--kubeconfig", type=FOLDER, metavar="FILE", help="The kubeconfig [default: that of kubectl]."
@@ -31,7 +31,7 @@ if TYPE_CHECKING:
 @click.option(
     "--install-crds",
     is_flag=True,
-    help="With --live: install CRDs that are missing, and remove them at the end.",
+    help="With --live: install missing CRDs, and remove them at the end.",
 )
 @click.option("--target", metavar="RELEASES", help="Releases of core [default: core=v1.10..v1.15].")
 @click.option(
@@ -42,7 +42,7 @@ if TYPE_CHECKING:
     help="The role of a kind, such as InfraMachine, or none.",
 )
 @click.option("--version", "release", metavar="TAG", help="The version of the release.")
-@click.option("--advice", is_flag=True, help="Report what breaks nothing, too.")
+@click.option("--advice", is_flag=True, help="Also report what breaks nothing.")
 @click.option("--select", metavar="IDS", multiple=True, help="Report only these rules: CC,CRD-02.")
 @click.option("--ignore", metavar="IDS", multiple=True, help="Do not report these rules.")
 @click.option(
@@ -52,9 +52,7 @@ if TYPE_CHECKING:
     help="Roles and accepted violations [default: .capsmith-verify.yaml].",
 )
 @click.option("--baseline", type=FOLDER, metavar="FILE", help="Accept the violations in FILE.")
-@click.option(
-    "--write-baseline", type=FOLDER, metavar="FILE", help="Write the violations into FILE."
-)
+@click.option("--write-baseline", type=FOLDER, metavar="FILE", help="Write the violations to FILE.")
 @format_option("sarif", "junit")
 @command
 def verify(paths: tuple[Path, ...], format_: str, **options: Any) -> int:
@@ -88,4 +86,4 @@ def _refuse_alone(options: dict[str, Any], *names: str) -> None:
     """Raise UsageError for an option that means nothing without --live."""
     for name in names:
         if options[name]:
-            raise click.UsageError(f"--{name.replace('_', '-')} needs --live")
+            raise click.UsageError(f"--{name.replace('_', '-')} requires --live")

@@ -40,11 +40,11 @@ def conclude(repository: Repository) -> Report:
     was_undoing = repository.is_undoing
     completed = repository.complete_pending()
     if was_undoing:
-        message = "undoing the update had begun and is complete now: the former state is restored"
+        message = "the interrupted undo of the update is complete: the previous state is restored"
         return _concluded(completed, "continue", message)
     unfinished = _unfinished(repository)
     if unfinished is None:
-        return _concluded(completed, "continue", "the interrupted update is complete now")
+        return _concluded(completed, "continue", "the interrupted update is complete")
     found = [f for path in unfinished.conflicts for f in _markers(repository, unfinished, path)]
     if found:
         return Report(tuple(found), _outcomes(unfinished.conflicts, Outcome.CONFLICTED))
@@ -134,9 +134,9 @@ def _markers(repository: Repository, unfinished: Unfinished, path: str) -> list[
     return [
         Finding(
             "update-conflict",
-            "a conflict marker is left",
+            "the file still contains a conflict marker",
             Location(path, line, 1),
-            hint="Edit the lines to the final text, remove the marker, and continue again.",
+            hint="Edit the lines to the final text, remove the marker, and run this again.",
         )
         for line in lines
     ]
@@ -147,9 +147,9 @@ def _kept(repository: Repository, kept: str) -> bytes:
     if content is None or digest(content) != kept:
         raise UnreadableInput(
             "unfinished-damaged",
-            "this is required to finish the update, but it is missing or was changed",
+            "this file is required to finish the update, but it is missing or was changed",
             file=kept_path(kept),
-            hint="Restore the whole folder from version control, and update again.",
+            hint="Restore the whole folder from version control, and run the update again.",
         )
     return content
 
@@ -158,7 +158,7 @@ def _concluded(done: bool, option: str, message: str) -> Report:
     if not done:
         raise Refused(
             f"nothing-to-{option}",
-            f"there is no unfinished update to {option}",
+            f"no unfinished update to {option}",
             hint="Run capsmith update to start one.",
         )
     return Report((Finding("update-concluded", message, Location(""), Severity.INFO),))
@@ -169,7 +169,7 @@ def _edited(path: str) -> Finding:
         "abort-edited",
         "this file was edited after the update wrote it",
         Location(path),
-        hint="Keep the edit elsewhere and run this again with --force, or resolve the conflicts "
+        hint="Save the edit elsewhere and run this again with --force, or resolve the conflicts "
         "and continue.",
     )
 

@@ -57,7 +57,7 @@ def run(
     option that means nothing.
     """
     if request.kubeconfig is not None and request.managers:
-        raise ValueError("--manager is started in a management cluster without --kubeconfig.")
+        raise ValueError("--manager and --kubeconfig exclude each other.")
     provider = read_provider(folder, request)
     with _scratch(request.logs) as scratch:
         if request.kubeconfig is not None:
@@ -94,12 +94,12 @@ def _started(
         raise UnreadableInput(
             "conformance-extra",
             f"the package {error.name} is missing",
-            hint="Run `pip install 'capsmith[conformance]'`, or name a cluster with --kubeconfig.",
+            hint="Run `pip install 'capsmith[conformance]'`, or use a cluster with --kubeconfig.",
         ) from error
     if not request.managers:
-        raise ValueError("Name the command of the manager with --manager, or a --kubeconfig.")
+        raise ValueError("Specify the command of the manager with --manager, or a --kubeconfig.")
     if request.core not in CORE_RELEASES:
-        raise ValueError(f"--core is one of {', '.join(CORE_RELEASES)}, not {request.core}.")
+        raise ValueError(f"--core must be one of {', '.join(CORE_RELEASES)}, not {request.core}.")
     installed = _installation(provider, request)
     tools = toolbox(["k8s", f"capi-{request.core}"], progress)
     with started(tools, request.core, installed, scratch, progress) as servers:

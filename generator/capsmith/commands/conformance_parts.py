@@ -117,7 +117,7 @@ def _require_installed(client: KubeClient, *kinds: tuple[str, str]) -> str:
     except (ApiError, LookupError, OSError, HTTPException) as error:
         raise UnreadableInput(
             "conformance-not-installed",
-            f"core or the provider does not run in the management cluster: {error}",
+            f"core or the provider is not running in the management cluster: {error}",
             hint="Install both with clusterctl init, or start them with --manager.",
         ) from error
 
@@ -166,7 +166,7 @@ def _template(provider: Provider, flavor: str) -> Path:
             return path
     raise UnreadableInput(
         "conformance-template",
-        "there is no such cluster template",
+        "no such cluster template",
         file=str(paths[0]),
-        hint="Name objects with --objects, or another --flavor.",
+        hint="Specify objects with --objects, or another --flavor.",
     )

@@ -115,7 +115,7 @@ def _components(
         found = [release.component(CHECKED_TYPES[0])]
     kept = [each for each in found if not commands or each.type in commands]
     if not kept:
-        raise ValueError("No --manager is that of a provider in RELEASE.")
+        raise ValueError("No --manager belongs to a provider in RELEASE.")
     return tuple(kept)
 
 
@@ -135,12 +135,12 @@ def _commands(
             general.append(text)
             continue
         if type not in types:
-            raise ValueError(f"--manager names {type}, of which there is no components file.")
+            raise ValueError(f"--manager names {type}, which has no components file.")
         if type in commands:
-            raise ValueError(f"There are several commands for {type}.")
+            raise ValueError(f"--manager is given more than once for {type}.")
         commands[type] = command
     if len(general) > 1:
-        raise ValueError("There are several commands without a type.")
+        raise ValueError("--manager is given more than once without a type.")
     own = [each.type for each in releases[0].components if each.type in CHECKED_TYPES]
     for text in general:
         commands = dict.fromkeys(own, text) | commands

@@ -142,10 +142,10 @@ def _fork(lock: Lock, folder: Path) -> Iterator[Finding]:
         return
     yield Finding(
         "runtime-fork",
-        f"the vendored runtime is a fork of {lock.runtime.version}, and here is {__version__}",
+        f"the vendored runtime is a fork of {lock.runtime.version}, and this is {__version__}",
         Location(str(folder / FOLDER)),
         Severity.WARNING,
-        hint=f"Merge what changed into it, or run capsmith update --not-mine {FOLDER} --force.",
+        hint=f"Merge the changes into it, or run capsmith update --not-mine {FOLDER} --force.",
     )
 
 
@@ -180,9 +180,9 @@ def _ends(loaded: Loaded, file: str) -> Iterator[Finding]:
     for contract in contracts:
         yield Finding(
             "contract-ends",
-            f"core stops speaking contract {contract.version}: {contract.support_end}",
+            f"core drops support for contract {contract.version}: {contract.support_end}",
             Location(file),
             Severity.WARNING,
-            hint="Follow a later contract, at first beside this one: capsmith doctor says how.",
+            hint="Follow a later contract, first beside this one: capsmith doctor shows how.",
             link=contract.sources[-1] if contract.sources else "",
         )

@@ -86,7 +86,7 @@ def _descriptions(repository: Repository, lock: Lock) -> Iterator[str]:
 def _unread(path: str) -> Finding:
     return Finding(
         "eject-unread",
-        "nothing reads this file now",
+        "this file is no longer read",
         Location(path),
         Severity.INFO,
         hint="Keep it as a note, or delete it.",
@@ -99,5 +99,5 @@ def _mention(path: str) -> Finding:
         "this file still mentions capsmith",
         Location(path),
         Severity.INFO,
-        hint="Describe there how your repository works now.",
+        hint="Update it to describe how your repository works now.",
     )

@@ -61,9 +61,9 @@ def create(text: str, folder: Path, *, beside_others: bool = False) -> Report:
         if SPEC_NAME in names:
             raise Refused(
                 "provider-exists",
-                "there is already a provider",
+                "a provider already exists here",
                 file=str(folder / SPEC_NAME),
-                hint="Edit it and run capsmith generate, or name another folder.",
+                hint="Edit it and run capsmith generate, or specify another folder.",
             )
         loaded = understand(text, str(folder / SPEC_NAME))
         allowed = set(names) if beside_others else set()
@@ -103,7 +103,7 @@ def _refuse_foreign(repository: Repository, allowed: Container[str]) -> None:
         named = foreign if len(foreign) <= 8 else [*foreign[:7], f"{len(foreign) - 7} more"]
         raise Refused(
             "output-not-empty",
-            f"the folder holds files that capsmith did not write: {', '.join(named)}",
+            f"the folder contains files that capsmith did not write: {', '.join(named)}",
             file=str(repository.folder),
             hint="Generate into a new folder, or pass --beside-others, which replaces nothing.",
         )
@@ -117,7 +117,7 @@ def _add_spec(repository: Repository, change: Change, text: str, lock: Lock | No
     ):
         raise Refused(
             "output-other-spec",
-            "the folder has another provider.yaml, which differs from the one named",
+            "the folder has a provider.yaml that differs from the specified one",
             file=str(repository.folder / SPEC_NAME),
             hint="Run capsmith generate on the provider.yaml in the folder.",
         )

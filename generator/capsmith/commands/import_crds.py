@@ -22,7 +22,7 @@ from capsmith.workspace.reading import read_document
 from capsmith.workspace.yaml_files import Limit, yaml_files
 
 _CRD = "CustomResourceDefinition"
-_LIMIT = Limit(20_000, "input-too-large", "Name the folder of the CRDs.")
+_LIMIT = Limit(20_000, "input-too-large", "Specify the folder of the CRDs.")
 
 
 class ImportOptions(NamedTuple):
@@ -69,7 +69,7 @@ def import_provider(paths: Sequence[Path], output: Path, options: ImportOptions)
     found += [
         Finding(
             "import-series",
-            f"the metadata says {contract} for {series}, which the labels of the CRDs do not name",
+            f"metadata.yaml has {contract} for {series}, which the labels of the CRDs do not have",
             Location(str(output)),
             Severity.WARNING,
             "Correct `releases` in the file if the CRDs follow that contract.",
@@ -128,16 +128,16 @@ def _read(
     crds = [each for each in build(manifests) if each.kind == _CRD]
     sources = read_sources(crds, options.roles, all_contracts()[-1])
     for foreign in find_foreign(crds, sources):
-        hint = "If it is the provider's, add --role KIND=Resource."
-        message = f"{foreign.name} is left out: it has no label of a provider"
+        hint = "If it belongs to the provider, add --role KIND=Resource."
+        message = f"{foreign.name} is skipped: it has no provider label"
         found = Finding("import-foreign", message, foreign.location, Severity.INFO, hint)
         findings.append(found)
     if not sources:
         raise UnreadableInput(
             "import-nothing",
-            "there are no CRDs of a provider",
+            "no CRDs of a provider found",
             file=str(paths[0]),
-            hint="Name a components file, or a folder with CRDs.",
+            hint="Specify a components file, or a folder with CRDs.",
         )
     return sources, metadata, findings
 
@@ -161,9 +161,9 @@ def _write(output: Path, text: str) -> None:
         except FileExistsError as error:
             raise Refused(
                 "import-exists",
-                "the file exists",
+                "the file already exists",
                 file=str(output),
-                hint="Name another one with -o, or compare with --check.",
+                hint="Specify another one with -o, or compare with --check.",
             ) from error
 
 

@@ -54,9 +54,9 @@ def missing_overlay(
     return (
         Finding(
             "overlay-missing",
-            f"this was generated with blueprints of digest {former.digest}, and none are named now",
+            f"this was generated with blueprints (digest {former.digest}), but none are specified",
             Location(str(LOCK_PATH)),
-            hint="Name their folder with --blueprints DIR, or ignore them with --no-blueprints.",
+            hint="Specify their folder with --blueprints DIR, or ignore them with --no-blueprints.",
         ),
     )
 
@@ -83,7 +83,7 @@ def add_overlay(
         if unread or (present != overlay.texts and not unchanged):
             raise Refused(
                 "output-other-overlay",
-                "the blueprints here differ from those that were named",
+                "the blueprints here differ from the specified ones",
                 file=str(folder),
                 hint="Run capsmith generate on the provider.yaml beside them.",
             )
@@ -97,7 +97,7 @@ def add_overlay(
 def _twice(spec: Path) -> Finding:
     return Finding(
         "overlay-twice",
-        "provider.yaml names its blueprints, so the command line cannot",
+        "blueprints are set in provider.yaml and on the command line",
         Location(str(spec)),
         hint="Change `blueprints` there, or omit the option.",
     )

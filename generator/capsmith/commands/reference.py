@@ -48,7 +48,7 @@ def _require_replaceable(file: Path) -> None:
     if file.exists() and MARK.encode() not in file.read_bytes()[:200]:
         raise Refused(
             "reference-exists",
-            "the file exists and is no page of the reference",
+            "the file already exists and is not a page of the reference",
             file=str(file),
             hint="Choose another folder with -o, or move the file.",
         )

@@ -34,7 +34,7 @@ from capsmith.workspace.reading import read_document
 from capsmith.workspace.yaml_files import Limit, yaml_files
 
 MAX_BYTES = 16 * 1024 * 1024
-LIMIT = Limit(5_000, "verify-too-much", "Name the folder with the release.")
+LIMIT = Limit(5_000, "verify-too-much", "Specify the folder with the release.")
 _CONFIG = ".capsmith-verify.yaml"
 
 
@@ -166,8 +166,10 @@ def _in_folder(folder: Path) -> Iterator[SourceFile]:
     assets = [path for path in found if is_release_asset(str(path))]
     has_components = any("components" in path.name for path in assets)
     if not found:
-        hint = "Name a folder with components, metadata.yaml or templates, or the files themselves."
-        raise UnreadableInput("verify-nothing", "no YAML files", file=str(folder), hint=hint)
+        hint = (
+            "Specify a folder with components, metadata.yaml or templates, or the files themselves."
+        )
+        raise UnreadableInput("verify-nothing", "no YAML files found", file=str(folder), hint=hint)
     for path in assets if has_components else found:
         yield SourceFile(str(path), _read(path))
 
@@ -176,5 +178,7 @@ def _read(path: Path) -> str:
     try:
         return read_document(path, MAX_BYTES)
     except UnreadableInput as error:
-        error.finding = error.finding._replace(hint="Name a folder with a release, or its files.")
+        error.finding = error.finding._replace(
+            hint="Specify a folder with a release, or its files."
+        )
         raise

@@ -80,7 +80,7 @@ def parse_manifests(text: str, file: str) -> tuple[tuple[Manifest, ...], tuple[F
     Ids: ``manifest-too-large``, ``manifest-yaml``, ``manifest-not-a-mapping``.
     """
     if len(text) > MAX_CHARACTERS:
-        return (), (_finding("manifest-too-large", "the file is too long to be a manifest", file),)
+        return (), (_finding("manifest-too-large", "the file is too long for a manifest", file),)
     return read_substituted(substitute(text), file, text)
 
 
@@ -96,7 +96,7 @@ def read_substituted(
                 manifests.extend(_flat(Manifest(file, line, document, text)))
             elif document is not None:
                 findings.append(
-                    _finding("manifest-not-a-mapping", "the document is no object", file, line)
+                    _finding("manifest-not-a-mapping", "the document is not an object", file, line)
                 )
     except yaml.YAMLError as error:
         findings.append(_syntax(error, file))
@@ -147,7 +147,7 @@ def _documents(text: str) -> Iterator[tuple[int, Any]]:
             if node is None:
                 continue
             if _weight(node, {}) > MAX_NODES:
-                raise ValueError("its aliases expand too far")
+                raise ValueError("its aliases expand to too many nodes")
             yield node.start_mark.line + 1, loader.construct_document(node)
     finally:
         loader.dispose()
@@ -164,7 +164,7 @@ def _refuse_depth(text: str) -> None:
         if isinstance(event, yaml.CollectionStartEvent):
             depth += 1
             if depth > MAX_DEPTH:
-                raise ValueError("it nests too deeply")
+                raise ValueError("it is nested too deeply")
         elif isinstance(event, yaml.CollectionEndEvent):
             depth -= 1
 
@@ -194,7 +194,7 @@ def _flat(manifest: Manifest) -> Iterator[Manifest]:
 def _syntax(error: yaml.YAMLError, file: str) -> Finding:
     mark = getattr(error, "problem_mark", None)
     problem = getattr(error, "problem", None) or str(error)
-    return _finding("manifest-yaml", f"not YAML: {problem}", file, mark.line + 1 if mark else 0)
+    return _finding("manifest-yaml", f"invalid YAML: {problem}", file, mark.line + 1 if mark else 0)
 
 
 def _finding(id: str, message: str, file: str, line: int = 0) -> Finding:

@@ -34,7 +34,7 @@ def explain(rules: Mapping[str, Rule], rule_id: str) -> dict[str, Any]:
         near = similar(rules, rule_id)
         raise UnreadableInput(
             "rule-unknown",
-            f"there is no rule {rule_id!r}",
+            f"unknown rule {rule_id!r}",
             hint=(
                 f"Did you mean {', '.join(near)}?" if near else "Run `capsmith rules` to list all."
             ),
@@ -128,8 +128,8 @@ def lines(rule: Mapping[str, Any]) -> list[str]:
         origin_text(rule),
     ]
     if rule["condition"]:
-        result.append(f"It binds when {rule['condition']}.")
-    result += ["", f"If it is broken: {rule['consequence']}", f"What to do: {rule['hint']}", ""]
+        result.append(f"It applies when {rule['condition']}.")
+    result += ["", f"If violated: {rule['consequence']}", f"What to do: {rule['hint']}", ""]
     if checked_text(rule):
         result.append(checked_text(rule))
     return [*result, f"Source: {rule['source']}"]
@@ -185,6 +185,6 @@ def _known(what: str, value: str | None, there: set[str]) -> None:
     if value is not None and value not in there:
         raise UnreadableInput(
             f"{what}-unknown",
-            f"no rule is of {what} {value!r}",
+            f"no rule has {what} {value!r}",
             hint=f"Use one of: {', '.join(sorted(there))}.",
         )

@@ -42,6 +42,6 @@ def load_hooks(reader: Traversable) -> dict[str, Hook]:
     hooks: dict[str, Hook] = {}
     for entry in content.hooks:
         if entry.hook in hooks:
-            raise broken(str(file), f"{entry.hook} is there twice")
+            raise broken(str(file), f"duplicate hook {entry.hook}")
         hooks[entry.hook] = Hook(entry.hook, entry.family, entry.statement, entry.since)
     return hooks

@@ -47,7 +47,7 @@ def load_contract(version: str, reader: Traversable) -> Contract:
     from capsmith.contract.files import ContractFile
 
     if version not in VERSIONS:
-        raise ValueError(f"{version!r} is none of {', '.join(VERSIONS)}")
+        raise ValueError(f"{version!r} is not one of {', '.join(VERSIONS)}")
     common, folder = reader / "contracts" / COMMON, reader / "contracts" / version
     kinds = reader / "kinds"
     _refuse_unknown_files(folder)
@@ -90,7 +90,7 @@ def load_rules(reader: Traversable, version: str = "") -> dict[str, Rule]:
         for file in _yaml_files(folder):
             for rule in read_rules(load(file), file.name[: -len(".yaml")], allowed, str(file)):
                 if rule.id in rules:
-                    raise broken(str(file), f"{rule.id} is there twice")
+                    raise broken(str(file), f"duplicate rule {rule.id}")
                 rules[rule.id] = rule
     chosen = (rule for rule in rules.values() if not version or version in rule.contracts)
     return {rule.id: rule for rule in sorted(chosen, key=lambda rule: order(rule.id))}
@@ -189,14 +189,14 @@ def _refuse_unknown_files(folder: Traversable) -> None:
     """Raise UnreadableInput when a contract's folder holds a file that is not read."""
     for entry in folder.iterdir():
         if entry.name not in _FILES:
-            raise broken(str(entry), "is no file of a contract")
+            raise broken(str(entry), "is not a file of a contract")
 
 
 def _yaml_files(folder: Traversable) -> list[Traversable]:
     files = sorted(folder.iterdir(), key=lambda file: file.name)
     for file in files:
         if not file.name.endswith(".yaml"):
-            raise broken(str(file), "is no .yaml file")
+            raise broken(str(file), "is not a .yaml file")
     return files
 
 
@@ -239,11 +239,13 @@ def _field(
         if rule or schema is not None:
             raise broken(file, f"{name} has a fragment, so that it cannot have a rule or schema")
         if entry.fragment not in fragments:
-            raise broken(file, f"{name} names the fragment {entry.fragment!r}, which is not there")
+            raise broken(
+                file, f"{name} names the fragment {entry.fragment!r}, which does not exist"
+            )
         fragment = fragments[entry.fragment]
         rule, schema = fragment.rule, fragment.schema_
     if not rule or schema is None:
-        raise broken(file, f"{name} needs a rule and a schema, or a fragment")
+        raise broken(file, f"{name} must have a rule and a schema, or a fragment")
     unknown = set(entry.own) - set(schema.get("properties", {}))
     if unknown:
         raise broken(file, f"{name} has no properties {', '.join(sorted(unknown))}")

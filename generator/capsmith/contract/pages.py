@@ -67,7 +67,7 @@ def load_pages(reader: Traversable) -> tuple[Page, ...]:
     )
     for page in pages:
         if len({row.name for row in page.rows}) < len(page.rows):
-            raise broken(str(file), f"{page.name} has a row twice")
+            raise broken(str(file), f"{page.name} has a duplicate row")
     return pages
 
 

@@ -38,7 +38,7 @@ def parse(text: str, file: str) -> Any:
     try:
         return yaml.load(text, Loader=_LOADER)
     except yaml.YAMLError as error:
-        raise broken(file, f"not YAML: {error}") from error
+        raise broken(file, f"invalid YAML: {error}") from error
 
 
 def load(file: Traversable) -> Any:

@@ -61,7 +61,7 @@ def _effect(entry: EffectEntry | None) -> Effect:
 
 def _require_coherence(rule: Rule, allowed: tuple[str, ...], file: str) -> None:
     if not _ID.fullmatch(rule.id):
-        raise broken(file, f"{rule.id!r} is an id of another form than AB-01")
+        raise broken(file, f"{rule.id!r} is not an id such as AB-01")
     if not set(rule.contracts) <= set(allowed) or not rule.contracts:
         raise broken(file, f"{rule.id} is in a folder for {', '.join(allowed)}")
     if rule.check is not None and rule.proof is not None:

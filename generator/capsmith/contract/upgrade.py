@@ -145,7 +145,7 @@ def load_upgrade(reader: Traversable, old: str, new: str) -> Upgrade:
 
     file = reader / "upgrades" / f"{old}-to-{new}.yaml"
     if not file.is_file():
-        raise ValueError(f"there is no upgrade from {old} to {new}")
+        raise ValueError(f"no upgrade from {old} to {new}")
     content = validate(UpgradeFile, load(file), str(file))
     if (content.old, content.new) != (old, new):
         raise broken(str(file), "describes other versions than its name")
@@ -189,4 +189,4 @@ def _require_coherence(change: FieldChange, file: str) -> None:
     if stays and change.old != change.new:
         raise broken(file, f"{name} changes its path")
     if not change.roles and change.where in {Where.OBJECT, Where.CORE}:
-        raise broken(file, f"{name} names no role")
+        raise broken(file, f"{name} does not name a role")

@@ -24,7 +24,7 @@ _OF_ALL = frozenset(
 )
 """Parts whose shape, without the author's fields, is the contract's."""
 _LOST = "Keep it in the code, or in a patch of config/overlay."
-_OF_CONTRACT = "Cluster API or capsmith needs it; compare the two and decide."
+_OF_CONTRACT = "Cluster API or capsmith requires it; compare the two and decide."
 _ADDED = "Nothing to do: capsmith's manager or Cluster API uses it."
 
 
@@ -68,8 +68,8 @@ def summary(crds: Sequence[ImportedCrd]) -> str:
     complete = sum(1 for each in made if not is_lossy(each))
     return (
         f"{len(crds)} CRDs: {len(made) - own} with a role of the contract, {own} further kinds, "
-        f"{len(crds) - len(made)} not generated; {equal} come back equal, {same} equal but for "
-        f"additions, {complete} without a loss."
+        f"{len(crds) - len(made)} not generated; {equal} are equal, {same} equal but for "
+        f"additions, {complete} without losses."
     )
 
 

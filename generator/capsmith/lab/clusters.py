@@ -35,7 +35,7 @@ def check_no_clusters(lab: LabFolder) -> None:
     if names:
         raise Refused(
             "lab-clusters",
-            f"clusters still exist: {', '.join(names)}; their machines would be left",
+            f"clusters still exist: {', '.join(names)}; their machines would be left behind",
             hint="Delete them with kubectl delete cluster, or end the lab with --force.",
         )
 

@@ -40,7 +40,7 @@ def check_template(provider: ProviderRepository, state: LabState) -> None:
     """Raise LabError where no cluster of a provider can be created."""
     if not provider.has_infrastructure and not state.simulated:
         message = "the provider has no infrastructure, and the lab simulates none in this cluster"
-        hint = "Use capsmith lab run, and apply objects; or run capsmith lab up without options."
+        hint = "Use capsmith lab run and apply objects, or run capsmith lab up without options."
         raise LabError("lab-no-infrastructure", message, hint=hint)
 
 
@@ -53,8 +53,8 @@ def ensure_run(provider: ProviderRepository, lab: LabFolder, progress: Progress)
     if is_held(lab.run_lock):
         state = _wait_ready(lab, None)
         if state.folder != str(provider.folder):
-            message = f"the lab {lab.name} runs the provider in {state.folder}"
-            hint = "End that one with capsmith lab down, or choose another lab by --name."
+            message = f"the lab {lab.name} is running the provider in {state.folder}"
+            hint = "End it with capsmith lab down, or choose another lab with --name."
             raise LabError("lab-run-active", message, hint=hint)
         return state
     progress("starting the provider: capsmith lab run, in the background")
@@ -88,7 +88,7 @@ def create(provider: ProviderRepository, lab: LabFolder, name: str, progress: Pr
             _apply(connection, each)
         core = connection.client.preferred_version("cluster.x-k8s.io")
         if connection.client.find(core, "Cluster", name, NAMESPACE) is not None:
-            progress(f"the Cluster {name} exists already")
+            progress(f"the Cluster {name} already exists")
             return
         progress(f"creating the Cluster {name}: clusterctl generate cluster {name}")
         documents = _rendered(connection, provider, name)
@@ -128,11 +128,11 @@ def _check(lab: LabFolder, name: str, deadline: float) -> None:
         message = "the lab has ended"
         raise LabError("lab-not-running", message, hint="Run capsmith lab demo again.")
     if not is_held(lab.run_lock):
-        hint = "Run capsmith lab demo again; capsmith lab logs says why it ended."
-        raise LabError("lab-run-ended", "the provider's manager has ended", hint=hint)
+        hint = "Run capsmith lab demo again; capsmith lab logs shows why it ended."
+        raise LabError("lab-run-ended", "the manager of the provider has ended", hint=hint)
     if time.monotonic() > deadline:
-        message = f"the Machines of {name} do not run after {_RUNNING_SECONDS:g} s"
-        hint = "The table says who waits for whom; read capsmith lab logs manager."
+        message = f"the Machines of {name} are not running after {_RUNNING_SECONDS:g} s"
+        hint = "The table shows what each object waits for; read capsmith lab logs manager."
         raise LabError("lab-demo-timeout", message, hint=hint)
 
 

@@ -20,17 +20,17 @@ def require_platform() -> None:
     """Raise LabError where a lab cannot run: it needs Linux, and the packages of the extra."""
     if not sys.platform.startswith("linux"):
         hint = "Use capsmith conformance or make run with a cluster of your own."
-        raise LabError("lab-platform", f"a lab needs Linux, not {sys.platform}", hint=hint)
+        raise LabError("lab-platform", f"a lab requires Linux, not {sys.platform}", hint=hint)
     missing = [name for name in _PACKAGES if importlib.util.find_spec(name) is None]
     if missing:
         hint = "Run `pip install 'capsmith[lab]'`."
-        message = f"packages are missing: {', '.join(missing)}"
+        message = f"required packages are missing: {', '.join(missing)}"
         raise LabError("lab-extra", message, hint=hint)
 
 
 def not_running(name: str) -> LabError:
     """Return the error that there is no lab of a name, or that it has ended by itself."""
-    message = f"the lab {name} does not run"
+    message = f"the lab {name} is not running"
     return LabError("lab-not-running", message, hint=f"Run capsmith lab up --name {name}.")
 
 
@@ -38,7 +38,7 @@ def already_running(name: str) -> Refused:
     """Return the refusal to start a second lab of one name."""
     return Refused(
         "lab-exists",
-        f"a lab named {name} runs already",
+        f"a lab named {name} is already running",
         hint=f"Use it, end it with capsmith lab down --name {name}, or choose another --name.",
     )
 
@@ -47,18 +47,18 @@ def not_chosen(names: list[str]) -> LabError:
     """Return the error that it is not clear which lab is meant."""
     if not names:
         hint = "Run capsmith lab up in the folder of a provider."
-        return LabError("lab-not-running", "no lab runs", hint=hint)
+        return LabError("lab-not-running", "no lab is running", hint=hint)
     listed = ", ".join(names)
-    return LabError("lab-name", f"there are several labs: {listed}", hint="Choose one by --name.")
+    return LabError("lab-name", f"several labs exist: {listed}", hint="Choose one with --name.")
 
 
 def no_provider(folder: Path) -> UnreadableInput:
     """Return the error that a folder is no provider repository."""
     return UnreadableInput(
         "lab-no-provider",
-        "there is no provider.yaml",
+        "no provider.yaml found",
         file=str(folder),
-        hint="Name the folder of a provider, or create one with capsmith new.",
+        hint="Specify the folder of a provider, or create one with capsmith new.",
     )
 
 
@@ -66,9 +66,9 @@ def not_generated(folder: Path, missing: str) -> UnreadableInput:
     """Return the error that a folder has a description, but no provider."""
     return UnreadableInput(
         "lab-not-generated",
-        f"there is no {missing}: the provider was not generated here",
+        f"{missing} is missing: the provider was not generated here",
         file=str(folder),
-        hint=f"Run capsmith generate {folder}/provider.yaml -o NEW_FOLDER, then name NEW_FOLDER.",
+        hint=f"Run capsmith generate {folder}/provider.yaml -o NEW_FOLDER, then use NEW_FOLDER.",
     )
 
 
@@ -89,9 +89,9 @@ def from_os(error: OSError, folder: Path) -> CapsmithError:
 
 def from_api(error: Exception, what: str) -> LabError:
     """Return the error for a refusal, or for an API server that does not respond."""
-    hint = "Correct what it names; capsmith lab status says whether everything runs."
+    hint = "Correct what it reports; capsmith lab status shows whether everything is running."
     if isinstance(error, LookupError):
-        hint = "Install what serves the kind, or choose another release by --core."
+        hint = "Install what serves the kind, or choose another release with --core."
     return LabError("lab-api", f"{what}: {error}", hint=hint)
 
 

@@ -71,7 +71,7 @@ def _core_version(client: KubeClient) -> str:
     except (ApiError, LookupError):
         found = []
     except (OSError, HTTPException) as error:
-        hint = "Check that it runs, and that the kubeconfig is its own."
+        hint = "Check that it is running, and that the kubeconfig belongs to it."
         message = f"the cluster does not respond: {error}"
         raise LabError("lab-cluster", message, hint=hint) from error
     for each in found:
@@ -86,8 +86,8 @@ def copied(kubeconfig: Path, target: Path) -> None:
     try:
         text = kubeconfig.read_bytes()
     except OSError as error:
-        hint = "Name the kubeconfig of a management cluster."
-        message = f"it cannot be read: {error.strerror}"
+        hint = "Specify the kubeconfig of a management cluster."
+        message = f"cannot be read: {error.strerror}"
         raise LabError("lab-cluster", message, file=str(kubeconfig), hint=hint) from error
     descriptor = os.open(target, os.O_WRONLY | os.O_CREAT | os.O_TRUNC, 0o600)
     with os.fdopen(descriptor, "wb") as file:

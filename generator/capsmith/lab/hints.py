@@ -20,8 +20,8 @@ def hints(lab: str, state: LabState, run: RunState, found: Cluster) -> list[str]
     steps = [
         ("look", f"{tool} get {','.join(kinds)}"),
         *(("scale", _scale(tool, _name(each))) for each in found.deployments[:1]),
-        ("kill the manager", f"{_kill(run)}  # it comes back: {command} lab status --name {lab}"),
-        ("change the code", f"edit a file below {run.folder}/src: the manager starts again"),
+        ("kill the manager", f"{_kill(run)}  # it restarts: {command} lab status --name {lab}"),
+        ("change the code", f"edit a file below {run.folder}/src: the manager restarts"),
         ("delete", f"{tool} delete cluster {name}"),
         ("read logs", f"{command} lab logs manager --follow --name {lab}"),
         ("end", f"{command} lab down --name {lab}"),

@@ -74,7 +74,7 @@ class InstalledProvider:
         is_current = installed.get("digest") == digest and not has_webhooks
         if not is_current:
             version = next_version(self._provider.first_version(), version)
-            self._progress(f"making release {version}")
+            self._progress(f"building release {version}")
             release = self._provider.release(version, out)
             release.add_to(self._lab.repository, self._lab.pki.ca_bundle)
         self._version = version
@@ -132,7 +132,7 @@ class InstalledProvider:
         ports = {k: v for each in self._managers.values() for k, v in each.variables.items()}
         found = self._lab.client.list(_INVENTORY, "Provider", parts[0].namespace)
         if any(each["metadata"]["name"] == parts[0].label for each in found):
-            self._progress(f"replacing the installed release by {self._version}")
+            self._progress(f"replacing the installed release with {self._version}")
             targets = {each.type: f"{each.name}:{self._version}" for each in parts}
             clusterctl.upgrade(kubeconfig, targets, ports)
         else:
@@ -162,7 +162,7 @@ def next_version(first: str, installed: str) -> str:
 
 def _crashed(error: CapsmithError, log: Path, before: int) -> LabError:
     """Return the error with what the manager has logged since its start."""
-    hint = "Correct the code: capsmith lab run starts it again when a file below src/ changes."
+    hint = "Correct the code: capsmith lab run restarts it when a file below src/ changes."
     text = log.read_bytes()[before:].decode(errors="replace") if log.exists() else str(error)
     lines = text.rstrip().splitlines()[-_TAIL_LINES:]
     message = "\n".join(["the manager does not start", *lines])

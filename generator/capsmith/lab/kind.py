@@ -22,7 +22,7 @@ def require_kind() -> None:
     missing = [name for name in _NEEDED if shutil.which(name) is None]
     if missing:
         hint = "Install them, or run capsmith lab up without --kind: it needs no containers."
-        raise LabError("lab-kind", f"not on PATH: {', '.join(missing)}", hint=hint)
+        raise LabError("lab-kind", f"not found on PATH: {', '.join(missing)}", hint=hint)
 
 
 def create(lab: LabFolder, series: str, tools: Toolbox, progress: Callable[[str], None]) -> None:

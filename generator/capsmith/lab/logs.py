@@ -30,8 +30,8 @@ def selected(lab: LabFolder, component: str | None) -> dict[str, Path]:
         if name == component or (component == _ALIAS and name.startswith(f"{_ALIAS}-"))
     }
     if not matching:
-        hint = f"Name one of {', '.join(sorted(found))}." if found else "Nothing has started yet."
-        raise LabError("lab-component", f"there is no log of {component}", hint=hint)
+        hint = f"Use one of {', '.join(sorted(found))}." if found else "Nothing has started yet."
+        raise LabError("lab-component", f"no log of {component}", hint=hint)
     return matching
 
 

@@ -103,7 +103,7 @@ def named(labs: Path, name: str) -> LabFolder:
     """Return the folder of a lab; raises UnreadableInput for a name that cannot be one."""
     if not _NAME.fullmatch(name):
         hint = "Use lower-case letters, digits and hyphens."
-        raise UnreadableInput("lab-name", f"{name!r} cannot be the name of a lab", hint=hint)
+        raise UnreadableInput("lab-name", f"{name!r} is not a valid name of a lab", hint=hint)
     return LabFolder(labs / name)
 
 

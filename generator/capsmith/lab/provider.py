@@ -80,7 +80,7 @@ class ProviderRepository:
         hint = f"Install it: {self.python} -m pip install --editable {self.folder}."
         if "ModuleNotFoundError" not in done.stderr:
             hint = "Correct the code."
-        message = f"the manager cannot be imported by {self.python}:\n{_tail(done.stderr)}"
+        message = f"{self.python} cannot import the manager:\n{_tail(done.stderr)}"
         raise LabError("lab-manager-imports", message, file=str(self.folder), hint=hint)
 
     def first_version(self) -> str:
@@ -92,8 +92,8 @@ class ProviderRepository:
         command = [self.python, "hack/release.py", "build", version, f"--image={_IMAGE}"]
         done = self.run([*command, f"--out={out}", f"--kubectl={kubectl()}"])
         if done.returncode != 0:
-            message = f"no release can be made:\n{_tail(done.stderr or done.stdout)}"
-            hint = "Correct what it names, or run capsmith update."
+            message = f"the release cannot be built:\n{_tail(done.stderr or done.stdout)}"
+            hint = "Correct what it reports, or run capsmith update."
             raise LabError("lab-release", message, file=str(self.folder), hint=hint)
         return ProviderRelease(out, version)
 
@@ -196,9 +196,9 @@ def _spec(folder: Path) -> dict[str, Any] | None:
     except (OSError, UnicodeDecodeError, yaml.YAMLError, KeyError, TypeError) as error:
         raise UnreadableInput(
             "lab-no-provider",
-            f"it names no provider: {error}",
+            f"it does not describe a valid provider: {error}",
             file=str(path),
-            hint="Correct it: capsmith validate says where.",
+            hint="Correct it: capsmith validate shows where.",
         ) from error
 
 

@@ -156,7 +156,7 @@ def _watch(
         if new == (code, released, description):
             continue
         if new[2] != description:
-            progress("provider.yaml has changed: run capsmith update, and it is installed")
+            progress("provider.yaml has changed: run capsmith update to install it")
         is_release = new[1] != released
         is_change = is_release or new[0] != code
         code, released, description = new
@@ -177,8 +177,8 @@ def _only_one(lab: LabFolder) -> Iterator[None]:
     if lock is None:
         raise Refused(
             "lab-run-active",
-            "a manager of this lab runs already",
-            hint="End it with ctrl-C where it was started.",
+            "a manager of this lab is already running",
+            hint="End it with Ctrl-C where it was started.",
         )
     try:
         yield

@@ -63,9 +63,9 @@ def lines(status: Status) -> list[str]:
         if run.message:
             found.append(f"    {run.message.splitlines()[0]}")
     elif status.is_running:
-        found.append("  no provider runs: capsmith lab run [DIR]")
+        found.append("  no provider is running: capsmith lab run [DIR]")
     if not status.is_running:
-        found.append(f"  remove what it has left with capsmith lab down --name {status.name}")
+        found.append(f"  clean up with capsmith lab down --name {status.name}")
     return found
 
 

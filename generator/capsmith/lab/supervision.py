@@ -42,7 +42,7 @@ class Supervised:
             self.started = now
             self.restarts += 1
             self.process.start()
-            note(f"{self.name} starts again")
+            note(f"{self.name} restarts")
 
     def state(self) -> Component:
         """Return the state that `capsmith lab status` reports."""

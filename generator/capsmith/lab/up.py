@@ -51,7 +51,7 @@ def up(lab: LabFolder, request: UpRequest, progress: Progress) -> LabState:
     if request.core not in CORE_RELEASES:
         known = ", ".join(CORE_RELEASES)
         hint = f"Choose one of {known}."
-        raise LabError("lab-core", f"there is no core {request.core}", hint=hint)
+        raise LabError("lab-core", f"unknown release of core {request.core}", hint=hint)
     if lab.is_running:
         raise already_running(lab.name)
     if request.kind:
@@ -69,7 +69,7 @@ def up(lab: LabFolder, request: UpRequest, progress: Progress) -> LabState:
         state = read_lab(lab.state)
         if state is None:
             hint = "Run capsmith lab up again."
-            raise LabError("lab-failed", "the lab has ended at once", hint=hint)
+            raise LabError("lab-failed", "the lab ended immediately", hint=hint)
         return state
     except OSError as error:
         _undo(lab)

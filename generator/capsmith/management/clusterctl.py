@@ -105,7 +105,7 @@ class Clusterctl:
                 command, env=env, capture_output=True, text=True, timeout=_COMMAND_SECONDS
             )
         except subprocess.TimeoutExpired as error:
-            message = f"clusterctl {' '.join(argv)}: no end after {_COMMAND_SECONDS} s"
+            message = f"clusterctl {' '.join(argv)}: timed out after {_COMMAND_SECONDS} s"
             raise ClusterctlError(message) from error
         with self._log.open("a") as log:
             log.write(f"$ {' '.join(command)}\n{done.stdout}{done.stderr}\n")

@@ -50,7 +50,7 @@ class Connection:
         def permitted() -> bool:
             missing = [each for each in resources if not self.may(user, "list", *each)]
             if missing:
-                raise NotYet(f"{user} may not list {missing}")
+                raise NotYet(f"{user} cannot list {missing}")
             return True
 
         eventually(permitted, what="roles in force")

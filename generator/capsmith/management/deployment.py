@@ -41,7 +41,9 @@ def installed(client: KubeClient, namespace: str, pod: str) -> Launch:
     deployments = client.list("apps/v1", "Deployment", namespace)
     if len(deployments) != 1:
         found = [each["metadata"]["name"] for each in deployments]
-        raise UnsupportedDeployment(f"namespace {namespace} has not one Deployment: {found}")
+        raise UnsupportedDeployment(
+            f"namespace {namespace} must have exactly one Deployment: {found}"
+        )
     spec = deployments[0]["spec"]["template"]["spec"]
     container = _manager(spec["containers"], namespace)
     fields = {

@@ -4,13 +4,13 @@ from __future__ import annotations
 
 from capsmith.errors import CapsmithError
 
-_HINT = "Read the end of its log above, and the whole log in the folder of the run."
+_HINT = "See the end of its log above, and the whole log in the folder of the run."
 
 
 class ToolsUnavailable(CapsmithError):
     """A tool is neither in the cache nor on PATH, and cannot be built."""
 
-    def __init__(self, message: str, hint: str = "Install it, or name it on PATH.") -> None:
+    def __init__(self, message: str, hint: str = "Install it, or add it to PATH.") -> None:
         super().__init__("tools-unavailable", message, hint=hint)
 
 
@@ -39,5 +39,5 @@ class UnsupportedDeployment(CapsmithError):
     """A Deployment cannot be started as a process."""
 
     def __init__(self, message: str) -> None:
-        hint = "Run the provider in a cluster, and name its kubeconfig."
+        hint = "Run the provider in a cluster, and specify its kubeconfig."
         super().__init__("deployment-unsupported", message, hint=hint)

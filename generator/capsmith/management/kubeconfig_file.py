@@ -33,7 +33,7 @@ def client_of(kubeconfig: Path, folder: Path) -> KubeClient:
             "kubeconfig",
             f"the current context cannot be used: {error}",
             file=str(kubeconfig),
-            hint="Name a kubeconfig with a token or a client certificate.",
+            hint="Specify a kubeconfig with a token or a client certificate.",
         ) from error
 
 

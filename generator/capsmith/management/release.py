@@ -35,9 +35,9 @@ class ProviderRelease:
                 return component
         raise UnreadableInput(
             "release-component",
-            f"there is no {type}-components.yaml",
+            f"no {type}-components.yaml",
             file=str(self.folder),
-            hint="Name the folder with the assets of a release.",
+            hint="Specify the folder with the assets of a release.",
         )
 
     def add_to(
@@ -64,20 +64,18 @@ class ProviderRelease:
 def newest_version(folder: Path) -> str:
     """Return the first version of the newest series in metadata.yaml.
 
-    Raises UnreadableInput if there is no such file, or no series in it.
+    Raises UnreadableInput if no such file, or no series in it.
     """
     path = folder / "metadata.yaml"
-    hint = "Name the folder with the assets of a release."
+    hint = "Specify the folder with the assets of a release."
     if not path.is_file():
-        raise UnreadableInput(
-            "release-metadata", "there is no such file", file=str(path), hint=hint
-        )
+        raise UnreadableInput("release-metadata", "no such file", file=str(path), hint=hint)
     try:
         (document,) = load(path.read_text(encoding="utf-8"))
         series = document["releaseSeries"]
         found = [(int(each["major"]), int(each["minor"])) for each in series]
     except (yaml.YAMLError, KeyError, TypeError, ValueError) as error:
-        message = f"no releaseSeries: {error}"
+        message = f"no valid releaseSeries: {error}"
         raise UnreadableInput("release-metadata", message, file=str(path), hint=hint) from error
     if not found:
         raise UnreadableInput("release-metadata", "no releaseSeries", file=str(path), hint=hint)

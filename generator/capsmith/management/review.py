@@ -87,7 +87,7 @@ class Review:
             *(crd.manifest for crd in questions.crds if not _is_plain(crd.manifest, crd.plural)),
             *(manifest for manifest in questions.objects if not _is_plain(manifest)),
         ]
-        self._unanswered += [f"{manifest}: its name cannot be part of a URL" for manifest in odd]
+        self._unanswered += [f"{manifest}: the name cannot be part of a URL" for manifest in odd]
         left = {id(manifest) for manifest in odd}
         return Questions(
             tuple(crd for crd in questions.crds if id(crd.manifest) not in left),
@@ -143,7 +143,9 @@ class Review:
         """Install CRDs, if that is allowed, and remove them again."""
         if crds and not self.install:
             names = ", ".join(sorted(crd.kind for crd in crds))
-            self._unanswered.append(f"{names}: not installed; --install-crds does that meanwhile")
+            self._unanswered.append(
+                f"{names}: not installed; --install-crds installs them temporarily"
+            )
         begun: list[Crd] = []
         try:
             for crd in crds if self.install else ():

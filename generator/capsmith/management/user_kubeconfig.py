@@ -18,14 +18,14 @@ from capsmith.conformance.manifests import list_of, mapping_of, read_substituted
 from capsmith.errors import UnreadableInput
 from capsmith.management.kube import Credentials, KubeClient
 
-_HINT = "Correct the kubeconfig, or name another one by --kubeconfig."
+_HINT = "Correct the kubeconfig, or specify another one with --kubeconfig."
 _MAX_BYTES = 4 * 1024 * 1024
 _SECTIONS = {"cluster": "clusters", "user": "users", "context": "contexts"}
 _UNSUPPORTED = {
     "user": ("exec", "auth-provider", "username", "password", "as", "as-uid", "as-groups"),
     "cluster": ("proxy-url", "tls-server-name", "insecure-skip-tls-verify"),
 }
-_USE_TOKEN = "Name a kubeconfig with a client certificate or a token."
+_USE_TOKEN = "Specify a kubeconfig with a client certificate or a token."
 
 
 @dataclass(frozen=True)
@@ -69,7 +69,9 @@ def read_access(files: tuple[Path, ...], context: str = "") -> Access:
                 entry = _Entry(mapping_of(item, key), path.absolute().parent)
                 entries.setdefault((key, text_of(item, "name")), entry)
     if not context:
-        raise _wrong(files[0], "it has no current context", "Name one by --context.")
+        raise _wrong(
+            files[0], "the kubeconfig has no current context", "Specify one with --context."
+        )
     chosen = _entry(entries, "context", context, files[0]).data
     parts = {key: _entry(entries, key, text_of(chosen, key), files[0]) for key in _UNSUPPORTED}
     for key, names in _UNSUPPORTED.items():
@@ -78,7 +80,7 @@ def read_access(files: tuple[Path, ...], context: str = "") -> Access:
                 raise _wrong(files[0], f"`{name}` of a {key} is not supported", _USE_TOKEN)
     server = text_of(parts["cluster"].data, "server")
     if urlsplit(server).scheme != "https":
-        raise _wrong(files[0], f"server {server!r} is no https URL")
+        raise _wrong(files[0], f"server {server!r} is not an https URL")
     folders = {key: entry.folder for key, entry in parts.items()}
     return Access(server, parts["cluster"].data, parts["user"].data, folders)
 
@@ -142,21 +144,21 @@ def _decoded(data: str, key: str) -> bytes:
     try:
         return base64.b64decode(data, validate=True)
     except binascii.Error as error:
-        raise UnreadableInput("kubeconfig", f"{key} is no base64", hint=_HINT) from error
+        raise UnreadableInput("kubeconfig", f"{key} is not valid base64", hint=_HINT) from error
 
 
 def _entry(entries: Mapping[tuple[str, str], _Entry], key: str, name: str, file: Path) -> _Entry:
     if (key, name) not in entries:
         known = sorted(other for kind, other in entries if kind == key)
         hint = f"Use one of: {', '.join(known)}." if known else _HINT
-        raise _wrong(file, f"there is no {key} {name!r}", hint)
+        raise _wrong(file, f"unknown {key} {name!r}", hint)
     return entries[key, name]
 
 
 def _read(path: Path) -> Mapping[str, Any]:
     manifests, findings = read_substituted(_text(path), str(path), "")
     if findings or len(manifests) != 1:
-        raise _wrong(path, findings[0].message if findings else "it is no kubeconfig")
+        raise _wrong(path, findings[0].message if findings else "the file is not a kubeconfig")
     return manifests[0].document
 
 
@@ -165,12 +167,12 @@ def _text(path: Path) -> str:
         with path.open("rb") as file:
             data = file.read(_MAX_BYTES + 1)
         if len(data) > _MAX_BYTES:
-            raise _wrong(path, "it is too large")
+            raise _wrong(path, "the file is too large")
         return data.decode()
     except OSError as error:
         raise _wrong(path, f"cannot be read: {error.strerror}") from error
     except UnicodeDecodeError as error:
-        raise _wrong(path, "it is no text in UTF-8") from error
+        raise _wrong(path, "the file is not UTF-8 text") from error
 
 
 def _wrong(path: Path, message: str, hint: str = _HINT) -> UnreadableInput:

@@ -23,8 +23,8 @@ def verified_base(path: str, content: bytes | None, digest: str) -> bytes:
     if content is None or not is_text_of(content, digest):
         raise UnreadableInput(
             "base-altered" if content is not None else "base-missing",
-            "the text that capsmith generated last is needed for the merge, and "
-            + ("this is another one" if content is not None else "it is not here"),
+            "the merge requires the text that capsmith generated last, but "
+            + ("this file differs from it" if content is not None else "it is missing"),
             file=f"{BASE_FOLDER}/{path}",
             hint="Restore the file from version control; after a merge of branches with "
             f"{RECORDS_OF_HEAD}.  Without version control: move {path} out of the repository, run "

@@ -62,13 +62,13 @@ def changed_components(
     if combined:
         flags = _flags(combined, provider)
         hint = (
-            f"Before users upgrade to this release, they have to run `clusterctl delete {flags}`,"
+            f"Before users upgrade to this release, they must run `clusterctl delete {flags}`,"
             " without --include-crd and --include-namespace: the objects stay."
         )
         found.append(_finding(combined, "joined another component", hint))
     if separated:
         flags = _flags(separated, provider)
-        hint = f"After users have upgraded, they have to run `clusterctl init {flags}`."
+        hint = f"After users have upgraded, they must run `clusterctl init {flags}`."
         owner = "its" if len(separated) == 1 else "their"
         found.append(_finding(separated, f"left {owner} component", hint))
     return tuple(found)

@@ -12,10 +12,10 @@ from capsmith.tree import FileTree, Owner
 _FINDINGS = {
     Reason.EDITED: Finding(
         "output-edited",
-        "this generated file was edited since it was generated",
+        "this generated file was edited",
         Location(""),
         hint="Move the edit to a file that is yours (AGENTS.md lists them) and delete this one: "
-        "it comes back.  Or discard the edit: --force.  Or take the file over: --mine PATH.",
+        "it comes back.  Or discard the edit: --force.  Or take over the file: --mine PATH.",
     ),
     Reason.TAKEN_BACK: Finding(
         "output-taken-back",
@@ -25,15 +25,15 @@ _FINDINGS = {
     ),
     Reason.FOREIGN: Finding(
         "output-not-ours",
-        "this file must be generated, but one exists that capsmith did not write",
+        "this file must be generated, but capsmith did not write the existing one",
         Location(""),
-        hint="Move it away, generate, and bring back what you need of it.",
+        hint="Move it away, generate, and bring back what you need.",
     ),
     Reason.WAS_YOURS: Finding(
         "output-was-yours",
-        "this file was yours, and capsmith generates it from now on",
+        "this file was yours, but capsmith now generates it",
         Location(""),
-        hint="Move it away, run this again, and bring back what you need of it elsewhere.  "
+        hint="Move it away, run this again, and put what you need in another file.  "
         "Or keep it as it is: capsmith update --mine PATH.",
     ),
     Reason.NOW_SHARED: Finding(
@@ -57,7 +57,7 @@ _FINDINGS = {
     ),
     Reason.ADOPTED: Finding(
         "scaffold-exists",
-        "your file is kept where capsmith would have written its own version",
+        "your file is kept in place of the version of capsmith",
         Location(""),
         Severity.INFO,
         hint="See that version with capsmith update --diff --restore PATH.",
@@ -74,8 +74,8 @@ _FINDINGS = {
         "you took over this file, and capsmith no longer generates it under this name",
         Location(""),
         Severity.INFO,
-        hint="Compare it with the files that this run created, and delete it if you need it no "
-        "longer.",
+        hint="Compare it with the files that this run created, and delete it if you no longer "
+        "need it.",
     ),
     Reason.BEHIND: Finding(
         "output-behind",
@@ -89,7 +89,7 @@ _FINDINGS = {
         "you edited this file, and capsmith has a new version of it",
         Location(""),
         Severity.INFO,
-        hint="See it with capsmith update --diff --restore PATH; replace your file by it with "
+        hint="See it with capsmith update --diff --restore PATH; replace your file with it: "
         "--restore PATH --force.",
     ),
     Reason.SCAFFOLD_HELD: Finding(
@@ -101,7 +101,7 @@ _FINDINGS = {
     ),
     Reason.REPLACED: Finding(
         "scaffold-replaced",
-        "your edited file was replaced by the version of capsmith",
+        "the version of capsmith replaced your edited file",
         Location(""),
         Severity.WARNING,
     ),
@@ -109,7 +109,7 @@ _FINDINGS = {
         "scaffold-edited",
         "you edited this file, so capsmith does not replace it",
         Location(""),
-        hint="Run capsmith update --restore PATH --force to lose your edits; --diff shows them.",
+        hint="Run capsmith update --restore PATH --force to discard your edits; --diff shows them.",
     ),
 }
 
@@ -139,7 +139,7 @@ def not_restored(path: str) -> Finding:
         "restore-not-deleted",
         "there is nothing to restore: capsmith does not write this file, or it was not deleted",
         Location(path),
-        hint="Name it as in .capsmith/lock.yaml: its path in the repository, with slashes.",
+        hint="Use its path as in .capsmith/lock.yaml: relative to the repository, with slashes.",
     )
 
 
@@ -149,7 +149,7 @@ def not_takeable(path: str) -> Finding:
         "mine-already",
         "capsmith does not manage this file, so there is nothing to take over",
         Location(path),
-        hint="Name it as in .capsmith/lock.yaml: its path in the repository, with slashes.",
+        hint="Use its path as in .capsmith/lock.yaml: relative to the repository, with slashes.",
     )
 
 
@@ -159,7 +159,7 @@ def not_returnable(path: str) -> Finding:
         "mine-not",
         "you did not take over this file, so there is nothing to hand back",
         Location(path),
-        hint="Name a file with `mine: true` in .capsmith/lock.yaml.",
+        hint="Use the path of a file with `mine: true` in .capsmith/lock.yaml.",
     )
 
 

@@ -126,7 +126,7 @@ class Lock(NamedTuple):
                 return self
             raise UnreadableInput(
                 "runtime-record-altered",
-                "the record of the vendored runtime is missing, or not the one that was generated",
+                "the record of the vendored runtime is missing or was changed",
                 file=file,
                 hint="Restore the file from version control.",
             )
@@ -206,13 +206,13 @@ class Lock(NamedTuple):
         if _CONFLICT.search(text):
             raise UnreadableInput(
                 "lock-conflict",
-                "the lock holds conflict markers: capsmith ran on both of the branches",
+                "the lock contains conflict markers: capsmith ran on both branches",
                 file=file,
                 hint=f"Merge the other files, then run: {RECORDS_OF_HEAD}.",
             )
         try:
             if _DEEP.search(text):  # libyaml crashes on what is nested too deeply
-                raise ValueError("a lock is flat")
+                raise ValueError("the lock must be flat")
             document = yaml.load(text, Loader=_LOADER)
             files = dict(_entry(path, entry) for path, entry in document["files"].items())
             contracts = tuple(str(name) for name in document["contracts"])

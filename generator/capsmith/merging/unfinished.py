@@ -65,7 +65,7 @@ class Unfinished:
         except (ValueError, KeyError, TypeError, AttributeError, RecursionError) as error:
             raise UnreadableInput(
                 "unfinished-unreadable",
-                "this is not what capsmith notes of an update with conflicts",
+                "this is not a record of an update with conflicts that capsmith wrote",
                 file=file,
                 hint=f"Remove {UNFINISHED_FOLDER}, and restore the folder from version control.",
             ) from error

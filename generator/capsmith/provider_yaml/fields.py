@@ -136,7 +136,7 @@ class FieldSchema(Part):
     immutable: bool | None = Field(
         None, description="Whether the value may never change once it is set."
     )
-    nullable: bool | None = Field(None, description="Whether null is a value.")
+    nullable: bool | None = Field(None, description="Whether null is allowed.")
     enum: Annotated[Many[Any], Field(min_length=1)] | None = Field(
         None, description="The values that are allowed."
     )

@@ -104,16 +104,16 @@ Repository = Annotated[
     str,
     _safe(
         "spec-not-a-repository",
-        "the https address of a repository",
+        "the https URL of a repository",
         safetext.RepositoryUrl,
-        "Write an address such as https://github.com/acme/cluster-api-provider-acme.",
+        "Write a URL such as https://github.com/acme/cluster-api-provider-acme.",
     ),
 ]
 Image = Annotated[
     str,
     _safe(
         "CC-27",
-        "an image name with registry, without tag",
+        "an image name with a registry and without a tag",
         safetext.ImageName,
         "Write a name such as ghcr.io/acme/cluster-api-acme-controller; the release adds the tag.",
     ),
@@ -222,7 +222,7 @@ ResourceName = Annotated[
         "watch-resource",
         "the plural of a kind",
         safetext.DnsLabel,
-        "Write it as in URLs: in lower case, such as network-attachment-definitions.",
+        "Write it in lower case, as in URLs, such as network-attachment-definitions.",
     ),
 ]
 SpecPath = Annotated[
@@ -271,7 +271,7 @@ Line = Annotated[
     str,
     Form(
         "spec-not-a-line",
-        "one line of text without blanks around it",
+        "a single line of text without leading or trailing blanks",
         r"\S|\S[^\n]*\S",
         200,
         "Use at most 200 characters.",
@@ -281,17 +281,17 @@ Warning = Annotated[
     str,
     Form(
         "spec-not-a-line",
-        "one line of text without blanks around it",
+        "a single line of text without leading or trailing blanks",
         r"\S|\S[^\n]*\S",
         256,
-        "Use at most 256 characters, as many as the API server takes.",
+        "Use at most 256 characters, the limit of the API server.",
     ),
 ]
 Text = Annotated[
     str,
     Form(
         "spec-not-a-text",
-        "a text",
+        "a non-blank string",
         r"\s*\S[\s\S]*",
         4000,
         "Write some text of at most 4000 characters.",

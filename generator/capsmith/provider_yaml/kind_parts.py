@@ -155,7 +155,7 @@ class PartLimits(Part):
 
     min_properties: Count | None = Field(None, description="Fewest fields.")
     max_properties: Count | None = Field(None, description="Most fields.")
-    nullable: bool | None = Field(None, description="Whether null is a value.")
+    nullable: bool | None = Field(None, description="Whether null is allowed.")
     default: Any = Field(None, description="The value when none is given.")
     validations: Annotated[Many[Validation], Field(min_length=1)] | None = Field(
         None, alias="x-kubernetes-validations", description="Rules in CEL on the whole part."

@@ -32,19 +32,19 @@ def check_limits(schema: Mapping[str, Any], place: Place) -> None:
     """Report ``schema-bounds`` and ``schema-pattern``."""
     for low, high in _BOUNDS:
         if low in schema and high in schema and schema[low] > schema[high]:
-            message = f"{low} {schema[low]} is more than {high} {schema[high]}"
+            message = f"{low} {schema[low]} is greater than {high} {schema[high]}"
             place.error("schema-bounds", message, "Swap them.", low)
     for exclusive, bound in (("exclusiveMinimum", "minimum"), ("exclusiveMaximum", "maximum")):
         if exclusive in schema and bound not in schema:
-            message = f"{exclusive} says whether {bound} itself is excluded, and there is none"
+            message = f"{exclusive} requires {bound}"
             place.error("schema-bounds", message, f"Add {bound}.", exclusive)
     if schema.get("multipleOf", 1) <= 0:
-        message = "multipleOf has to be more than 0"
+        message = "multipleOf must be greater than 0"
         place.error("schema-bounds", message, "Remove it.", "multipleOf")
     if "pattern" in schema and (why := refusal(schema["pattern"])):
         place.error(
             "schema-pattern",
-            f"the pattern is no RE2 regular expression: {why}",
+            f"the pattern is not a valid RE2 regular expression: {why}",
             "Use the syntax of the API server: https://github.com/google/re2/wiki/Syntax.",
             "pattern",
         )
@@ -70,7 +70,7 @@ def _check(limits: FieldSchema, outer: Mapping[str, Any], place: Place) -> None:
         message = f"{shown(key)} cannot be in allOf, anyOf, oneOf or not"
         place.error_at_key("schema-junctor", message, "Move it to the field itself.", key)
     if isinstance(limits.required, bool):
-        message = "`required` is a list of properties here"
+        message = "`required` must be a list of properties here"
         place.error("schema-junctor", message, "Write the names in brackets.", "required")
     check_limits(plain(limits), place)
     check_junctors(limits, outer, place)
@@ -86,10 +86,10 @@ def _below(
 ) -> None:
     name = str(place.path[-1])
     if outer is None:
-        message = f"the field beside these limits does not declare {shown(name)}"
+        message = f"the field that these limits apply to does not declare {shown(name)}"
         place.error_at_key("schema-junctor", message, did_you_mean(name, names))
     elif isinstance(limits, FieldSchema):
         _check(limits, outer, place)
     else:
-        message = "limits have no type: the field beside them has it"
+        message = "limits cannot have a type: the field itself declares it"
         place.error("schema-junctor", message, "Write a mapping such as {minLength: 1}, or {}.")

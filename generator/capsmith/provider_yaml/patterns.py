@@ -28,9 +28,9 @@ _TOKEN = re.compile(
 _CLASS_TOKEN = re.compile(r"\\.|\[:\^?[a-z]+:\]|[\[&~]|\A\]", re.DOTALL)
 _ESCAPE_OR_CLASS = re.compile(r"\\.|\[\^?\]?(?:\\.|\[:[a-z^]+:\]|[^\]\\])*\]", re.DOTALL)
 _FOREIGN = (
-    (re.compile(r"\(\?(<?[=!])"), "look-around is not known"),
-    (re.compile(r"\(\?>"), "atomic groups are not known"),
-    (re.compile(r"\(\?[imsU]*[^imsUP<:)-]"), "this group or flag is not known"),
+    (re.compile(r"\(\?(<?[=!])"), "look-around is not supported"),
+    (re.compile(r"\(\?>"), "atomic groups are not supported"),
+    (re.compile(r"\(\?[imsU]*[^imsUP<:)-]"), "this group or flag is not supported"),
     (re.compile(r"[*+?}]\??[*+]|[*+?}]\?\?|[*+?]\{\d|\}\{\d"), "one repetition follows another"),
 )
 _FOREIGN_ESCAPE = re.compile(r"\\([1-9]|[kguUZG<>])")
@@ -41,7 +41,7 @@ def refusal(pattern: str) -> str:
     for escape in re.findall(r"\\.", pattern, re.DOTALL):
         if _FOREIGN_ESCAPE.match(escape):
             known = "back-references are" if escape[1].isdigit() or escape[1] in "kg" else "it is"
-            return f"`{escape}`: {known} not known"
+            return f"`{escape}`: {known} not supported"
     bare = _ESCAPE_OR_CLASS.sub("x", pattern)
     for foreign, why in _FOREIGN:
         if foreign.search(bare):

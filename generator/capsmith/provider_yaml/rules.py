@@ -31,8 +31,8 @@ def check_rules(field: FieldSchema, schema: Mapping[str, Any], place: Place) -> 
     if (rules or field.immutable) and not place.bounded:
         place.warning(
             "schema-unbounded-rule",
-            "a rule inside a list or map without a greatest size may cost more than allowed",
-            "Give the lists maxItems and the maps maxProperties, or the API server may refuse it.",
+            "a rule inside an unbounded list or map may exceed the cost limit",
+            "Set maxItems on lists and maxProperties on maps, or the API server may refuse it.",
             "x-kubernetes-validations" if rules else "immutable",
         )
 
@@ -42,15 +42,17 @@ def check_form(rule: Validation, place: Place) -> None:
     if not rule.rule.strip():
         place.error("schema-rule", "the rule is empty", "Write a CEL expression.", "rule")
     if "\n" in rule.rule.strip() and not rule.message:
-        message = "a rule of several lines needs a message"
+        message = "a multi-line rule requires a message"
         place.error("schema-rule", message, "Add `message:`, which is shown to the user.", "rule")
     if rule.message is not None and "\n" in rule.message.strip():
-        place.error("schema-rule", "a message has one line", "Write it on one line.", "message")
+        place.error(
+            "schema-rule", "a message must be a single line", "Write it on one line.", "message"
+        )
     if rule.field_path is not None and not is_field_path(rule.field_path):
-        message = "fieldPath is a path from here, such as `.cidr`"
+        message = "fieldPath must be a path relative to this field, such as `.cidr`"
         place.error("schema-rule", message, "Start it with a dot.", "fieldPath")
     if rule.optional_old_self is not None and not is_transition(rule.rule):
-        message = "optionalOldSelf is for rules that read oldSelf"
+        message = "optionalOldSelf requires a rule that reads oldSelf"
         place.error("schema-rule", message, "Remove it.", "optionalOldSelf")
 
 
@@ -90,7 +92,7 @@ def _check_default(field: FieldSchema, schema: Mapping[str, Any], place: Place) 
     compiler = Compiler.of(schema)
     for rule in rules:
         if not compiler.problems(rule.rule) and compiler.is_broken_by(rule.rule, field.default):
-            message = f"the default does not fit: it breaks the rule {shown(rule.rule)}"
+            message = f"the default is invalid: it violates the rule {shown(rule.rule)}"
             hint = "Write a value that the field itself allows."
             place.error("schema-default", message, hint, "default")
 
@@ -107,7 +109,7 @@ def _report(problems: Iterable[RuleProblem], place: Place) -> None:
 def _check_field_path(path: str, schema: Mapping[str, Any], place: Place) -> None:
     unknown = unknown_field(path, schema)
     if unknown is not None:
-        message = f"fieldPath names {shown(unknown.name)}, which is no field of this object"
+        message = f"fieldPath names {shown(unknown.name)}, which is not a field of this object"
         place.error("schema-rule", message, did_you_mean(unknown.name, unknown.known), "fieldPath")
 
 
@@ -115,6 +117,6 @@ def _transition(place: Place) -> None:
     if not place.correlated:
         place.error(
             "schema-transition-in-list",
-            "the API server cannot tell old from new items of this list",
+            "the API server cannot match old and new items of this list",
             "Put the rule on the list, or make it `x-kubernetes-list-type: map` with keys.",
         )

@@ -153,7 +153,7 @@ def _type(field: FieldSchema, schema: dict[str, Any], place: Place) -> None:
         if schema.get(flag) is False:
             place.error("schema-flag", f"{flag} can only be true", "Remove it.", flag)
     if field.int_or_string and field.type is not None:
-        message = "a field that is an integer or a string has no type"
+        message = "an int-or-string field cannot have a type"
         place.error("schema-type", message, "Remove type.", "type")
     if field.type is None and not field.int_or_string and not field.preserve_unknown:
         guesses = [kind for kind, keys in _MEANT_FOR.items() if any(key in schema for key in keys)]
@@ -167,10 +167,10 @@ def _keywords(field: FieldSchema, place: Place) -> None:
         others = {key for keys in _MEANT_FOR.values() for key in keys}
         others -= set(_MEANT_FOR.get(field.type, ()))
         for key in sorted(written & others):
-            message = f"{shown(key)} means nothing for type {field.type}"
+            message = f"{shown(key)} does not apply to type {field.type}"
             place.error_at_key("schema-keyword", message, "Remove it.", key)
     if isinstance(field.required, tuple) and field.properties is None:
-        message = "`required` lists properties, but there are none"
+        message = "`required` lists properties, but none are declared"
         place.error("schema-required", message, "Add properties, or write true.", "required")
     known = _FORMATS.get(field.type or "", ())
     if field.format is not None and known and field.format not in known:
@@ -181,20 +181,20 @@ def _keywords(field: FieldSchema, place: Place) -> None:
 def _object(field: FieldSchema, place: Place) -> None:
     properties = field.properties or {}
     if field.properties is not None and field.additional_properties is not None:
-        message = "an object has properties or additionalProperties, not both"
+        message = "properties and additionalProperties exclude each other"
         hint = "Move the free keys into a separate field."
         place.error("schema-object", message, hint, "additionalProperties")
     listed_names = field.required if isinstance(field.required, tuple) else ()
     for index, name in enumerate(listed_names):
         if properties and name not in properties:
-            message = f"{shown(name)} is required but no property"
+            message = f"{shown(name)} is required but not declared in properties"
             hint = did_you_mean(name, properties)
             place.error("schema-required", message, hint, "required", index)
     open_ended = field.additional_properties is not None or field.preserve_unknown
     if field.type == "object" and not properties and not open_ended:
         place.warning(
             "schema-object",
-            "an object without properties: the API server drops everything in it",
+            "the object declares no properties, so the API server drops everything in it",
             "Add properties, additionalProperties or x-kubernetes-preserve-unknown-fields.",
         )
 
@@ -203,7 +203,7 @@ def _enum(field: FieldSchema, schema: dict[str, Any], place: Place) -> None:
     seen: list[Any] = []
     for index, value in enumerate(field.enum or ()):
         if any(same(value, other) for other in seen):
-            message = f"{shown(str(value))} is in the enum twice"
+            message = f"duplicate enum value {shown(str(value))}"
             place.error("schema-enum", message, "Keep one.", "enum", index)
         seen = [*seen, value][-200:]
         null = value is None and field.nullable
@@ -212,7 +212,7 @@ def _enum(field: FieldSchema, schema: dict[str, Any], place: Place) -> None:
             hint = f"Write a value of type {field.type}" + (
                 f', in quotes: "{raw}".' if raw else "."
             )
-            message = "the enum has a value of another type"
+            message = "a value in the enum has the wrong type"
             place.error("schema-enum", message, hint, "enum", index)
     if field.nullable and field.enum is not None and None not in field.enum:
         hint = f"Add null to {listed(str(value) for value in field.enum[:3])}."
@@ -229,4 +229,4 @@ def _default(field: FieldSchema, schema: dict[str, Any], place: Place) -> None:
 def _value(key: str, value: Any, schema: dict[str, Any], place: Place) -> None:
     for path, why in list(mismatches(value, schema))[:5]:
         hint = "Write a value that the field itself allows."
-        place.error(f"schema-{key}", f"the {key} does not fit: {why}", hint, key, *path)
+        place.error(f"schema-{key}", f"the {key} is invalid: {why}", hint, key, *path)

@@ -25,7 +25,7 @@ from capsmith.yamldoc.quote import did_you_mean, listed, shown
 
 _TAGS = frozenset({FLAG, LIST, MAPPING, TEXT, "[key]"})
 _EXPECTED = {
-    "string_type": "a text",
+    "string_type": "a string",
     "bool_type": "true or false",
     "int_type": "a whole number",
     "dict_type": "a mapping",
@@ -61,7 +61,7 @@ _NOT_STRUCTURAL = {
 _OTHER_TYPES = {
     **dict.fromkeys(
         ("map", "dict", "dictionary", "hash", "mapping"),
-        "Write `type: object` with `additionalProperties: string`, or what else its values are.",
+        "Write `type: object` with `additionalProperties: string`, or the schema of its values.",
     ),
     **dict.fromkeys(("list", "set", "slice"), "Write `type: array` with `items: string`."),
     **dict.fromkeys(("str", "text"), "Write `type: string`."),
@@ -132,7 +132,7 @@ def _wrong_type(path: Path, must: str, document: Document) -> Finding:
     value = _at(document.data, path)
     hint = "Run `capsmith schema` to see what is allowed here."
     raw = document.raw(path)
-    if "a text" in must and raw and not isinstance(value, str):
+    if "a string" in must and raw and not isinstance(value, str):
         hint = f'Write "{raw}" in quotes: YAML reads plain {shown(raw)} as {_what(value)}.'
     elif isinstance(value, str) and ("number" in must or "true" in must):
         hint = "Remove the quotes." if raw is None else hint
@@ -220,13 +220,13 @@ def _at(data: Any, path: Path) -> Any:
 
 def _what(value: Any) -> str:
     if value is None:
-        return "empty"
+        return "null"
     if isinstance(value, bool):
         return "a boolean"
     if isinstance(value, int | float):
         return "a number"
     if isinstance(value, str):
-        return "a text"
+        return "a string"
     return "a list" if isinstance(value, list | tuple) else "a mapping"
 
 

@@ -24,17 +24,17 @@ def mismatches(value: Any, schema: Schema, path: Path = ()) -> Iterator[Mismatch
     """Yield what in ``value`` does not match ``schema``: where in the value, and why."""
     if value is None:
         if not schema.get("nullable"):
-            yield path, "null is no value here: nullable is not set"
+            yield path, "null is not allowed: nullable is not set"
         return
     either = schema.get("x-kubernetes-int-or-string")
     if either and not (is_of_type(value, "integer") or isinstance(value, str)):
-        yield path, "an integer or a text is expected"
+        yield path, "it must be an integer or a string"
         return
     if (expected := schema.get("type")) is not None and not is_of_type(value, expected):
-        yield path, f"{_article(expected)} is expected"
+        yield path, f"it must be {_article(expected)}"
         return
     if "enum" in schema and not any(same(value, allowed) for allowed in schema["enum"]):
-        yield path, "it is not one of the enum"
+        yield path, "it is not a value of the enum"
     if isinstance(value, str):
         yield from _text(value, schema, path)
     elif isinstance(value, list):
@@ -71,9 +71,9 @@ def _junctors(value: Any, schema: Schema, path: Path) -> Iterator[Mismatch]:
         if key in schema:
             fitting = sum(_fits(value, limits, schema) for limits in schema[key])
             if fitting not in allowed:
-                yield path, f"it fits {fitting} of {key}, which needs {words}"
+                yield path, f"it matches {fitting} of {key}, which requires {words}"
     if "not" in schema and _fits(value, schema["not"], schema):
-        yield path, "it fits what `not` excludes"
+        yield path, "it matches the schema in `not`"
 
 
 def _fits(value: Any, limits: Schema, schema: Schema) -> bool:
@@ -106,7 +106,7 @@ def _text(value: str, schema: Schema, path: Path) -> Iterator[Mismatch]:
         yield path, "it does not match the pattern"
     format = schema.get("format", "")
     if schema.get("type") == "string" and format and not fits_format(format, value):
-        yield path, f"it is not of the format {shown(format)}"
+        yield path, f"it does not match the format {shown(format)}"
 
 
 def _number(value: int | float, schema: Schema, path: Path) -> Iterator[Mismatch]:
@@ -117,11 +117,11 @@ def _number(value: int | float, schema: Schema, path: Path) -> Iterator[Mismatch
         yield path, f"it is above the maximum {high}"
     step = schema.get("multipleOf")
     if step and not _is_multiple(value, step):
-        yield path, f"it is no multiple of {step}"
+        yield path, f"it is not a multiple of {step}"
     if schema.get("format") == "int32" and isinstance(value, int) and value not in _INT32:
-        yield path, "it does not fit 32 bits"
+        yield path, "it does not fit in 32 bits"
     if schema.get("format") == "float" and abs(value) > _LARGEST_FLOAT:
-        yield path, "it does not fit 32 bits"
+        yield path, "it does not fit in 32 bits"
 
 
 def _is_multiple(value: int | float, step: int | float) -> bool:
@@ -143,7 +143,7 @@ def _list(value: list[Any], schema: Schema, path: Path) -> Iterator[Mismatch]:
         for index, item in enumerate(value):
             yield from mismatches(item, schema["items"], (*path, index))
     if schema.get("x-kubernetes-list-type") == "set" and _repeats(value):
-        yield path, "a set holds an item once"
+        yield path, "a set cannot contain duplicate items"
     if schema.get("x-kubernetes-list-type") == "map":
         keys = schema.get("x-kubernetes-list-map-keys", ())
         items = [item for item in value if isinstance(item, dict)]
@@ -178,5 +178,5 @@ def _repeats(items: list[Any]) -> bool:
 
 
 def _article(name: str) -> str:
-    words = {"string": "a text", "integer": "an integer", "number": "a number"}
+    words = {"string": "a string", "integer": "an integer", "number": "a number"}
     return words.get(name) or {"boolean": "a boolean", "array": "a list"}.get(name, "an object")

@@ -183,7 +183,7 @@ def _replayed(
     except (OSError, ValueError, TypeError, RecursionError) as error:
         raise UnreadableInput(
             "replay-unreadable",
-            f"there are no answers to replay: {error}",
+            f"cannot read the answers to replay: {error}",
             file=replay.get_file_name(os.fspath(folder), name),
             hint="Answer the questions once: capsmith new.",
         ) from error
@@ -193,11 +193,11 @@ def _override(questions: dict[str, Any], overrides: Mapping[str, Answer]) -> Non
     known = tuple(_public(questions))
     for key, answer in overrides.items():
         if key not in known:
-            raise _unusable(f"there is no question {key!r}", f"Use one of: {', '.join(known)}.")
+            raise _unusable(f"unknown question {key!r}", f"Use one of: {', '.join(known)}.")
         if not isinstance(answer, bool if isinstance(questions[key], bool) else str) and not (
             isinstance(questions[key], bool) and isinstance(answer, str)
         ):
-            raise _unusable(f"{answer!r} is no answer to {key!r}", "Give plain text.")
+            raise _unusable(f"{answer!r} is not a valid answer to {key!r}", "Enter plain text.")
         choice = not isinstance(questions[key], str)
         try:
             apply_overwrites_to_context(
@@ -205,7 +205,7 @@ def _override(questions: dict[str, Any], overrides: Mapping[str, Answer]) -> Non
             )
         except ValueError as error:
             switch = isinstance(questions[key], bool)
-            hint = "Give yes or no." if switch else "Give one of the choices."
+            hint = "Enter yes or no." if switch else "Enter one of the choices."
             raise _unusable(str(error), hint) from error
 
 

@@ -41,13 +41,13 @@ def _of_field(old: Any, new: Any, path: str) -> Iterator[Change]:
     if describe(mapping_of(old)) != describe(mapping_of(new)):
         if not _keeps_unknown(new) or "type" in mapping_of(new):
             kinds = (describe(mapping_of(each)) for each in (old, new))
-            yield Change("UP-07", path, " was {}, and is {}".format(*kinds).strip())
+            yield Change("UP-07", path, " was {} and is now {}".format(*kinds).strip())
         return
     for text in _narrowed(mapping_of(old), mapping_of(new)):
         yield Change("UP-06", path, text)
     before, after = mapping_of(old).get("default"), mapping_of(new).get("default")
     if before != after:
-        yield Change("UP-09", path, f"had the default {before!r}, and has {after!r}")
+        yield Change("UP-09", path, f"had the default {before!r} and now has {after!r}")
     yield from _required(old, new, path)
     parts = mapping_of(new, "properties")
     for name, part in mapping_of(old, "properties").items():
@@ -65,14 +65,14 @@ def _required(old: Any, new: Any, path: str) -> Iterator[Change]:
     for name in texts_of(new, "required"):
         has_default = "default" in mapping_of(new, "properties", name)
         if name not in before and name not in _OF_CONTROLLERS and not has_default:
-            yield Change("UP-05", f"{path}.{name}".removeprefix("."), "is required now")
+            yield Change("UP-05", f"{path}.{name}".removeprefix("."), "is now required")
 
 
 def _narrowed(old: Mapping[str, Any], new: Mapping[str, Any]) -> Iterator[str]:
     """Yield what a schema refuses that it accepted."""
     choices, left = list_of(old, "enum"), list_of(new, "enum")
     if left and not choices:
-        yield f"accepts only {', '.join(map(str, left))}"
+        yield f"now accepts only {', '.join(map(str, left))}"
     elif gone := [str(choice) for choice in choices if left and choice not in left]:
         yield f"no longer accepts {', '.join(gone)}"
     for keys, sign in ((_LOWER, 1), (_UPPER, -1)):
@@ -90,7 +90,7 @@ def _narrowed(old: Mapping[str, Any], new: Mapping[str, Any]) -> Iterator[str]:
         text = mapping_of(rule).get("rule")
         # Such a rule compares with the old object, and says nothing about stored values.
         if text not in known and "oldSelf" not in str(text):
-            yield f"has the new rule {text!r}"
+            yield f"has a new rule {text!r}"
 
 
 def _number(value: Any) -> int | float | None:

@@ -41,7 +41,7 @@ def judge(
 def not_judged(release: Release, options: Options) -> tuple[str, ...]:
     """Return the files of releases whose contract no release of core in the target speaks."""
     return tuple(
-        f"{manifest.file}: no target speaks contract {contract}"
+        f"{manifest.file}: no target supports contract {contract}"
         for bundle in split(release.manifests, {})
         if (contract := series_contract(replace(bundle, release=options.release)))
         if not installable(options.cores, contract)

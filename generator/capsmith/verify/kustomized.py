@@ -53,9 +53,9 @@ def built_by(
         if reached & done:
             raise UnreadableInput(
                 "verify-several",
-                f"this kustomization and {first} share files: they make several releases",
+                f"this kustomization and {first} share files, but build separate releases",
                 file=kustomization.file,
-                hint="Name the folder of one of them, or verify the output of kustomize.",
+                hint="Specify the folder of one of them, or verify the output of kustomize.",
             )
         first = first or kustomization.file
         built.extend(_objects(run(root), kustomization, read, sources))

@@ -155,7 +155,7 @@ def _faults(answers: Answers) -> Iterator[_Fault]:
     for access in answers.access:
         if access.denied:
             verbs = ", ".join(access.denied)
-            message = f"{access.user} may not {verbs} {access.crd.plural}.{access.crd.group}"
+            message = f"{access.user} cannot {verbs} {access.crd.plural}.{access.crd.group}"
             yield _Fault("LV-05", access.crd.manifest, message)
 
 
@@ -180,7 +180,7 @@ def _difference(applied: Any, stored: Any, path: Path) -> Iterator[tuple[Path, s
     elif stored is None:
         yield path, "drops"
     elif applied != stored or isinstance(applied, bool) != isinstance(stored, bool):
-        yield path, f"replaces {shown(str(applied))} by {shown(str(stored))} in"
+        yield path, f"replaces {shown(str(applied))} with {shown(str(stored))} in"
 
 
 def _has_sample(document: Any) -> bool:

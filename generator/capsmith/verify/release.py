@@ -108,7 +108,10 @@ def _read(file: SourceFile) -> tuple[tuple[Manifest, ...], tuple[Finding, ...], 
 def _empty(file: str) -> Finding:
     """Return the finding on an asset without objects, such as the output of a failed build."""
     return Finding(
-        "manifest-empty", "there are no objects in it", Location(file, 1, 1), hint="Build it again."
+        "manifest-empty",
+        "the file contains no objects",
+        Location(file, 1, 1),
+        hint="Build it again.",
     )
 
 
@@ -118,7 +121,7 @@ def _refused(file: str, text: Substituted) -> Finding:
     shown = text.original[text.refused - 1 :][:40].partition("\n")[0]
     return Finding(
         "manifest-variable",
-        f"variable {shown} cannot be read",
+        f"variable {shown} is malformed",
         Location(file, before.count("\n") + 1, 1),
         hint="Close the brace, or write $$ for a dollar.",
     )

@@ -31,9 +31,9 @@ def parse_target(text: str) -> tuple[Core, ...]:
     )
     known = f"{KNOWN[0]}..{KNOWN[-1]}"
     if not text.startswith(_CORE) or None in ends:
-        raise ValueError(f"{text!r} is no target; write core={known}")
+        raise ValueError(f"{text!r} is not a target; use core={known}")
     if not cores or not set(ends) <= set(KNOWN):
-        raise ValueError(f"{text!r} names releases other than {known}")
+        raise ValueError(f"{text!r} includes releases outside of {known}")
     return cores
 
 
@@ -43,7 +43,7 @@ def parse_role(text: str, known: Iterable[str]) -> tuple[str, str]:
     roles = {each.lower(): each for each in (*known, NONE)}
     if not kind or not equals or role.lower() not in roles:
         raise ValueError(
-            f"{text!r} is no role; write Kind=role with one of {', '.join(roles.values())}"
+            f"{text!r} is not a role; use Kind=role with one of {', '.join(roles.values())}"
         )
     return kind, roles[role.lower()]
 
@@ -63,18 +63,20 @@ def parse_config(
         )
     unknown = set(document.data) - {"roles", "ignore"}
     if unknown:
-        raise _wrong(document, (sorted(unknown)[0],), "is no key here", "Use roles and ignore.")
+        raise _wrong(document, (sorted(unknown)[0],), "is not a known key", "Use roles and ignore.")
     roles = _roles(document, list(known))
     entries = document.data.get("ignore") or []
     if not isinstance(entries, list):
-        raise _wrong(document, ("ignore",), "is no list", "Write one entry for each rule.")
+        raise _wrong(
+            document, ("ignore",), "must be a list", "Write a list with one entry for each rule."
+        )
     return roles, tuple(_ignored(document, number, entry) for number, entry in enumerate(entries))
 
 
 def _roles(document: Document, known: list[str]) -> dict[str, str]:
     data = document.data.get("roles") or {}
     if not isinstance(data, Mapping):
-        raise _wrong(document, ("roles",), "is no mapping", "Write `Kind: role`.")
+        raise _wrong(document, ("roles",), "must be a mapping", "Write `Kind: role`.")
     roles = {}
     for kind, role in data.items():
         try:
@@ -89,12 +91,17 @@ def _ignored(document: Document, number: int, entry: Any) -> Ignored:
     path = ("ignore", number)
     if not isinstance(entry, Mapping) or not set(entry) <= _IGNORED:
         raise _wrong(
-            document, path, "has other keys than rule, reason, file, object", "Correct it."
+            document, path, "can only have the keys rule, reason, file and object", "Correct it."
         )
     if not all(isinstance(value, str) and value.strip() for value in entry.values()):
-        raise _wrong(document, path, "has a value that is no text", "Write texts.")
+        raise _wrong(document, path, "has a value that is not a string", "Use strings only.")
     if not {"rule", "reason"} <= set(entry):
-        raise _wrong(document, path, "needs rule and reason", "Say why the violation is accepted.")
+        raise _wrong(
+            document,
+            path,
+            "must have rule and reason",
+            "Add the rule, and the reason why the violation is accepted.",
+        )
     return Ignored(**entry)
 
 
@@ -121,7 +128,7 @@ def parse_baseline(text: str, file: str) -> dict[str, int]:
     except (ValueError, KeyError, TypeError, RecursionError):
         pass
     hint = "Write a new one with --write-baseline."
-    raise UnreadableInput("verify-baseline", "no baseline", file=file, hint=hint)
+    raise UnreadableInput("verify-baseline", "the file is not a baseline", file=file, hint=hint)
 
 
 def baseline_text(violations: Iterable[Violation]) -> str:

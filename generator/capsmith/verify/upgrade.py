@@ -82,7 +82,9 @@ def _losses(old: Bundle, new: Bundle, cores: tuple[Core, ...]) -> Iterator[_Loss
     for crd in old.crds:
         successor = after.get(crd.manifest.name)
         if successor is None:
-            yield _Loss("UP-04", crd.manifest, f"{crd.kind}: the new release has no such CRD")
+            yield _Loss(
+                "UP-04", crd.manifest, f"{crd.kind}: the new release does not have this CRD"
+            )
             continue
         yield from _of_versions(crd, successor)
         yield from _of_schemas(crd, successor)
@@ -98,7 +100,7 @@ def _of_versions(old: Crd, new: Crd) -> Iterator[_Loss]:
     served = {version.name for version in new.versions if version.served}
     for version in old.versions:
         if version.storage and version.name not in names:
-            message = f"{new.kind}: {version.name} is stored by the old release, and gone"
+            message = f"{new.kind}: {version.name} is stored by the old release, but removed"
             yield _Loss("UP-01", new.manifest, message, ("spec", "versions"))
         elif version.served and version.name not in served:
             message = f"{new.kind}: {version.name} is no longer served"
@@ -109,7 +111,7 @@ def _of_versions(old: Crd, new: Crd) -> Iterator[_Loss]:
         ("kind", old.kind, new.kind, ("spec", "names", "kind")),
     ):
         if value != other:
-            message = f"{new.kind}: the {name} was {value!r}, and is {other!r}"
+            message = f"{new.kind}: the {name} was {value!r} and is now {other!r}"
             yield _Loss("UP-03", new.manifest, message, path)
 
 
@@ -133,13 +135,13 @@ def _of_conversion(old: Crd, new: Crd, services: set[tuple[str, str]]) -> Iterat
         return
     path = ("spec", "conversion")
     if after.get("strategy") == "None" and "webhook" not in after:
-        message = f"{new.kind}: the webhook of the old release stays beside strategy None"
+        message = f"{new.kind}: the webhook of the old release remains despite strategy None"
         yield _Loss("UP-13", new.manifest, message, (*path, "strategy"))
         return
     service = mapping_of(after or before, "webhook", "clientConfig", "service")
     name = (text_of(service, "namespace"), text_of(service, "name"))
     if service and len(new.versions) > 1 and name not in services:
-        message = f"{new.kind}: Service {'/'.join(name)} converts objects, and is not there"
+        message = f"{new.kind}: Service {'/'.join(name)} converts objects, but does not exist"
         yield _Loss("UP-14", new.manifest, message, path)
 
 
@@ -160,7 +162,7 @@ def _of_labels(old: Crd, new: Crd, cores: tuple[Core, ...]) -> Iterator[_Loss]:
         if choose(old, core).version in before and chosen.version not in served:
             lost.setdefault(chosen, []).append(core)
     for (contract, version), affected in lost.items():
-        message = f"{new.kind}: label {contract} chooses {version!r}, which is no longer served"
+        message = f"{new.kind}: label {contract} selects {version!r}, which is no longer served"
         yield _Loss("UP-10", new.manifest, message, ("metadata", "labels"), tuple(affected))
 
 
@@ -175,7 +177,7 @@ def _of_metadata(old: Bundle, new: Bundle) -> Iterator[_Loss]:
             known = sorted(before.get(series, {contract}))
             if contract not in known:
                 name = ".".join(map(str, series))
-                message = f"series {name} had contract {', '.join(known)}, and has {contract}"
+                message = f"series {name} had contract {', '.join(known)} and now has {contract}"
                 yield _Loss("UP-11", metadata, message, ("releaseSeries",))
         # Several providers have series of their own: only of one it is known which is installed.
         newest = max(before, default=None) if len(old.files(Artefact.METADATA)) == 1 else None
@@ -198,7 +200,7 @@ def _left_behind(old: Bundle, new: Bundle) -> Iterator[_Loss]:
         is_deleted = any(manifest.name.startswith(f"{name}-") for name in namespaces)
         if namespaces and not is_deleted and (manifest.kind, manifest.name) not in kept:
             yield _Loss(
-                "UP-15", manifest, f"{manifest} stays after the upgrade", ("metadata", "name")
+                "UP-15", manifest, f"{manifest} remains after the upgrade", ("metadata", "name")
             )
 
 

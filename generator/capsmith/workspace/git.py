@@ -58,5 +58,5 @@ def _silent(folder: Path, message: str) -> Refused:
         "git-unusable",
         f"git cannot report uncommitted changes of this folder: {message}",
         file=str(folder),
-        hint="Correct that, or run this with --allow-dirty.",
+        hint="Correct the cause, or run this with --allow-dirty.",
     )

@@ -28,7 +28,7 @@ def held(folder: Path, *, writes: bool = True) -> Iterator[None]:
                 "output-busy",
                 "another run of capsmith is using this folder",
                 file=str(folder),
-                hint="Wait until it has finished, and run this again.",
+                hint="Wait for it to finish, and run this again.",
             )
         yield
     finally:
@@ -52,7 +52,7 @@ def disk_errors(folder: Path) -> Iterator[None]:
     except OSError as error:
         raise DiskError(
             "output-unwritable",
-            f"it cannot be used: {error.strerror or error}",
+            f"cannot be used: {error.strerror or error}",
             # Of a rename the second name is the file of the repository, the first a staged copy.
             file=str(error.filename2 or error.filename or folder),
             hint="Free space or correct permissions, and run this again; it continues.",

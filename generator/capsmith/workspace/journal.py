@@ -173,7 +173,7 @@ class Journal:
             document = json.loads(file.read_bytes())
             before, after = (_states(document[key]) for key in ("before", "after"))
             if before.keys() != after.keys():
-                raise ValueError("each file has a state before and one after")
+                raise ValueError("each file must have a state before and a state after")
             return _Pending(before, after, document["undo"] is True)
         except (ValueError, KeyError, TypeError, AttributeError, RecursionError) as error:
             raise UnreadableInput(
@@ -202,7 +202,7 @@ class Journal:
 def _edited(path: str) -> Refused:
     return Refused(
         "output-edited",
-        "this file was edited after a run was interrupted that must be completed or undone first",
+        "this file was edited after an interrupted run, which must be completed or undone first",
         file=path,
         hint="Move it away, run this again, and bring your edit back.",
     )
@@ -211,7 +211,7 @@ def _edited(path: str) -> Refused:
 def _damaged(path: str) -> UnreadableInput:
     return UnreadableInput(
         "pending-damaged",
-        "a run was interrupted, and the files that it needs to continue are missing",
+        "the files required to complete an interrupted run are missing",
         file=path,
         hint=f"Remove {_PENDING}, and restore the folder from version control.",
     )

@@ -18,7 +18,7 @@ _PROGRAMS = (("kustomize", "build"), ("kubectl", "kustomize"))
 _TIMEOUT = 120.0
 """Seconds."""
 _OVERLAY = "buildMetadata: [originAnnotations]\nresources:\n- {folder}\n"
-_HINT = "Name the folder of the kustomization that makes the release, or verify its output."
+_HINT = "Specify the folder of the kustomization that builds the release, or verify its output."
 
 
 class KustomizeOutput(NamedTuple):
@@ -77,7 +77,7 @@ def _refuse_remote(folder: Path, seen: set[Path]) -> None:
             for address in (*missing, *_addresses(document)):
                 raise UnreadableInput(
                     "verify-remote",
-                    f"{address} is not in this tree, and nothing is downloaded",
+                    f"{address} is outside this tree, and nothing is downloaded",
                     file=str(file),
                     hint=_HINT,
                 )
@@ -102,5 +102,5 @@ def _quoted(path: str) -> str:
 
 def _refusal(folder: Path, reason: str) -> UnreadableInput:
     return UnreadableInput(
-        "verify-kustomize", f"kustomize cannot build it: {reason}", file=str(folder), hint=_HINT
+        "verify-kustomize", f"kustomize build failed: {reason}", file=str(folder), hint=_HINT
     )

@@ -45,7 +45,9 @@ def read_overlay(folder: Path) -> tuple[dict[str, str], tuple[Finding, ...]]:
             found = error.finding
             findings.append(Finding(found.id, found.message, found.location, hint=_HINT))
         except ValueError:
-            message = "a path of an overlay has letters, digits and ._@+- only, and is not long"
+            message = (
+                "a path in an overlay must be short and contain only letters, digits and ._@+-"
+            )
             findings.append(Finding("overlay-path", message, Location(where), hint="Rename it."))
     return dict(sorted(texts.items())), tuple(findings)
 
@@ -58,12 +60,16 @@ def own_overlay(repository: Path, named: str) -> Path:
     try:
         return contained(repository, named)
     except (Refused, ValueError) as error:
-        message = error.finding.message if isinstance(error, Refused) else "no path in here"
+        message = (
+            error.finding.message
+            if isinstance(error, Refused)
+            else "not a path inside the repository"
+        )
         raise UnreadableInput(
             "overlay-not-a-folder",
             message,
             file=str(repository / named),
-            hint="Let `blueprints` name a folder beside provider.yaml that holds the files.",
+            hint="Set `blueprints` to a folder beside provider.yaml that contains the files.",
         ) from error
 
 
@@ -74,14 +80,14 @@ def _require_folder(folder: Path) -> None:
     """Raise UnreadableInput unless this is a folder."""
     if folder.is_dir() and not folder.is_symlink():
         return
-    what = "a symbolic link" if folder.is_symlink() else "no folder"
+    what = "a symbolic link" if folder.is_symlink() else "not a folder"
     if not os.path.lexists(folder):
         what = "nothing"
     raise UnreadableInput(
         "overlay-not-a-folder",
-        f"blueprints are expected here, but this is {what}",
+        f"blueprints must be in a folder: this is {what}",
         file=str(folder),
-        hint="Name the folder that holds project/, macros/ or manifest.yaml.",
+        hint="Specify the folder that contains project/, macros/ or manifest.yaml.",
     )
 
 

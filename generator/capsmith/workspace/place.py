@@ -23,7 +23,7 @@ def reached(folder: Path, path: str) -> Path:
     folder, and for a path in ``.git``.
     """
     if ".git" in path.lower().split("/"):
-        raise refusal(path, "it belongs to git")
+        raise refusal(path, "the path belongs to git")
     *parents, name = path.split("/")
     place = folder
     for parent in parents:
@@ -32,12 +32,12 @@ def reached(folder: Path, path: str) -> Path:
         if kind is None:  # A missing folder has nothing below it.
             return folder / path
         if stat.S_ISLNK(kind):
-            raise refusal(path, f"its parent {parent} is a symlink")
+            raise refusal(path, f"the parent {parent} is a symlink")
         if not stat.S_ISDIR(kind):
-            raise refusal(path, f"its parent {parent} is not a folder")
+            raise refusal(path, f"the parent {parent} is not a folder")
     kind = _kind(place / name)
     if kind is not None and stat.S_ISLNK(kind):
-        raise refusal(path, "it is a symlink")
+        raise refusal(path, "this is a symlink")
     return folder / path
 
 

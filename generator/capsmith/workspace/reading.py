@@ -37,7 +37,7 @@ def read_document(path: Path, limit: int = MAX_BYTES) -> str:
     if text.startswith("\ufeff"):
         raise UnreadableInput(
             "input-not-text",
-            "a second byte order mark",
+            "the file has a second byte order mark",
             file=str(path),
             line=1,
             hint="Save the file as UTF-8, without byte order marks.",
@@ -45,10 +45,10 @@ def read_document(path: Path, limit: int = MAX_BYTES) -> str:
     if "\0" in text:
         raise UnreadableInput(
             "input-not-text",
-            "a binary file: it contains zero bytes",
+            "this is a binary file: it contains null bytes",
             file=str(path),
             line=text.count("\n", 0, text.index("\0")) + 1,
-            hint="Name the YAML file that describes the provider.",
+            hint="Specify the YAML file that describes the provider.",
         )
     return text
 
@@ -60,7 +60,7 @@ def _bytes(path: Path, limit: int) -> bytes:
                 "input-symlink",
                 "a symbolic link",
                 file=str(path),
-                hint="Name the file itself.",
+                hint="Specify the file itself.",
             )
         descriptor = os.open(path, _NOTHING_SPECIAL)
     except FileNotFoundError as error:
@@ -83,8 +83,8 @@ def _bytes(path: Path, limit: int) -> bytes:
 
 def _check_kind(path: Path, status: os.stat_result, limit: int) -> None:
     if not stat.S_ISREG(status.st_mode):
-        what = "a directory" if stat.S_ISDIR(status.st_mode) else "no regular file"
-        hint = "Name a YAML file."
+        what = "this is a directory" if stat.S_ISDIR(status.st_mode) else "not a regular file"
+        hint = "Specify a YAML file."
         raise UnreadableInput("input-not-a-file", what, file=str(path), hint=hint)
     if status.st_size > limit:
         raise _too_large(path, limit)

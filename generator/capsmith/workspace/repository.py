@@ -45,7 +45,7 @@ class Repository:
                     "output-not-a-folder",
                     "this is not a folder",
                     file=str(self.folder),
-                    hint="Name a folder, or one that does not exist yet.",
+                    hint="Specify a folder, or a path that does not exist yet.",
                 )
             yield
 

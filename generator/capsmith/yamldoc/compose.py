@@ -133,7 +133,7 @@ class Composer:
             return self._alias(event, path, key or position)
         if event.tag is not None and event.tag not in _TAGS:
             tag = shown(event.tag.replace("tag:yaml.org,2002:", "!!"))
-            self._problem("yaml-tag", f"the tag {tag} is not read here", position, "Remove it.")
+            self._problem("yaml-tag", f"the tag {tag} is not supported", position, "Remove it.")
         if event.anchor is not None:
             self._anchors[event.anchor] = None
         count_before = self._nodes
@@ -144,7 +144,7 @@ class Composer:
         else:
             self.marks[path] = Mark(key or position, position)
             if len(path) >= MAX_DEPTH:
-                message = f"more than {MAX_DEPTH} levels inside each other"
+                message = f"more than {MAX_DEPTH} levels of nesting"
                 self._reject("yaml-too-deep", message, position, "Flatten it.")
             data = self._mapping(path) if _is_mapping(event) else self._sequence(path)
         if event.anchor is not None:
@@ -160,7 +160,7 @@ class Composer:
                 first = self.marks[(*path, key)].key[0]
                 self._problem(
                     "yaml-duplicate-key",
-                    f"the key {shown(key)} is here twice (first in line {first})",
+                    f"duplicate key {shown(key)}: first defined in line {first}",
                     position,
                     "Keep one of the two.",
                 )
@@ -177,15 +177,15 @@ class Composer:
     def _key(self, event: Any, position: tuple[int, int]) -> str:
         self._count(1, position)
         if not isinstance(event, yaml.ScalarEvent):
-            self._reject("yaml-key-not-text", "a key has to be a text", position, "Write a name.")
+            self._reject("yaml-key-not-text", "a key must be a string", position, "Write a name.")
         tag = self._tag(event)
         if tag == _MERGE:
             hint = "Write the keys out, or use an alias for the whole value."
-            self._problem("yaml-merge-key", "merge keys (`<<`) are not read", position, hint)
+            self._problem("yaml-merge-key", "merge keys (`<<`) are not supported", position, hint)
         elif not tag.endswith((":str", ":timestamp")):
             self._problem(
                 "yaml-key-not-text",
-                f"YAML reads the key {shown(event.value)} as {_kind(tag)}, not as text",
+                f"YAML reads the key {shown(event.value)} as {_kind(tag)}, not as a string",
                 position,
                 f'Write it in quotes: "{clip(event.value)}".',
             )
@@ -207,8 +207,8 @@ class Composer:
             return number
         if isinstance(number, float) and math.isfinite(number):
             return number
-        hint = f'Use a finite number of 64 bits, or write "{clip(text)}" for a text.'
-        self._problem("yaml-number", f"{shown(text)} is no number that can be used", position, hint)
+        hint = f'Use a finite 64-bit number, or write "{clip(text)}" for a string.'
+        self._problem("yaml-number", f"{shown(text)} is not a usable number", position, hint)
         return 0
 
     def _tag(self, event: Any) -> str:
@@ -229,7 +229,7 @@ class Composer:
             self.marks[path + below] = mark
         self.marks[path] = Mark(key, position, anchored.marks[()].raw)
         if len(path) + anchored.depth > MAX_DEPTH:
-            message = f"more than {MAX_DEPTH} levels inside each other"
+            message = f"more than {MAX_DEPTH} levels of nesting"
             self._reject("yaml-too-deep", message, position, "Flatten it.")
         return anchored.data
 
@@ -254,14 +254,16 @@ class Composer:
     def _characters(self, text: str, position: tuple[int, int]) -> None:
         if match := UNPRINTABLE.search(text):
             message = f"the text contains the character U+{ord(match[0]):04X}"
-            hint = "Remove it: control and direction characters are refused."
+            hint = "Remove it: control and direction characters are not allowed."
             self._problem("yaml-control-character", message, position, hint)
 
     def _problem(self, id: str, message: str, position: tuple[int, int], hint: str) -> None:
         self.problems.append(Problem(id, message, position, hint))
         if len(self.problems) >= MAX_PROBLEMS:
             hint = "Correct those above first."
-            self._reject("yaml-too-many-problems", "there is more like this", position, hint)
+            self._reject(
+                "yaml-too-many-problems", "too many errors: the rest is not shown", position, hint
+            )
 
     def _reject(self, id: str, message: str, position: tuple[int, int], hint: str) -> NoReturn:
         raise Rejected(Problem(id, message, position, hint))

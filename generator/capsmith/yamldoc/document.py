@@ -89,7 +89,7 @@ def parse_document(text: str, file: str) -> tuple[Document | None, tuple[Finding
         return None, (_syntax(error, text, file),)
     except (ValueError, OverflowError):  # PyYAML lets those of chr() and int() through
         hint = "Look for an escape such as \\UFFFFFFFF and for a %YAML line."
-        message = "not YAML: an escape or a version number is out of range"
+        message = "invalid YAML: an escape or a version number is out of range"
         where = Location(file, loader.line + 1, loader.column + 1)
         return None, (Finding("yaml-syntax", message, where, hint=hint),)
     findings = tuple(problem.finding(file) for problem in composer.problems)
@@ -115,12 +115,12 @@ def _syntax(error: yaml.YAMLError, text: str, file: str) -> Finding:
         mark = error.problem_mark or error.context_mark
         where = Location(file, mark.line + 1, mark.column + 1) if mark else Location(file)
         parts = [part for part in (error.context, error.problem) if part]
-        return Finding("yaml-syntax", "not YAML: " + ", ".join(parts), where, hint=hint)
+        return Finding("yaml-syntax", "invalid YAML: " + ", ".join(parts), where, hint=hint)
     if isinstance(error, yaml.reader.ReaderError):
         where = _location(text, error.position, file)
         message = f"the character U+{int(error.character):04X} is not allowed in YAML"
         return Finding("yaml-control-character", message, where, hint="Remove the character.")
-    return Finding("yaml-syntax", "not YAML", Location(file), hint=hint)
+    return Finding("yaml-syntax", "invalid YAML", Location(file), hint=hint)
 
 
 def _upwards(path: Path) -> Iterator[Path]:

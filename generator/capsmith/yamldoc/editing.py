@@ -119,7 +119,7 @@ def _not_editable(document: Document, values: Values, key: str) -> Finding:
     lines = ", ".join(f"`{key}: {words(value)}`" for key, value in values.items())
     return Finding(
         "spec-not-editable",
-        "this cannot be changed without changing what is around it",
+        "this cannot be changed without changing the text around it",
         document.value((key,)),
         hint=f"Write it yourself, then run capsmith update: {lines}.",
     )

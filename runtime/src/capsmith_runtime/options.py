@@ -117,7 +117,7 @@ def parse(
     except ValueError as error:
         parser.error(str(error))
     if found.diagnostics_cert_dir and found.health_addr in ("", found.diagnostics_address):
-        parser.error("--diagnostics-cert-dir needs --health-addr: probes are served by HTTP")
+        parser.error("--diagnostics-cert-dir requires --health-addr: probes are served over HTTP")
     return Options(
         component=found.component,
         namespace=found.namespace,
@@ -184,7 +184,7 @@ def _add_diagnostics_flags(parser: argparse.ArgumentParser) -> None:
     add = parser.add_argument
     add("--diagnostics-address", default=":8443", type=_address, help="address of metrics")
     _add_switch(parser, "--insecure-diagnostics", help="serve metrics to other hosts, without TLS")
-    certificates = "tls.crt and tls.key, to serve metrics by HTTPS to authorized clients"
+    certificates = "tls.crt and tls.key, to serve metrics over HTTPS to authorized clients"
     add("--diagnostics-cert-dir", default=None, type=_folder, metavar="DIR", help=certificates)
     probes = "address of health probes; by default that of metrics"
     add("--health-addr", default="", type=_optional_address, help=probes)

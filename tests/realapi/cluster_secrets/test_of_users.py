@@ -54,13 +54,13 @@ def test_authorities_of_users_are_used_and_left_alone(run: Run) -> None:
     ("data", "message"),
     [
         ({"tls.crt": new_authority("a", NOW).certificate}, "it has no tls.key"),
-        ({}, "there is no certificate as PEM"),
+        ({}, "no PEM certificate found"),
         (
             {
                 "tls.crt": new_authority("a", NOW).certificate,
                 "tls.key": new_authority("b", NOW).key,
             },
-            "the key is not that of the certificate",
+            "the key does not match the certificate",
         ),
     ],
     ids=["no key", "nothing", "two halves"],

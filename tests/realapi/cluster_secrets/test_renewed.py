@@ -160,8 +160,8 @@ def test_keys_in_use_are_never_generated_again(run: Run) -> None:
         assert waiting is not None
         assert waiting.reason == "CertificatesNotUsable"
         assert waiting.message == (
-            f"Secret {kept.name}-ca is missing and has to be restored; "
-            f"Secret {kept.name}-sa is missing and has to be restored"
+            f"Secret {kept.name}-ca is missing and must be restored; "
+            f"Secret {kept.name}-sa is missing and must be restored"
         )
         assert kept.find("ca") is None
 

@@ -115,5 +115,5 @@ def test_a_file_keeps_its_mode_and_lines() -> None:
 
 @pytest.mark.parametrize("value", [None, 1.5, b"x", object()])
 def test_other_types_are_refused(value: object) -> None:
-    with pytest.raises(TypeError, match="no cloud-config"):
+    with pytest.raises(TypeError, match="a cloud-config cannot contain"):
         cloud_config({"a": [value]})

@@ -49,7 +49,7 @@ def test_a_replacement_that_fails_soon_counts_as_a_retry() -> None:
     assert retry_after(_machine()).message == ""
     assert retry_after(_replacement(5, 0)).seconds == 300
     assert retry_after(_replacement(11, 1)).message == ""
-    assert "in vain" in retry_after(_replacement(11, 2)).message
+    assert "without success" in retry_after(_replacement(11, 2)).message
     assert retry_after(_replacement(61, 2)).message == ""
     assert retries(_replacement(5, 1)) == 2
     assert retries(_replacement(61, 1)) == 0

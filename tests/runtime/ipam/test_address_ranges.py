@@ -138,10 +138,10 @@ def test_network_and_broadcast_follow_from_the_prefix() -> None:
 @pytest.mark.parametrize(
     ("addresses", "prefix", "more", "complaint"),
     [
-        ([], 24, {}, "without addresses"),
-        (["10.0.0.1", "2001:db8::1"], 24, {}, "either of IPv4 or of IPv6"),
-        (["10.0.0.1"], 24, {"gateway": "2001:db8::1"}, "either of IPv4 or of IPv6"),
-        (["10.0.0.1"], 24, {"excluded": ["2001:db8::1"]}, "either of IPv4 or of IPv6"),
+        ([], 24, {}, "the pool has no addresses"),
+        (["10.0.0.1", "2001:db8::1"], 24, {}, "either IPv4 or IPv6"),
+        (["10.0.0.1"], 24, {"gateway": "2001:db8::1"}, "either IPv4 or IPv6"),
+        (["10.0.0.1"], 24, {"excluded": ["2001:db8::1"]}, "either IPv4 or IPv6"),
         (["10.0.0.9-10.0.0.1"], 24, {}, "ascending"),
         (["10.0.0.1-2001:db8::1"], 24, {}, "ascending"),
         (["10.0.0.1"], 33, {}, "between 0 and 32"),

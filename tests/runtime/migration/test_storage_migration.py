@@ -260,7 +260,7 @@ def test_a_missing_crd(caplog: pytest.LogCaptureFixture) -> None:
     migrator = CRDMigrator(Api().client, Metrics(), migration_flags.MigrationOptions())
 
     assert asyncio.run(migrator.reconcile(NAME)).requeue_after is None
-    assert "there is no such CRD: nothing to migrate" in caplog.messages
+    assert "no such CRD: nothing to migrate" in caplog.messages
 
 
 @pytest.mark.parametrize(

@@ -170,11 +170,11 @@ def test_invalid_authorities_are_refused() -> None:
     key = rsa.generate_private_key(65537, 2048)
     good = user_authority(key)
     broken = {
-        "there is no certificate": KeyPair(b"", good.key),
-        "no unencrypted private key": KeyPair(good.certificate, pem(key, b"secret")),
-        "no unencrypted private": KeyPair(good.certificate, b"nonsense"),
-        "not that of the certificate": KeyPair(good.certificate, AUTHORITY.key),
-        "not that of an authority": new_client(),
+        "no PEM certificate": KeyPair(b"", good.key),
+        "no unencrypted PEM private key": KeyPair(good.certificate, pem(key, b"secret")),
+        "no unencrypted PEM private": KeyPair(good.certificate, b"nonsense"),
+        "does not match the certificate": KeyPair(good.certificate, AUTHORITY.key),
+        "not a CA certificate": new_client(),
     }
 
     for message, pair in broken.items():
@@ -186,7 +186,7 @@ def test_invalid_authorities_are_refused() -> None:
 
 def test_an_authority_without_key_can_be_trusted() -> None:
     check_trust(AUTHORITY.certificate)
-    with pytest.raises(CertificateError, match="not that of an authority"):
+    with pytest.raises(CertificateError, match="not a CA certificate"):
         check_trust(new_client().certificate)
 
 
@@ -203,9 +203,9 @@ def test_signing_keys_have_to_match() -> None:
     check_signing_keys(keys)
     check_signing_keys(AUTHORITY)  # a certificate instead of the bare public key
 
-    with pytest.raises(CertificateError, match="not that of the private key"):
+    with pytest.raises(CertificateError, match="does not match the private key"):
         check_signing_keys(KeyPair(keys.certificate, new_signing_keys().key))
-    with pytest.raises(CertificateError, match="there is no certificate"):
+    with pytest.raises(CertificateError, match="no PEM certificate"):
         check_signing_keys(KeyPair(b"nonsense", keys.key))
 
 

@@ -61,7 +61,7 @@ def test_ipv6_addresses_are_in_brackets() -> None:
     ["certificate-authority", "proxy-url", "tls-server-name"],
 )
 def test_references_outside_the_cluster_entry_are_refused(name: str) -> None:
-    with pytest.raises(KubeconfigError, match=f"not supported: {name}$"):
+    with pytest.raises(KubeconfigError, match=f"unsupported settings: {name}$"):
         parse(changed(cluster={name: "/etc/passwd"}))
 
 
@@ -78,24 +78,24 @@ def test_references_outside_the_cluster_entry_are_refused(name: str) -> None:
 )
 def test_references_outside_the_user_entry_are_refused(name: str, value: object) -> None:
     """A tenant's Secret must not make the manager run programs or reveal its own token."""
-    with pytest.raises(KubeconfigError, match=f"not supported: {name}$"):
+    with pytest.raises(KubeconfigError, match=f"unsupported settings: {name}$"):
         parse(changed(user={name: value}))
 
 
 @pytest.mark.parametrize(
     ("content", "message"),
     [
-        (b"", "no kubeconfig"),
-        (b"[", "no kubeconfig"),
-        (b"\xff\xfe\x00", "no kubeconfig"),
-        (b"just text", "no kubeconfig"),
+        (b"", "not a kubeconfig"),
+        (b"[", "not a kubeconfig"),
+        (b"\xff\xfe\x00", "not a kubeconfig"),
+        (b"just text", "not a kubeconfig"),
         (b"{}", "no context"),
         (changed(**{"current-context": "other"}), "no context"),
         (changed(clusters=[]), "no cluster"),
         (changed(users=[]), "no user"),
-        (changed(cluster={"server": "file:///etc/passwd"}), "no URL"),
+        (changed(cluster={"server": "file:///etc/passwd"}), "not a URL"),
         (changed(user={"client-key-data": "%"}), "client-key-data is not base64"),
-        (changed(user={"token": ["secret"]}), "no kubeconfig"),
+        (changed(user={"token": ["secret"]}), "not a kubeconfig"),
     ],
 )
 def test_errors_do_not_show_the_content(content: bytes, message: str) -> None:

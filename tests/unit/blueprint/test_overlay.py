@@ -136,18 +136,18 @@ def test_a_hostile_manifest_costs_little(text: str, id: str) -> None:
         ("/etc/passwd", "bad target"),
         ("a/../../b", "bad target"),
         ("a/./b", "bad target"),
-        (".capsmith/lock.yaml", "is nothing that may be generated"),
-        (".Capsmith/base/x", "is nothing that may be generated"),
-        (".git/hooks/pre-commit", "is nothing that may be generated"),
-        ("sub/.git/config", "is nothing that may be generated"),
-        ("provider.yaml", "is nothing that may be generated"),
-        ("Provider.yaml", "is nothing that may be generated"),
-        ("over/project/mine.jinja", "lies in the overlay itself"),
-        ("over", "lies in the overlay itself"),
-        ("Makefile", "is generated already"),
-        ("makefile", "is generated already"),
-        ("Makefile/x", "would be a file and a folder at once"),
-        ("config", "would be a file and a folder at once"),
+        (".capsmith/lock.yaml", "cannot be generated"),
+        (".Capsmith/base/x", "cannot be generated"),
+        (".git/hooks/pre-commit", "cannot be generated"),
+        ("sub/.git/config", "cannot be generated"),
+        ("provider.yaml", "cannot be generated"),
+        ("Provider.yaml", "cannot be generated"),
+        ("over/project/mine.jinja", "is inside the overlay"),
+        ("over", "is inside the overlay"),
+        ("Makefile", "is already generated"),
+        ("makefile", "is already generated"),
+        ("Makefile/x", "would be both a file and a folder"),
+        ("config", "would be both a file and a folder"),
         ("a" * 300, "bad target"),
     ],
 )
@@ -178,7 +178,7 @@ def test_a_condition_that_needs_more_than_there_is(provider: Provider) -> None:
     made, _ = manifest("- {source: mine.jinja, when: infra_machine}")
     assert made is not None
     _, (finding,) = plan_rows(made, provider, RUNTIME, [])
-    assert "needs a resource" in finding.message
+    assert "requires a resource" in finding.message
 
 
 @pytest.mark.parametrize("scope", list(NAMES))

@@ -21,7 +21,7 @@ def test_a_rule_in_full() -> None:
         "with": {"annotation": "topology.cluster.x-k8s.io/dry-run"},
     }
     text = "\n".join(lines(data))
-    for part in ("MUST", "It binds when", data["hint"], data["source"], "template-dry-run"):
+    for part in ("MUST", "It applies when", data["hint"], data["source"], "template-dry-run"):
         assert part in text
 
 

@@ -53,7 +53,7 @@ def test_hooks_are_read(tmp_path: Path) -> None:
     ("change", "message"),
     [
         (("topology", "nowhere"), "GeneratePatches.family is 'nowhere'"),
-        (("hook: UpdateMachine", "hook: GeneratePatches"), "there twice"),
+        (("hook: UpdateMachine", "hook: GeneratePatches"), "duplicate hook"),
         (("since", "until"), "UpdateMachine has unknown keys until"),
         (("statement: Change templates.", "statement: [1]"), r"GeneratePatches.statement is \[1\]"),
         (("source: https://example.com", "hello: 1"), "source is missing"),

@@ -209,8 +209,8 @@ MACHINE = "v1beta2/types/InfraMachine.yaml"
     [
         (MOVE, lambda d: d["rules"][0].update(idea=1), "idea"),
         (MOVE, lambda d: d["rules"][0].pop("hint"), "hint"),
-        (MOVE, lambda d: d["rules"][1].update(id="MV-01"), "twice"),
-        (MOVE, lambda d: d["rules"][0].update(id="move"), "form"),
+        (MOVE, lambda d: d["rules"][1].update(id="MV-01"), "duplicate rule"),
+        (MOVE, lambda d: d["rules"][0].update(id="move"), "not an id"),
         (MOVE, lambda d: d["rules"][0].update(level="WILL"), "WILL"),
         (MOVE, lambda d: d["rules"][1].pop("proof"), "neither"),
         (MOVE, lambda d: d["rules"][2].update(proof="runtime"), "both"),

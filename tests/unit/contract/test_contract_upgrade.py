@@ -110,7 +110,7 @@ def test_an_upgrade_without_data() -> None:
         (lambda d: d["changes"][2].update(who=["nobody"]), "nobody"),
         (lambda d: d["changes"][2].update(conversion="magic"), "magic"),
         (lambda d: d["changes"][2].pop("new"), "paths"),
-        (lambda d: d["changes"][2].pop("roles"), "no role"),
+        (lambda d: d["changes"][2].pop("roles"), "does not name a role"),
         (lambda d: d["changes"][2].update(kind="narrowed"), "changes its path"),
         (lambda d: d["changes"][2].update(path="spec.a"), "new, old|old, new"),
     ],

@@ -14,7 +14,7 @@ from capsmith.lab.place import LabFolder
 
 def test_kind_and_docker_are_needed(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("PATH", str(tmp_path))
-    with pytest.raises(LabError, match="not on PATH: docker, kind") as caught:
+    with pytest.raises(LabError, match="not found on PATH: docker, kind") as caught:
         require_kind()
     assert "without --kind" in caught.value.finding.hint
 

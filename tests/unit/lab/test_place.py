@@ -84,7 +84,7 @@ def test_the_lab_is_the_named_one_the_providers_or_the_only_one(tmp_path: Path) 
         (tmp_path / name).mkdir()
     assert chosen(tmp_path, "acme", "ferry").name == "acme"
     assert chosen(tmp_path, None, "ferry").name == "ferry"
-    with pytest.raises(LabError, match="several labs: acme, ferry"):
+    with pytest.raises(LabError, match="several labs exist: acme, ferry"):
         chosen(tmp_path, None, "other")
     (tmp_path / "ferry").rmdir()
     assert chosen(tmp_path, None, "other").name == "acme"

@@ -112,9 +112,9 @@ def test_logs_are_chosen_by_component(running: LabFolder) -> None:
     assert set(selected(running, None)) == {"etcd", "manager-infrastructure"}
     assert set(selected(running, "manager")) == {"manager-infrastructure"}
     assert last_lines(selected(running, "etcd")["etcd"]) == ["one", "two"]
-    with pytest.raises(LabError, match="there is no log of kubelet") as caught:
+    with pytest.raises(LabError, match="no log of kubelet") as caught:
         selected(running, "kubelet")
-    assert caught.value.finding.hint == "Name one of etcd, manager-infrastructure."
+    assert caught.value.finding.hint == "Use one of etcd, manager-infrastructure."
 
 
 def test_new_lines_are_followed_until_the_lab_ends(lab: LabFolder) -> None:

@@ -44,7 +44,7 @@ def test_a_killed_component_starts_again_after_its_wait(component: Supervised) -
     assert component.state().restarts == 0
     component.look(100.5, notes.append)
     assert component.state().state == "running"
-    assert (component.state().restarts, notes[1:]) == (1, ["child starts again"])
+    assert (component.state().restarts, notes[1:]) == (1, ["child restarts"])
 
 
 def test_waits_grow_to_a_bound_and_are_forgiven(component: Supervised) -> None:

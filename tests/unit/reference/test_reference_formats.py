@@ -144,6 +144,6 @@ def test_the_command_keeps_other_files(tmp_path: Path) -> None:
     readme.write_text("mine\n")
     run = CliRunner().invoke(main, ["reference", "-o", str(tmp_path)])
     assert run.exit_code == 1
-    assert "is no page of the reference" in run.output
+    assert "is not a page of the reference" in run.output
     assert readme.read_text() == "mine\n"
     assert list(tmp_path.iterdir()) == [readme]

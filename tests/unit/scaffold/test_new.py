@@ -178,7 +178,7 @@ def test_cookiecutter_keeps_a_provider(run: Run, tmp_path: Path) -> None:
     done = _cookiecutter(tmp_path, "-f", "name=acme", "licence=MIT")
 
     assert done.returncode == 1
-    assert "it is yours" in done.stderr
+    assert "already has a provider.yaml" in done.stderr
     assert read(tmp_path / "cluster-api-provider-acme") == before
 
 

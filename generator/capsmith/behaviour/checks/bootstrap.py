@@ -40,9 +40,9 @@ def _secret(session: ClusterSession) -> None:
         secret = session.client.find("v1", "Secret", name, session.namespace)
         if secret is None:
             where = session.subject(config["kind"], config["metadata"]["name"])
-            raise Violated(f"there is no Secret {name}", where, "status.dataSecretName")
+            raise Violated(f"Secret {name} does not exist", where, "status.dataSecretName")
         if machine["spec"]["bootstrap"].get("dataSecretName") != name:
-            message = f"core copied another name than {name}"
+            message = f"core copied a name other than {name}"
             where = session.subject("Machine", machine["metadata"]["name"])
             raise Violated(message, where, "spec.bootstrap.dataSecretName")
         for problem, path in _secret_problems(secret, config):
@@ -62,7 +62,7 @@ def _secret_problems(secret: JSON, config: JSON) -> list[tuple[str, str]]:
     if owners != [config["metadata"]["uid"]]:
         problems.append(("the configuration does not control it", "metadata.ownerReferences"))
     if not _value(secret, "value"):
-        problems.append(("there are no data under the key value", "data.value"))
+        problems.append(("the key value has no data", "data.value"))
     if _value(secret, "format") not in _FORMATS:
         problems.append((f"the format is {_value(secret, 'format')}", "data.format"))
     return problems
@@ -74,7 +74,7 @@ def _once(session: ClusterSession) -> None:
         states = session.history.states(kind, name)
         created = [is_data_created(state, session.contract) for state in states]
         if False in created[created.index(True) :]:
-            message = "the data were created, and later not"
+            message = "the data were created, but later lost"
             raise Violated(message, session.subject(kind, name), data_path(session.contract))
         if any(flag and not data_name(state) for flag, state in zip(created, states, strict=True)):
             message = "the data were reported as created before their Secret was named"

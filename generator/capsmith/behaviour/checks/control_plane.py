@@ -41,7 +41,7 @@ def _initialized(session: ClusterSession) -> None:
     reports = [is_initialized(state, session.contract) for state in states]
     path = initialized_path(session.contract)
     if False in reports[reports.index(True) :]:
-        raise Violated("it was initialized, and later not", _subject(session), path)
+        raise Violated("it was initialized, but no longer is", _subject(session), path)
 
 
 def _kubeconfig(session: ClusterSession) -> None:
@@ -69,7 +69,7 @@ def _kubeconfig(session: ClusterSession) -> None:
         raise Violated("the kubeconfig has no users", subject, "data.value")
     found = [each for user in users for each in _PLUGINS if each in user.get("user", {})]
     if found:
-        raise Violated(f"the kubeconfig authenticates by {found[0]}", subject, "data.value")
+        raise Violated(f"the kubeconfig authenticates with {found[0]}", subject, "data.value")
 
 
 def _replicas(session: ClusterSession) -> None:
@@ -89,7 +89,7 @@ def _replicas(session: ClusterSession) -> None:
     what = f"{', '.join(names)} are not {expected}"
     found = session.wait(kind, name, counted, what, "status.replicas")
     if session.members() and not (found.get("status") or {}).get("selector"):
-        raise Violated("there is no selector", _subject(session), "status.selector")
+        raise Violated("it has no selector", _subject(session), "status.selector")
 
 
 def _version(session: ClusterSession) -> None:
@@ -163,7 +163,7 @@ def _deletion(session: ClusterSession) -> None:
     configs = [config["metadata"]["name"] for _, config in session.configs()]
     members = [machine["metadata"]["name"] for machine in session.members()]
     session.client.delete(session.whole_cluster())
-    what = "its Cluster was deleted, but it stays"
+    what = "its Cluster was deleted, but it still exists"
     for name in members:
         session.wait_deleted("Machine", name, what)
     for name in configs:
@@ -172,7 +172,7 @@ def _deletion(session: ClusterSession) -> None:
     session.wait_deleted("Cluster", WHOLE, "core does not delete it")
     ownerless = session.latest(session.config_kind, OWNERLESS_CONFIG)
     session.client.delete(ownerless)
-    session.wait_deleted(session.config_kind, OWNERLESS_CONFIG, "it was deleted, but stays")
+    session.wait_deleted(session.config_kind, OWNERLESS_CONFIG, "it was deleted, but still exists")
 
 
 CONTROL_PLANE = (

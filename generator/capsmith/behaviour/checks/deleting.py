@@ -19,7 +19,9 @@ def _early(session: Session) -> None:
     blocked(session)
     session.client.delete(session.latest("Machine", BLOCKED))
     kind = session.objects.machine_kind
-    session.wait_deleted(kind, BLOCKED, "it was deleted before anything was created, but stays")
+    session.wait_deleted(
+        kind, BLOCKED, "it was deleted before anything was created, but still exists"
+    )
 
 
 def _machine(session: Session) -> None:
@@ -28,7 +30,7 @@ def _machine(session: Session) -> None:
     session.create_machine(MAIN, _DELETED)
     session.wait_provisioned(kind, _DELETED)
     session.client.delete(session.latest("Machine", _DELETED))
-    session.wait_deleted(kind, _DELETED, "its Machine was deleted, but it stays")
+    session.wait_deleted(kind, _DELETED, "its Machine was deleted, but it still exists")
 
 
 def _remediation(session: Session) -> None:
@@ -47,7 +49,7 @@ def _remediation(session: Session) -> None:
     session.client.patch(
         session.latest("Machine", old), {"metadata": {"annotations": {_REMEDIATE: ""}}}
     )
-    session.wait_deleted(kind, old, "its Machine is remediated, but it stays")
+    session.wait_deleted(kind, old, "its Machine is remediated, but it still exists")
     _wait_worker(session, old)
 
 
@@ -79,7 +81,7 @@ def _cluster(session: Session) -> None:
     session.create_machine(_CLUSTER, _CLUSTER_MACHINE)
     session.wait_provisioned(session.objects.machine_kind, _CLUSTER_MACHINE)
     session.client.delete(session.latest("Cluster", _CLUSTER))
-    what = "its Cluster was deleted, but it stays"
+    what = "its Cluster was deleted, but it still exists"
     session.wait_deleted(session.objects.machine_kind, _CLUSTER_MACHINE, what)
     session.wait_deleted(session.objects.cluster_kind, _CLUSTER, what)
     session.wait_deleted("Cluster", _CLUSTER, "core does not delete it")

@@ -73,7 +73,7 @@ def _allocated(session: IpamSession, kind: str) -> None:
     claim, _ = main_claim(session, kind)
     if not claim["metadata"].get("finalizers"):
         where = session.subject(CLAIM, claim["metadata"]["name"])
-        raise Violated("there is an address, but no finalizer", where, "metadata.finalizers")
+        raise Violated("it has an address, but no finalizer", where, "metadata.finalizers")
 
 
 def _content(session: IpamSession, kind: str) -> None:

@@ -20,7 +20,7 @@ def _unique(session: IpamSession, kind: str) -> None:
         spec = session.latest(ADDRESS, name)["spec"]
         key = (spec["poolRef"]["kind"], spec["address"])
         if taken.setdefault(key, name) != name:
-            message = f"{spec['address']} is also that of {taken[key]}"
+            message = f"{spec['address']} is also the address of {taken[key]}"
             raise Violated(message, session.subject(ADDRESS, name), "spec.address")
     session.release(claim_name("second", kind))
 
@@ -32,7 +32,7 @@ def _exhausted(session: IpamSession, kind: str) -> None:
     for number in range(_MOST):
         name = f"{claim_name('more', kind)}-{number}"
         session.create_claim(name, kind)
-        what = "it gets neither an address nor a condition that says why"
+        what = "it gets neither an address nor a condition with the reason"
         claim = session.wait(CLAIM, name, _is_decided, what, "status.conditions[Ready]")
         if not has_address(claim):
             refused = name
@@ -40,7 +40,7 @@ def _exhausted(session: IpamSession, kind: str) -> None:
         granted.append(name)
     if not refused:
         _release_all(session, granted)
-        raise Skipped(f"the pool has more than {_MOST} addresses; name a smaller one")
+        raise Skipped(f"the pool has more than {_MOST} addresses; specify a smaller one")
     if not granted:
         granted = [claim_name("main", kind)]
     session.release(granted.pop())
@@ -52,7 +52,7 @@ def _release_all(session: IpamSession, claims: list[str]) -> None:
     for name in claims:
         session.client.delete(session.latest(CLAIM, name))
     for name in claims:
-        session.wait_deleted(CLAIM, name, "it was deleted, but stays")
+        session.wait_deleted(CLAIM, name, "it was deleted, but still exists")
 
 
 def _released(session: IpamSession, kind: str) -> None:
@@ -61,7 +61,7 @@ def _released(session: IpamSession, kind: str) -> None:
     session.create_claim(name, kind)
     address = session.wait_allocated(name)["metadata"]["name"]
     session.release(name)
-    session.wait_deleted(ADDRESS, address, "its claim is gone, but it stays")
+    session.wait_deleted(ADDRESS, address, "its claim is gone, but it still exists")
 
 
 def _restart(session: IpamSession) -> None:
@@ -96,13 +96,13 @@ def _in_use(session: IpamSession, kind: str) -> None:
         return is_there and found is not None and "deletionTimestamp" not in found["metadata"]
 
     if not session.stays(kept):
-        message = "it was deleted while addresses of it were in use"
+        message = "it was deleted while its addresses were in use"
         raise Violated(message, session.subject(kind, name), "metadata.finalizers")
     for each in session.history.names(CLAIM):
         claim = session.history.latest(CLAIM, each)
         if claim is not None and claim["spec"]["poolRef"]["kind"] == kind:
             session.client.delete(claim)
-    what = "all its addresses are released, but it stays"
+    what = "all its addresses are released, but it still exists"
     session.wait_deleted(kind, name, what)
 
 

@@ -28,7 +28,7 @@ def _finalizer(session: Session) -> None:
                 continue
             found = effects(state, session.contract, states[0])
             if found and not metadata.get("finalizers") and "deletionTimestamp" not in metadata:
-                message = f"there is {found[0]}, but no finalizer"
+                message = f"it has {found[0]}, but no finalizer"
                 raise Violated(message, session.subject(kind, name), "metadata.finalizers")
 
 
@@ -37,7 +37,7 @@ def _provisioned_once(session: Session) -> None:
     for kind, name, states in _lives(session):
         reports = [is_provisioned(state, session.contract) for state in states]
         if True in reports and False in reports[reports.index(True) :]:
-            message = "it was provisioned, and later not"
+            message = "it was provisioned, but no longer is"
             raise Violated(message, session.subject(kind, name), path)
 
 
@@ -48,7 +48,7 @@ def _provider_ids(session: Session) -> None:
             found = provider_id(state)
             uid = str(state["metadata"]["uid"])
             if found and owners.setdefault(found, (uid, name)) != (uid, name):
-                message = f"provider ID {found} is that of {owners[found][1]}, too"
+                message = f"provider ID {found} is also that of {owners[found][1]}"
                 raise Violated(message, session.subject(kind, name), "spec.providerID")
         _require_constant(session, (kind, name), states, provider_id)
 
@@ -103,7 +103,7 @@ def _steady(session: Session) -> None:
         messages = [str((condition(state, "Ready") or {}).get("message", "")) for state in states]
         if len(set(messages)) > 1:
             shown = ", ".join(repr(each) for each in list(dict.fromkeys(messages))[:2])
-            message = f"the message of Ready varies without a cause: {shown}"
+            message = f"the message of Ready changes without a cause: {shown}"
             raise Violated(message, session.subject(kind, name), "status.conditions[Ready]")
 
 

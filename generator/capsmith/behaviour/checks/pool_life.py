@@ -35,7 +35,9 @@ def _scale_up(session: Session, kind: str) -> None:
     before = set(provider_ids(main_pool(session, kind)))
     name = main_name(kind)
     scale(session, kind, _MORE)
-    pool = session.wait(kind, name, partial(has_ids, _MORE), f"it has not {_MORE} machines", _PATH)
+    pool = session.wait(
+        kind, name, partial(has_ids, _MORE), f"it does not have {_MORE} machines", _PATH
+    )
     if not before <= set(provider_ids(pool)):
         message = "the provider IDs of machines changed while others were added"
         raise Violated(message, session.subject(kind, name), _PATH)
@@ -62,12 +64,12 @@ def _restart(session: Session, kind: str) -> None:
     scale(session, kind, _MOST)
     session.manager.kill()
     session.manager.start()
-    session.wait(kind, name, partial(has_ids, _MOST), f"it has not {_MOST} machines", _PATH)
+    session.wait(kind, name, partial(has_ids, _MOST), f"it does not have {_MOST} machines", _PATH)
     session.settle()
     states = session.history.states(kind, name)
     known = {each for state in states for each in provider_ids(state)}
     if not before <= set(provider_ids(states[-1])) or len(known) > _MOST:
-        message = f"after a restart it had machines twice: {', '.join(sorted(known))}"
+        message = f"after a restart it had duplicate machines: {', '.join(sorted(known))}"
         raise Violated(message, session.subject(kind, name), _PATH)
 
 
@@ -76,7 +78,7 @@ def _scale_down(session: Session, kind: str) -> None:
     size = max(len(provider_ids(main_pool(session, kind))), _MORE)
     name, machine_kind = main_name(kind), session.objects.machine_kind
     scale(session, kind, size)
-    session.wait(kind, name, partial(has_ids, size), f"it has not {size} machines", _PATH)
+    session.wait(kind, name, partial(has_ids, size), f"it does not have {size} machines", _PATH)
     machines = sorted(each["metadata"]["name"] for each in machine_objects(session, kind, name))
     for each in machines:
         session.wait("Machine", each, bool, "core creates no Machine for it")
@@ -93,7 +95,7 @@ def _scale_down(session: Session, kind: str) -> None:
     if gone != [marked]:
         message = f"{', '.join(gone)} was deleted although {marked} has the mark {_DELETE_FIRST}"
         raise Violated(message, session.subject(machine_kind, marked), "metadata.annotations")
-    session.wait_deleted("Machine", marked, "its machine object was deleted, but it stays")
+    session.wait_deleted("Machine", marked, "its machine object was deleted, but it still exists")
 
 
 def _is_marked(machine: JSON) -> bool:
@@ -113,7 +115,9 @@ def _elsewhere(session: Session, kind: str) -> None:
     stayed = session.stays(lambda: set(provider_ids(session.latest(kind, name))) == set(ids))
     session.client.patch(pool, {"spec": {"replicas": size}})
     _annotate(session, kind, None)
-    session.wait(kind, name, partial(has_ids, size), f"it has not {size} machines again", _PATH)
+    session.wait(
+        kind, name, partial(has_ids, size), f"it does not have {size} machines again", _PATH
+    )
     if not stayed:
         message = f"the manager changed its size although the MachinePool has {_ELSEWHERE}"
         raise Violated(message, session.subject(kind, name), _PATH)
@@ -129,7 +133,7 @@ def _is_elsewhere(pool: JSON) -> bool:
 
 
 def _deletion(session: Session) -> None:
-    what = "its MachinePool was deleted, but it stays"
+    what = "its MachinePool was deleted, but it still exists"
     for kind in pool_kinds(session):
         main_pool(session, kind)
         # Core may not know the kind of the missing configuration, and then never deletes its user.
@@ -144,7 +148,9 @@ def _deletion(session: Session) -> None:
         for name in (main_name(kind), waiting_name(kind), paused_name(kind)):
             session.wait_deleted(kind, name, what)
         for name in owned:
-            session.wait_deleted(session.objects.machine_kind, name, "its pool is gone, it stays")
+            session.wait_deleted(
+                session.objects.machine_kind, name, "its pool is gone, but it still exists"
+            )
 
 
 POOL_LIFE = (

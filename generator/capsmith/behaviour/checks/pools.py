@@ -97,7 +97,7 @@ def _provider_ids(session: Session, kind: str) -> None:
     expected = provider_ids(pool)
     foreign = foreign_machines(session, kind, set(expected))
     if len(set(expected)) != len(expected) or foreign:
-        message = f"a provider ID is there twice: {', '.join([*expected, *foreign])}"
+        message = f"duplicate provider ID: {', '.join([*expected, *foreign])}"
         raise Violated(message, session.subject(kind, name), "spec.providerIDList")
     what = "core did not copy the provider IDs to the MachinePool"
     session.wait("MachinePool", name, lambda each: set(provider_ids(each)) >= set(expected), what)

@@ -106,7 +106,7 @@ def require_condition(session: Session, obj: JSON, kind: str, status: str) -> JS
     where = session.subject(obj["kind"], obj["metadata"]["name"])
     path = f"status.conditions[{kind}]"
     if found is None:
-        raise Violated(f"there is no condition {kind}", where, path)
+        raise Violated(f"condition {kind} is missing", where, path)
     if found.get("status") != status:
         message = f"condition {kind} is {found.get('status')}, not {status}"
         raise Violated(message, where, path)

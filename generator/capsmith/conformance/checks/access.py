@@ -80,7 +80,7 @@ def aggregate_verbs(context: Context, params: AggregatedVerbs) -> Iterator[Probl
         lacking = missing(grants, crd.group, crd.plural, by_role.get(crd.role, ()))
         if lacking:
             yield Problem(
-                roles[0], f"core may not {', '.join(lacking)} {_full_name(crd)}", path=("rules",)
+                roles[0], f"core cannot {', '.join(lacking)} {_full_name(crd)}", path=("rules",)
             )
 
 
@@ -106,7 +106,7 @@ def manager_own_kinds(context: Context, params: OwnVerbs) -> Iterator[Problem]:
             lacking = missing(grants, crd.group, crd.plural, params.verbs)
             if lacking:
                 yield Problem(
-                    deployment, f"the manager may not {', '.join(lacking)} {name}", path=ACCOUNT
+                    deployment, f"the manager cannot {', '.join(lacking)} {name}", path=ACCOUNT
                 )
             for resource, verbs in (
                 (crd.plural, params.one_of),
@@ -115,7 +115,7 @@ def manager_own_kinds(context: Context, params: OwnVerbs) -> Iterator[Problem]:
                 if missing(grants, crd.group, resource, verbs) == list(verbs):
                     yield Problem(
                         deployment,
-                        f"the manager may neither {' nor '.join(verbs)} {resource}.{crd.group}",
+                        f"the manager can neither {' nor '.join(verbs)} {resource}.{crd.group}",
                         path=ACCOUNT,
                     )
 
@@ -137,7 +137,7 @@ def manager_finalizers(context: Context, params: OwnerVerbs) -> Iterator[Problem
             if lacking:
                 name = f"{crd.plural}/finalizers.{crd.group}"
                 yield Problem(
-                    deployment, f"the manager may not {', '.join(lacking)} {name}", path=ACCOUNT
+                    deployment, f"the manager cannot {', '.join(lacking)} {name}", path=ACCOUNT
                 )
 
 
@@ -184,13 +184,13 @@ def manager_access(context: Context, params: Needs) -> Iterator[Problem]:
             lacking = missing(grants, need.group, need.resource, need.verbs)
             if lacking:
                 yield Problem(
-                    deployment, f"the manager may not {', '.join(lacking)} {name}", path=ACCOUNT
+                    deployment, f"the manager cannot {', '.join(lacking)} {name}", path=ACCOUNT
                 )
             choice = need.one_of
             if choice and missing(grants, need.group, need.resource, choice) == list(choice):
                 yield Problem(
                     deployment,
-                    f"the manager may neither {' nor '.join(choice)} {name}",
+                    f"the manager can neither {' nor '.join(choice)} {name}",
                     path=ACCOUNT,
                 )
 

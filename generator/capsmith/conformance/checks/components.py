@@ -36,7 +36,7 @@ def components_name(context: Context, params: Prefixes) -> Iterator[Problem]:
             continue
         seen.add(name)
         known = ", ".join(f"{prefix}components.yaml" for prefix in params.prefixes)
-        yield Problem(manifest, f"the file is called {name}; expected one of {known}")
+        yield Problem(manifest, f"the file is named {name}; expected one of {known}")
 
 
 @check("namespace-count")
@@ -46,7 +46,7 @@ def namespace_count(context: Context) -> Iterator[Problem]:
     for manifest in found[1:]:
         yield Problem(
             manifest,
-            f"Namespace {manifest.name} is one too many; {found[0].name} is there",
+            f"Namespace {manifest.name} is redundant: {found[0].name} already exists",
             path=("metadata", "name"),
         )
 
@@ -56,7 +56,7 @@ def namespace_there(context: Context) -> Iterator[Problem]:
     """CC-34: a Namespace, from which clusterctl takes the default."""
     if context.bundle.installs and not context.bundle.of("Namespace"):
         first = context.bundle.of("Deployment")[0]
-        yield Problem(first, "there is no Namespace, so clusterctl cannot tell the default one")
+        yield Problem(first, "no Namespace, so clusterctl cannot determine the default one")
 
 
 @check("objects-in-namespace")
@@ -133,7 +133,7 @@ def provider_label_value(context: Context, params: LabelValue) -> Iterator[Probl
             known = ", ".join(params.prefixes)
             yield Problem(
                 manifest,
-                f"{manifest}: label {params.label} is {value!r}; expected a name in lower case "
+                f"{manifest}: label {params.label} is {value!r}; expected a lower-case name "
                 f"after one of {known}",
                 path=("metadata", "labels", params.label),
             )
@@ -183,7 +183,7 @@ def container_named(context: Context, params: Container) -> Iterator[Problem]:
         names = [text_of(part, "name") for d in deployments for part in containers(d)]
         yield Problem(
             deployments[0],
-            f"no container is called {params.name!r}; there is {', '.join(names) or 'none'}",
+            f"no container is named {params.name!r}; found: {', '.join(names) or 'none'}",
             path=CONTAINERS,
         )
 
@@ -233,6 +233,6 @@ def cluster_scoped_prefix(context: Context, params: Kinds) -> Iterator[Problem]:
         if not manifest.name.startswith(prefix):
             yield Problem(
                 manifest,
-                f"{manifest}: the name does not begin with {prefix!r}",
+                f"{manifest}: the name does not start with {prefix!r}",
                 path=("metadata", "name"),
             )

@@ -50,7 +50,7 @@ def name(context: Context, params: OptOut) -> Iterator[Problem]:
         if crd.manifest.name != f"{plural}.{crd.group}":
             yield Problem(
                 crd.manifest,
-                f"{crd.kind}: the CRD is called {crd.manifest.name!r}; "
+                f"{crd.kind}: the CRD is named {crd.manifest.name!r}; "
                 f"expected '{plural}.{crd.group}'",
                 path=("metadata", "name"),
             )
@@ -78,7 +78,7 @@ def kind(context: Context, params: Length) -> Iterator[Problem]:
         if not _KIND.fullmatch(crd.kind):
             yield Problem(
                 crd.manifest,
-                f"kind {crd.kind!r} has another form than letters, digits, -",
+                f"kind {crd.kind!r} can only contain letters, digits and -",
                 path=("spec", "names", "kind"),
             )
         elif length > params.longest:
@@ -104,7 +104,7 @@ def group(context: Context, params: Length) -> Iterator[Problem]:
         if not _GROUP.fullmatch(crd.group):
             yield Problem(
                 crd.manifest,
-                f"{crd.kind}: group {crd.group!r} is no DNS subdomain",
+                f"{crd.kind}: group {crd.group!r} is not a DNS subdomain",
                 path=("spec", "group"),
             )
         elif len(crd.group) > params.longest:

@@ -25,7 +25,7 @@ def extension_config(context: Context) -> Iterator[Problem]:
         if url and not url.startswith("https://"):
             yield Problem(
                 manifest,
-                f"{manifest}: {url!r} is no https address",
+                f"{manifest}: {url!r} is not an https URL",
                 path=("spec", "clientConfig", "url"),
             )
         service = mapping_of(client, "service")

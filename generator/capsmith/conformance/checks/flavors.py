@@ -67,7 +67,7 @@ def class_file_name(context: Context) -> Iterator[Problem]:
         if name not in classes:
             yield Problem(
                 found[0],
-                f"there is no ClusterClass {name} in it, but {', '.join(classes) or 'none'}",
+                f"the file has no ClusterClass {name}; found: {', '.join(classes) or 'none'}",
             )
 
 
@@ -90,7 +90,7 @@ def class_plain(context: Context) -> Iterator[Problem]:
                     yield Problem(manifest, message, path=(*path, "namespace"))
             other = owners.setdefault((manifest.kind, manifest.name), file)
             if other != file:
-                yield Problem(manifest, f"{manifest} is in {other} too", path=("metadata", "name"))
+                yield Problem(manifest, f"{manifest} is also in {other}", path=("metadata", "name"))
 
 
 def _namespaced_refs(data: Any, path: Path) -> Iterator[Path]:

@@ -26,12 +26,12 @@ def label_there(context: Context) -> Iterator[Problem]:
         if crd.labelled(label):
             continue
         if label in crd.labels:
-            found = f"is {crd.labels[label]!r}, which names no version"
+            found = f"is {crd.labels[label]!r}, which does not name a version"
         elif label in crd.annotations:
-            found = "is an annotation; it has to be a label"
+            found = "is an annotation, but must be a label"
         else:
             others = sorted(key for key in crd.labels if _NEAR_MISS.fullmatch(key))
-            found = f"is missing; there is {', '.join(others)}" if others else "is missing"
+            found = f"is missing; found: {', '.join(others)}" if others else "is missing"
         names = "_".join(version.name for version in crd.versions if version.served)
         yield Problem(
             crd.manifest,
@@ -65,7 +65,7 @@ def label_served(context: Context, params: Labelled) -> Iterator[Problem]:
         for name in names:
             if name not in served and (name == chosen) == (params.which is Which.CHOSEN):
                 known = name in [version.name for version in crd.versions]
-                wrong = "which is not served" if known else "which is no version of the CRD"
+                wrong = "which is not served" if known else "which is not a version of the CRD"
                 yield Problem(
                     crd.manifest,
                     f"{crd.kind}: label {context.contract.label} names {name!r}, {wrong}; "
@@ -100,7 +100,7 @@ def label_every_served(context: Context) -> Iterator[Problem]:
             if labels and version.served and version.name not in named:
                 yield Problem(
                     crd.manifest,
-                    f"{crd.kind}: version {version.name!r} is served and in no contract label",
+                    f"{crd.kind}: version {version.name!r} is served but not in a contract label",
                     path=crd.schema_path(version.name)[:3],
                 )
 

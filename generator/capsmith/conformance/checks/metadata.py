@@ -20,7 +20,7 @@ def there(context: Context) -> Iterator[Problem]:
     """CC-01: a release has its metadata.yaml."""
     components = context.bundle.files(Artefact.COMPONENTS)
     if components and not context.bundle.files(Artefact.METADATA):
-        yield Problem(components[0], "there is no metadata.yaml beside the components")
+        yield Problem(components[0], "no metadata.yaml beside the components")
 
 
 @dataclass(frozen=True, slots=True)
@@ -82,7 +82,7 @@ def series_types(context: Context) -> Iterator[Problem]:
                     yield Problem(
                         metadata,
                         f"releaseSeries entry {number}: {key} is {value!r}; "
-                        f"expected {'an integer' if kind is int else 'text'}",
+                        f"expected {'an integer' if kind is int else 'a string'}",
                         path=("releaseSeries", number - 1, key),
                     )
 
@@ -100,7 +100,7 @@ def has_release(context: Context) -> Iterator[Problem]:
         if series not in available:
             yield Problem(
                 metadata,
-                f"{release[0]} is in none of the series {', '.join(available) or '(none)'}",
+                f"{release[0]} is not in any of the series {', '.join(available) or '(none)'}",
                 path=("releaseSeries",),
             )
 

@@ -71,7 +71,7 @@ def _mismatched(context: Context) -> Iterator[tuple[Manifest, Mismatch]]:
             if version is None:
                 served = ", ".join(each.name for each in crd.versions if each.served)
                 given = manifest.document["apiVersion"]
-                yield manifest, Mismatch(("apiVersion",), f"{given} is not served; {served} is")
+                yield manifest, Mismatch(("apiVersion",), f"{given} is not served; use {served}")
                 continue
             webhook = (crd.group, crd.plural) in defaulted
             for mismatch in mismatches(version.schema, manifest.document, not webhook):
@@ -101,7 +101,7 @@ def mismatches(schema: Any, document: Any, complete: bool) -> Iterator[Mismatch]
             continue
         part = mapping_of(schema, "properties").get(name)
         if part is None:
-            yield Mismatch((name,), "is no field")
+            yield Mismatch((name,), "is not a field")
         else:
             yield from _value(part, value, (name,), complete)
 
@@ -111,7 +111,7 @@ def _value(schema: Any, value: Any, path: Path, complete: bool) -> Iterator[Mism
         return
     if mapping_of(schema).get("x-kubernetes-int-or-string") is True:
         if not isinstance(value, int | str) or isinstance(value, bool):
-            yield Mismatch(path, "is neither an integer nor a text")
+            yield Mismatch(path, "is neither an integer nor a string")
         else:
             yield from _limits(mapping_of(schema), value, path, complete)
         return
@@ -147,7 +147,7 @@ def _limits(
         is_own = why.endswith("the pattern") and not below and isinstance(pattern, str)
         detail = f" {shown(str(pattern))}" if is_own else ""
         is_scalar = not isinstance(part, list | dict)
-        found = why.removeprefix("it ") if why.startswith("it ") else f"is refused: {why}"
+        found = why.removeprefix("it ") if why.startswith("it ") else f"is invalid: {why}"
         if is_scalar:
             found = f"is {shown(str(part))}: {why}"
         yield Mismatch((*path, *below), f"{found}{detail}", path, is_deep)
@@ -175,7 +175,7 @@ def _mapping(
             below = mapping_of(schema, "additionalProperties")
             yield from _value(below, item, (*path, name), complete)
         elif not _is_open(schema):
-            yield Mismatch((*path, name), "is no field")
+            yield Mismatch((*path, name), "is not a field")
     for name in texts_of(schema, "required") if complete else ():
         part = properties.get(name)
         if name not in value and "default" not in mapping_of(part):
@@ -188,5 +188,5 @@ def _is_open(schema: Any) -> bool:
 
 
 def _name(value: Any) -> str:
-    names = {bool: "a boolean", str: "a text", list: "a list", dict: "a mapping"}
+    names = {bool: "a boolean", str: "a string", list: "a list", dict: "a mapping"}
     return names.get(type(value), "a number")

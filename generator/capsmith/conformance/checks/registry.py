@@ -96,7 +96,7 @@ def check(name: str, params: type[Any] = NoParams) -> Callable[[CheckFunction], 
 
     def register(function: CheckFunction) -> CheckFunction:
         if name in _CHECKS:
-            raise ValueError(f"two checks are called {name}")
+            raise ValueError(f"duplicate check {name}")
         _CHECKS[name] = NamedCheck(name, function, params)
         return function
 

@@ -46,7 +46,7 @@ def _lost(crd: Crd, source: CrdVersion, target: CrdVersion) -> Iterator[Problem]
         yield Problem(
             crd.manifest,
             f"{crd.kind}: {source.name} has {', '.join(paths[:_SHOWN])}{more}, which {target.name} "
-            "does not have in that form, and nothing converts them",
+            "does not have in that form, but nothing converts them",
             path=crd.schema_path(source.name, paths[0]),
         )
 
@@ -79,7 +79,7 @@ def plain_names(context: Context) -> Iterator[Problem]:
                     yield Problem(
                         crd.manifest,
                         f"{crd.kind} {version.name}: {path or 'the object'} has a property "
-                        f"called {name!r}",
+                        f"named {name!r}",
                         path=crd.schema_path(version.name, path),
                     )
 
@@ -95,7 +95,7 @@ def conversion(context: Context) -> Iterator[Problem]:
             names = ", ".join(version.name for version in served)
             yield Problem(
                 crd.manifest,
-                f"{crd.kind}: {names} differ in shape, and nothing converts them",
+                f"{crd.kind}: {names} differ in shape, but nothing converts them",
                 path=("spec", "conversion"),
             )
 

@@ -30,7 +30,7 @@ def template_of_object(context: Context) -> Iterator[Problem]:
             continue
         yield Problem(
             crd.manifest,
-            f"{crd.kind}: there is no kind {crd.kind}Template in {crd.group}",
+            f"{crd.kind}: no kind {crd.kind}Template in {crd.group}",
             # Another kind of the role can be used; a controller may make this one.
             harmless=len(lacking) < len(context.crds()),
             path=("spec", "names", "kind"),
@@ -47,7 +47,7 @@ def object_of_template(context: Context) -> Iterator[Problem]:
         if made is None:
             yield Problem(
                 crd.manifest,
-                f"{crd.kind}: there is no kind {kind} in {crd.group}",
+                f"{crd.kind}: no kind {kind} in {crd.group}",
                 path=("spec", "names", "kind"),
             )
             continue
@@ -119,7 +119,7 @@ def template_guard(context: Context) -> Iterator[Problem]:
         ):
             yield Problem(
                 crd.manifest,
-                f"{crd.kind}: neither a webhook nor an admission policy looks at updates of "
+                f"{crd.kind}: neither a webhook nor an admission policy checks updates of "
                 f"{crd.plural}",
                 path=("spec", "names", "plural"),
             )
@@ -144,8 +144,8 @@ def template_dry_run(context: Context, params: DryRun) -> Iterator[Problem]:
             if "oldObject" in text and not ("dryRun" in text and params.annotation in text):
                 yield Problem(
                     policy,
-                    f"{policy.name} compares {crd.kind} with its old state; it does not let pass "
-                    f"dry-runs with annotation {params.annotation}",
+                    f"{policy.name} compares {crd.kind} with its old state, but does not allow "
+                    f"dry runs with annotation {params.annotation}",
                     path=("spec", "validations"),
                 )
 
@@ -164,7 +164,8 @@ def _refused_dry_runs(context: Context, crd: Crd) -> Iterator[Problem]:
         for whole, texts in sorted(found.items(), reverse=True):
             yield Problem(
                 crd.manifest,
-                f"{crd.kind} {version}: transition rules at {', '.join(texts)} refuse dry-runs too",
+                f"{crd.kind} {version}: transition rules at {', '.join(texts)} "
+                "also refuse dry runs",
                 path=crd.schema_path(version, _SPEC),
                 when="" if whole else "a ClusterClass changes such a field",
             )

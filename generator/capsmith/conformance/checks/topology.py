@@ -32,7 +32,7 @@ def infrastructure_ref(context: Context, params: References) -> Iterator[Problem
         if declared or not holder or not mapping_of(holder, "properties"):
             continue
         elsewhere = find(version.schema, params.other) is not None
-        found = f"; there is {params.other}" if elsewhere else ""
+        found = f"; found {params.other}" if elsewhere else ""
         yield Problem(
             crd.manifest,
             f"{crd.kind} {version.name}: {params.path} is not declared{found}",

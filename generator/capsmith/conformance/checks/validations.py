@@ -61,7 +61,7 @@ def faults(rule: Mapping[str, Any], place: RulePlace) -> Iterator[Fault]:
 def _form(rule: Mapping[str, Any], place: RulePlace) -> Iterator[Fault]:
     odd = [key for key in _TEXTS if not isinstance(rule.get(key, ""), str)]
     if odd:
-        yield Fault(odd[0], f"{odd[0]} of a rule is no text")
+        yield Fault(odd[0], f"{odd[0]} of a rule is not a string")
         return
     expression, message = rule.get("rule", "").strip(), rule.get("message", "").strip()
     if not expression:
@@ -71,20 +71,20 @@ def _form(rule: Mapping[str, Any], place: RulePlace) -> Iterator[Fault]:
         if rule.get(key) and not rule[key].strip():
             yield Fault(key, f"{key} of rule {shown(expression)} is blank")
     if _BREAK.search(message):
-        yield Fault("message", f"the message of rule {shown(expression)} has several lines")
+        yield Fault("message", f"the message of rule {shown(expression)} must be a single line")
     elif _BREAK.search(expression) and not message:
-        yield Fault("rule", f"rule {shown(expression)} has several lines and no message")
+        yield Fault("rule", f"rule {shown(expression)} has several lines but no message")
     reason = rule.get("reason")
     if reason is not None and reason not in _REASONS:
         expected = ", ".join(_REASONS)
-        yield Fault("reason", f"{shown(reason)} is no reason; expected one of {expected}")
+        yield Fault("reason", f"{shown(reason)} is not a valid reason; expected one of {expected}")
     yield from _field_path(rule.get("fieldPath", ""), place)
     if is_transition(expression):
         if not place.correlated:
             where = "which items of this list do not have"
             yield Fault("rule", f"rule {shown(expression)} reads oldSelf, {where}")
     elif "optionalOldSelf" in rule:
-        message = f"optionalOldSelf is set, and rule {shown(expression)} does not read oldSelf"
+        message = f"optionalOldSelf is set, but rule {shown(expression)} does not read oldSelf"
         yield Fault("optionalOldSelf", message)
 
 
@@ -92,9 +92,9 @@ def _field_path(path: str, place: RulePlace) -> Iterator[Fault]:
     if not path.strip():
         return
     if path[0] not in ".[":
-        yield Fault("fieldPath", f"fieldPath {shown(path)} does not begin with a dot")
+        yield Fault("fieldPath", f"fieldPath {shown(path)} does not start with a dot")
     elif is_field_path(path) and (unknown := unknown_field(path, place.declared)):
-        yield Fault("fieldPath", f"fieldPath names {shown(unknown.name)}, which is no field")
+        yield Fault("fieldPath", f"fieldPath names {shown(unknown.name)}, which is not a field")
 
 
 def _expressions(rule: Mapping[str, Any], place: RulePlace) -> Iterator[Fault]:

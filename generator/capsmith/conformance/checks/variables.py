@@ -11,8 +11,8 @@ from capsmith.conformance.manifests import Manifest
 from capsmith.conformance.variables import Trouble, Variable, required, scan
 
 _MEANING = {
-    Trouble.SYNTAX: "cannot be read",
-    Trouble.EMPTY: "has no default, and has to be set",
+    Trouble.SYNTAX: "is malformed",
+    Trouble.EMPTY: "has no default and must be set",
 }
 _ALWAYS = (Artefact.COMPONENTS, Artefact.CLUSTER_TEMPLATE)
 
@@ -58,7 +58,7 @@ def variable_unasked(context: Context, params: Given) -> Iterator[Problem]:
                 if name not in known:
                     known.add(name)
                     message = f"clusterctl does not require {name} in {variable.text}"
-                    yield Problem(manifest, f"{message}; unset, it is empty", variable.line)
+                    yield Problem(manifest, f"{message}; if unset, it is empty", variable.line)
 
 
 @check("variable-commented")
@@ -68,7 +68,7 @@ def variable_commented(context: Context) -> Iterator[Problem]:
         used = required(variable for variable in variables if not variable.commented)
         for name in sorted(required(variables) - used):
             first = next(variable for variable in variables if variable.name == name)
-            yield Problem(manifest, f"a comment has variable {first.text}", first.line)
+            yield Problem(manifest, f"a comment contains variable {first.text}", first.line)
 
 
 def _files(

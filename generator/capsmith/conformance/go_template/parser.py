@@ -73,7 +73,7 @@ class _Parser(Cursor):
         """Read items up to an ``end`` or ``else``, and return it."""
         self.depth += 1
         if self.depth > _MAX_DEPTH:
-            raise TemplateError("it nests too deeply", self.peek.position)
+            raise TemplateError("it is nested too deeply", self.peek.position)
         while self.peek_solid().kind is not Kind.END:
             if end := self._item():
                 self.depth -= 1
@@ -129,7 +129,7 @@ class _Parser(Cursor):
         """Read the ``if`` of ``else if``, whose end is that of the outer one."""
         self.depth += 1
         if self.depth > _MAX_DEPTH:
-            raise TemplateError("it nests too deeply", self.peek.position)
+            raise TemplateError("it is nested too deeply", self.peek.position)
         self._control(keyword)
         self.depth -= 1
 
@@ -159,7 +159,7 @@ class _Parser(Cursor):
     def _pipeline(self, end: Kind, where: str, context: str = "") -> None:
         self.depth += 1
         if self.depth > _MAX_DEPTH:
-            raise TemplateError("it nests too deeply", self.peek.position)
+            raise TemplateError("it is nested too deeply", self.peek.position)
         self._declarations(context)
         commands = 0
         while (token := self.peek_solid()).kind is not end:
@@ -221,7 +221,7 @@ class _Parser(Cursor):
             if token.kind in {Kind.CLOSE, Kind.RIGHT}:
                 self.at -= 1
             elif token.kind is not Kind.PIPE:
-                raise self.unexpected(token, "behind a value")
+                raise self.unexpected(token, "after a value")
             break
         if number and self._is_literal(first):
             raise TemplateError(f"{shown(first.text)} cannot be called", first.position)
@@ -246,7 +246,7 @@ class _Parser(Cursor):
         following = self.peek
         if following.kind is Kind.FIELD:
             if self._is_literal(token):
-                raise self.unexpected(following, f"behind {shown(token.text)}")
+                raise self.unexpected(following, f"after {shown(token.text)}")
             if token.text == "$" and self.root_known:
                 self.variables.add(following.text[1:])
             while self.peek.kind is Kind.FIELD:
@@ -256,7 +256,7 @@ class _Parser(Cursor):
     def _term(self, token: Token) -> None:
         match token.kind:
             case Kind.WORD if token.text not in FUNCTIONS | _KEYWORDS:
-                raise TemplateError(f"there is no function {shown(token.text)}", token.position)
+                raise TemplateError(f"unknown function {shown(token.text)}", token.position)
             case Kind.VARIABLE if token.text not in self.scope:
                 raise TemplateError(f"{shown(token.text)} is not declared", token.position)
             case Kind.FIELD if self.at_root:

@@ -79,7 +79,7 @@ _PATTERNS = (
     (Kind.OTHER, re.compile(r"[!-/;-@\[-`{-~]")),
 )
 _NAMES = frozenset({Kind.VARIABLE, Kind.FIELD, Kind.DOT, Kind.WORD})
-_UNFINISHED = {'"': "a quoted text", "`": "a quoted text", "'": "a character", ":": "`:=`"}
+_UNFINISHED = {'"': "a quoted string", "`": "a quoted string", "'": "a character", ":": "`:=`"}
 
 
 def tokens(text: str) -> Iterator[Token]:
@@ -107,7 +107,7 @@ def tokens(text: str) -> Iterator[Token]:
 def _after_comment(text: str, position: int) -> int:
     end = text.find("*/", position)
     if end < 0:
-        raise TemplateError("a comment does not end", position)
+        raise TemplateError("a comment is not closed", position)
     closing = _COMMENT_END.match(text, end + 2)
     if closing is None:
         raise TemplateError("a comment ends before `}}`", end)
@@ -150,5 +150,5 @@ def _token(text: str, position: int) -> Token:
         return Token(kind, found[0], position)
     character = text[position]
     if character in _UNFINISHED:
-        raise TemplateError(f"{_UNFINISHED[character]} does not end", position)
-    raise TemplateError(f"{shown(character)} is no part of a template", position)
+        raise TemplateError(f"{_UNFINISHED[character]} is not closed", position)
+    raise TemplateError(f"{shown(character)} is not allowed in a template", position)

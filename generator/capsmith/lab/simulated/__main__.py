@@ -26,7 +26,7 @@ def main() -> int:
     lab = LabFolder(Path(sys.argv[1]))
     state = read_lab(lab.state)
     if state is None:
-        sys.exit("the lab does not run")
+        sys.exit("the lab is not running")
     ending = threading.Event()
     for number in (signal.SIGTERM, signal.SIGINT):
         signal.signal(number, lambda *_: ending.set())

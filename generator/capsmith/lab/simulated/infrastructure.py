@@ -133,6 +133,6 @@ def _generated(spec: dict[str, Any], folder: Path) -> Path:
     )
     if done.returncode != 0:
         tail = "\n".join((done.stdout + done.stderr).splitlines()[-_TAIL_LINES:])
-        message = f"no cluster can be made of the kinds in provider.yaml:\n{tail}"
+        message = f"no cluster can be created from the kinds in provider.yaml:\n{tail}"
         raise LabError("lab-template", message, hint="Run capsmith validate.")
     return folder

@@ -108,7 +108,7 @@ class SimulatedClusters:
             workload = self._assign(uid)
             note(self._log, f"cluster {cluster['metadata']['name']}: {workload.server.url}")
         if not workload.server.process.running:
-            note(self._log, f"{workload.server.name} has ended and starts again")
+            note(self._log, f"{workload.server.name} has ended and restarts")
             workload.server.start()
         if workload.machines is None or workload.kubelet is None:
             name, namespace = cluster["metadata"]["name"], cluster["metadata"]["namespace"]

@@ -110,7 +110,7 @@ def _go() -> tuple[str, str]:
 
 
 def _not_kept(cache: Path, error: OSError) -> ToolsUnavailable:
-    message = f"the tools cannot be kept in {cache}: {error.strerror or error}"
+    message = f"the tools cannot be stored in {cache}: {error.strerror or error}"
     return ToolsUnavailable(message, _OTHER_CACHE)
 
 

@@ -21,11 +21,11 @@ def check_bootstrap(draft: Draft, top: Place) -> None:
         if kind.lower() != _TAKEN.lower():
             continue
         if draft.groups[_SECTION] == SECTION_TYPES[_SECTION].group:
-            message = f"{shown(kind)} is the kubeadm bootstrap provider's, in this very group"
+            message = f"the kubeadm bootstrap provider already has {shown(kind)} in this group"
             hint = "Choose another name, or `groups: {bootstrap: …}` with a domain of your own."
             here = top.at(_SECTION, kind)
             if draft.spec.name == _ITSELF:
-                hint = "Use it instead of the kubeadm bootstrap provider only, never beside it."
+                hint = "Install this provider in place of the kubeadm bootstrap provider only."
                 here.warning("kind-taken", message, hint)
             else:
                 here.error_at_key("kind-taken", message, hint)

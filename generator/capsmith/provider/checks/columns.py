@@ -29,11 +29,11 @@ def check_columns(described: KindSpec, contracts: list[Contract], place: Place) 
     for index, column in enumerate(described.printer_columns or ()):
         here = place.at("printerColumns", index)
         if column.name in seen:
-            message = f"a column {shown(column.name)} is there already"
-            here.warning("spec-repeated", message, "Name it differently.", "name")
+            message = f"duplicate column {shown(column.name)}"
+            here.warning("spec-repeated", message, "Give it another name.", "name")
         seen.add(column.name)
         if not _PATH.fullmatch(column.json_path):
-            message = f"{shown(column.json_path)} is no JSON path of a column"
+            message = f"{shown(column.json_path)} is not a valid JSON path"
             hint = (
                 'Write a path such as .spec.size or .status.conditions[?(@.type=="Ready")].status.'
             )
@@ -51,5 +51,5 @@ def _exists(
         shape = contract.types[described.implements]
         known |= set(shape.spec if part == "spec" else shape.status)
     if name not in known:
-        message = f"there is no field {shown(name)} in {part}: the column stays empty"
+        message = f"unknown field {shown(name)} in {part}: the column stays empty"
         here.warning("column-path-unknown", message, did_you_mean(name, known), "jsonPath")

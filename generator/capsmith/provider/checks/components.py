@@ -19,11 +19,13 @@ def check_components(draft: Draft, top: Place) -> None:
         repeats(parts, place.at(main))
         for index, part in enumerate(parts):
             if part not in present:
-                message = f"there is no section {shown(part)}"
+                message = f"the section {shown(part)} does not exist"
                 place.error("section-unused", message, "Remove it.", main, index)
             elif seen.setdefault(part, main) != main:
-                message = f"{shown(part)} is in the component {shown(seen[part])} already"
-                place.error("component-repeated", message, "Remove it from one.", main, index)
+                message = f"{shown(part)} is already in the component {shown(seen[part])}"
+                place.error(
+                    "component-repeated", message, "Remove it from one of them.", main, index
+                )
         _check_type(main, parts, place)
         _check_namespaces(draft, main, parts, top)
 
@@ -36,7 +38,7 @@ def _check_type(main: str, parts: tuple[str, ...], place: Place) -> None:
         place.error_at_key("component-type", message, hint, main)
     elif _INFRASTRUCTURE in parts and main != _INFRASTRUCTURE:
         # CC-70: clusterctl looks for cluster templates at infrastructure providers only.
-        message = "clusterctl finds cluster templates of infrastructure providers only"
+        message = "clusterctl only finds the cluster templates of infrastructure providers"
         hint = f"Use `infrastructure: [{', '.join(parts)}]`."
         place.error_at_key("component-type", message, hint, main)
 

@@ -61,7 +61,7 @@ def check_template_fields(
         }
         for steps, path in {**paths, **omitted}.items():
             if path not in known:
-                message = f"no contract has a field {shown(path)} of such a template"
+                message = f"no contract defines {shown(path)} for this kind of template"
                 here.error_at_key(
                     "contract-field-unknown", message, did_you_mean(path, known), *steps
                 )
@@ -118,22 +118,22 @@ class _Check(NamedTuple):
         """Report a field that the CRD does not have, though core or capsmith uses it."""
         part, _, name = path.partition(".")
         if path == f"spec.{FIELD}" and is_machine_based(self.kind.spec):
-            message = "the spec of the bootstrap configurations of the Machines is empty without it"
+            message = "without it, the bootstrap configurations of the Machines have an empty spec"
             place.warning("contract-field-dropped", message, "Remove it from `without`.")
             return
         if not name or not self._named(name, part, self.contracts.values()):
-            message = f"no contract has a field {shown(path)} of such a kind"
+            message = f"no contract defines {shown(path)} for this role"
             hint = "Remove it; only fields of the contract can be left out."
             place.error("contract-field-unknown", message, hint)
             return
         found = self._named(name, part, self.followed)
         needed = [each.rule for each in found if not each.feature and self._is_must(each.rule)]
         if needed and not self.is_spoke:
-            message = f"nothing works without {shown(path)} ({needed[0]})"
+            message = f"the contract requires {shown(path)} ({needed[0]})"
             place.error("contract-field-needed", message, "Remove it from `without`.")
         elif any(self._is_on(each) for each in found):
             message = (
-                f"capsmith uses {shown(path)}, and without it in the CRD nothing is kept in it"
+                f"capsmith uses {shown(path)}; the API server drops its value if the CRD lacks it"
             )
             place.warning("contract-field-dropped", message, "Remove it from `without`.")
 
@@ -153,11 +153,11 @@ class _Check(NamedTuple):
 
     def _unwritten(self, name: str, part: str, place: Place) -> None:
         if not self._named(name, part, self.contracts.values()):
-            message = f"no contract has a field {shown(name)} in {part} of such a kind"
+            message = f"no contract defines {shown(name)} in {part} for this role"
             place.error_at_key("contract-field-unknown", message, f"Move it to `{part}`.", name)
             return
         message = f"{shown(name)} is declared, but capsmith neither reads nor writes it here"
-        hint = "Let your code write it, or switch on the feature or contract that it belongs to."
+        hint = "Let your code write it, or enable the feature or contract that it belongs to."
         place.warning("contract-field-unwritten", message, hint, name)
 
 
@@ -168,20 +168,22 @@ def _report(name: str, problem: _Problem, place: Place) -> None:
         hint = "Use the type that Cluster API and the manager write."
         place.error("contract-field-type", message, hint, name)
     else:
-        message = f"{field} has {problem.what}, which the contract does not: writes may be refused"
-        hint = "Remove the limit, or see to it that all values of the field keep it."
+        message = (
+            f"{field} has {problem.what}, which the contract does not have: writes may be refused"
+        )
+        hint = "Remove the limit, or make sure that all values of the field satisfy it."
         place.warning("contract-field-limits", message, hint, name)
 
 
 def _below(own: Schema, contract: Schema, path: str) -> Iterator[_Problem]:
     kinds = [_type(each) for each in (own, contract)]
     if kinds[1] not in _ACCEPTED.get(kinds[0], (kinds[0],)) and kinds[0] != "any":
-        what = f"the type is {kinds[0]}, and that of the contract {kinds[1]}"
+        what = f"the type is {kinds[0]}, but {kinds[1]} in the contract"
         yield _Problem(path, what, True)
         return
     missing = [each for each in contract.get("enum", ()) if each not in own.get("enum", [each])]
     if missing:
-        yield _Problem(path, f"the contract also has {listed(map(str, missing))}", True)
+        yield _Problem(path, f"the contract also allows {listed(map(str, missing))}", True)
     yield from (_Problem(path, what, False) for what in _limits(own, contract))
     theirs = contract.get("properties", {})
     for name, below in own.get("properties", {}).items():

@@ -21,7 +21,7 @@ def check_control_planes(draft: Draft, top: Place) -> None:
             _bootstrap(draft, kind, place)
             _field(kind.spec, place)
         elif getattr(kind.spec, "bootstrap", None) is not None:
-            message = "a managed control plane has no Machines that could be bootstrapped"
+            message = "a managed control plane has no Machines to bootstrap"
             place.error_at_key("bootstrap-unused", message, "Remove it.", "bootstrap")
 
 
@@ -31,14 +31,14 @@ def _bootstrap(draft: Draft, kind: DraftKind, place: Place) -> None:
     named = getattr(kind.spec, "bootstrap", None)
     kinds = [each.name for each in draft.kinds_of("bootstrap")]
     if named is not None:
-        message = f"{shown(named)} is no kind of the section bootstrap"
-        hint = "Name one of them, or that of another provider: {group: …, kind: …}."
+        message = f"{shown(named)} is not a kind of the section bootstrap"
+        hint = "Use one of them, or that of another provider: {group: …, kind: …}."
         place.error("bootstrap-unknown", message, hint, "bootstrap")
     elif kinds:
-        message = f"there are several kinds of bootstrap configurations: {listed(kinds)}"
+        message = f"the kind of bootstrap configurations is ambiguous: {listed(kinds)}"
         place.error_at_key("bootstrap-missing", message, "Choose one: `bootstrap: <kind>`.")
     else:
-        message = "its Machines need bootstrap configurations, and there is no section bootstrap"
+        message = "its Machines require bootstrap configurations, but there is no section bootstrap"
         hint = "Add one, or name the kind of another provider: `bootstrap: {group: …, kind: …}`."
         place.error_at_key("bootstrap-missing", message, hint)
 

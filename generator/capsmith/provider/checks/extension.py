@@ -16,7 +16,7 @@ def check_extension(draft: Draft, top: Place) -> None:
     place = top.at("runtimeExtension", "hooks")
     for index, (hook, name) in enumerate((each.hook, each.name) for each in draft.hooks):
         if hook in hooks:
-            message = f"{shown(hook)} stands here twice"
+            message = f"duplicate hook {shown(hook)}"
             hint = "Keep one: your code can tell patches apart by their settings."
             place.error("RX-05", message, hint, index)
         elif name in names:

@@ -27,7 +27,7 @@ _LEGACY_STATUS = {
     "deprecated": (
         "ST-05",
         "core does not read `deprecated`, and capsmith does not write it",
-        "Remove it when its clients are gone; until then your code returns it with the status.",
+        "Remove it once no client reads it; until then, return it with the status.",
     ),
 }
 """Fields of the move to new conditions -> rule, message and hint."""
@@ -64,7 +64,7 @@ def check_own_fields(
             place.error_at_key(
                 "field-reserved",
                 f"{shown(name)} is a field of the contract ({reserved[name]})",
-                "Remove it: capsmith adds it; `features` switches the optional fields.",
+                "Remove it: capsmith adds it; `features` enables the optional fields.",
                 name,
             )
     own = [name for name in fields if name not in reserved]
@@ -100,12 +100,12 @@ def _failure_domain(field: FieldLike, draft: Draft, reserved: dict[str, str], pl
     if reserved.get("failureDomain") != "IM-07" or "v1beta1" in followed:
         return
     del reserved["failureDomain"]
-    hint = "Let it mean the zone of the machine, or give the field another name."
+    hint = "Use it for the zone of the machine, or give the field another name."
     if plain(field).get("type") == "string":
-        message = "core copies `spec.failureDomain` to the Machine, whatever wrote it"
+        message = "core copies `spec.failureDomain` to the Machine, whatever its origin"
         place.warning("IM-07", message, hint, "failureDomain")
     else:
-        message = "core reads `spec.failureDomain`, which has to be a text"
+        message = "core reads `spec.failureDomain`, which must be a string"
         place.error("IM-07", message, hint, "failureDomain")
 
 
@@ -120,7 +120,9 @@ def _example(name: str, schema: Mapping[str, Any], place: Place) -> None:
     """Report a required field for which samples and templates would hold an invalid value."""
     wrong = next(mismatches(example(schema), schema), None)
     if wrong is not None:
-        message = f"no value of {shown(name)} can be derived for samples and templates: {wrong[1]}"
+        message = (
+            f"no valid value of {shown(name)} can be derived for samples and templates: {wrong[1]}"
+        )
         place.warning("field-example", message, "Add an `example`.")
 
 
@@ -150,14 +152,15 @@ def _attributes(everything: Iterable[str], own: frozenset[str], place: Place) ->
         if name in own and other in own:
             _numbered(name, other, place, name)
         elif name in own:
-            message = f"{shown(name)} and {shown(other)} would both be {shown(attribute(name))}"
-            hint = "Choose names that differ more: in Python they are snake_case."
+            pythonic = shown(attribute(name))
+            message = f"{shown(name)} and {shown(other)} would both be {pythonic} in Python"
+            hint = "Choose names that still differ in snake_case."
             place.error_at_key("field-attribute-clash", message, hint, name)
 
 
 def _numbered(name: str, other: str, place: Place, *path: str) -> None:
-    message = f"{shown(name)} gets a number in Python, where {shown(other)} has the name"
-    hint = f"Choose names that differ more than in {shown(attribute(name))}, their Python form."
+    message = f"{shown(name)} gets a number in Python, because {shown(other)} has the name"
+    hint = f"Choose names whose Python form is not {shown(attribute(name))} for both."
     place.warning("field-attribute-clash", message, hint, *path)
 
 

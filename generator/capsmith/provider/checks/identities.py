@@ -22,5 +22,5 @@ def check_identities(draft: Draft, contracts: list[Contract], top: Place) -> Non
         check_own_fields(identity.fields, reserved, place.at("spec"))
         check_examples(identity.fields, place.at("spec"))
         if identity.keys and not identity.secret:
-            message = "the keys are those of a Secret, and the identity refers to none"
+            message = "the keys name entries of a Secret, but the identity does not refer to one"
             place.error_at_key("credentials-keys", message, "Remove them.", "keys")

@@ -52,18 +52,20 @@ def _named(
     known = {each.name for each in draft.api_versions}
     for index, name in enumerate(names):
         if name not in known:
-            message = f"{shown(name)} is no API version of this provider"
+            message = f"{shown(name)} is not an API version of this provider"
             hint = did_you_mean(name, known) or "Declare it in `apiVersions` at the top."
             place.error("kind-version-unknown", message, hint, index)
     check_contract_labels(chosen, place)
     stored = [each for each in chosen if each.storage]
     if len(stored) != 1:
-        message = f"exactly one of the versions is stored, not {len(stored)}"
-        hint = "Add the one that `apiVersions` at the top stores, or write `storage: true`."
+        message = f"exactly one version must be the storage version, but {len(stored)} are"
+        hint = "Add the storage version of `apiVersions` at the top, or set `storage: true` on one."
         place.error("kind-version-stored", message, hint)
     elif not stored[0].served:
-        message = f"{shown(stored[0].name)} is stored, so it has to be served"
-        place.error("GEN-02", message, "Remove `served: false`, or store another version.")
+        message = f"{shown(stored[0].name)} is the storage version, so it must be served"
+        place.error(
+            "GEN-02", message, "Remove `served: false`, or set `storage: true` on another version."
+        )
 
 
 def _machines(draft: Draft, pool: DraftKind, named: Set[str], place: Place) -> None:

@@ -76,10 +76,12 @@ def _name(kind: str, draft: Draft, place: Place) -> None:
     for suffix in ("Template", "List"):
         if kind.endswith(suffix) and not (suffix == "Template" and _is_free(kind, draft)):
             message = f"a kind cannot end in {suffix}: that name is derived from another kind"
-            place.error_at_key("TP-02", message, f"Write {shown(kind.removesuffix(suffix))}.")
+            place.error_at_key("TP-02", message, f"Use {shown(kind.removesuffix(suffix))}.")
     if kind in _RESERVED.split() or keyword.iskeyword(kind):
-        message = f"{shown(kind)} is a name of Cluster API, Kubernetes or Python"
-        place.error_at_key("kind-reserved", message, f"Prefix it: {shown('Acme' + kind)}.")
+        message = f"{shown(kind)} is a reserved name of Cluster API, Kubernetes or Python"
+        place.error_at_key(
+            "kind-reserved", message, f"Add a prefix, such as {shown('Acme' + kind)}."
+        )
     identity = place.path[0] == "credentials"
     section = "infrastructure" if identity else str(place.path[0])
     suffix = "List" if identity else _LONGEST_SUFFIX
@@ -114,15 +116,15 @@ def _clashes(draft: Draft, top: Place) -> None:
         for name in (kind.lower(), pluralise(kind.lower()), str(attribute(kind))):
             other, former = taken.setdefault(name, (kind, path))
             if other != kind:
-                message = f"{shown(kind)} and {shown(other)} would both be {shown(name)}"
+                message = f"{shown(kind)} and {shown(other)} would both be named {shown(name)}"
                 place.error_at_key("kind-clash", message, "Choose names that differ more.")
                 break
             if former != path and path[0] == "credentials":
-                message = f"{shown(kind)} is a kind of {former[0]} already"
-                place.error("kind-clash", message, "Name another kind for the identities.")
+                message = f"{shown(kind)} is already a kind of {former[0]}"
+                place.error("kind-clash", message, "Choose another kind for the identities.")
                 break
             if former != path:
-                message = f"{shown(kind)} is a kind of {former[0]} already"
+                message = f"{shown(kind)} is already a kind of {former[0]}"
                 place.error_at_key("kind-clash", message, "Choose another name.")
                 break
 
@@ -147,7 +149,7 @@ def _check_short_names(singular: str, names: Sequence[str], taken: set[str], pla
             here.error("short-name-clash", message, "Choose another name.")
         elif name in _CORE_SHORT_NAMES.split():
             message = f"{shown(name)} is a short name of Kubernetes or Cluster API"
-            hint = "Choose another name: kubectl would pick one of the two."
+            hint = "Choose another name; otherwise, kubectl picks one of the two."
             here.warning("short-name-taken", message, hint)
         taken.add(name)
         own.discard(name)
@@ -161,7 +163,7 @@ def _scope(kind: DraftKind, place: Place) -> None:
         place.error_at_key("kind-scope", message, "Remove it.", "scope")
     for key, value in (("group", kind.spec.group), ("plural", kind.spec.plural)):
         if value is not None:
-            message = f"only a kind that implements Resource has a {key} of its own"
+            message = f"only a kind that implements Resource can have its own {key}"
             place.error_at_key(f"kind-{key}", message, "Remove it.", key)
 
 
@@ -170,7 +172,7 @@ def _features(kind: DraftKind, place: Place) -> None:
     for name in kind.spec.features or {}:
         if name == CREDENTIALS_FEATURE:
             hint = "Remove it here and use the key `credentials` at the top."
-            message = f"{shown(name)} follows from the kind that holds the credentials"
+            message = f"{shown(name)} is derived from the kind that holds the credentials"
             place.error_at_key("feature-unknown", message, hint, "features", name)
         elif name not in known:
             message = f"{kind.spec.implements} has no feature {shown(name)}"

@@ -63,7 +63,7 @@ def _licence(draft: Draft, top: Place) -> None:
     except InvalidLicenseExpression:
         known = ""
     if known != draft.spec.licence:
-        message = f"SPDX knows no licence {shown(str(draft.spec.licence))}"
+        message = f"unknown SPDX licence {shown(str(draft.spec.licence))}"
         top.error("spec-not-a-licence", message, f"Write {known}." if known else hint, "licence")
 
 
@@ -84,20 +84,20 @@ def _longest_type(draft: Draft) -> str:
 
 def _repository(draft: Draft, top: Place) -> None:
     if draft.spec.repository.endswith(".git"):
-        message = "the address of the repository's page does not end in .git"
+        message = "the URL of the repository page must not end in .git"
         top.error("spec-not-a-repository", message, "Remove .git.", "repository")
     path = draft.repository_path
     if urlsplit(draft.spec.repository).netloc == "github.com" and len(path) != 2:
-        message = "a repository of GitHub is https://github.com/<owner>/<name>"
-        top.error("CC-56", message, "Remove the rest.", "repository")
+        message = "the URL of a GitHub repository must be https://github.com/<owner>/<name>"
+        top.error("CC-56", message, "Remove the rest of the path.", "repository")
     if hosting(draft.spec.repository) is Hosting.OTHER:
         message = (
-            "clusterctl downloads releases from GitHub and from GitLab at gitlab.<domain> only"
+            "clusterctl downloads releases only from GitHub and from GitLab at gitlab.<domain>"
         )
-        hint = "Name a repository there, or tell users to copy each release into a local folder."
+        hint = "Use a repository there, or tell users to copy each release into a local folder."
         top.warning("CC-60", message, hint, "repository")
     if not DnsLabel.form.fullmatch(draft.distribution) or len(path[-1]) > DnsLabel.limit:
-        message = f"{shown(path[-1])} gives no name for a Python distribution"
+        message = f"{shown(path[-1])} cannot be used as the name of a Python distribution"
         hint = "Name the repository cluster-api-provider-<name>."
         top.error("spec-not-a-repository", message, hint, "repository")
 
@@ -107,7 +107,7 @@ def _package(draft: Draft, top: Place) -> None:
     where = "package" if draft.spec.package is not None else "repository"
     hint = f"Add `package: cluster_api_provider_{draft.spec.name.replace('-', '_')}`."
     if not package.isidentifier() or keyword.iskeyword(package):
-        top.error("package-name", f"{shown(package)} cannot be imported by Python", hint, where)
+        top.error("package-name", f"{shown(package)} is not an importable Python name", hint, where)
     elif package in sys.stdlib_module_names:
         message = f"{shown(package)} is a module of Python's standard library"
         top.error("package-reserved", message, hint, where)
@@ -123,12 +123,12 @@ def _sdk(draft: Draft, top: Place) -> None:
     parts = sdk.split(".")
     hint = "Write what follows `import`, such as boto3."
     if any(map(keyword.iskeyword, parts)):
-        top.error("sdk-name", f"{shown(sdk)} cannot be imported by Python", hint, "sdk")
+        top.error("sdk-name", f"{shown(sdk)} is not an importable Python name", hint, "sdk")
     elif parts[0] in {draft.package, *_TAKEN_PACKAGES, *sys.stdlib_module_names}:
         top.error("sdk-reserved", f"{shown(sdk)} is not the SDK of an infrastructure", hint, "sdk")
     elif not any(each.section == "infrastructure" for each in draft.sections):
-        hint = "Add infrastructure, or name the package in dependencies only."
-        top.error("sdk-unused", "only infrastructure has a client of an SDK", hint, "sdk")
+        hint = "Add infrastructure, or list the package only in dependencies."
+        top.error("sdk-unused", "only the section infrastructure has an SDK client", hint, "sdk")
 
 
 def _image(draft: Draft, top: Place) -> None:
@@ -136,12 +136,12 @@ def _image(draft: Draft, top: Place) -> None:
     where = "image" if draft.spec.image is not None else "repository"
     hint = f"Add `image: ghcr.io/<org>/cluster-api-{draft.spec.name}-controller`."
     if len(image) > ImageName.limit or not ImageName.form.fullmatch(image):
-        top.error("CC-27", f"{shown(image)} is no image name", hint, where)
+        top.error("CC-27", f"{shown(image)} is not a valid image name", hint, where)
         return
     host, *path = image.split("/")
     has_host = "." in host or ":" in host or host == "localhost"
     if not has_host or (host == "docker.io" and len(path) < 2):
-        message = f"{shown(image)} is not canonical: clusterctl wants the registry's host"
+        message = f"{shown(image)} is not canonical: clusterctl requires the registry host"
         top.error("CC-27", message, hint, where)
 
 
@@ -149,7 +149,7 @@ def _group(draft: Draft, section: SectionType, top: Place) -> None:
     group = draft.groups[section.section]
     place = top.at("groups", section.section)
     if "." not in group:
-        message = "an API group of custom resources has a dot in it"
+        message = "the API group of custom resources must contain a dot"
         place.error(
             "CRD-05",
             message,
@@ -181,8 +181,8 @@ def _namespace(draft: Draft, section: SectionType, top: Place) -> None:
         if other is section:
             break
         if draft.namespaces[other.section] == namespace:
-            message = f"{other.section} has the namespace {shown(namespace)} too"
-            top.error("namespace-shared", message, "Give each its own namespace.", *where)
+            message = f"{other.section} also has the namespace {shown(namespace)}"
+            top.error("namespace-shared", message, "Give each section its own namespace.", *where)
 
 
 def _unused(draft: Draft, top: Place) -> None:
@@ -191,7 +191,7 @@ def _unused(draft: Draft, top: Place) -> None:
     for key, given in (("groups", draft.spec.groups), ("namespaces", draft.spec.namespaces)):
         for section in given or {}:
             if section not in present:
-                message = f"there is no section {shown(section)}"
+                message = f"the section {shown(section)} does not exist"
                 top.error_at_key("section-unused", message, "Remove it.", key, section)
 
 
@@ -205,7 +205,7 @@ def _lists(draft: Draft, top: Place) -> None:
         names = [re.split(r"[^A-Za-z0-9._-]", each)[0].lower() for each in requirements or ()]
         repeats(names, top.at(key))
     if "topology" in draft.flavors and not draft.cluster_classes:
-        message = "the flavor `topology` uses a ClusterClass, and there is none"
+        message = "the flavor `topology` requires a ClusterClass, but there is none"
         hint = "Add a name, or remove the flavor: `flavors: []`."
         top.error("flavor-needs-class", message, hint, "clusterClasses")
     for identity in draft.identities:
@@ -218,8 +218,8 @@ def _lists(draft: Draft, top: Place) -> None:
 
 def _wildcard(values: Sequence[str], place: Place) -> None:
     if "*" in values:
-        message = "`*` gives the manager more than it needs"
-        place.warning("rbac-wildcard", message, "Name what the code uses.", values.index("*"))
+        message = "`*` grants the manager more permissions than it needs"
+        place.warning("rbac-wildcard", message, "List what the code uses.", values.index("*"))
 
 
 def repeats(names: Sequence[str], place: Place) -> None:
@@ -227,5 +227,5 @@ def repeats(names: Sequence[str], place: Place) -> None:
     seen: set[str] = set()
     for index, name in enumerate(names):
         if name in seen:
-            place.error("spec-repeated", f"{shown(name)} stands here twice", "Keep one.", index)
+            place.error("spec-repeated", f"duplicate entry {shown(name)}", "Keep one.", index)
         seen.add(name)

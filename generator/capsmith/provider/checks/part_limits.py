@@ -52,8 +52,10 @@ def _check(
             found = found.get("properties", {}).get(step, {})
         check_expressions(list(enumerate(written.validations or ())), found, here.at(_RULES))
         if written.required is not None and (part != _STATUS or resource.role.is_template):
-            message = f"{shown(part)} requires what its fields say"
-            here.error_at_key("part-limits-required", message, "Mark the field.", "required")
+            message = f"the required fields of {shown(part)} are marked on the fields themselves"
+            here.error_at_key(
+                "part-limits-required", message, "Set `required: true` on the field.", "required"
+            )
         elif written.required is not None:
             for index, name in enumerate(written.required):
                 _required(name, found.get("properties", {}), here.at("required", index))
@@ -63,7 +65,7 @@ def _required(name: str, fields: Mapping[str, Any], place: Place) -> None:
     """Report a field for which the zero value is none, and say that there will be zero values."""
     if name not in fields:
         hint = did_you_mean(name, fields) or "Name a field of the status."
-        place.error("part-limits-required", f"there is no field {shown(name)} in status", hint)
+        place.error("part-limits-required", f"unknown field {shown(name)} in status", hint)
         return
     schema = fields[name]
     zero = ZEROS.get(str(schema.get("type")))

@@ -30,9 +30,9 @@ def check_pools(draft: Draft, top: Place) -> None:
         if pool and MACHINES in kind.features:
             _machines(kind, draft, place)
         elif getattr(kind.spec, "machine_kind", None) is not None:
-            message = f"{shown(kind.name)} is no pool with Machines"
+            message = f"{shown(kind.name)} is not a pool with Machines"
             hint = (
-                "Switch on the feature `machines`, or remove this."
+                "Enable the feature `machines`, or remove this."
                 if pool
                 else "Remove it: it belongs to kinds that implement InfraMachinePool."
             )
@@ -43,12 +43,14 @@ def _machines(pool: DraftKind, draft: Draft, place: Place) -> None:
     known, chosen = draft.machine_kinds, pool.machine_kind
     if chosen is None:
         if known:
-            message = f"the machines of {shown(pool.name)} could be {listed(known)}"
-            hint = f"Name it: `machineKind: {known[0]}`."
+            message = (
+                f"the kind of the machines of {shown(pool.name)} is ambiguous: {listed(known)}"
+            )
+            hint = f"Choose one, such as `machineKind: {known[0]}`."
             place.error("pool-machine-kind", message, hint, "features")
         return
     if chosen not in known:
-        message = f"{shown(chosen)} is no kind that implements InfraMachine"
+        message = f"{shown(chosen)} is not a kind that implements InfraMachine"
         place.error("pool-machine-kind", message, did_you_mean(chosen, known), "machineKind")
         return
     (machine,) = (kind.spec for kind in draft.kinds if kind.name == chosen)
@@ -61,13 +63,15 @@ def _fields(pool: KindSpec, name: str, machine: KindSpec, place: Place) -> None:
         here = own.get(field)
         if here is None:
             if is_required(described):
-                message = f"{shown(name)} requires {shown(field)}, and the pool has no such field"
-                hint = f"Add {shown(field)} to the spec of the pool, as it is in {shown(name)}."
+                message = f"{shown(name)} requires {shown(field)}, but the pool has no such field"
+                hint = f"Add {shown(field)} to the spec of the pool as in {shown(name)}."
                 _at_spec(place, "pool-field-missing", message, hint, pool)
             continue
         if is_required(described) and not is_required(here) and "default" not in plain(here):
-            message = f"{shown(name)} requires {shown(field)}, and the pool does not"
-            place.error_at_key("pool-field-missing", message, "Require it here too.", "spec", field)
+            message = f"{shown(name)} requires {shown(field)}, but the pool does not"
+            place.error_at_key(
+                "pool-field-missing", message, "Require it here as well.", "spec", field
+            )
         if _meaning(plain(here)) != _meaning(plain(described)):
             message = f"{shown(field)} has another schema in {shown(name)}"
             hint = (

@@ -90,7 +90,7 @@ def _name_version(findings: list[Finding], first: int, key: str, version: ApiVer
     for index, finding in enumerate(findings[first:], first):
         findings[index] = finding._replace(
             message=f"in {version.name}, {finding.message}",
-            hint=f"Give {version.name} `{key}` of its own, which may be an empty list.",
+            hint=f"Give {version.name} its own `{key}`, which may be an empty list.",
         )
 
 

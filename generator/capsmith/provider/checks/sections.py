@@ -22,7 +22,7 @@ def check_sections(draft: Draft, top: Place) -> None:
             _roles(draft, section, roles, top.at(section))
     check_bootstrap(draft, top)
     if draft.identities and draft.spec.infrastructure is None:
-        message = "credentials are those of the infrastructure, and that has no kinds here"
+        message = "credentials require infrastructure, but the section has no kinds"
         top.error_at_key("credentials-unused", message, "Remove them.", "credentials")
 
 

@@ -28,7 +28,7 @@ def check_templates(draft: Draft, contracts: Iterable[Contract], top: Place) -> 
         if kind.spec.template is not None:
             _check(kind, known, here)
     if draft.spec.cluster_classes and not supports_classes(draft.spec):
-        message = "a ClusterClass needs a template of each kind of clusters and control planes"
+        message = "a ClusterClass requires a template for each kind of cluster and control plane"
         hint = "Remove `template: false`, or write `clusterClasses: []`."
         top.error("template-needed", message, hint, "clusterClasses")
 
@@ -36,13 +36,13 @@ def check_templates(draft: Draft, contracts: Iterable[Contract], top: Place) -> 
 def _check(kind: DraftKind, contracts: Iterable[Contract], place: Place) -> None:
     template, role = kind.spec.template, kind.spec.implements
     if role in WITHOUT_TEMPLATE:
-        message = f"a kind that implements {role} has no template"
+        message = f"a kind that implements {role} cannot have a template"
         place.error_at_key("template-unknown", message, "Remove it.", "template")
     elif template is False and role not in _CONSEQUENCES:
-        message = f"core creates {shown(kind.name)} from templates only"
+        message = f"core only creates {shown(kind.name)} from templates"
         place.error("template-needed", message, "Remove `template: false`.", "template")
     elif template is False:
-        message = "without a template " + _CONSEQUENCES[role].format(kind=kind.name)
+        message = "without a template, " + _CONSEQUENCES[role].format(kind=kind.name)
         place.warning("template-left-out", message, "Remove `template: false`.", "template")
     elif template is not None and not isinstance(template, bool):
         reserved = {

@@ -27,13 +27,13 @@ def check_version_fields(
     for name, written in (kind.spec.versions or {}).items():
         here = place.at("versions", name)
         if name not in versions:
-            message = f"{shown(name)} is no API version of this provider"
+            message = f"{shown(name)} is not an API version of this provider"
             hint = did_you_mean(name, versions) or "Declare it in `apiVersions`."
             here.error_at_key("version-fields-unknown", message, hint)
             continue
         if versions[name].storage:
-            message = f"{shown(name)} is the storage version, whose fields are those of the kind"
-            hint = "Write its fields in `spec` and `status` of the kind, and those of others here."
+            message = f"{shown(name)} is the storage version, which has the fields of the kind"
+            hint = "Declare its fields in `spec` and `status` of the kind itself, not here."
             here.error_at_key("version-fields-stored", message, hint)
             continue
         own = {"spec": written.spec, "status": written.status}
@@ -57,9 +57,7 @@ def _required(kind: DraftKind, version: str, written: VersionFieldsSpec, place: 
     here = place.at("versions", version, "spec")
     for field in () if changes.hub_changes else changes.spoke_changes:
         if _is_needed(field):
-            message = (
-                f"{version} requires {shown(field.name)}, and {stored} has nothing to fill it with"
-            )
+            message = f"{version} requires {shown(field.name)}, but {stored} has no value for it"
             hint = f"Give it a default in {version}, do not require it, or keep it in {stored}."
             here.error_at_key("version-fields-required", message, hint, field.name)
     for field, why in _unfilled_in_hub(changes, fields_of(kind.spec.spec)):

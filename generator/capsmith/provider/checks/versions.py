@@ -35,14 +35,19 @@ def _api_versions(draft: Draft, place: Place) -> None:
     repeats([each.name for each in versions], place)
     storing = [index for index, each in enumerate(versions) if each.storage]
     if len(storing) != 1:
-        message = f"exactly one API version is stored, not {len(storing)}"
-        place.error("api-version-storage", message, "Write `storage: true` at one of them.")
+        message = f"exactly one API version must be the storage version, but {len(storing)} are"
+        place.error("api-version-storage", message, "Set `storage: true` on exactly one version.")
     for index in storing:
         if not versions[index].served:
             name = shown(versions[index].name)
-            message = f"{name} is stored and in the contract's label, so it has to be served"
+            message = (
+                f"{name} is the storage version and in the contract label, so it must be served"
+            )
             place.error(
-                "GEN-02", message, "Remove `served: false`, or store another version.", index
+                "GEN-02",
+                message,
+                "Remove `served: false`, or set `storage: true` on another version.",
+                index,
             )
     for index, each in enumerate(versions):
         if each.deprecation_warning and not each.deprecated:
@@ -69,14 +74,14 @@ def _shapes(draft: Draft, versions: tuple[DraftVersion, ...], place: Place) -> N
     contracts = draft.spec.contracts
     for index, each in enumerate(versions):
         if not each.contract:
-            message = f"which contract {shown(each.name)} follows is not said, and there are two"
-            place.error("api-version-contract", message, "Add `contract: …` to it.", index)
+            message = f"it is ambiguous which contract {shown(each.name)} follows: there are two"
+            place.error("api-version-contract", message, "Add `contract: …` to the version.", index)
         elif each.served and each.contract not in contracts:
-            message = f"{shown(each.name)} follows {each.contract}, which `contracts` does not name"
+            message = f"{shown(each.name)} follows {each.contract}, which is not in `contracts`"
             place.error(
                 "api-version-contract",
                 message,
-                f"Use one that is served: {listed(contracts)}.",
+                f"Use a contract that is served: {listed(contracts)}.",
                 index,
             )
     if not all(each.contract for each in versions):
@@ -85,13 +90,13 @@ def _shapes(draft: Draft, versions: tuple[DraftVersion, ...], place: Place) -> N
         one = len(set(contracts)) == 1
         if not one and not any(each.served and each.contract == contract for each in versions):
             message = f"no served API version follows the contract {contract}"
-            hint = "Add a version with this contract, or remove the contract."
+            hint = "Add a version that follows this contract, or remove the contract."
             place.error("GEN-08", message, hint)
     newest = max(contracts)
     for index, each in enumerate(versions):
         if each.storage and each.contract != newest:
-            message = f"{shown(each.name)} is stored, and follows another contract than {newest}"
-            hint = f"Store a version that follows {newest}: controllers use it."
+            message = f"the storage version {shown(each.name)} does not follow {newest}"
+            hint = f"Set `storage: true` on a version that follows {newest}: controllers use it."
             place.error("api-version-storage", message, hint, index)
 
 
@@ -101,11 +106,13 @@ def _releases(draft: Draft, place: Place) -> None:
     if contract not in contracts:
         place.error(
             "GEN-09",
-            f"the newest series {newest} says {contract}, but {listed(contracts)} is served",
-            "Let the newest series and `contracts` name the same contract.",
+            f"the newest series {newest} has {contract}, but {listed(contracts)} is served",
+            "Use the same contract for the newest series and in `contracts`.",
             newest,
         )
     for older, newer in pairwise(reversed(draft.series)):
         if releases[older] > releases[newer]:
-            message = f"{newer} has an older contract than {older}, so no release can upgrade to it"
+            message = (
+                f"{newer} has an older contract than {older}, so no release can be upgraded to it"
+            )
             place.warning("release-order", message, "Add a series for the new contract.", newer)

@@ -30,10 +30,10 @@ def check_watches(kind: DraftKind, draft: Draft, place: Place) -> None:
         group = watch.api_version.rpartition("/")[0]
         identity = (group, watch.kind, watch.by, watch.path, watch.label)
         if identity in seen:
-            here.error("spec-repeated", "this watch is there already", "Remove it.")
+            here.error("spec-repeated", "duplicate watch", "Remove it.")
         seen.add(identity)
         if (group, watch.kind) == (kind.group, kind.name):
-            message = f"changes of {shown(kind.name)} lead to its reconcile already"
+            message = f"changes of {shown(kind.name)} already trigger its reconcile"
             here.error("watch-own-kind", message, "Remove this watch.", "kind")
         _plural(watch, plurals.setdefault((group, watch.kind), _names(watch)), here)
         _by(watch, here)
@@ -49,10 +49,12 @@ def _names(watch: WatchSpec) -> tuple[str, str | None]:
 def _plural(watch: WatchSpec, first: tuple[str, str | None], here: Place) -> None:
     if len(_names(watch)[0]) > DnsLabel.limit:
         message = f"the plural of {shown(watch.kind)} would have more than {DnsLabel.limit}"
-        here.error("watch-plural", f"{message} characters", "Give it: `resource: ...`.", "kind")
+        here.error(
+            "watch-plural", f"{message} characters", "Set it explicitly: `resource: …`.", "kind"
+        )
     elif _names(watch) != first:
-        message = f"{shown(watch.kind)} has another `resource` or `scope` above"
-        here.error("watch-plural", message, "Write the same for each watch of the kind.")
+        message = f"{shown(watch.kind)} has a different `resource` or `scope` above"
+        here.error("watch-plural", message, "Use the same values in each watch of the kind.")
 
 
 def _by(watch: WatchSpec, here: Place) -> None:
@@ -60,15 +62,15 @@ def _by(watch: WatchSpec, here: Place) -> None:
     for key in ("path", "label"):
         is_given = getattr(watch, key) is not None
         if key == needed and not is_given:
-            message = f"`by: {watch.by}` needs `{key}`"
+            message = f"`by: {watch.by}` requires `{key}`"
             hint = (
-                "Name the field, such as `path: spec.sshKeyRef.name`."
+                "Add the field, such as `path: spec.sshKeyRef.name`."
                 if key == "path"
-                else "Name the label, such as `label: acme.io/machine`."
+                else "Add the label, such as `label: acme.io/machine`."
             )
             here.error("watch-by", message, hint, "by")
         elif key != needed and is_given:
-            message = f"`by: {watch.by}` has no `{key}`"
+            message = f"`by: {watch.by}` does not allow `{key}`"
             here.error_at_key("watch-by", message, "Remove it.", key)
 
 
@@ -76,10 +78,12 @@ def _scope(watch: WatchSpec, kind: DraftKind, here: Place) -> None:
     """Owners and labels lead to objects in the same namespace, fields to names in it."""
     is_global = kind.spec.implements in _CLUSTER_SCOPED
     if watch.scope == "Cluster" and not is_global and watch.by != "field":
-        message = f"an object without namespace leads to no {shown(kind.name)} by its {watch.by}"
+        message = (
+            f"`by: {watch.by}` cannot find {shown(kind.name)} objects from a cluster-scoped object"
+        )
         here.error("watch-scope", message, "Use `by: field`.", "by")
     if watch.scope != "Cluster" and is_global and watch.by == "field":
-        message = f"{shown(kind.name)} has no namespace in which its field could name an object"
+        message = f"{shown(kind.name)} is cluster-scoped: its field cannot name a namespaced object"
         here.error("watch-scope", message, "Use `by: ownerReference` or `by: label`.", "by")
 
 
@@ -102,5 +106,5 @@ def _path(path: str, kind: DraftKind, here: Place) -> None:
         while schema.get("type") == "array":
             schema = schema.get("items", {})
     if schema.get("type") != "string":
-        message = f"{way} holds no text that could be the name of an object"
-        here.error("watch-path-unknown", message, "Name the field with the name.", "path")
+        message = f"{way} is not a string, so it cannot name an object"
+        here.error("watch-path-unknown", message, "Use the field that holds the name.", "path")

@@ -19,11 +19,11 @@ def _settings(kind: DraftKind, place: Place) -> None:
     if webhooks is None or written is None:
         return
     if not (webhooks.validation or webhooks.defaulting):
-        message = "these webhooks neither validate nor fill in anything"
+        message = "these webhooks neither validate nor default anything"
         hint = "Add `validation: true` or `defaulting: true`, or remove `webhooks`."
         place.error_at_key("webhooks-empty", message, hint)
     elif webhooks.deletion and not webhooks.validation:
-        message = "deletions are validated only with `validation: true`"
+        message = "`deletion` requires `validation: true`"
         place.error_at_key("webhooks-deletion", message, "Add that, or remove this.", "deletion")
     if written.templates is not None and not kind.has_template:
         message = f"{shown(kind.name)} has no templates"

@@ -64,7 +64,7 @@ def adds_contract(request: UpgradeRequest, draft: Draft) -> bool:
 def _contracts(request: UpgradeRequest, draft: Draft, place: Place) -> None:
     for name in request.contracts:
         if name not in known_versions():
-            message = f"nothing is known of the contract {shown(name)}"
+            message = f"unknown contract {shown(name)}"
             place.error("contract-unknown", message, did_you_mean(name, known_versions()))
             return
     requested, followed = set(request.contracts), set(draft.spec.contracts)
@@ -74,11 +74,13 @@ def _contracts(request: UpgradeRequest, draft: Draft, place: Place) -> None:
         hint = "Keep the newer contract: objects stored in its shape cannot be converted back."
         place.error("contract-backwards", f"{message}, which is followed", hint)
     elif request.keep_api_version and len(requested) > 1:
-        message = "an API version cannot keep its name where two contracts are followed"
-        hint = f"Name one contract, {shown(max(requested))}, as each needs its own version (GEN-06)"
+        message = "API versions cannot keep their names while two contracts are followed"
+        hint = (
+            f"Specify one contract, {shown(max(requested))}: each requires its own version (GEN-06)"
+        )
         place.error("keep-api-version", message, f"{hint}; or omit --keep-api-version.")
     elif request.keep_api_version and len(followed) > 1 and requested != followed:
-        message = "each contract has an API version of its own already"
+        message = "each contract already has its own API version"
         place.error("keep-api-version", message, "Omit --keep-api-version.")
     elif (
         adds_contract(request, draft) and not request.keep_api_version and not followed <= requested
@@ -88,8 +90,8 @@ def _contracts(request: UpgradeRequest, draft: Draft, place: Place) -> None:
 
 def _skipped(both: set[str], newest: str, place: Place) -> None:
     hint = (
-        f"Run --contract {','.join(sorted(both))} first, and release that.  If no core that "
-        f"needs the old contract is left, run --contract {newest} --keep-api-version."
+        f"Run --contract {','.join(sorted(both))} first, and release that.  If no management "
+        f"cluster needs the old contract, run --contract {newest} --keep-api-version."
     )
     place.error("contract-stage-skipped", "no release would serve both contracts", hint)
 
@@ -99,30 +101,30 @@ def _api_version(request: UpgradeRequest, draft: Draft, place: Place) -> None:
     if set(request.contracts) == set(draft.spec.contracts):
         return
     if request.keep_api_version or not adds_contract(request, draft):
-        message = "this adds no API version that could be named"
+        message = "no API version is added, so there is nothing to name"
         place.error("api-version-unused", message, "Omit --api-version.")
     elif not _is(VersionName, name):
         message = f"{shown(name)} is not an API version"
         place.error("spec-not-an-api-version", message, "Write a version such as v1alpha2.")
     elif name in names:
-        message = f"there is an API version {shown(name)} already"
+        message = f"the API version {shown(name)} already exists"
         place.error(
-            "api-version-exists", message, "Name another version; the default is the next one."
+            "api-version-exists", message, "Choose another version; the default is the next one."
         )
     elif version_order(name) < max(map(version_order, names)):
-        message = f"{shown(name)} comes before {listed(names)} in Kubernetes' order"
-        place.error("api-version-older", message, "Name one that comes after all of them.")
+        message = f"{shown(name)} sorts before {listed(names)} in the version order of Kubernetes"
+        place.error("api-version-older", message, "Choose a version that sorts after all of them.")
 
 
 def _drop(name: str, draft: Draft, place: Place) -> None:
     versions = {each.name: (each, i) for i, each in enumerate(draft.api_versions)}
     if name not in versions:
-        message = f"there is no API version {shown(name)}"
+        message = f"unknown API version {shown(name)}"
         place.error("drop-unknown", message, f"Use one of: {listed(versions)}.")
         return
     version, index = versions[name]
     if version.storage:
-        message = f"{shown(name)} is the version that etcd holds"
+        message = f"{shown(name)} is the storage version"
         place.error("drop-stored", message, "Stop serving and storing the version first.", index)
     elif naming := [each.name for each in draft.kinds if name in _named_in(each)]:
         message = f"{listed(naming)} name {shown(name)} in `apiVersions`"
@@ -148,7 +150,7 @@ def _fields(name: str, draft: Draft, top: Place) -> None:
     """Report kinds that still have fields of their own in a version that is to go."""
     for kind in draft.kinds:
         if name in (kind.spec.versions or {}):
-            message = f"{shown(kind.name)} has fields of its own in {shown(name)}"
+            message = f"{shown(kind.name)} has its own fields in {shown(name)}"
             hint = "Remove them and repeat the command."
             if len(kind.spec.versions or {}) == 1:
                 hint = "Write `versions: {}` and repeat the command: the CRD keeps its webhook."
@@ -165,11 +167,13 @@ def _release(request: UpgradeRequest, draft: Draft, place: Place) -> None:
     newest = draft.series[0]
     contract = max(request.contracts or draft.spec.contracts)
     if draft.spec.releases.get(name, contract) != contract:
-        message = f"the series {shown(name)} is of the contract {draft.spec.releases[name]} forever"
-        place.error("CC-09", message, "Name a series that does not exist yet.", name)
+        message = (
+            f"the series {shown(name)} has contract {draft.spec.releases[name]}: it cannot change"
+        )
+        place.error("CC-09", message, "Choose a series that does not exist yet.", name)
     elif series_order(name) < series_order(newest):
-        message = f"{shown(name)} comes before {shown(newest)}"
-        place.error("release-order", message, "Name a series that comes after all others.")
+        message = f"{shown(name)} is older than {shown(newest)}"
+        place.error("release-order", message, "Choose a series that is newer than all others.")
 
 
 def _is(form: type[VersionName] | type[SeriesName], text: str) -> bool:

@@ -69,8 +69,8 @@ class Compiler:
         name = compiled.return_type().name().lower()
         if name != result:
             kind = _readable(name)
-            message = f"the expression results in {shown(kind)}, not {shown(result)}"
-            return [RuleProblem(message, f"Write an expression that results in a {result}.")]
+            message = f"the expression evaluates to {shown(kind)}, not {shown(result)}"
+            return [RuleProblem(message, f"Write an expression that evaluates to a {result}.")]
         return check_literals(expression)
 
     def is_broken_by(self, expression: str, value: Any) -> bool:
@@ -109,7 +109,7 @@ class Compiler:
             return
         for line, column, why in sorted(issues):
             if why.startswith("Syntax error"):
-                message = f"the rule is no CEL expression: {_syntax(why)}"
+                message = f"the rule is not a valid CEL expression: {_syntax(why)}"
                 # What follows a syntax error is often a consequence of it.
                 yield RuleProblem(message, "Correct the expression here.", line, column)
                 return
@@ -122,14 +122,14 @@ class Compiler:
         """Return message and hint for an error of the type checker."""
         if match := _UNKNOWN_FIELD.search(why):
             known = self._declarations.fields.get(match[2], [])
-            return f"{shown(match[1])} is no field of this object", did_you_mean(match[1], known)
+            return f"{shown(match[1])} is not a field of this object", did_you_mean(match[1], known)
         if match := _UNDECLARED.search(why):
-            return f"{shown(match[1])} is no variable or function", _FUNCTIONS
+            return f"{shown(match[1])} is not a variable or function", _FUNCTIONS
         if match := _NO_OVERLOAD.search(why):
             operator = _OPERATOR.fullmatch(match[1])
             types = _readable(match[2])
             message = f"{shown(operator[1] if operator else match[1])} cannot be used with {types}"
-            return message, "Use values of types that fit together; `nullable` makes no difference."
+            return message, "Use values of matching types; `nullable` makes no difference."
         return _readable(why), "Correct the expression here."
 
 

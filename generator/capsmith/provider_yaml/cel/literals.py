@@ -32,12 +32,14 @@ def _check(expression: str) -> Iterator[RuleProblem]:
         place = (before.count("\n") + 1, literal.start() - before.rfind("\n"))
         if call[1] and (why := refusal(text)):
             hint = "Use the syntax of RE2: https://github.com/google/re2/wiki/Syntax."
-            yield RuleProblem(f"the pattern is no RE2 regular expression: {why}", hint, *place)
+            yield RuleProblem(
+                f"the pattern is not a valid RE2 regular expression: {why}", hint, *place
+            )
         if call[2] == "duration" and not is_duration(text):
-            yield RuleProblem(f"{shown(text)} is no duration", "Write it as in '1h30m'.", *place)
+            yield RuleProblem(f"{shown(text)} is not a duration", "Write it like '1h30m'.", *place)
         if call[2] == "timestamp" and not is_timestamp(text):
-            hint = "Write it as in '2030-01-01T00:00:00Z'."
-            yield RuleProblem(f"{shown(text)} is no time", hint, *place)
+            hint = "Write it like '2030-01-01T00:00:00Z'."
+            yield RuleProblem(f"{shown(text)} is not a timestamp", hint, *place)
 
 
 def _text(literal: re.Match[str]) -> str | None:

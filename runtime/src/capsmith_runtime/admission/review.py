@@ -84,7 +84,7 @@ def read_review(body: bytes, kind: AdmittedKind) -> AdmissionRequest:
         raise UnreadableReviewError(f"not a {KIND} of {API_VERSION}")
     uid, operation, requested = (request.get(key) for key in ("uid", "operation", "kind"))
     if not (isinstance(uid, str) and operation in _OPERATIONS and isinstance(requested, dict)):
-        raise UnreadableReviewError("uid, operation and kind are needed")
+        raise UnreadableReviewError("uid, operation and kind are required")
     name = str(requested.get("kind"))
     spec_keys = kind.spec_keys(name)
     if spec_keys is None or requested.get("group") != kind.group:
@@ -125,5 +125,5 @@ def _object(request: JSON, key: str, *, needed: bool) -> JSON:
     if not needed:
         return {}
     if not isinstance(found, dict) or not isinstance(found.get("metadata"), dict):
-        raise UnreadableReviewError(f"{key} is needed")
+        raise UnreadableReviewError(f"{key} is required")
     return found

@@ -67,15 +67,15 @@ class BootstrapDocument:
 
     def __post_init__(self) -> None:
         if not isinstance(self.value, bytes):
-            raise TypeError(f"bootstrap data are bytes, not {type(self.value).__name__}")
+            raise TypeError(f"bootstrap data must be bytes, not {type(self.value).__name__}")
         if not 1 <= len(self.value) <= MAX_DOCUMENT_BYTES:
             raise ValueError(f"bootstrap data must have 1 to {MAX_DOCUMENT_BYTES} bytes")
         if not _FORMAT.fullmatch(self.format):
-            raise ValueError(f"a format is one word such as cloud-config, not {self.format!r}")
+            raise ValueError(f"a format must be one word such as cloud-config, not {self.format!r}")
         if self.refresh_after is not None and self.refresh_after < 1:
             raise ValueError(f"refresh_after must be a second or more, not {self.refresh_after}")
         if self.certificates_expiry is not None and self.certificates_expiry.tzinfo is None:
-            raise ValueError("certificates_expiry needs a time zone")
+            raise ValueError("certificates_expiry must have a time zone")
 
 
 # Without slots: Python 3.11 cannot make an object by Class[T](...) with them.

@@ -61,7 +61,7 @@ def _scalar(value: Any) -> str:
         return "{}"
     if _is_list(value):
         return "[]"
-    raise TypeError(f"no cloud-config can hold {type(value).__name__}")
+    raise TypeError(f"a cloud-config cannot contain {type(value).__name__}")
 
 
 def _escape(match: re.Match[str]) -> str:

@@ -31,5 +31,5 @@ def choose(served: Collection[str]) -> CoreReader:
     # To upgrade is right also where core is newer than this manager: the plan shows it.
     hint = "`clusterctl upgrade plan`" if served else "`clusterctl init`"
     raise CoreNotServedError(
-        f"need {CORE_GROUP} in one of {known}; the API server serves {found}: run {hint}"
+        f"{CORE_GROUP} is required in one of {known}, but the API server serves {found}: run {hint}"
     )

@@ -26,7 +26,7 @@ def sort_key(version: str) -> SortKey:
     """
     match = _VERSION.fullmatch(version)
     if match is None:
-        raise ValueError(f"{version!r} is no semantic version")
+        raise ValueError(f"{version!r} is not a semantic version")
     major, minor, patch, stage, build = match.groups()
     # A release comes after all its pre-releases.
     return (int(major), int(minor), int(patch), int(stage is None), _parts(stage), _parts(build))

@@ -99,13 +99,13 @@ class Condition:
     def __post_init__(self) -> None:
         check_reason(self.reason)
         if not _CONDITION_TYPE.fullmatch(self.type):
-            raise ValueError(f"{self.type!r} is no condition type")
+            raise ValueError(f"{self.type!r} is not a condition type")
 
 
 def check_reason(reason: str) -> None:
     """Raise ValueError for a reason that the API server would reject."""
     if not _REASON.fullmatch(reason):
-        raise ValueError(f"a reason is one CamelCase word, not {reason!r}")
+        raise ValueError(f"a reason must be one CamelCase word, not {reason!r}")
 
 
 def shortened(message: str) -> str:

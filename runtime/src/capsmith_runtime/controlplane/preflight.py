@@ -21,7 +21,7 @@ def check_scale_up(scale_input: ScaleInput) -> str:
     if not machines:
         return ""
     if not scale_input.initialized:
-        return "waits until the API server answers"
+        return "waits until the API server responds"
     if deleting := [m for m in machines if m.deleting]:
         return f"waits until {names(deleting)} is gone"
     obstacle = check_machines(machines)
@@ -31,14 +31,14 @@ def check_scale_up(scale_input: ScaleInput) -> str:
         healthy, needed = sum(m.healthy for m in machines), quorum(len(machines) + 1)
         if healthy >= needed:
             return ""
-        return f"only {healthy} Machines are healthy, {needed} have to be"
+        return f"only {healthy} Machines are healthy, but {needed} must be"
     return obstacle
 
 
 def check_scale_down(scale_input: ScaleInput, machine: MachineInput) -> str:
     """Report why a Machine may not be deleted now; its own health does not matter."""
     if not scale_input.initialized:
-        return "waits until the API server answers"
+        return "waits until the API server responds"
     return check_machines([m for m in scale_input.machines if m.name != machine.name])
 
 

@@ -88,7 +88,7 @@ def remediation_retry_after(
         return RemediationDelay()
     if strategy.max_retry is not None and last.retries >= strategy.max_retry:
         return RemediationDelay(
-            f"was replaced {last.retries} times in vain, spec.remediation.maxRetry"
+            f"was replaced {last.retries} times without success, spec.remediation.maxRetry"
         )
     elapsed = (now - (times.parse(last.time) or now)).total_seconds()
     period = strategy.retry_period_seconds
@@ -152,12 +152,12 @@ def _obstacle(scale_input: ScaleInput, machine: MachineInput) -> RemediationStat
             return RemediationStatus(CANNOT_BE_REMEDIATED, message)
         return None
     if not scale_input.initialized:
-        return RemediationStatus(DEFERRED, "waits until the API server answers")
+        return RemediationStatus(DEFERRED, "waits until the API server responds")
     if joining := [m for m in others if not m.joined and not m.needs_remediation]:
         return RemediationStatus(DEFERRED, f"waits until {names(joining)} has joined")
     healthy, needed = sum(m.healthy for m in others), quorum(len(others))
     if healthy < needed:
-        message = f"{healthy} of the {len(others)} others are healthy, not {needed}"
+        message = f"{healthy} of the {len(others)} others are healthy, but {needed} must be"
         return RemediationStatus(CANNOT_BE_REMEDIATED, message)
     return None
 

@@ -47,7 +47,7 @@ def outdated_reasons(
     if infrastructure is not None and _has_other_template(infrastructure, criteria.template):
         reasons.append(f"{infrastructure['kind']} was not created from {criteria.template.name}")
     if bootstrap is not None and _has_other_spec(bootstrap, criteria):
-        reasons.append(f"{bootstrap['kind']} has another spec")
+        reasons.append(f"{bootstrap['kind']} has a different spec")
     if _is_created_before(machine, criteria.rollout_after, now):
         reasons.append("spec.rollout.after has passed")
     if _expires(machine, criteria.certificates_expiry_seconds, now):

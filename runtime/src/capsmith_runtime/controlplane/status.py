@@ -104,7 +104,7 @@ def _available(control_plane: ControlPlane, summary: ReconcileSummary) -> Condit
     complete = len(healthy) == len(members)
     message = "" if complete else f"{len(healthy)} of {len(members)} are healthy"
     if members and len(healthy) < needed:
-        return _false(AVAILABLE, f"{message}, {needed} have to be", "Error")
+        return _false(AVAILABLE, f"{message}, but {needed} must be", "Error")
     if metadata.deleting(control_plane.obj):
         return _false(AVAILABLE, "Control plane is being deleted", "Info")
     return Condition(type=AVAILABLE, status=True, reason=AVAILABLE, message=message)

@@ -25,7 +25,7 @@ def respond(review: Any, converter: Converter) -> dict[str, Any]:
     uid, objects = request.get("uid"), request.get("objects")
     api_version = request.get("desiredAPIVersion")
     if not (isinstance(uid, str) and isinstance(api_version, str) and isinstance(objects, list)):
-        raise UnreadableReviewError("uid, desiredAPIVersion and objects are needed")
+        raise UnreadableReviewError("uid, desiredAPIVersion and objects are required")
     response: dict[str, Any] = {"uid": uid}
     try:
         response["convertedObjects"] = [_convert(obj, api_version, converter) for obj in objects]
@@ -37,5 +37,5 @@ def respond(review: Any, converter: Converter) -> dict[str, Any]:
 
 def _convert(obj: Any, api_version: str, converter: Converter) -> dict[str, Any]:
     if not isinstance(obj, dict):
-        raise ConversionError("an object is needed")
+        raise ConversionError("an object is required")
     return converter.convert(obj, api_version)

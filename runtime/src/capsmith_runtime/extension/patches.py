@@ -24,7 +24,7 @@ def pointer_keys(pointer: str) -> list[str]:
     """
     root, *parts = pointer.split("/")
     if root or not parts:
-        raise ValueError(f"a JSON pointer begins with a slash: {pointer!r}")
+        raise ValueError(f"a JSON pointer must start with a slash: {pointer!r}")
     return [part.replace("~1", "/").replace("~0", "~") for part in parts]
 
 
@@ -44,7 +44,7 @@ def copy_value(pointer: str, source: Mapping[str, Any], target: MutableMapping[s
     for key in parents:
         inner = inner.setdefault(key, {})
         if not isinstance(inner, dict):
-            raise ValueError(f"{pointer}: {key} is no object")
+            raise ValueError(f"{pointer}: {key} is not an object")
     inner[last] = source_parent[last]
 
 

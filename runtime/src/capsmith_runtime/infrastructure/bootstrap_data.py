@@ -40,7 +40,7 @@ def bootstrap_reader(client: KubeClient, owner: Owner) -> BootstrapReader:
         name = owner.data_secret_name
         if not name:
             # A Machine of a deleted MachinePool: it used the bootstrap data of the pool (IM-21).
-            raise _missing(f"{owner.name} names no bootstrap Secret")
+            raise _missing(f"{owner.name} does not name a bootstrap Secret")
         try:
             secret = await client.get(SECRET, NamespacedName(owner.namespace, name))
         except NotFound:

@@ -78,7 +78,7 @@ class CredentialsResolver:
         try:
             credentials = decoded(secret)
         except ValueError:
-            message = f"Secret {where} holds data that are not text"
+            message = f"Secret {where} contains data that is not text"
             return _waiting(constants.REASON_SECRET_INCOMPLETE, message)
         missing = [name for name in kind.keys if not credentials.get(name)]
         if missing:

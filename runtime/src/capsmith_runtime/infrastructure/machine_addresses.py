@@ -76,7 +76,7 @@ class MachineAddresses(ControllerGroup):
         if obj is None:
             return await self._create_claim(machine, cluster, key, pool)
         if metadata.uid(machine) not in _owners(obj):
-            return _waiting(f"IPAddressClaim {name} exists, and is not this machine's")
+            return _waiting(f"IPAddressClaim {name} exists, but is not this machine's")
         await self._keep_owned(obj, machine)
         claim = self._dialect.claim(obj)
         found = self._addresses.get(NamespacedName(key.namespace, claim.address_name))

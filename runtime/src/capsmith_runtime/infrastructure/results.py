@@ -75,4 +75,4 @@ class MachineCapacity:
     def __post_init__(self) -> None:
         for name, quantity in self.resources.items():
             if not _QUANTITY.fullmatch(quantity):
-                raise ValueError(f"{name}: {quantity!r} is no Kubernetes quantity")
+                raise ValueError(f"{name}: {quantity!r} is not a Kubernetes quantity")

@@ -181,10 +181,10 @@ def _without(spans: Sequence[Span], holes: Sequence[Span]) -> Iterator[Span]:
 
 def _check_family(spans: Sequence[Span], holes: Sequence[Span], prefix: int) -> None:
     if not spans:
-        raise InvalidRangesError("spec.addresses: a pool without addresses")
+        raise InvalidRangesError("spec.addresses: the pool has no addresses")
     is_ipv6 = {first >= _IPV6_OFFSET for first, _ in (*spans, *holes)}
     if len(is_ipv6) > 1:
-        raise InvalidRangesError("spec: one pool is either of IPv4 or of IPv6")
+        raise InvalidRangesError("spec: a pool must be either IPv4 or IPv6")
     longest = 128 if is_ipv6 == {True} else 32
     if not 0 <= prefix <= longest:
         raise InvalidRangesError(f"spec.prefix: {prefix} is not between 0 and {longest}")

@@ -99,7 +99,7 @@ class ClaimController(BaseController[PoolReconciler[Any]]):
         view = self._dialect.address(address)
         if view.claim_name != claim.name or view.pool != claim.pool:
             return await self._report_waiting(
-                patcher, _allocation_failed(f"IPAddress {key} exists, with another owner")
+                patcher, _allocation_failed(f"IPAddress {key} exists, but has another owner")
             )
         if metadata.deleting(address) and not belongs_to_claim(address, patcher.obj):
             await self._writer.delete(address)
@@ -112,7 +112,7 @@ class ClaimController(BaseController[PoolReconciler[Any]]):
                 # A manager that had lost the lease created it for a former claim of this name.
                 await self._writer.delete(address)
                 return Result()
-            message = f"{view.address} is the address of IPAddress {conflicts[0]} too"
+            message = f"{view.address} is also the address of IPAddress {conflicts[0]}"
             return await self._report_waiting(patcher, _allocation_failed(message))
         await self._add_finalizer(patcher)
         pool = self._registry.pools.get(self._pool_key(claim))

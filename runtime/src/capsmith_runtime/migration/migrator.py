@@ -47,7 +47,7 @@ class CRDMigrator:
         try:
             crd = read_definition(await self._client.get(CRD, key))
         except NotFound:
-            _log.warning("there is no such CRD: nothing to migrate", crd=key.name)
+            _log.warning("no such CRD: nothing to migrate", crd=key.name)
             return Result()
         if crd is None:
             return Result()

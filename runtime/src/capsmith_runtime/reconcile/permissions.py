@@ -90,9 +90,9 @@ def resource_type(api_version: str, kind: str) -> ResourceType:
     """
     match = _API_VERSION.fullmatch(api_version)
     if match is None:
-        raise InvalidRequestError(f"{api_version!r} is no apiVersion such as v1 or apps/v1")
+        raise InvalidRequestError(f"{api_version!r} is not an apiVersion such as v1 or apps/v1")
     if not _KIND.fullmatch(kind):
-        raise InvalidRequestError(f"{kind!r} is no kind such as ConfigMap")
+        raise InvalidRequestError(f"{kind!r} is not a kind such as ConfigMap")
     return ResourceType(match["group"] or "", match["version"], kind, next(plurals(kind)))
 
 

@@ -43,7 +43,12 @@ class WebhookFlags:
         add("--webhook-cert-name", default="tls.crt", metavar="FILE", help="certificate, in DIR")
         add("--webhook-key-name", default="tls.key", metavar="FILE", help="its key, in DIR")
         add("--webhook-client-ca-name", default="", metavar="FILE", help="in DIR; who may call")
-        add("--webhook-url", default="", type=_url, help="how core gets here, if not by a Service")
+        add(
+            "--webhook-url",
+            default="",
+            type=_url,
+            help="URL at which core reaches the server instead of a Service",
+        )
 
     def read(self, arguments: argparse.Namespace) -> WebhookOptions:
         """Return the parsed values."""
@@ -76,5 +81,5 @@ def _port(text: str) -> int:
 
 def _url(text: str) -> str:
     if text and urlsplit(text).scheme != "https":
-        raise ValueError(f"core calls extensions by https only: {text!r}")
+        raise ValueError(f"core only calls extensions over https: {text!r}")
     return text

@@ -98,13 +98,13 @@ def parse(content: bytes) -> Access:
         config = msgspec.yaml.decode(content, type=_Config)
     except (msgspec.MsgspecError, UnicodeError):
         # The error of the parser would show the content.
-        raise KubeconfigError("it is no kubeconfig") from None
+        raise KubeconfigError("it is not a kubeconfig") from None
     context = _named(config.contexts, config.current_context, "context").context
     cluster = _named(config.clusters, context.cluster, "cluster").cluster
     user = _named(config.users, context.user, "user").user if context.user else _User()
     _check_self_contained(cluster, user)
     if not cluster.server.startswith(("https://", "http://")):
-        raise KubeconfigError("the server is no URL")
+        raise KubeconfigError("the server is not a URL")
     return Access(
         server=cluster.server,
         authority=_bytes(cluster.authority, "certificate-authority-data"),
@@ -191,7 +191,7 @@ def _check_self_contained(cluster: _Cluster, user: _User) -> None:
     }
     used = [name for name, value in refused.items() if value]
     if used:
-        raise KubeconfigError(f"it uses what is not supported: {', '.join(used)}")
+        raise KubeconfigError(f"it uses unsupported settings: {', '.join(used)}")
 
 
 def _text(content: bytes) -> str:

@@ -14,7 +14,7 @@ def _command() -> list[str]:
     command = shutil.which("capsmith")
     if command is None:
         sys.exit(
-            "capsmith is not installed, and it writes all the rest.  Install it beside "
+            "capsmith is required, but it is not installed.  Install it beside "
             "cookiecutter (pip install capsmith) and run the same command again."
         )
     return [command]

@@ -4,7 +4,4 @@ import sys
 from pathlib import Path
 
 if Path("provider.yaml").exists():
-    sys.exit(
-        "There is a provider.yaml in this folder already, and it is yours: edit it and run "
-        "capsmith generate."
-    )
+    sys.exit("This folder already has a provider.yaml: edit it and run capsmith generate.")

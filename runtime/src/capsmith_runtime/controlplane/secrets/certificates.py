@@ -145,7 +145,7 @@ def check_signing_keys(pair: KeyPair) -> None:
         # Components also accept a certificate of the public key.
         public = _certificate_spki(_certificate(pair.certificate))
     if public != expected:
-        raise CertificateError("the public key is not that of the private key")
+        raise CertificateError("the public key does not match the private key")
 
 
 def is_signed_by(certificate: bytes, authority: bytes) -> bool:
@@ -203,7 +203,7 @@ def _authority_identifier(issuer: x509.Certificate) -> x509.AuthorityKeyIdentifi
 def _usable_authority(pair: KeyPair) -> tuple[x509.Certificate, _PrivateKey]:
     certificate, key = _authority(pair.certificate), _private_key(pair.key)
     if _spki(key) != _certificate_spki(certificate):
-        raise CertificateError("the key is not that of the certificate")
+        raise CertificateError("the key does not match the certificate")
     return certificate, key
 
 
@@ -212,9 +212,9 @@ def _authority(pem: bytes) -> x509.Certificate:
     try:
         constraints = certificate.extensions.get_extension_for_class(x509.BasicConstraints).value
     except (x509.ExtensionNotFound, ValueError):
-        raise CertificateError("the certificate is not that of an authority") from None
+        raise CertificateError("the certificate is not a CA certificate") from None
     if not constraints.ca:
-        raise CertificateError("the certificate is not that of an authority")
+        raise CertificateError("the certificate is not a CA certificate")
     return certificate
 
 
@@ -222,16 +222,16 @@ def _certificate(pem: bytes) -> x509.Certificate:
     try:
         return x509.load_pem_x509_certificates(pem)[0]
     except (ValueError, IndexError):
-        raise CertificateError("there is no certificate as PEM") from None
+        raise CertificateError("no PEM certificate found") from None
 
 
 def _private_key(pem: bytes) -> _PrivateKey:
     try:
         key = serialization.load_pem_private_key(pem, password=None)
     except (ValueError, TypeError, UnsupportedAlgorithm):
-        raise CertificateError("there is no unencrypted private key as PEM") from None
+        raise CertificateError("no unencrypted PEM private key found") from None
     if not isinstance(key, _PrivateKey):
-        raise CertificateError("the private key is of a kind that cannot sign certificates")
+        raise CertificateError("a private key of this type cannot sign certificates")
     return key
 
 

@@ -45,7 +45,7 @@ class SecretReport:
 
     def add_missing(self, name: str) -> None:
         """Report a Secret that was deleted, although its keys are in use."""
-        self.faults.append(f"Secret {name} is missing and has to be restored")
+        self.faults.append(f"Secret {name} is missing and must be restored")
 
     def add_unusable(self, name: str, why: str) -> None:
         """Report a Secret with unusable content."""
