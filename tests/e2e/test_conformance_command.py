@@ -50,7 +50,7 @@ EXPECTED = {
     ),
     "no_provider_id": Expected("machine-provider-id", "IM-01", "provider ID is missing"),
     "shared_provider_id": Expected(
-        "provider-id-constant", "IM-01", "is that of", ("machine-failure-domain",)
+        "provider-id-constant", "IM-01", "is also that of", ("machine-failure-domain",)
     ),
     "forgotten_work": Expected(
         "restart", "SM-09", "never became provisioned", missing="main-interrupted"
@@ -59,7 +59,9 @@ EXPECTED = {
     "no_endpoint": Expected("cluster-endpoint", "IC-02", "endpoint is missing"),
     "wrong_failure_domain": Expected("machine-failure-domain", "IM-06", "elsewhere"),
     "no_finalizer": Expected("finalizer-first", "SM-08", "no finalizer"),
-    "finalizer_stays": Expected("delete-machine", "IM-25", "it stays", missing="main-deleted"),
+    "finalizer_stays": Expected(
+        "delete-machine", "IM-25", "it still exists", missing="main-deleted"
+    ),
     "ignored_pause": Expected(
         "pause-annotation",
         "SM-01",
@@ -71,15 +73,17 @@ EXPECTED = {
     "no_ready": Expected(
         "machine-ready",
         "IM-10",
-        "no condition Ready",
-        also=(Violation("pool-ready", "MP-14", "no condition Ready"),),
+        "condition Ready is missing",
+        also=(Violation("pool-ready", "MP-14", "condition Ready is missing"),),
     ),
     "no_paused": Expected("pause-condition", "ST-08", "is not True", missing="main-paused"),
-    "varying_message": Expected("ready-steady", "ST-06", "varies", ("restart",)),
+    "varying_message": Expected("ready-steady", "ST-06", "changes without", ("restart",)),
     "not_provisioned_while_paused": Expected(
-        "provisioned-once", "IM-03", "later not", ("pause-deletion",)
+        "provisioned-once", "IM-03", "no longer is", ("pause-deletion",)
     ),
-    "failing_early_deletion": Expected("delete-early", "IM-25", "but stays", missing="external-0"),
+    "failing_early_deletion": Expected(
+        "delete-early", "IM-25", "still exists", missing="external-0"
+    ),
     "pool_unsorted": Expected("pool-order", "MP-03", "the order", ("pool-scale-up",)),
     "pool_controls_machines": Expected("pool-machines", "MP-09", "the pool controls it"),
     "pool_ignores_mark": Expected("pool-scale-down", "MP-10", "has the mark"),

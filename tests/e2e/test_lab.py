@@ -134,7 +134,7 @@ def _check_given(lab: Lab, kubeconfig: Path) -> None:
     """A second lab may use the cluster of the first, and is not ended while that has clusters."""
     second = ("--name", "second")
     lab.run("lab", "up", *second, "--kubeconfig", str(kubeconfig))
-    assert "no provider runs" in lab.run("lab", "status", *second)
+    assert "no provider is running" in lab.run("lab", "status", *second)
     assert "error lab-clusters" in lab.run("lab", "down", *second, code=1)
     assert "stays there" in lab.run("lab", "down", *second, "--force")
 
