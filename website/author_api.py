@@ -7,9 +7,9 @@ of the runtime, which nothing imports.
 from __future__ import annotations
 
 import posixpath
-import re
 from typing import Final
 
+from capsmith.reference.model import anchor
 from website.author_modules import (
     FOLDER,
     GROUPS,
@@ -108,7 +108,7 @@ def _link(module: Module) -> str:
 
 
 def _page(module: Module, shared: dict[str, str]) -> str:
-    explained = "../../author-api.md#" + _anchor(f"{module.title}: {module.path}")
+    explained = "../../author-api.md#" + anchor(f"{module.title}: {module.path}")
     parts = [f"# {module.path}\n\n{module.title}: [explanations and examples]({explained}).\n"]
     if module.shared:
         links = ", ".join(f"[`{name}`][{shared[name]}]" for name in sorted(module.shared))
@@ -159,7 +159,3 @@ def _entry(path: str, is_derived: bool = False) -> str:
         options.append("members: false")
     lines = [f"\n::: {path}\n", *(["    options:\n"] if options else [])]
     return "".join([*lines, *(f"      {each}\n" for each in options)])
-
-
-def _anchor(heading: str) -> str:
-    return re.sub(r"[^\w -]", "", heading).lower().replace(" ", "-")

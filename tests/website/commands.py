@@ -15,8 +15,8 @@ import click
 from capsmith.cli import main
 from tests.golden.cases import HERE as GOLDEN
 from tests.website.blocks import Block
+from tests.website.pages import ROOT
 
-ROOT = Path(__file__).parents[2]
 KUBECTL = Path(sys.executable).parent / "kubectl"
 _ASSIGNMENT = re.compile(r"\w+=.*", re.DOTALL)
 _NESTED = re.compile(r"\$\(([^()]+)\)")

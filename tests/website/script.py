@@ -11,8 +11,8 @@ import sys
 from pathlib import Path
 
 from tests.website.blocks import Block, blocks
+from tests.website.pages import ROOT
 
-ROOT = Path(__file__).parents[2]
 _SECONDS = 900
 
 

@@ -4,17 +4,16 @@ from __future__ import annotations
 
 import re
 from functools import cache
-from pathlib import Path
 from typing import Any
 
 import griffe
 import pytest
 
+from tests.website.pages import ROOT
 from website.author_api import SUPPORT, author_api_pages
 from website.author_modules import author_modules, link_names, shared_names
 from website.generated import generated_pages, link_titles
 
-ROOT = Path(__file__).parents[2]
 PAGES = author_api_pages()
 MODULES = {each.path: each for each in author_modules()}
 ENTRY = re.compile(r"^::: (\S+)\n((?:    .*\n)*)", re.MULTILINE)
