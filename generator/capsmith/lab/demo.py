@@ -13,7 +13,7 @@ from http.client import HTTPException
 from pathlib import Path
 
 from capsmith.lab.attached import Attached, attached
-from capsmith.lab.errors import LabError, from_api
+from capsmith.lab.errors import LabError, from_api, tail
 from capsmith.lab.objects import Cluster
 from capsmith.lab.observe import observe
 from capsmith.lab.place import LabFolder, is_held
@@ -33,7 +33,6 @@ NAMESPACE = "default"
 CONTROL_PLANES, WORKERS = 1, 2
 _LOOK_SECONDS = 0.4
 _RUNNING_SECONDS = 600.0
-_TAIL_LINES = 30
 
 
 def check_template(provider: ProviderRepository, state: LabState) -> None:
@@ -188,7 +187,6 @@ def _wait_ready(lab: LabFolder, child: subprocess.Popen[bytes] | None) -> RunSta
 
 def _tail(path: Path) -> str:
     try:
-        lines = path.read_text(errors="replace").splitlines()
+        return tail(path.read_text(errors="replace"))
     except OSError:
         return ""
-    return "\n".join(lines[-_TAIL_LINES:])

@@ -16,6 +16,11 @@ class LabError(CapsmithError):
     """The lab cannot do what was asked."""
 
 
+def tail(text: str, lines: int = 30) -> str:
+    """Return the end of an output, for a message."""
+    return "\n".join(text.rstrip().splitlines()[-lines:])
+
+
 def require_platform() -> None:
     """Raise LabError where a lab cannot run: it needs Linux, and the packages of the extra."""
     if not sys.platform.startswith("linux"):

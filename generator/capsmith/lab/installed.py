@@ -12,7 +12,7 @@ from pathlib import Path
 
 from capsmith.errors import CapsmithError
 from capsmith.lab.attached import Attached
-from capsmith.lab.errors import LabError
+from capsmith.lab.errors import LabError, tail
 from capsmith.lab.provider import ProviderRepository
 from capsmith.lab.state import Component, write_text
 from capsmith.lab.supervision import Supervised
@@ -164,8 +164,7 @@ def _crashed(error: CapsmithError, log: Path, before: int) -> LabError:
     """Return the error with what the manager has logged since its start."""
     hint = "Correct the code: capsmith lab run restarts it when a file below src/ changes."
     text = log.read_bytes()[before:].decode(errors="replace") if log.exists() else str(error)
-    lines = text.rstrip().splitlines()[-_TAIL_LINES:]
-    message = "\n".join(["the manager does not start", *lines])
+    message = f"the manager does not start\n{tail(text, _TAIL_LINES)}".rstrip()
     return LabError("lab-manager-crashed", message, hint=hint)
 
 

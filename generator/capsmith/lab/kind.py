@@ -8,13 +8,12 @@ import subprocess
 from collections.abc import Callable, Mapping
 from pathlib import Path
 
-from capsmith.lab.errors import LabError
+from capsmith.lab.errors import LabError, tail
 from capsmith.lab.place import LabFolder
 from capsmith.management.tools import CORE_RELEASES, Toolbox
 
 _NEEDED = ("docker", "kind")
 _SECONDS = 900
-_TAIL_LINES = 30
 
 
 def require_kind() -> None:
@@ -69,7 +68,6 @@ def _run(command: list[str], environment: Mapping[str, str]) -> None:
     except (OSError, subprocess.TimeoutExpired) as error:
         output, code = str(error), 1
     if code != 0:
-        tail = "\n".join(output.splitlines()[-_TAIL_LINES:])
-        message = f"{Path(command[0]).name} {command[1]} failed:\n{tail}"
+        message = f"{Path(command[0]).name} {command[1]} failed:\n{tail(output)}"
         hint = "Correct what it reports, and run the command again."
         raise LabError("lab-kind", message, hint=hint)

@@ -13,7 +13,7 @@ from typing import Any
 import yaml
 
 from capsmith.errors import UnreadableInput
-from capsmith.lab.errors import LabError, no_provider, not_generated
+from capsmith.lab.errors import LabError, no_provider, not_generated, tail
 from capsmith.management.kube import JSON
 from capsmith.management.release import ProviderRelease, newest_version
 from capsmith.management.repository import load
@@ -23,7 +23,6 @@ _RELEASED = ("templates", "metadata.yaml", "hack/release.py")
 _CONFIG = "config"
 _WRITTEN = ("out", "__pycache__")
 _SECONDS = 300
-_TAIL_LINES = 30
 _IMAGE = "capsmith.invalid/lab"
 """The image of the Deployment, of which no Pod is ever started."""
 
@@ -80,7 +79,7 @@ class ProviderRepository:
         hint = f"Install it: {self.python} -m pip install --editable {self.folder}."
         if "ModuleNotFoundError" not in done.stderr:
             hint = "Correct the code."
-        message = f"{self.python} cannot import the manager:\n{_tail(done.stderr)}"
+        message = f"{self.python} cannot import the manager:\n{tail(done.stderr)}"
         raise LabError("lab-manager-imports", message, file=str(self.folder), hint=hint)
 
     def first_version(self) -> str:
@@ -92,7 +91,7 @@ class ProviderRepository:
         command = [self.python, "hack/release.py", "build", version, f"--image={_IMAGE}"]
         done = self.run([*command, f"--out={out}", f"--kubectl={kubectl()}"])
         if done.returncode != 0:
-            message = f"the release cannot be built:\n{_tail(done.stderr or done.stdout)}"
+            message = f"the release cannot be built:\n{tail(done.stderr or done.stdout)}"
             hint = "Correct what it reports, or run capsmith update."
             raise LabError("lab-release", message, file=str(self.folder), hint=hint)
         return ProviderRelease(out, version)
@@ -217,7 +216,3 @@ def _content(path: Path) -> bytes:
         return path.read_bytes()
     except OSError:
         return b""
-
-
-def _tail(text: str) -> str:
-    return "\n".join(text.rstrip().splitlines()[-_TAIL_LINES:])

@@ -12,7 +12,7 @@ from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
 
-from capsmith.lab.errors import LabError, already_running, disk_full, from_os
+from capsmith.lab.errors import LabError, already_running, disk_full, from_os, tail
 from capsmith.lab.given import copied
 from capsmith.lab.kind import create, delete, require_kind
 from capsmith.lab.place import LabFolder
@@ -131,9 +131,9 @@ def _follow(child: subprocess.Popen[bytes], lab: LabFolder, progress: Progress) 
             raise LabError(id, text, file=file, hint=hint)
         else:
             return
-    tail = "\n".join(lab.log.read_text(errors="replace").splitlines()[-20:])
+    log = tail(lab.log.read_text(errors="replace"), 20)
     hint = "Run capsmith lab up again."
-    raise LabError("lab-failed", f"the supervisor of the lab has ended:\n{tail}", hint=hint)
+    raise LabError("lab-failed", f"the supervisor of the lab has ended:\n{log}", hint=hint)
 
 
 def _stop(child: subprocess.Popen[bytes]) -> None:

@@ -35,6 +35,7 @@ def _provider(lab: LabFolder, **sections: Any) -> ProviderRepository:
 
 
 def _template(lab: LabFolder, provider: ProviderRepository) -> dict[tuple[str, str], Any]:
+    simulated_infrastructure(lab, provider)
     found = yaml.safe_load_all(cluster_template(lab, provider).read_text(encoding="utf-8"))
     return {(each["kind"], each["metadata"]["name"]): each for each in found}
 
@@ -87,8 +88,10 @@ def test_what_a_provider_lacks_is_added(
 
 @pytest.mark.parametrize("mistake", [{"controlPlane": ["x"]}, {"controlPlane": {"X": None}}])
 def test_a_mistake_in_provider_yaml_is_reported(lab: LabFolder, mistake: dict[str, Any]) -> None:
+    provider = _provider(lab, **mistake)
+    simulated_infrastructure(lab, provider)
     with pytest.raises(LabError) as caught:
-        cluster_template(lab, _provider(lab, **mistake))
+        cluster_template(lab, provider)
 
     assert caught.value.finding.id == "lab-template"
     assert "error " in caught.value.finding.message

@@ -13,7 +13,8 @@ from typing import Any
 
 import yaml
 
-from capsmith.lab.errors import LabError
+from capsmith.conformance.manifests import list_of, mapping_of
+from capsmith.lab.errors import LabError, tail
 from capsmith.lab.place import LabFolder
 from capsmith.lab.provider import ProviderRepository, provider_in
 from capsmith.lab.state import write_text
@@ -49,20 +50,19 @@ def simulated_infrastructure(lab: LabFolder, provider: ProviderRepository) -> Pr
 
     Raises LabError if it cannot be generated.
     """
-    contracts = provider.spec.get("contracts")
-    contract = max(contracts) if isinstance(contracts, list) and contracts else _CONTRACT
+    contract = max(list_of(provider.spec, "contracts"), default=_CONTRACT)
     spec = {**_simulated(provider), "contracts": [contract], "releases": {"v0.1": contract}}
-    return provider_in(_generated(spec, lab.root / "infrastructure"))
+    return provider_in(_generated(spec, lab.root / _INFRASTRUCTURE))
 
 
 def cluster_template(lab: LabFolder, provider: ProviderRepository) -> Path:
     """Return the file of a cluster template with the kinds of a provider and this infrastructure.
 
-    Raises LabError if there is none, as while provider.yaml has mistakes.
+    :func:`simulated_infrastructure` must have run.  Raises LabError if there is no template, as
+    while provider.yaml has mistakes.
     """
-    simulated = simulated_infrastructure(lab, provider)
     kept = {key: provider.spec[key] for key in _KEPT if key in provider.spec}
-    groups = {**_mapping(provider.spec.get(_GROUPS))}
+    groups = dict(mapping_of(provider.spec, _GROUPS))
     added = _simulated(provider)
     kinds = {key: added[key] for key in (_INFRASTRUCTURE, _BOOTSTRAP) if key in added}
     for section in kinds:
@@ -70,7 +70,7 @@ def cluster_template(lab: LabFolder, provider: ProviderRepository) -> Path:
     spec = {**kept, **({_GROUPS: groups} if groups else {}), **kinds}
     template = _objects(_generated(spec, lab.root / "template"))
     path = lab.root / _TEMPLATE.name
-    write_text(path, dump(with_objects_of(_objects(simulated.folder), template)))
+    write_text(path, dump(with_objects_of(_objects(lab.root / _INFRASTRUCTURE), template)))
     return path
 
 
@@ -111,16 +111,11 @@ def _simulated(provider: ProviderRepository) -> dict[str, Any]:
     that a control plane without machines does not have.
     """
     found = dict(yaml.safe_load(_SPEC.read_text(encoding="utf-8")))
-    kinds = _mapping(provider.spec.get(_CONTROL_PLANE)).values()
-    is_managed = any(_mapping(_mapping(each).get("features")).get(_MANAGED) for each in kinds)
+    kinds = mapping_of(provider.spec, _CONTROL_PLANE).values()
+    is_managed = any(mapping_of(each, "features").get(_MANAGED) for each in kinds)
     if provider.spec.get(_BOOTSTRAP) or not is_managed:
         del found[_BOOTSTRAP], found[_CONTROL_PLANE]
     return found
-
-
-def _mapping(value: Any) -> Mapping[str, Any]:
-    """Return a part of provider.yaml; an empty one where that has a mistake."""
-    return value if isinstance(value, dict) else {}
 
 
 def _generated(spec: dict[str, Any], folder: Path) -> Path:
@@ -132,7 +127,7 @@ def _generated(spec: dict[str, Any], folder: Path) -> Path:
         command, stdin=subprocess.DEVNULL, capture_output=True, text=True, timeout=_SECONDS
     )
     if done.returncode != 0:
-        tail = "\n".join((done.stdout + done.stderr).splitlines()[-_TAIL_LINES:])
-        message = f"no cluster can be created from the kinds in provider.yaml:\n{tail}"
+        output = tail(done.stdout + done.stderr, _TAIL_LINES)
+        message = f"no cluster can be created from the kinds in provider.yaml:\n{output}"
         raise LabError("lab-template", message, hint="Run capsmith validate.")
     return folder
