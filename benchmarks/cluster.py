@@ -25,10 +25,10 @@ from capsmith.management.kubeconfig import service_account_token, token_kubeconf
 from capsmith.management.pki import Pki
 from capsmith.management.servers import ApiServer, Etcd
 from capsmith.management.tools import Toolbox, toolbox
+from capsmith.management.tools.catalogue import core_module, default_core
 from capsmith.management.wait import eventually
 
 ROOT = Path(__file__).parent.parent
-CORE = "v1.13"
 NAMESPACE = "default"
 _KINDS = ("Cluster", "Machine", "MachinePool")
 _COUNTED = re.compile(r"^apiserver_request_total\{(.*)\} (\S+)$", re.M)
@@ -77,7 +77,7 @@ class Cluster:
 @contextmanager
 def cluster(folder: Path, kinds: str = "") -> Iterator[Cluster]:
     """Start everything in ``folder``, and stop it; ``kinds`` are further ones of the provider."""
-    tools = toolbox(["k8s", f"capi-{CORE}"])
+    tools = toolbox(["k8s", core_module(default_core())])
     pki = Pki(folder / "pki")
     etcd = Etcd(tools, folder)
     etcd.start()
@@ -94,7 +94,9 @@ def install(
     tools: Toolbox, server: ApiServer, etcd: Etcd, pki: Pki, folder: Path, kinds: str = ""
 ) -> Cluster:
     """Install the CRDs of core and a generated provider."""
-    text = tools.path(f"capi-{CORE}", "core-components.yaml").read_text(encoding="utf-8")
+    text = tools.path(core_module(default_core()), "core-components.yaml").read_text(
+        encoding="utf-8"
+    )
     for crd in yaml.load_all(text, Loader=yaml.CSafeLoader):
         if _is_wanted(crd):
             crd["spec"].pop("conversion", None)  # core is not there to convert

@@ -15,6 +15,7 @@ from hypothesis import HealthCheck, settings
 
 from tests.distribution import group_of, rank_of
 from tests.e2e.harness.report import Report
+from tests.exhaustive import is_left_out
 
 # How fast a machine is, is no property of what is tested; nor is luck.  New examples are looked for
 # with `--hypothesis-profile=searching`.
@@ -45,8 +46,8 @@ def pytest_configure(config: pytest.Config) -> None:
 
 def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
     if not config.getoption("--exhaustive"):
-        left_out = [item for item in items if item.get_closest_marker("exhaustive")]
-        items[:] = [item for item in items if not item.get_closest_marker("exhaustive")]
+        left_out = [item for item in items if is_left_out(item)]
+        items[:] = [item for item in items if not is_left_out(item)]
         config.hook.pytest_deselected(items=left_out)
     items.sort(key=lambda item: rank_of(item.nodeid))
 

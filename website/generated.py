@@ -7,6 +7,7 @@ import re
 
 from website.author_api import author_api_pages
 from website.commands import commands_page
+from website.compatibility import compatibility_page
 from website.findings import findings_page
 from website.provider_yaml import provider_yaml_page
 
@@ -17,6 +18,7 @@ def generated_pages() -> dict[str, str]:
         "reference/provider-yaml.md": provider_yaml_page(),
         "reference/commands.md": commands_page(),
         "reference/findings.md": findings_page(),
+        "reference/compatibility.md": compatibility_page(),
         **author_api_pages(),
     }
 

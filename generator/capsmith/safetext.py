@@ -86,6 +86,13 @@ class SeriesName(_Checked):
     limit = 16
 
 
+class ReleaseVersion(_Checked):
+    """A release of Kubernetes or Cluster API such as ``v1.36.0``."""
+
+    form = re.compile(r"v[0-9]{1,6}\.[0-9]{1,6}\.[0-9]{1,6}")
+    limit = 24
+
+
 class ImageName(_Checked):
     """A canonical image reference without tag: registry host and repository path (CC-27)."""
 

@@ -10,6 +10,7 @@ from typing import Any
 import yaml
 
 from capsmith.management.kube import JSON
+from tests.e2e.releases import KUBERNETES
 from tests.e2e.scenario import Scenario
 
 CONTROL_PLANE = "cluster.x-k8s.io/control-plane"
@@ -30,7 +31,7 @@ def add_pool(scenario: Scenario) -> str:
     infrastructure = {**machine["spec"]["infrastructureRef"], "name": "nowhere"}
     template = {
         "clusterName": scenario.name,
-        "version": "v1.34.4",
+        "version": KUBERNETES,
         "bootstrap": {"configRef": scenario.stack.dialect.reference(config)},
         "infrastructureRef": infrastructure,
     }

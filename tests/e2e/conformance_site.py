@@ -19,9 +19,9 @@ from capsmith.management.release import ProviderRelease
 from tests.e2e.harness.cloud import VARIABLE
 from tests.e2e.harness.provider import ProviderUnderTest
 from tests.e2e.provider import described
+from tests.e2e.releases import KUBERNETES, NEWEST
 from tests.repositories import import_path
 
-_SERIES = "v1.13"
 CONTRACT: Final = "v1beta2"
 GOOD = "good"
 """The namespace of the manager without a fault."""
@@ -79,7 +79,7 @@ class Site:
             {},
             provider.prerequisites,
         )
-        self.servers = Servers(base, _SERIES, installed, folder)
+        self.servers = Servers(base, NEWEST, installed, folder)
         self.objects: ProviderObjects
         self.pools: IpamObjects
 
@@ -92,7 +92,7 @@ class Site:
         management = self.servers.first.management
         options = {
             "infrastructure": self._component.name,
-            "kubernetes-version": "v1.34.4",
+            "kubernetes-version": KUBERNETES,
             "control-plane-machine-count": 1,
             "worker-machine-count": 1,
             "target-namespace": "default",
@@ -135,7 +135,7 @@ class Site:
         has_short_waits = expected is not None and expected.missing
         session = ImpatientSession(
             client=management.client,
-            core=CoreObjects(CONTRACT, name),
+            core=CoreObjects(CONTRACT, name, KUBERNETES),
             objects=self.objects,
             contract=CONTRACT,
             timing=Timing(cleanup=_SHORT) if has_short_waits else Timing(),
@@ -147,7 +147,7 @@ class Site:
 
     def ipam_session(self, name: str, manager: ProviderManager) -> IpamSession:
         management = self.servers.first.management
-        core = CoreObjects(CONTRACT, name)
+        core = CoreObjects(CONTRACT, name, KUBERNETES)
         timing = Timing()
         return IpamSession(management.client, core, CONTRACT, timing, self.pools, manager=manager)
 

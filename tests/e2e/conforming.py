@@ -10,6 +10,7 @@ from capsmith.behaviour.model import Timing
 from capsmith.behaviour.objects import provider_objects
 from capsmith.management.kube import JSON
 from tests.e2e.harness.contract import ContractVersion
+from tests.e2e.releases import KUBERNETES
 from tests.e2e.scenario import Scenario
 
 
@@ -20,7 +21,7 @@ def cluster_session(
     roles = referenced_roles(documents)
     return ClusterSession(
         scenario.client,
-        CoreObjects(scenario.core.partition("/")[2], scenario.namespace),
+        CoreObjects(scenario.core.partition("/")[2], scenario.namespace, KUBERNETES),
         contract,
         Timing(patience=patience),
         provider_objects(documents, roles),

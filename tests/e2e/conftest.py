@@ -12,6 +12,7 @@ from capsmith.management.cluster import Base
 from capsmith.management.pki import Pki
 from capsmith.management.servers import ApiServer, Etcd
 from capsmith.management.tools import Toolbox
+from capsmith.management.tools.catalogue import all_modules, default_modules
 from tests.conftest import REPORT
 from tests.distribution import group_of
 from tests.e2e.extended import EXTENDED, extended_stack
@@ -51,8 +52,11 @@ def report(request: pytest.FixtureRequest) -> Report:
 
 
 @pytest.fixture(scope="session")
-def tools() -> Toolbox:
-    return required_toolbox("the end-to-end tests", progress=lambda text: print(text, flush=True))
+def tools(request: pytest.FixtureRequest) -> Toolbox:
+    names = all_modules() if request.config.getoption("--exhaustive") else default_modules()
+    return required_toolbox(
+        "the end-to-end tests", names, progress=lambda text: print(text, flush=True)
+    )
 
 
 @pytest.fixture(scope="session")

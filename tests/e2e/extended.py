@@ -7,15 +7,16 @@ from capsmith.management.kube import JSON, ApiError
 from capsmith.management.servers import ApiServer
 from tests.e2e.harness.report import Report
 from tests.e2e.provider import build_with
+from tests.e2e.releases import NEWEST
 from tests.e2e.scenario import Scenario
 from tests.e2e.stack import Combination, Stack
 
 EXTENDED = (
     Combination(
-        "v1.13",
+        NEWEST,
         "v1beta2",
         "homelab",
-        "v1.13-extended",
+        f"{NEWEST}-extended",
         gates="RuntimeSDK=true,InPlaceUpdates=true",
     ),
 )

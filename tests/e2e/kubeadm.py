@@ -12,33 +12,39 @@ from capsmith.lab.simulated.loop import Loop
 from capsmith.management.cluster import Base, ManagementCluster
 from capsmith.management.kube import JSON
 from capsmith.management.kubeadm import (
-    KUBEADM_SERIES,
     KUBEADM_TYPES,
     KubeadmManager,
     add_kubeadm,
 )
 from capsmith.management.process import free_port
 from capsmith.management.repository import Repository
-from capsmith.management.tools.catalogue import KUBEADM as MODULE
+from capsmith.management.tools.catalogue import kubeadm_module
 from tests.e2e.fakes.booting import BootingCluster
 from tests.e2e.harness.report import Report
 from tests.e2e.provider import build_provider
+from tests.e2e.releases import NEWEST, PREVIOUS
 from tests.e2e.scenario import Scenario, one_scenario
 from tests.e2e.stack import Combination, Stack
 
-KUBEADM = Combination(KUBEADM_SERIES, "v1beta2", "homelab", f"kubeadm-{KUBEADM_SERIES}-v1beta2")
+
+def _combination(series: str) -> Combination:
+    return Combination(series, "v1beta2", "homelab", f"kubeadm-{series}-v1beta2")
+
+
+KUBEADM = _combination(NEWEST)
+KUBEADM_PREVIOUS = tuple(_combination(series) for series in PREVIOUS)
 
 
 class KubeadmStack(Stack):
     """A stack without helper providers; each cluster boots its own API server at one address."""
 
-    def __init__(self, base: Base, report: Report) -> None:
+    def __init__(self, base: Base, combination: Combination, report: Report) -> None:
         self._port = free_port()
-        with report.phase(str(KUBEADM), "build the provider"):
-            folder = base.folder / str(KUBEADM)
-            provider = build_provider(KUBEADM.example, KUBEADM.contract, folder)
+        with report.phase(str(combination), "build the provider"):
+            folder = base.folder / str(combination)
+            provider = build_provider(combination.example, combination.contract, folder)
         endpoint = {"CAPSMITH_SIMULATED_ENDPOINT": f"127.0.0.1:{self._port}"}
-        super().__init__(base, None, KUBEADM, provider, report, endpoint)
+        super().__init__(base, None, combination, provider, report, endpoint)
 
     def rewrite(self, documents: list[JSON]) -> list[JSON]:
         """Leave templates as they are."""
@@ -47,7 +53,7 @@ class KubeadmStack(Stack):
     @property
     def release(self) -> Path:
         """The folder with the release of the providers for kubeadm."""
-        return self._base.tools.folders[MODULE]
+        return self._base.tools.folders[kubeadm_module(self.series)]
 
     @contextmanager
     def scenario(self, test: str) -> Iterator[Scenario]:
@@ -90,5 +96,5 @@ class KubeadmStack(Stack):
 
     def _filled_repository(self) -> Repository:
         repository = super()._filled_repository()
-        add_kubeadm(repository, self._base)
+        add_kubeadm(repository, self._base, self.series)
         return repository

@@ -17,10 +17,8 @@ from tests.e2e.dump import objects_text
 from tests.e2e.fakes.booting import BootingCluster
 from tests.e2e.fakes.control_plane import kubeconfig_secret
 from tests.e2e.harness.cloud import Event
+from tests.e2e.releases import KUBERNETES
 from tests.e2e.stack import Site, Stack
-
-KUBERNETES = "v1.34.4"
-KUBERNETES_NEXT = "v1.34.5"
 
 
 class Scenario:

@@ -15,7 +15,7 @@ from capsmith.management.kube import JSON
 from capsmith.management.kubeadm import KubeadmManager
 from capsmith.management.repository import Repository
 from capsmith.management.servers import ApiServer
-from capsmith.management.tools import CORE_RELEASES
+from capsmith.verify.targets import parse_core
 from tests.e2e.fakes.bootstrap import BootstrapProvider
 from tests.e2e.fakes.control_plane import ControlPlaneProvider
 from tests.e2e.fakes.control_plane_machines import HELPER_CONFIG
@@ -26,6 +26,8 @@ from tests.e2e.harness.cloud import SimulatedCloud
 from tests.e2e.harness.contract import ContractVersion
 from tests.e2e.harness.provider import Controllers, ProviderUnderTest
 from tests.e2e.harness.report import Report
+from tests.e2e.releases import NEWEST, OLDEST, PREVIOUS, core_release
+from tests.exhaustive import short
 
 
 @dataclass(frozen=True)
@@ -52,17 +54,20 @@ class Combination:
 
 def core_contract(series: str) -> ContractVersion:
     """What core of a series speaks natively."""
-    return "v1beta1" if series == "v1.10" else "v1beta2"
+    core = parse_core(series)
+    assert core is not None
+    return "v1beta2" if core.contracts[0] == "v1beta2" else "v1beta1"
 
 
 COMBINATIONS = (
-    Combination("v1.13", "v1beta2", "homelab"),
-    Combination("v1.13", "v1beta1", "acme"),
-    Combination("v1.10", "v1beta1", "homelab-v1beta1"),
+    Combination(NEWEST, "v1beta2", "homelab"),
+    Combination(NEWEST, "v1beta1", "acme"),
+    Combination(OLDEST, "v1beta1", "homelab-v1beta1"),
+    *short(*(Combination(series, "v1beta2", "homelab") for series in PREVIOUS)),
 )
 
 
-SEVERAL_VERSIONS = Combination("v1.13", "v1beta2", "everything", "v1.13-everything")
+SEVERAL_VERSIONS = Combination(NEWEST, "v1beta2", "everything", f"{NEWEST}-everything")
 """A provider with several API versions, a stored one that is not the greatest, and two machines."""
 
 CONCURRENCY = "7"
@@ -106,7 +111,7 @@ class Site:
         self.managers = managers
         targets = {part.type: f"{part.name}:{provider.version}" for part in provider.parts}
         if series:
-            targets["core"] = f"cluster-api:{CORE_RELEASES[series]}"
+            targets["core"] = f"cluster-api:{core_release(series)}"
         self.management.upgrade(clusterctl, targets, self._variables(provider), series)
         self.start_managers()
 
@@ -180,7 +185,7 @@ class Stack:
         self.report = report
         self.dialect = Dialect(combination.core_contract)
         self._base = base
-        self._series = series = combination.series
+        self.series = series = combination.series
         self.folder = base.folder / self.name
         self.cloud = cloud or SimulatedCloud(self.folder / "cloud")
         self._repository = self._filled_repository()
@@ -207,7 +212,7 @@ class Stack:
     def add_site(self, name: str) -> Site:
         """Start one more management cluster with its own controllers, on the same cloud."""
         full = f"{name}-{self.name}"
-        management = ManagementCluster(self._base, full, self._series, self.clusterctl, self._gates)
+        management = ManagementCluster(self._base, full, self.series, self.clusterctl, self._gates)
         helpers = self._helpers(full, management)
         site = Site(management, self._managers(management), helpers, self._kubeadm(management))
         self._sites.append(site)
@@ -215,10 +220,10 @@ class Stack:
             site.start(self.provider)
         return site
 
-    def offer(self, provider: ProviderUnderTest, series: str = "") -> None:
-        """Put another release of the provider, and of core if a series is given, beside those."""
-        if series:
-            self._repository.add_core(self._base.tools, series, self._base.pki)
+    def offer(self, provider: ProviderUnderTest, *series: str) -> None:
+        """Put another release of the provider, and of each given series of core, beside those."""
+        for each in series:
+            self._repository.add_core(self._base.tools, each, self._base.pki)
         provider.add_to(self._repository, self.rewrite, self._base.pki)
 
     def rewrite(self, documents: list[JSON]) -> list[JSON]:
@@ -244,7 +249,7 @@ class Stack:
     def upgrade_core(self, series: str) -> None:
         """Go on with another series of core, which is on offer; managers go on as they are."""
         self._speak(series)
-        targets = {"core": f"cluster-api:{CORE_RELEASES[series]}"}
+        targets = {"core": f"cluster-api:{core_release(series)}"}
         for site in self._sites:
             site.management.upgrade(self.clusterctl, targets, {}, series)
 
@@ -289,7 +294,7 @@ class Stack:
 
     def _filled_repository(self) -> Repository:
         repository = Repository(self.folder / "repository")
-        repository.add_core(self._base.tools, self._series, self._base.pki)
+        repository.add_core(self._base.tools, self.series, self._base.pki)
         add_helpers(repository, self.dialect.contract)
         self.provider.add_to(repository, self.rewrite, self._base.pki)
         return repository

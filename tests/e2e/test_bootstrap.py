@@ -29,17 +29,27 @@ from tests.e2e.bootstrap_data import (
     value_of,
 )
 from tests.e2e.fakes.control_plane import ca_key
+from tests.e2e.harness.contract import ContractVersion
 from tests.e2e.harness.report import Report
 from tests.e2e.provider import build_provider
+from tests.e2e.releases import KUBERNETES_NEXT, NEWEST, OLDEST, PREVIOUS
 from tests.e2e.scenario import Scenario, condition, one_scenario, wait_nothing_left
 from tests.e2e.stack import Combination, Site, Stack
 from tests.exhaustive import exhaustive
 
 _SECTIONS = ("infrastructure", "bootstrap")
+
+
+def _combination(series: str, contract: ContractVersion) -> Combination:
+    name = f"bootstrap-{series}-{contract}"
+    return Combination(series, contract, "complete", name, _SECTIONS)
+
+
 _COMBINATIONS = (
-    Combination("v1.13", "v1beta2", "complete", "bootstrap-v1.13-v1beta2", _SECTIONS),
-    Combination("v1.13", "v1beta1", "complete", "bootstrap-v1.13-v1beta1", _SECTIONS),
-    *exhaustive(Combination("v1.10", "v1beta1", "complete", "bootstrap-v1.10-v1beta1", _SECTIONS)),
+    _combination(NEWEST, "v1beta2"),
+    _combination(NEWEST, "v1beta1"),
+    *exhaustive(_combination(OLDEST, "v1beta1")),
+    *exhaustive(*(_combination(series, "v1beta2") for series in PREVIOUS)),
 )
 _PAUSED = "cluster.x-k8s.io/paused"
 _QUIET_SECONDS = 3.0
@@ -132,12 +142,12 @@ def test_bootstrap_pool(scenario: Scenario) -> None:
     eventually(lambda: _named_secret(scenario, pool), what="core knows the Secret")
     first = data_secrets(scenario)[pool]
     machine_pool = scenario.client.get(scenario.core, "MachinePool", pool, scenario.namespace)
-    version = {"spec": {"template": {"spec": {"version": "v1.34.5"}}}}
+    version = {"spec": {"template": {"spec": {"version": KUBERNETES_NEXT}}}}
     scenario.client.patch(machine_pool, version)
 
     def followed() -> bool:
         secret = data_secrets(scenario)[pool]
-        return bool(settings_of(value_of(secret))["version"] == "v1.34.5")
+        return bool(settings_of(value_of(secret))["version"] == KUBERNETES_NEXT)
 
     eventually(followed, what="data of the new version")
     assert data_secrets(scenario)[pool]["metadata"]["uid"] == first["metadata"]["uid"]

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from capsmith.management.kube import JSON
 from capsmith.management.wait import settled
+from tests.e2e.releases import KUBERNETES_NEXT
 from tests.e2e.scenario import (
-    KUBERNETES_NEXT,
     Scenario,
     wait_nothing_left,
 )

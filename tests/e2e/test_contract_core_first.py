@@ -9,6 +9,7 @@ import pytest
 from capsmith.management.cluster import Base
 from capsmith.management.wait import steadily
 from tests.e2e.harness.report import Report
+from tests.e2e.releases import BETWEEN, NEWEST, OLDEST
 from tests.e2e.scenario import Scenario
 from tests.e2e.topology import wait_reconciled
 from tests.e2e.upgrade import Identity, UpgradedStack, identity, scale_topology
@@ -32,32 +33,35 @@ def test_core_first(upgraded: UpgradedStack) -> None:
     """Proves: CC-07, GEN-10, SM-09."""
     stack = upgraded.stack
     with upgraded.cluster("classy") as cluster:
-        with upgraded.phase("core v1.10, v0.1: create a cluster of a class"):
+        with upgraded.phase(f"core {OLDEST}, v0.1: create a cluster of a class"):
             cluster.create(cluster.render(1, 1, flavor=stack.provider.topology_flavor))
             _wait_well(cluster, 2)
         with upgraded.phase("capsmith update --contract v1beta1,v1beta2"):
             release = upgraded.lineage.go_on("v0.2.0", "--contract", "v1beta1,v1beta2")
-            stack.offer(release, "v1.13")
+            stack.offer(release, BETWEEN, NEWEST)
         before = identity([cluster])
-        with upgraded.phase("clusterctl upgrade apply: core v1.13 alone"):
-            stack.upgrade_core("v1.13")
+        with upgraded.phase(f"clusterctl upgrade apply: core {BETWEEN} alone"):
+            stack.upgrade_core(BETWEEN)
             _check_same(cluster, before)
-        with upgraded.phase("core v1.13, v0.1: workers 1 -> 2"):
+        with upgraded.phase(f"core {BETWEEN}, v0.1: workers 1 -> 2"):
             scale_topology(cluster, 2)
             _wait_well(cluster, 3)
         before = identity([cluster])
-        with upgraded.phase("core v1.13, v0.1: managers start anew, and read the newer core"):
+        with upgraded.phase(f"core {BETWEEN}, v0.1: managers start anew, and read the newer core"):
             crash(upgraded.site, within=0)
+            _check_same(cluster, before)
+        with upgraded.phase(f"clusterctl upgrade apply: core {NEWEST} alone"):
+            stack.upgrade_core(NEWEST)
             _check_same(cluster, before)
         with upgraded.phase("clusterctl upgrade apply: v0.2.0 alone"):
             stack.upgrade(release)
             _check_same(cluster, before)
             wait_migrated(cluster.client, release)
         check_labels(cluster.client, release)
-        with upgraded.phase("core v1.13, v0.2: workers 2 -> 1"):
+        with upgraded.phase(f"core {NEWEST}, v0.2: workers 2 -> 1"):
             scale_topology(cluster, 1)
             _wait_well(cluster, 2)
-        with upgraded.phase("core v1.13, v0.2: delete"):
+        with upgraded.phase(f"core {NEWEST}, v0.2: delete"):
             delete_and_check(cluster)
     for manager in upgraded.site.managers.values():
         assert manager.complaints() == []

@@ -13,6 +13,7 @@ from capsmith.management.servers import ApiServer
 from capsmith.management.wait import NotYet, eventually, steadily
 from tests.e2e.harness.report import Report
 from tests.e2e.lineage import HOMELAB, Lineage
+from tests.e2e.releases import BETWEEN, NEWEST, OLDEST
 from tests.e2e.scenario import Scenario, one_scenario, wait_nothing_left
 from tests.e2e.stack import Combination, Site, Stack
 from tests.e2e.upgrade import identity
@@ -32,9 +33,9 @@ def lineage(base: Base) -> Lineage:
 def reshaped(
     base: Base, workload: ApiServer, report: Report, lineage: Lineage
 ) -> Iterator[tuple[Stack, Site]]:
-    """v0.1 under core v1.10, with helpers for bootstrap and control plane."""
+    """v0.1 under the oldest core, with helpers for bootstrap and control plane."""
     provider = lineage.begin("v0.1.0")
-    stack = Stack(base, workload, Combination("v1.10", "v1beta1", "", NAME), provider, report)
+    stack = Stack(base, workload, Combination(OLDEST, "v1beta1", "", NAME), provider, report)
     try:
         yield stack, stack.start()
     finally:
@@ -49,14 +50,16 @@ def test_contract_in_place(reshaped: tuple[Stack, Site], lineage: Lineage) -> No
         scenario.wait_running(3)
         before, phases = identity([scenario]), set[str]()
         release = lineage.go_on("v0.2.0", *_KEEP)
-        stack.offer(release, "v1.13")
+        stack.offer(release, BETWEEN, NEWEST)
         # The version of before, which the newer core serves as well.
         watch = Loop(NAME, stack.folder / "watch.log", [lambda: _look(scenario, phases)])
         watch.start()
         try:
-            with stack.report.phase(NAME, "clusterctl upgrade apply: v0.2.0, core v1.13"):
-                stack.upgrade(release, "v1.13")
+            with stack.report.phase(NAME, f"clusterctl upgrade apply: v0.2.0, core {BETWEEN}"):
+                stack.upgrade(release, BETWEEN)
                 eventually(lambda: _all_reshaped(scenario), what="the new shape everywhere")
+            with stack.report.phase(NAME, f"clusterctl upgrade apply: core {NEWEST} alone"):
+                stack.upgrade_core(NEWEST)
             check_labels(scenario.client, release)
             steadily(lambda: _check_same(scenario, before), seconds=_QUIET_SECONDS)
         finally:

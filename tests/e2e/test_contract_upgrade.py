@@ -13,6 +13,7 @@ from capsmith.management.kube import ApiError
 from capsmith.management.wait import NotYet, eventually, steadily
 from tests.e2e.harness.provider import ProviderUnderTest
 from tests.e2e.harness.report import Report
+from tests.e2e.releases import BETWEEN, NEWEST, OLDEST
 from tests.e2e.scenario import Scenario, wait_nothing_left
 from tests.e2e.topology import wait_reconciled
 from tests.e2e.upgrade import (
@@ -65,7 +66,7 @@ def test_contract_upgrade(upgraded: UpgradedStack) -> None:
 
 def _create(upgraded: UpgradedStack, both: Both) -> None:
     plain, classy = both
-    with upgraded.phase("core v1.10, v0.1: create two clusters"):
+    with upgraded.phase(f"core {OLDEST}, v0.1: create two clusters"):
         plain.create(plain.render(1, 2))
         classy.create(classy.render(1, 1, flavor=upgraded.stack.provider.topology_flavor))
         for each, machines in zip(both, (3, 2), strict=True):
@@ -78,12 +79,14 @@ def _serve_both(upgraded: UpgradedStack, both: Both) -> ProviderUnderTest:
     """One command replaces core and provider; nothing else would leave them compatible."""
     plain, classy = both
     release = _released(upgraded, "v0.2.0", "--contract", "v1beta1,v1beta2")
-    upgraded.stack.offer(release, "v1.13")
-    for series in ("v1.10", "v1.13"):
+    upgraded.stack.offer(release, BETWEEN, NEWEST)
+    for series in (OLDEST, BETWEEN):
         with pytest.raises(ClusterctlError, match="contract"):
             upgraded.upgrade_without_core(release, series)
+    with pytest.raises(ClusterctlError, match="can't skip more than 3 versions"):
+        upgraded.upgrade_with_core(release, NEWEST)
     before = identity(both)
-    _upgrade(upgraded, both, release, before, "v1.13")
+    _upgrade(upgraded, both, release, before, BETWEEN)
     with upgraded.phase("v0.2: stored objects are migrated"):
         wait_migrated(plain.client, release)
     with upgraded.phase("v0.2: all objects in both versions, there and back"):
@@ -104,7 +107,7 @@ def _serve_one(upgraded: UpgradedStack, both: Both, before: ProviderUnderTest) -
     plain, classy = both
     release = _released(upgraded, "v0.3.0", "--contract", "v1beta2")
     upgraded.stack.offer(release)
-    _upgrade(upgraded, both, release, identity(both))
+    _upgrade(upgraded, both, release, identity(both), NEWEST)
     for group in before.groups:
         eventually(partial(_unserved, plain, group), what=f"{group}/{OLD} answers 404")
     with upgraded.phase("v0.3: workers 3 -> 2, workers of the class 1 -> 2"):

@@ -16,6 +16,7 @@ from tests.e2e.harness.report import Report
 from tests.e2e.scenario import Scenario
 from tests.e2e.whole import (
     WHOLE,
+    WHOLE_PREVIOUS,
     WHOLE_SECONDS,
     WholeStack,
     control_plane,
@@ -29,11 +30,13 @@ _PRE_TERMINATE = "pre-terminate.delete.hook.machine.cluster.x-k8s.io/"
 _DELETE_FIRST = "cluster.x-k8s.io/delete-machine"
 
 
-_NEWEST, *_OLDER = (replace(each, name=each.name.replace("whole", "members")) for each in WHOLE)
+_NEWEST, *_OTHERS = (
+    replace(each, name=each.name.replace("whole", "members")) for each in WHOLE + WHOLE_PREVIOUS
+)
 """A management cluster of their own, so a name of their own."""
 
 
-@pytest.fixture(scope="module", params=[_NEWEST, *exhaustive(*_OLDER)], ids=str)
+@pytest.fixture(scope="module", params=[_NEWEST, *exhaustive(*_OTHERS)], ids=str)
 def whole(request: pytest.FixtureRequest, base: Base, report: Report) -> Iterator[WholeStack]:
     made = WholeStack(base, request.param, report)
     yield made

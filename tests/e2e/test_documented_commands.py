@@ -12,6 +12,8 @@ import yaml
 
 from capsmith.management.process import free_port
 from capsmith.management.tools import Toolbox
+from capsmith.management.tools.catalogue import core_module
+from tests.e2e.releases import NEWEST
 from tests.website.blocks import blocks, inline_code
 from tests.website.commands import check_help, commands, split
 from tests.website.pages import ROOT, Shown, declared, pages
@@ -27,7 +29,7 @@ MACHINE=$(kubectl get acmemachines -o jsonpath='{.items[0].metadata.name}')
 
 
 def clusterctl(tools: Toolbox) -> Path:
-    return tools.path("capi-v1.13", "clusterctl")
+    return tools.path(core_module(NEWEST), "clusterctl")
 
 
 def commands_of(shown: Shown) -> str:

@@ -18,10 +18,11 @@ from tests.e2e.fakes.bootstrap import bootstrap_data
 from tests.e2e.harness.moto import MotoCloud
 from tests.e2e.harness.report import Report
 from tests.e2e.provider import build_provider
+from tests.e2e.releases import NEWEST
 from tests.e2e.scenario import Scenario, condition, one_scenario, wait_nothing_left
 from tests.e2e.stack import Combination, Site, Stack
 
-COMBINATION = Combination("v1.13", "v1beta2", "ec2", "v1.13-ec2")
+COMBINATION = Combination(NEWEST, "v1beta2", "ec2", f"{NEWEST}-ec2")
 IMAGES = Path(__file__).parents[2] / "examples" / "ec2" / "tests" / "amis.json"
 REGION = "us-east-1"
 _CHECKED = {"example.com/health-check": "true"}

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterator
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -16,7 +17,7 @@ from tests.e2e.extended import ADDED, EXTENDED, images
 from tests.e2e.harness.report import Report
 from tests.e2e.provider import build_with
 from tests.e2e.scenario import Scenario, one_scenario, wait_nothing_left
-from tests.e2e.stack import Combination, Site, Stack
+from tests.e2e.stack import Site, Stack
 from tests.e2e.topology import change_templates, wait_reconciled, wait_rolled
 
 _RECORD = "HOOK_RECORD"
@@ -49,9 +50,7 @@ class Extension(_Scaffold):  # type: ignore[no-redef]
 @pytest.fixture(scope="module")
 def updatable(base: Base, workload: ApiServer, report: Report) -> Iterator[tuple[Stack, Site]]:
     newest = EXTENDED[0]
-    combination = Combination(
-        newest.series, newest.contract, newest.example, "v1.13-in-place", gates=newest.gates
-    )
+    combination = replace(newest, name=f"{newest.series}-in-place")
     folder: Path = base.folder / str(combination)
     provider = build_with(combination.example, combination.contract, folder, ADDED)
     author = provider.repository / "src" / provider.package / "extension.py"

@@ -20,16 +20,25 @@ from tests.e2e.addresses import (
     pools,
     with_addresses,
 )
+from tests.e2e.harness.contract import ContractVersion
 from tests.e2e.harness.report import Report
 from tests.e2e.provider import build_provider
+from tests.e2e.releases import NEWEST, OLDEST, PREVIOUS
 from tests.e2e.scenario import Scenario, one_scenario, wait_nothing_left
 from tests.e2e.stack import Combination, Site, Stack
 from tests.exhaustive import exhaustive
 
 SECTIONS = ("infrastructure", "ipam")
+
+
+def _combination(series: str, contract: ContractVersion) -> Combination:
+    return Combination(series, contract, "complete", f"{series}-ipam", SECTIONS)
+
+
 COMBINATIONS = (
-    Combination("v1.13", "v1beta2", "complete", "v1.13-ipam", SECTIONS),
-    *exhaustive(Combination("v1.10", "v1beta1", "complete", "v1.10-ipam", SECTIONS)),
+    _combination(NEWEST, "v1beta2"),
+    *exhaustive(_combination(OLDEST, "v1beta1")),
+    *exhaustive(*(_combination(series, "v1beta2") for series in PREVIOUS)),
 )
 
 

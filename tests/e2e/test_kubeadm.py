@@ -19,8 +19,9 @@ from capsmith.management.repository import dump
 from capsmith.management.wait import NotYet, eventually, steadily
 from tests.e2e.conforming import cluster_session
 from tests.e2e.harness.report import Report
-from tests.e2e.kubeadm import KubeadmStack
-from tests.e2e.scenario import KUBERNETES, Scenario, condition
+from tests.e2e.kubeadm import KUBEADM, KUBEADM_PREVIOUS, KubeadmStack
+from tests.e2e.releases import KUBERNETES
+from tests.e2e.scenario import Scenario, condition
 from tests.e2e.violations import VIOLATIONS, WITHOUT_REPAIR, found_violation, violated
 from tests.e2e.whole import (
     WHOLE_SECONDS,
@@ -29,6 +30,7 @@ from tests.e2e.whole import (
     members,
     wait_available,
 )
+from tests.exhaustive import exhaustive
 
 _QUIET_SECONDS = 3.0
 _SHORT_SECONDS = 0.5
@@ -38,9 +40,9 @@ _SHORT_SECONDS = 0.5
 pytestmark = pytest.mark.filterwarnings("ignore:Parsed a serial number")
 
 
-@pytest.fixture(scope="module")
-def kubeadm(base: Base, report: Report) -> Iterator[KubeadmStack]:
-    stack = KubeadmStack(base, report)
+@pytest.fixture(scope="module", params=[KUBEADM, *exhaustive(*KUBEADM_PREVIOUS)], ids=str)
+def kubeadm(request: pytest.FixtureRequest, base: Base, report: Report) -> Iterator[KubeadmStack]:
+    stack = KubeadmStack(base, request.param, report)
     try:
         stack.start()
         yield stack
@@ -83,7 +85,10 @@ def test_kubeadm_conforms(kubeadm: KubeadmStack, tmp_path: Path) -> None:
         objects = tmp_path / "objects.yaml"
         objects.write_text(dump(documents))
         request = Request(
-            kubeconfig=scenario.management.kubeconfig, objects=objects, timeout=WHOLE_SECONDS
+            core=kubeadm.series,
+            kubeconfig=scenario.management.kubeconfig,
+            objects=objects,
+            timeout=WHOLE_SECONDS,
         )
         with kubeadm.report.phase(kubeadm.name, "kubeadm: conformance"):
             report = run(kubeadm.release, request, lambda text: None, lambda result: None)

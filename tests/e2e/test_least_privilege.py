@@ -10,11 +10,12 @@ from capsmith.management.cluster import Base
 from tests.e2e.addresses import add_pools, pools, with_addresses
 from tests.e2e.harness.report import Report
 from tests.e2e.least_privilege import check_least_privilege
+from tests.e2e.releases import NEWEST
 from tests.e2e.scenario import Scenario
 from tests.e2e.stack import Combination
 from tests.e2e.whole import WHOLE_SECONDS, WholeStack, delete_and_check
 
-_COMBINATION = Combination("v1.13", "v1beta2", "complete", "privilege-v1.13-v1beta2")
+_COMBINATION = Combination(NEWEST, "v1beta2", "complete", f"privilege-{NEWEST}-v1beta2")
 
 
 @pytest.fixture(scope="module")

@@ -29,9 +29,8 @@ from tests.e2e.pool import (
     set_variable,
 )
 from tests.e2e.provider import build_provider
+from tests.e2e.releases import KUBERNETES, KUBERNETES_NEXT, NEWEST, OLDEST, PREVIOUS
 from tests.e2e.scenario import (
-    KUBERNETES,
-    KUBERNETES_NEXT,
     Scenario,
     denied,
     one_scenario,
@@ -42,8 +41,9 @@ from tests.e2e.topology import wait_reconciled
 from tests.exhaustive import exhaustive
 
 COMBINATIONS = (
-    Combination("v1.13", "v1beta2", "pools", "v1.13-pools"),
-    *exhaustive(Combination("v1.10", "v1beta1", "pools", "v1.10-pools")),
+    Combination(NEWEST, "v1beta2", "pools", f"{NEWEST}-pools"),
+    *exhaustive(Combination(OLDEST, "v1beta1", "pools", f"{OLDEST}-pools")),
+    *exhaustive(*(Combination(each, "v1beta2", "pools", f"{each}-pools") for each in PREVIOUS)),
 )
 MANY, FEW = 50, 5
 # Fifty machines at a time keep a small computer busy: a lease renewed late is not to be a crash.

@@ -15,18 +15,26 @@ from capsmith.management.cluster import Base
 from capsmith.management.kube import JSON, KubeClient
 from capsmith.management.servers import ApiServer
 from capsmith.management.wait import NotYet, eventually, steadily
+from tests.e2e.harness.contract import ContractVersion
 from tests.e2e.harness.provider import ProviderUnderTest
 from tests.e2e.harness.report import Report
 from tests.e2e.provider import build_form, build_provider
-from tests.e2e.scenario import KUBERNETES, KUBERNETES_NEXT, Scenario, one_scenario
+from tests.e2e.releases import KUBERNETES, KUBERNETES_NEXT, NEWEST, OLDEST, PREVIOUS
+from tests.e2e.scenario import Scenario, one_scenario
 from tests.e2e.stack import Combination, Site, Stack, install_variables
 from tests.e2e.topology import wait_reconciled
 from tests.e2e.whole import Watch, control_plane, crash, delete_and_check, wait_available
 from tests.exhaustive import exhaustive
 
+
+def _combination(series: str, contract: ContractVersion) -> Combination:
+    return Combination(series, contract, "managed", f"managed-{series}-{contract}")
+
+
 MANAGED = (
-    Combination("v1.13", "v1beta2", "managed", "managed-v1.13-v1beta2"),
-    *exhaustive(Combination("v1.10", "v1beta1", "managed", "managed-v1.10-v1beta1")),
+    _combination(NEWEST, "v1beta2"),
+    *exhaustive(_combination(OLDEST, "v1beta1")),
+    *exhaustive(*(_combination(series, "v1beta2") for series in PREVIOUS)),
 )
 _CRD = ("apiextensions.k8s.io/v1", "CustomResourceDefinition")
 _QUIET_SECONDS = 2.0
@@ -63,7 +71,8 @@ def scenario(request: pytest.FixtureRequest, managed: tuple[Stack, Site]) -> Ite
 
 def test_infrastructure_without_an_endpoint_conforms(managed: tuple[Stack, Site]) -> None:
     stack, site = managed
-    request = Request(site.management.kubeconfig, select=("cluster-endpoint", "cluster-ready"))
+    checks = ("cluster-endpoint", "cluster-ready")
+    request = Request(stack.series, site.management.kubeconfig, select=checks)
     report = run(stack.provider.out, request, print, lambda result: None)
     assert [each.outcome for each in report.results] == [Outcome.SKIPPED, Outcome.PASSED]
 

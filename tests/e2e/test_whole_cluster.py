@@ -24,7 +24,8 @@ from capsmith.management.wait import NotYet, eventually, steadily
 from tests.e2e.harness.cloud import VARIABLE, SimulatedCloud
 from tests.e2e.harness.report import Report
 from tests.e2e.processes import running_with
-from tests.e2e.scenario import KUBERNETES_NEXT, Scenario, wait_moved_away
+from tests.e2e.releases import KUBERNETES_NEXT
+from tests.e2e.scenario import Scenario, wait_moved_away
 from tests.e2e.topology import change_templates, wait_reconciled, wait_rolled
 from tests.e2e.whole import (
     WHOLE,

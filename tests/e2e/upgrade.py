@@ -15,6 +15,7 @@ from tests.e2e.harness.cloud import Event
 from tests.e2e.harness.provider import ProviderUnderTest
 from tests.e2e.harness.report import Report
 from tests.e2e.lineage import ENDPOINTS, Lineage
+from tests.e2e.releases import OLDEST, core_release
 from tests.e2e.scenario import Scenario
 from tests.e2e.stack import Combination, Site, Stack
 from tests.e2e.upgrade_checks import stored_objects
@@ -25,7 +26,7 @@ class UpgradedStack:
     """Without helpers: the provider brings everything, each cluster boots its own API server."""
 
     def __init__(self, base: Base, name: str, report: Report) -> None:
-        combination = Combination("v1.10", "v1beta1", "ferry", name)
+        combination = Combination(OLDEST, "v1beta1", "ferry", name)
         self._base = base
         self.report = report
         self.lineage = Lineage(base.folder / name / "author")
@@ -61,6 +62,13 @@ class UpgradedStack:
         """What clusterctl of a series says about the provider alone; raises ClusterctlError."""
         stack, management = self.stack, self.site.management
         targets = {part.type: f"{part.name}:{release.version}" for part in release.parts}
+        stack.clusterctl_of(series).upgrade(management.kubeconfig, targets, {})
+
+    def upgrade_with_core(self, release: ProviderUnderTest, series: str) -> None:
+        """What clusterctl of a series says about the provider and core; raises ClusterctlError."""
+        stack, management = self.stack, self.site.management
+        targets = {part.type: f"{part.name}:{release.version}" for part in release.parts}
+        targets["core"] = f"cluster-api:{core_release(series)}"
         stack.clusterctl_of(series).upgrade(management.kubeconfig, targets, {})
 
     def stop(self) -> None:

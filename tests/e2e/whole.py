@@ -14,8 +14,10 @@ from capsmith.management.process import free_port
 from capsmith.management.wait import NotYet, eventually, settled
 from tests.e2e.fakes.booting import BootingCluster
 from tests.e2e.harness.cloud import Event
+from tests.e2e.harness.contract import ContractVersion
 from tests.e2e.harness.report import Report
 from tests.e2e.provider import build_provider
+from tests.e2e.releases import NEWEST, OLDEST, PREVIOUS
 from tests.e2e.scenario import Scenario, condition, one_scenario, wait_nothing_left
 from tests.e2e.stack import Combination, Site, Stack
 
@@ -24,10 +26,13 @@ _QUIET_SECONDS = 3.0
 WHOLE_SECONDS = 300.0
 """Members of a control plane come and go one after another."""
 
-WHOLE = (
-    Combination("v1.13", "v1beta2", "complete", "whole-v1.13-v1beta2"),
-    Combination("v1.10", "v1beta1", "complete", "whole-v1.10-v1beta1"),
-)
+
+def _combination(series: str, contract: ContractVersion) -> Combination:
+    return Combination(series, contract, "complete", f"whole-{series}-{contract}")
+
+
+WHOLE = (_combination(NEWEST, "v1beta2"), _combination(OLDEST, "v1beta1"))
+WHOLE_PREVIOUS = tuple(_combination(series, "v1beta2") for series in PREVIOUS)
 
 
 class WholeStack:

@@ -15,20 +15,22 @@ from capsmith.conformance import checks
 from capsmith.conformance.bundle import Installed, split
 from capsmith.conformance.checks.registry import Context, NoParams, bind
 from capsmith.conformance.crds import Crd
+from capsmith.contract.compatibility import load_compatibility
 from capsmith.contract.load import known_versions, load_contract
 from capsmith.contract.model import Contract, Rule
 from capsmith.verify.judge import judge
 from capsmith.verify.model import Options, Violation
 from capsmith.verify.release import Release
 from capsmith.verify.roles import roles_of
-from capsmith.verify.targets import KNOWN, choose, parse_core
+from capsmith.verify.targets import choose, known_targets, parse_core
 from tests.mutation import access, components, crds, flavors, shapes, validations
 from tests.mutation.mutants import OPERATORS, Mutant, Site
 from tests.mutation.sources import generated, good
 
 MODULES = (access, components, crds, flavors, shapes, validations)
 """Their import registers the operators."""
-_OPTIONS = Options()
+_KNOWN = known_targets(load_compatibility(resources.schemas()).core).known
+_OPTIONS = Options(_KNOWN)
 _SURVIVORS = Path(__file__).with_name("survivors.yaml")
 
 
@@ -113,7 +115,7 @@ def _judged(crds: Sequence[Crd], target: Target) -> Mapping[str, str]:
     return {
         crd.manifest.name: choice.version
         for crd in crds
-        for core in KNOWN
+        for core in _KNOWN
         if (since is None or core >= since) and (until is None or core <= until)
         if (choice := choose(crd, core)).contract == contract.version and choice.version
     }

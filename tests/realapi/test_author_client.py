@@ -12,6 +12,7 @@ from capsmith.management.audit import Access, granted, used
 from capsmith.management.kube import JSON, KubeClient
 from capsmith.management.pki import Pki
 from capsmith.management.servers import ApiServer
+from capsmith.management.tools.catalogue import core_module, default_core
 from capsmith.management.wait import eventually
 from tests.e2e.tools.required import required_toolbox
 from tests.realapi.managers import Installation, install_core_crds
@@ -70,14 +71,14 @@ class SlipClusterReconciler(InfraClusterReconciler[SlipClusterSpec]):
 
 @pytest.fixture
 def installation(api_server: ApiServer, pki: Pki, tmp_path: Path) -> Installation:
-    tools = required_toolbox("the tests with core's CRDs", ["k8s", "capi-v1.13"])
+    tools = required_toolbox("the tests with core's CRDs", ["k8s", core_module(default_core())])
     description, repository = tmp_path / "provider.yaml", tmp_path / "repository"
     description.write_text(DESCRIPTION)
     assert generate(description, repository).exit_code == 0
     (package,) = (repository / "src").iterdir()
     (package / "controllers" / "slip_cluster.py").write_text(RECONCILER)
     kinds = ("clusters.cluster.x-k8s.io", "machines.cluster.x-k8s.io")
-    install_core_crds(api_server.client, tools, "v1.13", *kinds)
+    install_core_crds(api_server.client, tools, default_core(), *kinds)
     return Installation(api_server, pki, repository, "config")
 
 

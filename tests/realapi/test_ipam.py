@@ -14,6 +14,7 @@ from capsmith.commands.generate import generate
 from capsmith.management.kube import JSON, KubeClient
 from capsmith.management.pki import Pki
 from capsmith.management.wait import eventually
+from tests.e2e.releases import NEWEST, OLDEST
 from tests.e2e.tools.required import required_toolbox
 from tests.realapi.conftest import NewServer
 from tests.realapi.managers import Installation, install_core_crds
@@ -47,7 +48,7 @@ class Core:
         return f"core-{self.series}"
 
 
-CORES = (Core("v1.13", "v1beta2", 2000), Core("v1.10", "v1beta1", 200))
+CORES = (Core(NEWEST, "v1beta2", 2000), Core(OLDEST, "v1beta1", 200))
 
 
 @dataclass(frozen=True)

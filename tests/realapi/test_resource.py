@@ -14,11 +14,12 @@ from capsmith.commands.generate import generate
 from capsmith.management.kube import JSON, Credentials, KubeClient
 from capsmith.management.pki import Pki
 from capsmith.management.wait import eventually
+from tests.e2e.releases import NEWEST
 from tests.e2e.tools.required import required_toolbox
 from tests.realapi.conftest import NewServer
 from tests.realapi.managers import Installation, install_core_crds
 
-SERIES = "v1.13"
+SERIES = NEWEST
 CORE = "cluster.x-k8s.io/v1beta2"
 OWN = "infrastructure.cluster.x-k8s.io/v1alpha1"
 NAMESPACE = "default"

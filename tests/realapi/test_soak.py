@@ -18,6 +18,7 @@ from benchmarks.soak.hostile import EVENTS
 from benchmarks.soak.invariants import Harm
 from capsmith.management.pki import Pki
 from capsmith.management.servers import Etcd
+from capsmith.management.tools.catalogue import core_module, default_core
 from tests.e2e.tools.required import required_toolbox
 from tests.realapi.conftest import NewServer
 
@@ -27,7 +28,7 @@ PACE = 0.05
 
 @pytest.fixture
 def cluster(new_server: NewServer, etcd: Etcd, tmp_path: Path) -> Iterator[Cluster]:
-    tools = required_toolbox("the soak", ["k8s", "capi-v1.13"])
+    tools = required_toolbox("the soak", ["k8s", core_module(default_core())])
     pki = Pki(tmp_path / "pki")
     server = new_server("soak", pki)
     try:

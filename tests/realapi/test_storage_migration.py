@@ -13,6 +13,7 @@ import pytest
 from capsmith.management.kube import JSON, ApiError
 from capsmith.management.pki import Pki
 from capsmith.management.servers import Etcd
+from capsmith.management.tools.catalogue import core_module, default_core
 from capsmith.management.wait import eventually, settled
 from tests.e2e.tools.required import required_toolbox
 from tests.golden.cases import EXAMPLES, Case, generated
@@ -35,7 +36,7 @@ def releases(
     request: pytest.FixtureRequest, new_server: NewServer, etcd: Etcd, tmp_path: Path
 ) -> Iterator[Releases]:
     """A release with one API version is installed, on an API server of its own."""
-    tools = required_toolbox("the tests on a real API server", ["k8s", "capi-v1.13"])
+    tools = required_toolbox("the tests on a real API server", ["k8s", core_module(default_core())])
     pki = Pki(tmp_path / "pki")
     server = new_server(request.node.originalname.replace("_", "-"), pki)
     repository = tmp_path / "repository"
@@ -43,7 +44,7 @@ def releases(
     try:
         server.start()
         core = [f"{kind}.cluster.x-k8s.io" for kind in ("clusters", "machines", "machinepools")]
-        install_core_crds(server.client, tools, "v1.13", *core)
+        install_core_crds(server.client, tools, default_core(), *core)
         made = Releases(server, etcd, pki, repository)
         made.install_old()
         yield made

@@ -9,6 +9,7 @@ from pathlib import Path
 import pytest
 import yaml
 
+from capsmith.management.tools.catalogue import core_module, default_core
 from tests.e2e.tools.required import required_toolbox
 from tests.unit.conformance.substitutions import FORMS, VALUES
 
@@ -17,8 +18,8 @@ _DOCUMENT = "value: |-\n  "
 
 @pytest.fixture(scope="module")
 def clusterctl() -> Path:
-    return required_toolbox("the forms of variables", ["capi-v1.13"]).path(
-        "capi-v1.13", "clusterctl"
+    return required_toolbox("the forms of variables", [core_module(default_core())]).path(
+        core_module(default_core()), "clusterctl"
     )
 
 

@@ -75,7 +75,7 @@ class Live:
 
     def questions(self) -> Questions:
         files = [SourceFile(str(p), p.read_text()) for p in sorted(self.folder.glob("*.yaml"))]
-        options = Options(roles={KIND: "InfraMachineTemplate"})
+        options = Options((), roles={KIND: "InfraMachineTemplate"})
         return questions(read_release(files), options, ["InfraMachineTemplate"])
 
 

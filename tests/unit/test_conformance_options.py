@@ -59,7 +59,7 @@ def test_both_manager_and_cluster(release: Path, tmp_path: Path) -> None:
 
 @pytest.mark.parametrize(
     ("option", "value", "message"),
-    [("--core", "v1.2", "v1.13"), ("--env", "NAME", "NAME=VALUE"), ("--variable", "=1", "=1")],
+    [("--core", "v1.2", "v1.14"), ("--env", "NAME", "NAME=VALUE"), ("--variable", "=1", "=1")],
 )
 def test_wrong_options(release: Path, option: str, value: str, message: str) -> None:
     result = _run(str(release), "--manager", "x", option, value)

@@ -83,7 +83,7 @@ _CRDS = (
 
 
 def _read(folder: Path, *managers: str, others: tuple[Path, ...] = ()) -> Provider:
-    return read_provider(folder, Request(managers=managers, others=others))
+    return read_provider(folder, Request("v1.14", managers=managers, others=others))
 
 
 def _checked(provider: Provider) -> list[str]:
@@ -220,7 +220,7 @@ def test_checks_of_a_part_without_objects_are_skipped() -> None:
 
 def test_a_management_cluster_that_does_not_answer(tmp_path: Path) -> None:
     client = KubeClient("https://127.0.0.1:1", Credentials(Pki(tmp_path).ca))
-    core = CoreObjects("v1beta2", "conformance-box")
+    core = CoreObjects("v1beta2", "conformance-box", "v1.36.0")
     session = IpamSession(client, core, "v1beta2", Timing(), IpamObjects(()))
     with pytest.raises(RequestError, match="the run cannot start") as caught:
         run_checks(session, ADDRESSES, _RULES)

@@ -48,5 +48,6 @@ def test_nothing_is_reported_without_violations() -> None:
     result = run(RELEASE, "--select", "MP")
     assert result.exit_code == 0
     assert result.output == (
-        "capsmith verify: 0 break, 0 break under a condition; 3 files, core v1.10 to v1.15.\n"
+        "capsmith verify: 0 break, 0 break under a condition; 3 files, core v1.10 to v1.15"
+        " (v1.11, v1.12, v1.15 as read from source).\n"
     )

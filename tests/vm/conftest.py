@@ -10,6 +10,7 @@ import pytest
 from capsmith.management.cluster import Base
 from capsmith.management.pki import Pki
 from capsmith.management.servers import Etcd
+from capsmith.management.tools.catalogue import core_module, default_core
 from tests.conftest import REPORT
 from tests.e2e.harness.report import Report
 from tests.e2e.tools.required import required_toolbox
@@ -27,7 +28,7 @@ def report(request: pytest.FixtureRequest) -> Report:
 @pytest.fixture(scope="session")
 def base(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Base]:
     folder = tmp_path_factory.mktemp("vm")
-    tools = required_toolbox("tests with virtual machines", ["k8s", "capi-v1.13"])
+    tools = required_toolbox("tests with virtual machines", ["k8s", core_module(default_core())])
     etcd = Etcd(tools, folder)
     etcd.start()
     yield Base(tools, Pki(folder / "pki"), etcd, folder)

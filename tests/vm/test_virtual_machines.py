@@ -18,13 +18,14 @@ from capsmith.management.kube import JSON, ApiError
 from capsmith.management.tools.build import kubectl
 from capsmith.management.wait import NotYet, eventually
 from tests.e2e.harness.report import Report
+from tests.e2e.releases import NEWEST
 from tests.e2e.scenario import Scenario, condition, one_scenario
 from tests.e2e.stack import Combination, Site, Stack
 from tests.vm.hypervisor import Hypervisor, Machines, wait_gone
 from tests.vm.image.build import IMAGE, Image
 from tests.vm.provider import build_libvirt_provider
 
-COMBINATION = Combination("v1.13", "v1beta2", "libvirt", "vm")
+COMBINATION = Combination(NEWEST, "v1beta2", "libvirt", "vm")
 MACHINE_SECONDS = 1800.0
 """Without KVM, and beside other work, the first control plane takes many minutes."""
 _COMMAND_LINE = "root=/dev/vda console=ttyS0 mitigations=off quiet"

@@ -20,6 +20,8 @@ class CoreObjects:
     version: str
     """`v1beta2`."""
     namespace: str
+    kubernetes: str
+    """The version of the Machines: ``v1.36.4``."""
 
     @property
     def api_version(self) -> str:
@@ -53,7 +55,7 @@ class CoreObjects:
             },
             "spec": {
                 "clusterName": cluster,
-                "version": "v1.34.4",
+                "version": self.kubernetes,
                 "bootstrap": bootstrap,
                 "infrastructureRef": self.reference(infrastructure),
             },
@@ -74,7 +76,7 @@ class CoreObjects:
                     "metadata": {"labels": labels},
                     "spec": {
                         "clusterName": cluster,
-                        "version": "v1.34.4",
+                        "version": self.kubernetes,
                         "bootstrap": {"dataSecretName": secret},
                         "infrastructureRef": self.reference(template),
                     },
@@ -100,7 +102,7 @@ class CoreObjects:
                 "template": {
                     "spec": {
                         "clusterName": cluster,
-                        "version": "v1.34.4",
+                        "version": self.kubernetes,
                         "bootstrap": bootstrap,
                         "infrastructureRef": self.reference(infrastructure),
                     }

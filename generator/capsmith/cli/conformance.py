@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from capsmith.cli.imports import import_pydantic
-from capsmith.cli.options import FOLDER, command, format_option
+from capsmith.cli.options import FOLDER, command, core_option, format_option
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -37,7 +37,7 @@ if TYPE_CHECKING:
     multiple=True,
     help="Another release that clusters need; specify its manager with --manager TYPE=COMMAND.",
 )
-@click.option("--core", default="v1.13", show_default=True, help="The release of core to start.")
+@core_option("The release of core to start.")
 @click.option("--env", metavar="NAME=VALUE", multiple=True, help="A variable of the managers.")
 @click.option(
     "--variable",

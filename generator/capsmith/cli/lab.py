@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from capsmith.cli.options import FOLDER, command, format_option
+from capsmith.cli.options import FOLDER, command, core_option, format_option
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -32,9 +32,7 @@ class _LinuxGroup(click.Group):
 
 
 _name_option = click.option("--name", metavar="NAME", help="The lab [default: the provider's].")
-_core_option = click.option(
-    "--core", default="v1.13", show_default=True, metavar="vX.Y", help="The release of core."
-)
+_core_option = core_option("The release of core.")
 
 
 @click.group(cls=_LinuxGroup)

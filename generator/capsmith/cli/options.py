@@ -52,6 +52,23 @@ def format_option(*formats: str) -> Callable[..., Any]:
     )
 
 
+def _default_core() -> str:
+    from capsmith.management.tools.catalogue import default_core
+
+    return default_core()
+
+
+def core_option(help: str) -> Callable[..., Any]:
+    """Return the option --core: a release series of Cluster API's core."""
+    return click.option(
+        "--core",
+        default=_default_core,
+        show_default="the newest with which all tests are run",
+        metavar="vX.Y",
+        help=help,
+    )
+
+
 class Group(click.Group):
     """Commands whose help can be written to a full disk too: that is no traceback."""
 

@@ -15,8 +15,10 @@ def lines() -> tuple[str, ...]:
     """Return what ``--version`` prints, capsmith itself first."""
     # Imported here: each --help imports this module.
     from capsmith import resources
+    from capsmith.contract.compatibility import load_compatibility
     from capsmith.contract.load import known_versions
-    from capsmith.verify.targets import KNOWN, span
+
+    core = load_compatibility(resources.schemas()).core
 
     source = (resources.runtime() / "version.py").read_text(encoding="utf-8")
     match = _VERSION.search(source)
@@ -25,7 +27,7 @@ def lines() -> tuple[str, ...]:
         f"capsmith {__version__}",
         f"capsmith_runtime {match[1]}",
         f"contracts {', '.join(known_versions())}",
-        f"core {span(KNOWN)}",
+        f"core {', '.join(each.release for each in core.executed)}",
     )
 
 

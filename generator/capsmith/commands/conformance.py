@@ -26,7 +26,8 @@ from capsmith.errors import UnreadableInput
 from capsmith.management.clusterctl import Clusterctl
 from capsmith.management.kube import JSON
 from capsmith.management.kubeconfig_file import client_of
-from capsmith.management.tools import CORE_RELEASES, toolbox
+from capsmith.management.tools import core_releases, toolbox
+from capsmith.management.tools.catalogue import KUBERNETES, core_module
 
 if TYPE_CHECKING:
     from capsmith.behaviour.servers import Installation, Servers
@@ -98,10 +99,11 @@ def _started(
         ) from error
     if not request.managers:
         raise ValueError("Specify the command of the manager with --manager, or a --kubeconfig.")
-    if request.core not in CORE_RELEASES:
-        raise ValueError(f"--core must be one of {', '.join(CORE_RELEASES)}, not {request.core}.")
+    known = core_releases()
+    if request.core not in known:
+        raise ValueError(f"--core must be one of {', '.join(known)}, not {request.core}.")
     installed = _installation(provider, request)
-    tools = toolbox(["k8s", f"capi-{request.core}"], progress)
+    tools = toolbox([KUBERNETES, core_module(request.core)], progress)
     with started(tools, request.core, installed, scratch, progress) as servers:
         management = servers.first.management
         access = Access(management.client, management.kubeconfig, lambda: servers.clusterctl)
@@ -187,7 +189,7 @@ def _own_clusterctl(request: Request, scratch: Path) -> Clusterctl:
     found = shutil.which("clusterctl")
     if found is not None:
         return Clusterctl.installed(Path(found), config, scratch)
-    tools = toolbox([f"capi-{request.core}"])
+    tools = toolbox([core_module(request.core)])
     return Clusterctl(tools, request.core, config, scratch)
 
 

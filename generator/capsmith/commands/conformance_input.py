@@ -17,8 +17,9 @@ _LARGEST = 1 << 24
 class Request(NamedTuple):
     """The options of the command line, not yet parsed."""
 
+    core: str
+    """The series of core that is started: ``v1.14``."""
     kubeconfig: Path | None = None
-    core: str = "v1.13"
     managers: tuple[str, ...] = ()
     others: tuple[Path, ...] = ()
     env: tuple[str, ...] = ()

@@ -27,8 +27,8 @@ from capsmith.commands.conformance_release import Provider
 from capsmith.errors import UnreadableInput
 from capsmith.management.clusterctl import Clusterctl
 from capsmith.management.kube import JSON, ApiError, KubeClient
+from capsmith.management.tools import kubernetes_version
 
-_KUBERNETES = "v1.34.4"
 _INFRASTRUCTURE = ("InfraCluster", "InfraMachine")
 _WHOLE = ("BootstrapConfig", "BootstrapConfigTemplate", "ControlPlane", "ControlPlaneTemplate")
 
@@ -68,7 +68,7 @@ def _infrastructure(
     machine = (objects.machine_kind, objects.machine_version)
     cluster = (objects.cluster_kind, objects.cluster_version)
     version = _require_installed(access.client, cluster, machine)
-    core = CoreObjects(version, namespace)
+    core = CoreObjects(version, namespace, kubernetes_version())
     contract = provider.contract(*machine)
     return Session(access.client, core, contract, _timing(request), objects)
 
@@ -82,7 +82,7 @@ def _whole_cluster(
     provided = provided_kind(documents, own)
     return ClusterSession(
         access.client,
-        CoreObjects(_require_installed(access.client, provided), namespace),
+        CoreObjects(_require_installed(access.client, provided), namespace, kubernetes_version()),
         provider.contract(*provided),
         _timing(request),
         provider_objects(documents, roles),
@@ -96,7 +96,9 @@ def _addresses(provider: Provider, request: Request, access: Access, namespace: 
     crds = [crd for component in provider.components for crd in component.crds]
     pools = ipam_objects(documents, crds, provider.roles)
     installed = [(kind, version) for version, kind in pools.kinds]
-    core = CoreObjects(_require_installed(access.client, *installed), namespace)
+    core = CoreObjects(
+        _require_installed(access.client, *installed), namespace, kubernetes_version()
+    )
     contract = access.client.preferred_version(IPAM_GROUP).rpartition("/")[2]
     return IpamSession(access.client, core, contract, _timing(request), pools)
 
@@ -128,7 +130,7 @@ def _documents(provider: Provider, request: Request, access: Access, namespace: 
         return read_objects(request.objects)
     options = {
         "from": _template(provider, request.flavor).resolve(),
-        "kubernetes-version": _KUBERNETES,
+        "kubernetes-version": kubernetes_version(),
         "control-plane-machine-count": 1,
         "worker-machine-count": 1,
         "target-namespace": namespace,

@@ -13,6 +13,7 @@ from capsmith import resources
 from capsmith.commands.load import all_contracts
 from capsmith.conformance.kustomize import Kustomizations, build
 from capsmith.conformance.manifests import Manifest, parse_manifests
+from capsmith.contract.compatibility import load_compatibility
 from capsmith.contract.load import load_live_rules, load_upgrade_rules
 from capsmith.errors import UnreadableInput
 from capsmith.verify.kustomized import BuiltFolder, built_by, refuse_what_needs_kustomize
@@ -26,6 +27,7 @@ from capsmith.verify.settings import (
     parse_role,
     parse_target,
 )
+from capsmith.verify.targets import known_targets
 from capsmith.verify.verdict import verify, verify_upgrade
 from capsmith.workspace.hold import disk_errors
 from capsmith.workspace.kustomize import find_kustomize, run_kustomize
@@ -70,7 +72,9 @@ def run(paths: Sequence[Path], request: Request) -> Verdict:
     contracts = {contract.version: contract for contract in all_contracts()}
     known = sorted({role for contract in contracts.values() for role in contract.types})
     roles: dict[str, str] = {}
-    options = Options(release=request.release, advice=request.advice)
+    targets = known_targets(load_compatibility(resources.schemas()).core)
+    cores = parse_target(request.target, targets.known) if request.target else targets.known
+    options = Options(cores, release=request.release, advice=request.advice)
     config = request.config or (Path(_CONFIG) if Path(_CONFIG).is_file() else None)
     if config is not None:
         roles, ignored = parse_config(read_document(config), str(config), known)
@@ -79,8 +83,6 @@ def run(paths: Sequence[Path], request: Request) -> Verdict:
     options = replace(
         options, roles=roles, select=_ids(request.select), ignore=_ids(request.ignore)
     )
-    if request.target:
-        options = replace(options, cores=parse_target(request.target))
     baseline = None
     if request.baseline is not None:
         baseline = parse_baseline(read_document(request.baseline), str(request.baseline))
@@ -95,6 +97,8 @@ def run(paths: Sequence[Path], request: Request) -> Verdict:
     else:
         rules = load_upgrade_rules(resources.schemas())
         verdict = verify_upgrade(_release([request.upgrade]), release, rules, options, baseline)
+    unknown = tuple(core for core in verdict.cores if core not in targets.executed)
+    verdict = replace(verdict, from_source=unknown)
     if request.write_baseline is not None:
         with disk_errors(request.write_baseline):
             replace_file(request.write_baseline, baseline_text(verdict.violations).encode())

@@ -10,6 +10,7 @@ from typing import Annotated, Any
 
 from pydantic import BaseModel, ConfigDict, Field, RootModel
 
+from capsmith.contract.compatibility import Run
 from capsmith.contract.hooks import HookFamily
 from capsmith.contract.model import EffectClass, FieldOrigin, Level, Origin, Proof, Weight
 from capsmith.contract.upgrade import Actor, ChangeKind, Conversion, Where
@@ -220,3 +221,21 @@ class UpgradeFile(FileModel):
     source: str
     core_steps: CoreStepsEntry = Field(alias="coreSteps")
     changes: list[ChangeEntry]
+
+
+class SupportedEntry(FileModel):
+    """A release of a project, or its series if no release is run."""
+
+    release: Annotated[str, Field(pattern=r"^v?[0-9]+\.[0-9]+(\.[0-9]+)?$")]
+    run: Annotated[Run, _AS_TEXT]
+    kubeadm: bool = False
+    note: str = ""
+
+
+class CompatibilityFile(FileModel):
+    """``compatibility.yaml``."""
+
+    core: list[SupportedEntry]
+    kubernetes: list[SupportedEntry]
+    cert_manager: list[SupportedEntry] = Field(alias="certManager")
+    python: list[SupportedEntry]

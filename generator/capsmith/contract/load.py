@@ -11,6 +11,7 @@ from collections.abc import Callable, Iterable, Iterator, Mapping
 from importlib.resources.abc import Traversable
 from typing import TYPE_CHECKING, TypeVar
 
+from capsmith.contract.compatibility import load_compatibility
 from capsmith.contract.hooks import load_hooks
 from capsmith.contract.model import (
     Contract,
@@ -71,6 +72,7 @@ def load_contract(version: str, reader: Traversable) -> Contract:
         ),
         conditions=content.conditions,
         sources=tuple(content.sources),
+        kubernetes=f"{load_compatibility(reader).kubernetes.default.series}.0",
         hooks=Lazy(lambda: load_hooks(reader)),
         upgrades=Lazy(lambda: _upgrades(reader, version)),
     )

@@ -229,6 +229,8 @@ class Contract:
     conditions: Mapping[str, str] = field(compare=False)
     """Purpose -> condition type: ``ready`` -> ``Ready``."""
     sources: tuple[str, ...] = field(compare=False)
+    kubernetes: str = field(compare=False)
+    """The version of Kubernetes in samples, the same for all versions: ``v1.36.0``."""
     hooks: Mapping[str, Hook] = field(compare=False, repr=False)
     """Of the runtime SDK by name, the same for all versions; read at their first use."""
     upgrades: Mapping[str, Upgrade] = field(compare=False, repr=False)

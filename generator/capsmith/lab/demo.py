@@ -22,8 +22,8 @@ from capsmith.lab.simulated.external_etcd import with_external_etcd
 from capsmith.lab.simulated.infrastructure import cluster_template
 from capsmith.lab.state import LabState, RunState, read_run
 from capsmith.management.kube import JSON, ApiError
-from capsmith.management.kubeadm import KUBEADM_SERIES
-from capsmith.management.tools import KUBERNETES_VERSION
+from capsmith.management.tools import kubernetes_version
+from capsmith.management.tools.catalogue import default_core, has_kubeadm
 from capsmith.management.wait import PATIENCE
 
 Progress = Callable[[str], None]
@@ -138,7 +138,7 @@ def _check(lab: LabFolder, name: str, deadline: float) -> None:
 def _rendered(connection: Attached, provider: ProviderRepository, name: str) -> list[JSON]:
     options = {
         **_source(connection, provider),
-        "kubernetes-version": KUBERNETES_VERSION,
+        "kubernetes-version": kubernetes_version(),
         "control-plane-machine-count": CONTROL_PLANES,
         "worker-machine-count": WORKERS,
         "target-namespace": NAMESPACE,
@@ -153,9 +153,9 @@ def _rendered(connection: Attached, provider: ProviderRepository, name: str) -> 
 def _check_kubeadm(connection: Attached, documents: list[JSON]) -> None:
     """Raise LabError if the template needs providers that this release of the lab lacks."""
     kinds = [str(each["kind"]) for each in documents if each["kind"].startswith("Kubeadm")]
-    if kinds and connection.state.simulated and connection.state.series != KUBEADM_SERIES:
+    if kinds and connection.state.simulated and not has_kubeadm(connection.state.series):
         message = f"a lab with core {connection.state.series} has no {kinds[0]}"
-        hint = f"Run capsmith lab down, then capsmith lab demo --core {KUBEADM_SERIES}."
+        hint = f"Run capsmith lab down, then capsmith lab demo --core {default_core()}."
         raise LabError("lab-no-kubeadm", message, hint=hint)
 
 

@@ -15,7 +15,7 @@ from capsmith.management.kube import ApiError, KubeClient
 from capsmith.management.kubeconfig_file import client_of
 from capsmith.management.pki import Pki
 from capsmith.management.repository import Repository
-from capsmith.management.tools import CORE_RELEASES, Toolbox
+from capsmith.management.tools import Toolbox, core_releases
 
 _INVENTORY = "clusterctl.cluster.x-k8s.io/v1alpha3"
 _CORE = "cluster-api"
@@ -41,7 +41,7 @@ class GivenCluster:
             core = _core_version(client)
             kubernetes = str(client.request("GET", "/version")["gitVersion"])
         repository = Repository(self._lab.repository)
-        if core == CORE_RELEASES[self._series]:
+        if core == core_releases()[self._series]:
             # clusterctl reads the metadata of what is installed: no download where they are here.
             repository.add_core(self._tools, self._series, pki)
         write(

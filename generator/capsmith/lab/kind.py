@@ -10,7 +10,7 @@ from pathlib import Path
 
 from capsmith.lab.errors import LabError, tail
 from capsmith.lab.place import LabFolder
-from capsmith.management.tools import CORE_RELEASES, Toolbox
+from capsmith.management.tools import Toolbox, core_releases
 
 _NEEDED = ("docker", "kind")
 _SECONDS = 900
@@ -31,7 +31,7 @@ def create(lab: LabFolder, series: str, tools: Toolbox, progress: Callable[[str]
     kubeconfig = ["--kubeconfig", str(lab.kubeconfig)]
     _run(["kind", "create", "cluster", "--name", _name(lab), "--wait", "180s", *kubeconfig], {})
     progress("installing Cluster API with clusterctl init")
-    release = CORE_RELEASES[series]
+    release = core_releases()[series]
     clusterctl = str(tools.path(f"capi-{series}", "clusterctl"))
     providers = [
         f"--core=cluster-api:{release}",

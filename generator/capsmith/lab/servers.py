@@ -14,7 +14,6 @@ from capsmith.management.cluster import Base, ManagementCluster
 from capsmith.management.clusterctl import Clusterctl
 from capsmith.management.errors import ProcessError
 from capsmith.management.kubeadm import (
-    KUBEADM_SERIES,
     KUBEADM_TYPES,
     KubeadmManager,
     add_kubeadm,
@@ -23,15 +22,21 @@ from capsmith.management.pki import Pki
 from capsmith.management.process import Process
 from capsmith.management.repository import Repository
 from capsmith.management.servers import Etcd
-from capsmith.management.tools import CORE_RELEASES, KUBERNETES_VERSION, Toolbox
-from capsmith.management.tools.catalogue import KUBEADM
+from capsmith.management.tools import Toolbox, core_releases, kubernetes_version
+from capsmith.management.tools.catalogue import (
+    KUBERNETES,
+    core_module,
+    has_kubeadm,
+    kubeadm_module,
+)
 
 _NONE = "-"
 
 
 def module_names(series: str) -> list[str]:
     """Return the modules of tools that a lab with core of a series needs."""
-    return ["k8s", f"capi-{series}", *([KUBEADM] if series == KUBEADM_SERIES else [])]
+    kubeadm = [kubeadm_module(series)] if has_kubeadm(series) else []
+    return [KUBERNETES, core_module(series), *kubeadm]
 
 
 class LabServers:
@@ -47,16 +52,15 @@ class LabServers:
         base = Base(tools, self._pki, self._etcd, lab.root)
         repository = Repository(lab.repository)
         repository.add_core(tools, series, self._pki)
-        has_kubeadm = series == KUBEADM_SERIES
-        if has_kubeadm:
-            add_kubeadm(repository, base)
+        if has_kubeadm(series):
+            add_kubeadm(repository, base, series)
         clusterctl = Clusterctl(tools, series, repository.config, lab.root)
         self._management = ManagementCluster(
             base, lab.management.name, series, clusterctl, audited=False
         )
         self._kubeadm = [
             KubeadmManager(base, self._management, type, kept=False)
-            for type in (KUBEADM_TYPES if has_kubeadm else ())
+            for type in (KUBEADM_TYPES if has_kubeadm(series) else ())
         ]
         machines = [sys.executable, "-m", "capsmith.lab.simulated", str(lab.root)]
         self._machines = Process("machines", machines, lab.root / "machines.log")
@@ -132,9 +136,9 @@ class LabServers:
     def _state(self) -> LabState:
         return LabState(
             pid=self._pid,
-            core=CORE_RELEASES[self._series],
+            core=core_releases()[self._series],
             series=self._series,
-            kubernetes=KUBERNETES_VERSION,
+            kubernetes=kubernetes_version(),
             kubeconfig=str(self._management.kubeconfig),
             simulated=True,
             tools={name: str(folder) for name, folder in self._tools.folders.items()},

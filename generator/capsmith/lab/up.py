@@ -18,7 +18,8 @@ from capsmith.lab.kind import create, delete, require_kind
 from capsmith.lab.place import LabFolder
 from capsmith.lab.servers import module_names
 from capsmith.lab.state import LabState, read_lab
-from capsmith.management.tools import CORE_RELEASES, Toolbox, toolbox
+from capsmith.management.tools import Toolbox, core_releases, toolbox
+from capsmith.management.tools.catalogue import core_module
 
 Progress = Callable[[str], None]
 
@@ -30,7 +31,8 @@ _END_SECONDS = 20.0
 class UpRequest:
     """The options of `lab up`."""
 
-    core: str = "v1.13"
+    core: str
+    """The series of core: ``v1.14``."""
     kubeconfig: Path | None = None
     """That of a cluster that exists already."""
     kind: bool = False
@@ -48,15 +50,15 @@ def up(lab: LabFolder, request: UpRequest, progress: Progress) -> LabState:
     Nothing is left of a lab that does not start, or whose start is interrupted.  Raises
     CapsmithError.
     """
-    if request.core not in CORE_RELEASES:
-        known = ", ".join(CORE_RELEASES)
-        hint = f"Choose one of {known}."
+    known = core_releases()
+    if request.core not in known:
+        hint = f"Choose one of {', '.join(known)}."
         raise LabError("lab-core", f"unknown release of core {request.core}", hint=hint)
     if lab.is_running:
         raise already_running(lab.name)
     if request.kind:
         require_kind()
-    needed = [f"capi-{request.core}"] if request.is_given else module_names(request.core)
+    needed = [core_module(request.core)] if request.is_given else module_names(request.core)
     tools = toolbox(needed, progress, find=True)
     lock = lab.create()
     try:

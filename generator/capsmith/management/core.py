@@ -15,12 +15,11 @@ from capsmith.management.tools import Toolbox
 NAMESPACE = "capi-system"
 SERVICE_ACCOUNT = "capi-manager"
 
-_GATES = {
-    # The rate limit of one reconcile per object and second, and the 15 s steps of the
-    # preflight checks, would be most of the run time.
-    "v1.13": "ClusterTopology=true,ReconcilerRateLimiting=false,MachineSetPreflightChecks=false",
-    "v1.10": "ClusterTopology=true,MachinePool=true,MachineSetPreflightChecks=false",
-}
+# The rate limit of one reconcile per object and second, and the 15 s steps of the preflight
+# checks, would be most of the run time.  The first came with v1.13, when the gate of machine pools
+# was on by default.
+_RATE_LIMITED_SINCE = (1, 13)
+_GATES = "ClusterTopology=true,MachineSetPreflightChecks=false"
 
 
 class CapiCore:
@@ -54,7 +53,7 @@ class CapiCore:
         self._name = f"core-{apiserver.name}"
         self._log = folder / f"{self._name}.log"
         self.process = self._process(
-            f"--feature-gates={_GATES[series]}{',' if gates else ''}{gates}"
+            f"--feature-gates={','.join(filter(None, (_usual_gates(series), gates)))}"
         )
 
     def start(self) -> None:
@@ -88,3 +87,10 @@ class CapiCore:
         shutil.copyfile(self._pki.serving.cert, target / "tls.crt")
         shutil.copyfile(self._pki.serving.key, target / "tls.key")
         return target
+
+
+def _usual_gates(series: str) -> str:
+    """Return the feature gates of a series of core."""
+    numbers = tuple(int(part) for part in series.removeprefix("v").split("."))
+    is_limited = numbers >= _RATE_LIMITED_SINCE
+    return f"{_GATES},{'ReconcilerRateLimiting=false' if is_limited else 'MachinePool=true'}"

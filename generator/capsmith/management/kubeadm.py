@@ -6,12 +6,10 @@ from capsmith.management.cluster import Base, ManagementCluster
 from capsmith.management.component import Component
 from capsmith.management.manager import ProviderManager
 from capsmith.management.repository import Repository, dump, localised
-from capsmith.management.tools import CORE_RELEASES
-from capsmith.management.tools.catalogue import KUBEADM
+from capsmith.management.tools import core_releases
+from capsmith.management.tools.catalogue import kubeadm_module
 
 KUBEADM_TYPES = ("bootstrap", "control-plane")
-KUBEADM_SERIES = "v1.13"
-"""The series of core that has them as tools."""
 _VARIABLES = {
     # As core has it: without the gate, the webhooks refuse templates of ClusterClasses.
     "CLUSTER_TOPOLOGY": "true",
@@ -20,9 +18,9 @@ _VARIABLES = {
 }
 
 
-def add_kubeadm(repository: Repository, base: Base) -> None:
-    """Add both providers, with webhooks that call a process on this machine."""
-    out = base.tools.folders[KUBEADM]
+def add_kubeadm(repository: Repository, base: Base, series: str) -> None:
+    """Add both providers of a series of core, with webhooks that call a process here."""
+    out = base.tools.folders[kubeadm_module(series)]
     for component in (Component(out, type) for type in KUBEADM_TYPES):
         turned = [
             localised(each, base.pki.ca_bundle, component.port_variable)
@@ -32,7 +30,7 @@ def add_kubeadm(repository: Repository, base: Base) -> None:
             component.file: dump(turned),
             "metadata.yaml": (out / "metadata.yaml").read_text(),
         }
-        repository.add(component.label, CORE_RELEASES[KUBEADM_SERIES], component.file, files)
+        repository.add(component.label, core_releases()[series], component.file, files)
 
 
 class KubeadmManager(ProviderManager):
@@ -43,9 +41,10 @@ class KubeadmManager(ProviderManager):
     ) -> None:
         """Define the manager of the provider of a type: `bootstrap` or `control-plane`."""
         self.type = type
-        self._part = Component(base.tools.folders[KUBEADM], type)
+        module = kubeadm_module(management.series)
+        self._part = Component(base.tools.folders[module], type)
         self._cluster = management
-        binary = str(base.tools.path(KUBEADM, f"{type}-manager"))
+        binary = str(base.tools.path(module, f"{type}-manager"))
         super().__init__([binary], self._part, management, kept=kept)
 
     @property

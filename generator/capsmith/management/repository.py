@@ -13,7 +13,7 @@ import yaml
 
 from capsmith.management.kube import JSON
 from capsmith.management.pki import Pki
-from capsmith.management.tools import CORE_RELEASES, Toolbox
+from capsmith.management.tools import Toolbox, core_releases
 
 WEBHOOK_PORT_VARIABLE = "CAPI_WEBHOOK_PORT"
 
@@ -81,7 +81,7 @@ class Repository:
             "core-components.yaml": dump([localised(each, pki.ca_bundle) for each in documents]),
             "metadata.yaml": (folder / "metadata.yaml").read_text(),
         }
-        self.add("cluster-api", CORE_RELEASES[series], "core-components.yaml", files)
+        self.add("cluster-api", core_releases()[series], "core-components.yaml", files)
 
     def _add(self, entry: Entry) -> None:
         """Make a release the latest one of its provider; the others stay available."""

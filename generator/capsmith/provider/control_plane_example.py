@@ -6,7 +6,6 @@ from typing import Any
 
 from capsmith.provider.model import Provider, Resource, Role
 
-KUBERNETES = "v1.34.0"
 _FOREIGN = ("infrastructure.cluster.x-k8s.io/v1beta1", "ExampleMachineTemplate", "example")
 
 
@@ -17,7 +16,9 @@ def example_control_plane(resource: Resource, provider: Provider) -> dict[str, A
     """
     if resource.role is not Role.CONTROL_PLANE:
         return {}
-    fields: dict[str, Any] = {"version": KUBERNETES} if "version" in resource.features else {}
+    fields: dict[str, Any] = (
+        {"version": str(provider.kubernetes)} if "version" in resource.features else {}
+    )
     if "machines" not in resource.features:
         return fields
     version, kind, name = _template(provider)

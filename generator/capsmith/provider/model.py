@@ -26,6 +26,7 @@ from capsmith.safetext import (
     LicenceId,
     ModuleName,
     RelativePath,
+    ReleaseVersion,
     RepositoryUrl,
     VersionName,
 )
@@ -277,6 +278,11 @@ class Provider(NamedTuple):
     runtime: Literal["vendored", "package"] = "vendored"
     """Whether the repository carries the runtime library, or depends on its distribution."""
     sdk: ModuleName | None = None
+
+    @property
+    def kubernetes(self) -> ReleaseVersion:
+        """Return the version of Kubernetes in samples: ``v1.36.0``."""
+        return ReleaseVersion(self.contracts[0].kubernetes)
 
     def component(self, type: str) -> Component | None:
         """Return the component with the kinds of a type (``control-plane``), if there is one."""

@@ -8,7 +8,7 @@ from typing import NamedTuple
 
 from capsmith.contract.model import EffectClass
 from capsmith.findings import Finding, Location, Severity
-from capsmith.verify.targets import KNOWN, Core
+from capsmith.verify.targets import Core
 from capsmith.yamldoc.compose import Path, dotted
 
 _SEVERITIES = {
@@ -76,7 +76,7 @@ class Ignored(NamedTuple):
 class Options:
     """What is judged, and what is reported."""
 
-    cores: tuple[Core, ...] = KNOWN
+    cores: tuple[Core, ...]
     roles: Mapping[str, str] = field(default_factory=dict)
     """Role by kind, or by the name of a CRD; 'none' for a kind that core never uses."""
     release: str = ""
@@ -98,6 +98,8 @@ class Verdict:
     hidden_advice: int = 0
     suppressed: int = 0
     """By a comment, by the configuration or by the baseline."""
+    from_source: tuple[Core, ...] = ()
+    """The releases of core with which no test of capsmith runs."""
     unanswered: tuple[str, ...] = ()
     """What a running API server did not tell."""
     not_judged: tuple[str, ...] = ()

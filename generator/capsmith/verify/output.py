@@ -49,7 +49,9 @@ def summary(verdict: Verdict) -> str:
     if verdict.suppressed:
         parts.append(f"{verdict.suppressed} suppressed")
     files = "1 file" if verdict.files == 1 else f"{verdict.files} files"
-    return f"capsmith verify: {', '.join(parts)}; {files}, core {span(verdict.cores)}."
+    read = ", ".join(map(str, verdict.from_source))
+    source = f" ({read} as read from source)" if read else ""
+    return f"capsmith verify: {', '.join(parts)}; {files}, core {span(verdict.cores)}{source}."
 
 
 def data(verdict: Verdict) -> dict[str, Any]:
@@ -57,6 +59,7 @@ def data(verdict: Verdict) -> dict[str, Any]:
     return {
         "exitCode": verdict.exit_code,
         "core": [str(core) for core in verdict.cores],
+        "coreFromSource": [str(core) for core in verdict.from_source],
         "summary": {
             **{effect.value: verdict.count(effect) for effect in EffectClass},
             "hiddenAdvice": verdict.hidden_advice,

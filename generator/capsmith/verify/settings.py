@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
 from capsmith.errors import UnreadableInput
 from capsmith.verify.model import Ignored, Violation
 from capsmith.verify.roles import NONE
-from capsmith.verify.targets import KNOWN, Core, parse_core
+from capsmith.verify.targets import Core, parse_core
 from capsmith.verify.verdict import fingerprint
 from capsmith.yamldoc.document import Document, parse_document
 
@@ -17,23 +17,23 @@ _CORE = "core="
 _IGNORED = {"rule", "reason", "file", "object"}
 
 
-def parse_target(text: str) -> tuple[Core, ...]:
+def parse_target(text: str, known: Sequence[Core]) -> tuple[Core, ...]:
     """Return the releases of ``core=v1.11..v1.13`` or ``core=v1.13``.
 
-    Raises ValueError for another form, and for releases that are not known.
+    Raises ValueError for another form, and for releases that are not ``known``.
     """
     first, dots, last = text.removeprefix(_CORE).partition("..")
     ends = [parse_core(each) for each in (first, last if dots else first)]
     cores = tuple(
         core
-        for core in KNOWN
+        for core in known
         if None not in ends and (ends[0] or core) <= core <= (ends[1] or core)
     )
-    known = f"{KNOWN[0]}..{KNOWN[-1]}"
+    span = f"{known[0]}..{known[-1]}"
     if not text.startswith(_CORE) or None in ends:
-        raise ValueError(f"{text!r} is not a target; use core={known}")
-    if not cores or not set(ends) <= set(KNOWN):
-        raise ValueError(f"{text!r} includes releases outside of {known}")
+        raise ValueError(f"{text!r} is not a target; use core={span}")
+    if not cores or not set(ends) <= set(known):
+        raise ValueError(f"{text!r} includes releases outside of {span}")
     return cores
 
 

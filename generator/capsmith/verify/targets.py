@@ -7,6 +7,7 @@ from collections.abc import Iterable, Sequence
 from typing import NamedTuple
 
 from capsmith.conformance.crds import Crd
+from capsmith.contract.compatibility import Project, Supported
 
 LABEL = "cluster.x-k8s.io/"
 _RELEASE = re.compile(r"v?([0-9]{1,3})\.([0-9]{1,3})(?:\.[0-9]+.*)?")
@@ -30,8 +31,6 @@ class Core(NamedTuple):
 
 
 _WITH_V1BETA2 = Core(1, 11)
-KNOWN = tuple(Core(1, minor) for minor in range(10, 16))
-"""The releases whose behaviour the rules describe, the oldest first."""
 
 
 class Choice(NamedTuple):
@@ -40,6 +39,26 @@ class Choice(NamedTuple):
     contract: str
     version: str
     """Empty: there is none, and core fails."""
+
+
+class Targets(NamedTuple):
+    """The releases whose behaviour the rules describe, the oldest first."""
+
+    known: tuple[Core, ...]
+    executed: frozenset[Core]
+    """Those with which capsmith's tests run; the others are described as their source reads."""
+
+
+def known_targets(core: Project) -> Targets:
+    """Return the releases of core in the table of compatibility."""
+
+    def minor(supported: Supported) -> Core:
+        return Core(*supported.order[:2])
+
+    return Targets(
+        tuple(minor(each) for each in core.releases),
+        frozenset(minor(each) for each in core.executed),
+    )
 
 
 def parse_core(text: str) -> Core | None:

@@ -10,15 +10,23 @@ import pytest
 
 from capsmith.management.errors import ToolsUnavailable
 from capsmith.management.tools.build import Progress, Toolbox, toolbox
+from capsmith.management.tools.catalogue import KUBERNETES as MODULE
+from capsmith.management.tools.catalogue import default_modules, kubernetes_module
+from tests.e2e.releases import KUBERNETES_SERIES
 from tests.e2e.tools.prometheus import build_promtool
 
 
 def required_toolbox(
     tests: str, names: list[str] | None = None, progress: Progress = lambda text: None
 ) -> Toolbox:
-    """The tools of the named modules (all by default) for `tests`, as people call them."""
+    """The tools of the named modules for `tests`, as people call them.
+
+    By default they are those of each change; `k8s` is the release of `KUBERNETES_SERIES`.
+    """
+    servers = kubernetes_module(KUBERNETES_SERIES)
+    chosen = [servers if name == MODULE else name for name in names or default_modules()]
     try:
-        return toolbox(names, progress)
+        return toolbox(chosen, progress)
     except ToolsUnavailable as error:
         _unavailable(tests, error)
 

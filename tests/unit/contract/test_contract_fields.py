@@ -162,6 +162,7 @@ def test_own_properties_must_exist(tmp_path: Path) -> None:
     source = Path(str(resources.schemas()))
     for name in ("contracts", "kinds"):
         shutil.copytree(source / name, tmp_path / name)
+    shutil.copy(source / "compatibility.yaml", tmp_path)
     file = tmp_path / "contracts/v1beta2/types/ControlPlane.yaml"
     data = yaml.safe_load(file.read_text())
     data["spec"]["rollout"]["own"] = ["before", "nothing"]

@@ -25,6 +25,7 @@ def folder(tmp_path: Path) -> Path:
     source = Path(str(resources.schemas()))
     for name in ("contracts", "kinds"):
         shutil.copytree(source / name, tmp_path / name)
+    shutil.copy(source / "compatibility.yaml", tmp_path)
     return tmp_path
 
 

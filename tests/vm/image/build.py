@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Final
 
-from capsmith.management.tools import KUBERNETES_VERSION
+from capsmith.management.tools import kubernetes_version
 from tests.e2e.tools.required import required_toolbox
 
 IMAGE: Final = "node.qcow2"
@@ -73,7 +73,7 @@ def cached_image() -> Image:
 def _digest() -> str:
     files = [path for path in sorted(_HERE.rglob("*")) if path.is_file() and path.suffix != ".pyc"]
     files += [_KUBELET / "go.mod", _KUBELET / "go.sum"]
-    parts = [KUBERNETES_VERSION.encode()]
+    parts = [kubernetes_version().encode()]
     parts += [part for path in files for part in (path.name.encode(), path.read_bytes())]
     return hashlib.sha256(b"\0".join(parts)).hexdigest()[:16]
 
@@ -120,8 +120,8 @@ def _debootstrap(root: Path) -> None:
 
 
 def _build_kubelet(target: Path) -> None:
-    major, minor = KUBERNETES_VERSION.removeprefix("v").split(".")[:2]
-    values = {"gitVersion": KUBERNETES_VERSION, "gitMajor": major, "gitMinor": minor}
+    major, minor = kubernetes_version().removeprefix("v").split(".")[:2]
+    values = {"gitVersion": kubernetes_version(), "gitMajor": major, "gitMinor": minor}
     stamps = [f"-X k8s.io/component-base/version.{key}={value}" for key, value in values.items()]
     flags = ["-mod=readonly", "-gcflags=all=-dwarf=false", "-ldflags", " ".join(["-s -w", *stamps])]
     command = ["go", "build", *flags, "-o", str(target), "k8s.io/kubernetes/cmd/kubelet"]

@@ -5,6 +5,6 @@ releases need different client libraries and cannot share a module.
 """
 
 from capsmith.management.tools.build import Toolbox, toolbox
-from capsmith.management.tools.catalogue import CORE_RELEASES, KUBERNETES_VERSION
+from capsmith.management.tools.catalogue import core_releases, kubernetes_version
 
-__all__ = ["CORE_RELEASES", "KUBERNETES_VERSION", "Toolbox", "toolbox"]
+__all__ = ["Toolbox", "core_releases", "kubernetes_version", "toolbox"]

@@ -20,7 +20,14 @@ from dataclasses import dataclass, field, replace
 from pathlib import Path
 
 from capsmith.management.errors import ToolsUnavailable
-from capsmith.management.tools.catalogue import BUILD_MINUTES, KUBERNETES, Module, modules
+from capsmith.management.tools.catalogue import (
+    BUILD_MINUTES,
+    KUBERNETES,
+    Module,
+    default_modules,
+    kubernetes_module,
+    modules,
+)
 from capsmith.management.tools.found import installed_servers
 
 _HERE = Path(__file__).parent
@@ -28,7 +35,7 @@ _DIGEST_CHARS = 16
 # The linker drops it (-s -w); not to generate it saves an eighth of the build.
 _WITHOUT_DWARF = "-gcflags=all=-dwarf=false"
 
-_INSTALL_GO = "Install Go 1.24 or newer (https://go.dev/dl): it builds the servers once."
+_INSTALL_GO = "Install Go 1.26 or newer (https://go.dev/dl): it builds the servers once."
 _OTHER_CACHE = "Make room, or set CAPSMITH_TOOLS_CACHE to a folder on another disk."
 
 Progress = Callable[[str], None]
@@ -36,7 +43,7 @@ Progress = Callable[[str], None]
 
 @dataclass(frozen=True)
 class Toolbox:
-    """Folders of finished tools, by module name."""
+    """Folders of finished tools by module name, ``k8s`` for the servers of Kubernetes."""
 
     folders: dict[str, Path]
     found: dict[str, Path] = field(default_factory=dict)
@@ -55,25 +62,30 @@ def toolbox(
     *,
     find: bool = False,
 ) -> Toolbox:
-    """Return the tools of the named modules (all by default), after building missing ones.
+    """Return the tools of the named modules, after building missing ones.
+
+    By default they are those that the tests of each change need.  ``k8s`` names the default release
+    of Kubernetes, ``k8s-v1.34`` that of a series; a toolbox has one of them.
 
     A build takes minutes: `progress` gets first what is to be built, about how long it takes and
     where it is kept, and then a line for each step.  With `find` servers of Kubernetes that the
     user has installed are not built.  Raises ToolsUnavailable if the Go toolchain is missing or a
     build fails.
     """
-    selected = {name: module for name, module in modules().items() if not names or name in names}
+    selected = _selected(names)
     go, version = _go()
     cache = cache_folder()
     try:
         cache.mkdir(parents=True, exist_ok=True)
         found: dict[str, Path] = {}
         if find and KUBERNETES in selected:
-            kept = cache / f"{KUBERNETES}-{_digest(selected[KUBERNETES], version)}"
+            servers = selected[KUBERNETES]
+            kept = cache / f"{servers.folder}-{_digest(servers, version)}"
             found = installed_servers(os.environ, is_built=kept.is_dir())
             selected[KUBERNETES] = _without(selected[KUBERNETES], found)
         folders = {
-            name: cache / f"{name}-{_digest(module, version)}" for name, module in selected.items()
+            name: cache / f"{module.folder}-{_digest(module, version)}"
+            for name, module in selected.items()
         }
         missing = [name for name, folder in folders.items() if not folder.is_dir()]
         if missing:
@@ -83,6 +95,16 @@ def toolbox(
     except OSError as error:
         raise _not_kept(cache, error) from error
     return Toolbox(folders, found)
+
+
+def _selected(names: list[str] | None) -> dict[str, Module]:
+    """Return the modules of a toolbox by the names under which it has them."""
+    known = modules()
+    chosen = [kubernetes_module() if name == KUBERNETES else name for name in names or ()]
+    return {
+        KUBERNETES if name.startswith(f"{KUBERNETES}-") else name: known[name]
+        for name in chosen or default_modules()
+    }
 
 
 def built(module: Module, root: Path, progress: Progress = lambda text: None) -> Path:

@@ -1,17 +1,21 @@
-"""The Go modules, their executables and version stamps."""
+"""The Go modules, their executables and version stamps, by ``schemas/compatibility.yaml``.
+
+The go.mod of each is in the folder of its name; ``./dev releases`` writes those of new releases.
+"""
 
 from __future__ import annotations
 
 from dataclasses import dataclass, field
+from functools import cache
 from typing import Final
 
-KUBERNETES_VERSION: Final = "v1.34.4"
-
-CORE_RELEASES: Final = {"v1.13": "v1.13.6", "v1.10": "v1.10.7"}
-"""Release series of Cluster API's core, and the release that is built of each."""
-
-KUBERNETES: Final = "k8s"
-"""The module with the servers of Kubernetes."""
+from capsmith import resources
+from capsmith.contract.compatibility import (
+    Compatibility,
+    Project,
+    Supported,
+    load_compatibility,
+)
 
 BUILD_MINUTES: Final = {
     "kube-apiserver": 3,
@@ -21,9 +25,57 @@ BUILD_MINUTES: Final = {
 }
 """How long a build takes on two processors; one minute unless given."""
 
-_KUBEADM_SERIES: Final = "v1.13"
-KUBEADM: Final = f"kubeadm-{_KUBEADM_SERIES}"
-"""The module with Cluster API's bootstrap and control plane providers for kubeadm."""
+KUBERNETES: Final = "k8s"
+"""The name by which a toolbox has the servers of Kubernetes, of whichever series."""
+
+_CORE = "sigs.k8s.io/cluster-api"
+_WITH_CORE_FOLDER = (1, 14)
+"""The first series whose manager and manifests are in the folder ``core``."""
+
+
+@cache
+def compatibility() -> Compatibility:
+    """Return the releases that capsmith is used with; raises UnreadableInput for broken data."""
+    return load_compatibility(resources.schemas())
+
+
+def kubernetes_version(series: str = "") -> str:
+    """Return the release of Kubernetes that is built for a series, by default the newest."""
+    return _chosen(compatibility().kubernetes, series).release
+
+
+def core_releases() -> dict[str, str]:
+    """Return the series of Cluster API's core, the newest first, and the release built of each."""
+    return {each.series: each.release for each in reversed(compatibility().core.executed)}
+
+
+def default_core() -> str:
+    """Return the series of core that is used unless another one is chosen."""
+    return compatibility().core.default.series
+
+
+def has_kubeadm(series: str) -> bool:
+    """Report whether the providers for kubeadm are built of a series of core."""
+    return _chosen(compatibility().core, series).kubeadm
+
+
+def kubernetes_module(series: str = "") -> str:
+    """Return the name of the module with the servers of Kubernetes, by default of the newest."""
+    return f"{KUBERNETES}-{_chosen(compatibility().kubernetes, series).series}"
+
+
+def core_module(series: str) -> str:
+    """Return the name of the module with core and clusterctl of a series."""
+    return f"capi-{series}"
+
+
+def kubeadm_module(series: str) -> str:
+    """Return the name of the module with the bootstrap and control plane providers for kubeadm."""
+    return f"kubeadm-{series}"
+
+
+def _chosen(project: Project, series: str) -> Supported:
+    return project.series(series) if series else project.default
 
 
 @dataclass(frozen=True)
@@ -56,53 +108,69 @@ class Module:
 
 
 def modules() -> dict[str, Module]:
-    """Return all modules by name: `k8s`, `capi-<series>` for each core release, and `KUBEADM`."""
-    found = {"k8s": _kubernetes()}
-    for series, release in CORE_RELEASES.items():
-        found[f"capi-{series}"] = _cluster_api(series, release)
-    found[KUBEADM] = _kubeadm()
-    return found
+    """Return all modules by name: of Kubernetes, of core, and of the providers for kubeadm."""
+    table = compatibility()
+    found = [_kubernetes(each) for each in reversed(table.kubernetes.executed)]
+    for each in reversed(table.core.executed):
+        found.append(_cluster_api(each))
+        if each.kubeadm:
+            found.append(_kubeadm(each))
+    return {module.folder: module for module in found}
 
 
-def _kubernetes() -> Module:
-    stamps = _stamps("k8s.io/component-base/version", KUBERNETES_VERSION)
+def default_modules() -> list[str]:
+    """Return the names of the modules that the tests of each change need.
+
+    Those are the default release of Kubernetes, all releases of core, and the providers for
+    kubeadm of core's default release.
+    """
+    cores = [core_module(series) for series in core_releases()]
+    return [KUBERNETES, *cores, kubeadm_module(default_core())]
+
+
+def all_modules() -> list[str]:
+    """Return the names of the modules that all tests need, with the default Kubernetes."""
+    return [KUBERNETES, *(name for name in modules() if not name.startswith(f"{KUBERNETES}-"))]
+
+
+def _kubernetes(supported: Supported) -> Module:
+    stamps = _stamps("k8s.io/component-base/version", supported.release)
+    servers = ("kube-apiserver", "kube-controller-manager")
     return Module(
-        folder="k8s",
+        folder=kubernetes_module(supported.series),
         binaries=(
             Binary("etcd", "go.etcd.io/etcd/server/v3"),
-            Binary("kube-apiserver", "k8s.io/kubernetes/cmd/kube-apiserver", stamps),
-            Binary(
-                "kube-controller-manager", "k8s.io/kubernetes/cmd/kube-controller-manager", stamps
-            ),
+            *(Binary(name, f"k8s.io/kubernetes/cmd/{name}", stamps) for name in servers),
         ),
     )
 
 
-def _cluster_api(series: str, release: str) -> Module:
-    stamps = _stamps("sigs.k8s.io/cluster-api/version", release)
+def _cluster_api(supported: Supported) -> Module:
+    stamps = _stamps(f"{_CORE}/version", supported.release)
+    in_folder = supported.order[:2] >= _WITH_CORE_FOLDER
     return Module(
-        folder=f"capi-{series}",
+        folder=core_module(supported.series),
         binaries=(
-            Binary("capi-manager", "sigs.k8s.io/cluster-api", stamps),
-            Binary("clusterctl", "sigs.k8s.io/cluster-api/cmd/clusterctl", stamps),
+            Binary("capi-manager", f"{_CORE}/core" if in_folder else _CORE, stamps),
+            Binary("clusterctl", f"{_CORE}/cmd/clusterctl", stamps),
         ),
         sources={"metadata.yaml": "metadata.yaml"},
-        manifests={"core-components.yaml": "config/default"},
-        sources_of="sigs.k8s.io/cluster-api",
+        manifests={"core-components.yaml": f"{'core/' if in_folder else ''}config/default"},
+        sources_of=_CORE,
     )
 
 
-def _kubeadm() -> Module:
+def _kubeadm(supported: Supported) -> Module:
     """Return the module apart from core's, which most commands need alone.
 
     Both require the same versions, so that Go compiles what they share once.
     """
-    stamps = _stamps("sigs.k8s.io/cluster-api/version", CORE_RELEASES[_KUBEADM_SERIES])
+    stamps = _stamps(f"{_CORE}/version", supported.release)
     packages = {"bootstrap": "bootstrap/kubeadm", "control-plane": "controlplane/kubeadm"}
     return Module(
-        folder=KUBEADM,
+        folder=kubeadm_module(supported.series),
         binaries=tuple(
-            Binary(f"{type}-manager", f"sigs.k8s.io/cluster-api/{package}", stamps)
+            Binary(f"{type}-manager", f"{_CORE}/{package}", stamps)
             for type, package in packages.items()
         ),
         sources={"metadata.yaml": "metadata.yaml"},
@@ -110,7 +178,7 @@ def _kubeadm() -> Module:
             f"{type}-components.yaml": f"{package}/config/default"
             for type, package in packages.items()
         },
-        sources_of="sigs.k8s.io/cluster-api",
+        sources_of=_CORE,
     )
 
 

@@ -10,7 +10,7 @@ from cluster_api_provider_skiff.controllers.skiff_control_plane import SkiffCont
 SPEC = testing.spec_from(
     SkiffControlPlaneSpec,
     {
-        "version": "v1.34.0",
+        "version": "v1.36.0",
         "machineTemplate": {
             "spec": {
                 "infrastructureRef": {

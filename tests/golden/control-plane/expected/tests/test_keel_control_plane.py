@@ -10,7 +10,7 @@ from cluster_api_provider_keel.controllers.keel_control_plane import KeelControl
 SPEC = testing.spec_from(
     KeelControlPlaneSpec,
     {
-        "version": "v1.34.0",
+        "version": "v1.36.0",
         "machineTemplate": {
             "infrastructureRef": {
                 "apiVersion": "infrastructure.cluster.x-k8s.io/v1beta1",

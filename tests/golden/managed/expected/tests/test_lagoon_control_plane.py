@@ -15,7 +15,7 @@ from cluster_api_provider_lagoon.controllers.lagoon_control_plane import (
 )
 from cluster_api_provider_lagoon.hosted_control_planes import HostedControlPlanes
 
-SPEC = testing.spec_from(LagoonControlPlaneSpec, {"version": "v1.34.0"})
+SPEC = testing.spec_from(LagoonControlPlaneSpec, {"version": "v1.36.0"})
 
 
 @pytest.fixture

@@ -14,7 +14,7 @@ from cluster_api_provider_harbour.controllers.harbour_control_plane import (
 SPEC = testing.spec_from(
     HarbourControlPlaneSpec,
     {
-        "version": "v1.34.0",
+        "version": "v1.36.0",
         "machineTemplate": {
             "spec": {
                 "infrastructureRef": {

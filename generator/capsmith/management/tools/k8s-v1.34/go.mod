@@ -1,4 +1,4 @@
-module e2e.capsmith.example/k8s
+module e2e.capsmith.example/k8s-v1.34
 
 go 1.24.0
 

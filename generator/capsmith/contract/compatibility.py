@@ -1,0 +1,123 @@
+"""The releases that capsmith is used with (``schemas/compatibility.yaml``).
+
+Everything that names a release reads it here: tools, defaults, samples, tests and documentation.
+"""
+
+from __future__ import annotations
+
+from enum import StrEnum
+from importlib.resources.abc import Traversable
+from typing import TYPE_CHECKING, NamedTuple
+
+from capsmith.contract.reading import broken, load, validate
+
+if TYPE_CHECKING:
+    from capsmith.contract.files import SupportedEntry
+
+FILE = "compatibility.yaml"
+
+
+class Run(StrEnum):
+    """Where a release is run."""
+
+    CI = "ci"
+    """All tests, for each change."""
+    SHORT = "short"
+    """The life of a cluster for each change, all tests every night."""
+    NIGHTLY = "nightly"
+    """All tests, every night."""
+    SOURCE = "source"
+    """Nowhere: what capsmith says of it is read from its source."""
+
+
+class Supported(NamedTuple):
+    """One release of a project, or a series of which no release is run."""
+
+    release: str
+    """``v1.14.2``, ``v1.15`` or ``3.13``."""
+    run: Run
+    kubeadm: bool
+    """Whether core's providers for kubeadm are run with it."""
+    note: str
+
+    @property
+    def series(self) -> str:
+        """Return major and minor: ``v1.14``."""
+        return ".".join(self.release.split(".")[:2])
+
+    @property
+    def order(self) -> tuple[int, ...]:
+        """Return the sort key of the release."""
+        return tuple(int(part) for part in self.release.removeprefix("v").split("."))
+
+
+class Project(NamedTuple):
+    """The releases of one project, the oldest first."""
+
+    releases: tuple[Supported, ...]
+
+    @property
+    def default(self) -> Supported:
+        """Return the newest release with which all tests are run for each change."""
+        return next(each for each in reversed(self.releases) if each.run is Run.CI)
+
+    @property
+    def executed(self) -> tuple[Supported, ...]:
+        """Return the releases with which tests are run, the oldest first."""
+        return tuple(each for each in self.releases if each.run is not Run.SOURCE)
+
+    def series(self, name: str) -> Supported:
+        """Return the release of a series; raises KeyError if there is none."""
+        for each in self.releases:
+            if each.series == name:
+                return each
+        raise KeyError(name)
+
+
+class Compatibility(NamedTuple):
+    """The releases of all projects."""
+
+    core: Project
+    """Cluster API, with clusterctl."""
+    kubernetes: Project
+    cert_manager: Project
+    python: Project
+
+
+def load_compatibility(reader: Traversable) -> Compatibility:
+    """Return the table from the schemas folder ``reader``.
+
+    Raises UnreadableInput for broken data, for releases that are not in order, and for core,
+    Kubernetes or Python without a release that CI runs.
+    """
+    from capsmith.contract.files import CompatibilityFile  # builds pydantic models
+
+    file = reader / FILE
+    content = validate(CompatibilityFile, load(file), str(file))
+    projects = {
+        name: _project(name, entries, str(file))
+        for name, entries in (
+            ("core", content.core),
+            ("kubernetes", content.kubernetes),
+            ("python", content.python),
+        )
+    }
+    for name, project in projects.items():
+        if not any(each.run is Run.CI for each in project.releases):
+            raise broken(str(file), f"{name} has no release with `run: ci`")
+    cert_manager = _project("certManager", content.cert_manager, str(file))
+    return Compatibility(cert_manager=cert_manager, **projects)
+
+
+def _project(name: str, entries: list[SupportedEntry], file: str) -> Project:
+    releases = tuple(
+        Supported(entry.release, entry.run, entry.kubeadm, entry.note) for entry in entries
+    )
+    if list(releases) != sorted(releases, key=lambda each: each.order):
+        raise broken(file, f"the releases of {name} are not in order, the oldest first")
+    if len({each.series for each in releases}) != len(releases):
+        raise broken(file, f"{name} has two releases of one series")
+    for each in releases:
+        if each.release == each.series and each.run is not Run.SOURCE and name != "python":
+            raise broken(file, f"{name} {each.release} is run, so it has to name a patch release")
+    return Project(releases)

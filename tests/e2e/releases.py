@@ -1,0 +1,31 @@
+"""The releases with which the end-to-end tests run, from ``schemas/compatibility.yaml``."""
+
+from __future__ import annotations
+
+import os
+from typing import Final
+
+from capsmith.contract.compatibility import Run
+from capsmith.management.tools.catalogue import compatibility, core_releases, kubernetes_version
+
+_CORE = compatibility().core
+
+NEWEST: Final = _CORE.default.series
+"""The series of core with which all tests run."""
+PREVIOUS: Final = tuple(each.series for each in _CORE.executed if each.run is Run.SHORT)
+"""Series between, with which few tests run unless `--exhaustive` is given."""
+OLDEST: Final = _CORE.executed[0].series
+"""The series that speaks contract v1beta1 alone."""
+BETWEEN: Final = PREVIOUS[0]
+"""The series by which `clusterctl upgrade apply` gets from the oldest to the newest."""
+
+KUBERNETES_SERIES: Final = os.environ.get("CAPSMITH_TEST_KUBERNETES", "")
+"""The series of Kubernetes whose servers run; empty: the default."""
+KUBERNETES: Final = kubernetes_version(KUBERNETES_SERIES)
+KUBERNETES_NEXT: Final = f"{KUBERNETES.rpartition('.')[0]}.{int(KUBERNETES.rpartition('.')[2]) + 1}"
+"""What clusters are upgraded to; no server of it runs."""
+
+
+def core_release(series: str) -> str:
+    """The release that is built of a series."""
+    return core_releases()[series]

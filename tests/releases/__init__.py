@@ -1,0 +1,1 @@
+"""Tools for ``schemas/compatibility.yaml``: its Go modules, its matrices, and newer releases."""

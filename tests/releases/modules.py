@@ -1,0 +1,134 @@
+"""Write the Go modules of the releases that tests run.
+
+`schemas/compatibility.yaml` names the releases.  A module that pins its release already is left as
+it is, so that nothing changes without a change of the table; modules of other releases go.
+"""
+
+from __future__ import annotations
+
+import json
+import re
+import shutil
+import subprocess
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+from capsmith.management.tools import build
+from capsmith.management.tools.catalogue import (
+    compatibility,
+    core_module,
+    kubeadm_module,
+    kubernetes_module,
+    modules,
+)
+
+_FOLDER = Path(build.__file__).parent
+_KUBELET = Path(__file__).parents[1] / "vm" / "kubelet"
+"""The kubelet of tests with virtual machines, which is of no toolbox."""
+_KUBERNETES = "k8s.io/kubernetes"
+_CORE = "sigs.k8s.io/cluster-api"
+_ETCD = "go.etcd.io/etcd"
+
+
+def update_modules() -> Iterator[str]:
+    """Write missing and outdated modules and delete others; yield a line for each change.
+
+    Raises SystemExit with the output of Go if it fails.
+    """
+    yield from _delete_others()
+    yield from _write_outdated()
+
+
+def _delete_others() -> Iterator[str]:
+    pins = _pins()
+    for folder in sorted(_FOLDER.glob("*/go.mod")):
+        if folder.parent.name not in pins:
+            shutil.rmtree(folder.parent)
+            yield f"deleted {folder.parent.name}"
+
+
+def _write_outdated() -> Iterator[str]:
+    pins = _pins()
+    targets = [
+        (_FOLDER / name, f"e2e.capsmith.example/{name}", [each.package for each in module.binaries])
+        for name, module in modules().items()
+    ]
+    targets.append((_KUBELET, "vm.capsmith.example/kubelet", [f"{_KUBERNETES}/cmd/kubelet"]))
+    for folder, name, packages in targets:
+        path, version = pins.get(folder.name, pins[kubernetes_module()])
+        if not _is_pinned(folder / "go.mod", path, version):
+            _write(folder, name, packages, path, version)
+            yield f"wrote {folder.name}: {path} {version}"
+
+
+def _pins() -> dict[str, tuple[str, str]]:
+    """Return by module the path and the version of the Go module that it is about."""
+    table = compatibility()
+    found = {
+        kubernetes_module(each.series): (_KUBERNETES, each.release)
+        for each in table.kubernetes.executed
+    }
+    for each in table.core.executed:
+        found[core_module(each.series)] = (_CORE, each.release)
+        if each.kubeadm:
+            found[kubeadm_module(each.series)] = (_CORE, each.release)
+    return found
+
+
+def _is_pinned(file: Path, path: str, version: str) -> bool:
+    requirement = re.compile(rf"^\s*{re.escape(path)} {re.escape(version)}( // indirect)?$", re.M)
+    return file.exists() and requirement.search(file.read_text()) is not None
+
+
+def _write(folder: Path, name: str, packages: list[str], path: str, version: str) -> None:
+    upstream = _go_mod(path, version)
+    requirements = [f"{path} {version}"]
+    if any(package.startswith(_ETCD) for package in packages):
+        # Kubernetes pins the client of etcd; the server of the same release goes with it.
+        requirements += [
+            f"{_ETCD}/server/v3 {each['Version']}"
+            for each in upstream["Require"]
+            if each["Path"] == f"{_ETCD}/client/v3"
+        ]
+    folder.mkdir(exist_ok=True)
+    parts = [
+        f"module {name}",
+        f"go {upstream['Go']}",
+        _block("tool", sorted(packages)),
+        _block("require", requirements),
+        _block("replace", _replacements(upstream, path, version)),
+    ]
+    (folder / "go.mod").write_text("\n\n".join(part for part in parts if part) + "\n")
+    (folder / "go.sum").unlink(missing_ok=True)
+    _go(["mod", "tidy"], folder)
+
+
+def _replacements(upstream: dict[str, Any], path: str, version: str) -> list[str]:
+    """Return the release of each module that upstream replaces by a folder of its repository.
+
+    A module's replacements hold only where it is the main one.
+    """
+    published = f"v0.{version.partition('.')[2]}" if path == _KUBERNETES else version
+    return [
+        f"{each['Old']['Path']} => {each['Old']['Path']} {published}"
+        for each in upstream.get("Replace") or []
+        if each["New"]["Path"].startswith("./")
+    ]
+
+
+def _block(word: str, lines: list[str]) -> str:
+    return "\n".join([f"{word} (", *(f"\t{line}" for line in lines), ")"]) if lines else ""
+
+
+def _go_mod(path: str, version: str) -> dict[str, Any]:
+    download = json.loads(_go(["mod", "download", "-json", f"{path}@{version}"], _FOLDER))
+    found: dict[str, Any] = json.loads(_go(["mod", "edit", "-json", download["GoMod"]], _FOLDER))
+    return found
+
+
+def _go(arguments: list[str], folder: Path) -> str:
+    done = subprocess.run(["go", *arguments], cwd=folder, capture_output=True, text=True)
+    if done.returncode != 0:
+        raise SystemExit(f"go {' '.join(arguments)} failed:\n{done.stdout}{done.stderr}")
+    return done.stdout
