@@ -13,7 +13,7 @@ from capsmith.conformance.variable_values import SAMPLE
 _KNOWN = {
     "CLUSTER_NAME": "sample",
     "NAMESPACE": "default",
-    "KUBERNETES_VERSION": "v1.34.0",
+    "KUBERNETES_VERSION": "v1.34.0",  # any version does: what is judged is the form
     "CONTROL_PLANE_MACHINE_COUNT": "1",
     "WORKER_MACHINE_COUNT": "1",
 }

@@ -39,10 +39,10 @@ def test_control_plane_is_upgraded(cloud: SimulatedCloud) -> None:
     reconciler = LagoonControlPlaneReconciler(cloud)
     reconciler.reconcile_normal(testing.managed_control_plane(SPEC, version="v1.33.0"))
 
-    state = reconciler.reconcile_normal(testing.managed_control_plane(SPEC, version="v1.34.0"))
+    state = reconciler.reconcile_normal(testing.managed_control_plane(SPEC, version="v1.36.0"))
 
     assert isinstance(state, ManagedControlPlaneState)
-    assert state.version == "v1.34.0"
+    assert state.version == "v1.36.0"
 
 
 def test_control_plane_waits_for_the_infrastructure(cloud: SimulatedCloud) -> None:
