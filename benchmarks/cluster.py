@@ -19,14 +19,14 @@ from typing import Any
 
 import yaml
 
+from capsmith.clusters.processes.kube import KubeClient
+from capsmith.clusters.processes.kubeconfig import service_account_token, token_kubeconfig
+from capsmith.clusters.processes.pki import Pki
+from capsmith.clusters.processes.servers import ApiServer, Etcd
+from capsmith.clusters.processes.tools import Toolbox, toolbox
+from capsmith.clusters.processes.tools.catalogue import core_module, default_core
+from capsmith.clusters.processes.wait import eventually
 from capsmith.commands.generate import create
-from capsmith.management.kube import KubeClient
-from capsmith.management.kubeconfig import service_account_token, token_kubeconfig
-from capsmith.management.pki import Pki
-from capsmith.management.servers import ApiServer, Etcd
-from capsmith.management.tools import Toolbox, toolbox
-from capsmith.management.tools.catalogue import core_module, default_core
-from capsmith.management.wait import eventually
 
 ROOT = Path(__file__).parent.parent
 NAMESPACE = "default"

@@ -23,8 +23,8 @@ from capsmith.blueprint.plan import plan
 from capsmith.blueprint.render import is_static
 from capsmith.commands.library import runtime_library
 from capsmith.contract.load import Lazy
+from capsmith.output.runtime import runtime_of, vendored_files
 from capsmith.provider.model import Provider
-from capsmith.provider.runtime import runtime_of, vendored_files
 from capsmith.workspace.texts import read_texts
 
 _EXTENSION = f"{Blueprints.__module__}.{Blueprints.__qualname__}"

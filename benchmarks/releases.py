@@ -9,9 +9,9 @@ from pathlib import Path
 
 import yaml
 
-from capsmith.conformance.kustomize import build
-from capsmith.conformance.manifests import Manifest, parse_manifests, text_of
-from capsmith.verify.substitute import substitute
+from capsmith.judge.release.substitute import substitute
+from capsmith.manifests.kustomize import build
+from capsmith.manifests.parse import Manifest, parse_manifests, text_of
 
 GOLDEN = Path(__file__).parent.parent / "tests" / "golden"
 _LABEL = "cluster.x-k8s.io/provider"

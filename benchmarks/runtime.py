@@ -20,7 +20,7 @@ from pathlib import Path
 from benchmarks.cluster import ROOT, Cluster, cluster
 from benchmarks.load import Load
 from benchmarks.timing import table
-from capsmith.management.process import Process, free_port, http_ok
+from capsmith.clusters.processes.process import Process, free_port, http_ok
 from tests.repositories import import_path
 
 IDLE_SECONDS = 30.0

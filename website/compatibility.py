@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from capsmith import resources
 from capsmith.contract.compatibility import Project, Run, Supported, load_compatibility
-from capsmith.verify.targets import known_targets
+from capsmith.judge.release.targets import known_targets
 
 _HEAD = """# Compatibility
 

@@ -9,7 +9,7 @@ from enum import StrEnum
 from typing import Any, NamedTuple
 
 from benchmarks.soak.site import Site
-from capsmith.management.wait import NotYet
+from capsmith.clusters.processes.wait import NotYet
 
 _Object = dict[str, Any]
 

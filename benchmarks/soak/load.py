@@ -16,7 +16,7 @@ from benchmarks.runtime import READS, SETTLE_SECONDS
 from benchmarks.soak.pool import Pool
 from benchmarks.soak.processes import POOL_KIND, Block, Manager
 from benchmarks.soak.report import Figure, print_figures
-from capsmith.management.wait import eventually
+from capsmith.clusters.processes.wait import eventually
 
 REQUESTS_LIMIT = 3.0
 RSS_LIMIT_MIB = 200.0

@@ -8,7 +8,7 @@ from concurrent.futures import ThreadPoolExecutor
 from typing import Any
 
 from benchmarks.cluster import NAMESPACE, Cluster
-from capsmith.management.kube import StaleError
+from capsmith.clusters.processes.kube import StaleError
 
 _CORE = "cluster.x-k8s.io/v1beta2"
 _CLUSTER_LABEL = "cluster.x-k8s.io/cluster-name"

@@ -12,7 +12,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from benchmarks.cluster import ROOT, Cluster
-from capsmith.management.process import Process, free_port, http_ok
+from capsmith.clusters.processes.process import Process, free_port, http_ok
 from tests.repositories import import_path
 
 POOL_KIND = """\

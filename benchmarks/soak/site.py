@@ -16,7 +16,7 @@ from urllib.parse import urlsplit
 from benchmarks.cluster import NAMESPACE, Cluster
 from benchmarks.load import Load
 from benchmarks.soak.processes import Manager
-from capsmith.management.wait import eventually
+from capsmith.clusters.processes.wait import eventually
 from capsmith_runtime.testing.faults import NONE, Faults
 from tests.runtime.support.proxy import FaultProxy
 

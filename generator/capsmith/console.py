@@ -17,9 +17,9 @@ from capsmith.report import Outcome, Report, RuntimeOutcome
 if TYPE_CHECKING:
     from contextlib import AbstractContextManager
 
-    from capsmith.behaviour.model import Report as BehaviourReport
-    from capsmith.behaviour.model import Result
-    from capsmith.verify.model import Verdict
+    from capsmith.judge.release.model import Verdict
+    from capsmith.judge.running.model import Report as BehaviourReport
+    from capsmith.judge.running.model import Result
 
 _COLOURS = {Severity.ERROR: "red", Severity.WARNING: "yellow", Severity.INFO: "cyan"}
 _OUTCOME_COLOURS = {
@@ -63,7 +63,7 @@ class Console:
 
     def verdict(self, verdict: Verdict) -> None:
         """Print a verdict, and on a terminal its summary last."""
-        from capsmith.verify import output
+        from capsmith.judge.release import output
 
         match self._format:
             case "json":
@@ -102,7 +102,7 @@ class Console:
 
     def result(self, result: Result) -> None:
         """Print the result of a check as soon as it is known."""
-        from capsmith.behaviour import output
+        from capsmith.judge.running import output
 
         if self._format == "text":
             head, *rest = output.lines(result)
@@ -112,7 +112,7 @@ class Console:
 
     def behaviour(self, report: BehaviourReport) -> None:
         """Print the results of all checks; as text, whose results are printed, their summary."""
-        from capsmith.behaviour import output
+        from capsmith.judge.running import output
 
         match self._format:
             case "json":

@@ -5,7 +5,7 @@ CapsmithError
 ├── Refused           the operation could lose data of the user                exit 1
 ├── DiskError         the disk refuses: full, read-only, no permission          exit 2
 ├── BlueprintError    a blueprint (capsmith's or an overlay's) is broken       exit 2
-└── errors of capsmith.management: a tool, process or Deployment             exit 2
+└── errors of capsmith.clusters.processes: a tool, process or Deployment             exit 2
 
 Wrong *content* is never an exception: it is a :class:`capsmith.findings.Finding`.
 """

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from ipaddress import ip_network
 
-from capsmith.management.kube import JSON
+from capsmith.clusters.processes.kube import JSON
 from tests.e2e.scenario import Scenario
 
 GROUP = "ipam.cluster.x-k8s.io"

@@ -9,7 +9,7 @@ from typing import Any
 
 import yaml
 
-from capsmith.management.kube import JSON
+from capsmith.clusters.processes.kube import JSON
 from tests.e2e.releases import KUBERNETES
 from tests.e2e.scenario import Scenario
 

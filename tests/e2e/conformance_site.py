@@ -6,16 +6,16 @@ import sys
 from pathlib import Path
 from typing import Any, Final, NamedTuple
 
-from capsmith.behaviour.contract import CoreObjects
-from capsmith.behaviour.ipam_objects import IpamObjects, ipam_objects
-from capsmith.behaviour.ipam_session import IpamSession
-from capsmith.behaviour.model import Timing
-from capsmith.behaviour.objects import TEMPLATE_NAME, ProviderObjects, provider_objects
-from capsmith.behaviour.servers import Installation, ManagerCommand, Servers
-from capsmith.behaviour.session import Session
-from capsmith.management.cluster import Base
-from capsmith.management.manager import ProviderManager
-from capsmith.management.release import ProviderRelease
+from capsmith.clusters.processes.cluster import Base
+from capsmith.clusters.processes.manager import ProviderManager
+from capsmith.clusters.processes.release import ProviderRelease
+from capsmith.judge.running.contract import CoreObjects
+from capsmith.judge.running.ipam_objects import IpamObjects, ipam_objects
+from capsmith.judge.running.ipam_session import IpamSession
+from capsmith.judge.running.model import Timing
+from capsmith.judge.running.objects import TEMPLATE_NAME, ProviderObjects, provider_objects
+from capsmith.judge.running.servers import Installation, ManagerCommand, Servers
+from capsmith.judge.running.session import Session
 from tests.e2e.harness.cloud import VARIABLE
 from tests.e2e.harness.provider import ProviderUnderTest
 from tests.e2e.provider import described

@@ -4,11 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from capsmith.behaviour.cluster_session import ClusterSession, referenced_roles
-from capsmith.behaviour.contract import CoreObjects
-from capsmith.behaviour.model import Timing
-from capsmith.behaviour.objects import provider_objects
-from capsmith.management.kube import JSON
+from capsmith.clusters.processes.kube import JSON
+from capsmith.judge.running.cluster_session import ClusterSession, referenced_roles
+from capsmith.judge.running.contract import CoreObjects
+from capsmith.judge.running.model import Timing
+from capsmith.judge.running.objects import provider_objects
 from tests.e2e.harness.contract import ContractVersion
 from tests.e2e.releases import KUBERNETES
 from tests.e2e.scenario import Scenario

@@ -8,11 +8,11 @@ from pathlib import Path
 
 import pytest
 
-from capsmith.management.cluster import Base
-from capsmith.management.pki import Pki
-from capsmith.management.servers import ApiServer, Etcd
-from capsmith.management.tools import Toolbox
-from capsmith.management.tools.catalogue import all_modules, default_modules
+from capsmith.clusters.processes.cluster import Base
+from capsmith.clusters.processes.pki import Pki
+from capsmith.clusters.processes.servers import ApiServer, Etcd
+from capsmith.clusters.processes.tools import Toolbox
+from capsmith.clusters.processes.tools.catalogue import all_modules, default_modules
 from tests.conftest import REPORT
 from tests.distribution import group_of
 from tests.e2e.extended import EXTENDED, extended_stack

@@ -6,7 +6,7 @@ from collections.abc import Iterator
 
 import yaml
 
-from capsmith.management.kube import JSON, KubeClient
+from capsmith.clusters.processes.kube import JSON, KubeClient
 
 _CORE_KINDS = ("Cluster", "Machine", "MachineSet", "MachineDeployment", "MachinePool")
 

@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from capsmith.management.cluster import Base
-from capsmith.management.kube import JSON, ApiError
-from capsmith.management.servers import ApiServer
+from capsmith.clusters.processes.cluster import Base
+from capsmith.clusters.processes.kube import JSON, ApiError
+from capsmith.clusters.processes.servers import ApiServer
 from tests.e2e.harness.report import Report
 from tests.e2e.provider import build_with
 from tests.e2e.releases import NEWEST

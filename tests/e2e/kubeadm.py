@@ -6,19 +6,19 @@ from collections.abc import Iterator
 from contextlib import ExitStack, contextmanager
 from pathlib import Path
 
-from capsmith.lab.simulated.external_etcd import with_external_etcd
-from capsmith.lab.simulated.kubeadm import KubeadmKubelet
-from capsmith.lab.simulated.loop import Loop
-from capsmith.management.cluster import Base, ManagementCluster
-from capsmith.management.kube import JSON
-from capsmith.management.kubeadm import (
+from capsmith.clusters.lab.simulated.external_etcd import with_external_etcd
+from capsmith.clusters.lab.simulated.kubeadm import KubeadmKubelet
+from capsmith.clusters.lab.simulated.loop import Loop
+from capsmith.clusters.processes.cluster import Base, ManagementCluster
+from capsmith.clusters.processes.kube import JSON
+from capsmith.clusters.processes.kubeadm import (
     KUBEADM_TYPES,
     KubeadmManager,
     add_kubeadm,
 )
-from capsmith.management.process import free_port
-from capsmith.management.repository import Repository
-from capsmith.management.tools.catalogue import kubeadm_module
+from capsmith.clusters.processes.process import free_port
+from capsmith.clusters.processes.repository import Repository
+from capsmith.clusters.processes.tools.catalogue import kubeadm_module
 from tests.e2e.fakes.booting import BootingCluster
 from tests.e2e.harness.report import Report
 from tests.e2e.provider import build_provider

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from fnmatch import fnmatchcase
 
-from capsmith.management.audit import Access, granted, unused, used
+from capsmith.clusters.processes.audit import Access, granted, unused, used
 from tests.e2e.stack import Site
 
 _ADMISSION = "required by OwnerReferencesPermissionEnforcement, never requested"

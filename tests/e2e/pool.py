@@ -6,10 +6,10 @@ import fcntl
 import json
 from dataclasses import dataclass
 
-from capsmith.lab.simulated.kubelet import CLOUD
-from capsmith.lab.simulated.server import Server
-from capsmith.management.kube import JSON
-from capsmith.management.wait import NotYet, eventually, settled
+from capsmith.clusters.lab.simulated.kubelet import CLOUD
+from capsmith.clusters.lab.simulated.server import Server
+from capsmith.clusters.processes.kube import JSON
+from capsmith.clusters.processes.wait import NotYet, eventually, settled
 from tests.e2e.scenario import Scenario, condition
 
 SCALE_SECONDS = 300.0

@@ -12,7 +12,7 @@ from pathlib import Path
 
 import yaml
 
-from capsmith.management.kube import JSON
+from capsmith.clusters.processes.kube import JSON
 from tests.e2e.harness.contract import ContractVersion
 from tests.e2e.harness.provider import ProviderUnderTest
 from tests.repositories import add_authored_code

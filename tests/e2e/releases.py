@@ -5,8 +5,12 @@ from __future__ import annotations
 import os
 from typing import Final
 
+from capsmith.clusters.processes.tools.catalogue import (
+    compatibility,
+    core_releases,
+    kubernetes_version,
+)
 from capsmith.contract.compatibility import Run
-from capsmith.management.tools.catalogue import compatibility, core_releases, kubernetes_version
 
 _CORE = compatibility().core
 

@@ -8,11 +8,11 @@ from typing import Any
 
 import pytest
 
-from capsmith.lab.simulated.server import Server
-from capsmith.management.cluster import ManagementCluster
-from capsmith.management.kube import JSON, ApiError, KubeClient, StaleError
-from capsmith.management.servers import ApiServer
-from capsmith.management.wait import PATIENCE, NotYet, eventually
+from capsmith.clusters.lab.simulated.server import Server
+from capsmith.clusters.processes.cluster import ManagementCluster
+from capsmith.clusters.processes.kube import JSON, ApiError, KubeClient, StaleError
+from capsmith.clusters.processes.servers import ApiServer
+from capsmith.clusters.processes.wait import PATIENCE, NotYet, eventually
 from tests.e2e.dump import objects_text
 from tests.e2e.fakes.booting import BootingCluster
 from tests.e2e.fakes.control_plane import kubeconfig_secret

@@ -6,16 +6,16 @@ from collections.abc import Callable, Mapping
 from contextlib import ExitStack
 from dataclasses import dataclass
 
-from capsmith.lab.simulated.changes import Changes
-from capsmith.lab.simulated.kubelet import Kubelet
-from capsmith.lab.simulated.loop import Loop
-from capsmith.management.cluster import Base, ManagementCluster
-from capsmith.management.clusterctl import Clusterctl
-from capsmith.management.kube import JSON
-from capsmith.management.kubeadm import KubeadmManager
-from capsmith.management.repository import Repository
-from capsmith.management.servers import ApiServer
-from capsmith.verify.targets import parse_core
+from capsmith.clusters.lab.simulated.changes import Changes
+from capsmith.clusters.lab.simulated.kubelet import Kubelet
+from capsmith.clusters.lab.simulated.loop import Loop
+from capsmith.clusters.processes.cluster import Base, ManagementCluster
+from capsmith.clusters.processes.clusterctl import Clusterctl
+from capsmith.clusters.processes.kube import JSON
+from capsmith.clusters.processes.kubeadm import KubeadmManager
+from capsmith.clusters.processes.repository import Repository
+from capsmith.clusters.processes.servers import ApiServer
+from capsmith.judge.release.targets import parse_core
 from tests.e2e.fakes.bootstrap import BootstrapProvider
 from tests.e2e.fakes.control_plane import ControlPlaneProvider
 from tests.e2e.fakes.control_plane_machines import HELPER_CONFIG

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import json
 
-from capsmith.management.kube import JSON
-from capsmith.management.wait import NotYet, eventually, steadily
+from capsmith.clusters.processes.kube import JSON
+from capsmith.clusters.processes.wait import NotYet, eventually, steadily
 from tests.e2e.extended import addon, addon_kind
 from tests.e2e.scenario import Scenario, wait_nothing_left
 from tests.e2e.stack import Site, Stack

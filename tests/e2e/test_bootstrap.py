@@ -10,11 +10,11 @@ from functools import partial
 import pytest
 import yaml
 
-from capsmith.lab.simulated.server import Server
-from capsmith.management.cluster import Base
-from capsmith.management.kube import JSON
-from capsmith.management.servers import ApiServer
-from capsmith.management.wait import NotYet, eventually, steadily
+from capsmith.clusters.lab.simulated.server import Server
+from capsmith.clusters.processes.cluster import Base
+from capsmith.clusters.processes.kube import JSON
+from capsmith.clusters.processes.servers import ApiServer
+from capsmith.clusters.processes.wait import NotYet, eventually, steadily
 from tests.e2e.bootstrap_data import (
     CONTROL_PLANE,
     add_pool,

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import pytest
 
-from capsmith.conformance.go_template import TemplateError, parse_template
-from capsmith.management.kube import JSON, ApiError, KubeClient
+from capsmith.clusters.processes.kube import JSON, ApiError, KubeClient
+from capsmith.manifests.go_template import TemplateError, parse_template
 from tests.class_templates import REFUSED, TAKEN
 from tests.e2e.stack import Site, Stack
 

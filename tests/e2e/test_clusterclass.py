@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from capsmith.management.kube import JSON
-from capsmith.management.wait import settled
+from capsmith.clusters.processes.kube import JSON
+from capsmith.clusters.processes.wait import settled
 from tests.e2e.releases import KUBERNETES_NEXT
 from tests.e2e.scenario import (
     Scenario,

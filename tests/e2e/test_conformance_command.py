@@ -19,11 +19,11 @@ import pytest
 import yaml
 
 from capsmith import resources
-from capsmith.behaviour.checks import ADDRESSES, INFRASTRUCTURE
-from capsmith.behaviour.model import Outcome, Result, Selection
-from capsmith.behaviour.run import run_checks
+from capsmith.clusters.processes.cluster import Base
 from capsmith.contract.load import load_rules
-from capsmith.management.cluster import Base
+from capsmith.judge.running.checks import ADDRESSES, INFRASTRUCTURE
+from capsmith.judge.running.model import Outcome, Result, Selection
+from capsmith.judge.running.run import run_checks
 from tests.e2e.conformance_site import CONTRACT, GOOD, Expected, Site, Violation, homelab
 from tests.e2e.faulty_manager import FAULTS
 from tests.e2e.harness.cloud import SimulatedCloud

@@ -6,8 +6,8 @@ from collections.abc import Iterator
 
 import pytest
 
-from capsmith.management.cluster import Base
-from capsmith.management.wait import steadily
+from capsmith.clusters.processes.cluster import Base
+from capsmith.clusters.processes.wait import steadily
 from tests.e2e.harness.report import Report
 from tests.e2e.releases import BETWEEN, NEWEST, OLDEST
 from tests.e2e.scenario import Scenario

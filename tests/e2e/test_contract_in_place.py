@@ -6,11 +6,11 @@ from collections.abc import Iterator
 
 import pytest
 
-from capsmith.lab.simulated.loop import Loop
-from capsmith.management.cluster import Base
-from capsmith.management.kube import JSON
-from capsmith.management.servers import ApiServer
-from capsmith.management.wait import NotYet, eventually, steadily
+from capsmith.clusters.lab.simulated.loop import Loop
+from capsmith.clusters.processes.cluster import Base
+from capsmith.clusters.processes.kube import JSON
+from capsmith.clusters.processes.servers import ApiServer
+from capsmith.clusters.processes.wait import NotYet, eventually, steadily
 from tests.e2e.harness.report import Report
 from tests.e2e.lineage import HOMELAB, Lineage
 from tests.e2e.releases import BETWEEN, NEWEST, OLDEST

@@ -7,10 +7,10 @@ from functools import partial
 
 import pytest
 
-from capsmith.management.cluster import Base
-from capsmith.management.errors import ClusterctlError
-from capsmith.management.kube import ApiError
-from capsmith.management.wait import NotYet, eventually, steadily
+from capsmith.clusters.processes.cluster import Base
+from capsmith.clusters.processes.errors import ClusterctlError
+from capsmith.clusters.processes.kube import ApiError
+from capsmith.clusters.processes.wait import NotYet, eventually, steadily
 from tests.e2e.harness.provider import ProviderUnderTest
 from tests.e2e.harness.report import Report
 from tests.e2e.releases import BETWEEN, NEWEST, OLDEST

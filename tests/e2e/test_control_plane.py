@@ -9,9 +9,9 @@ from typing import Any
 
 import pytest
 
-from capsmith.management.cluster import Base
-from capsmith.management.kube import JSON
-from capsmith.management.wait import NotYet, eventually, settled
+from capsmith.clusters.processes.cluster import Base
+from capsmith.clusters.processes.kube import JSON
+from capsmith.clusters.processes.wait import NotYet, eventually, settled
 from tests.e2e.harness.report import Report
 from tests.e2e.scenario import Scenario
 from tests.e2e.whole import (

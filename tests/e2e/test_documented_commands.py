@@ -10,9 +10,9 @@ from pathlib import Path
 
 import yaml
 
-from capsmith.management.process import free_port
-from capsmith.management.tools import Toolbox
-from capsmith.management.tools.catalogue import core_module
+from capsmith.clusters.processes.process import free_port
+from capsmith.clusters.processes.tools import Toolbox
+from capsmith.clusters.processes.tools.catalogue import core_module
 from tests.e2e.releases import NEWEST
 from tests.website.blocks import blocks, inline_code
 from tests.website.commands import check_help, commands, split
@@ -56,7 +56,7 @@ def test_commands_in_a_lab(tools: Toolbox, tmp_path: Path) -> None:
 
     assert done.returncode == 0, done.stdout + done.stderr
     assert "cluster.cluster.x-k8s.io/classy condition met" in done.stdout
-    assert re.search(r"ClusterInfrastructure - AcmeCluster/demo", done.stdout)
+    assert re.search(r"AcmeCluster default/demo", done.stdout)
 
 
 def test_the_example_for_ec2(tools: Toolbox, tmp_path: Path) -> None:

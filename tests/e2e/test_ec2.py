@@ -9,11 +9,11 @@ from pathlib import Path
 
 import pytest
 
-from capsmith.lab.simulated.server import Server
-from capsmith.management.cluster import Base
-from capsmith.management.kube import JSON
-from capsmith.management.servers import ApiServer
-from capsmith.management.wait import NotYet, eventually
+from capsmith.clusters.lab.simulated.server import Server
+from capsmith.clusters.processes.cluster import Base
+from capsmith.clusters.processes.kube import JSON
+from capsmith.clusters.processes.servers import ApiServer
+from capsmith.clusters.processes.wait import NotYet, eventually
 from tests.e2e.fakes.bootstrap import bootstrap_data
 from tests.e2e.harness.moto import MotoCloud
 from tests.e2e.harness.report import Report

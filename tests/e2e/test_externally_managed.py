@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from capsmith.management.kube import JSON
-from capsmith.management.wait import eventually, steadily
+from capsmith.clusters.processes.kube import JSON
+from capsmith.clusters.processes.wait import eventually, steadily
 from tests.e2e.scenario import Scenario, denied, infrastructure_cluster, wait_nothing_left
 from tests.e2e.stack import Site
 

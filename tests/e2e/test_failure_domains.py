@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from typing import Any
 
-from capsmith.management.kube import JSON
-from capsmith.management.wait import eventually
+from capsmith.clusters.processes.kube import JSON
+from capsmith.clusters.processes.wait import eventually
 from tests.e2e.fakes.dialect import CONTROL_PLANE
 from tests.e2e.scenario import Scenario, wait_nothing_left
 

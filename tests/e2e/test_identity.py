@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import copy
 
-from capsmith.management.kube import JSON
-from capsmith.management.wait import NotYet, eventually, steadily
+from capsmith.clusters.processes.kube import JSON
+from capsmith.clusters.processes.wait import NotYet, eventually, steadily
 from tests.e2e.scenario import Scenario, condition, infrastructure_cluster, wait_nothing_left
 
 _QUIET_SECONDS = 2.0

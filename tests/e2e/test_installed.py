@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from capsmith.management.wait import eventually
+from capsmith.clusters.processes.wait import eventually
 from tests.e2e.scenario import Scenario
 from tests.e2e.stack import CONCURRENCY, Site
 

@@ -7,16 +7,16 @@ from pathlib import Path
 
 import pytest
 
-from capsmith.behaviour.checks import WHOLE_CLUSTER
-from capsmith.behaviour.model import Outcome
-from capsmith.behaviour.objects import TEMPLATE_NAME
+from capsmith.clusters.lab.simulated.kubeadm import configuration_of
+from capsmith.clusters.processes.cluster import Base
+from capsmith.clusters.processes.kube import JSON
+from capsmith.clusters.processes.repository import dump
+from capsmith.clusters.processes.wait import NotYet, eventually, steadily
 from capsmith.commands.conformance import run
 from capsmith.commands.conformance_input import Request
-from capsmith.lab.simulated.kubeadm import configuration_of
-from capsmith.management.cluster import Base
-from capsmith.management.kube import JSON
-from capsmith.management.repository import dump
-from capsmith.management.wait import NotYet, eventually, steadily
+from capsmith.judge.running.checks import WHOLE_CLUSTER
+from capsmith.judge.running.model import Outcome
+from capsmith.judge.running.objects import TEMPLATE_NAME
 from tests.e2e.conforming import cluster_session
 from tests.e2e.harness.report import Report
 from tests.e2e.kubeadm import KUBEADM, KUBEADM_PREVIOUS, KubeadmStack

@@ -15,12 +15,12 @@ from typing import Any
 
 import pytest
 
-from capsmith.lab.observe import observe
-from capsmith.lab.place import LabFolder, labs_folder, named
-from capsmith.management.kube import ApiError, KubeClient
-from capsmith.management.kubeconfig_file import client_of
-from capsmith.management.tools import Toolbox
-from capsmith.management.wait import NotYet, eventually
+from capsmith.clusters.lab.observe import observe
+from capsmith.clusters.lab.place import LabFolder, labs_folder, named
+from capsmith.clusters.processes.kube import ApiError, KubeClient
+from capsmith.clusters.processes.kubeconfig_file import client_of
+from capsmith.clusters.processes.tools import Toolbox
+from capsmith.clusters.processes.wait import NotYet, eventually
 
 _ROOT = Path(__file__).parents[2]
 _EXAMPLES = _ROOT / "examples"

@@ -6,7 +6,7 @@ from collections.abc import Iterator
 
 import pytest
 
-from capsmith.management.cluster import Base
+from capsmith.clusters.processes.cluster import Base
 from tests.e2e.addresses import add_pools, pools, with_addresses
 from tests.e2e.harness.report import Report
 from tests.e2e.least_privilege import check_least_privilege

@@ -5,8 +5,8 @@ from __future__ import annotations
 import random
 import time
 
-from capsmith.management.kube import JSON
-from capsmith.management.wait import NotYet, eventually, settled, steadily
+from capsmith.clusters.processes.kube import JSON
+from capsmith.clusters.processes.wait import NotYet, eventually, settled, steadily
 from tests.e2e.fakes.bootstrap import bootstrap_data
 from tests.e2e.fakes.manifests import BOOTSTRAP_API, CONTROL_PLANE_API
 from tests.e2e.harness.cloud import Event

@@ -10,10 +10,10 @@ from functools import partial
 
 import pytest
 
-from capsmith.management.cluster import Base
-from capsmith.management.kube import JSON
-from capsmith.management.servers import ApiServer
-from capsmith.management.wait import eventually, steadily
+from capsmith.clusters.processes.cluster import Base
+from capsmith.clusters.processes.kube import JSON
+from capsmith.clusters.processes.servers import ApiServer
+from capsmith.clusters.processes.wait import eventually, steadily
 from tests.e2e.fakes.bootstrap import pool_data
 from tests.e2e.harness.cloud import Event
 from tests.e2e.harness.report import Report

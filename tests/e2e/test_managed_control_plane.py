@@ -8,13 +8,13 @@ from collections.abc import Iterator
 import pytest
 import yaml
 
-from capsmith.behaviour.model import Outcome
+from capsmith.clusters.processes.cluster import Base
+from capsmith.clusters.processes.kube import JSON, KubeClient
+from capsmith.clusters.processes.servers import ApiServer
+from capsmith.clusters.processes.wait import NotYet, eventually, steadily
 from capsmith.commands.conformance import run
 from capsmith.commands.conformance_input import Request
-from capsmith.management.cluster import Base
-from capsmith.management.kube import JSON, KubeClient
-from capsmith.management.servers import ApiServer
-from capsmith.management.wait import NotYet, eventually, steadily
+from capsmith.judge.running.model import Outcome
 from tests.e2e.harness.contract import ContractVersion
 from tests.e2e.harness.provider import ProviderUnderTest
 from tests.e2e.harness.report import Report

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from capsmith.management.kube import JSON
-from capsmith.management.wait import steadily
+from capsmith.clusters.processes.kube import JSON
+from capsmith.clusters.processes.wait import steadily
 from tests.e2e.harness.cloud import Event
 from tests.e2e.scenario import Scenario, wait_moved_away, wait_nothing_left
 from tests.e2e.stack import Stack

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import copy
 
-from capsmith.management.cluster import ManagementCluster
-from capsmith.management.kube import JSON
-from capsmith.management.wait import eventually, steadily
+from capsmith.clusters.processes.cluster import ManagementCluster
+from capsmith.clusters.processes.kube import JSON
+from capsmith.clusters.processes.wait import eventually, steadily
 from tests.e2e.scenario import Scenario, denied
 
 _CORE_GROUPS = {"infrastructure.cluster.x-k8s.io"}

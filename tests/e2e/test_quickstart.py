@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from capsmith.management.tools import Toolbox
+from capsmith.clusters.processes.tools import Toolbox
 from tests.website.script import run, script, steps
 
 

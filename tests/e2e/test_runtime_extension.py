@@ -7,8 +7,8 @@ from typing import Any
 
 import pytest
 
-from capsmith.management.kube import JSON, ApiError
-from capsmith.management.wait import NotYet, eventually, steadily
+from capsmith.clusters.processes.kube import JSON, ApiError
+from capsmith.clusters.processes.wait import NotYet, eventually, steadily
 from tests.e2e.extended import images
 from tests.e2e.harness.provider import Controllers
 from tests.e2e.scenario import Scenario, condition, provider_objects, wait_nothing_left

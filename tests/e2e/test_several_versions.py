@@ -7,10 +7,10 @@ from pathlib import Path
 
 import pytest
 
-from capsmith.management.cluster import Base
-from capsmith.management.kube import JSON
-from capsmith.management.servers import ApiServer
-from capsmith.management.wait import NotYet, eventually
+from capsmith.clusters.processes.cluster import Base
+from capsmith.clusters.processes.kube import JSON
+from capsmith.clusters.processes.servers import ApiServer
+from capsmith.clusters.processes.wait import NotYet, eventually
 from tests.e2e.harness.report import Report
 from tests.e2e.provider import build_provider
 from tests.e2e.scenario import (

@@ -6,8 +6,8 @@ import re
 import sys
 from pathlib import Path
 
-from capsmith.management.process import free_port
-from capsmith.management.tools import Toolbox
+from capsmith.clusters.processes.process import free_port
+from capsmith.clusters.processes.tools import Toolbox
 from tests.website.script import run, script, steps
 
 

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from capsmith.management.kube import JSON
-from capsmith.management.wait import NotYet, eventually
+from capsmith.clusters.processes.kube import JSON
+from capsmith.clusters.processes.wait import NotYet, eventually
 from tests.e2e.scenario import Scenario, provider_objects, wait_nothing_left
 from tests.e2e.stack import Site, Stack, install_variables
 

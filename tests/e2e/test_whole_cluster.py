@@ -11,16 +11,16 @@ from pathlib import Path
 import pytest
 
 from capsmith import resources
-from capsmith.behaviour.checks import WHOLE_CLUSTER
-from capsmith.behaviour.model import Outcome
-from capsmith.behaviour.objects import TEMPLATE_NAME
+from capsmith.clusters.processes.cluster import Base
+from capsmith.clusters.processes.kube import JSON
+from capsmith.clusters.processes.process import free_port
+from capsmith.clusters.processes.wait import NotYet, eventually, steadily
 from capsmith.commands.conformance import run
 from capsmith.commands.conformance_input import Request
 from capsmith.contract.load import load_rules
-from capsmith.management.cluster import Base
-from capsmith.management.kube import JSON
-from capsmith.management.process import free_port
-from capsmith.management.wait import NotYet, eventually, steadily
+from capsmith.judge.running.checks import WHOLE_CLUSTER
+from capsmith.judge.running.model import Outcome
+from capsmith.judge.running.objects import TEMPLATE_NAME
 from tests.e2e.harness.cloud import VARIABLE, SimulatedCloud
 from tests.e2e.harness.report import Report
 from tests.e2e.processes import running_with

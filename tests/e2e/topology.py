@@ -5,8 +5,8 @@ from __future__ import annotations
 import copy
 from typing import Any
 
-from capsmith.management.kube import JSON
-from capsmith.management.wait import PATIENCE, NotYet, eventually
+from capsmith.clusters.processes.kube import JSON
+from capsmith.clusters.processes.wait import PATIENCE, NotYet, eventually
 from tests.e2e.scenario import Scenario, condition
 
 

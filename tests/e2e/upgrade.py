@@ -7,9 +7,9 @@ from collections.abc import Iterable, Iterator
 from contextlib import AbstractContextManager, ExitStack, contextmanager
 from dataclasses import dataclass
 
-from capsmith.management.cluster import Base
-from capsmith.management.process import free_port
-from capsmith.management.wait import NotYet, eventually
+from capsmith.clusters.processes.cluster import Base
+from capsmith.clusters.processes.process import free_port
+from capsmith.clusters.processes.wait import NotYet, eventually
 from tests.e2e.fakes.booting import BootingCluster
 from tests.e2e.harness.cloud import Event
 from tests.e2e.harness.provider import ProviderUnderTest

@@ -6,8 +6,8 @@ import re
 from collections.abc import Sequence
 from contextlib import suppress
 
-from capsmith.management.kube import JSON, KubeClient, StaleError
-from capsmith.management.wait import NotYet, eventually, settled
+from capsmith.clusters.processes.kube import JSON, KubeClient, StaleError
+from capsmith.clusters.processes.wait import NotYet, eventually, settled
 from tests.e2e.harness.provider import ProviderUnderTest
 from tests.e2e.scenario import Scenario
 

@@ -10,12 +10,12 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
 
-from capsmith.behaviour.checks import WHOLE_CLUSTER
-from capsmith.behaviour.cluster_session import OWNERLESS_CONFIG, ClusterSession
-from capsmith.behaviour.model import Violated
-from capsmith.behaviour.objects import CLUSTER_NAME, CORE_GROUP
-from capsmith.management.kube import JSON
-from capsmith.management.wait import NotYet, eventually
+from capsmith.clusters.processes.kube import JSON
+from capsmith.clusters.processes.wait import NotYet, eventually
+from capsmith.judge.running.checks import WHOLE_CLUSTER
+from capsmith.judge.running.cluster_session import OWNERLESS_CONFIG, ClusterSession
+from capsmith.judge.running.model import Violated
+from capsmith.judge.running.objects import CLUSTER_NAME, CORE_GROUP
 
 _CHECKS = {check.name: check for check in WHOLE_CLUSTER}
 _LATER = 1000

@@ -8,10 +8,10 @@ import time
 from collections.abc import Callable, Iterator
 from contextlib import ExitStack, contextmanager
 
-from capsmith.management.cluster import Base
-from capsmith.management.kube import JSON
-from capsmith.management.process import free_port
-from capsmith.management.wait import NotYet, eventually, settled
+from capsmith.clusters.processes.cluster import Base
+from capsmith.clusters.processes.kube import JSON
+from capsmith.clusters.processes.process import free_port
+from capsmith.clusters.processes.wait import NotYet, eventually, settled
 from tests.e2e.fakes.booting import BootingCluster
 from tests.e2e.harness.cloud import Event
 from tests.e2e.harness.contract import ContractVersion

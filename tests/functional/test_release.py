@@ -13,10 +13,10 @@ import pytest
 import yaml
 
 from capsmith import resources
-from capsmith.conformance.evaluate import evaluate_manifests
-from capsmith.conformance.manifests import Manifest, parse_manifests
 from capsmith.contract.load import load_contract
 from capsmith.findings import Severity
+from capsmith.judge.rules.evaluate import evaluate_manifests
+from capsmith.manifests.parse import Manifest, parse_manifests
 from tests.functional.conftest import Repository
 
 TYPES = {

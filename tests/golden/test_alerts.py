@@ -13,7 +13,7 @@ from typing import Any
 import pytest
 import yaml
 
-from capsmith.provider.monitoring import ALERTS, PREFIX
+from capsmith.output.monitoring import ALERTS, PREFIX
 from tests.e2e.tools.required import required_promtool
 
 HERE = Path(__file__).parent

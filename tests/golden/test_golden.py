@@ -9,7 +9,7 @@ import pytest
 
 from capsmith import __version__
 from capsmith.commands.build import SCHEMA_PATH, schema_text
-from capsmith.provider.runtime import FOLDER, RECORD
+from capsmith.output.runtime import FOLDER, RECORD
 from capsmith.tree import digest
 from tests.golden.cases import BASE, Case, File, cases, difference, generated, kept, read
 

@@ -16,7 +16,7 @@ from prometheus_client import Counter
 from prometheus_client.metrics import MetricWrapperBase
 from prometheus_client.parser import text_string_to_metric_families
 
-from capsmith.provider.monitoring import ALERTS
+from capsmith.output.monitoring import ALERTS
 from capsmith_runtime.kube.metrics import Metrics
 from tests.golden.cases import Case, cases
 

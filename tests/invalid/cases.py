@@ -7,8 +7,8 @@ from pathlib import Path
 from capsmith import resources
 from capsmith.contract.load import known_versions, load_contract
 from capsmith.findings import Finding
-from capsmith.provider.resolve import resolve
 from capsmith.provider_yaml.parse import parse
+from capsmith.resolving.resolve import resolve
 
 FOLDER = Path(__file__).parent
 EXAMPLES = FOLDER.parents[1] / "examples"

@@ -5,10 +5,10 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator
 from typing import Any
 
-from capsmith.conformance.crds import Crd
-from capsmith.conformance.manifests import Manifest
-from capsmith.conformance.permissions import Grant, aggregated, grants_of
-from capsmith.conformance.schemas import find
+from capsmith.manifests.crds import Crd
+from capsmith.manifests.parse import Manifest
+from capsmith.manifests.permissions import Grant, aggregated, grants_of
+from capsmith.manifests.schemas import find
 from tests.mutation.mutants import (
     Document,
     Mutant,

@@ -5,9 +5,9 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator
 from typing import Any
 
-from capsmith.conformance.bundle import Artefact
-from capsmith.conformance.manifests import Manifest
-from capsmith.conformance.permissions import arguments, manager_deployments
+from capsmith.manifests.bundle import Artefact
+from capsmith.manifests.parse import Manifest
+from capsmith.manifests.permissions import arguments, manager_deployments
 from tests.mutation.mutants import (
     Document,
     Mutant,

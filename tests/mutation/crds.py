@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from capsmith.conformance.bundle import Artefact
-from capsmith.conformance.checks.labels import Which
+from capsmith.judge.rules.checks.labels import Which
+from capsmith.manifests.bundle import Artefact
 from tests.mutation.mutants import (
     Document,
     Mutant,

@@ -6,12 +6,12 @@ import re
 from collections.abc import Iterator, Mapping
 from typing import Any
 
-from capsmith.conformance.bundle import Artefact
-from capsmith.conformance.crds import Crd
-from capsmith.conformance.manifests import Manifest, mapping_of
-from capsmith.conformance.schemas import walk
-from capsmith.conformance.variable_values import may_vary
-from capsmith.conformance.variables import Trouble, scan
+from capsmith.manifests.bundle import Artefact
+from capsmith.manifests.crds import Crd
+from capsmith.manifests.parse import Manifest, mapping_of
+from capsmith.manifests.schemas import walk
+from capsmith.manifests.variable_values import may_vary
+from capsmith.manifests.variables import Trouble, scan
 from capsmith.provider_yaml.string_formats import fits_format
 from tests.mutation.components import first_of
 from tests.mutation.mutants import Mutant, Site, added, drop, edited, operator, put

@@ -7,11 +7,11 @@ from collections.abc import Callable, Iterator, Mapping
 from dataclasses import replace
 from typing import Any, NamedTuple
 
-from capsmith.conformance.bundle import Bundle
-from capsmith.conformance.checks.registry import Context
-from capsmith.conformance.crds import Crd
-from capsmith.conformance.manifests import Manifest, parse_manifests
-from capsmith.verify.release import Release
+from capsmith.judge.release.release import Release
+from capsmith.judge.rules.checks.registry import Context
+from capsmith.manifests.bundle import Bundle
+from capsmith.manifests.crds import Crd
+from capsmith.manifests.parse import Manifest, parse_manifests
 from capsmith.yamldoc.compose import Path
 
 Document = dict[str, Any]

@@ -11,18 +11,18 @@ from typing import NamedTuple
 import yaml
 
 from capsmith import resources
-from capsmith.conformance import checks
-from capsmith.conformance.bundle import Installed, split
-from capsmith.conformance.checks.registry import Context, NoParams, bind
-from capsmith.conformance.crds import Crd
 from capsmith.contract.compatibility import load_compatibility
 from capsmith.contract.load import known_versions, load_contract
 from capsmith.contract.model import Contract, Rule
-from capsmith.verify.judge import judge
-from capsmith.verify.model import Options, Violation
-from capsmith.verify.release import Release
-from capsmith.verify.roles import roles_of
-from capsmith.verify.targets import choose, known_targets, parse_core
+from capsmith.judge.release.judge import judge
+from capsmith.judge.release.model import Options, Violation
+from capsmith.judge.release.release import Release
+from capsmith.judge.release.roles import roles_of
+from capsmith.judge.release.targets import choose, known_targets, parse_core
+from capsmith.judge.rules import checks
+from capsmith.judge.rules.checks.registry import Context, NoParams, bind
+from capsmith.manifests.bundle import Installed, split
+from capsmith.manifests.crds import Crd
 from tests.mutation import access, components, crds, flavors, shapes, validations
 from tests.mutation.mutants import OPERATORS, Mutant, Site
 from tests.mutation.sources import generated, good

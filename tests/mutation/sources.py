@@ -8,9 +8,9 @@ from pathlib import Path
 
 import yaml
 
-from capsmith.conformance.bundle import Artefact, Bundle, split
-from capsmith.conformance.kustomize import build
-from capsmith.verify.release import Release, SourceFile, read_release
+from capsmith.judge.release.release import Release, SourceFile, read_release
+from capsmith.manifests.bundle import Artefact, Bundle, split
+from capsmith.manifests.kustomize import build
 from tests.golden.cases import cases
 from tests.rules.cases import ROOT
 

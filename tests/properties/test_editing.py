@@ -12,8 +12,8 @@ from hypothesis import strategies as st
 from capsmith.commands.load import understand
 from capsmith.findings import has_errors
 from capsmith.provider.draft import Draft
-from capsmith.provider.upgrade.request import UpgradeRequest, validate_request
-from capsmith.provider.upgrade.rewrite import updated_values
+from capsmith.provider_upgrade.request import UpgradeRequest, validate_request
+from capsmith.provider_upgrade.rewrite import updated_values
 from capsmith.yamldoc.document import Document
 from capsmith.yamldoc.editing import edited
 from tests.properties.layouts import Pen

@@ -7,9 +7,9 @@ from pathlib import Path
 
 import pytest
 
-from capsmith.management.kube import KubeClient
-from capsmith.management.pki import Pki
-from capsmith.management.servers import ApiServer, Etcd
+from capsmith.clusters.processes.kube import KubeClient
+from capsmith.clusters.processes.pki import Pki
+from capsmith.clusters.processes.servers import ApiServer, Etcd
 from tests.e2e.tools.required import required_toolbox
 
 # Test modules import generated code at their top, so it has to be there before they are read.

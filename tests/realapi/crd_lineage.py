@@ -5,9 +5,9 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator
 from typing import Any
 
-from capsmith.management.kube import JSON, KubeClient
-from capsmith.management.wait import eventually
-from capsmith.provider.crd import custom_resource_definition
+from capsmith.clusters.processes.kube import JSON, KubeClient
+from capsmith.clusters.processes.wait import eventually
+from capsmith.output.crd import custom_resource_definition
 from capsmith.provider.model import Provider
 
 _CRD = ("apiextensions.k8s.io/v1", "CustomResourceDefinition")

@@ -14,13 +14,13 @@ from pathlib import Path
 
 import yaml
 
-from capsmith.management.kube import JSON, KubeClient
-from capsmith.management.kubeconfig import service_account_token, token_kubeconfig
-from capsmith.management.pki import Pki
-from capsmith.management.process import Process, free_port, http_ok
-from capsmith.management.servers import ApiServer
-from capsmith.management.tools.build import Toolbox, kubectl
-from capsmith.management.wait import eventually
+from capsmith.clusters.processes.kube import JSON, KubeClient
+from capsmith.clusters.processes.kubeconfig import service_account_token, token_kubeconfig
+from capsmith.clusters.processes.pki import Pki
+from capsmith.clusters.processes.process import Process, free_port, http_ok
+from capsmith.clusters.processes.servers import ApiServer
+from capsmith.clusters.processes.tools.build import Toolbox, kubectl
+from capsmith.clusters.processes.wait import eventually
 from tests.repositories import import_path
 
 _NOT_HERE = {"Deployment", "Certificate", "Issuer"}

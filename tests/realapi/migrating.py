@@ -12,11 +12,11 @@ from typing import Any
 import trustme
 import yaml
 
-from capsmith.management.kube import JSON, ApiError, KubeClient
-from capsmith.management.pki import Pki
-from capsmith.management.process import free_port
-from capsmith.management.servers import ApiServer, Etcd
-from capsmith.management.wait import NotYet, eventually
+from capsmith.clusters.processes.kube import JSON, ApiError, KubeClient
+from capsmith.clusters.processes.pki import Pki
+from capsmith.clusters.processes.process import free_port
+from capsmith.clusters.processes.servers import ApiServer, Etcd
+from capsmith.clusters.processes.wait import NotYet, eventually
 from tests.realapi.managers import Installation, Manager
 from tests.runtime.extension.hook_serving import write_certificate
 

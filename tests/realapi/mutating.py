@@ -13,8 +13,8 @@ from pathlib import Path
 
 import trustme
 
-from capsmith.management.kube import JSON, KubeClient
-from capsmith.management.wait import eventually
+from capsmith.clusters.processes.kube import JSON, KubeClient
+from capsmith.clusters.processes.wait import eventually
 
 
 @contextmanager

@@ -12,8 +12,8 @@ from typing import Any
 
 from lightkube import KubeConfig, SingleConfig
 
-from capsmith.management.kube import JSON, KubeClient
-from capsmith.management.servers import ApiServer
+from capsmith.clusters.processes.kube import JSON, KubeClient
+from capsmith.clusters.processes.servers import ApiServer
 from capsmith_runtime.contract.core import Cluster
 from capsmith_runtime.contract.model import Endpoint
 from capsmith_runtime.contract.v1beta2.core import CoreV1Beta2

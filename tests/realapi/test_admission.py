@@ -9,8 +9,8 @@ from typing import Any, cast
 import pytest
 import yaml
 
-from capsmith.management.kube import JSON, MERGE_PATCH, ApiError, KubeClient
-from capsmith.management.wait import eventually
+from capsmith.clusters.processes.kube import JSON, MERGE_PATCH, ApiError, KubeClient
+from capsmith.clusters.processes.wait import eventually
 from tests.golden.cases import EXAMPLES, Case, generated
 
 MANAGED_BY = "cluster.x-k8s.io/managed-by"

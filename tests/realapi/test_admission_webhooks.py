@@ -13,9 +13,9 @@ from typing import Any
 import pytest
 import yaml
 
-from capsmith.management import kube
-from capsmith.management.kube import JSON, ApiError, KubeClient
-from capsmith.management.wait import eventually
+from capsmith.clusters.processes import kube
+from capsmith.clusters.processes.kube import JSON, ApiError, KubeClient
+from capsmith.clusters.processes.wait import eventually
 from capsmith_runtime.admission.controllers import AdmissionWebhook, AdmissionWebhookGroup
 from capsmith_runtime.kube.metrics import Metrics
 from tests.golden.cases import EXAMPLES, Case, generated

@@ -7,13 +7,13 @@ from pathlib import Path
 
 import pytest
 
+from capsmith.clusters.processes.audit import Access, granted, used
+from capsmith.clusters.processes.kube import JSON, KubeClient
+from capsmith.clusters.processes.pki import Pki
+from capsmith.clusters.processes.servers import ApiServer
+from capsmith.clusters.processes.tools.catalogue import core_module, default_core
+from capsmith.clusters.processes.wait import eventually
 from capsmith.commands.generate import generate
-from capsmith.management.audit import Access, granted, used
-from capsmith.management.kube import JSON, KubeClient
-from capsmith.management.pki import Pki
-from capsmith.management.servers import ApiServer
-from capsmith.management.tools.catalogue import core_module, default_core
-from capsmith.management.wait import eventually
 from tests.e2e.tools.required import required_toolbox
 from tests.realapi.managers import Installation, install_core_crds
 

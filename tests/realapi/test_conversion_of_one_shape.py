@@ -7,9 +7,9 @@ from collections.abc import Iterator
 
 import pytest
 
+from capsmith.clusters.processes.kube import JSON, ApiError, KubeClient
+from capsmith.clusters.processes.wait import NotYet, eventually
 from capsmith.commands.load import understand
-from capsmith.management.kube import JSON, ApiError, KubeClient
-from capsmith.management.wait import NotYet, eventually
 from tests.golden.cases import Case, generated
 from tests.realapi.crd_lineage import crds_of, migrated, removed, upgraded
 from tests.realapi.webhook import Webhook

@@ -11,14 +11,14 @@ import yaml
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from capsmith.clusters.processes.kube import JSON, KubeClient
 from capsmith.commands.load import Loaded, understand
 from capsmith.commands.upgrade import apply_request
 from capsmith.findings import has_errors
-from capsmith.management.kube import JSON, KubeClient
-from capsmith.provider.conversion import converted_resources
+from capsmith.output.conversion import converted_resources
 from capsmith.provider.model import Provider
 from capsmith.provider.order import series_order
-from capsmith.provider.upgrade.request import UpgradeRequest
+from capsmith.provider_upgrade.request import UpgradeRequest
 from tests.realapi.crd_lineage import check_labels, crds_of, migrated, removed, upgraded
 
 OLD, NEW = "v1beta1", "v1beta2"

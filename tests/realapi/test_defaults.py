@@ -7,8 +7,8 @@ from typing import Any
 
 import pytest
 
+from capsmith.clusters.processes.kube import ApiError, KubeClient
 from capsmith.findings import has_errors
-from capsmith.management.kube import ApiError, KubeClient
 from tests.invalid.cases import judge
 from tests.realapi.test_schemas import BASE
 

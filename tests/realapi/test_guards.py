@@ -10,8 +10,8 @@ from typing import Any
 import pytest
 import yaml
 
-from capsmith.management.kube import JSON, ApiError, KubeClient
-from capsmith.management.wait import eventually
+from capsmith.clusters.processes.kube import JSON, ApiError, KubeClient
+from capsmith.clusters.processes.wait import eventually
 from tests.golden.cases import EXAMPLES, Case, generated
 
 

@@ -10,10 +10,10 @@ from ipaddress import IPv4Address
 
 import pytest
 
+from capsmith.clusters.processes.kube import JSON, KubeClient
+from capsmith.clusters.processes.pki import Pki
+from capsmith.clusters.processes.wait import eventually
 from capsmith.commands.generate import generate
-from capsmith.management.kube import JSON, KubeClient
-from capsmith.management.pki import Pki
-from capsmith.management.wait import eventually
 from tests.e2e.releases import NEWEST, OLDEST
 from tests.e2e.tools.required import required_toolbox
 from tests.realapi.conftest import NewServer

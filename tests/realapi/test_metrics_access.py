@@ -18,10 +18,10 @@ import trustme
 import yaml
 from lightkube.config.kubeconfig import KubeConfig, SingleConfig
 
-from capsmith.management.kube import JSON
-from capsmith.management.kubeconfig import service_account_token, token_kubeconfig
-from capsmith.management.process import free_port
-from capsmith.management.servers import ApiServer
+from capsmith.clusters.processes.kube import JSON
+from capsmith.clusters.processes.kubeconfig import service_account_token, token_kubeconfig
+from capsmith.clusters.processes.process import free_port
+from capsmith.clusters.processes.servers import ApiServer
 from capsmith_runtime.kube.diagnostics import Diagnostics, DiagnosticsOptions
 from capsmith_runtime.kube.lightkube_client import LightkubeClient
 from capsmith_runtime.kube.metrics import Metrics

@@ -7,9 +7,9 @@ from typing import Any
 
 import pytest
 
-from capsmith.conformance.checks.objects import mismatches
-from capsmith.management.kube import ApiError, KubeClient
-from capsmith.management.wait import eventually
+from capsmith.clusters.processes.kube import ApiError, KubeClient
+from capsmith.clusters.processes.wait import eventually
+from capsmith.judge.rules.checks.objects import mismatches
 from tests.realapi.test_rules import FIELDS
 
 _CRDS = "/apis/apiextensions.k8s.io/v1/customresourcedefinitions"

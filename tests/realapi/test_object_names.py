@@ -11,11 +11,11 @@ from typing import Any
 import pytest
 import yaml
 
+from capsmith.clusters.processes.kube import JSON, ApiError, KubeClient
+from capsmith.clusters.processes.tools.build import kubectl
+from capsmith.clusters.processes.wait import eventually
 from capsmith.commands.generate import generate
-from capsmith.conformance.variables import substitute
-from capsmith.management.kube import JSON, ApiError, KubeClient
-from capsmith.management.tools.build import kubectl
-from capsmith.management.wait import eventually
+from capsmith.manifests.variables import substitute
 from tests.invalid.cases import judge
 
 ISSUED = ("Issuer", "Certificate")

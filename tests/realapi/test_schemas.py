@@ -9,12 +9,12 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
+from capsmith.clusters.processes.kube import ApiError, KubeClient
 from capsmith.findings import has_errors
-from capsmith.management.kube import ApiError, KubeClient
-from capsmith.provider.crd import custom_resource_definition
+from capsmith.output.crd import custom_resource_definition
 from capsmith.provider.model import Component, Provider, Resource, Role
-from capsmith.provider.resolve import resolve
 from capsmith.provider_yaml.parse import parse
+from capsmith.resolving.resolve import resolve
 from tests.invalid.cases import CONTRACTS, EXAMPLES, judge
 
 DRY_RUN = "/apis/apiextensions.k8s.io/v1/customresourcedefinitions?dryRun=All"

@@ -16,9 +16,9 @@ from benchmarks.cluster import Cluster, install
 from benchmarks.soak.faults import each_once, soak
 from benchmarks.soak.hostile import EVENTS
 from benchmarks.soak.invariants import Harm
-from capsmith.management.pki import Pki
-from capsmith.management.servers import Etcd
-from capsmith.management.tools.catalogue import core_module, default_core
+from capsmith.clusters.processes.pki import Pki
+from capsmith.clusters.processes.servers import Etcd
+from capsmith.clusters.processes.tools.catalogue import core_module, default_core
 from tests.e2e.tools.required import required_toolbox
 from tests.realapi.conftest import NewServer
 

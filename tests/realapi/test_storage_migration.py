@@ -10,11 +10,11 @@ from pathlib import Path
 
 import pytest
 
-from capsmith.management.kube import JSON, ApiError
-from capsmith.management.pki import Pki
-from capsmith.management.servers import Etcd
-from capsmith.management.tools.catalogue import core_module, default_core
-from capsmith.management.wait import eventually, settled
+from capsmith.clusters.processes.kube import JSON, ApiError
+from capsmith.clusters.processes.pki import Pki
+from capsmith.clusters.processes.servers import Etcd
+from capsmith.clusters.processes.tools.catalogue import core_module, default_core
+from capsmith.clusters.processes.wait import eventually, settled
 from tests.e2e.tools.required import required_toolbox
 from tests.golden.cases import EXAMPLES, Case, generated
 from tests.realapi.conftest import NewServer

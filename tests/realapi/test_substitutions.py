@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 import yaml
 
-from capsmith.management.tools.catalogue import core_module, default_core
+from capsmith.clusters.processes.tools.catalogue import core_module, default_core
 from tests.e2e.tools.required import required_toolbox
 from tests.unit.conformance.substitutions import FORMS, VALUES
 

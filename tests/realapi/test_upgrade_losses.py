@@ -9,8 +9,8 @@ from typing import Any
 
 import pytest
 
-from capsmith.management.kube import JSON, ApiError, KubeClient
-from capsmith.management.wait import eventually
+from capsmith.clusters.processes.kube import JSON, ApiError, KubeClient
+from capsmith.clusters.processes.wait import eventually
 from tests.realapi.crd_lineage import established, removed, upgraded
 from tests.verify.releases import crd
 

@@ -10,12 +10,12 @@ from typing import Any
 
 import pytest
 
-from capsmith.management.kube import JSON, KubeClient
-from capsmith.management.review import INSTALLED_BY, Review
-from capsmith.management.servers import ApiServer
-from capsmith.verify.live import Questions, questions
-from capsmith.verify.model import Options
-from capsmith.verify.release import SourceFile, read_release
+from capsmith.clusters.processes.kube import JSON, KubeClient
+from capsmith.clusters.processes.servers import ApiServer
+from capsmith.judge.release.live import Questions, questions
+from capsmith.judge.release.model import Options
+from capsmith.judge.release.release import SourceFile, read_release
+from capsmith.judge.review import INSTALLED_BY, Review
 from tests.realapi.mutating import mutating
 from tests.verify.places import run
 from tests.verify.releases import crd, write

@@ -17,11 +17,11 @@ from pathlib import Path
 import pytest
 import trustme
 
-from capsmith.management.kube import JSON, Credentials, KubeClient
-from capsmith.management.kubeconfig import service_account_token
-from capsmith.management.pki import Pki
-from capsmith.management.servers import ApiServer
-from capsmith.management.tools.build import kubectl
+from capsmith.clusters.processes.kube import JSON, Credentials, KubeClient
+from capsmith.clusters.processes.kubeconfig import service_account_token
+from capsmith.clusters.processes.pki import Pki
+from capsmith.clusters.processes.servers import ApiServer
+from capsmith.clusters.processes.tools.build import kubectl
 from capsmith_runtime.controlplane.secrets.certificates import new_authority, new_signing_keys
 from capsmith_runtime.kube.client import NamespacedName as ObjectKey
 from capsmith_runtime.kube.client import NotFound, ResourceType, Selection, Unauthorized

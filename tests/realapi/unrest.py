@@ -7,7 +7,7 @@ import threading
 from types import TracebackType
 from typing import Self
 
-from capsmith.management.kube import JSON, ApiError
+from capsmith.clusters.processes.kube import JSON, ApiError
 from tests.realapi.migrating import NEW, OLD, Releases, named
 
 _KIND = "HarbourMachine"

@@ -12,8 +12,8 @@ from typing import cast
 
 import trustme
 
-from capsmith.management.kube import JSON
-from capsmith.management.wait import eventually
+from capsmith.clusters.processes.kube import JSON
+from capsmith.clusters.processes.wait import eventually
 from capsmith_runtime.conversion.controllers import ConversionWebhook, ConversionWebhookGroup
 from capsmith_runtime.kube.client import KubeClient
 from capsmith_runtime.kube.metrics import Metrics

@@ -10,8 +10,8 @@ from datetime import UTC, datetime
 
 from lightkube import KubeConfig, SingleConfig
 
-from capsmith.management.kube import JSON, KubeClient
-from capsmith.management.servers import ApiServer
+from capsmith.clusters.processes.kube import JSON, KubeClient
+from capsmith.clusters.processes.servers import ApiServer
 from capsmith_runtime.controlplane.secrets.certificates import KeyPair, sign_client
 from capsmith_runtime.kube.lightkube_client import LightkubeClient
 from capsmith_runtime.kube.metrics import Metrics

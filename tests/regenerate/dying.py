@@ -29,7 +29,7 @@ from capsmith.commands import upgrade as upgrade_command
 from capsmith.commands.options import UpdateOptions
 from capsmith.errors import CapsmithError
 from capsmith.provider.model import Provider
-from capsmith.provider.upgrade.request import UpgradeRequest
+from capsmith.provider_upgrade.request import UpgradeRequest
 from capsmith.tree import FileTree
 from tests.regenerate.conftest import ACME, tree
 from tests.regenerate.faults import When, dies

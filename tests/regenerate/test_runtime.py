@@ -13,7 +13,7 @@ import pytest
 import yaml
 
 from capsmith.commands import library
-from capsmith.provider.runtime import FOLDER, RECORD
+from capsmith.output.runtime import FOLDER, RECORD
 from tests.regenerate.conftest import Provider, Said, run
 from tests.repositories import import_path
 

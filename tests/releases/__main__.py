@@ -9,7 +9,7 @@ from __future__ import annotations
 import json
 import sys
 
-from capsmith.management.tools.catalogue import compatibility
+from capsmith.clusters.processes.tools.catalogue import compatibility
 from tests.releases.modules import update_modules
 from tests.releases.newer import find_newer
 

@@ -14,8 +14,8 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
-from capsmith.management.tools import build
-from capsmith.management.tools.catalogue import (
+from capsmith.clusters.processes.tools import build
+from capsmith.clusters.processes.tools.catalogue import (
     compatibility,
     core_module,
     kubeadm_module,

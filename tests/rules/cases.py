@@ -11,11 +11,11 @@ from functools import cache
 from pathlib import Path
 
 from capsmith import resources
-from capsmith.conformance.evaluate import evaluate_manifests
-from capsmith.conformance.manifests import Manifest, parse_manifests
 from capsmith.contract.load import known_versions, load_contract, load_rules
 from capsmith.contract.model import Contract, Rule
 from capsmith.findings import Finding
+from capsmith.judge.rules.evaluate import evaluate_manifests
+from capsmith.manifests.parse import Manifest, parse_manifests
 
 ROOT = Path(__file__).parent
 LEFT_OUT = {

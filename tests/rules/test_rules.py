@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import pytest
 
-from capsmith.conformance.bundle import split
-from capsmith.conformance.evaluate import violations
-from capsmith.conformance.kustomize import build
+from capsmith.judge.rules.evaluate import violations
+from capsmith.manifests.bundle import split
+from capsmith.manifests.kustomize import build
 from tests.rules.cases import ROOT, Case, cases, read, rules
 
 CASES = cases()

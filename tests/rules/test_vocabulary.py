@@ -9,8 +9,8 @@ from typing import Any
 import pytest
 
 from capsmith import resources
-from capsmith.conformance import checks
-from capsmith.conformance.vocabulary import rules_schema, rules_schema_text
+from capsmith.judge.rules import checks
+from capsmith.judge.rules.vocabulary import rules_schema, rules_schema_text
 from tests.rules.cases import rules
 from tests.rules.vocabulary import expected
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from capsmith.conformance.vocabulary import checks_page, rules_schema_text
+from capsmith.judge.rules.vocabulary import checks_page, rules_schema_text
 from tests.rules.cases import rules
 
 _ROOT = Path(__file__).parents[2]

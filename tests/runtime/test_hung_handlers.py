@@ -6,8 +6,8 @@ import signal
 
 import pytest
 
-from capsmith.management.process import free_port, http_ok
-from capsmith.management.wait import eventually
+from capsmith.clusters.processes.process import free_port, http_ok
+from capsmith.clusters.processes.wait import eventually
 from tests.runtime.support.manager_process import ENDS_WITHIN, running_manager, wait_for
 
 

@@ -11,11 +11,11 @@ import pytest
 
 from capsmith.commands.library import runtime_library
 from capsmith.commands.load import load
+from capsmith.output.rbac import Permission, manager_permissions, namespace_permissions
+from capsmith.output.rbac.model import DeclaredRule
+from capsmith.output.rbac.rules import granted
+from capsmith.output.slices import SLICE_OF_COMPONENT, slices_of
 from capsmith.provider.model import Component, Provider
-from capsmith.provider.rbac import Permission, manager_permissions, namespace_permissions
-from capsmith.provider.rbac.model import DeclaredRule
-from capsmith.provider.rbac.rules import granted
-from capsmith.provider.slices import SLICE_OF_COMPONENT, slices_of
 from tests.golden.cases import cases
 from tests.runtime.support.requests import VERBS, Request, Use, recorded, uses
 

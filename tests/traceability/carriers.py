@@ -114,7 +114,7 @@ def _printed(module: str, root: Path, targets: dict[str, list[str]]) -> tuple[st
 
 def _fields(root: Path, targets: dict[str, list[str]]) -> Iterator[tuple[str, Carrier]]:
     """The fields that the contract's shapes declare, each with its rule."""
-    crd = _printed("generator/capsmith/provider/crd.py", root, targets)
+    crd = _printed("generator/capsmith/output/crd.py", root, targets)
     for version in known_versions():
         for role, shape in load_contract(version, root / "schemas").types.items():
             source = _shape_file(root, version, role)

@@ -12,12 +12,12 @@ from pathlib import Path
 from capsmith.blueprint.plan import PlannedFile, plan
 from capsmith.commands.library import runtime_library
 from capsmith.commands.load import load
-from capsmith.conformance.crds import Crd, read_crds
-from capsmith.conformance.manifests import parse_manifests
-from capsmith.conformance.schemas import find
 from capsmith.contract.model import Rule
+from capsmith.manifests.crds import Crd, read_crds
+from capsmith.manifests.parse import parse_manifests
+from capsmith.manifests.schemas import find
+from capsmith.output.runtime import runtime_of
 from capsmith.provider.model import Provider
-from capsmith.provider.runtime import runtime_of
 from tests.golden.cases import Case, cases
 from tests.rules.cases import left_out
 from tests.traceability.carriers import blueprints

@@ -52,7 +52,7 @@ MODULES = (
     SourceRoot(f"{GENERATOR}capsmith/provider_yaml"),
     SourceRoot(f"{GENERATOR}capsmith/blueprint"),
     SourceRoot(
-        _LIBRARY, "permissions.yaml", printed_by=f"{GENERATOR}capsmith/provider/rbac/__init__.py"
+        _LIBRARY, "permissions.yaml", printed_by=f"{GENERATOR}capsmith/output/rbac/__init__.py"
     ),
     SourceRoot(_LIBRARY, excluded=("/testing/",), copied_to="vendor/capsmith_runtime"),
 )

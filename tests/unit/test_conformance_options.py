@@ -9,14 +9,14 @@ from xml.etree import ElementTree
 import pytest
 from click.testing import CliRunner, Result
 
-from capsmith.behaviour import model, output
-from capsmith.behaviour.model import Check, Outcome, Report, Selection
-from capsmith.behaviour.objects import TEMPLATE_NAME, provider_objects
-from capsmith.behaviour.session import Session
 from capsmith.cli import main
+from capsmith.clusters.processes.kubeconfig_file import client_of
+from capsmith.clusters.processes.release import newest_version
 from capsmith.errors import UnreadableInput
-from capsmith.management.kubeconfig_file import client_of
-from capsmith.management.release import newest_version
+from capsmith.judge.running import model, output
+from capsmith.judge.running.model import Check, Outcome, Report, Selection
+from capsmith.judge.running.objects import TEMPLATE_NAME, provider_objects
+from capsmith.judge.running.session import Session
 
 _GROUP = "infrastructure.cluster.x-k8s.io"
 _ROLES = {"BoxCluster": "InfraCluster", "BoxMachineTemplate": "InfraMachineTemplate"}

@@ -8,21 +8,21 @@ from typing import Any
 import pytest
 import yaml
 
-from capsmith.behaviour.checks import ADDRESSES, INFRASTRUCTURE, WHOLE_CLUSTER
-from capsmith.behaviour.contract import CoreObjects
-from capsmith.behaviour.ipam_objects import IpamObjects, ipam_objects
-from capsmith.behaviour.ipam_session import IpamSession
-from capsmith.behaviour.model import Check, Outcome, Selection, Timing
-from capsmith.behaviour.objects import provider_objects
-from capsmith.behaviour.run import run_checks, skipped
+from capsmith.clusters.processes.errors import RequestError
+from capsmith.clusters.processes.kube import Credentials, KubeClient
+from capsmith.clusters.processes.pki import Pki
 from capsmith.commands.conformance_input import Request
 from capsmith.commands.conformance_parts import parts_of
 from capsmith.commands.conformance_release import Provider, read_provider
 from capsmith.contract.load import load_rules
 from capsmith.errors import UnreadableInput
-from capsmith.management.errors import RequestError
-from capsmith.management.kube import Credentials, KubeClient
-from capsmith.management.pki import Pki
+from capsmith.judge.running.checks import ADDRESSES, INFRASTRUCTURE, WHOLE_CLUSTER
+from capsmith.judge.running.contract import CoreObjects
+from capsmith.judge.running.ipam_objects import IpamObjects, ipam_objects
+from capsmith.judge.running.ipam_session import IpamSession
+from capsmith.judge.running.model import Check, Outcome, Selection, Timing
+from capsmith.judge.running.objects import provider_objects
+from capsmith.judge.running.run import run_checks, skipped
 from capsmith.resources import schemas
 
 _METADATA = """\

@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from capsmith.management.wait import NotYet, PassingError, eventually, settled
+from capsmith.clusters.processes.wait import NotYet, PassingError, eventually, settled
 from tests.e2e.harness.cloud import Event, SimulatedCloud
 from tests.e2e.harness.manager_log import bad_ends, complaints
 

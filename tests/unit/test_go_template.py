@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from capsmith.conformance.go_template import TemplateError, parse_template
+from capsmith.manifests.go_template import TemplateError, parse_template
 from tests.class_templates import REFUSED, TAKEN
 
 

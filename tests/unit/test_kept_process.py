@@ -7,8 +7,8 @@ from pathlib import Path
 
 import pytest
 
-from capsmith.management.process import Process
-from capsmith.management.wait import eventually
+from capsmith.clusters.processes.process import Process
+from capsmith.clusters.processes.wait import eventually
 
 _CHILD = """
 import pathlib, signal, sys, time

@@ -8,14 +8,14 @@ from pathlib import Path
 
 import pytest
 
-from capsmith.management import process
-from capsmith.management.process import free_port
+from capsmith.clusters.processes import process
+from capsmith.clusters.processes.process import free_port
 
 _ROOT = Path(__file__).parents[2]
 _EPHEMERAL = Path("/proc/sys/net/ipv4/ip_local_port_range")
 _ELSEWHERE = """
 import sys
-from capsmith.management import process
+from capsmith.clusters.processes import process
 process._PORTS = range(*map(int, sys.argv[1:]))
 print(process.free_port())
 """

@@ -10,8 +10,8 @@ import pytest
 import trustme
 import yaml
 
+from capsmith.clusters.processes.user_kubeconfig import connected, kubeconfig_files, read_access
 from capsmith.errors import UnreadableInput
-from capsmith.management.user_kubeconfig import connected, kubeconfig_files, read_access
 from tests.verify.places import run
 from tests.verify.releases import crd
 

@@ -8,8 +8,8 @@ from typing import Any
 
 import yaml
 
-from capsmith.conformance.crds import Crd, read_crds
-from capsmith.conformance.manifests import Manifest
+from capsmith.manifests.crds import Crd, read_crds
+from capsmith.manifests.parse import Manifest
 from tests.verify.places import run
 
 GROUP = "infrastructure.cluster.x-k8s.io"

@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 import yaml
 
-from capsmith.verify.targets import Core, choose, kubernetes_order, span
+from capsmith.judge.release.targets import Core, choose, kubernetes_order, span
 from tests.verify.places import run
 from tests.verify.releases import crd, ids, read_crd, violations, write
 

@@ -9,9 +9,9 @@ from typing import Any
 
 import pytest
 
-from capsmith.conformance import bundle
-from capsmith.conformance.crds import Crd, read_crds
-from capsmith.conformance.manifests import Manifest
+from capsmith.manifests import bundle
+from capsmith.manifests.crds import Crd, read_crds
+from capsmith.manifests.parse import Manifest
 from tests.verify.places import run
 from tests.verify.releases import crd, ids, violations, write
 

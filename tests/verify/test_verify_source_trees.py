@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 import yaml
 
-from capsmith.management.tools.build import kubectl
+from capsmith.clusters.processes.tools.build import kubectl
 from tests.verify.places import run
 from tests.verify.releases import GROUP, crd, violations
 

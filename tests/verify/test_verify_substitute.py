@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import pytest
 
-from capsmith.conformance.variable_values import SAMPLE
-from capsmith.verify.substitute import substitute
+from capsmith.judge.release.substitute import substitute
+from capsmith.manifests.variable_values import SAMPLE
 
 TEXT = """a: ${A:=x} end
 b: ${ B } # $$ one

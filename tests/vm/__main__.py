@@ -9,7 +9,7 @@ from __future__ import annotations
 import os
 import sys
 
-from capsmith.management.tools.catalogue import core_module, default_core
+from capsmith.clusters.processes.tools.catalogue import core_module, default_core
 from tests.e2e.tools.required import required_toolbox
 from tests.vm.image.build import cached_image
 

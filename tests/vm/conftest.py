@@ -7,10 +7,10 @@ from collections.abc import Iterator
 
 import pytest
 
-from capsmith.management.cluster import Base
-from capsmith.management.pki import Pki
-from capsmith.management.servers import Etcd
-from capsmith.management.tools.catalogue import core_module, default_core
+from capsmith.clusters.processes.cluster import Base
+from capsmith.clusters.processes.pki import Pki
+from capsmith.clusters.processes.servers import Etcd
+from capsmith.clusters.processes.tools.catalogue import core_module, default_core
 from tests.conftest import REPORT
 from tests.e2e.harness.report import Report
 from tests.e2e.tools.required import required_toolbox

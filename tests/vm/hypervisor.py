@@ -6,9 +6,9 @@ import shutil
 import subprocess
 from pathlib import Path
 
-from capsmith.lab.simulated.server import Server
-from capsmith.management.process import Process
-from capsmith.management.wait import eventually
+from capsmith.clusters.lab.simulated.server import Server
+from capsmith.clusters.processes.process import Process
+from capsmith.clusters.processes.wait import eventually
 from tests.e2e.harness.cloud import CloudCluster, Event, SimulatedCloud
 
 URI = "qemu:///system"

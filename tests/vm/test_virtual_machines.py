@@ -13,10 +13,10 @@ from pathlib import Path
 
 import pytest
 
-from capsmith.management.cluster import Base
-from capsmith.management.kube import JSON, ApiError
-from capsmith.management.tools.build import kubectl
-from capsmith.management.wait import NotYet, eventually
+from capsmith.clusters.processes.cluster import Base
+from capsmith.clusters.processes.kube import JSON, ApiError
+from capsmith.clusters.processes.tools.build import kubectl
+from capsmith.clusters.processes.wait import NotYet, eventually
 from tests.e2e.harness.report import Report
 from tests.e2e.releases import NEWEST
 from tests.e2e.scenario import Scenario, condition, one_scenario

@@ -11,8 +11,8 @@ from typing import NamedTuple
 
 import pytest
 
-from capsmith.behaviour.checks import INFRASTRUCTURE
 from capsmith.commands.generate import generate
+from capsmith.judge.running.checks import INFRASTRUCTURE
 from tests.website.blocks import Block
 from tests.website.commands import UnknownCommandError, check, commands, split
 from tests.website.pages import ROOT, Shown, declared

@@ -18,8 +18,8 @@ from capsmith.blueprint.render import is_static, tidy
 from capsmith.blueprint.sandbox import ORIGINAL, OverlayEnvironment, loader
 from capsmith.errors import BlueprintError
 from capsmith.findings import Finding, Location
+from capsmith.output.runtime import Runtime
 from capsmith.provider.model import Provider
-from capsmith.provider.runtime import Runtime
 from capsmith.tree import GeneratedFile
 from capsmith.yamldoc.quote import clip
 

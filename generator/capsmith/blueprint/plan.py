@@ -7,20 +7,20 @@ from typing import Any, NamedTuple
 
 from capsmith.blueprint.manifest import Entry, Scope
 from capsmith.errors import BlueprintError
-from capsmith.provider.admission import admitted_kinds, has_admission
-from capsmith.provider.conversion import (
+from capsmith.output.admission import admitted_kinds, has_admission
+from capsmith.output.conversion import (
     converted_resources,
     has_conversion,
     has_webhooks,
     serves_webhooks,
 )
-from capsmith.provider.migration import has_migration
+from capsmith.output.migration import has_migration
+from capsmith.output.rbac import aggregate_permissions, namespace_permissions
+from capsmith.output.runtime import Runtime
+from capsmith.output.version_types import converted_versions, has_version_functions
 from capsmith.provider.model import Component, Provider, Resource, Role
-from capsmith.provider.rbac import aggregate_permissions, namespace_permissions
-from capsmith.provider.runtime import Runtime
-from capsmith.provider.topology import TOPOLOGY_FLAVOR
-from capsmith.provider.upgrade.changes import steps
-from capsmith.provider.version_types import converted_versions, has_version_functions
+from capsmith.provider.templates import TOPOLOGY_FLAVOR
+from capsmith.provider_upgrade.changes import steps
 from capsmith.safetext import RelativePath, SafeText
 
 

@@ -9,9 +9,9 @@ from typing import Any
 from jinja2 import pass_context
 from jinja2.runtime import Context
 
-from capsmith.provider.admission import admitted_kinds, has_admission
-from capsmith.provider.clusterctl import hosting, package_url, release_url, template_variables
-from capsmith.provider.conversion import (
+from capsmith.output.admission import admitted_kinds, has_admission
+from capsmith.output.clusterctl import hosting, package_url, release_url, template_variables
+from capsmith.output.conversion import (
     converted_resources,
     has_conversion,
     has_webhooks,
@@ -19,16 +19,12 @@ from capsmith.provider.conversion import (
     shape_changes,
     version_of_contract,
 )
-from capsmith.provider.crd import custom_resource_definition
-from capsmith.provider.crd_labels import contract_labels
-from capsmith.provider.extension import author_classes, author_names
-from capsmith.provider.migration import has_migration, migrated_resources
-from capsmith.provider.model import Component, Provider
-from capsmith.provider.monitoring import alert_rules, dashboard_text
-from capsmith.provider.order import preferred_version
-from capsmith.provider.pools import pool_machine, shared_fields
-from capsmith.provider.python_types import python_module
-from capsmith.provider.rbac import (
+from capsmith.output.crd import custom_resource_definition
+from capsmith.output.crd_labels import contract_labels
+from capsmith.output.migration import has_migration, migrated_resources
+from capsmith.output.monitoring import alert_rules, dashboard_text
+from capsmith.output.python_types import python_module
+from capsmith.output.rbac import (
     Permission,
     aggregate_permissions,
     client_permissions,
@@ -39,17 +35,15 @@ from capsmith.provider.rbac import (
     policy_rule,
     viewer_permissions,
 )
-from capsmith.provider.reference import field_rows, missing_fields, version_rows
-from capsmith.provider.required_status import needs_messages, required_status
-from capsmith.provider.slices import standalone_resources
-from capsmith.provider.topology import (
+from capsmith.output.reference import field_rows, missing_fields, version_rows
+from capsmith.output.required_status import needs_messages, required_status
+from capsmith.output.slices import standalone_resources
+from capsmith.output.topology import (
     credentials_name,
     sample_spec,
     topology,
 )
-from capsmith.provider.upgrade.changes import kind_changes, steps
-from capsmith.provider.version_fields import version_changes
-from capsmith.provider.version_types import (
+from capsmith.output.version_types import (
     converted_versions,
     fields_of,
     has_version_functions,
@@ -57,6 +51,12 @@ from capsmith.provider.version_types import (
     uses_hub,
     version_module,
 )
+from capsmith.provider.extension import author_classes, author_names
+from capsmith.provider.model import Component, Provider
+from capsmith.provider.order import preferred_version
+from capsmith.provider.pools import pool_machine, shared_fields
+from capsmith.provider.version_fields import version_changes
+from capsmith.provider_upgrade.changes import kind_changes, steps
 from capsmith.safetext import SafeText
 
 

@@ -22,8 +22,8 @@ from capsmith.blueprint.compiling import LiteralsAreSafe
 from capsmith.blueprint.environment import RULES
 from capsmith.blueprint.filters import FILTERS
 from capsmith.blueprint.provider_filters import PROVIDER_FILTERS
+from capsmith.output.topology import Topology
 from capsmith.provider.model import Component, Provider
-from capsmith.provider.topology import Topology
 from capsmith.safetext import SafeText
 
 ORIGINAL = "capsmith:"

@@ -11,7 +11,7 @@ import click
 
 if TYPE_CHECKING:
     from capsmith.commands.options import UpdateOptions
-    from capsmith.provider.upgrade.request import UpgradeRequest
+    from capsmith.provider_upgrade.request import UpgradeRequest
 
 
 class Mode(StrEnum):
@@ -95,7 +95,7 @@ class Arguments:
 
         Raises UsageError for options that exclude each other.
         """
-        from capsmith.provider.upgrade.request import UpgradeRequest
+        from capsmith.provider_upgrade.request import UpgradeRequest
 
         self._check_request()
         names = (name.strip() for name in (self.contract or "").split(","))

@@ -11,7 +11,7 @@ from capsmith.cli.options import FOLDER, command, core_option, format_option
 if TYPE_CHECKING:
     from pathlib import Path
 
-    from capsmith.lab.place import LabFolder
+    from capsmith.clusters.lab.place import LabFolder
 
 
 class _LinuxGroup(click.Group):
@@ -19,9 +19,9 @@ class _LinuxGroup(click.Group):
 
     def invoke(self, ctx: click.Context) -> Any:
         """Run a command, or exit with 2 where none can run."""
+        from capsmith.clusters.lab.errors import require_platform
         from capsmith.console import Console
         from capsmith.errors import CapsmithError
-        from capsmith.lab.errors import require_platform
 
         try:
             require_platform()
@@ -57,9 +57,9 @@ def up(core: str, name: str | None, kubeconfig: Path | None, kind: bool) -> int:
     In a cluster of --kubeconfig or --kind machines are not simulated.  Cluster API must be
     installed in that of --kubeconfig; --kind needs network access for it.
     """
+    from capsmith.clusters.lab.up import UpRequest
+    from capsmith.clusters.lab.up import up as start
     from capsmith.console import Console
-    from capsmith.lab.up import UpRequest
-    from capsmith.lab.up import up as start
 
     if kubeconfig is not None and kind:
         raise click.UsageError("--kubeconfig and --kind exclude each other.")
@@ -82,9 +82,9 @@ def run(folder: Path, name: str | None) -> int:
     and its manager runs under its own ServiceAccount.  It starts again when a file below src/
     changes; a change of config/ or templates/ installs it again.
     """
+    from capsmith.clusters.lab.provider import provider_in
+    from capsmith.clusters.lab.run import run as run_provider
     from capsmith.console import Console
-    from capsmith.lab.provider import provider_in
-    from capsmith.lab.run import run as run_provider
 
     provider = provider_in(folder)
     console = Console()
@@ -113,8 +113,8 @@ def demo(folder: Path, core: str, name: str | None) -> int:
 @command
 def status(name: str | None, format_: str) -> int:
     """Show what runs.  Exit codes: 0 everything runs, 1 something does not."""
+    from capsmith.clusters.lab.status import data, lines, status_of, table
     from capsmith.console import Console
-    from capsmith.lab.status import data, lines, status_of, table
 
     console = Console(format_)
     found = status_of(_existing(name, None))
@@ -133,9 +133,9 @@ def status(name: str | None, format_: str) -> int:
 @command
 def logs(component: str | None, follow: bool, name: str | None) -> int:
     """Show the end of the log of COMPONENT: etcd, apiserver, core, manager … (default: all)."""
+    from capsmith.clusters.lab.logs import follow as new_lines
+    from capsmith.clusters.lab.logs import last_lines, selected
     from capsmith.console import Console
-    from capsmith.lab.logs import follow as new_lines
-    from capsmith.lab.logs import last_lines, selected
 
     console, folder = Console(), _existing(name, None)
     files = selected(folder, component)
@@ -155,9 +155,9 @@ def logs(component: str | None, follow: bool, name: str | None) -> int:
 @command
 def kubeconfig(name: str | None) -> int:
     """Print the path of the kubeconfig: export KUBECONFIG=$(capsmith lab kubeconfig)."""
+    from capsmith.clusters.lab.errors import not_running
+    from capsmith.clusters.lab.state import read_lab
     from capsmith.console import Console
-    from capsmith.lab.errors import not_running
-    from capsmith.lab.state import read_lab
 
     folder = _existing(name, None)
     state = read_lab(folder.state)
@@ -174,10 +174,10 @@ def kubeconfig(name: str | None) -> int:
 @command
 def down(name: str | None, all_: bool, force: bool) -> int:
     """End a lab and remove its files, also after a crash.  Tools are kept."""
+    from capsmith.clusters.lab.clusters import check_no_clusters
+    from capsmith.clusters.lab.down import down as end
+    from capsmith.clusters.lab.place import lab_names, named
     from capsmith.console import Console
-    from capsmith.lab.clusters import check_no_clusters
-    from capsmith.lab.down import down as end
-    from capsmith.lab.place import lab_names, named
 
     labs = _labs()
     folders = [named(labs, each) for each in lab_names(labs)] if all_ else [_existing(name, None)]
@@ -196,7 +196,7 @@ def down(name: str | None, all_: bool, force: bool) -> int:
 def _labs() -> Path:
     import os
 
-    from capsmith.lab.place import labs_folder
+    from capsmith.clusters.lab.place import labs_folder
 
     return labs_folder(os.environ)
 
@@ -204,7 +204,7 @@ def _labs() -> Path:
 def _provider_name(folder: Path | None) -> str | None:
     from pathlib import Path
 
-    from capsmith.lab.provider import provider_name
+    from capsmith.clusters.lab.provider import provider_name
 
     return provider_name((folder or Path()).resolve())
 
@@ -213,8 +213,8 @@ def _new(name: str | None, folder: Path | None) -> LabFolder:
     """Return the lab of a name, or of the provider in a folder; it need not exist."""
     from pathlib import Path
 
-    from capsmith.lab.errors import no_provider
-    from capsmith.lab.place import named
+    from capsmith.clusters.lab.errors import no_provider
+    from capsmith.clusters.lab.place import named
 
     chosen = name if name is not None else _provider_name(folder)
     if chosen is None:
@@ -224,7 +224,7 @@ def _new(name: str | None, folder: Path | None) -> LabFolder:
 
 def _existing(name: str | None, folder: Path | None) -> LabFolder:
     """Return the lab of a name, of the provider in a folder, or the only one."""
-    from capsmith.lab.place import chosen
+    from capsmith.clusters.lab.place import chosen
 
     provider = None if name is not None else _provider_name(folder)
     return chosen(_labs(), name, provider)

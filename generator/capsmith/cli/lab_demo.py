@@ -9,15 +9,15 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from capsmith.clusters.lab.demo import Show, check_template, create, ensure_run, watch
+from capsmith.clusters.lab.errors import not_running
+from capsmith.clusters.lab.hints import hints
+from capsmith.clusters.lab.objects import Cluster, Row, changes, rows
+from capsmith.clusters.lab.place import LabFolder
+from capsmith.clusters.lab.provider import provider_in
+from capsmith.clusters.lab.state import read_lab
+from capsmith.clusters.lab.up import UpRequest, up
 from capsmith.console import Console
-from capsmith.lab.demo import Show, check_template, create, ensure_run, watch
-from capsmith.lab.errors import not_running
-from capsmith.lab.hints import hints
-from capsmith.lab.objects import Cluster, Row, changes, rows
-from capsmith.lab.place import LabFolder
-from capsmith.lab.provider import provider_in
-from capsmith.lab.state import read_lab
-from capsmith.lab.up import UpRequest, up
 
 if TYPE_CHECKING:
     from rich.table import Table

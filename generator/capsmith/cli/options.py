@@ -53,7 +53,7 @@ def format_option(*formats: str) -> Callable[..., Any]:
 
 
 def _default_core() -> str:
-    from capsmith.management.tools.catalogue import default_core
+    from capsmith.clusters.processes.tools.catalogue import default_core
 
     return default_core()
 

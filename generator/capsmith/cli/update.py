@@ -112,7 +112,7 @@ def update(folder: Path, verbose: bool, format_: str, **options: Any) -> int:
     done = _PREVIEWED if dry_run else _UP_TO_DATE
     console.report(report, done=f"{folder} {done}", facts={"upgrade": facts})
     if facts is not None and format_ != "json":
-        from capsmith.provider.upgrade.facts import format_facts
+        from capsmith.provider_upgrade.facts import format_facts
 
         console.text("\n".join(printable(line) for line in format_facts(facts)))
     return report.exit_code

@@ -13,10 +13,10 @@ from capsmith.blueprint.plan import plan
 from capsmith.blueprint.render import render
 from capsmith.commands.library import runtime_library
 from capsmith.findings import Finding, Severity, ordered
+from capsmith.output.runtime import Runtime, runtime_of, vendored_files
 from capsmith.provider.author_api import AUTHOR_API_PATH, author_api
 from capsmith.provider.declared import declared_crds
 from capsmith.provider.model import Provider
-from capsmith.provider.runtime import Runtime, runtime_of, vendored_files
 from capsmith.safetext import RelativePath
 from capsmith.tree import FileTree, GeneratedFile, Owner, digest
 from capsmith.workspace.cache import FolderCache
@@ -133,8 +133,8 @@ def conformance(tree: FileTree, provider: Provider) -> tuple[Finding, ...]:
 
 def _evaluated(files: list[GeneratedFile], provider: Provider) -> tuple[Finding, ...]:
     # Imported when needed: a tree that was checked before does not need it.
-    from capsmith.conformance.evaluate import evaluate_manifests
-    from capsmith.conformance.manifests import parse_manifests
+    from capsmith.judge.rules.evaluate import evaluate_manifests
+    from capsmith.manifests.parse import parse_manifests
 
     parsed = [parse_manifests(file.text, file.path) for file in files]
     manifests = [manifest for found, _ in parsed for manifest in found]

@@ -11,26 +11,26 @@ from pathlib import Path
 from typing import TYPE_CHECKING, NamedTuple
 
 from capsmith import resources
-from capsmith.behaviour.base_session import BaseSession
-from capsmith.behaviour.cluster_session import ClusterSession
-from capsmith.behaviour.ipam_session import IpamSession
-from capsmith.behaviour.model import Report, Result, Selection
-from capsmith.behaviour.run import run_checks, skipped
-from capsmith.behaviour.session import Session
-from capsmith.behaviour.settings import parse_ids, parse_pairs
+from capsmith.clusters.processes.clusterctl import Clusterctl
+from capsmith.clusters.processes.kube import JSON
+from capsmith.clusters.processes.kubeconfig_file import client_of
+from capsmith.clusters.processes.tools import core_releases, toolbox
+from capsmith.clusters.processes.tools.catalogue import KUBERNETES, core_module
 from capsmith.commands.conformance_input import Request, read_objects
 from capsmith.commands.conformance_parts import Access, Part, parts_of
 from capsmith.commands.conformance_release import Provider, read_provider
 from capsmith.contract.load import load_rules
 from capsmith.errors import UnreadableInput
-from capsmith.management.clusterctl import Clusterctl
-from capsmith.management.kube import JSON
-from capsmith.management.kubeconfig_file import client_of
-from capsmith.management.tools import core_releases, toolbox
-from capsmith.management.tools.catalogue import KUBERNETES, core_module
+from capsmith.judge.running.base_session import BaseSession
+from capsmith.judge.running.cluster_session import ClusterSession
+from capsmith.judge.running.ipam_session import IpamSession
+from capsmith.judge.running.model import Report, Result, Selection
+from capsmith.judge.running.run import run_checks, skipped
+from capsmith.judge.running.session import Session
+from capsmith.judge.running.settings import parse_ids, parse_pairs
 
 if TYPE_CHECKING:
-    from capsmith.behaviour.servers import Installation, Servers
+    from capsmith.judge.running.servers import Installation, Servers
 
 Progress = Callable[[str], None]
 _OBJECTS = ("conformance-objects", "conformance-template")
@@ -90,7 +90,7 @@ def _started(
     """Start management clusters with the provider, and check it there."""
     # Imported when it is used: it needs packages of the extra.
     try:
-        from capsmith.behaviour.servers import started
+        from capsmith.judge.running.servers import started
     except ModuleNotFoundError as error:
         raise UnreadableInput(
             "conformance-extra",
@@ -111,7 +111,7 @@ def _started(
 
 
 def _installation(provider: Provider, request: Request) -> Installation:
-    from capsmith.behaviour.servers import Installation, ManagerCommand
+    from capsmith.judge.running.servers import Installation, ManagerCommand
 
     commands = [ManagerCommand(each, provider.commands[each.type]) for each in provider.started]
     return Installation(

@@ -5,10 +5,10 @@ from __future__ import annotations
 from pathlib import Path
 from typing import NamedTuple
 
-from capsmith.behaviour.model import Timing
-from capsmith.conformance.manifests import Manifest, parse_manifests
+from capsmith.clusters.processes.kube import JSON
 from capsmith.errors import UnreadableInput
-from capsmith.management.kube import JSON
+from capsmith.judge.running.model import Timing
+from capsmith.manifests.parse import Manifest, parse_manifests
 from capsmith.workspace.reading import read_document
 
 _LARGEST = 1 << 24

@@ -7,27 +7,27 @@ from http.client import HTTPException
 from pathlib import Path
 from typing import Any, NamedTuple
 
-from capsmith.behaviour.base_session import BaseSession
-from capsmith.behaviour.checks import ADDRESSES, INFRASTRUCTURE, WHOLE_CLUSTER
-from capsmith.behaviour.cluster_session import ClusterSession, provided_kind, referenced_roles
-from capsmith.behaviour.contract import CoreObjects
-from capsmith.behaviour.ipam_objects import IPAM_GROUP, POOL_ROLES, ipam_objects
-from capsmith.behaviour.ipam_session import IpamSession
-from capsmith.behaviour.model import Check, Timing
-from capsmith.behaviour.objects import (
+from capsmith.clusters.processes.clusterctl import Clusterctl
+from capsmith.clusters.processes.kube import JSON, ApiError, KubeClient
+from capsmith.clusters.processes.tools import kubernetes_version
+from capsmith.commands.conformance_input import Request, read_objects
+from capsmith.commands.conformance_release import Provider
+from capsmith.errors import UnreadableInput
+from capsmith.judge.running.base_session import BaseSession
+from capsmith.judge.running.checks import ADDRESSES, INFRASTRUCTURE, WHOLE_CLUSTER
+from capsmith.judge.running.cluster_session import ClusterSession, provided_kind, referenced_roles
+from capsmith.judge.running.contract import CoreObjects
+from capsmith.judge.running.ipam_objects import IPAM_GROUP, POOL_ROLES, ipam_objects
+from capsmith.judge.running.ipam_session import IpamSession
+from capsmith.judge.running.model import Check, Timing
+from capsmith.judge.running.objects import (
     CORE_GROUP,
     MACHINE_POOL,
     TEMPLATE_NAME,
     provider_objects,
 )
-from capsmith.behaviour.session import Session
-from capsmith.behaviour.settings import parse_pairs
-from capsmith.commands.conformance_input import Request, read_objects
-from capsmith.commands.conformance_release import Provider
-from capsmith.errors import UnreadableInput
-from capsmith.management.clusterctl import Clusterctl
-from capsmith.management.kube import JSON, ApiError, KubeClient
-from capsmith.management.tools import kubernetes_version
+from capsmith.judge.running.session import Session
+from capsmith.judge.running.settings import parse_pairs
 
 _INFRASTRUCTURE = ("InfraCluster", "InfraMachine")
 _WHOLE = ("BootstrapConfig", "BootstrapConfigTemplate", "ControlPlane", "ControlPlaneTemplate")

@@ -7,17 +7,17 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import NamedTuple
 
-from capsmith.behaviour.objects import MACHINE_POOL
+from capsmith.clusters.processes.component import Component
+from capsmith.clusters.processes.release import ProviderRelease, newest_version
 from capsmith.commands.conformance_input import Request, read_manifests
 from capsmith.commands.load import all_contracts
-from capsmith.conformance.bundle import Bundle
-from capsmith.conformance.crds import Crd
-from capsmith.conformance.schemas import find
 from capsmith.errors import UnreadableInput
-from capsmith.management.component import Component
-from capsmith.management.release import ProviderRelease, newest_version
-from capsmith.verify.roles import NONE, roles_of
-from capsmith.verify.settings import parse_role
+from capsmith.judge.release.roles import NONE, roles_of
+from capsmith.judge.release.settings import parse_role
+from capsmith.judge.running.objects import MACHINE_POOL
+from capsmith.manifests.bundle import Bundle
+from capsmith.manifests.crds import Crd
+from capsmith.manifests.schemas import find
 
 CHECKED_TYPES = ("infrastructure", "bootstrap", "control-plane", "ipam")
 """Types of providers that checks exist for."""

@@ -16,9 +16,9 @@ from capsmith.contract.model import Contract
 from capsmith.errors import Refused
 from capsmith.findings import Finding, Location, Severity, ordered
 from capsmith.merging.lock import SPEC_NAME, Lock
-from capsmith.provider.runtime import FOLDER, is_vendored
-from capsmith.provider.upgrade.facts import step_facts
-from capsmith.provider.upgrade.stages import next_step
+from capsmith.output.runtime import FOLDER, is_vendored
+from capsmith.provider_upgrade.facts import step_facts
+from capsmith.provider_upgrade.stages import next_step
 from capsmith.report import Outcome, Report
 from capsmith.tree import Owner
 from capsmith.workspace.repository import Repository

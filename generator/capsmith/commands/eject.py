@@ -16,7 +16,7 @@ from capsmith.commands.preconditions import (
 )
 from capsmith.findings import Finding, Location, Severity, ordered
 from capsmith.merging.lock import BASE_FOLDER, LOCK_PATH, SPEC_NAME, Lock
-from capsmith.provider.runtime import is_vendored
+from capsmith.output.runtime import is_vendored
 from capsmith.report import FileOutcome, Outcome, Report
 from capsmith.tree import Owner
 from capsmith.workspace.repository import Change, Repository

@@ -7,14 +7,14 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 from capsmith.commands.load import all_contracts, load, understand
-from capsmith.conformance.kustomize import KUSTOMIZATION_FILES, build
-from capsmith.conformance.manifests import MAX_CHARACTERS, Manifest, read_substituted
 from capsmith.errors import Refused, UnreadableInput
 from capsmith.findings import Finding, Location, Severity, ordered
 from capsmith.importing.importer import ImportedCrd, compare_provider, import_crds
 from capsmith.importing.outline import name_of
 from capsmith.importing.report import facts_of, findings_of, summary
 from capsmith.importing.source import SourceCrd, find_foreign, read_sources
+from capsmith.manifests.kustomize import KUSTOMIZATION_FILES, build
+from capsmith.manifests.parse import MAX_CHARACTERS, Manifest, read_substituted
 from capsmith.report import Report
 from capsmith.workspace.hold import disk_errors
 from capsmith.workspace.place import create

@@ -8,11 +8,11 @@ from typing import TYPE_CHECKING, Any
 
 from capsmith import __version__, resources
 from capsmith.contract.reading import parse
-from capsmith.provider.runtime import PERMISSIONS_FILE, SLICES_FILE, Library, Slice
+from capsmith.output.runtime import PERMISSIONS_FILE, SLICES_FILE, Library, Slice
 from capsmith.workspace.texts import LazyTexts
 
 if TYPE_CHECKING:
-    from capsmith.provider.rbac.model import DeclaredPermissions
+    from capsmith.output.rbac.model import DeclaredPermissions
 
 
 @cache
@@ -47,7 +47,7 @@ class _Permissions(Mapping[str, "DeclaredPermissions"]):
     def __getitem__(self, folder: str) -> DeclaredPermissions:
         if folder not in self._read:
             # Imported here: building the validators takes time.
-            from capsmith.provider.rbac.declarations import declared_permissions
+            from capsmith.output.rbac.declarations import declared_permissions
 
             path = self._files[folder]
             self._read[folder] = declared_permissions(parse(self._sources[path], path), path)

@@ -10,8 +10,8 @@ from capsmith.contract.load import known_versions, load_contract
 from capsmith.contract.model import Contract
 from capsmith.findings import Finding, ordered
 from capsmith.provider.model import Provider
-from capsmith.provider.resolve import link_rules, resolve
 from capsmith.provider_yaml.parse import parse
+from capsmith.resolving.resolve import link_rules, resolve
 from capsmith.workspace.reading import read_document
 
 if TYPE_CHECKING:

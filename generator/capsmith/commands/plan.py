@@ -25,8 +25,8 @@ from capsmith.merging.differing import difference
 from capsmith.merging.lock import BASE_FOLDER, LOCK_PATH, Lock, LockedFile, LockedRuntime
 from capsmith.merging.series import METADATA_PATH, dropped_series
 from capsmith.merging.shared_file import Names
+from capsmith.output.runtime import FOLDER, is_vendored, runtime_of, without_vendored
 from capsmith.provider.model import Provider
-from capsmith.provider.runtime import FOLDER, is_vendored, runtime_of, without_vendored
 from capsmith.report import FileOutcome, Outcome, Report, RuntimeOutcome
 from capsmith.tree import FileTree, Owner, digest
 from capsmith.workspace.repository import Change, Repository

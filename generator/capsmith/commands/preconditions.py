@@ -11,7 +11,7 @@ from capsmith.errors import Refused, UnreadableInput
 from capsmith.findings import Finding, Location, Severity
 from capsmith.merging.lock import LOCK_PATH, SPEC_NAME, Lock
 from capsmith.merging.unfinished import STATE_PATH, Unfinished
-from capsmith.provider.runtime import RECORD
+from capsmith.output.runtime import RECORD
 from capsmith.workspace.git import uncommitted
 from capsmith.workspace.journal import STATE_FOLDER
 from capsmith.workspace.repository import Repository

@@ -15,7 +15,7 @@ from capsmith.merging.base import is_text_of
 from capsmith.merging.decide import settle
 from capsmith.merging.lock import BASE_FOLDER, LOCK_PATH, SPEC_NAME, Lock, LockedFile
 from capsmith.merging.unfinished import STATE_PATH
-from capsmith.provider.runtime import RECORD, is_vendored
+from capsmith.output.runtime import RECORD, is_vendored
 from capsmith.report import FileOutcome, Outcome, Report, RuntimeOutcome
 from capsmith.tree import Owner, digest, digest_of_texts
 from capsmith.workspace.cache import FolderCache

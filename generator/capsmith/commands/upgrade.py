@@ -21,14 +21,14 @@ from capsmith.findings import Finding, has_errors
 from capsmith.merging.differing import difference
 from capsmith.merging.lock import SPEC_NAME, Lock
 from capsmith.provider.model import Provider
-from capsmith.provider.resolve import link_rules
-from capsmith.provider.upgrade.by_hand import by_hand
-from capsmith.provider.upgrade.changes import lost_fields, steps
-from capsmith.provider.upgrade.facts import upgrade_facts
-from capsmith.provider.upgrade.request import UpgradeRequest, validate_request
-from capsmith.provider.upgrade.rewrite import updated_values
-from capsmith.provider.upgrade.stages import next_step
+from capsmith.provider_upgrade.by_hand import by_hand
+from capsmith.provider_upgrade.changes import lost_fields, steps
+from capsmith.provider_upgrade.facts import upgrade_facts
+from capsmith.provider_upgrade.request import UpgradeRequest, validate_request
+from capsmith.provider_upgrade.rewrite import updated_values
+from capsmith.provider_upgrade.stages import next_step
 from capsmith.report import FileOutcome, Outcome, Report
+from capsmith.resolving.resolve import link_rules
 from capsmith.workspace.repository import Repository
 from capsmith.yamldoc.editing import edited
 from capsmith.yamldoc.place import Place
@@ -42,7 +42,7 @@ def upgrade(
 ) -> tuple[Report, dict[str, Any] | None]:
     """Apply ``request`` to provider.yaml, and bring the repository in line, as one change.
 
-    The second result is the plan (:mod:`capsmith.provider.upgrade.facts`), None where there is
+    The second result is the plan (:mod:`capsmith.provider_upgrade.facts`), None where there is
     none.
 
     Nothing is written when the request is invalid, when the new description or what is generated

@@ -8,7 +8,7 @@ from typing import Any
 
 from capsmith.commands.load import load
 from capsmith.findings import has_errors, ordered
-from capsmith.provider.explain import explain_resolution
+from capsmith.output.explain import explain_resolution
 from capsmith.report import Report
 
 

@@ -11,24 +11,24 @@ from typing import NamedTuple
 
 from capsmith import resources
 from capsmith.commands.load import all_contracts
-from capsmith.conformance.kustomize import Kustomizations, build
-from capsmith.conformance.manifests import Manifest, parse_manifests
 from capsmith.contract.compatibility import load_compatibility
 from capsmith.contract.load import load_live_rules, load_upgrade_rules
 from capsmith.errors import UnreadableInput
-from capsmith.verify.kustomized import BuiltFolder, built_by, refuse_what_needs_kustomize
-from capsmith.verify.live import Answers, Questions, judge_live, questions
-from capsmith.verify.model import Options, Verdict
-from capsmith.verify.release import Release, SourceFile, is_release_asset, read_release
-from capsmith.verify.settings import (
+from capsmith.judge.release.kustomized import BuiltFolder, built_by, refuse_what_needs_kustomize
+from capsmith.judge.release.live import Answers, Questions, judge_live, questions
+from capsmith.judge.release.model import Options, Verdict
+from capsmith.judge.release.release import Release, SourceFile, is_release_asset, read_release
+from capsmith.judge.release.settings import (
     baseline_text,
     parse_baseline,
     parse_config,
     parse_role,
     parse_target,
 )
-from capsmith.verify.targets import known_targets
-from capsmith.verify.verdict import verify, verify_upgrade
+from capsmith.judge.release.targets import known_targets
+from capsmith.judge.release.verdict import verify, verify_upgrade
+from capsmith.manifests.kustomize import Kustomizations, build
+from capsmith.manifests.parse import Manifest, parse_manifests
 from capsmith.workspace.hold import disk_errors
 from capsmith.workspace.kustomize import find_kustomize, run_kustomize
 from capsmith.workspace.place import replace as replace_file
@@ -108,8 +108,8 @@ def run(paths: Sequence[Path], request: Request) -> Verdict:
 def _answers(request: Request, asked: Questions) -> Answers:
     """Return what the API server of the kubeconfig answers."""
     # Imported here because only --live needs a client.
-    from capsmith.management.review import Review
-    from capsmith.management.user_kubeconfig import connected, kubeconfig_files, read_access
+    from capsmith.clusters.processes.user_kubeconfig import connected, kubeconfig_files, read_access
+    from capsmith.judge.review import Review
 
     access = read_access(kubeconfig_files(request.kubeconfig, os.environ), request.context)
     with connected(access) as client:

@@ -6,8 +6,8 @@ from collections.abc import Iterator, Mapping
 from enum import StrEnum
 from typing import Any, NamedTuple
 
-from capsmith.conformance.manifests import list_of, mapping_of, text_of, texts_of
 from capsmith.importing.normal import columns_of, normal
+from capsmith.manifests.parse import list_of, mapping_of, text_of, texts_of
 
 Path = tuple[str | int, ...]
 _SCHEMA = ("schema", "openAPIV3Schema")

@@ -6,11 +6,11 @@ from collections.abc import Collection, Mapping
 from typing import Any
 
 from capsmith.cel_text import is_transition
-from capsmith.conformance.manifests import list_of, mapping_of, text_of, texts_of
 from capsmith.contract.model import Contract
 from capsmith.importing.compare import compare_schemas
 from capsmith.importing.fields import field_of
 from capsmith.importing.normal import RULES, normal
+from capsmith.manifests.parse import list_of, mapping_of, text_of, texts_of
 from capsmith.provider.contract_fields import with_contract
 
 Schema = Mapping[str, Any]

@@ -9,9 +9,9 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
-from capsmith.conformance.manifests import texts_of
 from capsmith.importing.normal import LIST_TYPE, RULES, simplified
 from capsmith.importing.words import text
+from capsmith.manifests.parse import texts_of
 from capsmith.provider_yaml.plain import IMMUTABLE_MESSAGE, IMMUTABLE_RULE
 
 _FIRST = ("type", "format", "required", "immutable", "description")

@@ -5,11 +5,11 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping
 from typing import Any
 
-from capsmith.conformance.crds import Crd
-from capsmith.conformance.manifests import mapping_of
 from capsmith.contract.model import Contract
 from capsmith.importing.fields import fields_of
 from capsmith.importing.normal import normal
+from capsmith.manifests.crds import Crd
+from capsmith.manifests.parse import mapping_of
 from capsmith.provider.identities import SECRET_REF
 
 ROLE = "Identity"

@@ -10,8 +10,6 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import Any, NamedTuple
 
-from capsmith.conformance.crds import Crd, CrdVersion
-from capsmith.conformance.manifests import Manifest, list_of, mapping_of, text_of
 from capsmith.contract.model import Contract
 from capsmith.importing import identities, kinds, templates
 from capsmith.importing.compare import Change, Difference, compare_crds
@@ -23,9 +21,11 @@ from capsmith.importing.pools import add_machine_kinds
 from capsmith.importing.refusals import Checked, Refusal, check, without_refused
 from capsmith.importing.source import SourceCrd
 from capsmith.importing.words import plain_data
+from capsmith.manifests.crds import Crd, CrdVersion
+from capsmith.manifests.parse import Manifest, list_of, mapping_of, text_of
+from capsmith.output.crd import custom_resource_definition
 from capsmith.provider.build import build_provider
 from capsmith.provider.control_planes import MANAGED
-from capsmith.provider.crd import custom_resource_definition
 from capsmith.provider.model import Component, Provider
 from capsmith.provider.pools import MACHINES
 from capsmith.provider.sections import SECTION_TYPES

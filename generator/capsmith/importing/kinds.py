@@ -5,8 +5,6 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping
 from typing import Any
 
-from capsmith.conformance.crds import Crd, CrdVersion
-from capsmith.conformance.manifests import list_of, mapping_of, text_of, texts_of
 from capsmith.contract.model import Contract, TypeShape
 from capsmith.importing.contract_fields import (
     EMBEDDED,
@@ -27,6 +25,8 @@ from capsmith.importing.outline import Outline
 from capsmith.importing.source import RESOURCE, SourceCrd
 from capsmith.importing.versions import api_versions
 from capsmith.importing.words import text
+from capsmith.manifests.crds import Crd, CrdVersion
+from capsmith.manifests.parse import list_of, mapping_of, text_of, texts_of
 from capsmith.provider.control_planes import MANAGED
 from capsmith.provider.naming import pluralise
 

@@ -5,10 +5,10 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping
 from typing import Any
 
-from capsmith.conformance.crds import Crd
-from capsmith.conformance.manifests import list_of, mapping_of, text_of, texts_of
 from capsmith.importing.normal import columns_of
 from capsmith.importing.words import text
+from capsmith.manifests.crds import Crd
+from capsmith.manifests.parse import list_of, mapping_of, text_of, texts_of
 
 Entry = dict[str, Any]
 _CATEGORY = "cluster-api"

@@ -10,7 +10,7 @@ from collections.abc import Mapping
 from datetime import date
 from typing import Any
 
-from capsmith.conformance.manifests import list_of, text_of
+from capsmith.manifests.parse import list_of, text_of
 
 Schema = Mapping[str, Any]
 INT_OR_STRING = "x-kubernetes-int-or-string"

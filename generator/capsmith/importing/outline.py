@@ -6,10 +6,10 @@ from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Any, NamedTuple
 
-from capsmith.conformance.crds import CrdVersion
-from capsmith.conformance.manifests import Manifest, list_of, mapping_of, text_of
 from capsmith.contract.model import Contract
 from capsmith.importing.source import PROVIDER_LABEL, RESOURCE, SourceCrd
+from capsmith.manifests.crds import CrdVersion
+from capsmith.manifests.parse import Manifest, list_of, mapping_of, text_of
 from capsmith.provider.order import series_order, version_order
 from capsmith.provider.sections import SECTION_TYPES
 from capsmith.safetext import SeriesName, VersionName

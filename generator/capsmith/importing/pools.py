@@ -5,11 +5,11 @@ from __future__ import annotations
 from collections.abc import Iterable
 from typing import Any
 
-from capsmith.conformance.manifests import mapping_of
 from capsmith.importing.fields import field_of
 from capsmith.importing.normal import normal
 from capsmith.importing.refusals import Refusal
 from capsmith.importing.source import SourceCrd
+from capsmith.manifests.parse import mapping_of
 from capsmith.provider.pools import MACHINES
 
 _FIELD = "infrastructureMachineKind"

@@ -6,8 +6,8 @@ from typing import Any
 
 import yaml
 
-from capsmith.conformance.manifests import Manifest
 from capsmith.findings import Location
+from capsmith.manifests.parse import Manifest
 from capsmith.yamldoc.compose import Path
 from capsmith.yamldoc.nodes import nearest
 

@@ -12,8 +12,8 @@ from capsmith.contract.model import Contract
 from capsmith.findings import Finding, Severity
 from capsmith.provider.draft import Draft
 from capsmith.provider.model import Provider
-from capsmith.provider.resolve import resolve
 from capsmith.provider_yaml.parse import validate_document
+from capsmith.resolving.resolve import resolve
 from capsmith.yamldoc.compose import Mark, Path
 from capsmith.yamldoc.document import Document
 

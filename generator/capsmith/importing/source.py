@@ -5,10 +5,10 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import NamedTuple
 
-from capsmith.conformance.crds import Crd, read_crds
-from capsmith.conformance.manifests import Manifest, mapping_of
 from capsmith.contract.model import Contract
 from capsmith.importing import identities
+from capsmith.manifests.crds import Crd, read_crds
+from capsmith.manifests.parse import Manifest, mapping_of
 from capsmith.provider.sections import SECTION_TYPES
 
 PROVIDER_LABEL = "cluster.x-k8s.io/provider"

@@ -5,8 +5,6 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from capsmith.conformance.crds import Crd, CrdVersion
-from capsmith.conformance.manifests import list_of, mapping_of, text_of
 from capsmith.importing.contract_fields import (
     EMBEDDED,
     Reserved,
@@ -28,6 +26,8 @@ from capsmith.importing.kubectl import (
 from capsmith.importing.normal import normal
 from capsmith.importing.outline import Version
 from capsmith.importing.versions import api_versions
+from capsmith.manifests.crds import Crd, CrdVersion
+from capsmith.manifests.parse import list_of, mapping_of, text_of
 
 Entry = dict[str, Any]
 Made = Mapping[str, Any]

@@ -5,9 +5,9 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from capsmith.conformance.crds import Crd
-from capsmith.conformance.manifests import list_of, mapping_of, text_of
 from capsmith.importing.outline import Version
+from capsmith.manifests.crds import Crd
+from capsmith.manifests.parse import list_of, mapping_of, text_of
 
 Entry = dict[str, Any]
 

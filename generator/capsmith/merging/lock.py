@@ -9,7 +9,7 @@ from typing import Any, NamedTuple
 import yaml
 
 from capsmith.errors import UnreadableInput
-from capsmith.provider.runtime import FOLDER, RECORD, Runtime, is_vendored, recorded_files
+from capsmith.output.runtime import FOLDER, RECORD, Runtime, is_vendored, recorded_files
 from capsmith.safetext import RelativePath
 from capsmith.tree import FileTree, Owner, digest
 

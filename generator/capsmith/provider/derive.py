@@ -27,8 +27,12 @@ from capsmith.provider.naming import kebab, pluralise, words
 from capsmith.provider.order import series_order, version_order
 from capsmith.provider.pools import POOL_FLAVOR
 from capsmith.provider.sections import SECTION_TYPES, SectionType, combine
-from capsmith.provider.templates import has_template, supports_classes, template_short_names
-from capsmith.provider.topology import TOPOLOGY_FLAVOR
+from capsmith.provider.templates import (
+    TOPOLOGY_FLAVOR,
+    has_template,
+    supports_classes,
+    template_short_names,
+)
 from capsmith.provider.webhooks import webhooks_of
 from capsmith.safetext import DnsSubdomain, KindName
 

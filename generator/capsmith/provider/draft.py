@@ -1,6 +1,6 @@
 """Everything that is decided about a provider, as plain text: nothing here is known to be valid.
 
-:mod:`capsmith.provider.derive` makes the draft once, :mod:`capsmith.provider.checks` reads it, and
+:mod:`capsmith.provider.derive` makes the draft once, :mod:`capsmith.resolving.checks` reads it, and
 :mod:`capsmith.provider.build` freezes it into the model.
 """
 

@@ -1,7 +1,7 @@
 """The resolved provider: what every blueprint and check sees.
 
 Frozen and complete: no optionals that stand for "not decided yet", every name a
-:class:`capsmith.safetext.SafeText`.  Made only by :mod:`capsmith.provider.resolve`.
+:class:`capsmith.safetext.SafeText`.  Made only by :mod:`capsmith.resolving.resolve`.
 """
 
 from __future__ import annotations

@@ -9,6 +9,8 @@ if TYPE_CHECKING:
     from capsmith.provider_yaml.model import ProviderSpec
     from capsmith.provider_yaml.sections import KindSpec
 
+TOPOLOGY_FLAVOR = "topology"
+"""The flavor whose cluster template uses the first ClusterClass."""
 WITHOUT_TEMPLATE = frozenset({"IPPool", "GlobalIPPool", "Addon", "Resource"})
 """Roles whose kinds come without a template kind."""
 _OF_CLASSES = frozenset({"InfraCluster", "ControlPlane"})

@@ -9,9 +9,9 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Any, NamedTuple
 
-from capsmith.conformance.kustomize import KUSTOMIZATION_FILES, REFERENCES
-from capsmith.conformance.manifests import parse_manifests
 from capsmith.errors import UnreadableInput
+from capsmith.manifests.kustomize import KUSTOMIZATION_FILES, REFERENCES
+from capsmith.manifests.parse import parse_manifests
 from capsmith.workspace.reading import read_document
 
 _PROGRAMS = (("kustomize", "build"), ("kubectl", "kustomize"))

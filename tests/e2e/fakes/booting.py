@@ -13,12 +13,12 @@ from contextlib import ExitStack
 
 import trustme
 
-from capsmith.lab.simulated.kubelet import Kubelet
-from capsmith.lab.simulated.loop import Loop
-from capsmith.management.cluster import Base
-from capsmith.management.kube import JSON, KubeClient
-from capsmith.management.pki import Pki
-from capsmith.management.servers import ApiServer
+from capsmith.clusters.lab.simulated.kubelet import Kubelet
+from capsmith.clusters.lab.simulated.loop import Loop
+from capsmith.clusters.processes.cluster import Base
+from capsmith.clusters.processes.kube import JSON, KubeClient
+from capsmith.clusters.processes.pki import Pki
+from capsmith.clusters.processes.servers import ApiServer
 from tests.e2e.harness.cloud import SimulatedCloud
 
 _NUMBERS = itertools.count(1)

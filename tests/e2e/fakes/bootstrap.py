@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from capsmith.lab.simulated.loop import each
-from capsmith.management.kube import JSON, ApiError, KubeClient
+from capsmith.clusters.lab.simulated.loop import each
+from capsmith.clusters.processes.kube import JSON, ApiError, KubeClient
 
 from .dialect import CLUSTER_NAME, CONTROL_PLANE, Dialect, is_paused, key, owner, owner_reference
 from .manifests import BOOTSTRAP_API

@@ -5,8 +5,8 @@ from __future__ import annotations
 import base64
 from pathlib import Path
 
-from capsmith.lab.simulated.loop import each
-from capsmith.management.kube import JSON, KubeClient
+from capsmith.clusters.lab.simulated.loop import each
+from capsmith.clusters.processes.kube import JSON, KubeClient
 
 from .control_plane_machines import (
     HELPER_CONFIG,

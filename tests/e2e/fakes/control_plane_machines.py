@@ -5,7 +5,7 @@ from __future__ import annotations
 import hashlib
 from itertools import count
 
-from capsmith.management.kube import JSON, ApiError, KubeClient
+from capsmith.clusters.processes.kube import JSON, ApiError, KubeClient
 
 from .dialect import CLUSTER_NAME, CONTROL_PLANE, Dialect, owner_reference
 from .manifests import BOOTSTRAP_API, CONTROL_PLANE_GROUP

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import time
 
-from capsmith.management.kube import JSON
+from capsmith.clusters.processes.kube import JSON
 
 from .control_plane_machines import is_outdated
 from .dialect import CLUSTER_NAME, CONTROL_PLANE, Dialect

@@ -10,7 +10,7 @@ from __future__ import annotations
 
 from typing import Any, cast
 
-from capsmith.management.kube import JSON
+from capsmith.clusters.processes.kube import JSON
 
 from .manifests import API_VERSION, BOOTSTRAP_GROUP, CONTROL_PLANE_GROUP
 

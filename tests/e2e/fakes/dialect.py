@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from capsmith.management.kube import JSON, KubeClient
+from capsmith.clusters.processes.kube import JSON, KubeClient
 from tests.e2e.harness.contract import ContractVersion
 
 from .manifests import BOOTSTRAP_API, CONTROL_PLANE_API

@@ -6,8 +6,8 @@ from typing import Final
 
 import yaml
 
-from capsmith.management.kube import JSON
-from capsmith.management.repository import Repository, dump
+from capsmith.clusters.processes.kube import JSON
+from capsmith.clusters.processes.repository import Repository, dump
 from tests.e2e.harness.contract import ContractVersion
 
 VERSION: Final = "v0.1.0"

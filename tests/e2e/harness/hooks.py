@@ -7,8 +7,8 @@ from pathlib import Path
 
 import trustme
 
-from capsmith.management.pki import Pki
-from capsmith.management.process import free_port
+from capsmith.clusters.processes.pki import Pki
+from capsmith.clusters.processes.process import free_port
 
 _HOST = "127.0.0.1"
 

@@ -12,8 +12,8 @@ from typing import TYPE_CHECKING
 
 from boto3.session import Session
 
-from capsmith.lab.simulated.server import Server
-from capsmith.management.process import Process, free_port, port_open
+from capsmith.clusters.lab.simulated.server import Server
+from capsmith.clusters.processes.process import Process, free_port, port_open
 
 from .cloud import CloudCluster, Event, SimulatedCloud
 

@@ -9,15 +9,15 @@ from dataclasses import dataclass, field
 from functools import cached_property
 from pathlib import Path
 
-from capsmith.management.cluster import ManagementCluster
-from capsmith.management.component import Component, component_types
-from capsmith.management.deployment import Launch, installed
-from capsmith.management.errors import ProcessError
-from capsmith.management.kube import JSON
-from capsmith.management.kubeconfig import service_account_token, token_kubeconfig
-from capsmith.management.pki import Pki
-from capsmith.management.process import Process, free_port, http_ok, http_text
-from capsmith.management.repository import Repository, dump, load, localised
+from capsmith.clusters.processes.cluster import ManagementCluster
+from capsmith.clusters.processes.component import Component, component_types
+from capsmith.clusters.processes.deployment import Launch, installed
+from capsmith.clusters.processes.errors import ProcessError
+from capsmith.clusters.processes.kube import JSON
+from capsmith.clusters.processes.kubeconfig import service_account_token, token_kubeconfig
+from capsmith.clusters.processes.pki import Pki
+from capsmith.clusters.processes.process import Process, free_port, http_ok, http_text
+from capsmith.clusters.processes.repository import Repository, dump, load, localised
 from tests.repositories import import_path
 
 from .cloud import VARIABLE, SimulatedCloud

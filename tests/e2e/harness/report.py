@@ -9,7 +9,7 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
-from capsmith.management.process import Process
+from capsmith.clusters.processes.process import Process
 
 
 class Report:

@@ -2,8 +2,8 @@
 
 import sys
 
-from capsmith.management.errors import ToolsUnavailable
-from capsmith.management.tools import toolbox
+from capsmith.clusters.processes.errors import ToolsUnavailable
+from capsmith.clusters.processes.tools import toolbox
 from tests.e2e.tools.prometheus import build_promtool
 
 

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from capsmith.management.tools.build import Progress, built
-from capsmith.management.tools.catalogue import Binary, Module
+from capsmith.clusters.processes.tools.build import Progress, built
+from capsmith.clusters.processes.tools.catalogue import Binary, Module
 
 _HERE = Path(__file__).parent
 _PROMTOOL = Module(

@@ -8,10 +8,10 @@ from typing import NoReturn
 
 import pytest
 
-from capsmith.management.errors import ToolsUnavailable
-from capsmith.management.tools.build import Progress, Toolbox, toolbox
-from capsmith.management.tools.catalogue import KUBERNETES as MODULE
-from capsmith.management.tools.catalogue import default_modules, kubernetes_module
+from capsmith.clusters.processes.errors import ToolsUnavailable
+from capsmith.clusters.processes.tools.build import Progress, Toolbox, toolbox
+from capsmith.clusters.processes.tools.catalogue import KUBERNETES as MODULE
+from capsmith.clusters.processes.tools.catalogue import default_modules, kubernetes_module
 from tests.e2e.releases import KUBERNETES_SERIES
 from tests.e2e.tools.prometheus import build_promtool
 

@@ -8,7 +8,7 @@ from collections.abc import Awaitable, Callable
 
 import pytest
 
-from capsmith.management.servers import ApiServer
+from capsmith.clusters.processes.servers import ApiServer
 from tests.realapi.secret_keeping import Keeping, keeping
 
 NUMBERS = itertools.count(1)

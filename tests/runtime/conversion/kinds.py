@@ -7,8 +7,8 @@ from pathlib import Path
 from typing import Any
 
 from capsmith.commands.load import load
-from capsmith.provider.conversion import converted_resources, shape_changes
-from capsmith.provider.crd import version_schema
+from capsmith.output.conversion import converted_resources, shape_changes
+from capsmith.output.crd import version_schema
 from capsmith.provider.model import Provider, Resource
 from capsmith_runtime.conversion.objects import ConvertedKind, Converter
 from capsmith_runtime.conversion.shape import Change

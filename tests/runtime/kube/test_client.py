@@ -10,7 +10,7 @@ from typing import Any
 
 import pytest
 
-from capsmith.management.pki import Pki
+from capsmith.clusters.processes.pki import Pki
 from capsmith_runtime.kube.client import (
     AlreadyExists,
     ApiError,

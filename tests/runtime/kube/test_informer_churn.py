@@ -11,7 +11,7 @@ from typing import Any
 
 import pytest
 
-from capsmith.management.kube import ApiError as Refused
+from capsmith.clusters.processes.kube import ApiError as Refused
 from capsmith_runtime.kube.client import ApiError, NamespacedName, NotFound, Selection, version_of
 from capsmith_runtime.kube.patch import write
 from tests.runtime.support.faults import Loss, Request, failure

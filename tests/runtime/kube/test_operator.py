@@ -8,7 +8,7 @@ from concurrent.futures import ThreadPoolExecutor
 
 import pytest
 
-from capsmith.management.wait import eventually, steadily
+from capsmith.clusters.processes.wait import eventually, steadily
 from tests.runtime.operator_main import FINALIZER, LOST
 from tests.runtime.support.faults import Loss, Request, failure
 from tests.runtime.support.operator import Site

@@ -11,8 +11,8 @@ from contextlib import contextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
 
-from capsmith.management.process import Process, free_port, http_ok
-from capsmith.management.wait import eventually
+from capsmith.clusters.processes.process import Process, free_port, http_ok
+from capsmith.clusters.processes.wait import eventually
 
 from .server import JSON, Api
 

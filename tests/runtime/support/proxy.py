@@ -14,7 +14,7 @@ from collections.abc import Callable
 from dataclasses import dataclass, field
 from typing import Any
 
-from capsmith.management.pki import Pki
+from capsmith.clusters.processes.pki import Pki
 
 from .faults import Fault, Hold, Injection, Loss, Request, request_of
 from .http1 import Answer, body_parts, read_head

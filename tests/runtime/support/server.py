@@ -10,12 +10,12 @@ from pathlib import Path
 from typing import Any
 from urllib.parse import urlsplit
 
-from capsmith.management.kube import ApiError, KubeClient
-from capsmith.management.kubeconfig import service_account_token, token_kubeconfig
-from capsmith.management.pki import Pki
-from capsmith.management.servers import ApiServer, Etcd
-from capsmith.management.tools import Toolbox
-from capsmith.management.wait import eventually
+from capsmith.clusters.processes.kube import ApiError, KubeClient
+from capsmith.clusters.processes.kubeconfig import service_account_token, token_kubeconfig
+from capsmith.clusters.processes.pki import Pki
+from capsmith.clusters.processes.servers import ApiServer, Etcd
+from capsmith.clusters.processes.tools import Toolbox
+from capsmith.clusters.processes.wait import eventually
 
 from .proxy import FaultProxy
 

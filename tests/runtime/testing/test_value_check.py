@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from capsmith.provider.example import FORMATS
+from capsmith.output.example import FORMATS
 from capsmith_runtime.testing.value_check import value_complaints
 
 

@@ -18,8 +18,8 @@ from capsmith.blueprint.sandbox import OverlayEnvironment
 from capsmith.commands import build
 from capsmith.commands.load import load
 from capsmith.findings import Finding, has_errors
+from capsmith.output.runtime import Runtime
 from capsmith.provider.model import Provider
-from capsmith.provider.runtime import Runtime
 from capsmith.tree import Owner
 from capsmith.workspace.texts import read_texts
 

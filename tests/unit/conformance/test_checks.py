@@ -7,10 +7,10 @@ from dataclasses import dataclass, field
 import pytest
 
 from capsmith import resources
-from capsmith.conformance import checks
-from capsmith.conformance.checks.registry import bind, check
 from capsmith.contract.load import load_rules
 from capsmith.contract.model import Rule
+from capsmith.judge.rules import checks
+from capsmith.judge.rules.checks.registry import bind, check
 
 RULES = load_rules(resources.schemas())
 

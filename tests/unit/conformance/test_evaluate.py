@@ -5,10 +5,10 @@ from __future__ import annotations
 from collections.abc import Mapping
 
 from capsmith import resources
-from capsmith.conformance.evaluate import evaluate_manifests
-from capsmith.conformance.manifests import Manifest, parse_manifests
 from capsmith.contract.load import load_contract
 from capsmith.findings import Finding
+from capsmith.judge.rules.evaluate import evaluate_manifests
+from capsmith.manifests.parse import Manifest, parse_manifests
 
 METADATA = """\
 apiVersion: clusterctl.cluster.x-k8s.io/v1alpha3

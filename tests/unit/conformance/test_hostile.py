@@ -10,9 +10,9 @@ from typing import Any
 
 import pytest
 
-from capsmith.conformance.evaluate import evaluate_manifests
-from capsmith.conformance.manifests import Manifest
 from capsmith.contract.load import known_versions
+from capsmith.judge.rules.evaluate import evaluate_manifests
+from capsmith.manifests.parse import Manifest
 from tests.rules.cases import Case, cases, contract, read
 
 JUNK: list[Any] = [

@@ -2,8 +2,8 @@ from __future__ import annotations
 
 import json
 
-from capsmith.conformance.kustomize import build
-from capsmith.conformance.manifests import Manifest, parse_manifests
+from capsmith.manifests.kustomize import build
+from capsmith.manifests.parse import Manifest, parse_manifests
 
 FILES = {
     "config/default/kustomization.yaml": """\

@@ -2,8 +2,8 @@ from __future__ import annotations
 
 import pytest
 
-from capsmith.conformance import manifests
-from capsmith.conformance.manifests import Manifest, at, list_of, mapping_of, parse_manifests
+from capsmith.manifests import parse as manifests
+from capsmith.manifests.parse import Manifest, at, list_of, mapping_of, parse_manifests
 
 TWO = """\
 # comment

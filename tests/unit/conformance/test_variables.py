@@ -2,8 +2,8 @@ from __future__ import annotations
 
 import pytest
 
-from capsmith.conformance.envsubst import MAX_DEPTH
-from capsmith.conformance.variables import Trouble, required, scan, substitute
+from capsmith.manifests.envsubst import MAX_DEPTH
+from capsmith.manifests.variables import Trouble, required, scan, substitute
 from tests.unit.conformance.substitutions import FORMS, VALUES
 
 

@@ -6,10 +6,8 @@ import pytest
 import yaml
 
 from capsmith import resources
-from capsmith.contract.compatibility import Compatibility, Run, load_compatibility
-from capsmith.errors import UnreadableInput
-from capsmith.management.tools import build
-from capsmith.management.tools.catalogue import (
+from capsmith.clusters.processes.tools import build
+from capsmith.clusters.processes.tools.catalogue import (
     KUBERNETES,
     all_modules,
     core_module,
@@ -17,7 +15,9 @@ from capsmith.management.tools.catalogue import (
     kubernetes_module,
     modules,
 )
-from capsmith.verify.targets import Core, known_targets
+from capsmith.contract.compatibility import Compatibility, Run, load_compatibility
+from capsmith.errors import UnreadableInput
+from capsmith.judge.release.targets import Core, known_targets
 
 GOOD: dict[str, list[dict[str, object]]] = {
     "core": [

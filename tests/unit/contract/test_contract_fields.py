@@ -12,11 +12,11 @@ import pytest
 import yaml
 
 from capsmith import resources
-from capsmith.conformance.schemas import Schema, describe, find, required
 from capsmith.contract.load import known_versions, load_contract
 from capsmith.contract.model import Contract, ContractField, FieldOrigin, Rule, TypeShape
 from capsmith.contract.pages import load_pages
 from capsmith.errors import UnreadableInput
+from capsmith.manifests.schemas import Schema, describe, find, required
 
 CONTRACTS = {version: load_contract(version, resources.schemas()) for version in known_versions()}
 ROLES = [

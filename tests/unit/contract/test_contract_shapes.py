@@ -10,10 +10,10 @@ import pytest
 import yaml
 
 from capsmith import resources
-from capsmith.conformance.evaluate import evaluate_manifests
-from capsmith.conformance.manifests import parse_manifests
 from capsmith.contract.load import known_versions, load_contract
 from capsmith.contract.model import Contract, ContractField, TypeShape
+from capsmith.judge.rules.evaluate import evaluate_manifests
+from capsmith.manifests.parse import parse_manifests
 
 CONTRACTS = {version: load_contract(version, resources.schemas()) for version in known_versions()}
 SHAPES = [

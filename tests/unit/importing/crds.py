@@ -8,9 +8,9 @@ from typing import Any
 import yaml
 
 from capsmith.commands.load import all_contracts
-from capsmith.conformance.manifests import Manifest, read_substituted
 from capsmith.importing.importer import Imported, import_crds
 from capsmith.importing.source import read_sources
+from capsmith.manifests.parse import Manifest, read_substituted
 
 INFRASTRUCTURE = "infrastructure.cluster.x-k8s.io"
 _TEMPLATED = ("AcmeCluster", "AcmeMachine")

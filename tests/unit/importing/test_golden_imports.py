@@ -9,11 +9,11 @@ import pytest
 import yaml
 
 from capsmith.commands.load import all_contracts, load
-from capsmith.conformance.manifests import read_substituted
 from capsmith.importing.importer import Imported, compare_provider, import_crds
 from capsmith.importing.normal import normal
 from capsmith.importing.source import read_sources
-from capsmith.provider.crd import custom_resource_definition
+from capsmith.manifests.parse import read_substituted
+from capsmith.output.crd import custom_resource_definition
 from capsmith.provider.model import Provider
 from capsmith.provider_yaml.fields import FieldLike
 from capsmith.provider_yaml.model import ProviderSpec

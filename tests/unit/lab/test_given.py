@@ -6,10 +6,10 @@ from pathlib import Path
 
 import pytest
 
-from capsmith.lab.errors import LabError
-from capsmith.lab.given import copied
-from capsmith.lab.kind import delete, require_kind
-from capsmith.lab.place import LabFolder
+from capsmith.clusters.lab.errors import LabError
+from capsmith.clusters.lab.given import copied
+from capsmith.clusters.lab.kind import delete, require_kind
+from capsmith.clusters.lab.place import LabFolder
 
 
 def test_kind_and_docker_are_needed(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -6,7 +6,7 @@ from dataclasses import replace
 
 import pytest
 
-from capsmith.lab.objects import Cluster, MachineObjects, Row, changes, rows, waits_for
+from capsmith.clusters.lab.objects import Cluster, MachineObjects, Row, changes, rows, waits_for
 from tests.unit.lab.objects import (
     bootstrap,
     cluster,

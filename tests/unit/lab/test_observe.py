@@ -12,9 +12,9 @@ from typing import Any
 
 import pytest
 
-from capsmith.lab.observe import observe
-from capsmith.management.kube import Credentials, KubeClient
-from capsmith.management.pki import Pki
+from capsmith.clusters.lab.observe import observe
+from capsmith.clusters.processes.kube import Credentials, KubeClient
+from capsmith.clusters.processes.pki import Pki
 
 JSON = dict[str, Any]
 _OWN = "controlplane.cluster.x-k8s.io"

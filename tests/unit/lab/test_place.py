@@ -8,10 +8,9 @@ from pathlib import Path
 
 import pytest
 
-from capsmith.errors import CapsmithError, Refused, UnreadableInput
-from capsmith.lab.errors import LabError, from_os, from_process
-from capsmith.lab.place import chosen, existing, lab_names, labs_folder, named
-from capsmith.lab.state import (
+from capsmith.clusters.lab.errors import LabError, from_os, from_process
+from capsmith.clusters.lab.place import chosen, existing, lab_names, labs_folder, named
+from capsmith.clusters.lab.state import (
     Component,
     LabState,
     RunState,
@@ -19,7 +18,8 @@ from capsmith.lab.state import (
     read_run,
     write,
 )
-from capsmith.management.errors import ProcessError
+from capsmith.clusters.processes.errors import ProcessError
+from capsmith.errors import CapsmithError, Refused, UnreadableInput
 
 _STATE = LabState(
     pid=1,

@@ -8,12 +8,12 @@ from pathlib import Path
 
 import pytest
 
+from capsmith.clusters.lab.demo import check_template
+from capsmith.clusters.lab.errors import LabError
+from capsmith.clusters.lab.installed import next_version
+from capsmith.clusters.lab.provider import ProviderRepository, provider_in
+from capsmith.clusters.lab.state import LabState
 from capsmith.errors import CapsmithError, UnreadableInput
-from capsmith.lab.demo import check_template
-from capsmith.lab.errors import LabError
-from capsmith.lab.installed import next_version
-from capsmith.lab.provider import ProviderRepository, provider_in
-from capsmith.lab.state import LabState
 
 
 @pytest.fixture

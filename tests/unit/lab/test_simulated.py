@@ -9,11 +9,11 @@ from typing import Any
 import pytest
 import yaml
 
-from capsmith.lab.simulated.external_etcd import with_external_etcd
-from capsmith.lab.simulated.kubeadm import configuration_of
-from capsmith.lab.simulated.server import Server
-from capsmith.lab.simulated.workload import kubeconfig_secret
-from capsmith.management.pki import Pki
+from capsmith.clusters.lab.simulated.external_etcd import with_external_etcd
+from capsmith.clusters.lab.simulated.kubeadm import configuration_of
+from capsmith.clusters.lab.simulated.server import Server
+from capsmith.clusters.lab.simulated.workload import kubeconfig_secret
+from capsmith.clusters.processes.pki import Pki
 
 JSON = dict[str, Any]
 

@@ -8,10 +8,13 @@ from typing import Any
 import pytest
 import yaml
 
-from capsmith.lab.errors import LabError
-from capsmith.lab.place import LabFolder
-from capsmith.lab.provider import ProviderRepository
-from capsmith.lab.simulated.infrastructure import cluster_template, simulated_infrastructure
+from capsmith.clusters.lab.errors import LabError
+from capsmith.clusters.lab.place import LabFolder
+from capsmith.clusters.lab.provider import ProviderRepository
+from capsmith.clusters.lab.simulated.infrastructure import (
+    cluster_template,
+    simulated_infrastructure,
+)
 
 _RAFT: dict[str, Any] = {
     "capsmith": 1,

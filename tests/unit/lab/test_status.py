@@ -10,13 +10,13 @@ from pathlib import Path
 
 import pytest
 
-from capsmith.lab.errors import LabError
-from capsmith.lab.hints import hints
-from capsmith.lab.logs import follow, last_lines, selected
-from capsmith.lab.objects import Cluster, MachineObjects
-from capsmith.lab.place import LabFolder, acquire, named
-from capsmith.lab.state import Component, LabState, RunState, write
-from capsmith.lab.status import data, lines, status_of, table
+from capsmith.clusters.lab.errors import LabError
+from capsmith.clusters.lab.hints import hints
+from capsmith.clusters.lab.logs import follow, last_lines, selected
+from capsmith.clusters.lab.objects import Cluster, MachineObjects
+from capsmith.clusters.lab.place import LabFolder, acquire, named
+from capsmith.clusters.lab.state import Component, LabState, RunState, write
+from capsmith.clusters.lab.status import data, lines, status_of, table
 from tests.unit.lab.objects import bootstrap, cluster, deployment, infrastructure, machine
 
 

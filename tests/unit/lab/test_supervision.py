@@ -9,9 +9,9 @@ from pathlib import Path
 
 import pytest
 
-from capsmith.lab.supervision import Supervised
-from capsmith.management.process import Process
-from capsmith.management.wait import eventually
+from capsmith.clusters.lab.supervision import Supervised
+from capsmith.clusters.processes.process import Process
+from capsmith.clusters.processes.wait import eventually
 
 _CHILD = "import time; print('last words', flush=True); time.sleep(60)"
 

@@ -6,8 +6,8 @@ import json
 from typing import Any
 
 from capsmith.provider.model import Provider, Resource
-from capsmith.provider.resolve import resolve
 from capsmith.provider_yaml.parse import parse
+from capsmith.resolving.resolve import resolve
 from tests.invalid.cases import CONTRACTS, EXAMPLES
 
 BASE: dict[str, Any] = {

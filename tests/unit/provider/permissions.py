@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 from capsmith.commands.library import runtime_library
-from capsmith.provider import rbac
+from capsmith.output import rbac
+from capsmith.output.rbac import Permission
 from capsmith.provider.model import Component, Provider
-from capsmith.provider.rbac import Permission
 from tests.unit.provider.build import provider
 
 

@@ -8,8 +8,8 @@ from typing import Any
 import pytest
 
 from capsmith.provider.model import Component, Provider, Role
-from capsmith.provider.resolve import resolve
 from capsmith.provider_yaml.parse import parse
+from capsmith.resolving.resolve import resolve
 from tests.invalid.cases import CONTRACTS
 from tests.unit.provider.permissions import (
     aggregate_permissions,

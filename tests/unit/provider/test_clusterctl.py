@@ -7,7 +7,7 @@ import json
 import pytest
 
 from capsmith.commands.load import understand
-from capsmith.provider.clusterctl import package_url, release_url, template_variables
+from capsmith.output.clusterctl import package_url, release_url, template_variables
 from tests.unit.provider.described import BASE, provider
 
 _FILE = "infrastructure-components.yaml"

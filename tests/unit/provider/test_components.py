@@ -8,8 +8,8 @@ import pytest
 
 from capsmith.commands.build import build_checked
 from capsmith.findings import Severity
-from capsmith.provider.crd import custom_resource_definition
-from capsmith.provider.explain import explain_resolution
+from capsmith.output.crd import custom_resource_definition
+from capsmith.output.explain import explain_resolution
 from capsmith.provider.model import Component, Provider
 from capsmith.tree import FileTree
 from tests.unit.provider.permissions import manager_permissions, namespace_permissions

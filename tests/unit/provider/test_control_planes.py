@@ -7,11 +7,11 @@ from typing import Any
 import pytest
 import yaml
 
-from capsmith.provider.crd import custom_resource_definition
+from capsmith.output.crd import custom_resource_definition
+from capsmith.output.topology import sample_spec
 from capsmith.provider.model import Provider, Resource, Role
-from capsmith.provider.resolve import resolve
-from capsmith.provider.topology import sample_spec
 from capsmith.provider_yaml.parse import parse
+from capsmith.resolving.resolve import resolve
 from tests.invalid.cases import CONTRACTS as KNOWN
 from tests.unit.provider.permissions import manager_permissions
 

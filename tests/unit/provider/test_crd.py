@@ -6,8 +6,8 @@ from typing import Any
 
 import pytest
 
-from capsmith.provider.crd import custom_resource_definition, spec_schema
-from capsmith.provider.crd_labels import contract_labels
+from capsmith.output.crd import custom_resource_definition, spec_schema
+from capsmith.output.crd_labels import contract_labels
 from capsmith.provider.model import Field, PrinterColumn, Provider, Resource, Role
 from capsmith.safetext import Identifier
 from tests.unit.provider.build import provider, resource, version

@@ -12,9 +12,9 @@ from capsmith import resources
 from capsmith.commands.library import runtime_library
 from capsmith.contract.load import load_rules
 from capsmith.errors import UnreadableInput
+from capsmith.output.rbac.declarations import declared_permissions
+from capsmith.output.rbac.model import DeclaredRule
 from capsmith.provider.model import Role
-from capsmith.provider.rbac.declarations import declared_permissions
-from capsmith.provider.rbac.model import DeclaredRule
 
 RULE = {"groups": ["example.com"], "resources": ["things"], "verbs": ["get"], "reason": "Why."}
 KINDS = {"kinds": {"features": ["reconciled"]}, "verbs": ["get"], "reason": "Why."}

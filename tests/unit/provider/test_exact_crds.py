@@ -6,10 +6,10 @@ from typing import Any
 
 import pytest
 
-from capsmith.provider.crd import custom_resource_definition
+from capsmith.output.crd import custom_resource_definition
+from capsmith.output.required_status import needs_messages, required_status
 from capsmith.provider.declared import declared_crds
 from capsmith.provider.model import Provider
-from capsmith.provider.required_status import needs_messages, required_status
 from tests.unit.provider.described import BASE, provider, resource
 
 _INNER = ("spec", "template", "spec")

@@ -7,9 +7,9 @@ from typing import Any
 
 import pytest
 
-from capsmith.provider.example import FORMATS, example, example_fields
+from capsmith.output.example import FORMATS, example, example_fields
+from capsmith.output.pattern import NoSample, sample
 from capsmith.provider.model import Field
-from capsmith.provider.pattern import NoSample, sample
 from capsmith.provider_yaml.values import mismatches
 from capsmith.safetext import Identifier
 

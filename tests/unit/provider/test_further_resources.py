@@ -5,12 +5,12 @@ from __future__ import annotations
 import pytest
 
 from capsmith.commands.library import runtime_library
-from capsmith.provider.crd import custom_resource_definition
+from capsmith.output.crd import custom_resource_definition
+from capsmith.output.rbac import Permission, editor_permissions, manager_permissions
+from capsmith.output.runtime import runtime_of
 from capsmith.provider.model import Component, Provider, Role
-from capsmith.provider.rbac import Permission, editor_permissions, manager_permissions
-from capsmith.provider.resolve import resolve
-from capsmith.provider.runtime import runtime_of
 from capsmith.provider_yaml.parse import parse
+from capsmith.resolving.resolve import resolve
 from tests.invalid.cases import CONTRACTS
 from tests.unit.provider.build import provider as plain_provider
 

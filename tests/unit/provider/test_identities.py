@@ -7,11 +7,11 @@ from typing import Any
 
 import pytest
 
-from capsmith.provider.crd import custom_resource_definition
-from capsmith.provider.explain import explain_resolution
+from capsmith.output.crd import custom_resource_definition
+from capsmith.output.explain import explain_resolution
+from capsmith.output.python_types import python_module
+from capsmith.output.topology import credentials_name, sample_spec
 from capsmith.provider.model import Provider, Resource
-from capsmith.provider.python_types import python_module
-from capsmith.provider.topology import credentials_name, sample_spec
 from tests.unit.provider.permissions import manager_permissions, namespace_permissions
 from tests.unit.provider.test_ipam import provider
 

@@ -4,11 +4,11 @@ from __future__ import annotations
 
 from typing import Any
 
-from capsmith.provider.crd import custom_resource_definition
+from capsmith.output.crd import custom_resource_definition
+from capsmith.output.topology import sample_spec
 from capsmith.provider.model import Component, Provider
-from capsmith.provider.resolve import resolve
-from capsmith.provider.topology import sample_spec
 from capsmith.provider_yaml.parse import parse
+from capsmith.resolving.resolve import resolve
 from tests.invalid.cases import CONTRACTS
 from tests.unit.provider.permissions import (
     aggregate_permissions,

@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from capsmith.provider.crd import custom_resource_definition
+from capsmith.output.crd import custom_resource_definition
 from capsmith.provider.model import Provider
 from tests.invalid.cases import judge
 from tests.unit.provider.described import BASE, provider, resource

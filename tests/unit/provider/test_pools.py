@@ -8,9 +8,9 @@ from pathlib import Path
 import pytest
 
 from capsmith.commands.load import load
+from capsmith.output.topology import topology
 from capsmith.provider.model import Component, Provider, Resource, Role
 from capsmith.provider.pools import pool_machine, shared_fields
-from capsmith.provider.topology import topology
 from tests.unit.provider.permissions import aggregate_permissions, manager_permissions
 
 EXAMPLE = Path(__file__).parents[3] / "examples" / "pools" / "provider.yaml"

@@ -15,9 +15,9 @@ from hypothesis import strategies as st
 from capsmith import resources
 from capsmith.blueprint.environment import make_environment
 from capsmith.blueprint.format import Formatter
+from capsmith.output.python_types import python_module
 from capsmith.provider import naming
 from capsmith.provider.model import Field, Role
-from capsmith.provider.python_types import python_module
 from capsmith_runtime.api.decoding import decode
 from capsmith_runtime.api.encoding import encode
 from tests.unit.provider.build import resource

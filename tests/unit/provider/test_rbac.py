@@ -4,15 +4,15 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 
-from capsmith.provider.crd import version_schema
-from capsmith.provider.model import PolicyRule
-from capsmith.provider.rbac import (
+from capsmith.output.crd import version_schema
+from capsmith.output.rbac import (
     Permission,
     editor_permissions,
     identity_editor_permissions,
     policy_rule,
     viewer_permissions,
 )
+from capsmith.provider.model import PolicyRule
 from capsmith.provider.watches import Watch
 from capsmith.safetext import DnsLabel, KindName, VersionName
 from tests.unit.provider.build import FEATURES, provider, version

@@ -11,10 +11,10 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from capsmith.provider.explain import explain_resolution
+from capsmith.output.explain import explain_resolution
 from capsmith.provider.model import Role
-from capsmith.provider.resolve import resolve
 from capsmith.provider_yaml.parse import parse
+from capsmith.resolving.resolve import resolve
 from tests.invalid.cases import CONTRACTS
 from tests.unit.provider.described import BASE, example, provider, resolved, resource
 

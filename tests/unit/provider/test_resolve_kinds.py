@@ -6,8 +6,8 @@ import json
 
 import pytest
 
-from capsmith.provider.crd import status_schema, version_schema
-from capsmith.provider.topology import topology
+from capsmith.output.crd import status_schema, version_schema
+from capsmith.output.topology import topology
 from tests.invalid.cases import CONTRACTS
 from tests.unit.provider.described import BASE, example, provider, resolved, resource
 

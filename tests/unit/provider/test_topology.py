@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from typing import Any
 
+from capsmith.output.reference import field_rows
+from capsmith.output.topology import escaped, sample_spec, topology
 from capsmith.provider.model import Component, Field, Provider, Role
 from capsmith.provider.order import preferred_version
-from capsmith.provider.reference import field_rows
-from capsmith.provider.topology import escaped, sample_spec, topology
 from capsmith.safetext import DnsLabel, Identifier
 from tests.unit.provider.build import REGION, SIZE, provider, resource, version
 

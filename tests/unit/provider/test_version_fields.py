@@ -7,14 +7,14 @@ from typing import Any
 import pytest
 
 from capsmith.commands.load import understand
-from capsmith.provider.admission import admitted_kinds
-from capsmith.provider.crd import custom_resource_definition
-from capsmith.provider.explain import explain_resolution
+from capsmith.output.admission import admitted_kinds
+from capsmith.output.crd import custom_resource_definition
+from capsmith.output.explain import explain_resolution
+from capsmith.output.version_types import converted_versions, uses_hub, version_module
 from capsmith.provider.model import Provider, Resource
 from capsmith.provider.order import preferred_version
-from capsmith.provider.upgrade.request import UpgradeRequest, validate_request
 from capsmith.provider.version_fields import has_same_type
-from capsmith.provider.version_types import converted_versions, uses_hub, version_module
+from capsmith.provider_upgrade.request import UpgradeRequest, validate_request
 
 _SPEC = """\
 capsmith: 1

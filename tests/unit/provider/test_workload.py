@@ -8,7 +8,7 @@ import pytest
 
 from capsmith.commands.library import runtime_library
 from capsmith.commands.load import load
-from capsmith.provider.runtime import runtime_of
+from capsmith.output.runtime import runtime_of
 
 ACME = (Path(__file__).parents[3] / "examples" / "acme" / "provider.yaml").read_text()
 FEATURE = "features: {workloadClient: true}"

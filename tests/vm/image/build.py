@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Final
 
-from capsmith.management.tools import kubernetes_version
+from capsmith.clusters.processes.tools import kubernetes_version
 from tests.e2e.tools.required import required_toolbox
 
 IMAGE: Final = "node.qcow2"

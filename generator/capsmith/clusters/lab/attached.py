@@ -1,0 +1,62 @@
+"""A lab's management cluster, for a process beside its supervisor."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from contextlib import closing, contextmanager
+from pathlib import Path
+
+from capsmith.clusters.lab.errors import not_running
+from capsmith.clusters.lab.place import LabFolder
+from capsmith.clusters.lab.state import LabState, read_lab, toolbox_of
+from capsmith.clusters.processes.clusterctl import Clusterctl
+from capsmith.clusters.processes.connection import Connection
+from capsmith.clusters.processes.kube import KubeClient
+from capsmith.clusters.processes.kubeconfig_file import client_of
+from capsmith.clusters.processes.pki import Pki
+from capsmith.clusters.processes.repository import Repository
+
+
+class Attached(Connection):
+    """The API server of a lab, its clusterctl and its repository of releases."""
+
+    def __init__(self, lab: LabFolder, state: LabState, keys: Path, folder: str) -> None:
+        """Connect; the credentials of the kubeconfig are copied into the folder ``keys``."""
+        self.lab = lab
+        self.state = state
+        self.name = lab.name
+        self.folder = lab.root / folder
+        self.folder.mkdir(mode=0o700, exist_ok=True)
+        self.pki = Pki.existing(lab.pki)
+        self.repository = Repository(lab.repository)
+        tools = toolbox_of(state.tools, state.found)
+        self.clusterctl = Clusterctl(tools, state.series, self.repository.config, self.folder)
+        self._client = client_of(self.kubeconfig, keys)
+
+    @property
+    def client(self) -> KubeClient:
+        """A client with all permissions."""
+        return self._client
+
+    @property
+    def kubeconfig(self) -> Path:
+        """The kubeconfig file with all permissions."""
+        return Path(self.state.kubeconfig)
+
+    @property
+    def serving(self) -> tuple[Path, Path]:
+        """Certificate and key of webhooks."""
+        return self.pki.serving.cert, self.pki.serving.key
+
+
+@contextmanager
+def attached(lab: LabFolder, folder: str = "provider") -> Iterator[Attached]:
+    """Connect to a lab that runs, with files in a folder of it; raises LabError without one."""
+    state = read_lab(lab.state)
+    if state is None or not lab.is_running:
+        raise not_running(lab.name)
+    keys = lab.root / "keys"
+    keys.mkdir(mode=0o700, exist_ok=True)
+    connection = Attached(lab, state, keys, folder)
+    with closing(connection.client):
+        yield connection

@@ -1,0 +1,192 @@
+"""A cluster of a provider, from its own cluster template, until its Machines run."""
+
+from __future__ import annotations
+
+import os
+import signal
+import subprocess
+import sys
+import time
+from collections.abc import Callable
+from contextlib import suppress
+from http.client import HTTPException
+from pathlib import Path
+
+from capsmith.clusters.lab.attached import Attached, attached
+from capsmith.clusters.lab.errors import LabError, from_api, tail
+from capsmith.clusters.lab.objects import Cluster
+from capsmith.clusters.lab.observe import observe
+from capsmith.clusters.lab.place import LabFolder, is_held
+from capsmith.clusters.lab.provider import ProviderRepository
+from capsmith.clusters.lab.simulated.external_etcd import with_external_etcd
+from capsmith.clusters.lab.simulated.infrastructure import cluster_template
+from capsmith.clusters.lab.state import LabState, RunState, read_run
+from capsmith.clusters.processes.kube import JSON, ApiError
+from capsmith.clusters.processes.tools import kubernetes_version
+from capsmith.clusters.processes.tools.catalogue import default_core, has_kubeadm
+from capsmith.clusters.processes.wait import PATIENCE
+
+Progress = Callable[[str], None]
+Show = Callable[[Cluster], None]
+
+NAMESPACE = "default"
+CONTROL_PLANES, WORKERS = 1, 2
+_LOOK_SECONDS = 0.4
+_RUNNING_SECONDS = 600.0
+
+
+def check_template(provider: ProviderRepository, state: LabState) -> None:
+    """Raise LabError where no cluster of a provider can be created."""
+    if not provider.has_infrastructure and not state.simulated:
+        message = "the provider has no infrastructure, and the lab simulates none in this cluster"
+        hint = "Use capsmith lab run and apply objects, or run capsmith lab up without options."
+        raise LabError("lab-no-infrastructure", message, hint=hint)
+
+
+def ensure_run(provider: ProviderRepository, lab: LabFolder, progress: Progress) -> RunState:
+    """Return the state of the provider's run once its managers are ready.
+
+    A run that goes on is used if it is of the same folder; otherwise one is started in the
+    background.  Raises LabError if it does not become ready; nothing of it is left then.
+    """
+    if is_held(lab.run_lock):
+        state = _wait_ready(lab, None)
+        if state.folder != str(provider.folder):
+            message = f"the lab {lab.name} is running the provider in {state.folder}"
+            hint = "End it with capsmith lab down, or choose another lab with --name."
+            raise LabError("lab-run-active", message, hint=hint)
+        return state
+    progress("starting the provider: capsmith lab run, in the background")
+    command = [sys.executable, "-m", "capsmith", "lab", "run", str(provider.folder)]
+    lab.run_log.unlink(missing_ok=True)
+    with lab.run_log.open("ab") as log:
+        child = subprocess.Popen(
+            [*command, "--name", lab.name],
+            stdin=subprocess.DEVNULL,
+            stdout=log,
+            stderr=subprocess.STDOUT,
+            start_new_session=True,
+        )
+    try:
+        return _wait_ready(lab, child)
+    except BaseException:
+        with suppress(ProcessLookupError):
+            os.kill(child.pid, signal.SIGTERM)
+        with suppress(subprocess.TimeoutExpired):
+            child.wait(PATIENCE)
+        raise
+
+
+def create(provider: ProviderRepository, lab: LabFolder, name: str, progress: Progress) -> None:
+    """Create what users of the provider create: its identity, and a cluster of its template.
+
+    A cluster of that name that exists is left as it is.
+    """
+    with attached(lab) as connection:
+        for each in provider.prerequisites:
+            _apply(connection, each)
+        core = connection.client.preferred_version("cluster.x-k8s.io")
+        if connection.client.find(core, "Cluster", name, NAMESPACE) is not None:
+            progress(f"the Cluster {name} already exists")
+            return
+        progress(f"creating the Cluster {name}: clusterctl generate cluster {name}")
+        documents = _rendered(connection, provider, name)
+        _check_kubeadm(connection, documents)
+        # The Cluster last: what it refers to exists when core looks.
+        for each in sorted(documents, key=lambda each: str(each["kind"]) == "Cluster"):
+            _apply(connection, each)
+
+
+def _apply(connection: Attached, obj: JSON) -> None:
+    try:
+        connection.client.apply(obj)
+    except (ApiError, LookupError, OSError, HTTPException) as error:
+        what = f"{obj['kind']} {obj['metadata']['name']} cannot be created"
+        raise from_api(error, what) from error
+
+
+def watch(lab: LabFolder, name: str, show: Show) -> Cluster:
+    """Show a cluster until all its Machines run, and return it.
+
+    Raises LabError if that takes longer than ten minutes, or the lab ends.
+    """
+    deadline = time.monotonic() + _RUNNING_SECONDS
+    with attached(lab) as connection:
+        while True:
+            with suppress(ApiError, OSError, HTTPException):
+                found = observe(connection.client, NAMESPACE, name)
+                show(found)
+                if found.is_running:
+                    return found
+            _check(lab, name, deadline)
+            time.sleep(_LOOK_SECONDS)
+
+
+def _check(lab: LabFolder, name: str, deadline: float) -> None:
+    if not lab.is_running:
+        message = "the lab has ended"
+        raise LabError("lab-not-running", message, hint="Run capsmith lab demo again.")
+    if not is_held(lab.run_lock):
+        hint = "Run capsmith lab demo again; capsmith lab logs shows why it ended."
+        raise LabError("lab-run-ended", "the manager of the provider has ended", hint=hint)
+    if time.monotonic() > deadline:
+        message = f"the Machines of {name} are not running after {_RUNNING_SECONDS:g} s"
+        hint = "The table shows what each object waits for; read capsmith lab logs manager."
+        raise LabError("lab-demo-timeout", message, hint=hint)
+
+
+def _rendered(connection: Attached, provider: ProviderRepository, name: str) -> list[JSON]:
+    options = {
+        **_source(connection, provider),
+        "kubernetes-version": kubernetes_version(),
+        "control-plane-machine-count": CONTROL_PLANES,
+        "worker-machine-count": WORKERS,
+        "target-namespace": NAMESPACE,
+    }
+    documents = connection.clusterctl.generate(connection.kubeconfig, name, options, {})
+    etcd = connection.state.etcd
+    if not etcd:
+        return documents
+    return with_external_etcd(documents, etcd, connection.pki, NAMESPACE, name)
+
+
+def _check_kubeadm(connection: Attached, documents: list[JSON]) -> None:
+    """Raise LabError if the template needs providers that this release of the lab lacks."""
+    kinds = [str(each["kind"]) for each in documents if each["kind"].startswith("Kubeadm")]
+    if kinds and connection.state.simulated and not has_kubeadm(connection.state.series):
+        message = f"a lab with core {connection.state.series} has no {kinds[0]}"
+        hint = f"Run capsmith lab down, then capsmith lab demo --core {default_core()}."
+        raise LabError("lab-no-kubeadm", message, hint=hint)
+
+
+def _source(connection: Attached, provider: ProviderRepository) -> dict[str, str]:
+    """Return the option of clusterctl that names the template."""
+    if not provider.has_infrastructure:
+        return {"from": str(cluster_template(connection.lab, provider))}
+    label = f"infrastructure-{provider.name}"
+    (entry,) = (each for each in connection.repository.entries if each.label == label)
+    return {"infrastructure": f"{entry.name}:{entry.version}"}
+
+
+def _wait_ready(lab: LabFolder, child: subprocess.Popen[bytes] | None) -> RunState:
+    deadline = time.monotonic() + 2 * PATIENCE
+    while time.monotonic() < deadline:
+        state = read_run(lab.run_state)
+        if state is not None and state.state == "running" and is_held(lab.run_lock):
+            return state
+        if state is not None and state.state == "crashed":
+            hint = "Correct it, and run capsmith lab demo again."
+            raise LabError("lab-manager-crashed", state.message, file=state.folder, hint=hint)
+        has_ended = not is_held(lab.run_lock) if child is None else child.poll() is not None
+        if has_ended:
+            break
+        time.sleep(_LOOK_SECONDS)
+    message = f"the manager does not start:\n{_tail(lab.run_log)}"
+    raise LabError("lab-manager-crashed", message, hint="Run capsmith lab run to see more.")
+
+
+def _tail(path: Path) -> str:
+    try:
+        return tail(path.read_text(errors="replace"))
+    except OSError:
+        return ""

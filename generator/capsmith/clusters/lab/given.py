@@ -1,0 +1,94 @@
+"""A lab in a cluster that exists already: only the provider's manager is a process here."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Callable
+from contextlib import closing
+from http.client import HTTPException
+from pathlib import Path
+
+from capsmith.clusters.lab.errors import LabError
+from capsmith.clusters.lab.place import LabFolder
+from capsmith.clusters.lab.state import LabState, write
+from capsmith.clusters.processes.kube import ApiError, KubeClient
+from capsmith.clusters.processes.kubeconfig_file import client_of
+from capsmith.clusters.processes.pki import Pki
+from capsmith.clusters.processes.repository import Repository
+from capsmith.clusters.processes.tools import Toolbox, core_releases
+
+_INVENTORY = "clusterctl.cluster.x-k8s.io/v1alpha3"
+_CORE = "cluster-api"
+
+
+class GivenCluster:
+    """Check that the cluster can take a provider; there is nothing to start."""
+
+    def __init__(self, lab: LabFolder, series: str, tools: Toolbox, pid: int) -> None:
+        """Use the cluster of the kubeconfig that is in the folder of the lab."""
+        self._lab = lab
+        self._series = series
+        self._tools = tools
+        self._pid = pid
+
+    def start(self, progress: Callable[[str], None]) -> None:
+        """Prepare the repository of releases; raises CapsmithError without core in the cluster."""
+        progress("looking for Cluster API in the cluster")
+        keys = self._lab.root / "keys"
+        keys.mkdir(mode=0o700, exist_ok=True)
+        pki = Pki(self._lab.pki)
+        with closing(client_of(self._lab.kubeconfig, keys)) as client:
+            core = _core_version(client)
+            kubernetes = str(client.request("GET", "/version")["gitVersion"])
+        repository = Repository(self._lab.repository)
+        if core == core_releases()[self._series]:
+            # clusterctl reads the metadata of what is installed: no download where they are here.
+            repository.add_core(self._tools, self._series, pki)
+        write(
+            self._lab.state,
+            LabState(
+                pid=self._pid,
+                core=core,
+                series=self._series,
+                kubernetes=kubernetes,
+                kubeconfig=str(self._lab.kubeconfig),
+                simulated=False,
+                tools={name: str(folder) for name, folder in self._tools.folders.items()},
+            ),
+        )
+
+    def look(self, now: float, note: Callable[[str], None]) -> None:
+        """Do nothing: no process is the lab's."""
+
+    def stop(self) -> None:
+        """Do nothing: the cluster goes on."""
+
+
+def _core_version(client: KubeClient) -> str:
+    """Return the version of core that clusterctl has installed."""
+    try:
+        found = client.list(_INVENTORY, "Provider")
+    except (ApiError, LookupError):
+        found = []
+    except (OSError, HTTPException) as error:
+        hint = "Check that it is running, and that the kubeconfig belongs to it."
+        message = f"the cluster does not respond: {error}"
+        raise LabError("lab-cluster", message, hint=hint) from error
+    for each in found:
+        if each["metadata"]["name"] == _CORE:
+            return str(each["version"])
+    hint = "Run clusterctl init --bootstrap kubeadm --control-plane kubeadm there first."
+    raise LabError("lab-no-core", "Cluster API is not installed in the cluster", hint=hint)
+
+
+def copied(kubeconfig: Path, target: Path) -> None:
+    """Copy a kubeconfig, which only its owner may read; raises LabError if it cannot be read."""
+    try:
+        text = kubeconfig.read_bytes()
+    except OSError as error:
+        hint = "Specify the kubeconfig of a management cluster."
+        message = f"cannot be read: {error.strerror}"
+        raise LabError("lab-cluster", message, file=str(kubeconfig), hint=hint) from error
+    descriptor = os.open(target, os.O_WRONLY | os.O_CREAT | os.O_TRUNC, 0o600)
+    with os.fdopen(descriptor, "wb") as file:
+        file.write(text)

@@ -1,0 +1,175 @@
+"""One provider in a lab: its release, which clusterctl installs, and its managers as processes."""
+
+from __future__ import annotations
+
+import json
+import os
+import re
+import time
+from collections.abc import Callable
+from contextlib import ExitStack
+from pathlib import Path
+
+from capsmith.clusters.lab.attached import Attached
+from capsmith.clusters.lab.errors import LabError, tail
+from capsmith.clusters.lab.provider import ProviderRepository
+from capsmith.clusters.lab.state import Component, write_text
+from capsmith.clusters.lab.supervision import Supervised
+from capsmith.clusters.processes.component import Component as ReleaseComponent
+from capsmith.clusters.processes.manager import ProviderManager
+from capsmith.clusters.processes.release import ProviderRelease
+from capsmith.errors import CapsmithError
+
+Progress = Callable[[str], None]
+
+_TAIL_LINES = 20
+_PATCH = re.compile(r"(v\d+\.\d+)\.(\d+)")
+_INVENTORY = "clusterctl.cluster.x-k8s.io/v1alpha3"
+_CLOUD = "CAPSMITH_SIMULATED_CLOUD_DIR"
+
+
+class InstalledProvider:
+    """The managers of one provider, and what of it is installed."""
+
+    def __init__(
+        self,
+        provider: ProviderRepository,
+        lab: Attached,
+        progress: Progress,
+        label: str = "manager",
+    ) -> None:
+        """Define what runs; the names of its processes begin with ``label``."""
+        self._provider = provider
+        self._lab = lab
+        self._progress = progress
+        self._label = label
+        self._version = ""
+        self._managers: dict[str, ProviderManager] = {}
+        self._supervised: dict[str, Supervised] = {}
+
+    @property
+    def version(self) -> str:
+        """The version of the release; empty before the first one."""
+        return self._version
+
+    @property
+    def components(self) -> tuple[Component, ...]:
+        """The processes of the managers."""
+        return tuple(each.state() for each in self._supervised.values())
+
+    @property
+    def is_installed(self) -> bool:
+        """Whether the managers are known."""
+        return bool(self._managers)
+
+    def install(self) -> None:
+        """Release the repository and install it by clusterctl; an installed one is replaced."""
+        record = self._lab.folder / "installed.json"
+        installed = _record(record)
+        digest, version = self._provider.released_digest(), installed.get("version", "")
+        out = self._lab.folder / "release"
+        release = ProviderRelease(out, version)
+        # The port of a webhook is part of what is installed, and each run has others.
+        has_webhooks = any(each.has_webhooks for each in release.components)
+        is_current = installed.get("digest") == digest and not has_webhooks
+        if not is_current:
+            version = next_version(self._provider.first_version(), version)
+            self._progress(f"building release {version}")
+            release = self._provider.release(version, out)
+            release.add_to(self._lab.repository, self._lab.pki.ca_bundle)
+        self._version = version
+        if any(each.has_webhooks for each in release.components):
+            self._require_own_servers()
+        self._managers = {each.type: self._manager(each) for each in release.components}
+        if not is_current:
+            self._clusterctl(release)
+            write_text(record, json.dumps({"digest": digest, "version": version}))
+
+    def start(self) -> None:
+        """Start the managers; raises CapsmithError if one does not become ready."""
+        self._supervised = {}
+        self._provider.check_manager()
+        for type, manager in self._managers.items():
+            self._progress(f"starting the manager ({type})")
+            log = self._lab.folder / f"{self._label}-{type}.log"
+            before = log.stat().st_size if log.exists() else 0
+            try:
+                manager.start()
+            except CapsmithError as error:
+                raise _crashed(error, log, before) from error
+            self._supervised[type] = Supervised(f"{self._label}-{type}", manager.process)
+
+    def look(self) -> None:
+        """Restart managers that have ended, as a Deployment does."""
+        for each in self._supervised.values():
+            each.look(time.monotonic(), self._progress)
+
+    def stop(self) -> None:
+        """End the managers cleanly."""
+        with ExitStack() as ends:
+            for manager in self._managers.values():
+                ends.callback(manager.stop)
+        self._supervised = {}
+
+    def _require_own_servers(self) -> None:
+        """Raise LabError in another cluster, whose API server reaches no webhook here."""
+        if not self._lab.state.simulated:
+            message = "the API server of the cluster cannot call the provider's webhooks here"
+            hint = "Run capsmith lab up without --kubeconfig and --kind."
+            raise LabError("lab-webhooks", message, hint=hint)
+
+    def _manager(self, component: ReleaseComponent) -> ProviderManager:
+        environment = {name: value for name, value in os.environ.items() if name != "KUBECONFIG"}
+        environment["PYTHONPATH"] = self._provider.import_path
+        environment.setdefault(_CLOUD, str(self._lab.lab.cloud))
+        argv = [self._provider.python, "-m", self._provider.package]
+        name = f"{self._label}-{component.type}"
+        return ProviderManager(argv, component, self._lab, environment, name=name, kept=False)
+
+    def _clusterctl(self, release: ProviderRelease) -> None:
+        kubeconfig, clusterctl = self._lab.kubeconfig, self._lab.clusterctl
+        parts = release.components
+        ports = {k: v for each in self._managers.values() for k, v in each.variables.items()}
+        found = self._lab.client.list(_INVENTORY, "Provider", parts[0].namespace)
+        if any(each["metadata"]["name"] == parts[0].label for each in found):
+            self._progress(f"replacing the installed release with {self._version}")
+            targets = {each.type: f"{each.name}:{self._version}" for each in parts}
+            clusterctl.upgrade(kubeconfig, targets, ports)
+        else:
+            self._progress(f"installing {self._version} with clusterctl init")
+            self._lab.wait_clusterctl()
+            clusterctl.init_more(kubeconfig, parts[0].name, ports, *(each.type for each in parts))
+        self._lab.wait_established()
+        if self._lab.state.simulated:
+            self._lab.wait_core_permitted()
+        else:
+            self._without_pods(release)
+
+    def _without_pods(self, release: ProviderRelease) -> None:
+        """Keep a cluster with kubelets from starting the Deployments: the managers run here."""
+        for part in release.components:
+            for each in self._lab.client.list("apps/v1", "Deployment", part.namespace):
+                self._lab.client.patch(each, {"spec": {"replicas": 0}})
+
+
+def next_version(first: str, installed: str) -> str:
+    """Return the version after the installed one in the series of ``first``."""
+    series, match = _PATCH.fullmatch(first), _PATCH.fullmatch(installed)
+    if series is None or match is None or match[1] != series[1]:
+        return first
+    return f"{match[1]}.{int(match[2]) + 1}"
+
+
+def _crashed(error: CapsmithError, log: Path, before: int) -> LabError:
+    """Return the error with what the manager has logged since its start."""
+    hint = "Correct the code: capsmith lab run restarts it when a file below src/ changes."
+    text = log.read_bytes()[before:].decode(errors="replace") if log.exists() else str(error)
+    message = f"the manager does not start\n{tail(text, _TAIL_LINES)}".rstrip()
+    return LabError("lab-manager-crashed", message, hint=hint)
+
+
+def _record(path: Path) -> dict[str, str]:
+    try:
+        return dict(json.loads(path.read_text(encoding="utf-8")))
+    except (OSError, ValueError):
+        return {}

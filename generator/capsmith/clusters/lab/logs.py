@@ -1,0 +1,71 @@
+"""Read the logs of a lab, and follow them."""
+
+from __future__ import annotations
+
+import os
+import time
+from collections.abc import Iterator, Mapping
+from pathlib import Path
+
+from capsmith.clusters.lab.errors import LabError
+from capsmith.clusters.lab.place import LabFolder
+from capsmith.clusters.lab.status import logs
+
+_ALIAS = "manager"
+_LINES = 50
+_STEP_SECONDS = 0.3
+
+
+def selected(lab: LabFolder, component: str | None) -> dict[str, Path]:
+    """Return the logs of a component, or of all; `manager` means those of the provider.
+
+    Raises LabError if there is none.
+    """
+    found = logs(lab)
+    if component is None:
+        return found
+    matching = {
+        name: path
+        for name, path in found.items()
+        if name == component or (component == _ALIAS and name.startswith(f"{_ALIAS}-"))
+    }
+    if not matching:
+        hint = f"Use one of {', '.join(sorted(found))}." if found else "Nothing has started yet."
+        raise LabError("lab-component", f"no log of {component}", hint=hint)
+    return matching
+
+
+def last_lines(path: Path) -> list[str]:
+    """Return the end of a log."""
+    return path.read_text(errors="replace").splitlines()[-_LINES:]
+
+
+def follow(
+    lab: LabFolder, files: Mapping[str, Path], *, from_start: bool = False
+) -> Iterator[tuple[str, str]]:
+    """Yield new lines with the name of their component, until the lab ends."""
+    positions = {name: 0 if from_start else path.stat().st_size for name, path in files.items()}
+    while True:
+        is_running = lab.is_running
+        for name, path in files.items():
+            text, positions[name] = _new_text(path, positions[name])
+            for line in text.splitlines():
+                yield name, line
+        if not is_running:
+            return
+        time.sleep(_STEP_SECONDS)
+
+
+def _new_text(path: Path, position: int) -> tuple[str, int]:
+    """Return the whole lines after a position, and the position after them."""
+    try:
+        with path.open("rb") as file:
+            # A log that has been rotated begins again.
+            if file.seek(0, os.SEEK_END) < position:
+                position = 0
+            file.seek(position)
+            data = file.read()
+    except OSError:
+        return "", position
+    end = data.rfind(b"\n") + 1
+    return data[:end].decode(errors="replace"), position + end

@@ -1,0 +1,188 @@
+"""The objects of a cluster, as the demo shows them: who is ready, and who waits for whom."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+
+from capsmith.clusters.processes.kube import JSON
+
+CLUSTER_NAME = "cluster.x-k8s.io/cluster-name"
+_MAX_MESSAGE = 100
+# What holds up the others comes first.
+_ORDER = (
+    "Healthy",
+    "InfrastructureReady",
+    "BootstrapConfigReady",
+    "ControlPlaneInitialized",
+    "NodeHealthy",
+    "NodeReady",
+    "MachinesReady",
+    "Ready",
+    "Available",
+)
+# These are True while something goes on, not when it is done.
+_NEGATIVE = {
+    "Paused",
+    "Deleting",
+    "RollingOut",
+    "ScalingUp",
+    "ScalingDown",
+    "Remediating",
+    "Stale",
+}
+
+
+@dataclass(frozen=True)
+class MachineObjects:
+    """A Machine with what providers make of it."""
+
+    machine: JSON
+    infrastructure: JSON | None = None
+    bootstrap: JSON | None = None
+    """Its bootstrap configuration, unless that is kubeadm's."""
+
+
+@dataclass(frozen=True)
+class Cluster:
+    """A Cluster and what belongs to it, at one moment."""
+
+    cluster: JSON | None
+    infrastructure: JSON | None = None
+    control_plane: JSON | None = None
+    deployments: tuple[JSON, ...] = ()
+    machines: tuple[MachineObjects, ...] = ()
+
+    @property
+    def wanted(self) -> int:
+        """The number of Machines that the objects require."""
+        sized = [*self.deployments, *([self.control_plane] if self.control_plane else [])]
+        return sum(int(each["spec"].get("replicas") or 0) for each in sized)
+
+    @property
+    def running(self) -> int:
+        """The number of Machines that run."""
+        return sum(_phase(each.machine) == "Running" for each in self.machines)
+
+    @property
+    def is_running(self) -> bool:
+        """Whether exactly the Machines that are required exist, and all of them run."""
+        return 0 < self.wanted == self.running == len(self.machines)
+
+
+@dataclass(frozen=True)
+class Row:
+    """One line of the table."""
+
+    depth: int
+    kind: str
+    name: str
+    state: str
+    waiting: str
+    """What it waits for; empty when it is ready."""
+
+
+def rows(found: Cluster) -> list[Row]:
+    """Return the table of a cluster: each object below the one that it belongs to."""
+    if found.cluster is None:
+        return []
+    return list(_rows(found))
+
+
+def _rows(found: Cluster) -> Iterator[Row]:
+    cluster = found.cluster or {}
+    yield _row(0, cluster, _phase(cluster), is_done=_phase(cluster) == "Provisioned")
+    if found.infrastructure is not None:
+        yield _provided(1, found.infrastructure)
+    control_plane, names = found.control_plane, set()
+    if control_plane is not None:
+        yield _sized(1, control_plane)
+        for each in found.machines:
+            if _owner(each.machine) == control_plane["kind"]:
+                names.add(_name(each.machine))
+                yield from _machine(each)
+    for deployment in found.deployments:
+        yield _sized(1, deployment)
+        for each in found.machines:
+            if _deployment(each.machine) == _name(deployment):
+                names.add(_name(each.machine))
+                yield from _machine(each)
+    for each in found.machines:
+        if _name(each.machine) not in names:
+            yield from _machine(each)
+
+
+def _machine(found: MachineObjects) -> Iterator[Row]:
+    phase = _phase(found.machine)
+    yield _row(2, found.machine, phase, is_done=phase == "Running")
+    if found.bootstrap is not None:
+        yield _configured(3, found.bootstrap)
+    if found.infrastructure is not None:
+        yield _provided(3, found.infrastructure)
+
+
+def _configured(depth: int, obj: JSON) -> Row:
+    status = obj.get("status") or {}
+    initialization = status.get("initialization") or {}
+    is_done = bool(initialization.get("dataSecretCreated") or status.get("ready"))
+    return _row(depth, obj, "Data created" if is_done else "Waiting", is_done=is_done)
+
+
+def _provided(depth: int, obj: JSON) -> Row:
+    status = obj.get("status") or {}
+    is_done = bool((status.get("initialization") or {}).get("provisioned") or status.get("ready"))
+    return _row(depth, obj, "Provisioned" if is_done else "Provisioning", is_done=is_done)
+
+
+def _sized(depth: int, obj: JSON) -> Row:
+    status, wanted = obj.get("status") or {}, int(obj["spec"].get("replicas") or 0)
+    ready = int(status.get("readyReplicas") or 0)
+    return _row(depth, obj, f"{ready} of {wanted} ready", is_done=ready == wanted)
+
+
+def _row(depth: int, obj: JSON, state: str, *, is_done: bool) -> Row:
+    if obj["metadata"].get("deletionTimestamp"):
+        state, is_done = "Deleting", False
+    waiting = "" if is_done else waits_for(obj)
+    return Row(depth, str(obj["kind"]), _name(obj), state or "Pending", waiting)
+
+
+def waits_for(obj: JSON) -> str:
+    """Return the message of the condition that holds an object up; empty without one."""
+    conditions = {each["type"]: each for each in (obj.get("status") or {}).get("conditions") or []}
+    open_ = {
+        type: each
+        for type, each in conditions.items()
+        if type not in _NEGATIVE and each.get("status") != "True"
+    }
+    order = [*_ORDER, *sorted(open_)]
+    for type in sorted(open_, key=order.index):
+        condition = open_[type]
+        text = str(condition.get("message") or condition.get("reason") or "")
+        line = " ".join(each.strip("* ") for each in text.splitlines())
+        return f"{type}: {line[:_MAX_MESSAGE]}" if line else type
+    return ""
+
+
+def changes(before: list[Row], now: list[Row]) -> list[Row]:
+    """Return the rows that are new or different."""
+    known = {(row.kind, row.name): row for row in before}
+    return [row for row in now if known.get((row.kind, row.name)) != row]
+
+
+def _name(obj: JSON) -> str:
+    return str(obj["metadata"]["name"])
+
+
+def _phase(obj: JSON) -> str:
+    return str((obj.get("status") or {}).get("phase") or "")
+
+
+def _owner(machine: JSON) -> str:
+    owners = machine["metadata"].get("ownerReferences") or []
+    return next((str(each["kind"]) for each in owners if each.get("controller")), "")
+
+
+def _deployment(machine: JSON) -> str:
+    labels = machine["metadata"].get("labels") or {}
+    return str(labels.get("cluster.x-k8s.io/deployment-name", ""))

@@ -1,0 +1,164 @@
+"""Where labs keep their files, and which of them run.
+
+A lab runs as long as a process holds the lock on its folder: the kernel releases it when the
+supervisor ends, however that happens.
+"""
+
+from __future__ import annotations
+
+import fcntl
+import os
+import re
+import shutil
+import time
+from collections.abc import Mapping
+from pathlib import Path
+
+from capsmith.clusters.lab.errors import already_running, from_os, not_chosen, not_running
+from capsmith.errors import UnreadableInput
+
+_NAME = re.compile(r"[a-z0-9]([a-z0-9-]{0,38}[a-z0-9])?")
+_PRIVATE = 0o700
+# A process that looks whether a lock is held holds it for a moment.
+_ATTEMPTS = 10
+_ATTEMPT_SECONDS = 0.05
+
+
+class LabFolder:
+    """The files of one lab."""
+
+    def __init__(self, root: Path) -> None:
+        self.root = root
+        self.name = root.name
+        self.lock = root / "lock"
+        self.run_lock = root / "run.lock"
+        self.state = root / "state.json"
+        self.run_state = root / "run.json"
+        self.log = root / "lab.log"
+        self.run_log = root / "run.log"
+        self.repository = root / "repository"
+        self.pki = root / "pki"
+        self.management = root / "management"
+        self.kubeconfig = root / "kubeconfig"
+        """That of a cluster that exists already."""
+        self.kind = root / "kind"
+        """A file that is there while the lab has a cluster of kind."""
+        self.cloud = root / "cloud"
+        """The simulated cloud of a provider that has no other one yet."""
+
+    @property
+    def is_running(self) -> bool:
+        """Whether its supervisor runs."""
+        return is_held(self.lock)
+
+    def create(self) -> int:
+        """Create the folder and return a descriptor that holds its lock.
+
+        What a crashed lab has left is replaced.  Raises Refused if a lab of that name runs.
+        """
+        try:
+            self.root.parent.mkdir(mode=_PRIVATE, parents=True, exist_ok=True)
+            self.root.mkdir(mode=_PRIVATE, exist_ok=True)
+            descriptor = acquire(self.lock)
+            if descriptor is None:
+                raise already_running(self.name)
+            for path in self.root.iterdir():
+                if path != self.lock:
+                    _remove(path)
+            return descriptor
+        except OSError as error:
+            raise from_os(error, self.root) from error
+
+    def remove(self) -> None:
+        """Remove the folder, and the folder of all labs after the last one."""
+        for _ in range(_ATTEMPTS):
+            shutil.rmtree(self.root, ignore_errors=True)
+            if not self.root.exists():
+                break
+            time.sleep(_ATTEMPT_SECONDS)  # a process that was killed may write to the end
+        parent = self.root.parent
+        for folder in (parent, parent.parent):
+            try:
+                folder.rmdir()
+            except OSError:
+                return
+
+
+def labs_folder(environment: Mapping[str, str]) -> Path:
+    """Return the folder of all labs: `$XDG_STATE_HOME/capsmith/clusters/lab`."""
+    base = Path(environment.get("XDG_STATE_HOME") or "")
+    if not base.is_absolute():
+        base = Path(environment.get("HOME") or Path.home()) / ".local" / "state"
+    return base / "capsmith" / "lab"
+
+
+def lab_names(labs: Path) -> list[str]:
+    """Return the names of the labs that run or have left files."""
+    if not labs.is_dir():
+        return []
+    return sorted(path.name for path in labs.iterdir() if path.is_dir())
+
+
+def named(labs: Path, name: str) -> LabFolder:
+    """Return the folder of a lab; raises UnreadableInput for a name that cannot be one."""
+    if not _NAME.fullmatch(name):
+        hint = "Use lower-case letters, digits and hyphens."
+        raise UnreadableInput("lab-name", f"{name!r} is not a valid name of a lab", hint=hint)
+    return LabFolder(labs / name)
+
+
+def chosen(labs: Path, name: str | None, provider: str | None) -> LabFolder:
+    """Return the lab of a name, of the provider in the current folder, or the only one.
+
+    Raises LabError without one, or if there are several.
+    """
+    names = lab_names(labs)
+    for wanted in (name, provider):
+        if wanted is not None and (wanted in names or wanted == name):
+            return existing(labs, wanted)
+    if len(names) != 1:
+        raise not_chosen(names)
+    return named(labs, names[0])
+
+
+def existing(labs: Path, name: str) -> LabFolder:
+    """Return the folder of a lab that was started; raises LabError without one."""
+    lab = named(labs, name)
+    if not lab.root.is_dir():
+        raise not_running(name)
+    return lab
+
+
+def acquire(lock: Path) -> int | None:
+    """Return a descriptor that holds a lock, None if another process holds it."""
+    descriptor = os.open(lock, os.O_RDWR | os.O_CREAT, 0o600)
+    for _ in range(_ATTEMPTS):
+        try:
+            fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
+            return descriptor
+        except BlockingIOError:
+            time.sleep(_ATTEMPT_SECONDS)
+    os.close(descriptor)
+    return None
+
+
+def is_held(lock: Path) -> bool:
+    """Return whether a process holds a lock."""
+    try:
+        descriptor = os.open(lock, os.O_RDWR)
+    except OSError:
+        return False
+    try:
+        fcntl.flock(descriptor, fcntl.LOCK_SH | fcntl.LOCK_NB)
+    except BlockingIOError:
+        return True
+    finally:
+        os.close(descriptor)
+    return False
+
+
+def _remove(path: Path) -> None:
+    if path.is_dir() and not path.is_symlink():
+        shutil.rmtree(path)
+    else:
+        path.unlink()

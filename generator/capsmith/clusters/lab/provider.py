@@ -1,0 +1,218 @@
+"""A generated repository, as a lab uses it: its name, its release, its manager, its samples."""
+
+from __future__ import annotations
+
+import hashlib
+import os
+import subprocess
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import yaml
+
+from capsmith.clusters.lab.errors import LabError, no_provider, not_generated, tail
+from capsmith.clusters.processes.kube import JSON
+from capsmith.clusters.processes.release import ProviderRelease, newest_version
+from capsmith.clusters.processes.repository import load
+from capsmith.clusters.processes.tools.build import kubectl
+from capsmith.errors import UnreadableInput
+
+_RELEASED = ("templates", "metadata.yaml", "hack/release.py")
+_CONFIG = "config"
+_WRITTEN = ("out", "__pycache__")
+_SECONDS = 300
+_IMAGE = "capsmith.invalid/lab"
+"""The image of the Deployment, of which no Pod is ever started."""
+
+
+class ProviderRepository:
+    """The folder of a provider; see :func:`provider_in`."""
+
+    def __init__(self, folder: Path, spec: dict[str, Any], package: str) -> None:
+        self.folder = folder
+        self.spec = spec
+        """The content of provider.yaml, which may have mistakes."""
+        self.package = package
+
+    @property
+    def name(self) -> str:
+        """The name of the provider."""
+        return str(self.spec["name"])
+
+    @property
+    def has_infrastructure(self) -> bool:
+        """Whether it has kinds of machines, and with them a cluster template."""
+        return bool(self.spec.get("infrastructure"))
+
+    @property
+    def python(self) -> str:
+        """The interpreter of its virtual environment, or that of capsmith."""
+        own = self.folder / ".venv" / "bin" / "python"
+        return str(own) if own.exists() else sys.executable
+
+    @property
+    def import_path(self) -> str:
+        """PYTHONPATH of its manager."""
+        folders = [self.folder / "src", self.folder / "vendor"]
+        return os.pathsep.join(str(each) for each in folders if each.is_dir())
+
+    @property
+    def prerequisites(self) -> list[JSON]:
+        """The samples of cluster-scoped kinds, with which users begin: identities."""
+        samples = [
+            path
+            for folder in self._config_folders()
+            for path in sorted((self.folder / folder / "samples").glob("*.yaml"))
+        ]
+        files = [load(path.read_text(encoding="utf-8")) for path in samples]
+        scopes = self._cluster_scoped()
+        wanted = [file for file in files if any(each.get("kind") in scopes for each in file)]
+        return [each for file in wanted for each in file]
+
+    def check_manager(self) -> None:
+        """Raise LabError if its code cannot be imported, as when it is not installed."""
+        done = self.run([self.python, "-c", f"import {self.package}.__main__"])
+        if done.returncode == 0:
+            return
+        hint = f"Install it: {self.python} -m pip install --editable {self.folder}."
+        if "ModuleNotFoundError" not in done.stderr:
+            hint = "Correct the code."
+        message = f"{self.python} cannot import the manager:\n{tail(done.stderr)}"
+        raise LabError("lab-manager-imports", message, file=str(self.folder), hint=hint)
+
+    def first_version(self) -> str:
+        """Return the first version of the newest series in metadata.yaml."""
+        return newest_version(self.folder)
+
+    def release(self, version: str, out: Path) -> ProviderRelease:
+        """Build the assets of a release; raises LabError if the repository refuses it."""
+        command = [self.python, "hack/release.py", "build", version, f"--image={_IMAGE}"]
+        done = self.run([*command, f"--out={out}", f"--kubectl={kubectl()}"])
+        if done.returncode != 0:
+            message = f"the release cannot be built:\n{tail(done.stderr or done.stdout)}"
+            hint = "Correct what it reports, or run capsmith update."
+            raise LabError("lab-release", message, file=str(self.folder), hint=hint)
+        return ProviderRelease(out, version)
+
+    def run(self, argv: list[str]) -> subprocess.CompletedProcess[str]:
+        """Run a command in the folder with the provider's code on the path."""
+        environment = {**os.environ, "PYTHONPATH": self.import_path}
+        environment["PYTHONDONTWRITEBYTECODE"] = "1"
+        try:
+            return subprocess.run(
+                argv,
+                cwd=self.folder,
+                env=environment,
+                stdin=subprocess.DEVNULL,
+                capture_output=True,
+                text=True,
+                timeout=_SECONDS,
+            )
+        except (OSError, subprocess.TimeoutExpired) as error:
+            hint = "Run it by hand to see why."
+            message = f"{' '.join(argv)}: {error}"
+            raise LabError("lab-command", message, file=str(self.folder), hint=hint) from error
+
+    def released_digest(self) -> str:
+        """Return a digest of what a release is made of."""
+        digest = hashlib.sha256()
+        for path in sorted(self._released_files()):
+            digest.update(f"{path.relative_to(self.folder)}\0".encode())
+            digest.update(_content(path))
+        return digest.hexdigest()
+
+    def code_stamp(self) -> frozenset[tuple[str, int, int]]:
+        """Return what changes whenever a file of the code does."""
+        return frozenset(_stamps(self._files("src")))
+
+    def release_stamp(self) -> frozenset[tuple[str, int, int]]:
+        """Return what changes whenever a file does that is part of a release."""
+        return frozenset(_stamps(self._released_files()))
+
+    def description_stamp(self) -> frozenset[tuple[str, int, int]]:
+        """Return what changes whenever provider.yaml does."""
+        return frozenset(_stamps(self._files("provider.yaml")))
+
+    def _cluster_scoped(self) -> set[str]:
+        found = set()
+        for path in self._files(*self._config_folders()):
+            if path.suffix == ".yaml" and "crd" in path.parts:
+                for each in load(path.read_text(encoding="utf-8")):
+                    spec = each.get("spec") or {}
+                    if spec.get("scope") == "Cluster":
+                        found.add(str(spec["names"]["kind"]))
+        return found
+
+    def _released_files(self) -> Iterator[Path]:
+        return self._files(*self._config_folders(), *_RELEASED)
+
+    def _config_folders(self) -> list[str]:
+        """Return the folders of manifests: a second component has one in a folder of its own."""
+        found = [self.folder / _CONFIG, *sorted(self.folder.glob(f"*/{_CONFIG}"))]
+        return [str(each.relative_to(self.folder)) for each in found if each.is_dir()]
+
+    def _files(self, *names: str) -> Iterator[Path]:
+        for name in names:
+            path = self.folder / name
+            if path.is_file():
+                yield path
+            for folder, folders, files in os.walk(path):
+                folders[:] = [each for each in folders if each not in _WRITTEN]
+                yield from (Path(folder) / each for each in files)
+
+
+def provider_in(folder: Path) -> ProviderRepository:
+    """Return the provider of a folder; raises UnreadableInput if there is none."""
+    folder = folder.resolve()
+    spec = _spec(folder)
+    if spec is None:
+        raise no_provider(folder)
+    mains = sorted((folder / "src").glob("*/__main__.py"))
+    if not mains:
+        raise not_generated(folder, "src/*/__main__.py")
+    for needed in ("hack/release.py", "metadata.yaml"):
+        if not (folder / needed).is_file():
+            raise not_generated(folder, needed)
+    return ProviderRepository(folder, spec, mains[0].parent.name)
+
+
+def provider_name(folder: Path) -> str | None:
+    """Return the name in provider.yaml; None without the file."""
+    spec = _spec(folder)
+    return None if spec is None else str(spec["name"])
+
+
+def _spec(folder: Path) -> dict[str, Any] | None:
+    """Return the content of provider.yaml, which has a name; None without the file."""
+    path = folder / "provider.yaml"
+    if not path.is_file():
+        return None
+    try:
+        data = yaml.load(path.read_text(encoding="utf-8"), Loader=yaml.CSafeLoader)
+        return {**data, "name": str(data["name"])}
+    except (OSError, UnicodeDecodeError, yaml.YAMLError, KeyError, TypeError) as error:
+        raise UnreadableInput(
+            "lab-no-provider",
+            f"it does not describe a valid provider: {error}",
+            file=str(path),
+            hint="Correct it: capsmith validate shows where.",
+        ) from error
+
+
+def _stamps(paths: Iterator[Path]) -> Iterator[tuple[str, int, int]]:
+    for path in paths:
+        try:
+            found = path.stat()
+        except OSError:
+            continue
+        if path.suffix not in (".pyc", ".swp") and not path.name.startswith("."):
+            yield str(path), found.st_mtime_ns, found.st_size
+
+
+def _content(path: Path) -> bytes:
+    try:
+        return path.read_bytes()
+    except OSError:
+        return b""

@@ -1,0 +1,200 @@
+"""Run the provider of a folder in a lab, and follow changes of its files."""
+
+from __future__ import annotations
+
+import os
+import signal
+import time
+from collections.abc import Callable, Iterator
+from contextlib import ExitStack, contextmanager
+from http.client import HTTPException
+from types import FrameType
+
+from capsmith.clusters.lab.attached import Attached, attached
+from capsmith.clusters.lab.errors import LabError, from_api, from_os, from_process
+from capsmith.clusters.lab.installed import InstalledProvider, Progress
+from capsmith.clusters.lab.place import LabFolder, acquire
+from capsmith.clusters.lab.provider import ProviderRepository
+from capsmith.clusters.lab.simulated.infrastructure import simulated_infrastructure
+from capsmith.clusters.lab.state import RunState, write
+from capsmith.clusters.processes.kube import ApiError
+from capsmith.errors import CapsmithError, Refused
+
+Failed = Callable[[CapsmithError], None]
+
+_LOOK_SECONDS = 0.4
+_INFRASTRUCTURE = "simulated"
+"""The folder, and the first word of processes, of an infrastructure that is not the provider's."""
+
+
+class Run:
+    """A provider in a lab, with a simulated infrastructure beside it if it has none."""
+
+    def __init__(
+        self,
+        provider: ProviderRepository,
+        lab: LabFolder,
+        installed: InstalledProvider,
+        infrastructure: InstalledProvider | None,
+    ) -> None:
+        self._provider = provider
+        self._lab = lab
+        self._installed = installed
+        self._infrastructure = infrastructure
+        self._reported: RunState | None = None
+
+    def look(self) -> None:
+        """Restart managers that have ended, as a Deployment does."""
+        for each in self._all():
+            each.look()
+        self._say("running")
+
+    def restart(self, failed: Failed, *, is_release: bool) -> bool:
+        """Start the managers again, with another release if `is_release`.
+
+        Returns whether they run; ``failed`` gets the reason if they do not.
+        """
+        try:
+            self._installed.stop()
+            self._say("starting")
+            if self._infrastructure is not None and not self._infrastructure.is_installed:
+                self._infrastructure.install()
+                self._infrastructure.start()
+            if is_release or not self._installed.is_installed:
+                self._installed.install()
+            self._installed.start()
+            self._say("running")
+            return True
+        except TimeoutError as error:
+            hint = "Run capsmith lab status."
+            reason: CapsmithError = LabError("lab-timeout", str(error), hint=hint)
+        except CapsmithError as error:
+            reason = from_process(error, self._lab.root)
+        except (ApiError, LookupError, HTTPException) as error:
+            reason = from_api(error, "the API server refuses a request")
+        self._installed.stop()
+        self._say("crashed", reason.finding.message)
+        failed(reason)
+        return False
+
+    def stop(self) -> None:
+        """End the managers cleanly."""
+        with ExitStack() as ends:
+            for each in self._all():
+                ends.callback(each.stop)
+        self._lab.run_state.unlink(missing_ok=True)
+
+    def _all(self) -> list[InstalledProvider]:
+        return [each for each in (self._infrastructure, self._installed) if each is not None]
+
+    def _say(self, state: str, message: str = "") -> None:
+        """Write the state of the run if it has changed."""
+        current = RunState(
+            os.getpid(),
+            str(self._provider.folder),
+            self._installed.version,
+            state,
+            tuple(component for each in self._all() for component in each.components),
+            message,
+        )
+        if current != self._reported:
+            write(self._lab.run_state, current)
+            self._reported = current
+
+
+def run(provider: ProviderRepository, lab: LabFolder, progress: Progress, failed: Failed) -> None:
+    """Run a provider until a signal; ``failed`` gets what is wrong with it at the moment.
+
+    Raises Refused while another run goes on, and LabError if the lab does not run.
+    """
+    with _ended_by_signals(), _only_one(lab), ExitStack() as ends:
+        connection = ends.enter_context(attached(lab))
+        infrastructure = None
+        if connection.state.simulated and not provider.has_infrastructure:
+            beside = ends.enter_context(attached(lab, _INFRASTRUCTURE))
+            infrastructure = _infrastructure(provider, beside, progress)
+        installed = InstalledProvider(provider, connection, progress)
+        current = Run(provider, lab, installed, infrastructure)
+        try:
+            _watch(provider, lab, current, progress, failed)
+        except OSError as error:
+            raise from_os(error, lab.root) from error
+        except KeyboardInterrupt:
+            progress("ending the manager")
+        finally:
+            current.stop()
+
+
+def _infrastructure(
+    provider: ProviderRepository, lab: Attached, progress: Progress
+) -> InstalledProvider:
+    """Return the provider of simulated machines."""
+
+    def prefixed(text: str) -> None:
+        progress(f"simulated infrastructure: {text}")
+
+    repository = simulated_infrastructure(lab.lab, provider)
+    return InstalledProvider(repository, lab, prefixed, label=_INFRASTRUCTURE)
+
+
+def _watch(
+    provider: ProviderRepository,
+    lab: LabFolder,
+    current: Run,
+    progress: Progress,
+    failed: Failed,
+) -> None:
+    """Look after the managers, and follow changes of files, as long as the lab runs."""
+    code, released = provider.code_stamp(), provider.release_stamp()
+    description = provider.description_stamp()
+    is_broken = not current.restart(failed, is_release=True)
+    while lab.is_running:
+        time.sleep(_LOOK_SECONDS)
+        if not is_broken:
+            current.look()
+        new = provider.code_stamp(), provider.release_stamp(), provider.description_stamp()
+        if new == (code, released, description):
+            continue
+        if new[2] != description:
+            progress("provider.yaml has changed: run capsmith update to install it")
+        is_release = new[1] != released
+        is_change = is_release or new[0] != code
+        code, released, description = new
+        if not is_change:
+            continue
+        progress("files have changed")
+        is_broken = not current.restart(failed, is_release=is_release)
+    progress("the lab has ended")
+
+
+@contextmanager
+def _only_one(lab: LabFolder) -> Iterator[None]:
+    """Hold the lock of a run; raises Refused while another process holds it."""
+    if not lab.root.is_dir():
+        yield  # the connection says that there is no lab
+        return
+    lock = acquire(lab.run_lock)
+    if lock is None:
+        raise Refused(
+            "lab-run-active",
+            "a manager of this lab is already running",
+            hint="End it with Ctrl-C where it was started.",
+        )
+    try:
+        yield
+    finally:
+        os.close(lock)
+
+
+@contextmanager
+def _ended_by_signals() -> Iterator[None]:
+    """Take a SIGTERM as a ctrl-C: the manager ends cleanly."""
+
+    def end(number: int, frame: FrameType | None) -> None:
+        raise KeyboardInterrupt
+
+    former = signal.signal(signal.SIGTERM, end)
+    try:
+        yield
+    finally:
+        signal.signal(signal.SIGTERM, former)

@@ -1,0 +1,148 @@
+"""The servers of a lab: etcd, API server, core, the providers for kubeadm, simulated machines."""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Callable
+from contextlib import suppress
+
+from capsmith.clusters.lab.place import LabFolder
+from capsmith.clusters.lab.state import LabState, write
+from capsmith.clusters.lab.supervision import Supervised
+from capsmith.clusters.processes.cluster import Base, ManagementCluster
+from capsmith.clusters.processes.clusterctl import Clusterctl
+from capsmith.clusters.processes.errors import ProcessError
+from capsmith.clusters.processes.kubeadm import (
+    KUBEADM_TYPES,
+    KubeadmManager,
+    add_kubeadm,
+)
+from capsmith.clusters.processes.pki import Pki
+from capsmith.clusters.processes.process import Process
+from capsmith.clusters.processes.repository import Repository
+from capsmith.clusters.processes.servers import Etcd
+from capsmith.clusters.processes.tools import Toolbox, core_releases, kubernetes_version
+from capsmith.clusters.processes.tools.catalogue import (
+    KUBERNETES,
+    core_module,
+    has_kubeadm,
+    kubeadm_module,
+)
+from capsmith.errors import CapsmithError
+
+_NONE = "-"
+
+
+def module_names(series: str) -> list[str]:
+    """Return the modules of tools that a lab with core of a series needs."""
+    kubeadm = [kubeadm_module(series)] if has_kubeadm(series) else []
+    return [KUBERNETES, core_module(series), *kubeadm]
+
+
+class LabServers:
+    """Start the servers in their order, and restart those that end."""
+
+    def __init__(self, lab: LabFolder, series: str, tools: Toolbox, pid: int) -> None:
+        self._lab = lab
+        self._series = series
+        self._tools = tools
+        self._pid = pid
+        self._pki = Pki(lab.pki)
+        self._etcd = Etcd(tools, lab.root)
+        base = Base(tools, self._pki, self._etcd, lab.root)
+        repository = Repository(lab.repository)
+        repository.add_core(tools, series, self._pki)
+        if has_kubeadm(series):
+            add_kubeadm(repository, base, series)
+        clusterctl = Clusterctl(tools, series, repository.config, lab.root)
+        self._management = ManagementCluster(
+            base, lab.management.name, series, clusterctl, audited=False
+        )
+        self._kubeadm = [
+            KubeadmManager(base, self._management, type, kept=False)
+            for type in (KUBEADM_TYPES if has_kubeadm(series) else ())
+        ]
+        machines = [sys.executable, "-m", "capsmith.clusters.lab.simulated", str(lab.root)]
+        self._machines = Process("machines", machines, lab.root / "machines.log")
+        self._supervised: list[Supervised] = []
+        self._said: LabState | None = None
+
+    def start(self, progress: Callable[[str], None]) -> None:
+        """Start everything; raises CapsmithError if a part fails."""
+        try:
+            self._start(progress)
+        except TimeoutError as error:
+            raise ProcessError(str(error)) from error
+
+    def look(self, now: float, note: Callable[[str], None]) -> None:
+        """Restart what has ended, and write the state if it has changed."""
+        for each in self._supervised:
+            each.look(now, note)
+        state = self._state()
+        if state != self._said:
+            write(self._lab.state, state)
+            self._said = state
+
+    def stop(self) -> None:
+        """End all processes; their data are not needed after this."""
+        management = self._management
+        parts = [self._machines, *self._managers(), management.core.process]
+        parts += [
+            management.controllers.process,
+            management.apiserver.process,
+            self._etcd.process,
+        ]
+        for each in parts:
+            with suppress(CapsmithError):
+                each.kill()
+
+    def _start(self, progress: Callable[[str], None]) -> None:
+        progress("starting etcd")
+        self._etcd.start()
+        self._add("etcd", self._etcd.process)
+        providers = {each.type: each.name for each in self._kubeadm}
+        ports = {key: value for each in self._kubeadm for key, value in each.variables.items()}
+        given = providers or dict.fromkeys(KUBEADM_TYPES, _NONE)
+        management = self._management
+        management.start(given, ports, progress)
+        self._add("apiserver", management.apiserver.process)
+        self._add("controllers", management.controllers.process)
+        self._add("core", management.core.process)
+        write(self._lab.state, self._state())
+        progress("starting the simulated machines")
+        self._machines.start()
+        self._add("machines", self._machines)
+        if self._kubeadm:
+            progress("starting the providers for kubeadm")
+        for manager in self._kubeadm:
+            manager.start()
+            self._add(f"{manager.type}-kubeadm", manager.process)
+        self._wait_machines()
+
+    def _wait_machines(self) -> None:
+        """Wait until an API server for a first cluster runs: its state file says so."""
+        self._machines.wait_ready((self._lab.root / "workload.json").exists)
+
+    def _managers(self) -> list[Process]:
+        found = []
+        for manager in self._kubeadm:
+            with suppress(ProcessError):
+                found.append(manager.process)
+        return found
+
+    def _add(self, name: str, process: Process) -> None:
+        self._supervised.append(Supervised(name, process))
+
+    def _state(self) -> LabState:
+        return LabState(
+            pid=self._pid,
+            core=core_releases()[self._series],
+            series=self._series,
+            kubernetes=kubernetes_version(),
+            kubeconfig=str(self._management.kubeconfig),
+            simulated=True,
+            tools={name: str(folder) for name, folder in self._tools.folders.items()},
+            found={name: str(path) for name, path in self._tools.found.items()},
+            etcd=self._etcd.url,
+            components=tuple(each.state() for each in self._supervised),
+        )

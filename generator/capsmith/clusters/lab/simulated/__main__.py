@@ -1,0 +1,62 @@
+"""`python -m capsmith.clusters.lab.simulated FOLDER`: the simulated machines of a lab."""
+
+from __future__ import annotations
+
+import signal
+import sys
+import threading
+import traceback
+from http.client import HTTPException
+from pathlib import Path
+
+from capsmith.clusters.lab.place import LabFolder
+from capsmith.clusters.lab.simulated.loop import note
+from capsmith.clusters.lab.simulated.workload import RunningEtcd, SimulatedClusters
+from capsmith.clusters.lab.state import read_lab, toolbox_of
+from capsmith.clusters.processes.errors import ProcessError
+from capsmith.clusters.processes.kube import ApiError
+from capsmith.clusters.processes.kubeconfig_file import client_of
+from capsmith.clusters.processes.pki import Pki
+
+_TICK_SECONDS = 0.2
+
+
+def main() -> int:
+    """Run until a signal ends it; what fails once is tried again."""
+    lab = LabFolder(Path(sys.argv[1]))
+    state = read_lab(lab.state)
+    if state is None:
+        sys.exit("the lab is not running")
+    ending = threading.Event()
+    for number in (signal.SIGTERM, signal.SIGINT):
+        signal.signal(number, lambda *_: ending.set())
+    keys = lab.root / "machines"
+    keys.mkdir(mode=0o700, exist_ok=True)
+    clusters = SimulatedClusters(
+        toolbox_of(state.tools, state.found),
+        Pki.existing(lab.pki),
+        RunningEtcd(state.etcd),
+        client_of(Path(state.kubeconfig), keys),
+        lab.root,
+    )
+    try:
+        clusters.start()
+        while not ending.wait(_TICK_SECONDS):
+            _tick(clusters, lab)
+    finally:
+        clusters.stop()
+    return 0
+
+
+def _tick(clusters: SimulatedClusters, lab: LabFolder) -> None:
+    try:
+        clusters.tick()
+    except (ApiError, ProcessError, OSError, HTTPException, LookupError) as error:
+        note(lab.root / "machines.log", str(error))
+    except Exception:
+        # A fault of the simulation: tried again from what is stored.
+        note(lab.root / "machines.log", traceback.format_exc())
+
+
+if __name__ == "__main__":
+    sys.exit(main())

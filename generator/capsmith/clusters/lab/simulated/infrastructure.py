@@ -1,0 +1,133 @@
+"""An infrastructure for providers that have none of their own, and a cluster template with it.
+
+Both are generated, as those of all providers are.
+"""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+import yaml
+
+from capsmith.clusters.lab.errors import LabError, tail
+from capsmith.clusters.lab.place import LabFolder
+from capsmith.clusters.lab.provider import ProviderRepository, provider_in
+from capsmith.clusters.lab.state import write_text
+from capsmith.clusters.processes.kube import JSON
+from capsmith.clusters.processes.repository import dump, load
+from capsmith.manifests.parse import list_of, mapping_of
+
+_SPEC = Path(__file__).with_name("provider.yaml")
+_TEMPLATE = Path("templates") / "cluster-template.yaml"
+_INFRASTRUCTURE, _BOOTSTRAP, _CONTROL_PLANE = "infrastructure", "bootstrap", "controlPlane"
+_MANAGED = "externalManagedControlPlane"
+_PREFIX = "Simulated"
+_GROUPS = "groups"
+# What a cluster template is made of.
+_KEPT = (
+    "capsmith",
+    "name",
+    "title",
+    "repository",
+    "contracts",
+    "apiVersions",
+    "releases",
+    "bootstrap",
+    "controlPlane",
+    "credentials",
+)
+_CONTRACT = "v1beta2"
+_SECONDS = 120
+_TAIL_LINES = 20
+
+
+def simulated_infrastructure(lab: LabFolder, provider: ProviderRepository) -> ProviderRepository:
+    """Return the repository of the infrastructure, of the newest contract of a provider.
+
+    Raises LabError if it cannot be generated.
+    """
+    contract = max(list_of(provider.spec, "contracts"), default=_CONTRACT)
+    spec = {**_simulated(provider), "contracts": [contract], "releases": {"v0.1": contract}}
+    return provider_in(_generated(spec, lab.root / _INFRASTRUCTURE))
+
+
+def cluster_template(lab: LabFolder, provider: ProviderRepository) -> Path:
+    """Return the file of a cluster template with the kinds of a provider and this infrastructure.
+
+    :func:`simulated_infrastructure` must have run.  Raises LabError if there is no template, as
+    while provider.yaml has mistakes.
+    """
+    kept = {key: provider.spec[key] for key in _KEPT if key in provider.spec}
+    groups = dict(mapping_of(provider.spec, _GROUPS))
+    added = _simulated(provider)
+    kinds = {key: added[key] for key in (_INFRASTRUCTURE, _BOOTSTRAP) if key in added}
+    for section in kinds:
+        groups.pop(section, None)
+    spec = {**kept, **({_GROUPS: groups} if groups else {}), **kinds}
+    template = _objects(_generated(spec, lab.root / "template"))
+    path = lab.root / _TEMPLATE.name
+    write_text(path, dump(with_objects_of(_objects(lab.root / _INFRASTRUCTURE), template)))
+    return path
+
+
+def with_objects_of(simulated: list[JSON], template: list[JSON]) -> list[JSON]:
+    """Return a template whose simulated objects are as their own provider generates them.
+
+    In the other one their kinds have the API version and the credentials of another provider.
+    """
+    own = {_key(each): each for each in simulated if each["kind"].startswith(_PREFIX)}
+    versions = {each["kind"]: each["apiVersion"] for each in own.values()}
+    return [own.get(_key(each)) or _referring(each, versions) for each in template]
+
+
+def _referring(value: Any, versions: Mapping[str, str]) -> Any:
+    """Return a value whose references have these API versions, by kind."""
+    if isinstance(value, list):
+        return [_referring(each, versions) for each in value]
+    if not isinstance(value, dict):
+        return value
+    found = {key: _referring(each, versions) for key, each in value.items()}
+    if "apiVersion" in found and found.get("kind") in versions:
+        found["apiVersion"] = versions[found["kind"]]
+    return found
+
+
+def _key(obj: JSON) -> tuple[str, str]:
+    return str(obj["kind"]), str(obj["metadata"]["name"])
+
+
+def _objects(folder: Path) -> list[JSON]:
+    return load((folder / _TEMPLATE).read_text(encoding="utf-8"))
+
+
+def _simulated(provider: ProviderRepository) -> dict[str, Any]:
+    """Return the provider.yaml of what a provider lacks.
+
+    kubeadm's bootstrap configurations serve most providers; those of workers need certificates
+    that a control plane without machines does not have.
+    """
+    found = dict(yaml.safe_load(_SPEC.read_text(encoding="utf-8")))
+    kinds = mapping_of(provider.spec, _CONTROL_PLANE).values()
+    is_managed = any(mapping_of(each, "features").get(_MANAGED) for each in kinds)
+    if provider.spec.get(_BOOTSTRAP) or not is_managed:
+        del found[_BOOTSTRAP], found[_CONTROL_PLANE]
+    return found
+
+
+def _generated(spec: dict[str, Any], folder: Path) -> Path:
+    """Generate a repository, or bring it up to date."""
+    path = folder.with_suffix(".yaml")
+    write_text(path, yaml.safe_dump(spec, sort_keys=False))
+    command = [sys.executable, "-m", "capsmith", "generate", str(path), "--output", str(folder)]
+    done = subprocess.run(
+        command, stdin=subprocess.DEVNULL, capture_output=True, text=True, timeout=_SECONDS
+    )
+    if done.returncode != 0:
+        output = tail(done.stdout + done.stderr, _TAIL_LINES)
+        message = f"no cluster can be created from the kinds in provider.yaml:\n{output}"
+        raise LabError("lab-template", message, hint="Run capsmith validate.")
+    return folder

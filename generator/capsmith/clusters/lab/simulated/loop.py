@@ -1,0 +1,86 @@
+"""A loop that drives a simulation: tick, wait for a change or a moment, tick again."""
+
+from __future__ import annotations
+
+import threading
+import time
+import traceback
+from collections.abc import Callable, Iterable
+from pathlib import Path
+
+from capsmith.clusters.lab.simulated.changes import Changes
+from capsmith.clusters.processes.kube import JSON, ApiError
+
+_TICK_SECONDS = 0.15
+_RESYNC_SECONDS = 2.0
+_GATHER_SECONDS = 0.05
+"""Changes seldom come alone."""
+_RACES = (404, 409)
+"""Answers that a level-triggered loop meets in passing: the next tick sees better."""
+
+
+class Loop:
+    """Run ticks in a thread until stopped; faults are logged and tried again."""
+
+    def __init__(
+        self,
+        name: str,
+        log: Path,
+        ticks: Iterable[Callable[[], None]],
+        changes: Changes | None = None,
+    ) -> None:
+        """Without `changes` there is a tick every moment, needed or not."""
+        self._log = log
+        self._changes = changes
+        self._ticks = tuple(ticks)
+        self._stopping = threading.Event()
+        self._thread = threading.Thread(target=self._run, name=name, daemon=True)
+
+    def start(self) -> None:
+        """Start the thread, and the watches for changes."""
+        if self._changes is not None:
+            self._changes.start()
+        self._thread.start()
+
+    def stop(self) -> None:
+        """Let the tick that runs end, for ten seconds at most."""
+        self._stopping.set()
+        if self._changes is not None:
+            self._changes.stop()
+        if self._thread.is_alive():
+            self._thread.join(timeout=10)
+
+    def _run(self) -> None:
+        while not self._wait():
+            for tick in self._ticks:
+                try:
+                    tick()
+                except Exception:
+                    # Whatever it was, later ticks start afresh from what is stored.
+                    note(self._log, traceback.format_exc())
+
+    def _wait(self) -> bool:
+        """Wait until the next tick is due; return whether the loop has to stop."""
+        if self._changes is None:
+            return self._stopping.wait(_TICK_SECONDS)
+        self._changes.changed.wait(_RESYNC_SECONDS)
+        stopping = self._stopping.wait(_GATHER_SECONDS)
+        # Before the tick reads: a change after this is for the next one.
+        self._changes.changed.clear()
+        return stopping
+
+
+def each(log: Path, objects: Iterable[JSON], reconcile: Callable[[JSON], None]) -> None:
+    """Reconcile every object; what goes wrong with one does not keep the others waiting."""
+    for obj in objects:
+        try:
+            reconcile(obj)
+        except ApiError as error:
+            if error.status not in _RACES:
+                note(log, f"{obj['kind']} {obj['metadata']['name']}: {error}")
+
+
+def note(log: Path, text: str) -> None:
+    """Append a line to a log."""
+    with log.open("a") as stream:
+        stream.write(f"{time.strftime('%H:%M:%S')} {text.rstrip()}\n")

@@ -1,0 +1,198 @@
+"""Workload clusters: a real API server for each Cluster, with simulated Nodes.
+
+Core and the control plane provider reach it through the Secret with the kubeconfig, which the
+simulation creates as a user may do: its address is on this machine, whatever the infrastructure
+says.
+"""
+
+from __future__ import annotations
+
+import base64
+import json
+import shutil
+from collections.abc import Callable
+from dataclasses import dataclass
+from functools import partial
+from http.client import HTTPException
+from pathlib import Path
+
+from capsmith.clusters.lab.simulated.kubeadm import KubeadmKubelet
+from capsmith.clusters.lab.simulated.loop import note
+from capsmith.clusters.lab.simulated.machines import CLUSTER_NAME, Machines
+from capsmith.clusters.lab.state import write_text
+from capsmith.clusters.processes.kube import JSON, ApiError, KubeClient
+from capsmith.clusters.processes.pki import Pki
+from capsmith.clusters.processes.process import free_port
+from capsmith.clusters.processes.servers import ApiServer
+from capsmith.clusters.processes.tools import Toolbox
+
+_GROUP = "cluster.x-k8s.io"
+_TYPE = "Opaque"  # control plane providers leave a kubeconfig of this type alone
+
+
+@dataclass
+class RunningEtcd:
+    """The etcd of the lab."""
+
+    url: str
+
+
+@dataclass
+class _Workload:
+    """An API server, and the cluster that it belongs to; a spare one has none yet."""
+
+    number: int
+    server: ApiServer
+    uid: str = ""
+    machines: Machines | None = None
+    kubelet: KubeadmKubelet | None = None
+
+
+class SimulatedClusters:
+    """Give each Cluster of a lab an API server and Nodes.
+
+    One API server is started ahead: a cluster whose API server does not respond when its
+    infrastructure is ready is tried again only after half a minute.
+    """
+
+    def __init__(
+        self, tools: Toolbox, pki: Pki, etcd: RunningEtcd, client: KubeClient, folder: Path
+    ) -> None:
+        self._tools = tools
+        self._pki = pki
+        self._etcd = etcd
+        self._client = client
+        self._folder = folder
+        self._log = folder / "machines.log"
+        self._assigned = folder / "workload.json"
+        self._workloads: dict[str, _Workload] = {}
+        self._spare: _Workload | None = None
+        self._next = 1
+
+    def start(self) -> None:
+        """Start the API servers of known clusters again, and one ahead."""
+        known = self._read()
+        self._next = known.get("next", 1)
+        for uid, (number, port) in known.get("clusters", {}).items():
+            self._workloads[uid] = self._started(number, port, uid)
+        self._spare = self._new()
+        self._write()
+
+    def stop(self) -> None:
+        """Stop all API servers."""
+        for workload in [*self._workloads.values(), *([self._spare] if self._spare else [])]:
+            workload.server.stop()
+
+    def tick(self) -> None:
+        """Look at all Clusters, and do the next step for each.
+
+        Raises ProcessError if an API server cannot be started.
+        """
+        core = self._client.preferred_version(_GROUP)
+        clusters = {each["metadata"]["uid"]: each for each in self._client.list(core, "Cluster")}
+        for uid in self._workloads.keys() - clusters.keys():
+            self._remove(self._workloads.pop(uid))
+        for uid, cluster in clusters.items():
+            self._guarded(cluster, partial(self._serve, core, uid, cluster))
+
+    def _guarded(self, cluster: JSON, step: Callable[[], None]) -> None:
+        """Log what goes wrong with one cluster; the next tick looks again."""
+        try:
+            step()
+        except (ApiError, OSError, HTTPException, LookupError) as error:
+            note(self._log, f"cluster {cluster['metadata']['name']}: {error}")
+
+    def _serve(self, core: str, uid: str, cluster: JSON) -> None:
+        workload = self._workloads.get(uid)
+        if workload is None:
+            workload = self._assign(uid)
+            note(self._log, f"cluster {cluster['metadata']['name']}: {workload.server.url}")
+        if not workload.server.process.running:
+            note(self._log, f"{workload.server.name} has ended and restarts")
+            workload.server.start()
+        if workload.machines is None or workload.kubelet is None:
+            name, namespace = cluster["metadata"]["name"], cluster["metadata"]["namespace"]
+            self._publish(cluster, workload.server.kubeconfig_text)
+            machines = Machines(self._client, core, namespace, name)
+            server = workload.server
+            workload.kubelet = KubeadmKubelet(server.client, machines, server.name, self._log, name)
+            workload.machines = machines
+        workload.machines.refresh()
+        workload.kubelet.tick()
+
+    def _assign(self, uid: str) -> _Workload:
+        workload = self._spare or self._new()
+        self._spare = None
+        workload.uid = uid
+        self._workloads[uid] = workload
+        self._write()
+        return workload
+
+    def _publish(self, cluster: JSON, kubeconfig: str) -> None:
+        """Write the Secret with the kubeconfig; a control plane provider may have been first."""
+        wanted = kubeconfig_secret(cluster, kubeconfig)
+        try:
+            self._client.create(wanted)
+        except ApiError as error:
+            if error.status != 409:
+                raise
+            self._client.patch(wanted, {"data": wanted["data"]})
+
+    def _new(self) -> _Workload:
+        number = self._next
+        self._next += 1
+        return self._started(number, free_port())
+
+    def _started(self, number: int, port: int, uid: str = "") -> _Workload:
+        name = f"workload-{number}"
+        server = ApiServer(
+            self._tools, self._pki, self._etcd, self._folder / name, name, port, audited=False
+        )
+        try:
+            server.start()
+        except BaseException:
+            server.stop()
+            raise
+        return _Workload(number, server, uid)
+
+    def _remove(self, workload: _Workload) -> None:
+        workload.server.stop()
+        shutil.rmtree(workload.server.kubeconfig.parent, ignore_errors=True)
+        self._write()
+
+    def _read(self) -> JSON:
+        try:
+            found = json.loads(self._assigned.read_text(encoding="utf-8"))
+        except (OSError, ValueError):
+            return {}
+        return dict(found)
+
+    def _write(self) -> None:
+        clusters = {
+            uid: (each.number, int(each.server.url.rpartition(":")[2]))
+            for uid, each in self._workloads.items()
+        }
+        write_text(self._assigned, json.dumps({"next": self._next, "clusters": clusters}))
+
+
+def kubeconfig_secret(cluster: JSON, kubeconfig: str) -> JSON:
+    """Return the Secret through which core reaches a workload cluster, owned by its Cluster."""
+    metadata = cluster["metadata"]
+    owner = {
+        "apiVersion": cluster["apiVersion"],
+        "kind": "Cluster",
+        "name": metadata["name"],
+        "uid": metadata["uid"],
+    }
+    return {
+        "apiVersion": "v1",
+        "kind": "Secret",
+        "type": _TYPE,
+        "metadata": {
+            "name": f"{metadata['name']}-kubeconfig",
+            "namespace": metadata["namespace"],
+            "labels": {CLUSTER_NAME: metadata["name"]},
+            "ownerReferences": [owner],
+        },
+        "data": {"value": base64.b64encode(kubeconfig.encode()).decode()},
+    }

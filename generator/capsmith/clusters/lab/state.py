@@ -1,0 +1,119 @@
+"""What the processes of a lab tell each other, as JSON files that are replaced at once."""
+
+from __future__ import annotations
+
+import json
+import os
+import tempfile
+from dataclasses import asdict, dataclass, field
+from pathlib import Path
+from typing import Any
+
+from capsmith.clusters.processes.tools import Toolbox
+
+
+@dataclass(frozen=True)
+class Component:
+    """One process of a lab."""
+
+    name: str
+    state: str
+    """``running``, ``restarting`` or ``stopped``."""
+    pid: int = 0
+    restarts: int = 0
+    log: str = ""
+    """The file of its log."""
+    reason: str = ""
+    """Why it does not run: the last line of its log."""
+
+
+@dataclass(frozen=True)
+class LabState:
+    """What the supervisor of a lab says of it."""
+
+    pid: int
+    core: str
+    """The release of core."""
+    series: str
+    """The release series of clusterctl."""
+    kubernetes: str
+    kubeconfig: str
+    simulated: bool
+    """Whether workload clusters and Nodes are simulated."""
+    tools: dict[str, str] = field(default_factory=dict)
+    """Folders of tools by module."""
+    found: dict[str, str] = field(default_factory=dict)
+    """Servers of Kubernetes that the user has installed."""
+    etcd: str = ""
+    """The URL of etcd; empty in a cluster that the lab did not start."""
+    components: tuple[Component, ...] = ()
+
+
+@dataclass(frozen=True)
+class RunState:
+    """What `lab run` says of the provider that it runs."""
+
+    pid: int
+    folder: str
+    """The repository of the provider."""
+    version: str
+    state: str
+    """``starting``, ``running`` or ``crashed``."""
+    components: tuple[Component, ...] = ()
+    message: str = ""
+
+
+def toolbox_of(folders: dict[str, str], found: dict[str, str]) -> Toolbox:
+    """Return the tools that a state names."""
+    return Toolbox(_paths(folders), _paths(found))
+
+
+def _paths(texts: dict[str, str]) -> dict[str, Path]:
+    return {name: Path(text) for name, text in texts.items()}
+
+
+def write(path: Path, state: LabState | RunState) -> None:
+    """Replace a state file."""
+    write_text(path, json.dumps(asdict(state), indent=1))
+
+
+def read_lab(path: Path) -> LabState | None:
+    """Return the state of a lab; None before the first one, or in a damaged file."""
+    data = _read(path)
+    try:
+        return None if data is None else LabState(**{**data, "components": _components(data)})
+    except (TypeError, KeyError):
+        return None
+
+
+def read_run(path: Path) -> RunState | None:
+    """Return the state of a run; None before the first one, or in a damaged file."""
+    data = _read(path)
+    try:
+        return None if data is None else RunState(**{**data, "components": _components(data)})
+    except (TypeError, KeyError):
+        return None
+
+
+def write_text(path: Path, text: str) -> None:
+    """Replace a file by a rename."""
+    descriptor, name = tempfile.mkstemp(dir=path.parent, prefix=f".{path.name}-")
+    try:
+        with os.fdopen(descriptor, "w", encoding="utf-8") as file:
+            file.write(text)
+        Path(name).replace(path)
+    except BaseException:
+        Path(name).unlink(missing_ok=True)
+        raise
+
+
+def _components(data: dict[str, Any]) -> tuple[Component, ...]:
+    return tuple(Component(**each) for each in data["components"])
+
+
+def _read(path: Path) -> dict[str, Any] | None:
+    try:
+        data = json.loads(path.read_text(encoding="utf-8"))
+    except (OSError, ValueError):
+        return None
+    return data if isinstance(data, dict) else None

@@ -1,0 +1,103 @@
+"""What runs in a lab, as lines and as data."""
+
+from __future__ import annotations
+
+from dataclasses import asdict, dataclass
+from pathlib import Path
+from typing import Any
+
+from capsmith.clusters.lab.place import LabFolder, is_held
+from capsmith.clusters.lab.state import Component, LabState, RunState, read_lab, read_run
+
+
+@dataclass(frozen=True)
+class Status:
+    """A lab at one moment."""
+
+    name: str
+    is_running: bool
+    lab: LabState | None
+    run: RunState | None
+
+    @property
+    def components(self) -> tuple[Component, ...]:
+        """The processes of the lab and of the provider; stopped ones with their last state."""
+        found = self.lab.components if self.lab else ()
+        if not self.is_running:
+            found = tuple(
+                Component(each.name, "stopped", 0, each.restarts, each.log) for each in found
+            )
+        return (*found, *(self.run.components if self.run else ()))
+
+    @property
+    def is_healthy(self) -> bool:
+        """Whether everything that was started runs."""
+        states = {each.state for each in self.components}
+        is_provided = self.run is None or self.run.state == "running"
+        return self.is_running and states <= {"running"} and is_provided
+
+
+def status_of(lab: LabFolder) -> Status:
+    """Return the status of a lab from its files and locks."""
+    run = read_run(lab.run_state) if is_held(lab.run_lock) else None
+    return Status(lab.name, lab.is_running, read_lab(lab.state), run)
+
+
+def table(status: Status) -> list[tuple[str, ...]]:
+    """Return the processes as rows, with a heading."""
+    heading = ("COMPONENT", "STATE", "PID", "RESTARTS", "NOTE")
+    return [heading, *(_row(each) for each in status.components)]
+
+
+def lines(status: Status) -> list[str]:
+    """Return the lines of `capsmith lab status` about the lab as a whole."""
+    if status.lab is None:
+        state = "starts" if status.is_running else "has not started"
+        return [f"lab {status.name}: {state}"]
+    found = [f"lab {status.name}: {'runs' if status.is_running else 'has crashed'}"]
+    found.append(f"  core {status.lab.core}, Kubernetes {status.lab.kubernetes}")
+    found.append(f"  kubeconfig {status.lab.kubeconfig}")
+    if status.run is not None:
+        run = status.run
+        found.append(f"  provider {run.folder} {run.version}: {run.state}")
+        if run.message:
+            found.append(f"    {run.message.splitlines()[0]}")
+    elif status.is_running:
+        found.append("  no provider is running: capsmith lab run [DIR]")
+    if not status.is_running:
+        found.append(f"  clean up with capsmith lab down --name {status.name}")
+    return found
+
+
+def data(status: Status) -> dict[str, Any]:
+    """Return the status for machines."""
+    run = status.run
+    return {
+        "name": status.name,
+        "running": status.is_running,
+        "healthy": status.is_healthy,
+        "core": status.lab.core if status.lab else None,
+        "kubernetes": status.lab.kubernetes if status.lab else None,
+        "kubeconfig": status.lab.kubeconfig if status.lab else None,
+        "provider": (
+            {"folder": run.folder, "version": run.version, "state": run.state} if run else None
+        ),
+        "components": [asdict(each) for each in status.components],
+    }
+
+
+def logs(lab: LabFolder) -> dict[str, Path]:
+    """Return the log of each component, also of one that has ended."""
+    status = status_of(lab)
+    found = {"lab": lab.log, "run": lab.run_log}
+    found |= {each.name: Path(each.log) for each in status.components}
+    for path in sorted((lab.root / "provider").glob("manager-*.log")):
+        found[path.stem] = path
+    for path in sorted(lab.root.glob("workload-*/apiserver-*.log")):
+        found[path.stem.removeprefix("apiserver-")] = path
+    return {name: path for name, path in found.items() if path.is_file()}
+
+
+def _row(component: Component) -> tuple[str, ...]:
+    pid = str(component.pid or "-")
+    return component.name, component.state, pid, str(component.restarts), component.reason

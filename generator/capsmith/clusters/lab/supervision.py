@@ -1,0 +1,70 @@
+"""Restart components that end by themselves, at growing intervals."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable
+from dataclasses import dataclass, field
+
+from capsmith.clusters.lab.state import Component
+from capsmith.clusters.processes.errors import ProcessError
+from capsmith.clusters.processes.process import Process
+
+_FIRST_SECONDS = 0.5
+_LONGEST_SECONDS = 10.0
+_FORGIVEN_SECONDS = 60.0
+_MAX_REASON = 200
+
+
+@dataclass
+class Supervised:
+    """One component, and how often it has ended by itself."""
+
+    name: str
+    process: Process
+    restarts: int = 0
+    wait: float = _FIRST_SECONDS
+    started: float = field(default_factory=time.monotonic)
+    due: float = 0.0
+
+    def look(self, now: float, note: Callable[[str], None]) -> None:
+        """Restart the component if it has ended and its wait is over."""
+        if self.process.running:
+            if now - self.started > _FORGIVEN_SECONDS:
+                self.wait = _FIRST_SECONDS
+            return
+        if not self.due:
+            note(f"{self.name} has ended: {last_line(self.process)}")
+            self.due = now + self.wait
+            self.wait = min(2 * self.wait, _LONGEST_SECONDS)
+        elif now >= self.due:
+            self.due = 0.0
+            self.started = now
+            self.restarts += 1
+            self.process.start()
+            note(f"{self.name} restarts")
+
+    def state(self) -> Component:
+        """Return the state that `capsmith lab status` reports."""
+        running = self.process.running
+        return Component(
+            name=self.name,
+            state="running" if running else "restarting",
+            pid=_pid(self.process) if running else 0,
+            restarts=self.restarts,
+            log=str(self.process.log),
+            reason="" if running else last_line(self.process),
+        )
+
+
+def last_line(process: Process) -> str:
+    """Return the last line of a log."""
+    lines = process.tail().rstrip().splitlines()
+    return lines[-1][:_MAX_REASON] if lines else ""
+
+
+def _pid(process: Process) -> int:
+    try:
+        return process.pid
+    except (ProcessError, OSError):
+        return 0

@@ -1,0 +1,152 @@
+"""`python -m capsmith.clusters.lab.supervisor`: the background process that holds a lab together.
+
+It tells its parent by lines of JSON how the start goes on, and then goes on alone.  Its children
+end with it, even when it is killed.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import signal
+import sys
+import time
+import traceback
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any, NoReturn
+
+from capsmith.clusters.lab.errors import LabError, from_os, from_process
+from capsmith.clusters.lab.given import GivenCluster
+from capsmith.clusters.lab.place import LabFolder
+from capsmith.clusters.lab.rotation import rotate_logs
+from capsmith.clusters.lab.servers import LabServers
+from capsmith.clusters.lab.state import toolbox_of
+from capsmith.errors import CapsmithError
+
+_LOOK_SECONDS = 0.3
+_ROTATION_SECONDS = 30.0
+
+
+class _Ended(BaseException):
+    """A signal asks the process to end."""
+
+
+class _Ending:
+    """Whether a signal has come: its exception is lost where the interpreter ignores any."""
+
+    is_asked = False
+
+    def ask(self, *_: object) -> None:
+        """End at once; the next step ends if this does not."""
+        self.is_asked = True
+        raise _Ended
+
+    def check(self) -> None:
+        """Raise _Ended if a signal has come."""
+        if self.is_asked:
+            raise _Ended
+
+
+def main() -> int:
+    """Start the lab that the arguments describe, and look after it until a signal."""
+    settings = json.loads(sys.argv[1])
+    lab = LabFolder(Path(settings["root"]))
+    ending = _Ending()
+    with _signals(ending):
+        try:
+            return _run(lab, settings, ending)
+        except _Ended:
+            return 0
+
+
+def _run(lab: LabFolder, settings: dict[str, Any], ending: _Ending) -> int:
+    tools = toolbox_of(settings["tools"], settings["found"])
+    try:
+        type = GivenCluster if settings["given"] else LabServers
+        servers = type(lab, settings["core"], tools, os.getpid())
+        try:
+            servers.start(lambda text: _step(text, ending))
+            servers.look(time.monotonic(), lambda text: None)
+            _tell({"ready": True})
+            _let_go_of_parent()
+            _look_after(lab, servers, ending)
+        finally:
+            _ignore_signals()
+            servers.stop()
+    except BrokenPipeError:
+        # The command that waited for this lab is gone.
+        lab.remove()
+    except CapsmithError as error:
+        _fail(from_process(error, lab.root))
+    except OSError as error:
+        _fail(from_os(error, lab.root))
+    except Exception as error:
+        traceback.print_exc()
+        hint = "This is a bug of capsmith: report it with the file lab.log."
+        _fail(LabError("lab-failed", f"the lab cannot start: {error!r}", hint=hint))
+    return 1
+
+
+def _look_after(lab: LabFolder, servers: LabServers | GivenCluster, ending: _Ending) -> NoReturn:
+    rotated = time.monotonic()
+    while True:
+        ending.check()
+        if not lab.root.is_dir():
+            raise _Ended
+        now = time.monotonic()
+        try:
+            servers.look(now, _note)
+            if now - rotated >= _ROTATION_SECONDS:
+                rotated = now
+                rotate_logs(lab.root)
+        except OSError as error:
+            _note(f"the state cannot be written: {error}")
+        time.sleep(_LOOK_SECONDS)
+
+
+def _step(text: str, ending: _Ending) -> None:
+    ending.check()
+    _tell({"step": text})
+
+
+def _note(text: str) -> None:
+    print(f"{time.strftime('%H:%M:%S')} {text}", file=sys.stderr, flush=True)
+
+
+def _tell(message: dict[str, Any]) -> None:
+    os.write(1, (json.dumps(message) + "\n").encode())
+
+
+def _fail(error: CapsmithError) -> None:
+    finding = error.finding
+    _note(finding.message)
+    try:
+        _tell({"error": [finding.id, finding.message, finding.hint, finding.location.file]})
+    except OSError:
+        return
+
+
+def _let_go_of_parent() -> None:
+    """Close the pipe to the command that has started this process."""
+    null = os.open(os.devnull, os.O_WRONLY)
+    os.dup2(null, 1)
+    os.close(null)
+
+
+@contextmanager
+def _signals(ending: _Ending) -> Iterator[None]:
+    for number in (signal.SIGTERM, signal.SIGINT):
+        signal.signal(number, ending.ask)
+    signal.signal(signal.SIGHUP, signal.SIG_IGN)
+    yield
+
+
+def _ignore_signals() -> None:
+    for number in (signal.SIGTERM, signal.SIGINT):
+        signal.signal(number, signal.SIG_IGN)
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,153 @@
+"""Start a lab in the background."""
+
+from __future__ import annotations
+
+import json
+import os
+import shutil
+import subprocess
+import sys
+from collections.abc import Callable
+from contextlib import suppress
+from dataclasses import dataclass
+from pathlib import Path
+
+from capsmith.clusters.lab.errors import LabError, already_running, disk_full, from_os, tail
+from capsmith.clusters.lab.given import copied
+from capsmith.clusters.lab.kind import create, delete, require_kind
+from capsmith.clusters.lab.place import LabFolder
+from capsmith.clusters.lab.servers import module_names
+from capsmith.clusters.lab.state import LabState, read_lab
+from capsmith.clusters.processes.tools import Toolbox, core_releases, toolbox
+from capsmith.clusters.processes.tools.catalogue import core_module
+
+Progress = Callable[[str], None]
+
+_NEEDED_BYTES = 500 * 1024 * 1024
+_END_SECONDS = 20.0
+
+
+@dataclass(frozen=True)
+class UpRequest:
+    """The options of `lab up`."""
+
+    core: str
+    """The series of core: ``v1.14``."""
+    kubeconfig: Path | None = None
+    """That of a cluster that exists already."""
+    kind: bool = False
+    """Whether to create a cluster with kind."""
+
+    @property
+    def is_given(self) -> bool:
+        """Whether the servers are not the lab's."""
+        return self.kind or self.kubeconfig is not None
+
+
+def up(lab: LabFolder, request: UpRequest, progress: Progress) -> LabState:
+    """Start a lab and return its state once a provider can be installed.
+
+    Nothing is left of a lab that does not start, or whose start is interrupted.  Raises
+    CapsmithError.
+    """
+    known = core_releases()
+    if request.core not in known:
+        hint = f"Choose one of {', '.join(known)}."
+        raise LabError("lab-core", f"unknown release of core {request.core}", hint=hint)
+    if lab.is_running:
+        raise already_running(lab.name)
+    if request.kind:
+        require_kind()
+    needed = [core_module(request.core)] if request.is_given else module_names(request.core)
+    tools = toolbox(needed, progress, find=True)
+    lock = lab.create()
+    try:
+        _check_room(lab.root)
+        if request.kubeconfig is not None:
+            copied(request.kubeconfig, lab.kubeconfig)
+        if request.kind:
+            create(lab, request.core, tools, progress)
+        _start(lab, request, tools, lock, progress)
+        state = read_lab(lab.state)
+        if state is None:
+            hint = "Run capsmith lab up again."
+            raise LabError("lab-failed", "the lab ended immediately", hint=hint)
+        return state
+    except OSError as error:
+        _undo(lab)
+        raise from_os(error, lab.root) from error
+    except BaseException:
+        _undo(lab)
+        raise
+    finally:
+        os.close(lock)
+
+
+def _undo(lab: LabFolder) -> None:
+    """Remove what a start has made."""
+    with suppress(LabError):
+        delete(lab)
+    lab.remove()
+
+
+def _start(
+    lab: LabFolder, request: UpRequest, tools: Toolbox, lock: int, progress: Progress
+) -> None:
+    settings = {
+        "root": str(lab.root),
+        "core": request.core,
+        "given": request.is_given,
+        "tools": {name: str(folder) for name, folder in tools.folders.items()},
+        "found": {name: str(path) for name, path in tools.found.items()},
+    }
+    command = [sys.executable, "-m", "capsmith.clusters.lab.supervisor", json.dumps(settings)]
+    with lab.log.open("ab") as log:
+        child = subprocess.Popen(
+            command,
+            cwd=lab.root,
+            stdin=subprocess.DEVNULL,
+            stdout=subprocess.PIPE,
+            stderr=log,
+            start_new_session=True,
+            pass_fds=(lock,),
+        )
+    try:
+        (lab.root / "pid").write_text(str(child.pid))
+        _follow(child, lab, progress)
+    except BaseException:
+        _stop(child)
+        raise
+    finally:
+        if child.stdout is not None:
+            child.stdout.close()
+
+
+def _follow(child: subprocess.Popen[bytes], lab: LabFolder, progress: Progress) -> None:
+    """Pass on what the supervisor tells, until the lab is ready; raises its error."""
+    for line in child.stdout or ():
+        message = json.loads(line)
+        if "step" in message:
+            progress(message["step"])
+        elif "error" in message:
+            id, text, hint, file = message["error"]
+            raise LabError(id, text, file=file, hint=hint)
+        else:
+            return
+    log = tail(lab.log.read_text(errors="replace"), 20)
+    hint = "Run capsmith lab up again."
+    raise LabError("lab-failed", f"the supervisor of the lab has ended:\n{log}", hint=hint)
+
+
+def _stop(child: subprocess.Popen[bytes]) -> None:
+    """End a supervisor that is starting, at once on another ctrl-C; its children end with it."""
+    child.terminate()
+    while child.poll() is None:
+        try:
+            child.wait(_END_SECONDS)
+        except (subprocess.TimeoutExpired, KeyboardInterrupt):
+            child.kill()
+
+
+def _check_room(folder: Path) -> None:
+    if shutil.disk_usage(folder).free < _NEEDED_BYTES:
+        raise disk_full(folder)

@@ -1,0 +1,100 @@
+"""The audit log of an API server: which permissions of a ServiceAccount were used."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any, NamedTuple
+
+from capsmith.clusters.processes.kube import JSON, KubeClient
+
+_POLICY = {
+    "apiVersion": "audit.k8s.io/v1",
+    "kind": "Policy",
+    "omitStages": ["RequestReceived"],
+    "rules": [
+        {"level": "Metadata", "userGroups": ["system:serviceaccounts"]},
+        {"level": "None"},
+    ],
+}
+_RBAC = "rbac.authorization.k8s.io/v1"
+
+
+class Access(NamedTuple):
+    """One verb on one resource; `resource` includes the subresource, or is `*`."""
+
+    group: str
+    resource: str
+    verb: str
+
+    def __str__(self) -> str:
+        return f"{self.verb} {self.resource}{'.' if self.group else ''}{self.group}"
+
+
+def audit_flags(folder: Path, log: Path) -> list[str]:
+    """Return the flags of kube-apiserver that log each request of a ServiceAccount."""
+    policy = folder / "audit-policy.json"
+    policy.write_text(json.dumps(_POLICY), encoding="utf-8")
+    return [f"--audit-policy-file={policy}", f"--audit-log-path={log}"]
+
+
+def used(log: Path, user: str) -> set[Access]:
+    """Return what a user requested and was allowed to do."""
+    found = set()
+    with log.open(encoding="utf-8") as lines:
+        for event in map(json.loads, lines):
+            target = event.get("objectRef", {})
+            if event["user"]["username"] == user and "resource" in target and _is_allowed(event):
+                parts = (target["resource"], target.get("subresource", ""))
+                resource = "/".join(part for part in parts if part)
+                found.add(Access(target.get("apiGroup", ""), resource, event["verb"]))
+    return found
+
+
+def granted(client: KubeClient, user: str) -> set[Access]:
+    """Return what the roles that are bound to a ServiceAccount allow.
+
+    A role that is aggregated has the rules that other providers brought along, and is left out.
+    """
+    namespace, _, name = user.removeprefix("system:serviceaccount:").partition(":")
+    return {
+        Access(group, resource, verb)
+        for rule in _rules(client, namespace, name)
+        for group in rule.get("apiGroups", ())
+        for resource in rule.get("resources", ())
+        for verb in rule["verbs"]
+    }
+
+
+def unused(allowed: set[Access], requested: set[Access]) -> set[Access]:
+    """Return the permissions that no request needed."""
+    return {
+        each
+        for each in allowed
+        if each not in requested
+        and not (each.resource == "*" and (each.group, each.verb) in _by_group(requested))
+    }
+
+
+def _by_group(accesses: set[Access]) -> set[tuple[str, str]]:
+    return {(each.group, each.verb) for each in accesses}
+
+
+def _is_allowed(event: dict[str, Any]) -> bool:
+    decision = event.get("annotations", {}).get("authorization.k8s.io/decision")
+    return bool(decision == "allow")
+
+
+def _rules(client: KubeClient, namespace: str, name: str) -> Iterator[JSON]:
+    bindings = client.list(_RBAC, "ClusterRoleBinding")
+    bindings += client.list(_RBAC, "RoleBinding", namespace)
+    subject = ("ServiceAccount", name, namespace)
+    for binding in bindings:
+        subjects = binding.get("subjects") or []
+        if subject in [(each["kind"], each["name"], each.get("namespace")) for each in subjects]:
+            role = binding["roleRef"]
+            where = namespace if role["kind"] == "Role" else ""
+            found = client.get(_RBAC, role["kind"], role["name"], where)
+            if "aggregationRule" not in found:
+                yield from found.get("rules") or []

@@ -1,0 +1,114 @@
+"""The real clusterctl, run with its own configuration and without files in the home folder."""
+
+from __future__ import annotations
+
+import os
+import subprocess
+from collections.abc import Mapping
+from pathlib import Path
+
+import yaml
+
+from capsmith.clusters.processes.errors import ClusterctlError
+from capsmith.clusters.processes.kube import JSON
+from capsmith.clusters.processes.tools import Toolbox
+
+_COMMAND_SECONDS = 600
+
+
+class Clusterctl:
+    """Run one release of clusterctl; each output is appended to a log.
+
+    Each method raises ClusterctlError if clusterctl fails or takes longer than ten minutes.
+    """
+
+    def __init__(self, tools: Toolbox, series: str, config: Path, folder: Path) -> None:
+        self._start(tools.path(f"capi-{series}", "clusterctl"), config, folder)
+
+    @classmethod
+    def installed(cls, binary: Path, config: Path, folder: Path) -> Clusterctl:
+        """Return a clusterctl that is not one of the tools."""
+        clusterctl = cls.__new__(cls)
+        clusterctl._start(binary, config, folder)
+        return clusterctl
+
+    def _start(self, binary: Path, config: Path, folder: Path) -> None:
+        self._binary = binary
+        self._config = config
+        self._home = folder / "clusterctl-home"
+        self._home.mkdir(parents=True, exist_ok=True)
+        self._log = folder / "clusterctl.log"
+
+    def init(
+        self, kubeconfig: Path, providers: Mapping[str, str], variables: Mapping[str, str]
+    ) -> None:
+        """Install core and providers, which are given by type: `{"bootstrap": "kubeadm"}`."""
+        flags = [f"--{type}={name}" for type, name in providers.items()]
+        self._run(["init", "--core=cluster-api", *flags], kubeconfig, variables)
+
+    def init_more(
+        self,
+        kubeconfig: Path,
+        name: str,
+        variables: Mapping[str, str],
+        *types: str,
+    ) -> None:
+        """Install a provider beside an installed core; infrastructure by default.
+
+        Before it, and between two calls, `Connection.wait_clusterctl` has to return.
+        """
+        flags = [f"--{type}={name}" for type in types or ("infrastructure",)]
+        self._run(["init", *flags], kubeconfig, variables)
+
+    def generate(
+        self,
+        kubeconfig: Path,
+        cluster: str,
+        options: Mapping[str, object],
+        variables: Mapping[str, str],
+    ) -> list[JSON]:
+        """Return the objects of `generate cluster`; options are its flags without the dashes."""
+        flags = [f"--{name}={value}" for name, value in options.items()]
+        text = self._run(["generate", "cluster", cluster, *flags], kubeconfig, variables)
+        return [document for document in yaml.safe_load_all(text) if document]
+
+    def move(self, kubeconfig: Path, target: Path, namespace: str) -> None:
+        """Move the clusters of a namespace to the management cluster of another kubeconfig."""
+        self._run(["move", f"--to-kubeconfig={target}", f"--namespace={namespace}"], kubeconfig)
+
+    def upgrade(
+        self, kubeconfig: Path, targets: Mapping[str, str], variables: Mapping[str, str]
+    ) -> None:
+        """Run `upgrade apply` for providers by type: `{"core": "cluster-api:v1.13.6"}`."""
+        flags = [f"--{type}={target}" for type, target in targets.items()]
+        self._run(["upgrade", "apply", *flags], kubeconfig, variables)
+
+    def delete_provider(self, kubeconfig: Path, name: str, type: str = "infrastructure") -> None:
+        """Remove a provider, but not its CRDs and namespace."""
+        self._run(["delete", f"--{type}={name}"], kubeconfig)
+
+    def _run(
+        self, argv: list[str], kubeconfig: Path, variables: Mapping[str, str] | None = None
+    ) -> str:
+        command = [str(self._binary), *argv, f"--kubeconfig={kubeconfig}"]
+        command.append(f"--config={self._config}")
+        env = {
+            **os.environ,
+            **(variables or {}),
+            # No request for newer releases, no files in the home folder.
+            "CLUSTERCTL_DISABLE_VERSIONCHECK": "true",
+            "GOPROXY": "off",
+            "XDG_CONFIG_HOME": str(self._home),
+        }
+        try:
+            done = subprocess.run(
+                command, env=env, capture_output=True, text=True, timeout=_COMMAND_SECONDS
+            )
+        except subprocess.TimeoutExpired as error:
+            message = f"clusterctl {' '.join(argv)}: timed out after {_COMMAND_SECONDS} s"
+            raise ClusterctlError(message) from error
+        with self._log.open("a") as log:
+            log.write(f"$ {' '.join(command)}\n{done.stdout}{done.stderr}\n")
+        if done.returncode != 0:
+            raise ClusterctlError(f"clusterctl {' '.join(argv)}:\n{done.stdout}{done.stderr}")
+        return done.stdout

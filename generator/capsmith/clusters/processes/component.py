@@ -1,0 +1,122 @@
+"""One component of a release: what clusterctl installs as one provider."""
+
+from __future__ import annotations
+
+import re
+from dataclasses import dataclass
+from functools import cached_property
+from pathlib import Path
+
+import yaml
+
+from capsmith.clusters.processes.kube import JSON
+from capsmith.clusters.processes.repository import load
+from capsmith.errors import UnreadableInput
+
+_WEBHOOK_PORT = "webhook-server"
+_SUFFIX = "-components.yaml"
+_CONCURRENCY = re.compile(r"\$\{(\w+_CONCURRENCY):=")
+
+
+def component_types(out: Path) -> list[str]:
+    """Return the types of provider in a folder of release assets, infrastructure first."""
+    found = [path.name.removesuffix(_SUFFIX) for path in out.glob(f"*{_SUFFIX}")]
+    return sorted(found, key=lambda type: (type != "infrastructure", type))
+
+
+@dataclass(frozen=True)
+class Component:
+    """A components file of a release."""
+
+    out: Path
+    """The folder of the release assets."""
+    type: str
+    """``infrastructure``, ``control-plane`` …"""
+
+    @property
+    def file(self) -> str:
+        """Name of the components file."""
+        return f"{self.type}{_SUFFIX}"
+
+    @cached_property
+    def components(self) -> list[JSON]:
+        """The objects that clusterctl installs, before the substitution of variables.
+
+        Raises UnreadableInput if the file is not YAML.
+        """
+        path = self.out / self.file
+        try:
+            return load(path.read_text(encoding="utf-8"))
+        except (yaml.YAMLError, UnicodeDecodeError) as error:
+            hint = "Correct the file."
+            raise UnreadableInput("release-yaml", str(error), file=str(path), hint=hint) from error
+
+    @cached_property
+    def label(self) -> str:
+        """The manifest label, which generated managers also use as field manager."""
+        for each in self.of("Namespace") + self.crds:
+            found = (each["metadata"].get("labels") or {}).get("cluster.x-k8s.io/provider")
+            if found:
+                return str(found)
+        return f"{self.type}-{self.namespace.removesuffix('-system').removeprefix('cap')}"
+
+    @property
+    def name(self) -> str:
+        """The name for clusterctl."""
+        return self.label.removeprefix(f"{self.type}-")
+
+    @property
+    def namespace(self) -> str:
+        """The namespace of its manager."""
+        (found,) = self.of("Namespace")
+        return str(found["metadata"]["name"])
+
+    @property
+    def crds(self) -> list[JSON]:
+        """Its CustomResourceDefinitions."""
+        return self.of("CustomResourceDefinition")
+
+    @property
+    def listed(self) -> list[tuple[str, str]]:
+        """Group and plural of the kinds that its manager may list in the whole cluster."""
+        bound = {each["roleRef"]["name"] for each in self.of("ClusterRoleBinding")}
+        roles = [each for each in self.of("ClusterRole") if each["metadata"]["name"] in bound]
+        rules = [rule for role in roles for rule in role.get("rules") or []]
+        return [
+            (group, plural)
+            for rule in rules
+            if "list" in rule["verbs"] and "resourceNames" not in rule
+            for group in rule["apiGroups"]
+            for plural in rule["resources"]
+        ]
+
+    @property
+    def concurrency_variable(self) -> str:
+        """The clusterctl variable of the flag --concurrency."""
+        (found,) = set(_CONCURRENCY.findall((self.out / self.file).read_text()))
+        return str(found)
+
+    @property
+    def converts(self) -> bool:
+        """Whether its manager serves the conversion webhook of its kinds."""
+        (deployment,) = self.of("Deployment")
+        containers = deployment["spec"]["template"]["spec"]["containers"]
+        ports = [port for each in containers for port in each.get("ports") or []]
+        return self.has_webhooks and any(port.get("name") == _WEBHOOK_PORT for port in ports)
+
+    @property
+    def has_webhooks(self) -> bool:
+        """Whether its objects name a webhook."""
+        configured = any(each["kind"].endswith("WebhookConfiguration") for each in self.components)
+        return configured or any(
+            (crd["spec"].get("conversion") or {}).get("strategy") == "Webhook" for crd in self.crds
+        )
+
+    @property
+    def port_variable(self) -> str:
+        """The clusterctl variable of the webhook's port, which `localised` inserts."""
+        return f"{self.type.replace('-', '_').upper()}_WEBHOOK_PORT"
+
+    def of(self, kind: str) -> list[JSON]:
+        """Return the objects of a kind."""
+        return [each for each in self.components if each["kind"] == kind]

@@ -1,0 +1,118 @@
+"""A management cluster as its clients see it, in any process."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from pathlib import Path
+
+from capsmith.clusters.processes.kube import JSON, ApiError, KubeClient
+from capsmith.clusters.processes.wait import NotYet, eventually
+
+CORE_USER = "system:serviceaccount:capi-system:capi-manager"
+"""The ServiceAccount of core."""
+
+_CLUSTERCTL_NAMESPACE = "cert-manager-test"
+_MOVE = "clusterctl.cluster.x-k8s.io/move"
+
+
+class Connection:
+    """The API server of a management cluster, and a folder for what runs beside it."""
+
+    name: str
+    folder: Path
+
+    @property
+    def client(self) -> KubeClient:
+        """A client with all permissions."""
+        raise NotImplementedError
+
+    @property
+    def kubeconfig(self) -> Path:
+        """The kubeconfig file with all permissions."""
+        raise NotImplementedError
+
+    @property
+    def serving(self) -> tuple[Path, Path]:
+        """Certificate and key with which a process on this machine serves webhooks."""
+        raise NotImplementedError
+
+    def wait_core_permitted(self) -> None:
+        """Wait for core's permissions: a refused informer backs off for many seconds."""
+        self.wait_permitted(CORE_USER, list(self.provider_resources()))
+
+    def wait_permitted(self, user: str, resources: Iterable[tuple[str, str]]) -> None:
+        """Wait until a user may list resources, given by group and plural.
+
+        Roles reach the authorizer, and are aggregated, some time after their creation. Raises
+        TimeoutError with the missing permissions.
+        """
+
+        def permitted() -> bool:
+            missing = [each for each in resources if not self.may(user, "list", *each)]
+            if missing:
+                raise NotYet(f"{user} cannot list {missing}")
+            return True
+
+        eventually(permitted, what="roles in force")
+
+    def core_may(self, verb: str, group: str, plural: str) -> bool:
+        """Return whether core's ServiceAccount has a permission."""
+        return self.may(CORE_USER, verb, group, plural)
+
+    def may(self, user: str, verb: str, group: str, plural: str) -> bool:
+        """Return whether a user has a permission."""
+        attributes = {"verb": verb, "group": group, "resource": plural}
+        review: JSON = {
+            "apiVersion": "authorization.k8s.io/v1",
+            "kind": "SubjectAccessReview",
+            "spec": {"user": user, "resourceAttributes": attributes},
+        }
+        return bool(self.client.create({**review, "metadata": {}})["status"]["allowed"])
+
+    def provider_resources(self) -> Iterable[tuple[str, str]]:
+        """Yield group and plural of each kind that providers install for core to use."""
+        for crd in self.client.list("apiextensions.k8s.io/v1", "CustomResourceDefinition"):
+            labels, spec = crd["metadata"].get("labels", {}), crd["spec"]
+            label = labels.get("cluster.x-k8s.io/provider", "")
+            foreign = label.startswith(("infrastructure-", "bootstrap-", "control-plane-"))
+            # Core reads no cluster-scoped kinds, and none that clusterctl moves by their label:
+            # identities, and the provider's own kinds.
+            moved = any(key.startswith(_MOVE) for key in labels)
+            if foreign and spec["scope"] == "Namespaced" and not moved:
+                yield spec["group"], spec["names"]["plural"]
+
+    def ensure_namespace(self, name: str) -> None:
+        """Create a namespace unless it exists."""
+        try:
+            self.client.create(
+                {"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": name}}
+            )
+        except ApiError as error:
+            if error.status != 409:
+                raise
+
+    def wait_established(self) -> None:
+        """Wait until the API server serves all CustomResourceDefinitions."""
+
+        def established() -> bool:
+            crds = self.client.list("apiextensions.k8s.io/v1", "CustomResourceDefinition")
+            return all(_has_condition(crd, "Established") for crd in crds)
+
+        eventually(established, what="all CRDs established")
+
+    def wait_clusterctl(self) -> None:
+        """Wait until `clusterctl init` can look for cert-manager again.
+
+        It creates objects in a namespace of its own and deletes that; while the deletion lasts, it
+        takes cert-manager for missing, and downloads it.
+        """
+
+        def is_deleted() -> bool:
+            return self.client.find("v1", "Namespace", _CLUSTERCTL_NAMESPACE) is None
+
+        eventually(is_deleted, what=f"the namespace {_CLUSTERCTL_NAMESPACE} is deleted")
+
+
+def _has_condition(obj: JSON, kind: str) -> bool:
+    conditions = obj.get("status", {}).get("conditions") or []
+    return any(each["type"] == kind and each["status"] == "True" for each in conditions)

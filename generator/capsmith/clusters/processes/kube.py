@@ -1,0 +1,289 @@
+"""A small synchronous Kubernetes client for plain dictionaries.
+
+The kinds are those of any provider and known only at run time, so there are no typed models.
+Connections are kept per thread.
+"""
+
+from __future__ import annotations
+
+import http.client
+import json
+import socket
+import ssl
+import threading
+import time
+from collections.abc import Iterator
+from contextlib import suppress
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, cast
+from urllib.parse import urlencode, urlsplit
+
+from capsmith.clusters.processes.responses import dry_run_query, is_busy, message_of, root_of
+from capsmith.clusters.processes.wait import PassingError
+
+JSON = dict[str, Any]
+
+MERGE_PATCH = "application/merge-patch+json"
+APPLY_PATCH = "application/apply-patch+yaml"
+_ATTEMPTS = 3
+_BUSY_SECONDS = 60.0
+_BUSY_STEP = 0.2
+_REQUEST_SECONDS = 60.0
+
+
+class ApiError(Exception):
+    """A response of the API server with a status of 400 or more."""
+
+    def __init__(self, method: str, path: str, status: int, body: str) -> None:
+        super().__init__(f"{method} {path}: {status}: {message_of(body)}")
+        self.status = status
+        self.message = message_of(body)
+
+
+class StaleError(ApiError, PassingError):
+    """404 or 409: an object that was read before is deleted or changed."""
+
+
+@dataclass(frozen=True)
+class Credentials:
+    """Either a client certificate or a bearer token, with the CA to trust."""
+
+    ca: Path
+    cert: Path | None = None
+    key: Path | None = None
+    token: str | None = None
+
+
+@dataclass(frozen=True)
+class Kind:
+    """The place of a kind in the REST API."""
+
+    api_version: str
+    plural: str
+    namespaced: bool
+
+
+class KubeClient:
+    """Create, read, apply and delete objects of any kind that the server knows."""
+
+    def __init__(self, server: str, credentials: Credentials) -> None:
+        self.server = server
+        self.credentials = credentials
+        self._address = urlsplit(server)
+        self._tls = ssl.create_default_context(cafile=str(credentials.ca))
+        if credentials.cert is not None:
+            self._tls.load_cert_chain(credentials.cert, credentials.key)
+        self._local = threading.local()
+        self._connections: set[http.client.HTTPSConnection] = set()
+        self._watches: set[http.client.HTTPSConnection] = set()
+        self._kinds: dict[tuple[str, str], Kind] = {}
+
+    def close(self) -> None:
+        """Close the kept connections of all threads; the client stays usable."""
+        while self._connections:
+            self._connections.pop().close()
+
+    def get(self, api_version: str, kind: str, name: str, namespace: str | None = None) -> JSON:
+        """Return an object; raises StaleError if it does not exist."""
+        return self.request("GET", self.path(api_version, kind, name, namespace))
+
+    def find(
+        self, api_version: str, kind: str, name: str, namespace: str | None = None
+    ) -> JSON | None:
+        """Return an object, or None if it does not exist."""
+        try:
+            return self.get(api_version, kind, name, namespace)
+        except ApiError as error:
+            if error.status == 404:
+                return None
+            raise
+
+    def list(
+        self,
+        api_version: str,
+        kind: str,
+        namespace: str | None = None,
+        labels: dict[str, str] | None = None,
+    ) -> list[JSON]:
+        """Return the objects of a kind in one or all namespaces that have all the labels."""
+        query = {}
+        if labels:
+            query["labelSelector"] = ",".join(f"{key}={value}" for key, value in labels.items())
+        answer = self.request("GET", self.path(api_version, kind, None, namespace), query=query)
+        # Items of a list carry no type, and callers pass them on as whole objects.
+        return [{"apiVersion": api_version, "kind": kind, **item} for item in answer["items"]]
+
+    def create(self, obj: JSON) -> JSON:
+        """Create an object and return it as stored."""
+        metadata = obj["metadata"]
+        path = self.path(obj["apiVersion"], obj["kind"], None, metadata.get("namespace"))
+        return self.request("POST", path, body=obj)
+
+    def apply(
+        self,
+        obj: JSON,
+        manager: str = "capsmith",
+        subresource: str | None = None,
+        *,
+        dry_run: bool = False,
+    ) -> JSON:
+        """Apply an object server-side, taking over fields of other managers."""
+        path = self._path_of(obj, subresource)
+        query = {"fieldManager": manager, "force": "true", **dry_run_query(dry_run)}
+        return self.request("PATCH", path, body=obj, content_type=APPLY_PATCH, query=query)
+
+    def patch(
+        self, obj: JSON, body: JSON, subresource: str | None = None, *, dry_run: bool = False
+    ) -> JSON:
+        """Merge a JSON patch into the object that `obj` names, and return it as stored."""
+        path = self._path_of(obj, subresource)
+        query = dry_run_query(dry_run)
+        return self.request("PATCH", path, body=body, content_type=MERGE_PATCH, query=query)
+
+    def delete(self, obj: JSON, propagation: str | None = None) -> None:
+        """Request the deletion of an object; one that does not exist is no error."""
+        query = {"propagationPolicy": propagation} if propagation else {}
+        try:
+            self.request("DELETE", self._path_of(obj), query=query)
+        except ApiError as error:
+            if error.status != 404:
+                raise
+
+    def path(
+        self,
+        api_version: str,
+        kind: str,
+        name: str | None = None,
+        namespace: str | None = None,
+        subresource: str | None = None,
+    ) -> str:
+        """Return the URL path of an object, or of its kind without a name."""
+        found = self.resolve(api_version, kind)
+        parts = [root_of(api_version)]
+        if found.namespaced and namespace:
+            parts += ["namespaces", namespace]
+        parts += [part for part in (found.plural, name, subresource) if part]
+        return "/".join(parts)
+
+    def resolve(self, api_version: str, kind: str) -> Kind:
+        """Look the kind up in discovery; only kinds that exist are cached.
+
+        Raises LookupError if the server does not serve the kind.
+        """
+        known = self._kinds.get((api_version, kind))
+        if known is not None:
+            return known
+        resources = self.request("GET", root_of(api_version))["resources"]
+        for resource in resources:
+            if resource["kind"] == kind and "/" not in resource["name"]:
+                found = Kind(api_version, resource["name"], resource["namespaced"])
+                self._kinds[api_version, kind] = found
+                return found
+        raise LookupError(f"{api_version} has no kind {kind}")
+
+    def preferred_version(self, group: str) -> str:
+        """Return the `group/version` that the server prefers."""
+        group_info = self.request("GET", f"/apis/{group}")
+        return cast(str, group_info["preferredVersion"]["groupVersion"])
+
+    def request(
+        self,
+        method: str,
+        path: str,
+        *,
+        body: JSON | None = None,
+        content_type: str = "application/json",
+        query: dict[str, str] | None = None,
+    ) -> JSON:
+        """Send a request and return the decoded response; plain text is under the key `text`.
+
+        Repeats a request for up to a minute while the server is busy. Raises ApiError for a
+        refusal, and OSError or HTTPException if the server does not respond.
+        """
+        path = self._address.path.rstrip("/") + path
+        target = f"{path}?{urlencode(query)}" if query else path
+        payload = None if body is None else json.dumps(body).encode()
+        headers = {**self._headers(), "Content-Type": content_type}
+        status, text = self._send(method, target, payload, headers)
+        deadline = time.monotonic() + _BUSY_SECONDS
+        while is_busy(status, text) and time.monotonic() < deadline:
+            time.sleep(_BUSY_STEP)
+            status, text = self._send(method, target, payload, headers)
+        if status >= 400:
+            kind = StaleError if status in (404, 409) else ApiError
+            raise kind(method, target, status, text)
+        try:
+            return cast(JSON, json.loads(text))
+        except ValueError:
+            return {"text": text}
+
+    def watch(
+        self, api_version: str, kind: str, namespace: str | None, resource_version: str
+    ) -> Iterator[JSON]:
+        """Yield the events of a kind after a resource version, until the server ends the watch.
+
+        Raises ApiError for a refusal, and OSError or HTTPException if the connection ends.
+        """
+        path = self.path(api_version, kind, namespace=namespace)
+        query = {"watch": "true", "resourceVersion": resource_version, "timeoutSeconds": "300"}
+        connection = self._connect(timeout=None)
+        self._watches.add(connection)
+        try:
+            connection.request("GET", f"{path}?{urlencode(query)}", headers=self._headers())
+            response = connection.getresponse()
+            if response.status >= 400:
+                raise ApiError("GET", path, response.status, response.read().decode())
+            while line := response.readline():
+                yield cast(JSON, json.loads(line))
+        finally:
+            self._watches.discard(connection)
+            connection.close()
+
+    def end_watches(self) -> None:
+        """Interrupt all watches, in whichever thread they wait."""
+        for connection in list(self._watches):
+            if connection.sock is not None:
+                with suppress(OSError):
+                    connection.sock.shutdown(socket.SHUT_RDWR)
+
+    def _send(
+        self, method: str, target: str, payload: bytes | None, headers: dict[str, str]
+    ) -> tuple[int, str]:
+        for attempt in range(1, _ATTEMPTS + 1):
+            connection = self._connection()
+            try:
+                connection.request(method, target, payload, headers)
+                response = connection.getresponse()
+                return response.status, response.read().decode()
+            except (OSError, http.client.HTTPException):
+                # A kept connection may have been closed by the server in the meantime.
+                connection.close()
+                self._connections.discard(connection)
+                self._local.connection = None
+                if attempt == _ATTEMPTS:
+                    raise
+        raise AssertionError("unreachable")
+
+    def _headers(self) -> dict[str, str]:
+        token = self.credentials.token
+        bearer = {"Authorization": f"Bearer {token}"} if token else {}
+        return {"Accept": "application/json", **bearer}
+
+    def _connect(self, timeout: float | None) -> http.client.HTTPSConnection:
+        host, port = self._address.hostname or "", self._address.port
+        return http.client.HTTPSConnection(host, port, timeout=timeout, context=self._tls)
+
+    def _connection(self) -> http.client.HTTPSConnection:
+        kept = getattr(self._local, "connection", None)
+        if kept is None:
+            kept = self._connect(_REQUEST_SECONDS)
+            self._local.connection = kept
+        self._connections.add(kept)  # one that was closed opens again by itself
+        return cast(http.client.HTTPSConnection, kept)
+
+    def _path_of(self, obj: JSON, subresource: str | None = None) -> str:
+        metadata = obj["metadata"]
+        return self.path(
+            obj["apiVersion"], obj["kind"], metadata["name"], metadata.get("namespace"), subresource
+        )

@@ -1,0 +1,74 @@
+"""Cluster API's own providers for kubeadm, their managers as processes beside core's."""
+
+from __future__ import annotations
+
+from capsmith.clusters.processes.cluster import Base, ManagementCluster
+from capsmith.clusters.processes.component import Component
+from capsmith.clusters.processes.manager import ProviderManager
+from capsmith.clusters.processes.repository import Repository, dump, localised
+from capsmith.clusters.processes.tools import core_releases
+from capsmith.clusters.processes.tools.catalogue import kubeadm_module
+
+KUBEADM_TYPES = ("bootstrap", "control-plane")
+_VARIABLES = {
+    # As core has it: without the gate, the webhooks refuse templates of ClusterClasses.
+    "CLUSTER_TOPOLOGY": "true",
+    # The limit of one reconcile per object and second would be most of the run time.
+    "EXP_RECONCILER_RATE_LIMITING": "false",
+}
+
+
+def add_kubeadm(repository: Repository, base: Base, series: str) -> None:
+    """Add both providers of a series of core, with webhooks that call a process here."""
+    out = base.tools.folders[kubeadm_module(series)]
+    for component in (Component(out, type) for type in KUBEADM_TYPES):
+        turned = [
+            localised(each, base.pki.ca_bundle, component.port_variable)
+            for each in component.components
+        ]
+        files = {
+            component.file: dump(turned),
+            "metadata.yaml": (out / "metadata.yaml").read_text(),
+        }
+        repository.add(component.label, core_releases()[series], component.file, files)
+
+
+class KubeadmManager(ProviderManager):
+    """The manager of one of the providers, as its installed Deployment says."""
+
+    def __init__(
+        self, base: Base, management: ManagementCluster, type: str, *, kept: bool = True
+    ) -> None:
+        """Define the manager of the provider of a type: `bootstrap` or `control-plane`."""
+        self.type = type
+        module = kubeadm_module(management.series)
+        self._part = Component(base.tools.folders[module], type)
+        self._cluster = management
+        binary = str(base.tools.path(module, f"{type}-manager"))
+        super().__init__([binary], self._part, management, kept=kept)
+
+    @property
+    def name(self) -> str:
+        """The name for clusterctl."""
+        return self._part.name
+
+    @property
+    def variables(self) -> dict[str, str]:
+        """The clusterctl variables with which the provider is installed for this process."""
+        return {**_VARIABLES, **super().variables}
+
+    def start(self) -> None:
+        """Start what is installed, once the roles of all providers are in force."""
+        (account,) = self._part.of("ServiceAccount")
+        user = f"system:serviceaccount:{self._part.namespace}:{account['metadata']['name']}"
+        self._cluster.wait_permitted(user, self._read())
+        super().start()
+
+    def _read(self) -> list[tuple[str, str]]:
+        """Return the kinds of core, of its own, and of the infrastructure that it clones."""
+        crds = [crd["spec"] for crd in self._part.crds]
+        found = [("cluster.x-k8s.io", "machines")]
+        found += [(spec["group"], spec["names"]["plural"]) for spec in crds]
+        if self.type == "control-plane":
+            found += self._cluster.provider_resources()
+        return found

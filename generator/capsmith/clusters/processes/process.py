@@ -1,0 +1,252 @@
+"""Supervised child processes.
+
+A child has its own session, so that a Ctrl-C at the terminal reaches only the parent, and a
+parent-death signal, so that it ends with the parent. Linux ties that signal to the thread that
+forked: start processes from the main thread only.
+"""
+
+from __future__ import annotations
+
+import http.client
+import os
+import random
+import signal
+import socket
+import subprocess
+import sys
+import time
+import urllib.request
+from collections.abc import Callable, Mapping, Sequence
+from contextlib import closing
+from dataclasses import dataclass
+from pathlib import Path
+
+from capsmith.clusters.processes.errors import ProcessError
+from capsmith.clusters.processes.wait import PATIENCE, eventually
+
+# The signal is set in the child by a launcher that becomes the component: a hook between fork and
+# exec may deadlock when the parent has threads. 1 is PR_SET_PDEATHSIG.
+_LAUNCHER = (
+    "import ctypes, os, signal, sys\n"
+    "ctypes.CDLL(None).prctl(1, signal.SIGKILL)\n"
+    "os.getppid() == int(sys.argv[1]) or sys.exit('the parent is gone')\n"
+    "os.execvp(sys.argv[2], sys.argv[2:])\n"
+)
+# As a Deployment does, restart a manager that ends by itself. A request to end goes to the whole
+# group, so it reaches the component directly, and the keeper waits for it.
+_KEEPER = (
+    "import os, signal, subprocess, sys, time\n"
+    "ending = []\n"
+    "signal.signal(signal.SIGTERM, lambda *_: ending.append(True))\n"
+    "me, launcher = str(os.getpid()), sys.argv[1]\n"
+    "while True:\n"
+    "    code = subprocess.call([sys.executable, '-ISc', launcher, me, *sys.argv[2:]])\n"
+    "    if ending or code == 0:\n"
+    "        sys.exit(code)\n"
+    "    time.sleep(0.5)\n"
+)
+# Below those that Linux takes for clients, above those of well-known services.
+_PORTS = range(20_000, 32_000)
+# Held until the process ends: components listen by TCP, so their ports are free by UDP.
+_RESERVED: list[socket.socket] = []
+_LOG_TAIL_LINES = 40
+_ANSWER_SECONDS = 5.0
+_NO_ANSWER = (OSError, http.client.HTTPException)
+_TERM_SECONDS = 30.0
+
+
+@dataclass(frozen=True)
+class Usage:
+    """What a process has used so far: peak memory in MiB, processor time in seconds."""
+
+    peak_rss_mib: float
+    cpu_seconds: float
+
+
+def go_environment() -> dict[str, str]:
+    """Return the environment of servers in Go that run for minutes.
+
+    They collect garbage less often, which took about a third of the processor time of a starting
+    kube-apiserver.  The limit bounds the memory that this costs.  The caller's variables prevail.
+    """
+    return {"GOGC": "400", "GOMEMLIMIT": "1GiB", **os.environ}
+
+
+class Process:
+    """One long-running component and its log file."""
+
+    def __init__(
+        self,
+        name: str,
+        argv: Sequence[str | Path],
+        log: Path,
+        env: Mapping[str, str] | None = None,
+        *,
+        kept: bool = False,
+    ) -> None:
+        """Define a process; one that is `kept` is restarted whenever it fails by itself.
+
+        Without `env` it gets the environment of this process.
+        """
+        self.name = name
+        self.log = log
+        self._kept = kept
+        self._argv = [str(part) for part in argv]
+        self._env = dict(os.environ if env is None else env)
+        self._child: subprocess.Popen[bytes] | None = None
+
+    @property
+    def pid(self) -> int:
+        """The process id of the component, or of its keeper while there is no component.
+
+        Raises ProcessError if it was never started.
+        """
+        keeper = self._group
+        if not self._kept:
+            return keeper
+        children = Path(f"/proc/{keeper}/task/{keeper}/children").read_text().split()
+        return int(children[0]) if children else keeper
+
+    @property
+    def _group(self) -> int:
+        if self._child is None:
+            raise ProcessError(f"{self.name} was not started")
+        return self._child.pid
+
+    @property
+    def running(self) -> bool:
+        """Whether it was started and has not ended."""
+        return self._child is not None and self._child.poll() is None
+
+    def start(self) -> None:
+        """Start the process; the log is appended to, so that restarts keep their history."""
+        self.log.parent.mkdir(parents=True, exist_ok=True)
+        keeper = [sys.executable, "-ISc", _KEEPER, _LAUNCHER] if self._kept else []
+        launcher = [sys.executable, "-ISc", _LAUNCHER, str(os.getpid())]
+        with self.log.open("ab") as stream:
+            self._child = subprocess.Popen(
+                [*launcher, *keeper, *self._argv],
+                env=self._env,
+                stdin=subprocess.DEVNULL,
+                stdout=stream,
+                stderr=subprocess.STDOUT,
+                start_new_session=True,
+            )
+
+    def wait_ready(self, probe: Callable[[], object], timeout: float = PATIENCE) -> float:
+        """Wait until the probe is true, and return the seconds.
+
+        Raises ProcessError on a timeout, and at once if the process ends.
+        """
+        began = time.monotonic()
+
+        def ready() -> bool:
+            self.check()
+            return bool(probe())
+
+        try:
+            eventually(ready, timeout=timeout, what=f"{self.name} ready", interval=0.05)
+        except TimeoutError as error:
+            raise ProcessError(f"{error}\n{self.tail()}") from error
+        return time.monotonic() - began
+
+    def check(self) -> None:
+        """Raise ProcessError if the process has ended by itself."""
+        if self._child is not None and self._child.poll() is not None:
+            raise ProcessError(
+                f"{self.name} ended with code {self._child.returncode}:\n{self.tail()}"
+            )
+
+    def usage(self) -> Usage:
+        """Return what the running process has used, from /proc."""
+        status = Path(f"/proc/{self.pid}/status").read_text()
+        peak = next(line for line in status.splitlines() if line.startswith("VmHWM:"))
+        fields = Path(f"/proc/{self.pid}/stat").read_text().rpartition(")")[2].split()
+        ticks = int(fields[11]) + int(fields[12])
+        return Usage(int(peak.split()[1]) / 1024, ticks / os.sysconf("SC_CLK_TCK"))
+
+    def send(self, number: signal.Signals) -> None:
+        """Send a signal to the component, if it runs."""
+        self._signal(number)
+
+    def kill(self) -> None:
+        """End the process by SIGKILL, as a crash would."""
+        self._signal(signal.SIGKILL)
+        if self._child is not None:
+            self._child.wait()
+
+    def stop(self) -> None:
+        """End the process by SIGTERM, and after 30 seconds by SIGKILL."""
+        if self._child is None or not self.running:
+            return
+        self._signal(signal.SIGTERM)
+        try:
+            self._child.wait(_TERM_SECONDS)
+        except subprocess.TimeoutExpired:
+            self.kill()
+
+    def tail(self) -> str:
+        """Return the last lines of the log."""
+        if not self.log.exists():
+            return "(no log)"
+        lines = self.log.read_text(errors="replace").splitlines()[-_LOG_TAIL_LINES:]
+        return "\n".join([f"--- end of {self.log.name} ---", *lines])
+
+    def _signal(self, number: signal.Signals) -> None:
+        if self.running:
+            os.killpg(self._group, number)
+
+
+def free_port() -> int:
+    """Return a port without a listener, and reserve it until this process ends.
+
+    A component may get it before it starts, and again after a restart: outgoing connections use
+    other ports, and another process that calls this function gets another one.
+    """
+    for port in random.sample(_PORTS, len(_PORTS)):
+        reservation = socket.socket(type=socket.SOCK_DGRAM)
+        try:
+            reservation.bind(("127.0.0.1", port))
+            with closing(socket.socket()) as probe:
+                probe.bind(("127.0.0.1", port))
+        except OSError:
+            reservation.close()
+            continue
+        _RESERVED.append(reservation)
+        return port
+    raise RuntimeError(f"no port is free among {_PORTS}")
+
+
+def http_ok(url: str) -> Callable[[], bool]:
+    """Return a probe: whether a health endpoint responds with 200."""
+
+    def probe() -> bool:
+        try:
+            with urllib.request.urlopen(url, timeout=_ANSWER_SECONDS) as response:
+                return bool(response.status == 200)
+        except _NO_ANSWER:
+            return False
+
+    return probe
+
+
+def http_text(url: str) -> bytes:
+    """Return the body of a response, empty while the endpoint does not respond."""
+    try:
+        with urllib.request.urlopen(url, timeout=_ANSWER_SECONDS) as response:
+            return bytes(response.read())
+    except _NO_ANSWER:
+        return b""
+
+
+def port_open(port: int) -> Callable[[], bool]:
+    """Return a probe: whether a process listens on a local port."""
+
+    def probe() -> bool:
+        try:
+            with socket.create_connection(("127.0.0.1", port), timeout=_ANSWER_SECONDS):
+                return True
+        except OSError:
+            return False
+
+    return probe

@@ -1,0 +1,139 @@
+"""A local clusterctl repository: core and other providers.
+
+The layout is clusterctl's own: `<base>/<manifest label>/<version>/<file>`.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from pathlib import Path
+from urllib.parse import unquote, urlsplit
+
+import yaml
+
+from capsmith.clusters.processes.kube import JSON
+from capsmith.clusters.processes.pki import Pki
+from capsmith.clusters.processes.tools import Toolbox, core_releases
+
+WEBHOOK_PORT_VARIABLE = "CAPI_WEBHOOK_PORT"
+
+_TYPES = {
+    "cluster-api": "CoreProvider",
+    "bootstrap": "BootstrapProvider",
+    "control-plane": "ControlPlaneProvider",
+    "infrastructure": "InfrastructureProvider",
+    "ipam": "IPAMProvider",
+    "runtime-extension": "RuntimeExtensionProvider",
+    "addon": "AddonProvider",
+}
+
+
+@dataclass(frozen=True)
+class Entry:
+    """One release of a provider in the repository."""
+
+    label: str
+    """The manifest label: `infrastructure-docker`."""
+    version: str
+    components: Path
+    """The components file."""
+
+    @property
+    def name(self) -> str:
+        """The name for clusterctl."""
+        for type in _TYPES:
+            if self.label.startswith(f"{type}-"):
+                return self.label.removeprefix(f"{type}-")
+        return self.label
+
+    @property
+    def type(self) -> str:
+        """The type in clusterctl's configuration: `InfrastructureProvider`."""
+        return _TYPES[self.label.removesuffix(f"-{self.name}")]
+
+
+class Repository:
+    """Collect providers, and write the clusterctl configuration that names them."""
+
+    def __init__(self, base: Path) -> None:
+        """Use a folder, with the providers that its configuration names already."""
+        self.base = base
+        self.config = base / "clusterctl.yaml"
+
+    @property
+    def entries(self) -> list[Entry]:
+        """The latest release of each provider."""
+        return list(self._entries().values())
+
+    def add(self, label: str, version: str, components: str, files: dict[str, str]) -> None:
+        """Add a release from texts by file name; `components` names its components file."""
+        folder = self.base / label / version
+        folder.mkdir(parents=True, exist_ok=True)
+        for name, text in files.items():
+            (folder / name).write_text(text)
+        self._add(Entry(label, version, folder / components))
+
+    def add_core(self, tools: Toolbox, series: str, pki: Pki) -> None:
+        """Add the core of a series, with webhooks that call a process on this machine."""
+        folder = tools.folders[f"capi-{series}"]
+        documents = load((folder / "core-components.yaml").read_text())
+        files = {
+            "core-components.yaml": dump([localised(each, pki.ca_bundle) for each in documents]),
+            "metadata.yaml": (folder / "metadata.yaml").read_text(),
+        }
+        self.add("cluster-api", core_releases()[series], "core-components.yaml", files)
+
+    def _add(self, entry: Entry) -> None:
+        """Make a release the latest one of its provider; the others stay available."""
+        entries = {**self._entries(), entry.label: entry}
+        providers = [
+            {"name": each.name, "type": each.type, "url": each.components.as_uri()}
+            for each in entries.values()
+        ]
+        self.config.write_text(yaml.safe_dump({"providers": providers}))
+
+    def _entries(self) -> dict[str, Entry]:
+        """Read the configuration: another repository object may have added to it."""
+        if not self.config.exists():
+            return {}
+        found = {}
+        for each in yaml.safe_load(self.config.read_text())["providers"]:
+            components = Path(unquote(urlsplit(each["url"]).path))
+            label, version = components.parts[-3:-1]
+            found[label] = Entry(label, version, components)
+        return found
+
+
+def localised(document: JSON, ca_bundle: str, port: str = WEBHOOK_PORT_VARIABLE) -> JSON:
+    """Return the document with webhooks that call 127.0.0.1, because Services do not resolve.
+
+    The port is a clusterctl variable, so one repository serves several management clusters.
+    """
+    kind = document["kind"]
+    if kind in ("MutatingWebhookConfiguration", "ValidatingWebhookConfiguration"):
+        for webhook in document["webhooks"]:
+            _localise_client(webhook["clientConfig"], ca_bundle, port)
+    elif kind == "CustomResourceDefinition":
+        conversion = document["spec"].get("conversion", {})
+        if "webhook" in conversion:
+            _localise_client(conversion["webhook"]["clientConfig"], ca_bundle, port)
+    else:
+        return document
+    document["metadata"].get("annotations", {}).pop("cert-manager.io/inject-ca-from", None)
+    return document
+
+
+def dump(documents: list[JSON]) -> str:
+    """Return the documents as one YAML text."""
+    return yaml.dump_all(documents, Dumper=yaml.CSafeDumper, sort_keys=False)
+
+
+def _localise_client(client: JSON, ca_bundle: str, port: str) -> None:
+    path = client.pop("service")["path"]
+    client["url"] = f"https://127.0.0.1:${{{port}:=9443}}{path}"
+    client["caBundle"] = ca_bundle
+
+
+def load(text: str) -> list[JSON]:
+    """Return the documents of a YAML text, without empty ones."""
+    return [each for each in yaml.load_all(text, Loader=yaml.CSafeLoader) if each]

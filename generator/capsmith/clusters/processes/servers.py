@@ -1,0 +1,192 @@
+"""etcd, kube-apiserver and kube-controller-manager as plain processes."""
+
+from __future__ import annotations
+
+import base64
+import json
+import urllib.request
+from http.client import HTTPException
+from pathlib import Path
+from typing import Protocol
+
+from capsmith.clusters.processes.audit import audit_flags
+from capsmith.clusters.processes.kube import ApiError, Credentials, KubeClient
+from capsmith.clusters.processes.kubeconfig import admin_kubeconfig
+from capsmith.clusters.processes.pki import Pki
+from capsmith.clusters.processes.process import Process, free_port, go_environment, http_ok
+from capsmith.clusters.processes.tools import Toolbox
+
+_CONTROLLERS = (
+    "clusterrole-aggregation-controller",
+    "garbage-collector-controller",
+    "namespace-controller",
+    "serviceaccount-controller",
+)
+
+
+class EtcdAddress(Protocol):
+    """An etcd that runs, in whichever process it was started."""
+
+    url: str
+
+
+class Etcd:
+    """One etcd for all API servers, each under its own prefix."""
+
+    def __init__(self, tools: Toolbox, folder: Path) -> None:
+        client, peer = (f"http://127.0.0.1:{free_port()}" for _ in range(2))
+        self.url = client
+        argv: list[str | Path] = [
+            tools.path("k8s", "etcd"),
+            "--name=etcd",
+            f"--data-dir={folder / 'etcd-data'}",
+            f"--listen-client-urls={client}",
+            f"--advertise-client-urls={client}",
+            f"--listen-peer-urls={peer}",
+            f"--initial-advertise-peer-urls={peer}",
+            f"--initial-cluster=etcd={peer}",
+            "--unsafe-no-fsync",
+            "--log-level=warn",
+        ]
+        self.process = Process("etcd", argv, folder / "etcd.log", go_environment())
+
+    def start(self) -> None:
+        """Start it and wait until it is healthy; raises ProcessError if it fails."""
+        self.process.start()
+        self.process.wait_ready(http_ok(f"{self.url}/health"))
+
+    def read(self, prefix: str) -> list[bytes]:
+        """Return the stored values of all keys that start with ``prefix``."""
+        first = prefix.encode()
+        end = first[:-1] + bytes([first[-1] + 1])
+        keys = {"key": first, "range_end": end}
+        body = {name: base64.b64encode(key).decode() for name, key in keys.items()}
+        request = urllib.request.Request(f"{self.url}/v3/kv/range", json.dumps(body).encode())
+        with urllib.request.urlopen(request, timeout=30) as answer:
+            found = json.load(answer).get("kvs", [])
+        return [base64.b64decode(each["value"]) for each in found]
+
+    def stop(self) -> None:
+        """Stop it."""
+        self.process.stop()
+
+
+class ApiServer:
+    """One kube-apiserver with RBAC and the admission plugin that guards owner references."""
+
+    def __init__(
+        self,
+        tools: Toolbox,
+        pki: Pki,
+        etcd: EtcdAddress,
+        folder: Path,
+        name: str,
+        port: int | None = None,
+        *,
+        audited: bool = True,
+    ) -> None:
+        """Define a server; one that is `audited` logs each request of a ServiceAccount."""
+        self.name = name
+        port = port or free_port()
+        self.url = f"https://127.0.0.1:{port}"
+        self.kubeconfig = folder / f"{name}.kubeconfig"
+        folder.mkdir(parents=True, exist_ok=True)
+        self.kubeconfig_text = admin_kubeconfig(self.url, pki.ca, pki.admin.cert, pki.admin.key)
+        self.kubeconfig.write_text(self.kubeconfig_text)
+        self.client = KubeClient(self.url, Credentials(pki.ca, pki.admin.cert, pki.admin.key))
+        self.audit_log = folder / f"audit-{name}.log"
+        flags = _apiserver_flags(pki, etcd, name, port)
+        if audited:
+            flags += audit_flags(folder, self.audit_log)
+        self.process = Process(
+            f"apiserver-{name}",
+            [tools.path("k8s", "kube-apiserver"), *flags],
+            folder / f"apiserver-{name}.log",
+            go_environment(),
+        )
+
+    def start(self) -> None:
+        """Start it and wait until it is ready; raises ProcessError if it fails."""
+        self.process.start()
+        self.process.wait_ready(self._ready)
+
+    def stop(self) -> None:
+        """Stop it."""
+        self.client.close()
+        self.process.stop()
+
+    def _ready(self) -> bool:
+        try:
+            return self.client.request("GET", "/readyz") == {"text": "ok"}
+        except (ApiError, OSError, HTTPException):
+            return False
+
+
+class ControllerManager:
+    """Only the controllers that owner references and namespaces need.
+
+    Its garbage collector reads the kinds at its start and then only every 30 s: start it
+    after all CustomResourceDefinitions are established.
+    """
+
+    def __init__(self, tools: Toolbox, pki: Pki, apiserver: ApiServer, folder: Path) -> None:
+        kubeconfig = apiserver.kubeconfig
+        self._port = free_port()
+        argv: list[str | Path] = [
+            tools.path("k8s", "kube-controller-manager"),
+            f"--kubeconfig={kubeconfig}",
+            f"--authentication-kubeconfig={kubeconfig}",
+            f"--authorization-kubeconfig={kubeconfig}",
+            "--bind-address=127.0.0.1",
+            f"--secure-port={self._port}",
+            f"--tls-cert-file={pki.serving.cert}",
+            f"--tls-private-key-file={pki.serving.key}",
+            "--leader-elect=false",
+            f"--service-account-private-key-file={pki.service_account.key}",
+            f"--root-ca-file={pki.ca}",
+            "--use-service-account-credentials=false",
+            f"--controllers={','.join(_CONTROLLERS)}",
+            "--kube-api-qps=200",
+            "--kube-api-burst=400",
+        ]
+        self._health = KubeClient(f"https://127.0.0.1:{self._port}", Credentials(pki.ca))
+        name = f"kcm-{apiserver.name}"
+        self.process = Process(name, argv, folder / f"{name}.log", go_environment())
+
+    def start(self) -> None:
+        """Start it and wait until it is ready; raises ProcessError if it fails."""
+        self.process.start()
+        self.process.wait_ready(self._ready)
+        self._health.close()
+
+    def stop(self) -> None:
+        """Stop it."""
+        self.process.stop()
+
+    def _ready(self) -> bool:
+        try:
+            return self._health.request("GET", "/healthz") == {"text": "ok"}
+        except (ApiError, OSError, HTTPException):
+            return False
+
+
+def _apiserver_flags(pki: Pki, etcd: EtcdAddress, name: str, port: int) -> list[str]:
+    return [
+        f"--etcd-servers={etcd.url}",
+        f"--etcd-prefix=/{name}",
+        "--bind-address=127.0.0.1",
+        "--advertise-address=127.0.0.1",
+        f"--secure-port={port}",
+        f"--tls-cert-file={pki.serving.cert}",
+        f"--tls-private-key-file={pki.serving.key}",
+        f"--client-ca-file={pki.ca}",
+        "--authorization-mode=RBAC",
+        "--service-account-issuer=https://kubernetes.default.svc",
+        f"--service-account-key-file={pki.service_account.cert}",
+        f"--service-account-signing-key-file={pki.service_account.key}",
+        "--service-cluster-ip-range=10.0.0.0/24",
+        "--endpoint-reconciler-type=none",
+        "--allow-privileged=true",
+        "--enable-admission-plugins=OwnerReferencesPermissionEnforcement",
+        "--profiling=false",
+    ]

@@ -1,0 +1,238 @@
+"""Build a module's binaries into the cache, once for all processes and sessions.
+
+A cache entry is named by a digest of everything that decides its content, is made in a
+temporary folder and renamed into place: an entry that exists is complete.
+"""
+
+from __future__ import annotations
+
+import fcntl
+import hashlib
+import os
+import shutil
+import subprocess
+import sys
+import tempfile
+import time
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager
+from dataclasses import dataclass, field, replace
+from pathlib import Path
+
+from capsmith.clusters.processes.errors import ToolsUnavailable
+from capsmith.clusters.processes.tools.catalogue import (
+    BUILD_MINUTES,
+    KUBERNETES,
+    Module,
+    default_modules,
+    kubernetes_module,
+    modules,
+)
+from capsmith.clusters.processes.tools.found import installed_servers
+
+_HERE = Path(__file__).parent
+_DIGEST_CHARS = 16
+# The linker drops it (-s -w); not to generate it saves an eighth of the build.
+_WITHOUT_DWARF = "-gcflags=all=-dwarf=false"
+
+_INSTALL_GO = "Install Go 1.26 or newer (https://go.dev/dl): it builds the servers once."
+_OTHER_CACHE = "Make room, or set CAPSMITH_TOOLS_CACHE to a folder on another disk."
+
+Progress = Callable[[str], None]
+
+
+@dataclass(frozen=True)
+class Toolbox:
+    """Folders of finished tools by module name, ``k8s`` for the servers of Kubernetes."""
+
+    folders: dict[str, Path]
+    found: dict[str, Path] = field(default_factory=dict)
+    """Servers of Kubernetes that the user has installed, by name."""
+
+    def path(self, module: str, name: str) -> Path:
+        """Return the file of a tool: `path("k8s", "etcd")`."""
+        if module == KUBERNETES and name in self.found:
+            return self.found[name]
+        return self.folders[module] / name
+
+
+def toolbox(
+    names: list[str] | None = None,
+    progress: Progress = lambda text: None,
+    *,
+    find: bool = False,
+) -> Toolbox:
+    """Return the tools of the named modules, after building missing ones.
+
+    By default they are those that the tests of each change need.  ``k8s`` names the default release
+    of Kubernetes, ``k8s-v1.34`` that of a series; a toolbox has one of them.
+
+    A build takes minutes: `progress` gets first what is to be built, about how long it takes and
+    where it is kept, and then a line for each step.  With `find` servers of Kubernetes that the
+    user has installed are not built.  Raises ToolsUnavailable if the Go toolchain is missing or a
+    build fails.
+    """
+    selected = _selected(names)
+    go, version = _go()
+    cache = cache_folder()
+    try:
+        cache.mkdir(parents=True, exist_ok=True)
+        found: dict[str, Path] = {}
+        if find and KUBERNETES in selected:
+            servers = selected[KUBERNETES]
+            kept = cache / f"{servers.folder}-{_digest(servers, version)}"
+            found = installed_servers(os.environ, is_built=kept.is_dir())
+            selected[KUBERNETES] = _without(selected[KUBERNETES], found)
+        folders = {
+            name: cache / f"{module.folder}-{_digest(module, version)}"
+            for name, module in selected.items()
+        }
+        missing = [name for name, folder in folders.items() if not folder.is_dir()]
+        if missing:
+            progress(_announcement([selected[name] for name in missing], cache))
+        for name, module in selected.items():
+            _build_once(go, module, folders[name], progress)
+    except OSError as error:
+        raise _not_kept(cache, error) from error
+    return Toolbox(folders, found)
+
+
+def _selected(names: list[str] | None) -> dict[str, Module]:
+    """Return the modules of a toolbox by the names under which it has them."""
+    known = modules()
+    chosen = [kubernetes_module() if name == KUBERNETES else name for name in names or ()]
+    return {
+        KUBERNETES if name.startswith(f"{KUBERNETES}-") else name: known[name]
+        for name in chosen or default_modules()
+    }
+
+
+def built(module: Module, root: Path, progress: Progress = lambda text: None) -> Path:
+    """Return the folder with the binaries of a module in ``root``, after building missing ones.
+
+    Raises ToolsUnavailable as :func:`toolbox` does.
+    """
+    go, version = _go()
+    cache = cache_folder()
+    target = cache / f"{module.folder}-{_digest(module, version, root)}"
+    try:
+        cache.mkdir(parents=True, exist_ok=True)
+        _build_once(go, module, target, progress, root)
+    except OSError as error:
+        raise _not_kept(cache, error) from error
+    return target
+
+
+def _go() -> tuple[str, str]:
+    """Return the path of the Go toolchain and its version."""
+    go = shutil.which("go")
+    if go is None:
+        raise ToolsUnavailable("the Go toolchain (`go`) is not on PATH", _INSTALL_GO)
+    return go, _output([go, "env", "GOVERSION"])
+
+
+def _not_kept(cache: Path, error: OSError) -> ToolsUnavailable:
+    message = f"the tools cannot be stored in {cache}: {error.strerror or error}"
+    return ToolsUnavailable(message, _OTHER_CACHE)
+
+
+def _without(module: Module, found: Mapping[str, Path]) -> Module:
+    binaries = tuple(each for each in module.binaries if each.name not in found)
+    return replace(module, binaries=binaries)
+
+
+def _announcement(missing: list[Module], cache: Path) -> str:
+    names = [binary.name for module in missing for binary in module.binaries]
+    minutes = sum(BUILD_MINUTES.get(name, 1) for name in names)
+    unit = "minute" if minutes == 1 else "minutes"
+    return (
+        f"Go builds {', '.join(names)} once, from source and pinned versions. "
+        f"This takes about {minutes} {unit} on two processors; "
+        f"the results are kept in {cache}."
+    )
+
+
+def kubectl() -> str:
+    """Return the path of kubectl, from this Python environment or else from PATH.
+
+    Raises ToolsUnavailable if there is none.
+    """
+    beside = Path(sys.executable).parent / "kubectl"
+    found = str(beside) if beside.exists() else shutil.which("kubectl")
+    if found is None:
+        raise ToolsUnavailable("kubectl is missing", "Run `pip install 'capsmith[conformance]'`.")
+    return found
+
+
+def _build_once(
+    go: str, module: Module, target: Path, progress: Progress, root: Path = _HERE
+) -> None:
+    """Build a module unless another process has done so."""
+    with _locked(target.parent / f".{module.folder}.lock"):
+        if not target.is_dir():
+            _build(go, module, target, progress, root)
+
+
+def _build(go: str, module: Module, target: Path, progress: Progress, root: Path) -> None:
+    folder = root / module.folder
+    scratch = Path(tempfile.mkdtemp(prefix=f".{target.name}-", dir=target.parent))
+    try:
+        for binary in module.binaries:
+            began = time.monotonic()
+            progress(f"{module.folder}: building {binary.name}")
+            output = ["-o", str(scratch / binary.name), binary.package]
+            flags = ["-mod=readonly", _WITHOUT_DWARF, "-ldflags", binary.ldflags, *module.flags]
+            _run([go, "build", *flags, *output], folder)
+            progress(f"{module.folder}: {binary.name} took {time.monotonic() - began:.0f} s")
+        _collect(go, module, folder, scratch)
+        scratch.rename(target)
+    finally:
+        shutil.rmtree(scratch, ignore_errors=True)
+
+
+def _collect(go: str, module: Module, folder: Path, scratch: Path) -> None:
+    """Copy the manifests into the entry, so that it needs no Go module cache."""
+    if not module.sources_of:
+        return
+    listing = [go, "list", "-mod=readonly", "-m", "-f", "{{.Dir}}", module.sources_of]
+    sources = Path(_run(listing, folder).strip())
+    for name, path in module.sources.items():
+        (scratch / name).write_bytes((sources / path).read_bytes())
+    for name, path in module.manifests.items():
+        rendered = _run([kubectl(), "kustomize", str(sources / path)], folder)
+        (scratch / name).write_text(rendered)
+
+
+def cache_folder() -> Path:
+    """Return where built tools are kept: `$CAPSMITH_TOOLS_CACHE`, or a folder below `~/.cache`."""
+    chosen = os.environ.get("CAPSMITH_TOOLS_CACHE")
+    return Path(chosen) if chosen else Path.home() / ".cache" / "capsmith" / "tools"
+
+
+def _digest(module: Module, go_version: str, root: Path = _HERE) -> str:
+    folder = root / module.folder
+    parts = [go_version, repr(module), *module.flags]
+    parts += [(folder / name).read_text() for name in ("go.mod", "go.sum")]
+    return hashlib.sha256("\0".join(parts).encode()).hexdigest()[:_DIGEST_CHARS]
+
+
+@contextmanager
+def _locked(path: Path) -> Iterator[None]:
+    with path.open("w") as handle:
+        fcntl.flock(handle, fcntl.LOCK_EX)
+        yield
+
+
+def _output(argv: list[str]) -> str:
+    return subprocess.run(argv, check=True, capture_output=True, text=True).stdout.strip()
+
+
+def _run(argv: list[str], folder: Path) -> str:
+    # The build must not depend on version control: the sources come from the module cache.
+    env = {**os.environ, "GOFLAGS": f"{os.environ.get('GOFLAGS', '')} -buildvcs=false".strip()}
+    done = subprocess.run(argv, cwd=folder, env=env, capture_output=True, text=True)
+    if done.returncode != 0:
+        full = "no space left on device" in done.stderr
+        hint = _OTHER_CACHE if full else "Read the output above; Go needs its module proxy."
+        raise ToolsUnavailable(f"{' '.join(argv)} failed:\n{done.stderr}", hint)
+    return done.stdout

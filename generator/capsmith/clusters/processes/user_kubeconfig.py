@@ -1,0 +1,179 @@
+"""Connect to the cluster of a user's kubeconfig, which is read as kubectl reads it."""
+
+from __future__ import annotations
+
+import base64
+import binascii
+import os
+import ssl
+import tempfile
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, NamedTuple
+from urllib.parse import urlsplit
+
+from capsmith.clusters.processes.kube import Credentials, KubeClient
+from capsmith.errors import UnreadableInput
+from capsmith.manifests.parse import list_of, mapping_of, read_substituted, text_of
+
+_HINT = "Correct the kubeconfig, or specify another one with --kubeconfig."
+_MAX_BYTES = 4 * 1024 * 1024
+_SECTIONS = {"cluster": "clusters", "user": "users", "context": "contexts"}
+_UNSUPPORTED = {
+    "user": ("exec", "auth-provider", "username", "password", "as", "as-uid", "as-groups"),
+    "cluster": ("proxy-url", "tls-server-name", "insecure-skip-tls-verify"),
+}
+_USE_TOKEN = "Specify a kubeconfig with a client certificate or a token."
+
+
+@dataclass(frozen=True)
+class Access:
+    """A cluster and a user, with the folder that relative paths start from."""
+
+    server: str
+    cluster: Mapping[str, Any]
+    user: Mapping[str, Any]
+    folders: Mapping[str, Path]
+
+
+class _Entry(NamedTuple):
+    """A cluster, user or context, and the folder of its file."""
+
+    data: Mapping[str, Any]
+    folder: Path
+
+
+def kubeconfig_files(named: Path | None, environment: Mapping[str, str]) -> tuple[Path, ...]:
+    """Return the files that kubectl would read: the named one, $KUBECONFIG, or ~/.kube/config."""
+    if named is not None:
+        return (named,)
+    listed = [Path(part) for part in environment.get("KUBECONFIG", "").split(os.pathsep) if part]
+    if listed:
+        return tuple(path for path in listed if path.exists()) or tuple(listed[:1])
+    return (Path(environment.get("HOME", "~")).expanduser() / ".kube" / "config",)
+
+
+def read_access(files: tuple[Path, ...], context: str = "") -> Access:
+    """Return cluster and user of a context, the current one by default.
+
+    Of entries with the same name the first one counts.  Raises UnreadableInput.
+    """
+    entries: dict[tuple[str, str], _Entry] = {}
+    for path in files:
+        config = _read(path)
+        context = context or text_of(config, "current-context")
+        for key, section in _SECTIONS.items():
+            for item in list_of(config, section):
+                entry = _Entry(mapping_of(item, key), path.absolute().parent)
+                entries.setdefault((key, text_of(item, "name")), entry)
+    if not context:
+        raise _wrong(
+            files[0], "the kubeconfig has no current context", "Specify one with --context."
+        )
+    chosen = _entry(entries, "context", context, files[0]).data
+    parts = {key: _entry(entries, key, text_of(chosen, key), files[0]) for key in _UNSUPPORTED}
+    for key, names in _UNSUPPORTED.items():
+        for name in names:
+            if parts[key].data.get(name):
+                raise _wrong(files[0], f"`{name}` of a {key} is not supported", _USE_TOKEN)
+    server = text_of(parts["cluster"].data, "server")
+    if urlsplit(server).scheme != "https":
+        raise _wrong(files[0], f"server {server!r} is not an https URL")
+    folders = {key: entry.folder for key, entry in parts.items()}
+    return Access(server, parts["cluster"].data, parts["user"].data, folders)
+
+
+@contextmanager
+def connected(access: Access) -> Iterator[KubeClient]:
+    """Return a client; keys that the kubeconfig contains are in a private folder meanwhile."""
+    with tempfile.TemporaryDirectory(prefix="capsmith-") as folder:
+        files = _Files(access, Path(folder))
+        token = text_of(access.user, "token") or files.text("user", "tokenFile")
+        credentials = Credentials(
+            ca=files.path("cluster", "certificate-authority") or _trusted(),
+            cert=files.path("user", "client-certificate"),
+            key=files.path("user", "client-key"),
+            token=token or None,
+        )
+        try:
+            client = KubeClient(access.server, credentials)
+        except OSError as error:
+            message = f"certificate or key cannot be used: {error}"
+            raise UnreadableInput("kubeconfig", message, hint=_HINT) from error
+        try:
+            yield client
+        finally:
+            client.close()
+
+
+@dataclass(frozen=True)
+class _Files:
+    access: Access
+    folder: Path
+
+    def path(self, part: str, key: str) -> Path | None:
+        """Return the file of a value that is given as data or as a path."""
+        entry = self.access.cluster if part == "cluster" else self.access.user
+        data = text_of(entry, f"{key}-data")
+        if data:
+            target = self.folder / f"{part}-{key}"
+            descriptor = os.open(target, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600)
+            with os.fdopen(descriptor, "wb") as file:
+                file.write(_decoded(data, f"{key}-data"))
+            return target
+        name = text_of(entry, key)
+        return self.access.folders[part] / name if name else None
+
+    def text(self, part: str, key: str) -> str:
+        """Return the text in the file that a key names; empty if there is no such key."""
+        name = text_of(self.access.user, key)
+        return _text(self.access.folders[part] / name).strip() if name else ""
+
+
+def _trusted() -> Path:
+    """Return the file of the authorities that the machine trusts."""
+    file = ssl.get_default_verify_paths().cafile
+    if file is None:
+        raise UnreadableInput("kubeconfig", "the cluster has no certificate-authority", hint=_HINT)
+    return Path(file)
+
+
+def _decoded(data: str, key: str) -> bytes:
+    try:
+        return base64.b64decode(data, validate=True)
+    except binascii.Error as error:
+        raise UnreadableInput("kubeconfig", f"{key} is not valid base64", hint=_HINT) from error
+
+
+def _entry(entries: Mapping[tuple[str, str], _Entry], key: str, name: str, file: Path) -> _Entry:
+    if (key, name) not in entries:
+        known = sorted(other for kind, other in entries if kind == key)
+        hint = f"Use one of: {', '.join(known)}." if known else _HINT
+        raise _wrong(file, f"unknown {key} {name!r}", hint)
+    return entries[key, name]
+
+
+def _read(path: Path) -> Mapping[str, Any]:
+    manifests, findings = read_substituted(_text(path), str(path), "")
+    if findings or len(manifests) != 1:
+        raise _wrong(path, findings[0].message if findings else "the file is not a kubeconfig")
+    return manifests[0].document
+
+
+def _text(path: Path) -> str:
+    try:
+        with path.open("rb") as file:
+            data = file.read(_MAX_BYTES + 1)
+        if len(data) > _MAX_BYTES:
+            raise _wrong(path, "the file is too large")
+        return data.decode()
+    except OSError as error:
+        raise _wrong(path, f"cannot be read: {error.strerror}") from error
+    except UnicodeDecodeError as error:
+        raise _wrong(path, "the file is not UTF-8 text") from error
+
+
+def _wrong(path: Path, message: str, hint: str = _HINT) -> UnreadableInput:
+    return UnreadableInput("kubeconfig", message, file=str(path), hint=hint)

@@ -1,1 +1,0 @@
-"""Checks of the contract rules on providers and on manifests."""

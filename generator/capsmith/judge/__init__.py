@@ -1,0 +1,1 @@
+"""Judge providers: rules on manifests, releases, running providers."""

@@ -1,0 +1,124 @@
+"""Source trees: the objects that kustomize builds, at the positions of their sources."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import replace
+from typing import Any, NamedTuple
+
+from capsmith.errors import UnreadableInput
+from capsmith.judge.release.substitute import substitute
+from capsmith.manifests.kustomize import Kustomizations
+from capsmith.manifests.parse import Manifest, mapping_of, read_substituted, text_of
+
+ORIGIN = "config.kubernetes.io/origin"
+_NOT_IN_MEMORY = ("patchesJson6902", "replacements", "vars", "transformers", "helmCharts")
+_HINT = "Verify the output of kustomize, or a release."
+
+
+class BuiltFolder(NamedTuple):
+    """The output of kustomize for the folder of a kustomization."""
+
+    text: str
+    name_of: Callable[[str], str]
+    """Returns the name of a file by its path in annotations of its objects."""
+
+
+BuildFolder = Callable[[str], BuiltFolder]
+ReadFile = Callable[[str], Sequence[Manifest]]
+
+
+def built_by(
+    run: BuildFolder, read: ReadFile, manifests: Sequence[Manifest]
+) -> tuple[Manifest, ...]:
+    """Return the manifests with the kustomizations among them built by ``run``.
+
+    ``read`` returns the objects of a file that is not among them.
+
+    Components are parts of other kustomizations.  Raises UnreadableInput if one cannot be built.
+    """
+    tree = Kustomizations(manifests)
+    sources: dict[str, list[Manifest]] = {}
+    for manifest in manifests:
+        sources.setdefault(manifest.file, []).append(manifest)
+    built: list[Manifest] = []
+    done: set[str] = set()
+    first = ""
+    for root in tree.roots():
+        reached = tree.reached(root)
+        # The farthest reaching comes first: another one repeats files of it, or is a part.
+        kustomization = tree.all[root]
+        if kustomization.kind == "Component" or (reached and reached <= done):
+            continue
+        if reached & done:
+            raise UnreadableInput(
+                "verify-several",
+                f"this kustomization and {first} share files, but build separate releases",
+                file=kustomization.file,
+                hint="Specify the folder of one of them, or verify the output of kustomize.",
+            )
+        first = first or kustomization.file
+        built.extend(_objects(run(root), kustomization, read, sources))
+        done |= reached
+    rest = [each for each in manifests if each.file not in done and not tree.owns(each)]
+    return (*rest, *built)
+
+
+def refuse_what_needs_kustomize(manifests: Sequence[Manifest]) -> None:
+    """Raise UnreadableInput if only the real kustomize can build what is among the manifests."""
+    tree = Kustomizations(manifests)
+    for folder, kustomization in tree.all.items():
+        features = [key for key in _NOT_IN_MEMORY if kustomization.listing(key)]
+        if any(_is_json_patch(each, tree, folder) for each in kustomization.listing("patches")):
+            features.append("patches")
+        if features:
+            raise UnreadableInput(
+                "verify-no-kustomize",
+                f"{features[0]} of this kustomization can only be applied by kustomize, "
+                "and neither kustomize nor kubectl is in PATH",
+                file=kustomization.file,
+                hint=f"Install one of them.  {_HINT}",
+            )
+
+
+def _is_json_patch(entry: Any, tree: Kustomizations, folder: str) -> bool:
+    patch = text_of(entry, "patch")
+    if patch:
+        return patch.lstrip().startswith(("-", "["))
+    # A file of operations holds a list, and so no object.
+    return not tree.objects(folder, text_of(entry, "path"))
+
+
+def _objects(
+    built: BuiltFolder, kustomization: Manifest, read: ReadFile, known: dict[str, list[Manifest]]
+) -> Iterator[Manifest]:
+    text = substitute(built.text)
+    found, _ = read_substituted(text.text, kustomization.file, built.text)
+    for manifest in found:
+        path = _take_origin(manifest)
+        name = built.name_of(path) if path else ""
+        if name and name not in known:
+            known[name] = list(read(name))
+        source = _source(manifest, known.get(name, ()))
+        # Generated objects have no source but the kustomization.
+        yield replace(source or kustomization, document=manifest.document)
+
+
+def _take_origin(manifest: Manifest) -> str:
+    """Remove the annotation that the build has added, and return the path in it."""
+    annotations: Any = mapping_of(manifest.document, "metadata", "annotations")
+    origin = text_of(annotations, ORIGIN)
+    if not origin:
+        return ""
+    del annotations[ORIGIN]
+    if not annotations:
+        del manifest.document["metadata"]["annotations"]
+    path = origin.strip().splitlines()[0]
+    return path.removeprefix("path: ") if path.startswith("path: ") else ""
+
+
+def _source(built: Manifest, candidates: Sequence[Manifest]) -> Manifest | None:
+    """Return the object of a file that became ``built``, whose name may have got a prefix."""
+    kin = [each for each in candidates if each.kind == built.kind]
+    fitting = [each for each in kin if built.name.endswith(each.name)]
+    return max(fitting or kin, key=lambda each: len(each.name), default=None)

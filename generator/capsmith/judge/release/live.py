@@ -1,0 +1,199 @@
+"""Judge the answers of a running API server on a release.
+
+Decides what to ask and what an answer means; :mod:`capsmith.judge.review` asks.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import dataclass, replace
+from typing import Any, NamedTuple
+
+from capsmith.contract.model import EffectClass, Rule
+from capsmith.judge.release.model import Options, Violation
+from capsmith.judge.release.release import Release
+from capsmith.judge.release.roles import NONE, roles_of
+from capsmith.manifests.bundle import Artefact, Bundle, split
+from capsmith.manifests.crds import Crd
+from capsmith.manifests.parse import Manifest, list_of, text_of
+from capsmith.manifests.variable_values import SAMPLE
+from capsmith.yamldoc.compose import Path
+from capsmith.yamldoc.quote import shown
+
+VERBS = ("get", "list", "watch", "create", "update", "patch", "delete")
+_CLUSTER_CLASS = "ClusterClass"
+_EXPECTED = {"NamesAccepted": "True", "Established": "True", "NonStructuralSchema": "False"}
+_OF_OTHERS = frozenset({"apiVersion", "kind", "metadata", "status"})
+
+
+class Condition(NamedTuple):
+    """A condition of a CRD."""
+
+    type: str
+    status: str
+    message: str = ""
+
+
+class CrdAnswer(NamedTuple):
+    """What the API server says of a CRD."""
+
+    manifest: Manifest
+    refusal: str = ""
+    """Why a dry run fails; empty if it does not."""
+    conditions: tuple[Condition, ...] = ()
+    """Of the CRD in the cluster."""
+
+
+class ObjectAnswer(NamedTuple):
+    """What the API server says of an object that is applied in a dry run."""
+
+    manifest: Manifest
+    refusal: str = ""
+    applied: Mapping[str, Any] | None = None
+
+
+class AccessAnswer(NamedTuple):
+    """The verbs on a kind that core lacks."""
+
+    crd: Crd
+    user: str
+    denied: tuple[str, ...]
+
+
+@dataclass(frozen=True)
+class Answers:
+    """All answers, and what could not be asked or answered, for people."""
+
+    crds: tuple[CrdAnswer, ...] = ()
+    objects: tuple[ObjectAnswer, ...] = ()
+    access: tuple[AccessAnswer, ...] = ()
+    unanswered: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True)
+class Questions:
+    """What to ask about a release."""
+
+    crds: tuple[Crd, ...] = ()
+    objects: tuple[Manifest, ...] = ()
+    """ClusterClasses, and objects of the provider's kinds in cluster templates and classes."""
+    used: tuple[Crd, ...] = ()
+    """Those of which core needs rights."""
+
+
+def questions(release: Release, options: Options, roles: Iterable[str]) -> Questions:
+    """Return what to ask; ``roles`` are those of kinds that core uses."""
+    bundles = list(split(release.manifests, {}))
+    manifests = {id(m): m for bundle in bundles for m in bundle.manifests}
+    whole = Bundle(tuple(manifests.values()), {})
+    whole = replace(whole, roles=roles_of(whole, options.roles))
+    kinds = {(crd.group, crd.kind) for crd in whole.crds}
+    objects = (
+        manifest
+        for artefact in (Artefact.CLUSTER_TEMPLATE, Artefact.CLUSTER_CLASS)
+        for manifest in whole.files(artefact)
+        if manifest.kind == _CLUSTER_CLASS or (manifest.api_group, manifest.kind) in kinds
+    )
+    known = set(roles) - {NONE}
+    used = tuple(crd for crd in whole.crds if crd.role in known)
+    return Questions(whole.crds, tuple(objects), used)
+
+
+class _Fault(NamedTuple):
+    rule: str
+    manifest: Manifest
+    message: str
+    path: Path = ()
+
+
+def judge_live(
+    release: Release, answers: Answers, rules: Mapping[str, Rule], options: Options
+) -> tuple[Violation, ...]:
+    """Return what the answers show, in order."""
+    found = []
+    for fault in _faults(answers):
+        rule = rules[fault.rule]
+        effect = rule.effect
+        found.append(
+            Violation(
+                id=rule.id,
+                effect=effect.kind,
+                message=fault.message,
+                location=release.locate(fault.manifest, fault.path),
+                subject=f"{fault.manifest.kind} {fault.manifest.name}".strip(),
+                path=fault.path,
+                consequence=rule.consequence,
+                when=effect.when if effect.kind is EffectClass.BREAKS_WHEN else "",
+                cores=options.cores,
+                hint=rule.hint,
+                link=rule.source,
+            )
+        )
+    return tuple(sorted(dict.fromkeys(found), key=lambda violation: violation.sort_key))
+
+
+def _faults(answers: Answers) -> Iterator[_Fault]:
+    for crd in answers.crds:
+        if crd.refusal:
+            message = f"the API server refuses {crd.manifest}: {crd.refusal}"
+            yield _Fault("LV-01", crd.manifest, message)
+        for condition in crd.conditions:
+            if condition.status != _EXPECTED.get(condition.type, condition.status):
+                message = f"{crd.manifest}: {condition.type} is {condition.status}"
+                detail = f": {condition.message}" if condition.message else ""
+                yield _Fault("LV-02", crd.manifest, message + detail)
+    for answer in answers.objects:
+        # A value that a user sets would be another one.
+        if answer.refusal and not _has_sample(answer.manifest.document):
+            message = f"the API server refuses {answer.manifest}: {answer.refusal}"
+            yield _Fault("LV-03", answer.manifest, message)
+        if answer.applied is not None and answer.manifest.kind != _CLUSTER_CLASS:
+            for path, what in _differences(answer.manifest.document, answer.applied):
+                where = ".".join(map(str, path))
+                message = f"{answer.manifest}: the API server {what} {where}"
+                yield _Fault("LV-04", answer.manifest, message, path)
+    for access in answers.access:
+        if access.denied:
+            verbs = ", ".join(access.denied)
+            message = f"{access.user} cannot {verbs} {access.crd.plural}.{access.crd.group}"
+            yield _Fault("LV-05", access.crd.manifest, message)
+
+
+def _differences(
+    applied: Mapping[str, Any], stored: Mapping[str, Any]
+) -> Iterator[tuple[Path, str]]:
+    """Yield the values that an apply does not leave as they are; additions are defaults."""
+    for name, value in applied.items():
+        if name not in _OF_OTHERS:
+            yield from _difference(value, stored.get(name), (name,))
+
+
+def _difference(applied: Any, stored: Any, path: Path) -> Iterator[tuple[Path, str]]:
+    if applied is None:
+        return
+    if isinstance(applied, Mapping) and isinstance(stored, Mapping):
+        for name, value in applied.items():
+            yield from _difference(value, stored.get(name), (*path, str(name)))
+    elif isinstance(applied, list) and isinstance(stored, list) and len(applied) == len(stored):
+        for number, (value, kept) in enumerate(zip(applied, stored, strict=True)):
+            yield from _difference(value, kept, (*path, number))
+    elif stored is None:
+        yield path, "drops"
+    elif applied != stored or isinstance(applied, bool) != isinstance(stored, bool):
+        yield path, f"replaces {shown(str(applied))} with {shown(str(stored))} in"
+
+
+def _has_sample(document: Any) -> bool:
+    if isinstance(document, Mapping):
+        return any(_has_sample(part) for pair in document.items() for part in pair)
+    if isinstance(document, list):
+        return any(map(_has_sample, document))
+    return isinstance(document, str) and SAMPLE in document
+
+
+def conditions_of(crd: Mapping[str, Any]) -> tuple[Condition, ...]:
+    """Return the conditions in the status of a CRD."""
+    return tuple(
+        Condition(*(text_of(each, key) for key in ("type", "status", "message")))
+        for each in list_of(crd, "status", "conditions")
+    )

@@ -1,0 +1,115 @@
+"""What verify answers, as plain data."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import NamedTuple
+
+from capsmith.contract.model import EffectClass
+from capsmith.findings import Finding, Location, Severity
+from capsmith.judge.release.targets import Core
+from capsmith.yamldoc.compose import Path, dotted
+
+_SEVERITIES = {
+    EffectClass.BREAKS: Severity.ERROR,
+    EffectClass.BREAKS_WHEN: Severity.WARNING,
+    EffectClass.ADVICE: Severity.INFO,
+}
+_ORDER = list(EffectClass)
+
+
+class Violation(NamedTuple):
+    """A rule that a release violates, and what follows."""
+
+    id: str
+    """A rule id, or an id in kebab case for a file that cannot be read."""
+    effect: EffectClass
+    message: str
+    location: Location
+    subject: str
+    """The object: its kind and name."""
+    path: Path = ()
+    """Where it is in the object."""
+    consequence: str = ""
+    when: str = ""
+    """The condition of ``breaks-when``."""
+    cores: tuple[Core, ...] = ()
+    """The releases of core in which it holds, of those in the target."""
+    hint: str = ""
+    link: str = ""
+    begins: int = 0
+    """The line at which the object begins; 0: it is not known."""
+
+    @property
+    def sort_key(self) -> tuple[str, int, int, int, str, str]:
+        """Return the key of the reading order: file, position, then the gravest first."""
+        where = self.location
+        rank = _ORDER.index(self.effect)
+        return (where.file, where.line, where.column, rank, self.id, self.message)
+
+    @property
+    def dotted(self) -> str:
+        """Return the path for people: ``spec.versions[0].name``."""
+        return dotted(self.path)
+
+    def finding(self) -> Finding:
+        """Return it as a finding: an error, a warning or a notice."""
+        condition = f" when {self.when}" if self.when else ""
+        message = f"{self.message} ({self.effect.value.replace('-when', '')}{condition})"
+        severity = _SEVERITIES[self.effect]
+        return Finding(self.id, message, self.location, severity, self.hint, self.link)
+
+
+class Ignored(NamedTuple):
+    """An entry of the configuration: violations that are accepted, and why."""
+
+    rule: str
+    reason: str
+    file: str = "*"
+    """A pattern for the file's name or path."""
+    object: str = "*"
+    """A pattern for the object's name."""
+
+
+@dataclass(frozen=True)
+class Options:
+    """What is judged, and what is reported."""
+
+    cores: tuple[Core, ...]
+    roles: Mapping[str, str] = field(default_factory=dict)
+    """Role by kind, or by the name of a CRD; 'none' for a kind that core never uses."""
+    release: str = ""
+    """The version of the release; empty: the names of the folders tell it."""
+    select: frozenset[str] = frozenset()
+    """Ids or their letters (``CC``); empty: all."""
+    ignore: frozenset[str] = frozenset()
+    ignored: tuple[Ignored, ...] = ()
+    advice: bool = False
+
+
+@dataclass(frozen=True)
+class Verdict:
+    """The violations in order, and what was left out."""
+
+    violations: tuple[Violation, ...]
+    files: int
+    cores: tuple[Core, ...]
+    hidden_advice: int = 0
+    suppressed: int = 0
+    """By a comment, by the configuration or by the baseline."""
+    from_source: tuple[Core, ...] = ()
+    """The releases of core with which no test of capsmith runs."""
+    unanswered: tuple[str, ...] = ()
+    """What a running API server did not tell."""
+    not_judged: tuple[str, ...] = ()
+    """Releases that no release of core in the target can install, and why."""
+
+    def count(self, effect: EffectClass) -> int:
+        """Return the number of violations of a class."""
+        return sum(1 for violation in self.violations if violation.effect is effect)
+
+    @property
+    def exit_code(self) -> int:
+        """Return 1 if something breaks, else 0."""
+        return 1 if self.count(EffectClass.BREAKS) else 0

@@ -1,0 +1,109 @@
+"""A verdict as text, JSON, SARIF or JUnit.  Pure: data in, text out."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator
+from typing import Any
+
+from capsmith.contract.model import EffectClass
+from capsmith.judge.release.model import Verdict, Violation
+from capsmith.judge.release.targets import span
+
+_TITLES = {
+    EffectClass.BREAKS: "breaks",
+    EffectClass.BREAKS_WHEN: "breaks when",
+    EffectClass.ADVICE: "advice",
+}
+
+
+def lines(violation: Violation) -> Iterator[str]:
+    """Yield the lines of a violation for a terminal."""
+    effect = violation.effect
+    head = f"{violation.location}: {_TITLES[effect]} {violation.id}: {violation.message}"
+    yield head
+    if violation.path:
+        yield f"    at: {violation.dotted}"
+    cores = f" (core {span(violation.cores)})" if violation.cores else ""
+    if violation.consequence and effect is not EffectClass.ADVICE:
+        yield f"    what happens: {violation.consequence}{cores}"
+    if violation.when:
+        yield f"    when: {violation.when}"
+    if violation.hint:
+        yield f"    hint: {violation.hint}"
+    if violation.link:
+        yield f"    see: {violation.link}"
+
+
+def summary(verdict: Verdict) -> str:
+    """Return the last line of the text: counts, files, releases of core."""
+    parts = [
+        f"{verdict.count(EffectClass.BREAKS)} break",
+        f"{verdict.count(EffectClass.BREAKS_WHEN)} break under a condition",
+    ]
+    advice = verdict.count(EffectClass.ADVICE)
+    if advice:
+        parts.append(f"{advice} advice")
+    if verdict.hidden_advice:
+        parts.append(f"{verdict.hidden_advice} advice hidden (--advice)")
+    if verdict.suppressed:
+        parts.append(f"{verdict.suppressed} suppressed")
+    files = "1 file" if verdict.files == 1 else f"{verdict.files} files"
+    read = ", ".join(map(str, verdict.from_source))
+    source = f" ({read} as read from source)" if read else ""
+    return f"capsmith verify: {', '.join(parts)}; {files}, core {span(verdict.cores)}{source}."
+
+
+def data(verdict: Verdict) -> dict[str, Any]:
+    """Return the verdict as plain data, the shape of ``--format json``."""
+    return {
+        "exitCode": verdict.exit_code,
+        "core": [str(core) for core in verdict.cores],
+        "coreFromSource": [str(core) for core in verdict.from_source],
+        "summary": {
+            **{effect.value: verdict.count(effect) for effect in EffectClass},
+            "hiddenAdvice": verdict.hidden_advice,
+            "suppressed": verdict.suppressed,
+            "files": verdict.files,
+        },
+        "unanswered": list(verdict.unanswered),
+        "notJudged": list(verdict.not_judged),
+        "violations": [_violation(violation) for violation in verdict.violations],
+    }
+
+
+def _violation(violation: Violation) -> dict[str, Any]:
+    return {
+        "id": violation.id,
+        "class": violation.effect.value,
+        "message": violation.message,
+        "file": violation.location.file,
+        "line": violation.location.line,
+        "column": violation.location.column,
+        "object": violation.subject,
+        "path": violation.dotted,
+        "consequence": violation.consequence,
+        "when": violation.when,
+        "core": [str(core) for core in violation.cores],
+        "hint": violation.hint,
+        "link": violation.link,
+    }
+
+
+def sarif(verdict: Verdict, version: str) -> str:
+    """Return a SARIF 2.1.0 log; class, path and releases are in the properties of a result."""
+    from capsmith.formats import sarif as log_of
+
+    log = json.loads(log_of([violation.finding() for violation in verdict.violations], version))
+    for result, violation in zip(log["runs"][0]["results"], verdict.violations, strict=True):
+        entry = _violation(violation)
+        names = ("class", "object", "path", "consequence", "when", "core")
+        result["properties"] = {name: entry[name] for name in names if entry[name]}
+    return json.dumps(log, indent=2, ensure_ascii=False)
+
+
+def junit(verdict: Verdict) -> str:
+    """Return a JUnit report, in which only what breaks fails."""
+    from capsmith.formats import junit as suite_of
+
+    return suite_of([violation.finding() for violation in verdict.violations], "capsmith verify")

@@ -1,0 +1,140 @@
+"""What a user sets for verify: targets, roles, and violations that are accepted."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterable, Mapping, Sequence
+from typing import Any
+
+from capsmith.errors import UnreadableInput
+from capsmith.judge.release.model import Ignored, Violation
+from capsmith.judge.release.roles import NONE
+from capsmith.judge.release.targets import Core, parse_core
+from capsmith.judge.release.verdict import fingerprint
+from capsmith.yamldoc.document import Document, parse_document
+
+_CORE = "core="
+_IGNORED = {"rule", "reason", "file", "object"}
+
+
+def parse_target(text: str, known: Sequence[Core]) -> tuple[Core, ...]:
+    """Return the releases of ``core=v1.11..v1.13`` or ``core=v1.13``.
+
+    Raises ValueError for another form, and for releases that are not ``known``.
+    """
+    first, dots, last = text.removeprefix(_CORE).partition("..")
+    ends = [parse_core(each) for each in (first, last if dots else first)]
+    cores = tuple(
+        core
+        for core in known
+        if None not in ends and (ends[0] or core) <= core <= (ends[1] or core)
+    )
+    span = f"{known[0]}..{known[-1]}"
+    if not text.startswith(_CORE) or None in ends:
+        raise ValueError(f"{text!r} is not a target; use core={span}")
+    if not cores or not set(ends) <= set(known):
+        raise ValueError(f"{text!r} includes releases outside of {span}")
+    return cores
+
+
+def parse_role(text: str, known: Iterable[str]) -> tuple[str, str]:
+    """Return kind and role of ``Kind=role``; raises ValueError for a role that is not known."""
+    kind, equals, role = text.partition("=")
+    roles = {each.lower(): each for each in (*known, NONE)}
+    if not kind or not equals or role.lower() not in roles:
+        raise ValueError(
+            f"{text!r} is not a role; use Kind=role with one of {', '.join(roles.values())}"
+        )
+    return kind, roles[role.lower()]
+
+
+def parse_config(
+    text: str, file: str, known: Iterable[str]
+) -> tuple[dict[str, str], tuple[Ignored, ...]]:
+    """Return roles and accepted violations of a configuration file.
+
+    Raises UnreadableInput (``verify-config``) for anything else.
+    """
+    document, findings = parse_document(text, file)
+    if document is None or findings:
+        finding = findings[0]
+        raise UnreadableInput(
+            finding.id, finding.message, file=file, line=finding.location.line, hint=finding.hint
+        )
+    unknown = set(document.data) - {"roles", "ignore"}
+    if unknown:
+        raise _wrong(document, (sorted(unknown)[0],), "is not a known key", "Use roles and ignore.")
+    roles = _roles(document, list(known))
+    entries = document.data.get("ignore") or []
+    if not isinstance(entries, list):
+        raise _wrong(
+            document, ("ignore",), "must be a list", "Write a list with one entry for each rule."
+        )
+    return roles, tuple(_ignored(document, number, entry) for number, entry in enumerate(entries))
+
+
+def _roles(document: Document, known: list[str]) -> dict[str, str]:
+    data = document.data.get("roles") or {}
+    if not isinstance(data, Mapping):
+        raise _wrong(document, ("roles",), "must be a mapping", "Write `Kind: role`.")
+    roles = {}
+    for kind, role in data.items():
+        try:
+            name, value = parse_role(f"{kind}={role}", known)
+        except ValueError as error:
+            raise _wrong(document, ("roles", kind), str(error), "Correct the role.") from None
+        roles[name] = value
+    return roles
+
+
+def _ignored(document: Document, number: int, entry: Any) -> Ignored:
+    path = ("ignore", number)
+    if not isinstance(entry, Mapping) or not set(entry) <= _IGNORED:
+        raise _wrong(
+            document, path, "can only have the keys rule, reason, file and object", "Correct it."
+        )
+    if not all(isinstance(value, str) and value.strip() for value in entry.values()):
+        raise _wrong(document, path, "has a value that is not a string", "Use strings only.")
+    if not {"rule", "reason"} <= set(entry):
+        raise _wrong(
+            document,
+            path,
+            "must have rule and reason",
+            "Add the rule, and the reason why the violation is accepted.",
+        )
+    return Ignored(**entry)
+
+
+def _wrong(
+    document: Document, path: tuple[str | int, ...], what: str, hint: str
+) -> UnreadableInput:
+    name = ".".join(map(str, path))
+    line = document.key(path).line
+    return UnreadableInput(
+        "verify-config", f"{name}: {what}", file=document.file, line=line, hint=hint
+    )
+
+
+def parse_baseline(text: str, file: str) -> dict[str, int]:
+    """Return how often each known violation is accepted.
+
+    Raises UnreadableInput (``verify-baseline``) when it is no baseline.
+    """
+    try:
+        data = json.loads(text)
+        known = data["violations"] if data["version"] == 1 else None
+        if isinstance(known, dict) and all(isinstance(n, int) for n in known.values()):
+            return dict(known)
+    except (ValueError, KeyError, TypeError, RecursionError):
+        pass
+    hint = "Write a new one with --write-baseline."
+    raise UnreadableInput("verify-baseline", "the file is not a baseline", file=file, hint=hint)
+
+
+def baseline_text(violations: Iterable[Violation]) -> str:
+    """Return the baseline that accepts ``violations``."""
+    counts: dict[str, int] = {}
+    for violation in violations:
+        key = fingerprint(violation)
+        counts[key] = counts.get(key, 0) + 1
+    return json.dumps({"version": 1, "violations": dict(sorted(counts.items()))}, indent=2) + "\n"

@@ -1,0 +1,99 @@
+"""Releases of core: which contracts each of them speaks, and the API version that it chooses."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable, Sequence
+from typing import NamedTuple
+
+from capsmith.contract.compatibility import Project, Supported
+from capsmith.manifests.crds import Crd
+
+LABEL = "cluster.x-k8s.io/"
+_RELEASE = re.compile(r"v?([0-9]{1,3})\.([0-9]{1,3})(?:\.[0-9]+.*)?")
+_KUBERNETES_VERSION = re.compile(r"v([0-9]{1,9})(?:(alpha|beta)([0-9]{1,9}))?")
+_STAGES = {"alpha": 0, "beta": 1, None: 2}
+
+
+class Core(NamedTuple):
+    """A minor release of core, and of clusterctl."""
+
+    major: int
+    minor: int
+
+    def __str__(self) -> str:
+        return f"v{self.major}.{self.minor}"
+
+    @property
+    def contracts(self) -> tuple[str, ...]:
+        """Return the contracts that it speaks, the preferred one first."""
+        return ("v1beta2", "v1beta1") if self >= _WITH_V1BETA2 else ("v1beta1",)
+
+
+_WITH_V1BETA2 = Core(1, 11)
+
+
+class Choice(NamedTuple):
+    """The contract and the API version by which core uses a kind."""
+
+    contract: str
+    version: str
+    """Empty: there is none, and core fails."""
+
+
+class Targets(NamedTuple):
+    """The releases whose behaviour the rules describe, the oldest first."""
+
+    known: tuple[Core, ...]
+    executed: frozenset[Core]
+    """Those with which capsmith's tests run; the others are described as their source reads."""
+
+
+def known_targets(core: Project) -> Targets:
+    """Return the releases of core in the table of compatibility."""
+
+    def minor(supported: Supported) -> Core:
+        return Core(*supported.order[:2])
+
+    return Targets(
+        tuple(minor(each) for each in core.releases),
+        frozenset(minor(each) for each in core.executed),
+    )
+
+
+def parse_core(text: str) -> Core | None:
+    """Return a release written as ``v1.13`` or ``v1.13.2``, or None."""
+    match = _RELEASE.fullmatch(text)
+    return Core(int(match[1]), int(match[2])) if match else None
+
+
+def choose(crd: Crd, core: Core) -> Choice:
+    """Return the choice of core for a kind, from the contract labels of its CRD (GEN-03)."""
+    for contract in core.contracts:
+        versions = crd.labelled(LABEL + contract)
+        if versions:
+            return Choice(contract, max(versions, key=kubernetes_order))
+    return Choice(core.contracts[0], "")
+
+
+def kubernetes_order(version: str) -> tuple[int, int, int, int, str]:
+    """Return the sort key of API versions: v2, v1, v1beta2, v1beta1, then names of other forms."""
+    match = _KUBERNETES_VERSION.fullmatch(version)
+    if match is None:
+        return 0, 0, 0, 0, version
+    return 1, _STAGES[match[2]], int(match[1]), int(match[3] or 0), version
+
+
+def installable(cores: Iterable[Core], contract: str) -> tuple[Core, ...]:
+    """Return the releases whose clusterctl installs a provider of ``contract``; '' is any."""
+    return tuple(core for core in cores if not contract or contract in core.contracts)
+
+
+def span(cores: Sequence[Core]) -> str:
+    """Return releases for people: ``v1.10``, ``v1.11 to v1.15``."""
+    ordered = sorted(cores)
+    if not ordered:
+        return ""
+    if len(ordered) == 1:
+        return str(ordered[0])
+    return f"{ordered[0]} to {ordered[-1]}"

@@ -1,0 +1,215 @@
+"""Judge an upgrade: what an installed release loses when clusterctl replaces it by another one.
+
+clusterctl deletes the old components except for CRDs and the Namespace, and then creates the new
+ones; what exists already, as CRDs do, it changes by a merge patch.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from dataclasses import replace
+from typing import Any, NamedTuple
+
+from capsmith.contract.model import EffectClass, Rule
+from capsmith.judge.release.changes import changes
+from capsmith.judge.release.judge import series_contract
+from capsmith.judge.release.model import Options, Violation
+from capsmith.judge.release.release import Release
+from capsmith.judge.release.roles import NONE, roles_of
+from capsmith.judge.release.targets import Core, choose, installable
+from capsmith.manifests.bundle import Artefact, Bundle, split
+from capsmith.manifests.crds import Crd
+from capsmith.manifests.kustomize import CLUSTER_SCOPED
+from capsmith.manifests.parse import Manifest, list_of, mapping_of, text_of
+from capsmith.yamldoc.compose import Path
+
+_HOOKS = ("MutatingWebhookConfiguration", "ValidatingWebhookConfiguration")
+_DELETED = frozenset({*_HOOKS, "Namespace", "CustomResourceDefinition"})
+"""Cluster-scoped kinds that clusterctl deletes or keeps whatever their names are."""
+
+
+class _Loss(NamedTuple):
+    """A violation, before its rule is looked up."""
+
+    rule: str
+    manifest: Manifest
+    message: str
+    path: Path = ()
+    cores: tuple[Core, ...] = ()
+    """Empty: all."""
+
+
+def judge_upgrade(
+    old: Release, new: Release, rules: Mapping[str, Rule], options: Options
+) -> tuple[Violation, ...]:
+    """Return what ``old`` loses when ``new`` replaces it, in order; advice is included."""
+    before, after = _whole(old, options), _whole(new, options)
+    installed = {id(manifest) for manifest in before.manifests}
+    found = []
+    cores = installable(options.cores, series_contract(after))
+    for loss in _losses(before, after, cores):
+        rule, effect = rules[loss.rule], rules[loss.rule].effect
+        release = old if id(loss.manifest) in installed else new
+        found.append(
+            Violation(
+                id=rule.id,
+                effect=effect.kind,
+                message=loss.message,
+                location=release.locate(loss.manifest, loss.path),
+                subject=f"{loss.manifest.kind} {loss.manifest.name}".strip(),
+                path=loss.path,
+                consequence=rule.consequence,
+                when=effect.when if effect.kind is EffectClass.BREAKS_WHEN else "",
+                cores=loss.cores or cores,
+                hint=rule.hint,
+                link=rule.source,
+            )
+        )
+    return tuple(sorted(dict.fromkeys(found), key=lambda violation: violation.sort_key))
+
+
+def _whole(release: Release, options: Options) -> Bundle:
+    """Return all objects of a release, of several providers as well, with the roles of kinds."""
+    bundles = list(split(release.manifests, {}))
+    manifests = {id(m): m for bundle in bundles for m in bundle.manifests}
+    whole = Bundle(tuple(manifests.values()), {})
+    return replace(whole, roles=roles_of(whole, options.roles))
+
+
+def _losses(old: Bundle, new: Bundle, cores: tuple[Core, ...]) -> Iterator[_Loss]:
+    after = {crd.manifest.name: crd for crd in new.crds}
+    services = {(text_of(m.document, "metadata", "namespace"), m.name) for m in new.of("Service")}
+    for crd in old.crds:
+        successor = after.get(crd.manifest.name)
+        if successor is None:
+            yield _Loss(
+                "UP-04", crd.manifest, f"{crd.kind}: the new release does not have this CRD"
+            )
+            continue
+        yield from _of_versions(crd, successor)
+        yield from _of_schemas(crd, successor)
+        yield from _of_conversion(crd, successor, services)
+        yield from _of_labels(crd, successor, cores)
+    yield from _of_metadata(old, new)
+    yield from _left_behind(old, new)
+    yield from _of_webhooks(new, services)
+
+
+def _of_versions(old: Crd, new: Crd) -> Iterator[_Loss]:
+    names = {version.name for version in new.versions}
+    served = {version.name for version in new.versions if version.served}
+    for version in old.versions:
+        if version.storage and version.name not in names:
+            message = f"{new.kind}: {version.name} is stored by the old release, but removed"
+            yield _Loss("UP-01", new.manifest, message, ("spec", "versions"))
+        elif version.served and version.name not in served:
+            message = f"{new.kind}: {version.name} is no longer served"
+            path = new.schema_path(version.name)[:3] or ("spec", "versions")
+            yield _Loss("UP-02", new.manifest, message, path)
+    for name, value, other, path in (
+        ("scope", old.scope, new.scope, ("spec", "scope")),
+        ("kind", old.kind, new.kind, ("spec", "names", "kind")),
+    ):
+        if value != other:
+            message = f"{new.kind}: the {name} was {value!r} and is now {other!r}"
+            yield _Loss("UP-03", new.manifest, message, path)
+
+
+def _of_schemas(old: Crd, new: Crd) -> Iterator[_Loss]:
+    """Yield the changes of versions that both have; each once, in the first version."""
+    after = {version.name: version.schema for version in new.versions}
+    seen = set()
+    for version in old.versions:
+        schema = after.get(version.name)
+        for change in changes(version.schema, schema) if schema else ():
+            if change not in seen:
+                seen.add(change)
+                message = f"{new.kind} {version.name}: {change.field} {change.message}"
+                place = new.schema_path(version.name, change.field)
+                yield _Loss(change.rule, new.manifest, message, place)
+
+
+def _of_conversion(old: Crd, new: Crd, services: set[tuple[str, str]]) -> Iterator[_Loss]:
+    before, after = (crd.manifest.mapping("spec", "conversion") for crd in (old, new))
+    if before.get("strategy") != "Webhook":
+        return
+    path = ("spec", "conversion")
+    if after.get("strategy") == "None" and "webhook" not in after:
+        message = f"{new.kind}: the webhook of the old release remains despite strategy None"
+        yield _Loss("UP-13", new.manifest, message, (*path, "strategy"))
+        return
+    service = mapping_of(after or before, "webhook", "clientConfig", "service")
+    name = (text_of(service, "namespace"), text_of(service, "name"))
+    if service and len(new.versions) > 1 and name not in services:
+        message = f"{new.kind}: Service {'/'.join(name)} converts objects, but does not exist"
+        yield _Loss("UP-14", new.manifest, message, path)
+
+
+def _of_labels(old: Crd, new: Crd, cores: tuple[Core, ...]) -> Iterator[_Loss]:
+    if new.role in ("", NONE):
+        return
+    metadata = {**new.manifest.mapping("metadata"), "labels": {**old.labels, **new.labels}}
+    patched = replace(
+        new,
+        manifest=replace(new.manifest, document={**new.manifest.document, "metadata": metadata}),
+    )
+    before, served = (
+        {version.name for version in crd.versions if version.served} for crd in (old, new)
+    )
+    lost: dict[tuple[str, str], list[Core]] = {}
+    for core in cores:
+        chosen = choose(patched, core)
+        if choose(old, core).version in before and chosen.version not in served:
+            lost.setdefault(chosen, []).append(core)
+    for (contract, version), affected in lost.items():
+        message = f"{new.kind}: label {contract} selects {version!r}, which is no longer served"
+        yield _Loss("UP-10", new.manifest, message, ("metadata", "labels"), tuple(affected))
+
+
+def _of_metadata(old: Bundle, new: Bundle) -> Iterator[_Loss]:
+    before: dict[tuple[int, int], set[str]] = {}
+    for metadata in old.files(Artefact.METADATA):
+        for series, contract in _series(metadata):
+            before.setdefault(series, set()).add(contract)
+    for metadata in new.files(Artefact.METADATA):
+        after = dict(_series(metadata))
+        for series, contract in after.items():
+            known = sorted(before.get(series, {contract}))
+            if contract not in known:
+                name = ".".join(map(str, series))
+                message = f"series {name} had contract {', '.join(known)} and now has {contract}"
+                yield _Loss("UP-11", metadata, message, ("releaseSeries",))
+        # Several providers have series of their own: only of one it is known which is installed.
+        newest = max(before, default=None) if len(old.files(Artefact.METADATA)) == 1 else None
+        if newest is not None and newest not in after:
+            message = f"series {newest[0]}.{newest[1]} of the old release is missing"
+            yield _Loss("UP-12", metadata, message, ("releaseSeries",))
+
+
+def _series(metadata: Manifest) -> Iterator[tuple[tuple[int, int], str]]:
+    for entry in list_of(metadata.document, "releaseSeries"):
+        major, minor = mapping_of(entry).get("major"), mapping_of(entry).get("minor")
+        if isinstance(major, int) and isinstance(minor, int):
+            yield (major, minor), text_of(entry, "contract")
+
+
+def _left_behind(old: Bundle, new: Bundle) -> Iterator[_Loss]:
+    namespaces = [manifest.name for manifest in old.of("Namespace")]
+    kept = {(manifest.kind, manifest.name) for manifest in new.objects}
+    for manifest in old.of(*sorted(CLUSTER_SCOPED - _DELETED)):
+        is_deleted = any(manifest.name.startswith(f"{name}-") for name in namespaces)
+        if namespaces and not is_deleted and (manifest.kind, manifest.name) not in kept:
+            yield _Loss(
+                "UP-15", manifest, f"{manifest} remains after the upgrade", ("metadata", "name")
+            )
+
+
+def _of_webhooks(new: Bundle, services: set[tuple[str, str]]) -> Iterator[_Loss]:
+    for manifest in new.of(*_HOOKS):
+        for number, hook in enumerate(manifest.listing("webhooks")):
+            service: Mapping[str, Any] = mapping_of(hook, "clientConfig", "service")
+            name = (text_of(service, "namespace"), text_of(service, "name"))
+            ignored = text_of(hook, "failurePolicy") == "Ignore"
+            if service and not ignored and name not in services:
+                message = f"{manifest}: Service {'/'.join(name)} is not in the release"
+                yield _Loss("UP-16", manifest, message, ("webhooks", number, "clientConfig"))

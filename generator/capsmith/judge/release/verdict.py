@@ -1,0 +1,108 @@
+"""From all violations to those that are reported: selection, suppression, baseline."""
+
+from __future__ import annotations
+
+import fnmatch
+import re
+from collections import Counter
+from collections.abc import Iterable, Mapping
+from dataclasses import replace
+
+from capsmith.contract.model import Contract, EffectClass, Rule
+from capsmith.judge.release.judge import judge, not_judged
+from capsmith.judge.release.model import Ignored, Options, Verdict, Violation
+from capsmith.judge.release.release import Release, lines_of
+from capsmith.judge.release.upgrade import judge_upgrade
+
+_COMMENT = re.compile(r"#\s*capsmith:ignore\s+([A-Za-z0-9, -]+?)\s*:\s*\S")
+"""``# capsmith:ignore CC-27: the reason``; without a reason it has no effect."""
+
+
+def verify(
+    release: Release,
+    contracts: Mapping[str, Contract],
+    options: Options,
+    baseline: Mapping[str, int] | None = None,
+    more: Iterable[Violation] = (),
+) -> Verdict:
+    """Return the verdict on a release; ``baseline`` is how often each known violation may occur.
+
+    ``more`` are violations that something else than the files shows.
+    """
+    judged = sorted((*judge(release, contracts, options), *more), key=lambda each: each.sort_key)
+    verdict = _verdict(judged, release, options, baseline)
+    return replace(verdict, not_judged=not_judged(release, options))
+
+
+def verify_upgrade(
+    before: Release,
+    after: Release,
+    rules: Mapping[str, Rule],
+    options: Options,
+    baseline: Mapping[str, int] | None = None,
+) -> Verdict:
+    """Return the verdict on the upgrade of an installed release to another one."""
+    violations = judge_upgrade(before, after, rules, options)
+    both = Release(texts={**before.texts, **after.texts})
+    return _verdict(violations, both, options, baseline)
+
+
+def _verdict(
+    judged: Iterable[Violation],
+    release: Release,
+    options: Options,
+    baseline: Mapping[str, int] | None,
+) -> Verdict:
+    violations = [each for each in judged if _selected(each, options)]
+    kept: list[Violation] = []
+    left = Counter(dict(baseline or {}))
+    suppressed = 0
+    for violation in violations:
+        key = fingerprint(violation)
+        is_accepted = any(_fits(violation, entry) for entry in options.ignored)
+        if is_accepted or _is_commented(violation, release):
+            suppressed += 1
+        elif left[key] > 0:
+            left[key] -= 1
+            suppressed += 1
+        else:
+            kept.append(violation)
+    shown = [v for v in kept if options.advice or v.effect is not EffectClass.ADVICE]
+    return Verdict(
+        violations=tuple(shown),
+        files=len(release.texts),
+        cores=options.cores,
+        hidden_advice=len(kept) - len(shown),
+        suppressed=suppressed,
+    )
+
+
+def fingerprint(violation: Violation) -> str:
+    """Return what stays the same when lines move: rule, object and message."""
+    return f"{violation.id} {violation.subject}: {violation.message}"
+
+
+def _selected(violation: Violation, options: Options) -> bool:
+    names = {violation.id, violation.id.partition("-")[0]}
+    return not names & options.ignore and (not options.select or bool(names & options.select))
+
+
+def _fits(violation: Violation, entry: Ignored) -> bool:
+    file = violation.location.file.replace("\\", "/")
+    name = violation.subject.partition(" ")[2]
+    return (
+        entry.rule == violation.id
+        and any(fnmatch.fnmatchcase(each, entry.file) for each in (file, file.rpartition("/")[2]))
+        and any(fnmatch.fnmatchcase(each, entry.object) for each in (name, violation.subject))
+    )
+
+
+def _is_commented(violation: Violation, release: Release) -> bool:
+    """Return whether a comment at the place or at the begin of the object accepts a violation."""
+    places = (violation.location, replace(violation.location, line=violation.begins, column=1))
+    return any(
+        violation.id in re.split(r"[,\s]+", match[1])
+        for place in places
+        for line in lines_of(release.texts, place)
+        for match in _COMMENT.finditer(line)
+    )

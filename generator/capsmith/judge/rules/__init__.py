@@ -1,0 +1,1 @@
+"""The static checks of the contract's rules."""

@@ -1,0 +1,209 @@
+"""RBAC: what core may do with the provider's kinds, and what the manager may do."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+
+from capsmith.judge.rules.checks.registry import Context, Problem, check
+from capsmith.manifests.crds import Crd
+from capsmith.manifests.permissions import (
+    ACCOUNT,
+    aggregated,
+    arguments,
+    grants_of,
+    manager_deployments,
+    manager_grants,
+    missing,
+)
+from capsmith.manifests.schemas import find
+
+
+@dataclass(frozen=True, slots=True)
+class Aggregation:
+    """A label that makes a ClusterRole part of another manager's."""
+
+    label: str
+    """The key of the label; its value is ``true``."""
+    exempt: tuple[str, ...]
+    """API groups on which that manager may do everything anyway."""
+
+
+@check("aggregate-role", Aggregation)
+def aggregate_role(context: Context, params: Aggregation) -> Iterator[Problem]:
+    """RB-01, RB-02, ER-04: a ClusterRole gives another manager access to the group."""
+    if not context.bundle.installs:
+        return
+    roles = aggregated(context.bundle, params.label)
+    reported: set[str] = set()
+    for crd in context.crds():
+        if crd.group in params.exempt or crd.group in reported:
+            continue
+        if not any(crd.group in grant.groups for role in roles for grant in grants_of(role)):
+            reported.add(crd.group)
+            yield Problem(
+                crd.manifest,
+                f"no ClusterRole with label {params.label}: 'true' covers group {crd.group}",
+                path=("spec", "group"),
+            )
+
+
+@dataclass(frozen=True, slots=True)
+class RoleVerbs:
+    """Verbs on the kinds of one role."""
+
+    role: str
+    verbs: tuple[str, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class AggregatedVerbs:
+    """Verbs that a label has to bring, by role."""
+
+    label: str
+    """The key of the label; its value is ``true``."""
+    exempt: tuple[str, ...]
+    """API groups on which that manager may do everything anyway."""
+    kinds: tuple[RoleVerbs, ...]
+    """Verbs on the kinds of each role."""
+
+
+@check("aggregate-verbs", AggregatedVerbs)
+def aggregate_verbs(context: Context, params: AggregatedVerbs) -> Iterator[Problem]:
+    """RB-03, RB-05, ER-05: the aggregated ClusterRole has the verbs that core uses."""
+    roles = aggregated(context.bundle, params.label)
+    grants = [grant for role in roles for grant in grants_of(role)]
+    by_role = {kind.role: kind.verbs for kind in params.kinds}
+    for crd in context.crds():
+        if crd.group in params.exempt or not any(crd.group in grant.groups for grant in grants):
+            continue
+        lacking = missing(grants, crd.group, crd.plural, by_role.get(crd.role, ()))
+        if lacking:
+            yield Problem(
+                roles[0], f"core cannot {', '.join(lacking)} {_full_name(crd)}", path=("rules",)
+            )
+
+
+@dataclass(frozen=True, slots=True)
+class OwnVerbs:
+    """Verbs that the manager needs on its own kinds."""
+
+    verbs: tuple[str, ...]
+    """All needed on the kind."""
+    one_of: tuple[str, ...]
+    """One is needed on the kind."""
+    status_one_of: tuple[str, ...]
+    """One is needed on its status."""
+
+
+@check("manager-own-kinds", OwnVerbs)
+def manager_own_kinds(context: Context, params: OwnVerbs) -> Iterator[Problem]:
+    """RB-06: the manager reads and writes its own kinds."""
+    for deployment in manager_deployments(context.bundle):
+        grants = manager_grants(context.bundle, deployment)
+        for crd in context.crds():
+            name = _full_name(crd)
+            lacking = missing(grants, crd.group, crd.plural, params.verbs)
+            if lacking:
+                yield Problem(
+                    deployment, f"the manager cannot {', '.join(lacking)} {name}", path=ACCOUNT
+                )
+            for resource, verbs in (
+                (crd.plural, params.one_of),
+                (f"{crd.plural}/status", params.status_one_of),
+            ):
+                if missing(grants, crd.group, resource, verbs) == list(verbs):
+                    yield Problem(
+                        deployment,
+                        f"the manager can neither {' nor '.join(verbs)} {resource}.{crd.group}",
+                        path=ACCOUNT,
+                    )
+
+
+@dataclass(frozen=True, slots=True)
+class OwnerVerbs:
+    """Verbs that the manager needs on the finalizers of kinds that own other objects."""
+
+    verbs: tuple[str, ...]
+
+
+@check("manager-finalizers", OwnerVerbs)
+def manager_finalizers(context: Context, params: OwnerVerbs) -> Iterator[Problem]:
+    """RB-04: the manager may block the deletion of owners."""
+    for deployment in manager_deployments(context.bundle):
+        grants = manager_grants(context.bundle, deployment)
+        for crd in context.crds():
+            lacking = missing(grants, crd.group, f"{crd.plural}/finalizers", params.verbs)
+            if lacking:
+                name = f"{crd.plural}/finalizers.{crd.group}"
+                yield Problem(
+                    deployment, f"the manager cannot {', '.join(lacking)} {name}", path=ACCOUNT
+                )
+
+
+@dataclass(frozen=True, slots=True)
+class Need:
+    """Verbs on one resource."""
+
+    group: str
+    resource: str
+    verbs: tuple[str, ...]
+    one_of: tuple[str, ...] = ()
+    """Verbs of which any one is enough."""
+    roles: tuple[str, ...] = ()
+    """Needed only along with a kind of one of these roles; empty: always."""
+    or_declared: str = ""
+    """Needed also where a kind of the rule declares this path."""
+
+
+@dataclass(frozen=True, slots=True)
+class Needs:
+    """What the manager needs, always or when it is run with an argument."""
+
+    needs: tuple[Need, ...]
+    """What the manager needs on resources of others."""
+    when_argument: str = ""
+    """Needed only where an argument of the manager begins so."""
+    when_declared: str = ""
+    """Needed only where a kind of the rule declares this path."""
+
+
+@check("manager-access", Needs)
+def manager_access(context: Context, params: Needs) -> Iterator[Problem]:
+    """RB-07, RB-10, MP-12, IP-14: the manager has what it needs beyond its own kinds."""
+    if not context.concerned() or not _declared(context, params.when_declared):
+        return
+    needs = [need for need in params.needs if _is_due(context, need)]
+    for deployment in manager_deployments(context.bundle):
+        given = arguments(deployment)
+        if params.when_argument and not any(a.startswith(params.when_argument) for a in given):
+            continue
+        grants = manager_grants(context.bundle, deployment)
+        for need in needs:
+            name = f"{need.resource}.{need.group}" if need.group else need.resource
+            lacking = missing(grants, need.group, need.resource, need.verbs)
+            if lacking:
+                yield Problem(
+                    deployment, f"the manager cannot {', '.join(lacking)} {name}", path=ACCOUNT
+                )
+            choice = need.one_of
+            if choice and missing(grants, need.group, need.resource, choice) == list(choice):
+                yield Problem(
+                    deployment,
+                    f"the manager can neither {' nor '.join(choice)} {name}",
+                    path=ACCOUNT,
+                )
+
+
+def _is_due(context: Context, need: Need) -> bool:
+    if not need.roles or {crd.role for crd in context.bundle.crds} & set(need.roles):
+        return True
+    return bool(need.or_declared) and _declared(context, need.or_declared)
+
+
+def _declared(context: Context, path: str) -> bool:
+    return not path or any(find(version.schema, path) for _, version in context.versions())
+
+
+def _full_name(crd: Crd) -> str:
+    return f"{crd.plural}.{crd.group}"

@@ -1,0 +1,172 @@
+"""Patches of a ClusterClass: their templates, variables and paths."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator, Mapping, Set
+from typing import Any
+
+from capsmith.judge.rules.checks.registry import Context, Problem, check
+from capsmith.manifests.bundle import Artefact
+from capsmith.manifests.crds import Crd
+from capsmith.manifests.parse import Manifest, list_of, mapping_of, text_of, texts_of
+from capsmith.manifests.variable_values import SAMPLE
+from capsmith.yamldoc.compose import Path
+
+_BUILTIN = "builtin"
+_WITH_VALUE = frozenset({"add", "replace"})
+_OPEN = "x-kubernetes-preserve-unknown-fields"
+_ROOT = re.compile(r"[^.\[]+")
+_ANY = re.escape(SAMPLE)
+_CLASSES = {
+    "machineDeploymentClass": "machineDeployments",
+    "machinePoolClass": "machinePools",
+}
+"""Fields of a selector, each with the list of classes that it names."""
+
+
+@check("class-patches")
+def class_patches(context: Context) -> Iterator[Problem]:
+    """TP-22: each patch of a ClusterClass selects a template, and names what is declared."""
+    known = context.bundle.known_crds
+    for artefact in (Artefact.CLUSTER_TEMPLATE, Artefact.CLUSTER_CLASS):
+        for manifest in context.bundle.files(artefact):
+            if manifest.kind == "ClusterClass":
+                for path, message in _of_class(manifest, known):
+                    yield Problem(manifest, f"{manifest}: {message}", path=path)
+
+
+def _of_class(
+    manifest: Manifest, known: Mapping[tuple[str, str], Crd]
+) -> Iterator[tuple[Path, str]]:
+    spec = manifest.mapping("spec")
+    made = {_kind(each) for each in _made_from(spec)}
+    variables = {text_of(each, "name") for each in manifest.listing("spec", "variables")}
+    for number, patch in enumerate(manifest.listing("spec", "patches")):
+        name = text_of(patch, "name")
+        for index, definition in enumerate(list_of(patch, "definitions")):
+            path: Path = ("spec", "patches", number, "definitions", index)
+            selector = mapping_of(definition, "selector")
+            kind = _kind(selector)
+            for message in _unmatched(selector, spec):
+                yield (*path, "selector"), f"patch {name} selects {message}"
+            undefined = dict(_undefined(definition, variables))
+            if undefined:
+                message = f"patch {name} reads variables that the class does not define: "
+                first = min(undefined.values())
+                yield (*path, "jsonPatches", first), message + ", ".join(sorted(undefined))
+            for place, operation in enumerate(list_of(definition, "jsonPatches")):
+                target = text_of(operation, "path")
+                crd, pointer = _changed(kind, target, kind in made, known)
+                if crd is not None and not _declared(crd, definition, pointer):
+                    message = f"patch {name} writes {target}, which {crd.kind} does not declare"
+                    yield (*path, "jsonPatches", place, "path"), message
+
+
+def _changed(
+    kind: tuple[str, str], pointer: str, made: bool, known: Mapping[tuple[str, str], Crd]
+) -> tuple[Crd | None, str]:
+    """Return the kind that has to declare what a patch writes, and the pointer in that kind.
+
+    Core patches the templates of the infrastructure cluster and of the control plane in memory;
+    only the objects that it makes from them reach the API server.
+    """
+    if not made:
+        return known.get(kind), pointer
+    group, name = kind
+    return known.get((group, name.removesuffix("Template"))), pointer.removeprefix("/spec/template")
+
+
+def _undefined(definition: Any, variables: Set[str]) -> Iterator[tuple[str, int]]:
+    """Yield variables that are not defined, each with the number of an operation."""
+    defined = {*variables, _BUILTIN}
+    for place, operation in reversed(list(enumerate(list_of(definition, "jsonPatches")))):
+        root = _ROOT.match(text_of(operation, "valueFrom", "variable"))
+        if root and text_of(operation, "op") in _WITH_VALUE and root[0] not in defined:
+            yield root[0], place
+
+
+def _unmatched(selector: Any, spec: Any) -> Iterator[str]:
+    """Yield what of a selector matches no template of the class; core demands each part of it."""
+    kind = text_of(selector, "kind")
+    selected = (text_of(selector, "apiVersion"), kind)
+    parts = dict(_matched(mapping_of(selector, "matchResources"), spec))
+    if not parts:
+        yield f"{kind}, but matchResources enables nothing"
+    for place, references in parts.items():
+        found = [(text_of(each, "apiVersion"), text_of(each, "kind")) for each in references]
+        if selected not in found:
+            versions = [version for version, other in found if other == kind]
+            instead = f"; there it is {versions[0]}" if versions else ""
+            yield f"{' '.join(selected)}, which the class does not use for {place}{instead}"
+
+
+def _matched(resources: Any, spec: Any) -> Iterator[tuple[str, list[Any]]]:
+    """Yield each enabled part of a selector with the references that it can match."""
+    if resources.get("infrastructureCluster") is True:
+        yield "the infrastructure cluster", [_reference(mapping_of(spec, "infrastructure"))]
+    if resources.get("controlPlane") is True:
+        yield "the control plane", list(_of_control_plane(spec))
+    for field, group in _CLASSES.items():
+        workers = list_of(spec, "workers", group)
+        for name in texts_of(resources, field, "names"):
+            pattern = re.compile(re.escape(name).replace(r"\*", ".*").replace(_ANY, ".*"))
+            yield f"{field} {name}", [
+                reference
+                for worker in workers
+                if pattern.fullmatch(text_of(worker, "class")) or SAMPLE in text_of(worker, "class")
+                for reference in _of_worker(worker)
+            ]
+
+
+def _made_from(spec: Any) -> tuple[Any, Any]:
+    """Return the references to the templates that core patches in memory only."""
+    infrastructure, control_plane = (
+        mapping_of(spec, field) for field in ("infrastructure", "controlPlane")
+    )
+    return _reference(infrastructure), _reference(control_plane)
+
+
+def _of_control_plane(spec: Any) -> tuple[Any, Any]:
+    control_plane = mapping_of(spec, "controlPlane")
+    machines = mapping_of(control_plane, "machineInfrastructure")
+    return _reference(control_plane), _reference(machines)
+
+
+def _of_worker(worker: Any) -> tuple[Any, Any]:
+    # Up to v1beta1 of the class, the two are in a part called template.
+    parts = mapping_of(worker, "template") or worker
+    bootstrap, infrastructure = (
+        mapping_of(parts, field) for field in ("bootstrap", "infrastructure")
+    )
+    return _reference(bootstrap), _reference(infrastructure)
+
+
+def _reference(parent: Any) -> Any:
+    return mapping_of(parent, "templateRef") or mapping_of(parent, "ref")
+
+
+def _kind(reference: Any) -> tuple[str, str]:
+    return text_of(reference, "apiVersion").rpartition("/")[0], text_of(reference, "kind")
+
+
+def _declared(crd: Crd, definition: Any, pointer: str) -> bool:
+    """Return whether a JSON pointer leads to a field of the kind, as far as that is decided."""
+    name = text_of(definition, "selector", "apiVersion").rpartition("/")[2]
+    schema: Any = next((each.schema for each in crd.versions if each.name == name), None)
+    for part in pointer.removeprefix("/").split("/"):
+        data = mapping_of(schema)
+        if not data or data.get(_OPEN) is True or "${" in part:
+            return True
+        if mapping_of(data, "items"):
+            schema = data["items"]
+        elif "additionalProperties" in data:
+            schema = data["additionalProperties"]
+        else:
+            step = part.replace("~1", "/").replace("~0", "~")
+            schema = mapping_of(data, "properties").get(step)
+            if schema is None:
+                return False
+            if step == "metadata":
+                return True
+    return True

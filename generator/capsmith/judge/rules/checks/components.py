@@ -1,0 +1,238 @@
+"""The components file: what clusterctl refuses, waits for, or would leave behind."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+from dataclasses import dataclass
+
+from capsmith.judge.rules.checks.registry import Context, Problem, check
+from capsmith.manifests.bundle import Artefact
+from capsmith.manifests.kustomize import CLUSTER_SCOPED
+from capsmith.manifests.parse import text_of
+from capsmith.manifests.permissions import CONTAINERS, POD, containers, manager_deployments
+
+_LABEL_VALUE = re.compile(r"[a-z0-9]([-a-z0-9]{0,61}[a-z0-9])?")
+_IMAGE = re.compile(
+    r"(?P<host>[A-Za-z0-9.-]+(:[0-9]+)?)(?P<path>(/[a-z0-9]+([._-]+[a-z0-9]+)*)+)"
+    r"(:[A-Za-z0-9_][A-Za-z0-9_.-]{0,127})?(@sha256:[0-9a-f]{64})?"
+)
+
+
+@dataclass(frozen=True, slots=True)
+class Prefixes:
+    """The allowed prefixes of names."""
+
+    prefixes: tuple[str, ...]
+
+
+@check("components-name", Prefixes)
+def components_name(context: Context, params: Prefixes) -> Iterator[Problem]:
+    """CC-20: the file's name contains the type of provider."""
+    seen: set[str] = set()
+    for manifest in context.bundle.files(Artefact.COMPONENTS):
+        name = manifest.base_name
+        if name in seen or name in {f"{prefix}components.yaml" for prefix in params.prefixes}:
+            continue
+        seen.add(name)
+        known = ", ".join(f"{prefix}components.yaml" for prefix in params.prefixes)
+        yield Problem(manifest, f"the file is named {name}; expected one of {known}")
+
+
+@check("namespace-count")
+def namespace_count(context: Context) -> Iterator[Problem]:
+    """CC-22: no second Namespace."""
+    found = context.bundle.of("Namespace")
+    for manifest in found[1:]:
+        yield Problem(
+            manifest,
+            f"Namespace {manifest.name} is redundant: {found[0].name} already exists",
+            path=("metadata", "name"),
+        )
+
+
+@check("namespace-there")
+def namespace_there(context: Context) -> Iterator[Problem]:
+    """CC-34: a Namespace, from which clusterctl takes the default."""
+    if context.bundle.installs and not context.bundle.of("Namespace"):
+        first = context.bundle.of("Deployment")[0]
+        yield Problem(first, "no Namespace, so clusterctl cannot determine the default one")
+
+
+@check("objects-in-namespace")
+def objects_in_namespace(context: Context) -> Iterator[Problem]:
+    """CC-35: namespaced objects are in the namespace of the components."""
+    namespaces = context.bundle.of("Namespace")
+    if len(namespaces) != 1:
+        return
+    for manifest in context.bundle.files(Artefact.COMPONENTS):
+        found = text_of(manifest.document, "metadata", "namespace")
+        if manifest.kind not in CLUSTER_SCOPED and found and found != namespaces[0].name:
+            yield Problem(
+                manifest,
+                f"{manifest} is in namespace {found}; expected {namespaces[0].name}",
+                path=("metadata", "namespace"),
+            )
+
+
+@dataclass(frozen=True, slots=True)
+class LabelOn:
+    """A label and the kinds that should have it."""
+
+    label: str
+    """The key of the label."""
+    kinds: tuple[str, ...]
+    """Kinds of objects."""
+
+
+@check("selectors-labelled", LabelOn)
+def selectors_labelled(context: Context, params: LabelOn) -> Iterator[Problem]:
+    """CC-26: selectors carry the provider label from the first release on."""
+    for manifest in context.bundle.of(*params.kinds):
+        if params.label not in manifest.mapping("spec", "selector", "matchLabels"):
+            yield Problem(
+                manifest,
+                f"{manifest}: the selector has no label {params.label}",
+                path=("spec", "selector", "matchLabels"),
+            )
+
+
+@check("objects-labelled", LabelOn)
+def objects_labelled(context: Context, params: LabelOn) -> Iterator[Problem]:
+    """MG-09: the provider label is on what is shared."""
+    if not context.bundle.installs:
+        return
+    for manifest in context.bundle.of(*params.kinds):
+        if params.label not in manifest.mapping("metadata", "labels"):
+            yield Problem(
+                manifest, f"{manifest} has no label {params.label}", path=("metadata", "labels")
+            )
+
+
+@dataclass(frozen=True, slots=True)
+class LabelValue:
+    """A label and what its value may begin with."""
+
+    label: str
+    """The key of the label."""
+    prefixes: tuple[str, ...]
+    """One of them begins the value."""
+
+
+@check("provider-label-value", LabelValue)
+def provider_label_value(context: Context, params: LabelValue) -> Iterator[Problem]:
+    """CC-51: the label's value is the manifest label of the provider."""
+    reported: set[str] = set()
+    for manifest in context.bundle.objects:
+        value = manifest.mapping("metadata", "labels").get(params.label)
+        if value is None or str(value) in reported:
+            continue
+        good = isinstance(value, str) and _LABEL_VALUE.fullmatch(value)
+        if not good or not str(value).startswith(params.prefixes):
+            reported.add(str(value))
+            known = ", ".join(params.prefixes)
+            yield Problem(
+                manifest,
+                f"{manifest}: label {params.label} is {value!r}; expected a lower-case name "
+                f"after one of {known}",
+                path=("metadata", "labels", params.label),
+            )
+
+
+@check("images-canonical")
+def images_canonical(context: Context) -> Iterator[Problem]:
+    """CC-27: clusterctl parses image names strictly."""
+    for manifest in context.bundle.of("Deployment", "DaemonSet"):
+        found = [
+            (key, number, text_of(container, "image"))
+            for key in ("initContainers", "containers")
+            for number, container in enumerate(manifest.listing(*POD, key))
+        ]
+        for key, number, image in found:
+            if not _canonical(image):
+                yield Problem(
+                    manifest,
+                    f"{manifest}: image {image!r} is not canonical; "
+                    "expected <registry host>/<path>:<tag>",
+                    path=(*POD, key, number, "image"),
+                )
+
+
+def _canonical(image: str) -> bool:
+    match = _IMAGE.fullmatch(image)
+    if not match:
+        return False
+    host, path = match["host"], match["path"]
+    is_host = "." in host or ":" in host or host == "localhost" or host != host.lower()
+    library = host == "docker.io" and path.count("/") == 1
+    return is_host and not library and host != "index.docker.io"
+
+
+@dataclass(frozen=True, slots=True)
+class Container:
+    """The name of a container."""
+
+    name: str
+
+
+@check("container-named", Container)
+def container_named(context: Context, params: Container) -> Iterator[Problem]:
+    """CC-28: clusterctl knows the manager by its container's name."""
+    deployments = context.bundle.of("Deployment")
+    if deployments and not manager_deployments(context.bundle, params.name):
+        names = [text_of(part, "name") for d in deployments for part in containers(d)]
+        yield Problem(
+            deployments[0],
+            f"no container is named {params.name!r}; found: {', '.join(names) or 'none'}",
+            path=CONTAINERS,
+        )
+
+
+@dataclass(frozen=True, slots=True)
+class Annotation:
+    """The key of an annotation and what the second part of its value names."""
+
+    annotation: str
+    """The key of the annotation."""
+    names: str = "certificate"
+    """What the part after the slash names, for messages."""
+
+
+@check("inject-ca-form", Annotation)
+def inject_ca(context: Context, params: Annotation) -> Iterator[Problem]:
+    """CC-30, RX-02: ``<namespace>/<name>``, both parts."""
+    for manifest in context.bundle.objects:
+        value = manifest.mapping("metadata", "annotations").get(params.annotation)
+        if value is None:
+            continue
+        parts = str(value).split("/")
+        if len(parts) != 2 or not all(parts):
+            yield Problem(
+                manifest,
+                f"{manifest}: {params.annotation} is {value!r}; "
+                f"expected <namespace>/<{params.names}>",
+                path=("metadata", "annotations", params.annotation),
+            )
+
+
+@dataclass(frozen=True, slots=True)
+class Kinds:
+    """Some kinds."""
+
+    kinds: tuple[str, ...]
+
+
+@check("cluster-scoped-prefix", Kinds)
+def cluster_scoped_prefix(context: Context, params: Kinds) -> Iterator[Problem]:
+    """CC-31: clusterctl finds cluster-scoped objects again by the namespace in their names."""
+    namespaces = context.bundle.of("Namespace")
+    if len(namespaces) != 1:
+        return
+    prefix = f"{namespaces[0].name}-"
+    for manifest in context.bundle.of(*params.kinds):
+        if not manifest.name.startswith(prefix):
+            yield Problem(
+                manifest,
+                f"{manifest}: the name does not start with {prefix!r}",
+                path=("metadata", "name"),
+            )

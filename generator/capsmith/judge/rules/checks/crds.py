@@ -1,0 +1,197 @@
+"""Check names, scope and metadata of CRDs."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+from dataclasses import dataclass
+
+from capsmith.judge.rules.checks.registry import Context, Problem, check
+from capsmith.provider.naming import pluralise
+
+_KIND = re.compile(r"[a-zA-Z]([-a-zA-Z0-9]*[a-zA-Z0-9])?")
+_GROUP = re.compile(r"[a-z0-9]([-a-z0-9]*[a-z0-9])?(\.[a-z0-9]([-a-z0-9]*[a-z0-9])?)*")
+_TEMPLATE = "Template"
+
+
+@dataclass(frozen=True, slots=True)
+class Scope:
+    """The scope that is expected."""
+
+    scope: str
+
+
+@check("crd-scope", Scope)
+def scope(context: Context, params: Scope) -> Iterator[Problem]:
+    """CRD-01, ER-03: core looks objects up in the namespace of their Cluster."""
+    for crd in context.crds():
+        if crd.scope != params.scope:
+            yield Problem(
+                crd.manifest,
+                f"{crd.kind}: scope is {crd.scope!r}; expected {params.scope!r}",
+                path=("spec", "scope"),
+            )
+
+
+@dataclass(frozen=True, slots=True)
+class OptOut:
+    """The annotation that switches a check off for one CRD."""
+
+    unless_annotated: str
+
+
+@check("crd-name", OptOut)
+def name(context: Context, params: OptOut) -> Iterator[Problem]:
+    """CRD-02: core computes the CRD's name from kind and group, by flect's plural."""
+    for crd in context.bundle.crds:
+        if params.unless_annotated in crd.annotations and crd.role not in context.contract.types:
+            continue
+        plural = pluralise(crd.kind.lower())
+        if crd.manifest.name != f"{plural}.{crd.group}":
+            yield Problem(
+                crd.manifest,
+                f"{crd.kind}: the CRD is named {crd.manifest.name!r}; "
+                f"expected '{plural}.{crd.group}'",
+                path=("metadata", "name"),
+            )
+        elif crd.plural != plural:
+            yield Problem(
+                crd.manifest,
+                f"{crd.kind}: plural is {crd.plural!r}; expected {plural!r}",
+                path=("spec", "names", "plural"),
+            )
+
+
+@dataclass(frozen=True, slots=True)
+class Length:
+    """The greatest length, in characters."""
+
+    longest: int
+
+
+@check("crd-kind", Length)
+def kind(context: Context, params: Length) -> Iterator[Problem]:
+    """CRD-04: the kind's form, and its length with ``Template``."""
+    for crd in context.crds():
+        plain = crd.kind.removesuffix(_TEMPLATE)
+        length = len(plain + _TEMPLATE)
+        if not _KIND.fullmatch(crd.kind):
+            yield Problem(
+                crd.manifest,
+                f"kind {crd.kind!r} can only contain letters, digits and -",
+                path=("spec", "names", "kind"),
+            )
+        elif length > params.longest:
+            yield Problem(
+                crd.manifest,
+                f"kind {plain}{_TEMPLATE} has {length} characters; at most {params.longest}",
+                path=("spec", "names", "kind"),
+            )
+        expected = f"{crd.kind}List"
+        found = crd.manifest.mapping("spec", "names").get("listKind", expected)
+        if found != expected:
+            yield Problem(
+                crd.manifest,
+                f"{crd.kind}: listKind is {found!r}; expected {expected!r}",
+                path=("spec", "names", "listKind"),
+            )
+
+
+@check("crd-group", Length)
+def group(context: Context, params: Length) -> Iterator[Problem]:
+    """CRD-05: the API group is a DNS subdomain."""
+    for crd in context.crds():
+        if not _GROUP.fullmatch(crd.group):
+            yield Problem(
+                crd.manifest,
+                f"{crd.kind}: group {crd.group!r} is not a DNS subdomain",
+                path=("spec", "group"),
+            )
+        elif len(crd.group) > params.longest:
+            yield Problem(
+                crd.manifest,
+                f"{crd.kind}: the group has {len(crd.group)} characters; at most {params.longest}",
+                path=("spec", "group"),
+            )
+
+
+@check("crd-status-subresource")
+def status(context: Context) -> Iterator[Problem]:
+    """CRD-06: status is a subresource."""
+    for crd, version in context.versions():
+        if "status" not in version.subresources:
+            yield Problem(
+                crd.manifest,
+                f"{crd.kind} {version.name}: subresources has no status",
+                path=(*crd.schema_path(version.name)[:3], "subresources"),
+            )
+
+
+@dataclass(frozen=True, slots=True)
+class Category:
+    """A category of ``kubectl get``."""
+
+    category: str
+
+
+@check("crd-category", Category)
+def category(context: Context, params: Category) -> Iterator[Problem]:
+    """CRD-10: ``kubectl get cluster-api`` shows the kind."""
+    for crd in context.crds():
+        if params.category not in crd.manifest.listing("spec", "names", "categories"):
+            yield Problem(
+                crd.manifest,
+                f"{crd.kind}: categories has no {params.category!r}",
+                path=("spec", "names", "categories"),
+            )
+
+
+@dataclass(frozen=True, slots=True)
+class RoleColumns:
+    """Column names that kinds of a role should have."""
+
+    role: str
+    names: tuple[str, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Columns:
+    """Columns by role."""
+
+    columns: tuple[RoleColumns, ...]
+
+
+@check("crd-printer-columns", Columns)
+def columns(context: Context, params: Columns) -> Iterator[Problem]:
+    """CRD-11: the usual columns of ``kubectl get``."""
+    by_role = {entry.role: entry.names for entry in params.columns}
+    for crd, version in context.versions():
+        missing = [name for name in by_role.get(crd.role, ()) if name not in version.columns]
+        if missing:
+            yield Problem(
+                crd.manifest,
+                f"{crd.kind} {version.name}: no printer column {', '.join(missing)}",
+                path=(*crd.schema_path(version.name)[:3], "additionalPrinterColumns"),
+            )
+
+
+@dataclass(frozen=True, slots=True)
+class Label:
+    """A label that is expected; its value does not matter."""
+
+    label: str
+    """The key of the label."""
+    otherwise: str = ""
+    """Another one that does as well."""
+
+
+@check("crd-label", Label)
+def label(context: Context, params: Label) -> Iterator[Problem]:
+    """MV-03, IP-11: a label on the CRD that speaks for all objects of its kind."""
+    for crd in context.crds():
+        if not {params.label, params.otherwise} & set(crd.labels):
+            yield Problem(
+                crd.manifest,
+                f"{crd.kind}: the CRD has no label {params.label}",
+                path=("metadata", "labels"),
+            )

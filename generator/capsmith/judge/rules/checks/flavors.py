@@ -1,0 +1,132 @@
+"""Cluster templates and ClusterClasses, as clusterctl takes them."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from typing import Any
+
+from capsmith.judge.rules.checks.registry import Context, Problem, check
+from capsmith.manifests.bundle import Artefact
+from capsmith.manifests.parse import Manifest, mapping_of, text_of
+from capsmith.manifests.variables import scan
+from capsmith.yamldoc.compose import Path, dotted
+
+
+@check("flavor-namespace")
+def flavor_namespace(context: Context) -> Iterator[Problem]:
+    """CC-71: one namespace, which exists already."""
+    for found in _by_file(context, Artefact.CLUSTER_TEMPLATE).values():
+        namespaces: dict[str, Manifest] = {}
+        for manifest in found:
+            if manifest.kind == "Namespace":
+                yield Problem(manifest, f"{manifest} is in a cluster template", path=("kind",))
+            elif text_of(manifest.document, "metadata", "namespace"):
+                namespaces.setdefault(manifest.document["metadata"]["namespace"], manifest)
+        if len(namespaces) > 1:
+            yield Problem(
+                list(namespaces.values())[1],
+                f"several namespaces: {', '.join(namespaces)}",
+                path=("metadata", "namespace"),
+            )
+
+
+@dataclass(frozen=True, slots=True)
+class Variables:
+    """Names of variables."""
+
+    variables: tuple[str, ...]
+    """Those that each template should use."""
+    of_machines: tuple[str, ...] = ()
+    """Those that only a control plane of Machines has a use for."""
+    of_namespaces: tuple[str, ...] = ()
+    """Those that only templates need whose objects name a namespace."""
+
+
+@check("flavor-variables", Variables)
+def flavor_variables(context: Context, params: Variables) -> Iterator[Problem]:
+    """CC-72: the variables that ``clusterctl generate cluster`` has options for."""
+    for found in _by_file(context, Artefact.CLUSTER_TEMPLATE).values():
+        variables = scan(found[0].text)
+        used = {name for each in variables for name in (each.name, *each.inner)}
+        if _is_managed(context, found):
+            used.update(params.of_machines)
+        if not any(text_of(each.document, "metadata", "namespace") for each in found):
+            used.update(params.of_namespaces)
+        missing = [name for name in params.variables if name not in used]
+        if missing:
+            yield Problem(found[0], f"common variables are not used: {', '.join(missing)}")
+
+
+@check("class-file-name")
+def class_file_name(context: Context) -> Iterator[Problem]:
+    """CC-73: clusterctl requests the file by the name of the class."""
+    for found in _by_file(context, Artefact.CLUSTER_CLASS).values():
+        name = found[0].base_name.removeprefix("clusterclass-").removesuffix(".yaml")
+        classes = [manifest.name for manifest in found if manifest.kind == "ClusterClass"]
+        if name not in classes:
+            yield Problem(
+                found[0],
+                f"the file has no ClusterClass {name}; found: {', '.join(classes) or 'none'}",
+            )
+
+
+@check("class-plain")
+def class_plain(context: Context) -> Iterator[Problem]:
+    """CC-74: no variables, no namespaces, nothing shared with another class."""
+    owners: dict[tuple[str, str], str] = {}
+    for file, found in _by_file(context, Artefact.CLUSTER_CLASS).items():
+        for variable in scan(found[0].text):
+            yield Problem(found[0], f"variable {variable.text} in a ClusterClass", variable.line)
+        for manifest in found:
+            if text_of(manifest.document, "metadata", "namespace"):
+                yield Problem(
+                    manifest, f"{manifest} has a namespace", path=("metadata", "namespace")
+                )
+            # In a provider's template such a field is the author's, and not resolved by core.
+            if manifest.kind == "ClusterClass":
+                for path in _namespaced_refs(manifest.mapping("spec"), ("spec",)):
+                    message = f"{manifest}: {dotted(path)} has a namespace"
+                    yield Problem(manifest, message, path=(*path, "namespace"))
+            other = owners.setdefault((manifest.kind, manifest.name), file)
+            if other != file:
+                yield Problem(manifest, f"{manifest} is also in {other}", path=("metadata", "name"))
+
+
+def _namespaced_refs(data: Any, path: Path) -> Iterator[Path]:
+    """Yield the paths of references (kind and name) that name a namespace."""
+    entry = mapping_of(data)
+    if {"kind", "name", "namespace"} <= set(entry):
+        yield path
+    below = enumerate(data) if isinstance(data, list) else entry.items()
+    for step, value in below:
+        yield from _namespaced_refs(value, (*path, step))
+
+
+def _is_managed(context: Context, template: list[Manifest]) -> bool:
+    """Whether the control plane of a cluster template is seen to have no Machines (CP-25)."""
+    cluster = next((each for each in template if each.kind == "Cluster"), None)
+    if cluster is None:
+        return False
+    topology = cluster.mapping("spec", "topology")
+    if topology:
+        name = text_of(topology, "classRef", "name") or text_of(topology, "class")
+        classes = context.bundle.files(Artefact.CLUSTER_CLASS)
+        found = [each for each in classes if (each.kind, each.name) == ("ClusterClass", name)]
+        return any("machineInfrastructure" not in _of_class(each) for each in found)
+    kind = text_of(cluster.document, "spec", "controlPlaneRef", "kind")
+    return any(
+        each.kind == kind and not {"machineTemplate", "replicas"} & set(each.mapping("spec"))
+        for each in template
+    )
+
+
+def _of_class(cluster_class: Manifest) -> Mapping[str, Any]:
+    return cluster_class.mapping("spec", "controlPlane")
+
+
+def _by_file(context: Context, wanted: Artefact) -> dict[str, list[Manifest]]:
+    files: dict[str, list[Manifest]] = {}
+    for manifest in context.bundle.files(wanted):
+        files.setdefault(manifest.file, []).append(manifest)
+    return files

@@ -1,0 +1,174 @@
+"""Contract labels of CRDs: present, correct, served, and in line with metadata.yaml."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+from dataclasses import dataclass
+from enum import StrEnum
+
+from capsmith.judge.rules.checks.registry import Context, Problem, check
+from capsmith.manifests.bundle import Artefact
+from capsmith.manifests.crds import Crd
+from capsmith.manifests.parse import list_of, text_of
+from capsmith.provider.order import version_order
+
+_CONTRACT_LABEL = re.compile(r"cluster\.x-k8s\.io/(v1beta1|v1beta2)")
+_VERSION = re.compile(r"v[0-9]{1,9}((alpha|beta)[0-9]{1,9})?")
+_NEAR_MISS = re.compile(r".*cluster\.x-k8s\.io/v[0-9].*")
+
+
+@check("contract-label-there")
+def label_there(context: Context) -> Iterator[Problem]:
+    """GEN-01, ER-06: each CRD that core uses has the label."""
+    label = context.contract.label
+    for crd in context.crds():
+        if crd.labelled(label):
+            continue
+        if label in crd.labels:
+            found = f"is {crd.labels[label]!r}, which does not name a version"
+        elif label in crd.annotations:
+            found = "is an annotation, but must be a label"
+        else:
+            others = sorted(key for key in crd.labels if _NEAR_MISS.fullmatch(key))
+            found = f"is missing; found: {', '.join(others)}" if others else "is missing"
+        names = "_".join(version.name for version in crd.versions if version.served)
+        yield Problem(
+            crd.manifest,
+            f"{crd.kind}: label {label} {found}; expected {names!r}",
+            path=("metadata", "labels", label),
+        )
+
+
+class Which(StrEnum):
+    """Versions in a contract label."""
+
+    CHOSEN = "chosen"
+    """The greatest one, which core takes (GEN-03)."""
+    OTHERS = "others"
+
+
+@dataclass(frozen=True, slots=True)
+class Labelled:
+    """Some of the versions in a contract label."""
+
+    which: Which
+
+
+@check("contract-label-served", Labelled)
+def label_served(context: Context, params: Labelled) -> Iterator[Problem]:
+    """GEN-02, GEN-16: what the label names is a served version."""
+    for crd in context.crds():
+        served = [version.name for version in crd.versions if version.served]
+        names = crd.labelled(context.contract.label)
+        chosen = max(names, key=_order, default="")
+        for name in names:
+            if name not in served and (name == chosen) == (params.which is Which.CHOSEN):
+                known = name in [version.name for version in crd.versions]
+                wrong = "which is not served" if known else "which is not a version of the CRD"
+                yield Problem(
+                    crd.manifest,
+                    f"{crd.kind}: label {context.contract.label} names {name!r}, {wrong}; "
+                    f"served: {', '.join(served) or 'none'}",
+                    path=("metadata", "labels", context.contract.label),
+                )
+
+
+@check("contract-label-exclusive")
+def label_exclusive(context: Context) -> Iterator[Problem]:
+    """GEN-06: a version is listed under one contract only."""
+    for crd in context.crds():
+        seen: dict[str, str] = {}
+        for label in _contract_labels(crd):
+            for name in crd.labelled(label):
+                other = seen.setdefault(name, label)
+                if other != label:
+                    yield Problem(
+                        crd.manifest,
+                        f"{crd.kind}: version {name!r} is in both {other} and {label}",
+                        path=("metadata", "labels", label),
+                    )
+
+
+@check("contract-label-every-served")
+def label_every_served(context: Context) -> Iterator[Problem]:
+    """GEN-07: each served version is in some contract label."""
+    for crd in context.crds():
+        labels = _contract_labels(crd)
+        named = {name for label in labels for name in crd.labelled(label)}
+        for version in crd.versions:
+            if labels and version.served and version.name not in named:
+                yield Problem(
+                    crd.manifest,
+                    f"{crd.kind}: version {version.name!r} is served but not in a contract label",
+                    path=crd.schema_path(version.name)[:3],
+                )
+
+
+@check("contract-label-alike")
+def label_alike(context: Context) -> Iterator[Problem]:
+    """GEN-08: when some CRDs of the provider carry both contracts, all do."""
+    by_crd = {crd: set(_contract_labels(crd)) for crd in context.crds()}
+    every = set().union(*by_crd.values())
+    for crd, labels in by_crd.items():
+        if labels and labels < every:
+            yield Problem(
+                crd.manifest,
+                f"{crd.kind}: label {', '.join(sorted(every - labels))} is missing, "
+                "which other CRDs of the provider have",
+                path=("metadata", "labels"),
+            )
+
+
+@dataclass(frozen=True, slots=True)
+class Contracts:
+    """Names of contracts, the oldest first."""
+
+    contracts: tuple[str, ...]
+
+
+@check("metadata-agrees-with-labels", Contracts)
+def metadata_agrees(context: Context, params: Contracts) -> Iterator[Problem]:
+    """GEN-09: the newest series' contract is the greatest one among the labels."""
+    labelled = {
+        label.rpartition("/")[2] for crd in context.crds() for label in _contract_labels(crd)
+    }
+    known = [contract for contract in params.contracts if contract in labelled]
+    for metadata in context.bundle.files(Artefact.METADATA):
+        newest = max(
+            (
+                entry
+                for entry in list_of(metadata.document, "releaseSeries")
+                if isinstance(entry, dict)
+                and all(isinstance(entry.get(key), int) for key in ("major", "minor"))
+            ),
+            key=lambda entry: (entry["major"], entry["minor"]),
+            default=None,
+        )
+        if not known or newest is None:
+            continue
+        contract = text_of(newest, "contract")
+        if contract != known[-1]:
+            series = f"{newest['major']}.{newest['minor']}"
+            number = list_of(metadata.document, "releaseSeries").index(newest)
+            yield Problem(
+                metadata,
+                f"series {series} has contract {contract!r}, but the CRDs are labelled "
+                f"{known[-1]!r}",
+                path=("releaseSeries", number, "contract"),
+                when="clusterctl {core} installs the release",
+                # Core finds the label of its own contract beside a greater one.
+                harmless=contract in labelled,
+                only_contract=contract,
+            )
+
+
+def _order(name: str) -> tuple[int, int, int]:
+    """Return the sort key of a version; names of another form come before all others."""
+    return version_order(name) if _VERSION.fullmatch(name) else (-1, 0, 0)
+
+
+def _contract_labels(crd: Crd) -> list[str]:
+    return [
+        key for key in sorted(crd.labels) if _CONTRACT_LABEL.fullmatch(key) and crd.labelled(key)
+    ]

@@ -1,0 +1,160 @@
+"""metadata.yaml, as strictly as clusterctl reads it."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+from dataclasses import dataclass
+from pathlib import PurePosixPath
+from typing import Any
+
+from capsmith.judge.rules.checks.registry import Context, Problem, check
+from capsmith.manifests.bundle import Artefact
+from capsmith.manifests.parse import Manifest, list_of, mapping_of
+
+_RELEASE = re.compile(r"v(0|[1-9]\d*)\.(0|[1-9]\d*)\.(0|[1-9]\d*)([-+].*)?")
+
+
+@check("metadata-there")
+def there(context: Context) -> Iterator[Problem]:
+    """CC-01: a release has its metadata.yaml."""
+    components = context.bundle.files(Artefact.COMPONENTS)
+    if components and not context.bundle.files(Artefact.METADATA):
+        yield Problem(components[0], "no metadata.yaml beside the components")
+
+
+@dataclass(frozen=True, slots=True)
+class Value:
+    """A field and its only value."""
+
+    field: str
+    """A key of the file."""
+    value: str
+    """The only value allowed."""
+    may_be_missing: bool = False
+    """Whether the key may be missing or empty."""
+
+
+@check("metadata-field", Value)
+def field(context: Context, params: Value) -> Iterator[Problem]:
+    """CC-02, CC-03: apiVersion and kind."""
+    for metadata in context.bundle.files(Artefact.METADATA):
+        found = metadata.document.get(params.field)
+        if found != params.value and not (params.may_be_missing and not found):
+            yield Problem(
+                metadata,
+                f"{params.field} is {found!r}; expected {params.value!r}",
+                path=(params.field,),
+            )
+
+
+@dataclass(frozen=True, slots=True)
+class Field:
+    """A field, whatever its value."""
+
+    field: str
+
+
+@check("metadata-field-there", Field)
+def field_there(context: Context, params: Field) -> Iterator[Problem]:
+    """CC-11: the file has a kind."""
+    for metadata in context.bundle.files(Artefact.METADATA):
+        if not metadata.document.get(params.field):
+            yield Problem(metadata, f"{params.field} is missing")
+
+
+@check("metadata-series-there")
+def series_there(context: Context) -> Iterator[Problem]:
+    """CC-04: at least one release series."""
+    for metadata in context.bundle.files(Artefact.METADATA):
+        if not list_of(metadata.document, "releaseSeries"):
+            yield Problem(metadata, "releaseSeries is empty", path=("releaseSeries",))
+
+
+@check("metadata-series-types")
+def series_types(context: Context) -> Iterator[Problem]:
+    """CC-05: integers are integers, text is text."""
+    for metadata in context.bundle.files(Artefact.METADATA):
+        for number, entry in enumerate(list_of(metadata.document, "releaseSeries"), start=1):
+            for key, kind in (("major", int), ("minor", int), ("contract", str)):
+                value = mapping_of(entry).get(key)
+                if not isinstance(value, kind) or isinstance(value, bool):
+                    yield Problem(
+                        metadata,
+                        f"releaseSeries entry {number}: {key} is {value!r}; "
+                        f"expected {'an integer' if kind is int else 'a string'}",
+                        path=("releaseSeries", number - 1, key),
+                    )
+
+
+@check("metadata-has-release")
+def has_release(context: Context) -> Iterator[Problem]:
+    """CC-06: the release, known by its folder's name, is in a series."""
+    for metadata in context.bundle.files(Artefact.METADATA):
+        folder = PurePosixPath(metadata.file).parent.name
+        release = _RELEASE.fullmatch(context.bundle.release or folder)
+        if not release:
+            continue
+        series = f"{release[1]}.{release[2]}"
+        available = [_name(entry) for entry in _series(metadata)]
+        if series not in available:
+            yield Problem(
+                metadata,
+                f"{release[0]} is not in any of the series {', '.join(available) or '(none)'}",
+                path=("releaseSeries",),
+            )
+
+
+@dataclass(frozen=True, slots=True)
+class Contracts:
+    """Contract names."""
+
+    current: tuple[str, ...]
+    """Those that clusterctl installs today."""
+    former: tuple[str, ...]
+    """Those that old series may still name."""
+
+
+@check("metadata-contracts", Contracts)
+def contracts(context: Context, params: Contracts) -> Iterator[Problem]:
+    """CC-07: the newest series can be installed; no series names an unknown contract."""
+    for metadata in context.bundle.files(Artefact.METADATA):
+        series = sorted(_series(metadata), key=lambda entry: (entry["major"], entry["minor"]))
+        entries = metadata.listing("releaseSeries")
+        for entry in series:
+            newest = entry is series[-1]
+            known = params.current if newest else params.current + params.former
+            if entry.get("contract") not in known:
+                yield Problem(
+                    metadata,
+                    f"series {_name(entry)} has contract {entry.get('contract')!r}; "
+                    f"expected one of {', '.join(known)}",
+                    path=("releaseSeries", entries.index(entry), "contract"),
+                )
+
+
+@check("metadata-series-once")
+def series_once(context: Context) -> Iterator[Problem]:
+    """CC-09: one contract for each major.minor."""
+    for metadata in context.bundle.files(Artefact.METADATA):
+        names = [_name(entry) for entry in _series(metadata)]
+        for name in dict.fromkeys(name for name in names if names.count(name) > 1):
+            yield Problem(
+                metadata,
+                f"series {name} is listed {names.count(name)} times",
+                path=("releaseSeries",),
+            )
+
+
+def _series(metadata: Manifest) -> list[dict[str, Any]]:
+    """Return the entries with valid version numbers."""
+    return [
+        entry
+        for entry in list_of(metadata.document, "releaseSeries")
+        if isinstance(entry, dict)
+        and all(isinstance(entry.get(key), int) for key in ("major", "minor"))
+    ]
+
+
+def _name(entry: dict[str, Any]) -> str:
+    return f"{entry['major']}.{entry['minor']}"

@@ -1,0 +1,192 @@
+"""Objects in cluster templates and classes against the CRDs that are known."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterator, Mapping
+from dataclasses import replace
+from typing import Any, NamedTuple
+
+from capsmith.judge.rules.checks.registry import Context, Problem, check
+from capsmith.judge.rules.limits import broken_limits
+from capsmith.manifests.bundle import Artefact
+from capsmith.manifests.crds import Crd, CrdVersion
+from capsmith.manifests.parse import Manifest, list_of, mapping_of, text_of, texts_of
+from capsmith.manifests.variable_values import has_variable, may_vary
+from capsmith.yamldoc.compose import Path
+from capsmith.yamldoc.quote import shown
+
+_OPEN = "x-kubernetes-preserve-unknown-fields"
+_OF_EVERY_OBJECT = frozenset({"apiVersion", "kind", "metadata"})
+_TYPES: dict[str, tuple[type, ...]] = {
+    "string": (str,),
+    "integer": (int,),
+    "number": (int, float),
+    "boolean": (bool,),
+    "array": (list,),
+    "object": (dict,),
+}
+
+
+class Mismatch(NamedTuple):
+    """One place at which an object does not fit its schema."""
+
+    path: Path
+    message: str
+    varies_with: Path | None = None
+    """Where a variable would change that; None: the schema takes no value there."""
+    is_deep: bool = False
+    """Whether a variable at any depth below would."""
+
+
+@check("objects-fit")
+def objects_fit(context: Context) -> Iterator[Problem]:
+    """CC-80: every object of a cluster template or class is valid by its CRD.
+
+    The same mismatch in several objects of a kind is reported once.
+    """
+    first: dict[tuple[str, str], Problem] = {}
+    count: Counter[tuple[str, str]] = Counter()
+    for manifest, mismatch in _mismatched(context):
+        where = ".".join(map(str, mismatch.path))
+        generic = ".".join("[]" if isinstance(step, int) else step for step in mismatch.path)
+        key = (manifest.kind, f"{generic} {mismatch.message}")
+        text = f"{manifest}: {where} {mismatch.message}"
+        first.setdefault(key, Problem(manifest, text, path=mismatch.path))
+        count[key] += 1
+    for key, problem in first.items():
+        more = f" ({count[key]} times)" if count[key] > 1 else ""
+        yield replace(problem, message=problem.message + more)
+
+
+def _mismatched(context: Context) -> Iterator[tuple[Manifest, Mismatch]]:
+    known = context.bundle.known_crds
+    defaulted = set(_defaulted(context))
+    for artefact in (Artefact.CLUSTER_TEMPLATE, Artefact.CLUSTER_CLASS):
+        for manifest in context.bundle.files(artefact):
+            crd = known.get((manifest.api_group, manifest.kind))
+            if crd is None:
+                continue
+            version = _version(crd, manifest)
+            if version is None:
+                served = ", ".join(each.name for each in crd.versions if each.served)
+                given = manifest.document["apiVersion"]
+                yield manifest, Mismatch(("apiVersion",), f"{given} is not served; use {served}")
+                continue
+            webhook = (crd.group, crd.plural) in defaulted
+            for mismatch in mismatches(version.schema, manifest.document, not webhook):
+                where = mismatch.varies_with
+                if where is None or not may_vary(manifest, where, mismatch.is_deep):
+                    yield manifest, mismatch
+
+
+def _version(crd: Crd, manifest: Manifest) -> CrdVersion | None:
+    name = text_of(manifest.document, "apiVersion").rpartition("/")[2]
+    return next((each for each in crd.versions if each.name == name and each.served), None)
+
+
+def _defaulted(context: Context) -> Iterator[tuple[str, str]]:
+    """Yield group and resource of kinds whose webhook may add what is required."""
+    for manifest in context.bundle.all_of("MutatingWebhookConfiguration"):
+        for hook in manifest.listing("webhooks"):
+            for rule in list_of(hook, "rules"):
+                for group in texts_of(rule, "apiGroups"):
+                    yield from ((group, resource) for resource in texts_of(rule, "resources"))
+
+
+def mismatches(schema: Any, document: Any, complete: bool) -> Iterator[Mismatch]:
+    """Yield where an object does not fit; ``complete``: required fields have to be there."""
+    for name, value in mapping_of(document).items():
+        if name in _OF_EVERY_OBJECT or name == "status":
+            continue
+        part = mapping_of(schema, "properties").get(name)
+        if part is None:
+            yield Mismatch((name,), "is not a field")
+        else:
+            yield from _value(part, value, (name,), complete)
+
+
+def _value(schema: Any, value: Any, path: Path, complete: bool) -> Iterator[Mismatch]:
+    if value is None or (isinstance(value, str) and has_variable(value)):
+        return
+    if mapping_of(schema).get("x-kubernetes-int-or-string") is True:
+        if not isinstance(value, int | str) or isinstance(value, bool):
+            yield Mismatch(path, "is neither an integer nor a string")
+        else:
+            yield from _limits(mapping_of(schema), value, path, complete)
+        return
+    kind = mapping_of(schema).get("type")
+    types = _TYPES.get(kind, ()) if isinstance(kind, str) else ()
+    if types and (not isinstance(value, types) or (isinstance(value, bool) and kind != "boolean")):
+        if not (isinstance(value, float) and value.is_integer() and kind == "integer"):
+            yield Mismatch(path, f"is {_name(value)}; expected {kind}")
+        return
+    choices = list_of(schema, "enum")
+    if choices and value not in choices:
+        message = f"is {value!r}; expected one of {', '.join(map(str, choices))}"
+        yield Mismatch(path, message, path)
+    elif complete or value:
+        # A webhook that sets what is missing may replace an empty value.
+        yield from _limits(mapping_of(schema), value, path, complete)
+    if isinstance(value, list):
+        # A part that keeps unknown fields declares no items, and keeps those as well.
+        items = mapping_of(schema).get("items")
+        for number, item in enumerate(value if items is not None else ()):
+            yield from _value(items, item, (*path, number), complete)
+    elif isinstance(value, dict):
+        yield from _mapping(schema, value, path, complete)
+
+
+def _limits(
+    schema: Mapping[str, Any], value: Any, path: Path, complete: bool
+) -> Iterator[Mismatch]:
+    """Yield which limits a value of the right type does not keep."""
+    for below, why, is_deep in broken_limits(schema, value, complete):
+        part = _at(value, below)
+        pattern = schema.get("pattern")
+        is_own = why.endswith("the pattern") and not below and isinstance(pattern, str)
+        detail = f" {shown(str(pattern))}" if is_own else ""
+        is_scalar = not isinstance(part, list | dict)
+        found = why.removeprefix("it ") if why.startswith("it ") else f"is invalid: {why}"
+        if is_scalar:
+            found = f"is {shown(str(part))}: {why}"
+        yield Mismatch((*path, *below), f"{found}{detail}", path, is_deep)
+
+
+def _at(value: Any, path: Path) -> Any:
+    for step in path:
+        if isinstance(step, int):
+            value = value[step] if isinstance(value, list) else None
+        else:
+            value = mapping_of(value).get(step)
+    return value
+
+
+def _mapping(
+    schema: Any, value: Mapping[Any, Any], path: Path, complete: bool
+) -> Iterator[Mismatch]:
+    properties = mapping_of(schema, "properties")
+    for name, item in value.items():
+        if not isinstance(name, str) or has_variable(name):
+            continue
+        if name in properties:
+            yield from _value(properties[name], item, (*path, name), complete)
+        elif "additionalProperties" in mapping_of(schema):
+            below = mapping_of(schema, "additionalProperties")
+            yield from _value(below, item, (*path, name), complete)
+        elif not _is_open(schema):
+            yield Mismatch((*path, name), "is not a field")
+    for name in texts_of(schema, "required") if complete else ():
+        part = properties.get(name)
+        if name not in value and "default" not in mapping_of(part):
+            yield Mismatch((*path, name), "is required", path)
+
+
+def _is_open(schema: Any) -> bool:
+    data = mapping_of(schema)
+    return data.get(_OPEN) is True or data.get("x-kubernetes-embedded-resource") is True
+
+
+def _name(value: Any) -> str:
+    names = {bool: "a boolean", str: "a string", list: "a list", dict: "a mapping"}
+    return names.get(type(value), "a number")

@@ -1,0 +1,132 @@
+"""Named checks: functions with typed parameters, by the names that rules use."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Mapping
+from dataclasses import dataclass
+from functools import cache
+from types import GenericAlias
+from typing import TYPE_CHECKING, Any
+
+from capsmith.contract.model import Contract, Rule
+from capsmith.contract.reading import problems
+from capsmith.manifests.bundle import Bundle
+from capsmith.manifests.crds import Crd, CrdVersion
+from capsmith.manifests.parse import Manifest
+from capsmith.yamldoc.compose import Path
+
+if TYPE_CHECKING:
+    from pydantic import TypeAdapter
+
+
+@dataclass(frozen=True, slots=True)
+class Problem:
+    """A violation: the object, and what was found and expected."""
+
+    manifest: Manifest
+    message: str
+    line: int = 0
+    """Of the file, where it is better known than where the object begins."""
+    path: Path = ()
+    """Keys and list indexes in the object that lead to the place."""
+    harmless: bool = False
+    """Whether the effect of the rule does not follow here."""
+    when: str = ""
+    """The condition under which it follows; empty: that of the rule.
+
+    ``{core}`` stands for the releases of core that are judged.
+    """
+    only_contract: str = ""
+    """Not empty: it follows in releases of core that speak this contract and no other one."""
+
+
+@dataclass(frozen=True, slots=True)
+class Context:
+    """The input of a check, and the rule that it checks."""
+
+    bundle: Bundle
+    contract: Contract
+    rule: Rule
+
+    def crds(self) -> tuple[Crd, ...]:
+        """Return the CRDs whose roles the rule applies to."""
+        return tuple(
+            crd
+            for crd in self.bundle.crds
+            if crd.role in self.rule.applies_to and self.bundle.is_judged(crd)
+        )
+
+    def concerned(self) -> bool:
+        """Return whether there is a kind of the rule's roles, or the rule names none."""
+        roles = set(self.rule.applies_to) & set(self.contract.types)
+        return not roles or bool(self.crds())
+
+    def versions(self) -> Iterable[tuple[Crd, CrdVersion]]:
+        """Yield those CRDs with their versions that follow the contract."""
+        for crd in self.crds():
+            for version in crd.versions_of(self.contract.label):
+                yield crd, version
+
+
+@dataclass(frozen=True, slots=True)
+class NoParams:
+    """For checks that take none."""
+
+
+CheckFunction = Callable[..., Iterable[Problem]]
+
+
+@dataclass(frozen=True, slots=True)
+class NamedCheck:
+    """A registered check."""
+
+    name: str
+    run: CheckFunction
+    params: type[Any]
+
+
+_CHECKS: dict[str, NamedCheck] = {}
+
+
+def check(name: str, params: type[Any] = NoParams) -> Callable[[CheckFunction], CheckFunction]:
+    """Register a function under the name that rules use; ``params`` is a dataclass.
+
+    Raises ValueError when the name is taken.
+    """
+
+    def register(function: CheckFunction) -> CheckFunction:
+        if name in _CHECKS:
+            raise ValueError(f"duplicate check {name}")
+        _CHECKS[name] = NamedCheck(name, function, params)
+        return function
+
+    return register
+
+
+def registered() -> Mapping[str, NamedCheck]:
+    """Return all checks by name; the modules of the package have to be imported first."""
+    return _CHECKS
+
+
+def bind(params: Callable[..., Any], data: Mapping[str, Any]) -> Any:
+    """Return the parameters of a rule as ``params``, the check's own dataclass.
+
+    Raises ValueError for a missing, unknown or wrongly typed one.
+    """
+    from pydantic import ValidationError
+
+    named = {"parameters": data}
+    try:
+        return _adapter(params).validate_python(named)["parameters"]
+    except ValidationError as error:
+        raise ValueError("; ".join(problems(error, named))) from None
+
+
+@cache
+def _adapter(params: Any) -> TypeAdapter[Any]:
+    """Return the validator of a mapping from a name to ``params``."""
+    from pydantic import ConfigDict, TypeAdapter
+
+    # A mapping, because pydantic takes no configuration for a dataclass that it did not make.
+    named: Any = GenericAlias(dict, (str, params))
+    return TypeAdapter(named, config=ConfigDict(extra="forbid"))

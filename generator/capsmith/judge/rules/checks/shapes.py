@@ -1,0 +1,282 @@
+"""Schemas of CRDs against the paths that core reads."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, field
+from typing import Any
+
+from capsmith.judge.rules.checks.registry import Context, Problem, check
+from capsmith.manifests.crds import Crd, CrdVersion
+from capsmith.manifests.parse import list_of, mapping_of
+from capsmith.manifests.schemas import describe, find, is_open, required, walk
+
+
+@dataclass(frozen=True, slots=True)
+class Part:
+    """One path and the JSON type that core expects there."""
+
+    path: str
+    """Dotted; ``[]`` steps into a list's items, ``{}`` into a map's values."""
+    type: str
+    """``boolean``, ``string``, ``integer``, ``object``, ``map`` or ``list``."""
+    matters: str = ""
+    """When a violation has the effect of the rule; empty: always."""
+
+
+@dataclass(frozen=True, slots=True)
+class Parts:
+    """Paths that belong together."""
+
+    parts: tuple[Part, ...]
+    """Paths with their types; those after the first are checked if the first is declared."""
+    needed: bool = False
+    """Whether the first path has to be declared."""
+    optional: tuple[str, ...] = ()
+    """Paths that must not be required."""
+    subresource: str = ""
+    """Subresource that has to be there along with the first path."""
+    subresource_values: Mapping[str, Any] = field(default_factory=dict)
+    """What it has to say."""
+    subresource_matters: str = ""
+    """When a wrong or missing subresource has the effect of the rule; empty: always."""
+    when: str = ""
+    """A path; where it is not declared nothing else is looked at."""
+
+
+@check("schema-paths", Parts)
+def paths(context: Context, params: Parts) -> Iterator[Problem]:
+    """Every path has the type that core reads; a wrong one is a hard error in core."""
+    for crd, version in context.versions():
+        where = f"{crd.kind} {version.name}"
+        if params.when and find(version.schema, params.when) is None:
+            continue
+        present = find(version.schema, params.parts[0].path) is not None
+        if not present:
+            if params.needed and not is_open(version.schema, params.parts[0].path):
+                expected = params.parts[0]
+                yield Problem(
+                    crd.manifest,
+                    f"{where}: {expected.path} is not declared; expected {expected.type}",
+                    path=crd.schema_path(version.name, expected.path),
+                )
+            continue
+        for part in params.parts:
+            yield from _typed(crd, version, part)
+        for complaint in _subresource(version, params):
+            yield Problem(
+                crd.manifest,
+                f"{where}: {complaint}",
+                path=crd.schema_path(version.name, params.parts[0].path),
+                when=params.subresource_matters,
+            )
+        for path in params.optional:
+            if required(version.schema, path):
+                yield Problem(
+                    crd.manifest,
+                    f"{where}: {path} is required; expected optional",
+                    path=crd.schema_path(version.name, path),
+                    # A pool makes its machines whole.
+                    harmless=context.bundle.is_pool_machine(crd),
+                )
+
+
+def _subresource(version: CrdVersion, params: Parts) -> Iterator[str]:
+    name = params.subresource
+    if not name:
+        return
+    if name not in version.subresources:
+        yield f"{params.parts[0].path} is declared, but subresources has no {name}"
+        return
+    found = mapping_of(version.subresources, name)
+    for key, value in params.subresource_values.items():
+        if found.get(key) != value:
+            yield f"subresources.{name}.{key} is {found.get(key)!r}; expected {value!r}"
+
+
+def _typed(crd: Crd, version: CrdVersion, part: Part) -> Iterator[Problem]:
+    schema = find(version.schema, part.path)
+    where = f"{crd.kind} {version.name}: {part.path}"
+    place = crd.schema_path(version.name, part.path)
+    if schema is None:
+        message = f"{where} is not declared; expected {part.type}"
+        if not is_open(version.schema, part.path):
+            yield Problem(crd.manifest, message, path=place, when=part.matters)
+        return
+    found = describe(schema)
+    if found != part.type:
+        message = f"{where} is {found}; expected {part.type}"
+        yield Problem(crd.manifest, message, path=place, when=part.matters)
+
+
+@dataclass(frozen=True, slots=True)
+class Alternatives:
+    """Paths of which one is enough."""
+
+    parts: tuple[Part, ...]
+    """Paths with their types."""
+    when: str = ""
+    """A path; where it is not declared nothing else is looked at."""
+    pools_matter: str = ""
+    """When a violation has the effect of the rule in a provider with pools and no other machines;
+    empty: always."""
+
+
+@check("schema-one-of-paths", Alternatives)
+def one_of_paths(context: Context, params: Alternatives) -> Iterator[Problem]:
+    """CP-10: at least one path is declared, each with the type that core reads."""
+    for crd, version in context.versions():
+        if params.when and find(version.schema, params.when) is None:
+            continue
+        declared = [part for part in params.parts if find(version.schema, part.path) is not None]
+        if not declared and not any(is_open(version.schema, part.path) for part in params.parts):
+            paths = " nor ".join(part.path for part in params.parts)
+            yield Problem(
+                crd.manifest,
+                f"{crd.kind} {version.name}: neither {paths} is declared",
+                path=crd.schema_path(version.name),
+                when=params.pools_matter if context.bundle.has_pools_only else "",
+            )
+        for part in declared:
+            yield from _typed(crd, version, part)
+
+
+@dataclass(frozen=True, slots=True)
+class MapList:
+    """A list whose items are found by keys."""
+
+    path: str
+    """The path of the list; where it is not declared nothing is checked."""
+    keys: tuple[str, ...]
+    """The keys of the list, in order."""
+    also: tuple[str, ...] = ()
+    """Other paths where such a list can be, by the contract."""
+
+
+@check("schema-map-list", MapList)
+def map_list(context: Context, params: MapList) -> Iterator[Problem]:
+    """A list is a map-list with the right keys; absent is fine."""
+    for crd, version in context.versions():
+        for path in (params.path, *params.also):
+            schema = find(version.schema, path)
+            complaint = "" if schema is None else _not_map_list(schema, params.keys)
+            if complaint:
+                yield Problem(
+                    crd.manifest,
+                    f"{crd.kind} {version.name}: {path} is {complaint}",
+                    path=crd.schema_path(version.name, path),
+                    # Core decodes a list of any list type.
+                    harmless=describe(schema or {}) == "list",
+                )
+
+
+def _not_map_list(schema: Mapping[str, Any], keys: tuple[str, ...]) -> str:
+    if describe(schema) != "list":
+        return f"{describe(schema)}; expected list"
+    kind = schema.get("x-kubernetes-list-type")
+    if (kind, list_of(schema, "x-kubernetes-list-map-keys")) == ("map", list(keys)):
+        return ""
+    return f"a list of type {kind or 'atomic'}; expected map by {', '.join(keys)}"
+
+
+@dataclass(frozen=True, slots=True)
+class Absent:
+    """Paths that should not be declared."""
+
+    paths: tuple[str, ...]
+
+
+@check("schema-absent", Absent)
+def absent(context: Context, params: Absent) -> Iterator[Problem]:
+    """Paths with a meaning to core that the kind must not reuse, or should have left behind."""
+    for crd, version in context.versions():
+        for path in params.paths:
+            if find(version.schema, path) is not None:
+                yield Problem(
+                    crd.manifest,
+                    f"{crd.kind} {version.name}: {path} is declared; expected none",
+                    path=crd.schema_path(version.name, path),
+                )
+
+
+@dataclass(frozen=True, slots=True)
+class Keys:
+    """Keys of each item, by whether they are required."""
+
+    path: str
+    """The path of the list."""
+    required: tuple[str, ...]
+    """Keys that each item requires."""
+    foreign: tuple[str, ...] = ()
+    """Keys that show the shape of another contract."""
+
+
+@check("schema-items", Keys)
+def items(context: Context, params: Keys) -> Iterator[Problem]:
+    """The items of a list have the keys of this contract's shape."""
+    for crd, version in context.versions():
+        schema = find(version.schema, params.path)
+        if schema is None:
+            continue
+        where = f"{crd.kind} {version.name}: {params.path}"
+        if describe(schema) != "list":
+            yield Problem(
+                crd.manifest,
+                f"{where} is {describe(schema)}; expected list",
+                path=crd.schema_path(version.name, params.path),
+            )
+            continue
+        item = find(version.schema, f"{params.path}[]") or {}
+        missing = [key for key in params.required if key not in list_of(item, "required")]
+        if missing:
+            yield Problem(
+                crd.manifest,
+                f"{where}: items do not require {', '.join(missing)}",
+                path=crd.schema_path(version.name, f"{params.path}[]"),
+            )
+        properties = mapping_of(item, "properties")
+        foreign = [key for key in params.foreign if key in properties]
+        if foreign:
+            yield Problem(
+                crd.manifest,
+                f"{where}: items have {', '.join(foreign)}, as in another contract",
+                path=crd.schema_path(version.name, f"{params.path}[]"),
+            )
+
+
+@check("schema-list-types")
+def list_types(context: Context) -> Iterator[Problem]:
+    """CRD-12: every list says how it is merged."""
+    for crd, version in context.versions():
+        unmarked = [
+            path
+            for path, schema in walk(version.schema)
+            if describe(schema) == "list" and "x-kubernetes-list-type" not in schema
+        ]
+        if unmarked:
+            yield Problem(
+                crd.manifest,
+                f"{crd.kind} {version.name}: no x-kubernetes-list-type at {', '.join(unmarked)}",
+                path=crd.schema_path(version.name, unmarked[0]),
+            )
+
+
+@dataclass(frozen=True, slots=True)
+class Telltale:
+    """Keys that together identify a shape."""
+
+    keys: tuple[str, ...]
+
+
+@check("schema-no-shape", Telltale)
+def no_shape(context: Context, params: Telltale) -> Iterator[Problem]:
+    """CRD-13: no reference names a version or a namespace."""
+    for crd, version in context.versions():
+        for path, schema in walk(version.schema):
+            if path and set(params.keys) <= set(mapping_of(schema, "properties")):
+                yield Problem(
+                    crd.manifest,
+                    f"{crd.kind} {version.name}: {path} is a reference with "
+                    f"{', '.join(params.keys)}; expected apiGroup, kind, name",
+                    path=crd.schema_path(version.name, path),
+                )

@@ -1,0 +1,206 @@
+"""Templates: present, of the right shape, immutable, and accepted in a dry run."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+from dataclasses import dataclass
+
+from capsmith.cel_text import is_transition
+from capsmith.judge.rules.checks.registry import Context, Problem, check
+from capsmith.manifests.crds import Crd
+from capsmith.manifests.parse import Manifest, list_of, mapping_of, text_of, texts_of
+from capsmith.manifests.schemas import describe, find, is_open, required, walk
+
+_SPEC = "spec.template.spec"
+_WHOLE = re.compile(r"\(?(self\s*==\s*oldSelf|oldSelf\s*==\s*self)\)?")
+"""A rule that refuses every change of its field."""
+
+
+@check("template-of-object")
+def template_of_object(context: Context) -> Iterator[Problem]:
+    """IM-12, IC-14, MP-18, BC-07, CP-28: a kind has its template.
+
+    Machines that their pool makes have none: ``<X>MachinePoolMachine`` beside ``<X>MachinePool``.
+    """
+    kinds = {(crd.group, crd.kind) for crd in context.bundle.crds}
+    lacking = [crd for crd in context.crds() if (crd.group, f"{crd.kind}Template") not in kinds]
+    for crd in lacking:
+        if context.bundle.is_pool_machine(crd):
+            continue
+        yield Problem(
+            crd.manifest,
+            f"{crd.kind}: no kind {crd.kind}Template in {crd.group}",
+            # Another kind of the role can be used; a controller may make this one.
+            harmless=len(lacking) < len(context.crds()),
+            path=("spec", "names", "kind"),
+        )
+
+
+@check("object-of-template")
+def object_of_template(context: Context) -> Iterator[Problem]:
+    """CRD-07, ER-01: core makes the object from the template's apiVersion and kind."""
+    objects = {(crd.group, crd.kind): crd for crd in context.bundle.crds}
+    for crd in context.crds():
+        kind = crd.kind.removesuffix("Template")
+        made = objects.get((crd.group, kind))
+        if made is None:
+            yield Problem(
+                crd.manifest,
+                f"{crd.kind}: no kind {kind} in {crd.group}",
+                path=("spec", "names", "kind"),
+            )
+            continue
+        served = {version.name for version in made.versions if version.served}
+        for version in crd.versions:
+            if version.served and version.name not in served:
+                yield Problem(
+                    crd.manifest,
+                    f"{crd.kind} serves {version.name}, which {kind} does not serve",
+                    path=crd.schema_path(version.name)[:3],
+                )
+
+
+@check("template-shape")
+def template_shape(context: Context) -> Iterator[Problem]:
+    """CRD-08, ER-02: spec.template.{metadata, spec}."""
+    for crd, version in context.versions():
+        where = f"{crd.kind} {version.name}"
+        for path in (_SPEC, "spec.template.metadata"):
+            schema = find(version.schema, path)
+            if schema is None:
+                if path == _SPEC and not is_open(version.schema, path):
+                    yield Problem(
+                        crd.manifest,
+                        f"{where}: {path} is not declared; expected object",
+                        path=crd.schema_path(version.name, path),
+                    )
+            elif describe(schema) not in {"object", "map"}:
+                yield Problem(
+                    crd.manifest,
+                    f"{where}: {path} is {describe(schema)}; expected object",
+                    path=crd.schema_path(version.name, path),
+                )
+
+
+@dataclass(frozen=True, slots=True)
+class ControllerFields:
+    """Fields that only a controller can know, relative to the object's spec."""
+
+    fields: tuple[str, ...]
+
+
+@check("template-not-required", ControllerFields)
+def not_required(context: Context, params: ControllerFields) -> Iterator[Problem]:
+    """TP-08: a template can be written by hand."""
+    for crd, version in context.versions():
+        for field in params.fields:
+            if required(version.schema, f"{_SPEC}.{field}"):
+                yield Problem(
+                    crd.manifest,
+                    f"{crd.kind} {version.name}: {_SPEC}.{field} is required, "
+                    "but only the controller knows it",
+                    path=crd.schema_path(version.name, f"{_SPEC}.{field}"),
+                )
+
+
+@check("template-guard")
+def template_guard(context: Context) -> Iterator[Problem]:
+    """IM-13: something refuses changes of spec.template.spec."""
+    if not context.bundle.installs:
+        return
+    for crd in context.crds():
+        if not any(True for _ in _transitions(crd)) and not any(
+            _matches(resource_rule, crd)
+            for manifest in context.bundle.of(
+                "ValidatingWebhookConfiguration", "ValidatingAdmissionPolicy"
+            )
+            for resource_rule in _resource_rules(manifest)
+        ):
+            yield Problem(
+                crd.manifest,
+                f"{crd.kind}: neither a webhook nor an admission policy checks updates of "
+                f"{crd.plural}",
+                path=("spec", "names", "plural"),
+            )
+
+
+@dataclass(frozen=True, slots=True)
+class DryRun:
+    """The annotation of topology's dry-runs."""
+
+    annotation: str
+
+
+@check("template-dry-run", DryRun)
+def template_dry_run(context: Context, params: DryRun) -> Iterator[Problem]:
+    """IM-14, MP-21, BC-08: what keeps a template unchanged lets topology's dry-run pass."""
+    for crd in context.crds():
+        yield from _refused_dry_runs(context, crd)
+        for policy in context.bundle.of("ValidatingAdmissionPolicy"):
+            if not any(_matches(resource_rule, crd) for resource_rule in _resource_rules(policy)):
+                continue
+            text = " ".join(_expressions(policy))
+            if "oldObject" in text and not ("dryRun" in text and params.annotation in text):
+                yield Problem(
+                    policy,
+                    f"{policy.name} compares {crd.kind} with its old state, but does not allow "
+                    f"dry runs with annotation {params.annotation}",
+                    path=("spec", "validations"),
+                )
+
+
+def _refused_dry_runs(context: Context, crd: Crd) -> Iterator[Problem]:
+    """Yield the transition rules of each version: those for whole fields, then others."""
+    by_version: dict[str, dict[bool, list[str]]] = {}
+    of_contract = {version.name for version in crd.versions_of(context.contract.label)}
+    for version, path, rule in _transitions(crd):
+        if version not in of_contract:
+            continue
+        whole = _WHOLE.fullmatch(rule.strip()) is not None
+        text = path if whole else f"{path} ({rule!r})"
+        by_version.setdefault(version, {}).setdefault(whole, []).append(text)
+    for version, found in by_version.items():
+        for whole, texts in sorted(found.items(), reverse=True):
+            yield Problem(
+                crd.manifest,
+                f"{crd.kind} {version}: transition rules at {', '.join(texts)} "
+                "also refuse dry runs",
+                path=crd.schema_path(version, _SPEC),
+                when="" if whole else "a ClusterClass changes such a field",
+            )
+
+
+def _transitions(crd: Crd) -> Iterator[tuple[str, str, str]]:
+    """CEL rules that compare with the old object: version, path, rule."""
+    for version in crd.versions:
+        for path, schema in walk(version.schema):
+            for rule in list_of(schema, "x-kubernetes-validations"):
+                text = text_of(rule, "rule")
+                inside = path.startswith(_SPEC) or path in {"spec", "spec.template"}
+                if inside and is_transition(text):
+                    yield version.name, path, text
+
+
+def _resource_rules(manifest: Manifest) -> list[object]:
+    if manifest.kind == "ValidatingAdmissionPolicy":
+        return manifest.listing("spec", "matchConstraints", "resourceRules")
+    return [rule for hook in manifest.listing("webhooks") for rule in list_of(hook, "rules")]
+
+
+def _matches(rule: object, crd: Crd) -> bool:
+    data = mapping_of(rule)
+    return all(
+        set(texts_of(data, key)) & {wanted, "*"}
+        for key, wanted in (
+            ("apiGroups", crd.group),
+            ("resources", crd.plural),
+            ("operations", "UPDATE"),
+        )
+    )
+
+
+def _expressions(policy: Manifest) -> Iterator[str]:
+    for key in ("validations", "matchConditions", "variables"):
+        for entry in policy.listing("spec", key):
+            yield text_of(entry, "expression")

@@ -1,0 +1,65 @@
+"""Check manifests against the contract: each rule with a check, on all that it applies to."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+
+from capsmith.contract.model import Contract, Rule
+from capsmith.findings import Finding, Location, Severity, ordered
+from capsmith.judge.rules import checks
+from capsmith.judge.rules.checks.registry import Context, NoParams, Problem, bind
+from capsmith.manifests.bundle import Bundle, split
+from capsmith.manifests.kustomize import build
+from capsmith.manifests.parse import Manifest
+
+_NO_ROLES: Mapping[str, str] = {}
+
+
+def evaluate_manifests(
+    manifests: Sequence[Manifest], contract: Contract, roles: Mapping[str, str] = _NO_ROLES
+) -> tuple[Finding, ...]:
+    """Return the violations of ``contract`` in the manifests of a provider.
+
+    Works on a source tree (kustomizations among the manifests are applied as far as names,
+    namespaces and labels go), on built components, and on release folders.  ``roles`` names the
+    role of a CRD by the CRD's name; others are guessed from their kinds.
+    """
+    found = (
+        finding
+        for bundle in split(build(manifests), roles)
+        for rule in contract.rules.values()
+        if rule.check is not None
+        for finding in _of_rule(rule, bundle, contract)
+    )
+    # A file that several providers of a repository share is reported once.
+    return ordered(list(dict.fromkeys(found)))
+
+
+def _of_rule(rule: Rule, bundle: Bundle, contract: Contract) -> Iterator[Finding]:
+    for problem in violations(rule, bundle, contract):
+        yield _finding(rule, problem)
+
+
+def violations(rule: Rule, bundle: Bundle, contract: Contract) -> Iterable[Problem]:
+    """Return what the check of one rule finds in a bundle."""
+    if rule.check is None:
+        return ()
+    named = checks.registered()[rule.check.name]
+    params = bind(named.params, rule.check.params)
+    context = Context(bundle, contract, rule)
+    arguments = () if named.params is NoParams else (params,)
+    return named.run(context, *arguments)
+
+
+def _finding(rule: Rule, problem: Problem) -> Finding:
+    location = problem.manifest.location
+    if problem.line:
+        location = Location(location.file, problem.line, 1)
+    return Finding(
+        id=rule.id,
+        message=problem.message,
+        location=location,
+        severity=Severity(rule.weight.value),
+        hint=rule.hint,
+        link=rule.source,
+    )

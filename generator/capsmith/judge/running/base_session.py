@@ -1,0 +1,189 @@
+"""What the checks of any role share: a namespace, the history of its objects, and waits."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from contextlib import suppress
+from dataclasses import dataclass, field
+from typing import Protocol
+
+from capsmith.clusters.processes.kube import JSON, ApiError, KubeClient, StaleError
+from capsmith.clusters.processes.wait import eventually
+from capsmith.errors import Refused
+from capsmith.judge.running.contract import CoreObjects
+from capsmith.judge.running.history import History, WatchedKind
+from capsmith.judge.running.model import Skipped, Timing, Violated
+
+
+class Manager(Protocol):
+    """The provider's manager, if this run started it."""
+
+    def kill(self) -> None:
+        """End the process as a crash would."""
+
+    def start(self) -> None:
+        """Start the process again and wait until it is ready."""
+
+
+@dataclass
+class BaseSession:
+    """One run against one provider; subclasses know the objects of its roles."""
+
+    client: KubeClient
+    core: CoreObjects
+    contract: str
+    timing: Timing
+    manager: Manager | None = field(default=None, kw_only=True)
+    failures: dict[str, str] = field(default_factory=dict, kw_only=True)
+    """Why a shared object could not be created, by its step."""
+    needed: list[JSON] = field(default_factory=list, kw_only=True)
+    """Objects to apply before all others, such as identities and their Secrets."""
+    _done: set[str] = field(default_factory=set, kw_only=True)
+    _has_namespace: bool = field(default=False, kw_only=True)
+    _applied: list[JSON] = field(default_factory=list, kw_only=True)
+    """What the run created outside of its namespace."""
+
+    def __post_init__(self) -> None:
+        self.history = History(self.client, self.namespace, self.kinds())
+
+    def kinds(self) -> list[WatchedKind]:
+        """Return the kinds whose objects are recorded."""
+        raise NotImplementedError
+
+    def prepare(self) -> None:
+        """Create what all checks need."""
+
+    def clean_up(self) -> None:
+        """Delete all objects of the run, and its namespace."""
+        raise NotImplementedError
+
+    @property
+    def namespace(self) -> str:
+        """The namespace of all objects of the run."""
+        return self.core.namespace
+
+    def create_namespace(self) -> None:
+        """Create the namespace; raises Refused if it exists, because the run deletes it."""
+        namespace = {"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": self.namespace}}
+        try:
+            self.client.create(namespace)
+        except StaleError as error:
+            raise Refused(
+                "conformance-namespace",
+                f"namespace {self.namespace} already exists",
+                hint="Wait for the other run to end, or delete what it left.",
+            ) from error
+        self._has_namespace = True
+
+    def start(self) -> None:
+        """Create what all checks need, and start to record."""
+        for each in self.needed:
+            self.apply(each)
+        self.prepare()
+        self.history.start()
+
+    def apply(self, obj: JSON) -> None:
+        """Apply an object that the provider needs, such as credentials."""
+        version, kind, metadata = obj["apiVersion"], obj["kind"], obj["metadata"]
+        namespace = metadata.get("namespace")
+        is_inside = self.client.resolve(version, kind).namespaced and namespace == self.namespace
+        if not is_inside and self.client.find(version, kind, metadata["name"], namespace) is None:
+            self._applied.append(obj)
+        self.client.apply(obj)
+
+    def remove_applied(self) -> None:
+        """Delete what `apply` created outside of the run's namespace."""
+        while self._applied:
+            self.client.delete(self._applied.pop())
+
+    def wait_removed(self) -> None:
+        """Wait until the namespace does not exist, so that another run may create it."""
+        if not self._has_namespace:
+            return  # that of another run
+        with suppress(TimeoutError):
+            eventually(
+                lambda: self.client.find("v1", "Namespace", self.namespace) is None,
+                timeout=self.timing.cleanup,
+            )
+
+    def once(self, step: str, create: Callable[[], None]) -> None:
+        """Run a step that several checks need once; raises Skipped if it failed before."""
+        if step in self.failures:
+            raise Skipped(f"{step} failed before: {self.failures[step]}")
+        if step in self._done:
+            return
+        try:
+            create()
+        except (Violated, ApiError) as error:
+            self.failures[step] = str(error)
+            raise
+        self._done.add(step)
+
+    def wait(
+        self, kind: str, name: str, probe: Callable[[JSON], bool], what: str, path: str = ""
+    ) -> JSON:
+        """Wait until a probe of an object's latest state is true, and return that state.
+
+        Raises Violated with the object's conditions on a timeout.
+        """
+
+        def found() -> JSON | None:
+            obj = self.history.latest(kind, name)
+            return obj if obj is not None and probe(obj) else None
+
+        seconds = self.patience(name, what)
+        obj = self.history.wait(found, seconds)
+        if obj is None:
+            raise Violated(
+                f"{what}: not within {seconds:g} s{self._state(kind, name)}",
+                self.subject(kind, name),
+                path,
+            )
+        return obj
+
+    def wait_deleted(self, kind: str, name: str, what: str) -> None:
+        """Wait until an object does not exist; raises Violated on a timeout."""
+        seconds = self.patience(name, what)
+        if not self.history.wait(lambda: self.history.latest(kind, name) is None, seconds):
+            raise Violated(
+                f"{what}: not within {seconds:g} s{self._state(kind, name)}",
+                self.subject(kind, name),
+                "metadata.finalizers",
+            )
+
+    def patience(self, name: str, what: str) -> float:
+        """Return the seconds to wait for a state of an object; ``what`` reports its absence."""
+        return self.timing.patience
+
+    def stays(self, probe: Callable[[], bool]) -> bool:
+        """Return whether a probe of the history stays true for the quiet time."""
+        return not self.history.wait(lambda: not probe(), self.timing.quiet)
+
+    def settle(self) -> None:
+        """Give the manager the quiet time for what it must not do."""
+        self.stays(lambda: True)
+
+    def latest(self, kind: str, name: str) -> JSON:
+        """Return the latest state of an object; raises Violated if it does not exist."""
+        obj = self.history.latest(kind, name)
+        if obj is None:
+            raise Violated("it was deleted", self.subject(kind, name))
+        return obj
+
+    def subject(self, kind: str, name: str) -> str:
+        """Return kind, namespace and name for a report."""
+        return f"{kind} {self.namespace}/{name}"
+
+    def _state(self, kind: str, name: str) -> str:
+        """Return the conditions and finalizers of an object, for the report of a timeout."""
+        obj = self.history.latest(kind, name)
+        if obj is None:
+            return "; it does not exist"
+        conditions = (obj.get("status") or {}).get("conditions") or []
+        shown = [
+            f"{each.get('type')}={each.get('status')} {each.get('reason', '')}:"
+            f" {each.get('message', '')}".rstrip(": ")
+            for each in conditions
+        ]
+        finalizers = obj["metadata"].get("finalizers") or []
+        return "".join(f"\n{line}" for line in [*shown, f"finalizers: {finalizers}"])

@@ -1,0 +1,126 @@
+"""Infrastructure clusters: what they wait for, and what they report."""
+
+from __future__ import annotations
+
+from capsmith.judge.running.checks.shared import (
+    EXTERNAL,
+    MAIN,
+    OWNERLESS,
+    blocked,
+    main_cluster,
+    main_machine,
+    refuse_effects,
+    require_condition,
+)
+from capsmith.judge.running.conditions import check_conditions
+from capsmith.judge.running.contract import endpoint, failure_domains
+from capsmith.judge.running.model import Check, Skipped, Violated
+from capsmith.judge.running.session import Session
+
+
+def _provisioned(session: Session) -> None:
+    main_cluster(session)
+
+
+def _ownerless(session: Session) -> None:
+    main_machine(session)
+    kind = session.objects.cluster_kind
+    refuse_effects(session, kind, OWNERLESS, "no Cluster owns the object")
+
+
+def _endpoint(session: Session) -> None:
+    infrastructure = main_cluster(session)
+    if not session.provides_endpoint:
+        raise Skipped("infrastructure clusters have no endpoint; control plane providers supply it")
+    kind = session.objects.cluster_kind
+    expected = endpoint(infrastructure)
+    path = "spec.controlPlaneEndpoint"
+    if not expected:
+        message = "it is provisioned, but host or port of its endpoint is missing"
+        raise Violated(message, session.subject(kind, MAIN), path)
+    session.wait(
+        "Cluster",
+        MAIN,
+        lambda cluster: endpoint(cluster).items() >= expected.items(),
+        "core did not copy the endpoint to the Cluster",
+        path,
+    )
+
+
+def _failure_domains(session: Session) -> None:
+    expected = failure_domains(main_cluster(session))
+    if not expected:
+        raise Skipped("the infrastructure cluster reports no failure domains")
+    session.wait(
+        "Cluster",
+        MAIN,
+        lambda cluster: failure_domains(cluster) == expected,
+        f"core did not copy the failure domains {expected} to the Cluster",
+        "status.failureDomains",
+    )
+
+
+def _ready(session: Session) -> None:
+    require_condition(session, main_cluster(session), "Ready", "True")
+
+
+def _conditions(session: Session) -> None:
+    main_cluster(session)
+    check_conditions(session, session.objects.cluster_kind, MAIN)
+
+
+def _externally_managed(session: Session) -> None:
+    blocked(session)
+    kind = session.objects.cluster_kind
+    reason = "the annotation cluster.x-k8s.io/managed-by leaves it to another system"
+    refuse_effects(session, kind, EXTERNAL, reason)
+    states = session.history.states(kind, EXTERNAL)
+    if states[-1]["metadata"].get("finalizers"):
+        message = f"the manager added a finalizer although {reason}"
+        raise Violated(message, session.subject(kind, EXTERNAL), "metadata.finalizers")
+
+
+INFRA_CLUSTER = (
+    Check(
+        "cluster-provisioned",
+        "An infrastructure cluster becomes provisioned.",
+        ("IC-05", "IC-06", "IC-19"),
+        _provisioned,
+    ),
+    Check(
+        "cluster-waits-for-owner",
+        "An infrastructure cluster without a Cluster is left alone.",
+        ("IC-19",),
+        _ownerless,
+    ),
+    Check(
+        "cluster-endpoint",
+        "A provisioned infrastructure cluster has an endpoint, which core copies to the Cluster.",
+        ("IC-02", "IC-03"),
+        _endpoint,
+    ),
+    Check(
+        "cluster-failure-domains",
+        "Core copies the failure domains to the Cluster.",
+        ("IC-08", "IC-09"),
+        _failure_domains,
+    ),
+    Check(
+        "cluster-ready",
+        "A provisioned infrastructure cluster has the condition Ready.",
+        ("IC-10", "IC-11"),
+        _ready,
+    ),
+    Check(
+        "cluster-conditions",
+        "The conditions of an infrastructure cluster have the shape of the contract.",
+        ("ST-01", "ST-02"),
+        _conditions,
+    ),
+    Check(
+        "cluster-externally-managed",
+        "An externally managed infrastructure cluster is left alone.",
+        ("IC-15", "IC-19"),
+        _externally_managed,
+    ),
+)

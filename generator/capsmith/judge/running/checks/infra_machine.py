@@ -1,0 +1,164 @@
+"""Infrastructure machines: what they wait for, and what they report."""
+
+from __future__ import annotations
+
+from capsmith.judge.running.checks.shared import (
+    BLOCKED,
+    EXTERNAL,
+    FIRST,
+    MAIN,
+    OWNERLESS,
+    WAITING,
+    blocked,
+    main_cluster,
+    main_machine,
+    refuse_effects,
+    require_condition,
+)
+from capsmith.judge.running.conditions import check_conditions
+from capsmith.judge.running.contract import failure_domains, is_provisioned, provider_id
+from capsmith.judge.running.model import Check, Skipped, Violated
+from capsmith.judge.running.session import Session
+
+_PLACED = "main-placed"
+_ADDRESS_TYPES = ("Hostname", "ExternalIP", "InternalIP", "ExternalDNS", "InternalDNS")
+
+
+def _provisioned(session: Session) -> None:
+    main_machine(session)
+
+
+def _ownerless(session: Session) -> None:
+    main_machine(session)
+    kind = session.objects.machine_kind
+    refuse_effects(session, kind, OWNERLESS, "no Machine owns the object")
+
+
+def _waits_for_cluster(session: Session) -> None:
+    blocked(session)
+    cluster = session.latest(session.objects.cluster_kind, EXTERNAL)
+    if is_provisioned(cluster, session.contract):
+        raise Skipped("the externally managed infrastructure cluster was provisioned")
+    reason = "the infrastructure of its cluster is not provisioned"
+    refuse_effects(session, session.objects.machine_kind, BLOCKED, reason)
+
+
+def _waits_for_data(session: Session) -> None:
+    blocked(session)
+    kind = session.objects.machine_kind
+    refuse_effects(session, kind, WAITING, "its Machine has no bootstrap data")
+    session.provide_data(session.latest("Machine", WAITING))
+    session.wait_provisioned(kind, WAITING)
+
+
+def _provider_id(session: Session) -> None:
+    machine = main_machine(session)
+    if not provider_id(machine):
+        message = "it is provisioned, but its provider ID is missing"
+        raise Violated(message, session.subject(machine["kind"], FIRST), "spec.providerID")
+    expected = provider_id(machine)
+    session.wait(
+        "Machine",
+        FIRST,
+        lambda each: provider_id(each) == expected,
+        "core did not copy the provider ID to the Machine",
+        "spec.providerID",
+    )
+
+
+def _addresses(session: Session) -> None:
+    machine = main_machine(session)
+    addresses = (machine.get("status") or {}).get("addresses") or []
+    if not addresses:
+        raise Skipped("the infrastructure machine reports no addresses")
+    for number, each in enumerate(addresses):
+        if each.get("type") not in _ADDRESS_TYPES or not each.get("address"):
+            where = session.subject(machine["kind"], FIRST)
+            path = f"status.addresses[{number}]"
+            raise Violated(f"an address is {each}", where, path)
+
+
+def _failure_domain(session: Session) -> None:
+    domains = failure_domains(main_cluster(session))
+    if not domains:
+        raise Skipped("the infrastructure cluster reports no failure domains")
+    kind, expected = session.objects.machine_kind, domains[-1]
+    session.create_machine(MAIN, _PLACED, failure_domain=expected)
+    machine = session.wait_provisioned(kind, _PLACED)
+    found = {
+        f"{part}.failureDomain": (machine.get(part) or {}).get("failureDomain")
+        for part in ("spec", "status")
+    }
+    if not any(found.values()):
+        raise Skipped("the infrastructure machine does not report its failure domain")
+    for path, domain in found.items():
+        if domain and domain != expected:
+            message = f"the Machine is in failure domain {expected}, its infrastructure in {domain}"
+            raise Violated(message, session.subject(kind, _PLACED), path)
+
+
+def _ready(session: Session) -> None:
+    require_condition(session, main_machine(session), "Ready", "True")
+
+
+def _conditions(session: Session) -> None:
+    main_machine(session)
+    check_conditions(session, session.objects.machine_kind, FIRST)
+
+
+INFRA_MACHINE = (
+    Check(
+        "machine-provisioned",
+        "An infrastructure machine becomes provisioned.",
+        ("IM-03", "IM-04"),
+        _provisioned,
+    ),
+    Check(
+        "machine-waits-for-owner",
+        "An infrastructure machine without a Machine is left alone.",
+        ("IM-19",),
+        _ownerless,
+    ),
+    Check(
+        "machine-waits-for-cluster",
+        "An infrastructure machine waits for the infrastructure of its cluster.",
+        ("IM-19",),
+        _waits_for_cluster,
+    ),
+    Check(
+        "machine-waits-for-data",
+        "An infrastructure machine waits for the bootstrap data, then becomes provisioned.",
+        ("IM-19",),
+        _waits_for_data,
+    ),
+    Check(
+        "machine-provider-id",
+        "A provisioned infrastructure machine has a provider ID, which core copies to the Machine.",
+        ("IM-01", "IM-02"),
+        _provider_id,
+    ),
+    Check(
+        "machine-addresses",
+        "Addresses have a type and a value.",
+        ("IM-08",),
+        _addresses,
+    ),
+    Check(
+        "machine-failure-domain",
+        "An infrastructure machine is in the failure domain of its Machine.",
+        ("IM-06",),
+        _failure_domain,
+    ),
+    Check(
+        "machine-ready",
+        "A provisioned infrastructure machine has the condition Ready.",
+        ("IM-10",),
+        _ready,
+    ),
+    Check(
+        "machine-conditions",
+        "The conditions of an infrastructure machine have the shape of the contract.",
+        ("ST-01", "ST-02"),
+        _conditions,
+    ),
+)

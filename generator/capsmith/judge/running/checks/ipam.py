@@ -1,0 +1,203 @@
+"""Claims on pools: what they wait for, the addresses that they get, and their release."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from functools import partial
+from ipaddress import ip_address
+
+from capsmith.clusters.processes.kube import JSON
+from capsmith.judge.running.contract import PAUSED, condition
+from capsmith.judge.running.ipam_session import ADDRESS, CLAIM, FOREIGN, IpamSession
+from capsmith.judge.running.model import Check, Violated
+from capsmith.judge.running.objects import CORE_GROUP
+
+_CLUSTER = "paused"
+
+
+def each_pool(check: Callable[[IpamSession, str], None]) -> Callable[[IpamSession], None]:
+    """Return a check of all kinds of pools."""
+
+    def run(session: IpamSession) -> None:
+        for kind in session.pools.names:
+            check(session, kind)
+
+    return run
+
+
+def claim_name(text: str, kind: str) -> str:
+    """Return the name of a claim on the pool of a kind."""
+    return f"{text}-{kind.lower()}"
+
+
+def claims(session: IpamSession) -> None:
+    """Create claims that have to wait, then one on each pool that gets its address after them."""
+
+    def create() -> None:
+        for kind in session.pools.names:
+            session.create_pool(kind)
+        session.client.create(_paused_cluster(session))
+        for kind in session.pools.names:
+            session.create_claim(claim_name("foreign", kind), f"{FOREIGN}{kind}")
+            session.create_claim(claim_name("annotated", kind), kind, annotations={PAUSED: "true"})
+            session.create_claim(claim_name("paused", kind), kind, cluster=_CLUSTER)
+            session.create_claim(claim_name("missing", kind), kind, cluster="nowhere")
+        for kind in session.pools.names:
+            session.create_claim(claim_name("main", kind), kind)
+            session.wait_allocated(claim_name("main", kind))
+        session.settle()
+
+    session.once("the allocation of a first address", create)
+
+
+def _paused_cluster(session: IpamSession) -> JSON:
+    """Return a paused Cluster; core wants a reference, but nothing depends on its object."""
+    infrastructure = {
+        "apiVersion": f"infrastructure.{CORE_GROUP}/{session.core.version}",
+        "kind": "ConformanceCluster",
+        "metadata": {"name": _CLUSTER},
+    }
+    cluster = session.core.cluster(_CLUSTER, infrastructure)
+    cluster["spec"]["paused"] = True
+    return cluster
+
+
+def main_claim(session: IpamSession, kind: str) -> tuple[JSON, JSON]:
+    """Return the claim of a kind in which everything is as it should be, and its IPAddress."""
+    claims(session)
+    name = claim_name("main", kind)
+    return session.latest(CLAIM, name), session.wait_allocated(name)
+
+
+def _allocated(session: IpamSession, kind: str) -> None:
+    claim, _ = main_claim(session, kind)
+    if not claim["metadata"].get("finalizers"):
+        where = session.subject(CLAIM, claim["metadata"]["name"])
+        raise Violated("it has an address, but no finalizer", where, "metadata.finalizers")
+
+
+def _content(session: IpamSession, kind: str) -> None:
+    claim, address = main_claim(session, kind)
+    spec, name = address["spec"], address["metadata"]["name"]
+    pool = session.pools.pool(kind, session.namespace)["spec"]
+    where = session.subject(ADDRESS, name)
+    try:
+        ip_address(str(spec.get("address")))
+    except ValueError as error:
+        raise Violated(str(error), where, "spec.address") from error
+    expected = {
+        "prefix": pool.get("prefix", spec.get("prefix")),
+        "gateway": pool.get("gateway", spec.get("gateway")),
+        "claimRef": {"name": claim["metadata"]["name"]},
+    }
+    for key, value in expected.items():
+        if spec.get(key) != value or (key == "prefix" and value is None):
+            raise Violated(f"{key} is {spec.get(key)}, not {value}", where, f"spec.{key}")
+    for key, value in claim["spec"]["poolRef"].items():
+        if spec["poolRef"].get(key) != value:
+            message = f"{key} is {spec['poolRef'].get(key)}, not {value}"
+            raise Violated(message, where, "spec.poolRef")
+
+
+def _owners(session: IpamSession, kind: str) -> None:
+    claim, address = main_claim(session, kind)
+    where = session.subject(ADDRESS, address["metadata"]["name"])
+    owners = {each["kind"]: each for each in address["metadata"].get("ownerReferences") or []}
+    path = "metadata.ownerReferences"
+    for owner, controls in ((CLAIM, True), (kind, False)):
+        found = owners.get(owner)
+        if found is None:
+            raise Violated(f"the {owner} does not own it", where, path)
+        if bool(found.get("controller")) is not controls:
+            verb = "does not control" if controls else "controls"
+            raise Violated(f"the {owner} {verb} it", where, path)
+        if not found.get("blockOwnerDeletion"):
+            raise Violated(f"the reference to the {owner} does not block deletion", where, path)
+    if owners[CLAIM]["uid"] != claim["metadata"]["uid"]:
+        raise Violated("the reference to the claim has another uid", where, path)
+
+
+def _foreign(session: IpamSession, kind: str) -> None:
+    claims(session)
+    name = claim_name("foreign", kind)
+    session.refuse_address(name, "its pool is of another kind")
+    if session.latest(CLAIM, name)["metadata"].get("finalizers"):
+        message = "the manager added a finalizer although its pool is of another kind"
+        raise Violated(message, session.subject(CLAIM, name), "metadata.finalizers")
+
+
+def _missing(session: IpamSession, kind: str) -> None:
+    claims(session)
+    session.refuse_address(claim_name("missing", kind), "its Cluster does not exist")
+
+
+def _paused(session: IpamSession) -> None:
+    claims(session)
+    for kind in session.pools.names:
+        name = claim_name("annotated", kind)
+        session.refuse_address(name, f"it has the annotation {PAUSED}")
+        session.refuse_address(claim_name("paused", kind), "its Cluster is paused")
+        claim = session.latest(CLAIM, name)
+        session.client.patch(claim, {"metadata": {"annotations": {PAUSED: None}}})
+    session.client.patch(_paused_cluster(session), {"spec": {"paused": False}})
+    for kind in session.pools.names:
+        for text in ("annotated", "paused"):
+            session.wait_allocated(claim_name(text, kind))
+
+
+def _ready(session: IpamSession, kind: str) -> None:
+    main_claim(session, kind)
+    what, path = "the condition Ready is not True", "status.conditions[Ready]"
+    session.wait(kind, session.namespace, partial(is_ready, "True"), what, path)
+    session.wait(CLAIM, claim_name("main", kind), partial(is_ready, "True"), what, path)
+
+
+def is_ready(status: str, obj: JSON) -> bool:
+    """Return whether the condition Ready of an object has a status."""
+    return (condition(obj, "Ready") or {}).get("status") == status
+
+
+CLAIMS: tuple[Check[IpamSession], ...] = (
+    Check(
+        "claim-allocated",
+        "A claim gets a finalizer and an IPAddress, which its status names.",
+        ("IP-08", "IP-09"),
+        each_pool(_allocated),
+    ),
+    Check(
+        "address-content",
+        "An IPAddress has address, prefix and gateway of its pool, and names claim and pool.",
+        ("IP-06", "IP-09"),
+        each_pool(_content),
+    ),
+    Check(
+        "address-owners",
+        "Claim and pool own an IPAddress and block each other's deletion; the claim controls it.",
+        ("IP-09",),
+        each_pool(_owners),
+    ),
+    Check(
+        "claim-foreign-pool",
+        "A claim on a pool of another kind is left alone.",
+        ("IP-08",),
+        each_pool(_foreign),
+    ),
+    Check(
+        "claim-missing-cluster",
+        "A claim that names a missing Cluster is left alone.",
+        ("IP-08",),
+        each_pool(_missing),
+    ),
+    Check(
+        "pool-of-addresses-ready",
+        "A pool and a claim with an address have the condition Ready.",
+        ("IP-03",),
+        each_pool(_ready),
+    ),
+    Check(
+        "claim-paused",
+        "Paused claims and those of paused Clusters are left alone, and continue after the pause.",
+        ("IP-08", "SM-01"),
+        _paused,
+    ),
+)

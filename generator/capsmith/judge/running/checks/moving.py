@@ -1,0 +1,132 @@
+"""`clusterctl move`: another management cluster takes over, without a status."""
+
+from __future__ import annotations
+
+from capsmith.clusters.processes.errors import ClusterctlError
+from capsmith.clusters.processes.kube import JSON, KubeClient
+from capsmith.clusters.processes.wait import NotYet, eventually
+from capsmith.judge.running.checks.nodes import register_nodes
+from capsmith.judge.running.checks.shared import FIRST, MAIN, main_machine
+from capsmith.judge.running.cleaning import resume_all
+from capsmith.judge.running.contract import is_provisioned, provider_id
+from capsmith.judge.running.model import Check, Skipped, Violated
+from capsmith.judge.running.session import Session
+
+
+def _move(session: Session) -> None:
+    if session.mover is None:
+        raise Skipped("this run did not start the management clusters")
+    before = main_machine(session)
+    _leave_only_main(session)
+    register_nodes(session)
+    session.wait("Cluster", MAIN, _is_initialized, "core does not report an initialized cluster")
+    try:
+        target = session.moved_to = session.mover.start_target()
+        session.mover.move(session.namespace)
+    except ClusterctlError as error:
+        raise Violated(str(error)) from error
+    machine = _wait_provisioned(session, target)
+    if provider_id(machine) != provider_id(before):
+        message = (
+            f"after the move its provider ID is {provider_id(machine)}"
+            f" instead of {provider_id(before)}"
+        )
+        raise Violated(message, session.subject(machine["kind"], FIRST), "spec.providerID")
+    _delete_there(session, target)
+
+
+def _leave_only_main(session: Session) -> None:
+    """Delete the other Clusters and Machines: clusterctl moves only complete ones."""
+    resume_all(session, session.client)
+    _delete_deployments(session)
+    cluster_kind, machine_kind = session.objects.cluster_kind, session.objects.machine_kind
+    for kind, kept in (("Machine", FIRST), ("Cluster", MAIN)):
+        names = [name for name in session.history.names(kind) if name != kept]
+        for name in names:
+            session.client.delete(session.latest(kind, name))
+        for name in names:
+            session.wait_deleted(kind, name, "it was not deleted before the move")
+    pools = [(kind, "") for kind in session.objects.pool_kinds]
+    for kind, kept in (*pools, (machine_kind, FIRST), (cluster_kind, MAIN)):
+        for name in session.history.names(kind):
+            if name != kept:
+                session.client.delete(session.latest(kind, name))
+                session.wait_deleted(kind, name, "it was not deleted before the move")
+
+
+def _delete_deployments(session: Session) -> None:
+    core, namespace = session.core.api_version, session.namespace
+    for kind in ("MachineDeployment", "MachinePool"):
+        for each in session.client.list(core, kind, namespace):
+            session.client.delete(each)
+
+    def deleted() -> bool:
+        kinds = ("MachineSet", "MachinePool")
+        return not any(session.client.list(core, kind, namespace) for kind in kinds)
+
+    what = "MachineSets and MachinePools deleted"
+    try:
+        eventually(deleted, timeout=session.timing.patience, what=what)
+    except TimeoutError as error:
+        raise Violated(str(error)) from error
+
+
+def _wait_provisioned(session: Session, target: KubeClient) -> JSON:
+    objects = session.objects
+
+    def provisioned() -> JSON:
+        kinds = (
+            (objects.cluster_version, objects.cluster_kind, MAIN),
+            (objects.machine_version, objects.machine_kind, FIRST),
+        )
+        found: JSON = {}
+        for version, kind, name in kinds:
+            found = target.find(version, kind, name, session.namespace) or {}
+            if not found:
+                raise NotYet(f"{kind} {name} was not moved")
+            if not is_provisioned(found, session.contract):
+                raise NotYet(f"{kind} {name} is not provisioned at the target")
+        return found
+
+    try:
+        return eventually(provisioned, timeout=session.timing.patience)
+    except TimeoutError as error:
+        raise Violated(str(error), session.subject(objects.machine_kind, FIRST)) from error
+
+
+def _delete_there(session: Session, target: KubeClient) -> None:
+    core, namespace = session.core.api_version, session.namespace
+
+    def deleted() -> bool:
+        cluster = target.find(core, "Cluster", MAIN, namespace)
+        if cluster is None:
+            return True
+        if "deletionTimestamp" not in cluster["metadata"]:
+            target.delete(cluster)
+        raise NotYet("the Cluster still exists")
+
+    try:
+        eventually(deleted, timeout=session.timing.patience)
+    except TimeoutError as error:
+        where = session.subject("Cluster", MAIN)
+        raise Violated(f"after the move it cannot be deleted: {error}", where) from error
+
+
+def _is_initialized(cluster: JSON) -> bool:
+    status = cluster.get("status") or {}
+    if (status.get("initialization") or {}).get("controlPlaneInitialized"):
+        return True
+    conditions = status.get("conditions") or []
+    return any(
+        (each["type"], each["status"]) == ("ControlPlaneInitialized", "True") for each in conditions
+    )
+
+
+MOVING = (
+    Check(
+        "move",
+        "After clusterctl move the other manager continues with the same machines.",
+        ("MV-02", "MV-08", "ST-11"),
+        _move,
+    ),
+)

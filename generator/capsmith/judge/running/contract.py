@@ -1,0 +1,220 @@
+"""The fields of the contract in objects of either version.  Pure."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+from capsmith.clusters.processes.kube import JSON
+from capsmith.judge.running.objects import CLUSTER_NAME, CONTROL_PLANE, CORE_GROUP
+
+PAUSED = f"{CORE_GROUP}/paused"
+MANAGED_BY = f"{CORE_GROUP}/managed-by"
+V1BETA1 = "v1beta1"
+
+
+@dataclass(frozen=True)
+class CoreObjects:
+    """Objects of core's kinds, in the API version that a core serves."""
+
+    version: str
+    """`v1beta2`."""
+    namespace: str
+    kubernetes: str
+    """The version of the Machines: ``v1.36.4``."""
+
+    @property
+    def api_version(self) -> str:
+        """API version of Cluster and Machine."""
+        return f"{CORE_GROUP}/{self.version}"
+
+    def cluster(self, name: str, infrastructure: JSON) -> JSON:
+        """Return a Cluster without a control plane provider."""
+        return {
+            "apiVersion": self.api_version,
+            "kind": "Cluster",
+            "metadata": {"name": name, "namespace": self.namespace},
+            "spec": {
+                "clusterNetwork": {"pods": {"cidrBlocks": ["192.168.0.0/16"]}},
+                "infrastructureRef": self.reference(infrastructure),
+            },
+        }
+
+    def machine(
+        self, cluster: str, infrastructure: JSON, bootstrap: JSON, *, control_plane: bool
+    ) -> JSON:
+        """Return a Machine for an infrastructure machine of the same name."""
+        labels = {CLUSTER_NAME: cluster, **({CONTROL_PLANE: ""} if control_plane else {})}
+        return {
+            "apiVersion": self.api_version,
+            "kind": "Machine",
+            "metadata": {
+                "name": infrastructure["metadata"]["name"],
+                "namespace": self.namespace,
+                "labels": labels,
+            },
+            "spec": {
+                "clusterName": cluster,
+                "version": self.kubernetes,
+                "bootstrap": bootstrap,
+                "infrastructureRef": self.reference(infrastructure),
+            },
+        }
+
+    def deployment(self, cluster: str, name: str, template: JSON, secret: str) -> JSON:
+        """Return a MachineDeployment with one replica."""
+        labels = {CLUSTER_NAME: cluster, f"{CORE_GROUP}/deployment-name": name}
+        return {
+            "apiVersion": self.api_version,
+            "kind": "MachineDeployment",
+            "metadata": {"name": name, "namespace": self.namespace, "labels": labels},
+            "spec": {
+                "clusterName": cluster,
+                "replicas": 1,
+                "selector": {"matchLabels": labels},
+                "template": {
+                    "metadata": {"labels": labels},
+                    "spec": {
+                        "clusterName": cluster,
+                        "version": self.kubernetes,
+                        "bootstrap": {"dataSecretName": secret},
+                        "infrastructureRef": self.reference(template),
+                    },
+                },
+            },
+        }
+
+    def machine_pool(
+        self, cluster: str, infrastructure: JSON, bootstrap: JSON, replicas: int
+    ) -> JSON:
+        """Return a MachinePool for an infrastructure machine pool of the same name."""
+        return {
+            "apiVersion": self.api_version,
+            "kind": "MachinePool",
+            "metadata": {
+                "name": infrastructure["metadata"]["name"],
+                "namespace": self.namespace,
+                "labels": {CLUSTER_NAME: cluster},
+            },
+            "spec": {
+                "clusterName": cluster,
+                "replicas": replicas,
+                "template": {
+                    "spec": {
+                        "clusterName": cluster,
+                        "version": self.kubernetes,
+                        "bootstrap": bootstrap,
+                        "infrastructureRef": self.reference(infrastructure),
+                    }
+                },
+            },
+        }
+
+    def health_check(self, cluster: str, name: str) -> JSON:
+        """Return a MachineHealthCheck of a MachineDeployment's Machines."""
+        conditions = [{"type": "Ready", "status": "Unknown"}]
+        if self.version == V1BETA1:
+            checks: JSON = {"unhealthyConditions": [{**conditions[0], "timeout": "300s"}]}
+        else:
+            nodes = [{**conditions[0], "timeoutSeconds": 300}]
+            checks = {"checks": {"unhealthyNodeConditions": nodes}}
+        return {
+            "apiVersion": self.api_version,
+            "kind": "MachineHealthCheck",
+            "metadata": {"name": name, "namespace": self.namespace},
+            "spec": {
+                "clusterName": cluster,
+                "selector": {"matchLabels": {f"{CORE_GROUP}/deployment-name": name}},
+                **checks,
+            },
+        }
+
+    def reference(self, obj: JSON) -> JSON:
+        """Return a reference to an object of a provider."""
+        name = obj["metadata"]["name"]
+        if self.version == V1BETA1:
+            return {
+                "apiVersion": obj["apiVersion"],
+                "kind": obj["kind"],
+                "name": name,
+                "namespace": self.namespace,
+            }
+        group = obj["apiVersion"].partition("/")[0]
+        return {"apiGroup": group, "kind": obj["kind"], "name": name}
+
+
+def is_provisioned(obj: JSON, contract: str) -> bool:
+    """Return whether an infrastructure object reports that it is complete."""
+    status = obj.get("status") or {}
+    if contract == V1BETA1:
+        return bool(status.get("ready"))
+    return bool((status.get("initialization") or {}).get("provisioned"))
+
+
+def provisioned_path(contract: str) -> str:
+    """Return the path of the field that `is_provisioned` reads."""
+    return "status.ready" if contract == V1BETA1 else "status.initialization.provisioned"
+
+
+def provisioned_status(contract: str) -> JSON:
+    """Return the status of a complete infrastructure object."""
+    return {"ready": True} if contract == V1BETA1 else {"initialization": {"provisioned": True}}
+
+
+def is_pool_provisioned(obj: JSON) -> bool:
+    """Return whether a machine pool reports to core that it is complete, in either contract."""
+    return bool((obj.get("status") or {}).get("ready"))
+
+
+def provider_id(obj: JSON) -> str:
+    """Return the provider ID of an infrastructure machine, empty without one."""
+    return str((obj.get("spec") or {}).get("providerID") or "")
+
+
+def provider_ids(obj: JSON) -> list[str]:
+    """Return the provider IDs of a pool's machines."""
+    return [str(each) for each in (obj.get("spec") or {}).get("providerIDList") or []]
+
+
+def endpoint(obj: JSON) -> JSON:
+    """Return the endpoint of an infrastructure cluster, empty without host and port."""
+    found: JSON = (obj.get("spec") or {}).get("controlPlaneEndpoint") or {}
+    return found if found.get("host") and found.get("port") else {}
+
+
+def condition(obj: JSON, kind: str) -> JSON | None:
+    """Return the condition of a type, wherever the contract's migration keeps it."""
+    status = obj.get("status") or {}
+    later = (status.get("v1beta2") or {}).get("conditions") or []
+    for each in (*later, *(status.get("conditions") or [])):
+        if each.get("type") == kind:
+            return dict(each)
+    return None
+
+
+def effects(obj: JSON, contract: str, before: JSON) -> list[str]:
+    """Return the paths that show an effect outside, and that ``before`` lacks."""
+    found = []
+    if is_provisioned(obj, contract):
+        found.append(provisioned_path(contract))
+    if provider_id(obj) and not provider_id(before):
+        found.append("spec.providerID")
+    if endpoint(obj) and endpoint(obj) != endpoint(before):
+        found.append("spec.controlPlaneEndpoint")
+    if provider_ids(obj) and not provider_ids(before):
+        found.append("spec.providerIDList")
+    status = obj.get("status") or {}
+    found += [f"status.{name}" for name in ("addresses", "failureDomains") if status.get(name)]
+    return found
+
+
+def subject(obj: JSON) -> str:
+    """Return kind, namespace and name for a report."""
+    metadata = obj["metadata"]
+    return f"{obj['kind']} {metadata.get('namespace', '')}/{metadata['name']}"
+
+
+def failure_domains(obj: JSON) -> list[str]:
+    """Return the names of the failure domains that a status reports."""
+    domains: Any = (obj.get("status") or {}).get("failureDomains") or []
+    return sorted(domains) if isinstance(domains, dict) else sorted(d["name"] for d in domains)

@@ -1,0 +1,130 @@
+"""Every state of some objects, recorded by watches.
+
+A state that lasts only a moment is a state too: polling would miss it.
+"""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Callable, Iterable
+from http.client import HTTPException
+from typing import NamedTuple, TypeVar
+
+from capsmith.clusters.processes.kube import JSON, ApiError, KubeClient
+
+_GONE = 410
+_RETRY_SECONDS = 0.5
+_JOIN_SECONDS = 0.1
+
+T = TypeVar("T")
+
+
+class WatchedKind(NamedTuple):
+    """A kind whose objects are recorded."""
+
+    api_version: str
+    kind: str
+
+
+class State(NamedTuple):
+    """An object as stored at one moment."""
+
+    obj: JSON
+    is_deleted: bool
+
+
+class History:
+    """The states of all objects of some kinds in a namespace, in order."""
+
+    def __init__(self, client: KubeClient, namespace: str, kinds: Iterable[WatchedKind]) -> None:
+        self._client = client
+        self._namespace = namespace
+        self._states: dict[tuple[str, str], list[State]] = {}
+        self._changed = threading.Condition()
+        self._ended = threading.Event()
+        self._threads = [
+            threading.Thread(target=self._record, args=(kind,), daemon=True) for kind in kinds
+        ]
+
+    def start(self) -> None:
+        """Start to record."""
+        for thread in self._threads:
+            thread.start()
+
+    def stop(self) -> None:
+        """End the watches; the recorded states stay readable."""
+        self._ended.set()
+        for thread in self._threads:
+            # One that is about to watch has no connection yet that could be ended.
+            while thread.is_alive():
+                self._client.end_watches()
+                thread.join(_JOIN_SECONDS)
+
+    def states(self, kind: str, name: str) -> list[JSON]:
+        """Return the stored states of an object in order, without its deletion."""
+        with self._changed:
+            found = self._states.get((kind, name), [])
+            return [state.obj for state in found if not state.is_deleted]
+
+    def latest(self, kind: str, name: str) -> JSON | None:
+        """Return the last state of an object; None if it does not exist."""
+        with self._changed:
+            found = self._states.get((kind, name), [])
+        return None if not found or found[-1].is_deleted else found[-1].obj
+
+    def names(self, kind: str) -> list[str]:
+        """Return the names of the objects that exist."""
+        with self._changed:
+            found = [name for each, name in self._states if each == kind]
+        return sorted(name for name in found if self.latest(kind, name) is not None)
+
+    def all_names(self, kind: str) -> list[str]:
+        """Return the names of the objects that exist or existed."""
+        with self._changed:
+            return sorted(name for each, name in self._states if each == kind)
+
+    def wait(self, probe: Callable[[], T], seconds: float) -> T:
+        """Wait until the probe is true and return its value; its last value on a timeout."""
+        with self._changed:
+            self._changed.wait_for(probe, seconds)
+            return probe()
+
+    def _record(self, kind: WatchedKind) -> None:
+        version = ""
+        while not self._ended.is_set():
+            try:
+                if not version:
+                    version = self._list(kind)
+                version = self._watch(kind, version)
+            except (ApiError, OSError, HTTPException, ValueError, AttributeError):
+                # The server restarts, or the version has expired: read everything again.
+                version = ""
+                self._ended.wait(_RETRY_SECONDS)
+
+    def _list(self, kind: WatchedKind) -> str:
+        path = self._client.path(*kind, namespace=self._namespace)
+        answer = self._client.request("GET", path)
+        for item in answer["items"]:
+            self._add(kind, item, is_deleted=False)
+        existing = {item["metadata"]["name"] for item in answer["items"]}
+        for name in self.names(kind.kind):
+            if name not in existing:
+                self._add(kind, {"metadata": {"name": name}}, is_deleted=True)
+        return str(answer["metadata"]["resourceVersion"])
+
+    def _watch(self, kind: WatchedKind, version: str) -> str:
+        for event in self._client.watch(*kind, self._namespace, version):
+            obj = event["object"]
+            if event["type"] == "ERROR":
+                return ""
+            version = obj["metadata"]["resourceVersion"]
+            if event["type"] != "BOOKMARK":
+                self._add(kind, obj, is_deleted=event["type"] == "DELETED")
+        return version
+
+    def _add(self, kind: WatchedKind, obj: JSON, *, is_deleted: bool) -> None:
+        with self._changed:
+            states = self._states.setdefault((kind.kind, obj["metadata"]["name"]), [])
+            typed = {"apiVersion": kind.api_version, "kind": kind.kind, **obj}
+            states.append(State(typed, is_deleted))
+            self._changed.notify_all()

@@ -1,0 +1,119 @@
+"""Checks and their results, as plain data."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from enum import StrEnum
+from typing import TYPE_CHECKING, Any, Generic, NamedTuple, TypeVar
+
+if TYPE_CHECKING:
+    from capsmith.judge.running.base_session import BaseSession
+
+S = TypeVar("S", bound="BaseSession")
+
+
+class Violated(Exception):
+    """A check that fails: what the manager did, at which object, and what to do."""
+
+    def __init__(self, message: str, subject: str = "", path: str = "", hint: str = "") -> None:
+        super().__init__(message)
+        self.subject = subject
+        self.path = path
+        self.hint = hint
+
+
+class Skipped(Exception):
+    """A check that cannot run here, with the reason."""
+
+
+class Outcome(StrEnum):
+    """The outcome of a check."""
+
+    PASSED = "passed"
+    FAILED = "failed"
+    WARNING = "warning"
+    """Not as the contract recommends: the rules say SHOULD or MAY."""
+    SKIPPED = "skipped"
+
+
+@dataclass(frozen=True)
+class Check(Generic[S]):
+    """One check of a manager's behaviour."""
+
+    name: str
+    """In kebab case, unique."""
+    title: str
+    """The expected behaviour."""
+    rules: tuple[str, ...]
+    """The rules that a failure violates, of all contracts."""
+    run: Callable[[S], None]
+    """Raises Violated or Skipped."""
+
+
+class Result(NamedTuple):
+    """The result of a check."""
+
+    name: str
+    title: str
+    rules: tuple[str, ...]
+    """Those of the provider's contract."""
+    outcome: Outcome
+    message: str = ""
+    """What happened, or the reason why the check was skipped."""
+    subject: str = ""
+    """The object: `Kind namespace/name`."""
+    path: str = ""
+    """The field of the object."""
+    hint: str = ""
+    links: tuple[str, ...] = ()
+    """The sources of the rules."""
+    seconds: float = 0.0
+
+
+@dataclass(frozen=True)
+class Timing:
+    """How long checks wait, in seconds."""
+
+    patience: float = 180.0
+    """For a state that must be reached."""
+    quiet: float = 3.0
+    """For a change that must not happen."""
+    cleanup: float = 180.0
+    """For deletions after the run, before finalizers are removed."""
+
+
+@dataclass(frozen=True)
+class Report:
+    """The results of a run."""
+
+    provider: str
+    contract: str
+    results: tuple[Result, ...]
+    strict: bool = False
+    """Whether warnings count as failures."""
+
+    def count(self, outcome: Outcome) -> int:
+        """Return the number of results with an outcome."""
+        return sum(result.outcome is outcome for result in self.results)
+
+    @property
+    def exit_code(self) -> int:
+        """Return 1 if a check failed."""
+        warnings = self.count(Outcome.WARNING) if self.strict else 0
+        return int(self.count(Outcome.FAILED) + warnings > 0)
+
+
+class Selection(NamedTuple):
+    """Which checks run, by name, rule or page of rules; all if nothing is selected."""
+
+    select: frozenset[str] = frozenset()
+    ignore: frozenset[str] = frozenset()
+
+    def includes(self, check: Check[Any], rules: Mapping[str, object]) -> bool:
+        """Return whether a check runs: it proves one of the contract's ``rules``, given by id."""
+        ids = {rule for rule in check.rules if rule in rules}
+        names = {check.name, *ids, *(rule.partition("-")[0] for rule in ids)}
+        if not ids or names & self.ignore:
+            return False
+        return not self.select or bool(names & self.select)

@@ -1,0 +1,158 @@
+"""The provider's objects: from the documents of a cluster template to objects of test clusters.
+
+Pure: data in, data out.
+"""
+
+from __future__ import annotations
+
+import copy
+import json
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+
+from capsmith.clusters.processes.kube import JSON
+from capsmith.errors import UnreadableInput
+
+TEMPLATE_NAME = "conformance-cluster"
+"""The cluster name with which the template is generated; each test cluster replaces it."""
+CORE_GROUP = "cluster.x-k8s.io"
+CLUSTER_NAME = f"{CORE_GROUP}/cluster-name"
+CONTROL_PLANE = f"{CORE_GROUP}/control-plane"
+MACHINE_POOL = "InfraMachinePool"
+_CLUSTER = "InfraCluster"
+_MACHINE = "InfraMachine"
+_REPLACED = {"BootstrapConfig", "BootstrapConfigTemplate", "ControlPlane", "ControlPlaneTemplate"}
+_FOREIGN_GROUPS = ("bootstrap.cluster.x-k8s.io", "controlplane.cluster.x-k8s.io", CORE_GROUP)
+
+
+@dataclass(frozen=True)
+class ProviderObjects:
+    """The infrastructure objects of a cluster template, and what they need."""
+
+    cluster_document: JSON
+    template_document: JSON
+    """Of machines."""
+    other_documents: tuple[JSON, ...]
+    """What neither core nor a bootstrap or control plane provider owns, such as credentials."""
+    pool_documents: tuple[JSON, ...] = ()
+    """One machine pool of each kind."""
+
+    @property
+    def cluster_kind(self) -> str:
+        """The kind of infrastructure clusters."""
+        return str(self.cluster_document["kind"])
+
+    @property
+    def machine_kind(self) -> str:
+        """The kind of infrastructure machines."""
+        return str(self.template_document["kind"]).removesuffix("Template")
+
+    @property
+    def cluster_version(self) -> str:
+        """The API version of infrastructure clusters."""
+        return str(self.cluster_document["apiVersion"])
+
+    @property
+    def machine_version(self) -> str:
+        """The API version of infrastructure machines."""
+        return str(self.template_document["apiVersion"])
+
+    def cluster(self, cluster: str, namespace: str) -> JSON:
+        """Return the infrastructure cluster of a test cluster."""
+        return _renamed(self.cluster_document, cluster, namespace, cluster)
+
+    @property
+    def pool_kinds(self) -> list[str]:
+        """The kinds of machine pools."""
+        return [str(each["kind"]) for each in self.pool_documents]
+
+    def pool(self, kind: str, cluster: str, namespace: str, name: str) -> JSON:
+        """Return a machine pool of a kind."""
+        document = next(each for each in self.pool_documents if each["kind"] == kind)
+        return _renamed(document, cluster, namespace, name)
+
+    def template(self, cluster: str, namespace: str, name: str) -> JSON:
+        """Return a machine template."""
+        return _renamed(self.template_document, cluster, namespace, name)
+
+    def machine(self, cluster: str, namespace: str, name: str) -> JSON:
+        """Return an infrastructure machine, as a control plane clones it from the template."""
+        template = self.template(cluster, namespace, name)
+        inner = template["spec"]["template"]
+        group = template["apiVersion"].partition("/")[0]
+        metadata = inner.get("metadata") or {}
+        annotations = {
+            **(metadata.get("annotations") or {}),
+            f"{CORE_GROUP}/cloned-from-name": name,
+            f"{CORE_GROUP}/cloned-from-groupkind": f"{template['kind']}.{group}",
+        }
+        labels = {**(metadata.get("labels") or {}), CLUSTER_NAME: cluster}
+        return {
+            "apiVersion": template["apiVersion"],
+            "kind": self.machine_kind,
+            "metadata": {
+                "name": name,
+                "namespace": namespace,
+                "labels": labels,
+                "annotations": annotations,
+            },
+            "spec": inner.get("spec") or {},
+        }
+
+    def others(self, cluster: str, namespace: str) -> list[JSON]:
+        """Return the other objects of a test cluster."""
+        return [
+            _renamed(each, cluster, namespace, _replaced(each["metadata"]["name"], cluster))
+            for each in self.other_documents
+        ]
+
+
+def provider_objects(documents: Iterable[JSON], roles: Mapping[str, str]) -> ProviderObjects:
+    """Return the objects of a cluster template; ``roles`` are by kind.
+
+    Raises UnreadableInput (``conformance-objects``) without an infrastructure cluster or a machine
+    template among them.
+    """
+    documents = list(documents)
+    clusters = [each for each in documents if roles.get(each["kind"]) == _CLUSTER]
+    templates = [each for each in documents if roles.get(each["kind"]) == f"{_MACHINE}Template"]
+    for found, role in ((clusters, _CLUSTER), (templates, f"{_MACHINE}Template")):
+        if not found:
+            raise UnreadableInput(
+                "conformance-objects",
+                f"no object has the role {role}",
+                hint="Specify a flavor with --flavor, or objects with --objects.",
+            )
+    pools = {each["kind"]: each for each in documents if roles.get(each["kind"]) == MACHINE_POOL}
+    known = {id(each) for each in (*clusters, *templates)}
+    others = [each for each in documents if id(each) not in known and _is_other(each, roles)]
+    template = _used_template(templates, documents)
+    return ProviderObjects(clusters[0], template, tuple(others), tuple(pools.values()))
+
+
+def _used_template(templates: Sequence[JSON], documents: Sequence[JSON]) -> JSON:
+    """Return the template of workers, which needs nothing of a control plane, else the first."""
+    deployments = [each for each in documents if each["kind"] == "MachineDeployment"]
+    for deployment in deployments:
+        reference = deployment["spec"]["template"]["spec"]["infrastructureRef"]
+        for template in templates:
+            names = (template["kind"], template["metadata"]["name"])
+            if names == (reference["kind"], reference["name"]):
+                return template
+    return templates[0]
+
+
+def _is_other(document: JSON, roles: Mapping[str, str]) -> bool:
+    group, role = str(document["apiVersion"]).rpartition("/")[0], roles.get(document["kind"])
+    return group not in _FOREIGN_GROUPS and role not in (*_REPLACED, MACHINE_POOL)
+
+
+def _renamed(document: JSON, cluster: str, namespace: str, name: str) -> JSON:
+    text = json.dumps(copy.deepcopy(document))
+    renamed: JSON = json.loads(_replaced(text, cluster))
+    renamed["metadata"] = {**renamed["metadata"], "name": name, "namespace": namespace}
+    return renamed
+
+
+def _replaced(text: str, cluster: str) -> str:
+    return text.replace(TEMPLATE_NAME, cluster)

@@ -1,0 +1,123 @@
+"""Run checks one after another, and remove what they created."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from contextlib import ExitStack, contextmanager
+from http.client import HTTPException
+from typing import TypeVar
+
+from capsmith.clusters.processes.errors import RequestError
+from capsmith.clusters.processes.kube import ApiError
+from capsmith.contract.model import Level, Rule
+from capsmith.errors import CapsmithError
+from capsmith.judge.running.base_session import BaseSession
+from capsmith.judge.running.model import Check, Outcome, Result, Selection, Skipped, Violated
+
+S = TypeVar("S", bound=BaseSession)
+
+_PERMISSIONS = "Use a management cluster that responds, and a user who can create the objects."
+_DELETE = "Delete the namespace, and the machines that its objects refer to."
+_ALL = Selection()
+_RECOMMENDED = frozenset({Level.SHOULD, Level.MAY})
+
+
+def run_checks(
+    session: S,
+    checks: Iterable[Check[S]],
+    rules: Mapping[str, Rule],
+    selection: Selection = _ALL,
+    done: Callable[[Result], None] = lambda result: None,
+    progress: Callable[[str], None] = lambda text: None,
+) -> tuple[Result, ...]:
+    """Run the selected checks, and return their results in order; ``done`` gets each at once.
+
+    ``rules`` are those of the provider's contract. Everything that the checks created is removed,
+    also when the run is interrupted. Raises Refused if the namespace exists already, and
+    RequestError if objects cannot be created or removed.
+    """
+    results = []
+    with _requests("the run cannot start", _PERMISSIONS):
+        session.create_namespace()
+    try:
+        with _requests("the run cannot start", _PERMISSIONS):
+            session.start()
+        for check in checks:
+            if selection.includes(check, rules):
+                result = _result(session, check, rules)
+                done(result)
+                results.append(result)
+    finally:
+        with ExitStack() as ends:
+            left = f"objects of the run are left in namespace {session.namespace}"
+            ends.enter_context(_requests(left, _DELETE))
+            ends.callback(session.history.stop)
+            ends.callback(session.remove_applied)
+            progress("removing what the run created")
+            session.clean_up()
+    return tuple(results)
+
+
+@contextmanager
+def _requests(what: str, hint: str) -> Iterator[None]:
+    """Raise RequestError for a request that fails outside of a check."""
+    try:
+        yield
+    except (ApiError, OSError, HTTPException, LookupError) as error:
+        raise RequestError(f"{what}: {error}", hint) from error
+
+
+def skipped(
+    checks: Iterable[Check[S]],
+    rules: Mapping[str, Rule],
+    selection: Selection,
+    reason: str,
+    done: Callable[[Result], None],
+) -> tuple[Result, ...]:
+    """Return the results of the selected checks, none of which can run; the reason is the same."""
+    results = []
+    for check in checks:
+        if selection.includes(check, rules):
+            violated = tuple(each for each in check.rules if each in rules)
+            result = Result(check.name, check.title, violated, Outcome.SKIPPED, reason)
+            done(result)
+            results.append(result)
+    return tuple(results)
+
+
+def _result(session: S, check: Check[S], rules: Mapping[str, Rule]) -> Result:
+    violated = [rules[id] for id in check.rules if id in rules]
+    began = time.monotonic()
+    is_advice = {rule.level for rule in violated} <= _RECOMMENDED
+    violation = Outcome.WARNING if is_advice else Outcome.FAILED
+    outcome, message, subject, path, hint = _outcome(session, check, violation)
+    return Result(
+        name=check.name,
+        title=check.title,
+        rules=tuple(rule.id for rule in violated),
+        outcome=outcome,
+        message=message,
+        subject=subject,
+        path=path,
+        hint=hint or next((rule.hint for rule in violated if rule.hint), ""),
+        links=tuple(dict.fromkeys(rule.source for rule in violated)),
+        seconds=time.monotonic() - began,
+    )
+
+
+def _outcome(session: S, check: Check[S], violation: Outcome) -> tuple[Outcome, str, str, str, str]:
+    """Return outcome, message, object, path and hint of a check."""
+    try:
+        check.run(session)
+    except Skipped as skipped:
+        return Outcome.SKIPPED, str(skipped), "", "", ""
+    except Violated as violated:
+        return violation, str(violated), violated.subject, violated.path, violated.hint
+    except ApiError as error:
+        return Outcome.FAILED, f"the API server refused a request: {error}", "", "", ""
+    except (OSError, HTTPException) as error:
+        return Outcome.FAILED, f"the API server did not respond: {error}", "", "", ""
+    except CapsmithError as error:
+        return Outcome.FAILED, str(error), "", "", error.finding.hint
+    return Outcome.PASSED, "", "", "", ""

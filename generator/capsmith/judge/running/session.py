@@ -1,0 +1,216 @@
+"""A run against an infrastructure provider: what creates its objects and those of core."""
+
+from __future__ import annotations
+
+import base64
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from functools import cached_property
+from typing import Protocol
+
+from capsmith.clusters.processes.kube import JSON, ApiError, KubeClient
+from capsmith.judge.running import cleaning
+from capsmith.judge.running.base_session import BaseSession
+from capsmith.judge.running.contract import is_provisioned, provisioned_path
+from capsmith.judge.running.history import WatchedKind
+from capsmith.judge.running.objects import CLUSTER_NAME, ProviderObjects
+
+SECRET = "conformance-data"
+"""The Secret with bootstrap data, which all Machines share."""
+_ENDPOINT = {"host": "127.0.0.1", "port": 6443}
+_DATA = "#cloud-config\n{}\n"
+
+
+class Mover(Protocol):
+    """A second management cluster with its own manager."""
+
+    def start_target(self) -> KubeClient:
+        """Start it, and return its client."""
+
+    def move(self, namespace: str) -> None:
+        """Move the clusters of a namespace there."""
+
+
+@dataclass
+class Session(BaseSession):
+    """What the checks of infrastructure providers share."""
+
+    objects: ProviderObjects
+    mover: Mover | None = field(default=None, kw_only=True)
+    kubeconfig: str = field(default="", kw_only=True)
+    """Of a workload cluster on which Nodes may be created; empty without one."""
+    moved_to: KubeClient | None = field(default=None, kw_only=True)
+    """The management cluster to which the objects were moved, if they were."""
+
+    def provider_kinds(self) -> list[WatchedKind]:
+        """Return the provider's kinds of which the run creates objects, machines first."""
+        return [
+            WatchedKind(self.objects.machine_version, self.objects.machine_kind),
+            *(
+                WatchedKind(each["apiVersion"], each["kind"])
+                for each in self.objects.pool_documents
+            ),
+            WatchedKind(self.objects.cluster_version, self.objects.cluster_kind),
+        ]
+
+    def kinds(self) -> list[WatchedKind]:
+        """Return the kinds whose objects are recorded."""
+        kinds = ["Machine", *(["MachinePool"] if self.objects.pool_documents else []), "Cluster"]
+        core = [WatchedKind(self.core.api_version, kind) for kind in kinds]
+        return [*self.provider_kinds(), *core]
+
+    @cached_property
+    def provides_endpoint(self) -> bool:
+        """Whether infrastructure clusters have a field for the endpoint; if unknown, they do."""
+        version, kind = self.objects.cluster_version, self.objects.cluster_kind
+        name = f"{self.client.resolve(version, kind).plural}.{version.partition('/')[0]}"
+        try:
+            crd = self.client.get("apiextensions.k8s.io/v1", "CustomResourceDefinition", name)
+        except ApiError:
+            return True  # this user may not read it
+        schemas = {each["name"]: each["schema"] for each in crd["spec"]["versions"]}
+        found: JSON = schemas[version.rpartition("/")[2]]["openAPIV3Schema"]
+        for step in ("spec", "controlPlaneEndpoint"):
+            found = (found.get("properties") or {}).get(step) or {}
+        return bool(found)
+
+    def clean_up(self) -> None:
+        """Delete all objects of the run and its namespace, also where they were moved to."""
+        cleaning.clean_up(self)
+
+    def prepare(self) -> None:
+        """Create the bootstrap data."""
+        self.client.apply(self._secret(SECRET, {"value": _DATA, "format": "cloud-config"}))
+
+    def create_cluster(self, name: str, annotations: Mapping[str, str] | None = None) -> None:
+        """Create an infrastructure cluster and its Cluster."""
+        self._prepare(name)
+        infrastructure = self.objects.cluster(name, self.namespace)
+        _annotate(infrastructure, annotations)
+        self.client.create(infrastructure)
+        self.client.create(self._cluster(name, infrastructure))
+
+    def create_paused_cluster(self, name: str) -> None:
+        """Create a paused Cluster, then its infrastructure cluster with the owner reference."""
+        self._prepare(name)
+        infrastructure = self.objects.cluster(name, self.namespace)
+        cluster = self._cluster(name, infrastructure)
+        cluster["spec"]["paused"] = True
+        self.client.create(_owned(infrastructure, self.client.create(cluster), controller=False))
+
+    def create_machine(
+        self,
+        cluster: str,
+        name: str,
+        *,
+        bootstrap: JSON | None = None,
+        control_plane: bool = False,
+        failure_domain: str = "",
+    ) -> None:
+        """Create an infrastructure machine and its Machine, with bootstrap data by default."""
+        infrastructure = self.objects.machine(cluster, self.namespace, name)
+        machine = self._machine(cluster, infrastructure, bootstrap, control_plane)
+        if failure_domain:
+            machine["spec"]["failureDomain"] = failure_domain
+        self.client.create(infrastructure)
+        self.client.create(machine)
+
+    def create_paused_machine(self, cluster: str, name: str, annotation: str) -> None:
+        """Create a Machine, then its paused infrastructure machine with the owner reference.
+
+        Core sets no owner of a paused object, and without an owner it is left alone anyway.
+        """
+        infrastructure = self.objects.machine(cluster, self.namespace, name)
+        machine = self.client.create(self._machine(cluster, infrastructure, None, False))
+        _annotate(infrastructure, {annotation: "true"})
+        self.client.create(_owned(infrastructure, machine, controller=True))
+
+    def create_pool(
+        self, kind: str, cluster: str, name: str, replicas: int, *, bootstrap: JSON | None = None
+    ) -> None:
+        """Create an infrastructure machine pool and its MachinePool."""
+        infrastructure = self.objects.pool(kind, cluster, self.namespace, name)
+        data = bootstrap if bootstrap is not None else {"dataSecretName": SECRET}
+        self.client.create(infrastructure)
+        self.client.create(self.core.machine_pool(cluster, infrastructure, data, replicas))
+
+    def create_paused_pool(self, kind: str, cluster: str, name: str, annotation: str) -> None:
+        """Create a MachinePool, then its paused infrastructure pool with the owner reference."""
+        infrastructure = self.objects.pool(kind, cluster, self.namespace, name)
+        data = {"dataSecretName": SECRET}
+        pool = self.client.create(self.core.machine_pool(cluster, infrastructure, data, 1))
+        _annotate(infrastructure, {annotation: "true"})
+        self.client.create(_owned(infrastructure, pool, controller=True))
+
+    def provide_data(self, machine: JSON, client: KubeClient | None = None) -> None:
+        """Give a Machine or MachinePool data instead of a bootstrap configuration."""
+        spec: JSON = {"bootstrap": {"configRef": None, "dataSecretName": SECRET}}
+        if machine["kind"] == "MachinePool":
+            spec = {"template": {"spec": spec}}
+        (client or self.client).patch(machine, {"spec": spec})
+
+    def wait_provisioned(self, kind: str, name: str) -> JSON:
+        """Wait until an infrastructure object is complete."""
+        return self.wait(
+            kind,
+            name,
+            lambda obj: is_provisioned(obj, self.contract),
+            "it never became provisioned",
+            provisioned_path(self.contract),
+        )
+
+    def _cluster(self, name: str, infrastructure: JSON) -> JSON:
+        """Return a Cluster, with an endpoint if its infrastructure has none."""
+        cluster = self.core.cluster(name, infrastructure)
+        if not self.provides_endpoint:
+            cluster["spec"]["controlPlaneEndpoint"] = _ENDPOINT
+        return cluster
+
+    def _machine(
+        self, cluster: str, infrastructure: JSON, bootstrap: JSON | None, control_plane: bool
+    ) -> JSON:
+        data = bootstrap if bootstrap is not None else {"dataSecretName": SECRET}
+        return self.core.machine(cluster, infrastructure, data, control_plane=control_plane)
+
+    def _prepare(self, cluster: str) -> None:
+        """Create the Secrets of a cluster; core repeats a failed connection only after 30 s."""
+        if self.kubeconfig:
+            data = {"value": self.kubeconfig}
+            secret = self._secret(f"{cluster}-kubeconfig", data)
+            secret["metadata"]["labels"] = {CLUSTER_NAME: cluster}
+            self.client.apply(secret)
+        for each in self.objects.others(cluster, self.namespace):
+            self.apply(each)
+
+    def _secret(self, name: str, data: Mapping[str, str]) -> JSON:
+        return {
+            "apiVersion": "v1",
+            "kind": "Secret",
+            "type": f"{CLUSTER_NAME.partition('/')[0]}/secret",
+            "metadata": {"name": name, "namespace": self.namespace},
+            "data": {key: base64.b64encode(value.encode()).decode() for key, value in data.items()},
+        }
+
+
+def _annotate(obj: JSON, annotations: Mapping[str, str] | None) -> None:
+    known = obj["metadata"].get("annotations") or {}
+    if annotations:
+        obj["metadata"]["annotations"] = {**known, **annotations}
+
+
+def _owned(obj: JSON, owner: JSON, *, controller: bool) -> JSON:
+    reference = {
+        "apiVersion": owner["apiVersion"],
+        "kind": owner["kind"],
+        "name": owner["metadata"]["name"],
+        "uid": owner["metadata"]["uid"],
+        **({"controller": True} if controller else {}),
+    }
+    labels = obj["metadata"].get("labels") or {}
+    cluster = owner["spec"].get("clusterName") or owner["metadata"]["name"]
+    metadata = {
+        **obj["metadata"],
+        "labels": {**labels, CLUSTER_NAME: cluster},
+        "ownerReferences": [reference],
+    }
+    return {**obj, "metadata": metadata}

@@ -1,0 +1,1 @@
+"""Read the manifests of any provider: YAML, variables, kustomizations, CRDs, releases."""

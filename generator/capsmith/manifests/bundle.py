@@ -1,0 +1,206 @@
+"""Sort manifests into components, metadata, cluster templates and classes."""
+
+from __future__ import annotations
+
+from collections import ChainMap
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
+from enum import StrEnum
+from functools import cached_property
+from pathlib import PurePosixPath
+
+from capsmith.manifests.crds import Crd, read_crds
+from capsmith.manifests.parse import Manifest
+
+_ASIDE = frozenset({"samples", "examples", "templates", "testdata"})
+"""Folders whose objects are no part of what is installed."""
+
+_POOL = "InfraMachinePool"
+_MACHINE = "Machine"
+
+
+class Artefact(StrEnum):
+    """The role of a file for clusterctl, by its name."""
+
+    COMPONENTS = "components"
+    METADATA = "metadata"
+    CLUSTER_TEMPLATE = "cluster-template"
+    CLUSTER_CLASS = "cluster-class"
+    SOURCE = "source"
+    """Any other Kubernetes object: what components are built from."""
+    ASIDE = "aside"
+    """Samples, kustomizations, and YAML that holds no Kubernetes object."""
+
+
+def artefact(manifest: Manifest) -> Artefact:
+    """Return what the file of ``manifest`` is."""
+    name = manifest.base_name
+    if name.endswith("components.yaml") or "-components-" in name:
+        return Artefact.COMPONENTS
+    if name == "metadata.yaml" or (
+        manifest.kind == "Metadata" and manifest.api_group == "clusterctl.cluster.x-k8s.io"
+    ):
+        return Artefact.METADATA
+    if name.startswith("cluster-template"):
+        return Artefact.CLUSTER_TEMPLATE
+    if name.startswith("clusterclass-"):
+        return Artefact.CLUSTER_CLASS
+    folders = PurePosixPath(manifest.file.replace("\\", "/")).parts[:-1]
+    aside = (
+        _ASIDE.intersection(folders)
+        or manifest.kind in {"", "Kustomization"}
+        or not isinstance(manifest.document.get("apiVersion"), str)
+    )
+    return Artefact.ASIDE if aside else Artefact.SOURCE
+
+
+@dataclass(frozen=True, eq=False)
+class Installed:
+    """The objects of all providers that are judged together, which are read once."""
+
+    manifests: tuple[Manifest, ...] = ()
+
+    @cached_property
+    def crds(self) -> dict[tuple[str, str], Crd]:
+        """Return the CRDs by group and kind, without roles that the user names."""
+        return {(crd.group, crd.kind): crd for crd in read_crds(self.manifests, {})}
+
+    @cached_property
+    def _by_kind(self) -> Mapping[str, tuple[Manifest, ...]]:
+        found: dict[str, list[Manifest]] = {}
+        for manifest in self.manifests:
+            found.setdefault(manifest.kind, []).append(manifest)
+        return {kind: tuple(manifests) for kind, manifests in found.items()}
+
+    def of(self, kind: str) -> tuple[Manifest, ...]:
+        """Return the objects of a kind."""
+        return self._by_kind.get(kind, ())
+
+
+@dataclass(frozen=True)
+class Bundle:
+    """The files of one provider that belong together."""
+
+    manifests: tuple[Manifest, ...]
+    roles: Mapping[str, str]
+    judged: Mapping[str, str] | None = None
+    """The only version that core uses, by the name of the CRD; None: all that labels name."""
+    release: str = ""
+    """``v1.2.3``; empty: the name of the folder."""
+    installed: Installed = Installed()
+    """The objects of all providers that are judged along with this one, and maybe its own."""
+
+    @cached_property
+    def _by_artefact(self) -> Mapping[Artefact, tuple[Manifest, ...]]:
+        sorted_: dict[Artefact, list[Manifest]] = {}
+        for manifest in self.manifests:
+            sorted_.setdefault(artefact(manifest), []).append(manifest)
+        return {key: tuple(found) for key, found in sorted_.items()}
+
+    def files(self, wanted: Artefact) -> tuple[Manifest, ...]:
+        """Return the objects in files of one sort."""
+        return self._by_artefact.get(wanted, ())
+
+    @cached_property
+    def objects(self) -> tuple[Manifest, ...]:
+        """Return what is installed: the components, or what they are built from."""
+        return self.files(Artefact.COMPONENTS) or self.files(Artefact.SOURCE)
+
+    @cached_property
+    def crds(self) -> tuple[Crd, ...]:
+        """Return the CRDs among the objects."""
+        crds = read_crds(self.objects, self.roles)
+        if self.judged is None:
+            return crds
+        return tuple(replace(crd, judged=self.judged.get(crd.manifest.name)) for crd in crds)
+
+    @cached_property
+    def known_crds(self) -> Mapping[tuple[str, str], Crd]:
+        """Return the CRDs by group and kind, this provider's before those of the others."""
+        own = {(crd.group, crd.kind): crd for crd in self.crds}
+        return ChainMap(own, self.installed.crds)
+
+    def all_of(self, kind: str) -> tuple[Manifest, ...]:
+        """Return the objects of a kind, those of other providers included."""
+        own = self.of(kind)
+        known = {id(manifest) for manifest in own}
+        return (*own, *(each for each in self.installed.of(kind) if id(each) not in known))
+
+    @cached_property
+    def has_pools_only(self) -> bool:
+        """Return whether the provider's machines are in pools, and never by themselves."""
+        roles = {crd.role for crd in self.crds if not self.is_pool_machine(crd)}
+        return _POOL in roles and "InfraMachine" not in roles
+
+    def is_judged(self, crd: Crd) -> bool:
+        """Return whether core uses the kind by this contract."""
+        return self.judged is None or crd.judged is not None
+
+    def is_pool_machine(self, crd: Crd) -> bool:
+        """Return whether a pool makes the machines: ``<X>MachinePoolMachine``."""
+        pools = {(other.group, other.kind) for other in self.crds if other.role == _POOL}
+        return crd.kind.endswith(_MACHINE) and (crd.group, crd.kind.removesuffix(_MACHINE)) in pools
+
+    @cached_property
+    def installs(self) -> bool:
+        """Return whether this is a whole provider, so that missing parts can be reported."""
+        return bool(self.of("Deployment"))
+
+    def of(self, *kinds: str) -> tuple[Manifest, ...]:
+        """Return the objects of some kinds."""
+        return tuple(manifest for manifest in self.objects if manifest.kind in kinds)
+
+
+def split(manifests: Sequence[Manifest], roles: Mapping[str, str]) -> Iterator[Bundle]:
+    """One bundle for each components file, with the other release files of its folder.
+
+    With one components file everything belongs to it; with none there is one bundle for each
+    ``config`` folder that installs something, with everything that is in none of them.
+    """
+    by_file: dict[str, list[Manifest]] = {}
+    for manifest in manifests:
+        by_file.setdefault(manifest.file, []).append(manifest)
+    components = [
+        file for file, found in by_file.items() if artefact(found[0]) is Artefact.COMPONENTS
+    ]
+    if not components:
+        yield from _split_sources(manifests, roles)
+        return
+    if len(components) == 1:
+        yield Bundle(tuple(manifests), roles)
+        return
+    for file in components:
+        folder = PurePosixPath(file).parent
+        yield Bundle(
+            tuple(
+                manifest
+                for other, found in by_file.items()
+                for manifest in found
+                if other == file
+                or (other not in components and PurePosixPath(other).parent == folder)
+            ),
+            roles,
+        )
+
+
+def _split_sources(manifests: Sequence[Manifest], roles: Mapping[str, str]) -> Iterator[Bundle]:
+    installed = {
+        _config_folder(manifest)
+        for manifest in manifests
+        if manifest.kind == "Namespace" and artefact(manifest) is Artefact.SOURCE
+    }
+    folders = sorted(str(folder) for folder in installed if folder is not None)
+    if len(folders) < 2:
+        yield Bundle(tuple(manifests), roles)
+        return
+    for folder in folders:
+        others = {other for other in folders if other != folder}
+        yield Bundle(
+            tuple(each for each in manifests if str(_config_folder(each)) not in others), roles
+        )
+
+
+def _config_folder(manifest: Manifest) -> PurePosixPath | None:
+    """Return the nearest folder named ``config`` around a file: by habit one for each provider."""
+    parents = PurePosixPath(manifest.file.replace("\\", "/")).parents
+    return next((folder for folder in parents if folder.name == "config"), None)

@@ -1,0 +1,142 @@
+"""A CustomResourceDefinition as checks see it: names, versions, the role of its kind."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from typing import Any
+
+from capsmith.manifests.parse import Manifest, list_of, mapping_of, text_of
+from capsmith.manifests.roles import guess_role
+from capsmith.yamldoc.compose import Path
+
+_STEPS = {"[]": "items", "{}": "additionalProperties"}
+_MARKS = re.compile(r"\[\]|\{\}")
+
+
+@dataclass(frozen=True, slots=True)
+class CrdVersion:
+    """One version of a CRD."""
+
+    name: str
+    served: bool
+    storage: bool
+    schema: Mapping[str, Any]
+    """``openAPIV3Schema``."""
+    subresources: Mapping[str, Any]
+    columns: tuple[str, ...]
+    """Names of the printer columns."""
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Crd:
+    """One CRD and the role of its kind in Cluster API, empty if it has none."""
+
+    manifest: Manifest
+    role: str
+    versions: tuple[CrdVersion, ...]
+    judged: str | None = None
+    """The only version that core uses, '' for none at all; None: all that a label names."""
+
+    @property
+    def kind(self) -> str:
+        """Return ``spec.names.kind``."""
+        return text_of(self.manifest.document, "spec", "names", "kind")
+
+    @property
+    def group(self) -> str:
+        """Return ``spec.group``."""
+        return text_of(self.manifest.document, "spec", "group")
+
+    @property
+    def plural(self) -> str:
+        """Return ``spec.names.plural``."""
+        return text_of(self.manifest.document, "spec", "names", "plural")
+
+    @property
+    def scope(self) -> str:
+        """Return ``spec.scope``."""
+        return text_of(self.manifest.document, "spec", "scope")
+
+    @property
+    def labels(self) -> Mapping[str, Any]:
+        """Return ``metadata.labels``, as far as its keys are texts."""
+        labels = self.manifest.mapping("metadata", "labels")
+        return {key: value for key, value in labels.items() if isinstance(key, str)}
+
+    @property
+    def annotations(self) -> Mapping[str, Any]:
+        """Return ``metadata.annotations``."""
+        return self.manifest.mapping("metadata", "annotations")
+
+    @property
+    def used_versions(self) -> tuple[CrdVersion, ...]:
+        """Return the version that core uses; all where none is chosen."""
+        if self.judged is None:
+            return self.versions
+        return tuple(version for version in self.versions if version.name == self.judged)
+
+    def schema_path(self, version: str, field: str = "") -> Path:
+        """Return the path in the manifest of a version's schema, or of a field of it.
+
+        ``field`` is dotted; ``[]`` steps into a list's items, ``{}`` into a map's values.
+        """
+        names = [each.name for each in self.versions]
+        if version not in names:
+            return ()
+        path: Path = ("spec", "versions", names.index(version), "schema", "openAPIV3Schema")
+        for part in field.split(".") if field else ():
+            path += ("properties", part.rstrip("[]{}"))
+            path += tuple(_STEPS[mark] for mark in _MARKS.findall(part))
+        return path
+
+    def labelled(self, label: str) -> tuple[str, ...]:
+        """Version names in a contract label, which are joined by ``_`` (GEN-01)."""
+        value = self.labels.get(label)
+        return tuple(part for part in value.split("_") if part) if isinstance(value, str) else ()
+
+    def versions_of(self, label: str) -> tuple[CrdVersion, ...]:
+        """The versions that a contract label names; the stored one when there is no label at all.
+
+        So findings on the shape of a CRD without label are reported too, if it has one version.
+        """
+        if self.judged is not None:
+            return self.used_versions
+        names = self.labelled(label)
+        if names:
+            return tuple(version for version in self.versions if version.name in names)
+        if any(key.startswith("cluster.x-k8s.io/v1") for key in self.labels):
+            return ()
+        return tuple(version for version in self.versions if version.storage)
+
+
+def read_crds(manifests: tuple[Manifest, ...], roles: Mapping[str, str]) -> tuple[Crd, ...]:
+    """Return the CRDs among ``manifests``; a role that ``roles`` lacks is guessed from the kind."""
+    found = [m for m in manifests if m.kind == "CustomResourceDefinition"]
+    kinds = {
+        (text_of(m.document, "spec", "group"), text_of(m.document, "spec", "names", "kind"))
+        for m in found
+    }
+    return tuple(
+        Crd(m, roles.get(m.name) or _guess(m, kinds), tuple(_versions(m.document))) for m in found
+    )
+
+
+def _guess(manifest: Manifest, kinds: set[tuple[str, str]]) -> str:
+    group, scope = (text_of(manifest.document, "spec", key) for key in ("group", "scope"))
+    return guess_role(group, text_of(manifest.document, "spec", "names", "kind"), scope, kinds)
+
+
+def _versions(document: Mapping[str, Any]) -> Iterator[CrdVersion]:
+    for version in list_of(document, "spec", "versions"):
+        yield CrdVersion(
+            name=text_of(version, "name"),
+            served=mapping_of(version).get("served") is True,
+            storage=mapping_of(version).get("storage") is True,
+            schema=mapping_of(version, "schema", "openAPIV3Schema"),
+            subresources=mapping_of(version, "subresources"),
+            columns=tuple(
+                text_of(column, "name") for column in list_of(version, "additionalPrinterColumns")
+            ),
+        )

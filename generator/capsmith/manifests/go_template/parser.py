@@ -1,0 +1,277 @@
+"""Parse a template, as far as its correctness and the variables that it reads go."""
+
+from __future__ import annotations
+
+import re
+from dataclasses import dataclass, field
+
+from capsmith.manifests.go_template.cursor import Cursor
+from capsmith.manifests.go_template.functions import FUNCTIONS
+from capsmith.manifests.go_template.tokens import Kind, TemplateError, Token, tokens
+from capsmith.yamldoc.quote import shown
+
+_MAX_DEPTH = 100
+"""Of nested actions and parentheses; no patch of a ClusterClass needs as many."""
+_VALUES = frozenset({"nil", "true", "false"})
+_KEYWORDS = _VALUES | {
+    *("block", "break", "continue", "define", "else", "end", "if", "range", "template", "with")
+}
+_LITERALS = frozenset({Kind.STRING, Kind.CHARACTER, Kind.NUMBER})
+_ESCAPES = re.compile(
+    r"\\(?:[abfnrtv\\\"']|x[0-9a-fA-F]{2}|u[0-9a-fA-F]{4}|U[0-9a-fA-F]{8}|[0-7]{3})"
+)
+
+
+@dataclass(frozen=True, slots=True)
+class Template:
+    """A template that parses."""
+
+    variables: frozenset[str]
+    """Names of the top-level variables that it reads for sure, such as ``builtin``."""
+
+
+def parse_template(text: str) -> Template:
+    """Return what a template reads.
+
+    Raises TemplateError where core's webhook refuses it.
+    """
+    parser = _Parser(list(tokens(text)))
+    parser.template()
+    return Template(frozenset(parser.variables))
+
+
+@dataclass
+class _Parser(Cursor):
+    variables: set[str] = field(default_factory=set)
+    depth: int = 0
+    scope: list[str] = field(default_factory=lambda: ["$"])
+    ranges: int = 0
+    at_root: bool = True
+    """Whether the dot is the whole of the variables."""
+    root_known: bool = True
+    """Whether ``$`` is; a defined template is given other data."""
+
+    def template(self) -> None:
+        while self.peek.kind is not Kind.END:
+            if self.peek.kind is Kind.OPEN and self.word_after_open() == "define":
+                self.next()
+                self.next_solid()
+                self._definition()
+            elif end := self._item():
+                raise self.unexpected(end, "here")
+
+    def _item(self) -> Token | None:
+        """Read a text or an action; return the ``end`` or ``else`` that it is instead."""
+        token = self.next_solid()
+        if token.kind is Kind.TEXT:
+            return None
+        if token.kind is not Kind.OPEN:
+            raise self.unexpected(token, "here")
+        return self._action()
+
+    def _items(self) -> Token:
+        """Read items up to an ``end`` or ``else``, and return it."""
+        self.depth += 1
+        if self.depth > _MAX_DEPTH:
+            raise TemplateError("it is nested too deeply", self.peek.position)
+        while self.peek_solid().kind is not Kind.END:
+            if end := self._item():
+                self.depth -= 1
+                return end
+        raise TemplateError("`{{ end }}` is missing", self.peek.position)
+
+    def _action(self) -> Token | None:
+        token = self.peek_solid()
+        keyword = token.text if token.kind is Kind.WORD else ""
+        match keyword:
+            case "if" | "range" | "with":
+                self.next()
+                self._control(keyword)
+            case "end":
+                self.next()
+                self.expect(Kind.CLOSE, "after `end`")
+                return token
+            case "else":
+                self.next()
+                if self.peek_solid().text not in {"if", "with"}:
+                    self.expect(Kind.CLOSE, "after `else`")
+                return token
+            case "break" | "continue":
+                self.next()
+                self.expect(Kind.CLOSE, f"after `{keyword}`")
+                if not self.ranges:
+                    raise TemplateError(f"{shown(keyword)} is outside of `range`", token.position)
+            case "template" | "block":
+                self.next()
+                self._named(keyword)
+            case _:
+                self._pipeline(Kind.CLOSE, "in an action")
+        return None
+
+    def _control(self, keyword: str) -> None:
+        scope, at_root = len(self.scope), self.at_root
+        self._pipeline(Kind.CLOSE, f"in `{keyword}`", keyword)
+        self.ranges += keyword == "range"
+        self.at_root = at_root and keyword == "if"
+        end = self._items()
+        self.ranges -= keyword == "range"
+        self.at_root = at_root
+        if end.text == "else":
+            following = self.peek_solid()
+            if following.kind is Kind.WORD and following.text == keyword in {"if", "with"}:
+                self.next()
+                self._nested(keyword)
+            elif (end := self._items()).text != "end":
+                raise self.unexpected(end, "where `end` is missing")
+        del self.scope[scope:]
+
+    def _nested(self, keyword: str) -> None:
+        """Read the ``if`` of ``else if``, whose end is that of the outer one."""
+        self.depth += 1
+        if self.depth > _MAX_DEPTH:
+            raise TemplateError("it is nested too deeply", self.peek.position)
+        self._control(keyword)
+        self.depth -= 1
+
+    def _definition(self) -> None:
+        self._unquoted(self.expect(Kind.STRING, "in `define`"))
+        self.expect(Kind.CLOSE, "in `define`")
+        self._body("in `define`")
+
+    def _named(self, keyword: str) -> None:
+        self._unquoted(self.expect(Kind.STRING, f"in `{keyword}`"))
+        if keyword == "template" and self.peek_solid().kind is Kind.CLOSE:
+            self.next()
+            return
+        self._pipeline(Kind.CLOSE, f"in `{keyword}`")
+        if keyword == "block":
+            self._body("in `block`")
+
+    def _body(self, where: str) -> None:
+        """Read the body of a template of its own: it sees no variables of the one around it."""
+        kept = self.scope, self.ranges, self.at_root, self.root_known
+        self.scope, self.ranges, self.at_root, self.root_known = ["$"], 0, False, False
+        end = self._items()
+        if end.text != "end":
+            raise self.unexpected(end, where)
+        self.scope, self.ranges, self.at_root, self.root_known = kept
+
+    def _pipeline(self, end: Kind, where: str, context: str = "") -> None:
+        self.depth += 1
+        if self.depth > _MAX_DEPTH:
+            raise TemplateError("it is nested too deeply", self.peek.position)
+        self._declarations(context)
+        commands = 0
+        while (token := self.peek_solid()).kind is not end:
+            if not self._is_term(token):
+                raise self.unexpected(token, where)
+            self._command(commands)
+            commands += 1
+        if not commands:
+            raise TemplateError(f"a value is missing {where}", token.position)
+        self.next()
+        self.depth -= 1
+
+    def _declarations(self, context: str) -> None:
+        first = self.peek_solid()
+        if first.kind is not Kind.VARIABLE:
+            return
+        start = self.at
+        self.next()
+        token = self.peek_solid()
+        if token.kind in {Kind.ASSIGN, Kind.DECLARE}:
+            self.next()
+            self.scope.append(first.text)
+        elif token.kind is Kind.OTHER and token.text == ",":
+            if context != "range":
+                raise self.unexpected(token, "after a variable")
+            self.next()
+            self.scope.append(first.text)
+            self._second_declaration()
+        else:
+            self.at = start
+
+    def _second_declaration(self) -> None:
+        token = self.peek_solid()
+        if token.kind in {Kind.CLOSE, Kind.RIGHT}:
+            return
+        if token.kind is not Kind.VARIABLE:
+            raise self.unexpected(token, "where `range` declares variables")
+        start = self.at
+        self.next()
+        following = self.peek_solid()
+        if following.kind in {Kind.ASSIGN, Kind.DECLARE}:
+            self.next()
+            self.scope.append(token.text)
+        elif following.kind is Kind.OTHER and following.text == ",":
+            raise self.unexpected(following, "where `range` declares variables")
+        else:
+            self.at = start
+
+    def _command(self, number: int) -> None:
+        """Read operands up to the end of a command; the ``number`` counts from 0."""
+        first = self.peek_solid()
+        operands = 0
+        while True:
+            self.peek_solid()
+            operands += self._operand()
+            token = self.next()
+            if token.kind is Kind.SPACE:
+                continue
+            if token.kind in {Kind.CLOSE, Kind.RIGHT}:
+                self.at -= 1
+            elif token.kind is not Kind.PIPE:
+                raise self.unexpected(token, "after a value")
+            break
+        if number and self._is_literal(first):
+            raise TemplateError(f"{shown(first.text)} cannot be called", first.position)
+        if not operands:
+            raise self.unexpected(token, "where a value is missing")
+
+    def _is_literal(self, token: Token) -> bool:
+        return token.kind in {*_LITERALS, Kind.DOT} or token.text in _VALUES
+
+    def _is_term(self, token: Token) -> bool:
+        if token.kind is Kind.WORD:
+            return token.text not in _KEYWORDS or token.text in _VALUES
+        return token.kind in {*_LITERALS, Kind.DOT, Kind.FIELD, Kind.VARIABLE, Kind.LEFT}
+
+    def _operand(self) -> bool:
+        """Read a term and the fields behind it; return whether there is one."""
+        token = self.peek_solid()
+        if not self._is_term(token):
+            return False
+        self.next()
+        self._term(token)
+        following = self.peek
+        if following.kind is Kind.FIELD:
+            if self._is_literal(token):
+                raise self.unexpected(following, f"after {shown(token.text)}")
+            if token.text == "$" and self.root_known:
+                self.variables.add(following.text[1:])
+            while self.peek.kind is Kind.FIELD:
+                self.next()
+        return True
+
+    def _term(self, token: Token) -> None:
+        match token.kind:
+            case Kind.WORD if token.text not in FUNCTIONS | _KEYWORDS:
+                raise TemplateError(f"unknown function {shown(token.text)}", token.position)
+            case Kind.VARIABLE if token.text not in self.scope:
+                raise TemplateError(f"{shown(token.text)} is not declared", token.position)
+            case Kind.FIELD if self.at_root:
+                self.variables.add(token.text[1:])
+            case Kind.STRING | Kind.CHARACTER:
+                self._unquoted(token)
+            case Kind.LEFT:
+                self._pipeline(Kind.RIGHT, "in parentheses")
+
+    def _unquoted(self, token: Token) -> None:
+        """Raise TemplateError for an escape that Go does not know."""
+        if token.text.startswith("`"):
+            return
+        rest = _ESCAPES.sub("", token.text[1:-1])
+        is_long = token.kind is Kind.CHARACTER and len(_ESCAPES.sub("a", token.text[1:-1])) != 1
+        foreign = "\\'" if token.kind is Kind.STRING else '\\"'
+        if "\\" in rest or is_long or foreign in token.text.replace("\\\\", ""):
+            raise TemplateError(f"{shown(token.text)} is malformed", token.position)

@@ -1,0 +1,232 @@
+"""Build from source manifests the objects that kustomize would build, as far as checks need them.
+
+Names, namespaces, labels, images and merge patches are applied; JSON patches, generators and
+replacements are not.
+It reads no files: only what is among the manifests is followed.
+"""
+
+from __future__ import annotations
+
+import copy
+import posixpath
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import replace
+from typing import Any
+
+from capsmith.manifests.parse import (
+    Manifest,
+    list_of,
+    mapping_of,
+    parse_manifests,
+    text_of,
+)
+from capsmith.manifests.patches import Patch
+
+CLUSTER_SCOPED = frozenset(
+    {
+        *("Namespace", "Node", "PersistentVolume", "PodSecurityPolicy", "PriorityClass"),
+        *("CertificateSigningRequest", "ClusterRole", "ClusterRoleBinding", "VolumeAttachment"),
+        *("StorageClass", "CSIDriver", "CSINode", "RuntimeClass", "CustomResourceDefinition"),
+        *("ValidatingWebhookConfiguration", "MutatingWebhookConfiguration", "ClusterIssuer"),
+        *("ValidatingAdmissionPolicy", "ValidatingAdmissionPolicyBinding", "APIService"),
+        *("MutatingAdmissionPolicy", "MutatingAdmissionPolicyBinding", "ExtensionConfig"),
+    }
+)
+"""Kinds without a namespace, of those that providers ship."""
+_UNPREFIXED = frozenset({"Namespace", "CustomResourceDefinition", "APIService"})
+KUSTOMIZATION_FILES = ("kustomization.yaml", "kustomization.yml", "Kustomization")
+REFERENCES = ("resources", "bases", "components")
+"""Keys of a kustomization that list files and folders."""
+
+
+def build(manifests: Sequence[Manifest]) -> tuple[Manifest, ...]:
+    """Return the manifests with the kustomizations among them applied.
+
+    Each file is built once, by the topmost kustomization that reaches most files; a file in a
+    kustomization's folder that none of them names is left out, as kustomize does.
+    """
+    tree = Kustomizations(manifests)
+    built: dict[str, list[Manifest]] = {}
+    for root in tree.roots():
+        for manifest in tree.build(root):
+            built.setdefault(manifest.file, []).append(manifest)
+        for file in tree.reached(root):
+            tree.done.add(file)
+    rest = [m for m in manifests if m.file not in built and not tree.owns(m)]
+    return (*rest, *(manifest for found in built.values() for manifest in found))
+
+
+class Kustomizations:
+    """The kustomizations among some manifests, and the files that they name."""
+
+    def __init__(self, manifests: Sequence[Manifest]) -> None:
+        self.done: set[str] = set()
+        self._original: dict[int, str] = {}
+        self._files: dict[str, list[Manifest]] = {}
+        self._kustomizations: dict[str, Manifest] = {}
+        for manifest in manifests:
+            if manifest.base_name in KUSTOMIZATION_FILES:
+                self._kustomizations[posixpath.dirname(manifest.file)] = manifest
+            else:
+                self._files.setdefault(manifest.file, []).append(manifest)
+
+    @property
+    def all(self) -> Mapping[str, Manifest]:
+        """Return the kustomizations by folder."""
+        return self._kustomizations
+
+    def objects(self, folder: str, name: str) -> Sequence[Manifest]:
+        """Return the objects of a file that the kustomization in ``folder`` names."""
+        return self._files.get(posixpath.normpath(posixpath.join(folder, name)), ())
+
+    def owns(self, manifest: Manifest) -> bool:
+        """Return whether a file has no effect by itself: a kustomization covers its folder."""
+        folder = posixpath.dirname(manifest.file)
+        while folder not in self._kustomizations and folder != posixpath.dirname(folder):
+            folder = posixpath.dirname(folder)
+        return folder in self._kustomizations
+
+    def roots(self) -> list[str]:
+        """Folders of kustomizations that no other one names, the farthest reaching first."""
+        named = {name for folder in self._kustomizations for name in self._named(folder)}
+        roots = [folder for folder in self._kustomizations if folder not in named]
+        return sorted(roots, key=lambda folder: (-len(self.reached(folder)), folder))
+
+    def reached(self, folder: str, seen: frozenset[str] = frozenset()) -> set[str]:
+        """Return the files below a kustomization."""
+        files: set[str] = set()
+        for name in self._named(folder):
+            if name in self._kustomizations and name not in seen:
+                files |= self.reached(name, seen | {name})
+            elif name in self._files:
+                files.add(name)
+        return files
+
+    def build(self, folder: str, seen: frozenset[str] = frozenset()) -> list[Manifest]:
+        """Return the objects of a kustomization, transformed; files already done are left out."""
+        objects: list[Manifest] = []
+        for name in self._named(folder):
+            if name in self._kustomizations and name not in seen:
+                objects += self.build(name, seen | {name})
+            elif name in self._files and name not in self.done:
+                copies = [_copied(manifest) for manifest in self._files[name]]
+                self._original.update({id(manifest): manifest.name for manifest in copies})
+                objects += copies
+        for patch in self._patches(folder):
+            for manifest in objects:
+                if patch.fits(manifest, self._original[id(manifest)]):
+                    patch.apply(manifest)
+        _transform(self._kustomizations[folder].document, objects)
+        return objects
+
+    def _patches(self, folder: str) -> Iterator[Patch]:
+        kustomization = self._kustomizations[folder]
+        entries = [*kustomization.listing("patches")]
+        for text in kustomization.listing("patchesStrategicMerge"):
+            is_file = isinstance(text, str) and "\n" not in text
+            entries.append({"path": text} if is_file else {"patch": text})
+        for entry in entries:
+            inline, _ = parse_manifests(text_of(entry, "patch"), kustomization.file)
+            for found in (*self.objects(folder, text_of(entry, "path")), *inline):
+                yield Patch(found.document, mapping_of(entry, "target"))
+
+    def _named(self, folder: str) -> Iterator[str]:
+        document = self._kustomizations[folder].document
+        for key in REFERENCES:
+            for name in list_of(document, key):
+                if isinstance(name, str):
+                    path = posixpath.normpath(posixpath.join(folder, name))
+                    yield "" if path == "." else path
+
+
+def _copied(manifest: Manifest) -> Manifest:
+    return replace(manifest, document=copy.deepcopy(manifest.document))
+
+
+def _transform(kustomization: Mapping[str, Any], objects: list[Manifest]) -> None:
+    prefix = text_of(kustomization, "namePrefix")
+    namespace = text_of(kustomization, "namespace")
+    if prefix:
+        _prefix(objects, prefix)
+    if namespace:
+        for manifest in objects:
+            _namespace(manifest, namespace)
+    for manifest in objects:
+        document: Any = manifest.document
+        common = mapping_of(kustomization, "commonLabels")
+        if common:
+            _label(document, common, selectors=True, pods=True)
+        for entry in list_of(kustomization, "labels"):
+            selectors = mapping_of(entry).get("includeSelectors") is True
+            pods = selectors or mapping_of(entry).get("includeTemplates") is True
+            _label(document, mapping_of(entry, "pairs"), selectors, pods)
+        for image in list_of(kustomization, "images"):
+            _image(document, mapping_of(image))
+
+
+def _prefix(objects: list[Manifest], prefix: str) -> None:
+    renamed: set[tuple[str, str]] = set()
+    for manifest in objects:
+        if manifest.kind not in _UNPREFIXED and manifest.name:
+            renamed.add((manifest.kind, manifest.name))
+            _child(manifest.document, "metadata")["name"] = prefix + manifest.name
+    for manifest in objects:
+        for holder, key, kind in _references(manifest.document):
+            if (kind, text_of(holder, key)) in renamed:
+                holder[key] = prefix + holder[key]
+
+
+def _references(document: Any) -> Iterator[tuple[dict[str, Any], str, str]]:
+    """Yield the places that name another object: holder, key, kind."""
+    for holder in (document.get("roleRef"), *list_of(document, "subjects")):
+        if isinstance(holder, dict):
+            yield holder, "name", text_of(holder, "kind")
+    pod = _child(document, "spec", "template", "spec")
+    yield pod, "serviceAccountName", "ServiceAccount"
+    yield _child(document, "spec"), "policyName", "ValidatingAdmissionPolicy"
+
+
+def _namespace(manifest: Manifest, namespace: str) -> None:
+    metadata = _child(manifest.document, "metadata")
+    if manifest.kind == "Namespace":
+        metadata["name"] = namespace
+    elif manifest.kind not in CLUSTER_SCOPED:
+        metadata["namespace"] = namespace
+    for subject in list_of(manifest.document, "subjects"):
+        if text_of(subject, "kind") == "ServiceAccount":
+            subject["namespace"] = namespace
+
+
+def _label(document: Any, pairs: Mapping[str, Any], selectors: bool, pods: bool) -> None:
+    metadata = _child(document, "metadata")
+    metadata["labels"] = {**mapping_of(metadata, "labels"), **pairs}
+    template = _child(document, "spec", "template", "metadata")
+    if pods and "template" in mapping_of(document, "spec") and _is_workload(document):
+        template["labels"] = {**mapping_of(template, "labels"), **pairs}
+    selector = _child(document, "spec", "selector")
+    if selectors and _is_workload(document):
+        selector["matchLabels"] = {**mapping_of(selector, "matchLabels"), **pairs}
+
+
+def _is_workload(document: Any) -> bool:
+    return text_of(document, "kind") in {"Deployment", "DaemonSet", "StatefulSet"}
+
+
+def _image(document: Any, image: Mapping[str, Any]) -> None:
+    for container in list_of(document, "spec", "template", "spec", "containers"):
+        name, tag = _parted(text_of(container, "image"))
+        if name == image.get("name"):
+            new_tag = image.get("newTag", tag)
+            container["image"] = f"{image.get('newName', name)}{':' if new_tag else ''}{new_tag}"
+
+
+def _parted(image: str) -> tuple[str, str]:
+    name, colon, tag = image.rpartition(":")
+    return (name, tag) if colon and "/" not in tag else (image, "")
+
+
+def _child(document: Any, *path: str) -> dict[str, Any]:
+    """Return the mapping at ``path``; a new one, not attached, where there is none."""
+    for key in path:
+        document = document.get(key) if isinstance(document, dict) else None
+    return document if isinstance(document, dict) else {}

@@ -1,0 +1,202 @@
+"""Parse YAML files of several documents into :class:`Manifest` values.
+
+Broken or hostile text is reported as findings; nothing here reads files.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from pathlib import PurePosixPath
+from typing import Any
+
+import yaml
+
+from capsmith.findings import Finding, Location
+from capsmith.manifests.variables import substitute
+
+MAX_CHARACTERS = 16 * 1024 * 1024
+"""Length of a file that is looked at."""
+MAX_NODES = 2_000_000
+"""Size of a document with its aliases written out, in YAML nodes."""
+MAX_DEPTH = 200
+"""How deep a document may nest: libyaml's composer recurses, and crashes on what is deeper."""
+_STRUCTURE = re.compile(r"^[ \t?:-]{100}", re.MULTILINE)
+_LOADER: Any = getattr(yaml, "CSafeLoader", yaml.SafeLoader)
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Manifest:
+    """One object of a file."""
+
+    file: str
+    line: int
+    """Of the file, from 1: where the document begins."""
+    document: Mapping[str, Any]
+    text: str = ""
+    """The whole file as it was before variables were replaced."""
+
+    @property
+    def location(self) -> Location:
+        """The location of findings on it."""
+        return Location(self.file, self.line, 1)
+
+    @property
+    def base_name(self) -> str:
+        """Name of the file without its folders."""
+        return PurePosixPath(self.file.replace("\\", "/")).name
+
+    @property
+    def kind(self) -> str:
+        """Return the kind, or an empty text."""
+        return text_of(self.document, "kind")
+
+    @property
+    def api_group(self) -> str:
+        """Return the API group; empty for the core group."""
+        return text_of(self.document, "apiVersion").rpartition("/")[0]
+
+    @property
+    def name(self) -> str:
+        """Return ``metadata.name``, or an empty text."""
+        return text_of(self.document, "metadata", "name")
+
+    def mapping(self, *path: str) -> Mapping[str, Any]:
+        """Return the mapping at ``path``; empty where there is none."""
+        return mapping_of(self.document, *path)
+
+    def listing(self, *path: str) -> list[Any]:
+        """Return the list at ``path``; empty where there is none."""
+        return list_of(self.document, *path)
+
+    def __str__(self) -> str:
+        return f"{self.kind} {self.name}"
+
+
+def parse_manifests(text: str, file: str) -> tuple[tuple[Manifest, ...], tuple[Finding, ...]]:
+    """Return the objects of a YAML file, and what is wrong with the file.
+
+    Ids: ``manifest-too-large``, ``manifest-yaml``, ``manifest-not-a-mapping``.
+    """
+    if len(text) > MAX_CHARACTERS:
+        return (), (_finding("manifest-too-large", "the file is too long for a manifest", file),)
+    return read_substituted(substitute(text), file, text)
+
+
+def read_substituted(
+    substituted: str, file: str, text: str
+) -> tuple[tuple[Manifest, ...], tuple[Finding, ...]]:
+    """Return the objects and findings of a file whose variables are replaced; ``text`` has them."""
+    manifests: list[Manifest] = []
+    findings: list[Finding] = []
+    try:
+        for line, document in _documents(substituted):
+            if isinstance(document, dict):
+                manifests.extend(_flat(Manifest(file, line, document, text)))
+            elif document is not None:
+                findings.append(
+                    _finding("manifest-not-a-mapping", "the document is not an object", file, line)
+                )
+    except yaml.YAMLError as error:
+        findings.append(_syntax(error, file))
+    except (ValueError, OverflowError, RecursionError) as error:
+        findings.append(_finding("manifest-yaml", f"cannot be read as YAML: {error}", file))
+    return tuple(manifests), tuple(findings)
+
+
+def mapping_of(data: Any, *path: str) -> Mapping[str, Any]:
+    """Return the mapping at ``path`` in plain data; empty where there is none."""
+    value = at(data, *path)
+    return value if isinstance(value, Mapping) else {}
+
+
+def list_of(data: Any, *path: str) -> list[Any]:
+    """Return the list at ``path`` in plain data; empty where there is none."""
+    value = at(data, *path)
+    return value if isinstance(value, list) else []
+
+
+def texts_of(data: Any, *path: str) -> list[str]:
+    """Return the texts in the list at ``path`` in plain data; other values are left out."""
+    return [item for item in list_of(data, *path) if isinstance(item, str)]
+
+
+def text_of(data: Any, *path: str) -> str:
+    """Return the text at ``path`` in plain data; empty where there is none."""
+    value = at(data, *path)
+    return value if isinstance(value, str) else ""
+
+
+def at(data: Any, *path: str) -> Any:
+    """Return the value at ``path`` in plain data, or None."""
+    for key in path:
+        if not isinstance(data, Mapping):
+            return None
+        data = data.get(key)
+    return data
+
+
+def _documents(text: str) -> Iterator[tuple[int, Any]]:
+    if _may_be_deep(text):
+        _refuse_depth(text)
+    loader = _LOADER(text)
+    try:
+        while loader.check_node():
+            node = loader.get_node()
+            if node is None:
+                continue
+            if _weight(node, {}) > MAX_NODES:
+                raise ValueError("its aliases expand to too many nodes")
+            yield node.start_mark.line + 1, loader.construct_document(node)
+    finally:
+        loader.dispose()
+
+
+def _may_be_deep(text: str) -> bool:
+    """Decide cheaply: depth takes brackets, or columns that hold nothing but structure."""
+    return text.count("[") + text.count("{") > MAX_DEPTH // 2 or bool(_STRUCTURE.search(text))
+
+
+def _refuse_depth(text: str) -> None:
+    depth = 0
+    for event in yaml.parse(text, Loader=_LOADER):
+        if isinstance(event, yaml.CollectionStartEvent):
+            depth += 1
+            if depth > MAX_DEPTH:
+                raise ValueError("it is nested too deeply")
+        elif isinstance(event, yaml.CollectionEndEvent):
+            depth -= 1
+
+
+def _weight(node: yaml.Node, known: dict[int, int]) -> int:
+    """Return how many nodes there are below when every alias is written out."""
+    if id(node) in known:
+        return known[id(node)]
+    known[id(node)] = MAX_NODES  # an alias to a node around it never ends
+    if isinstance(node, yaml.MappingNode):
+        below = [part for pair in node.value for part in pair]
+    else:
+        below = node.value if isinstance(node, yaml.SequenceNode) else []
+    known[id(node)] = 1 + sum(_weight(part, known) for part in below)
+    return known[id(node)]
+
+
+def _flat(manifest: Manifest) -> Iterator[Manifest]:
+    if manifest.kind == "List" and manifest.listing("items"):
+        for item in manifest.listing("items"):
+            if isinstance(item, dict):
+                yield Manifest(manifest.file, manifest.line, item, manifest.text)
+    else:
+        yield manifest
+
+
+def _syntax(error: yaml.YAMLError, file: str) -> Finding:
+    mark = getattr(error, "problem_mark", None)
+    problem = getattr(error, "problem", None) or str(error)
+    return _finding("manifest-yaml", f"invalid YAML: {problem}", file, mark.line + 1 if mark else 0)
+
+
+def _finding(id: str, message: str, file: str, line: int = 0) -> Finding:
+    hint = "Write Kubernetes manifests as YAML mappings, separated by `---`."
+    return Finding(id, message, Location(file, line, 1 if line else 0), hint=hint)

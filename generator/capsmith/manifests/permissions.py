@@ -1,0 +1,130 @@
+"""The permissions that the Roles and bindings of a provider grant."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass
+from typing import Any
+
+from capsmith.manifests.bundle import Bundle
+from capsmith.manifests.parse import Manifest, list_of, mapping_of, text_of, texts_of
+
+_ROLES = ("ClusterRole", "Role")
+_OF_KUBERNETES = ("admin", "edit", "view")
+"""ClusterRoles that every cluster has; they do not cover the kinds of providers."""
+POD = ("spec", "template", "spec")
+"""The path of a Deployment's pod."""
+CONTAINERS = (*POD, "containers")
+ACCOUNT = (*POD, "serviceAccountName")
+
+
+@dataclass(frozen=True, slots=True)
+class Grant:
+    """One rule of a Role or ClusterRole; the default is all permissions."""
+
+    groups: tuple[str, ...] = ("*",)
+    resources: tuple[str, ...] = ("*",)
+    verbs: tuple[str, ...] = ("*",)
+
+    def covers(self, group: str, resource: str, verb: str) -> bool:
+        """Return whether it allows ``verb`` on ``resource`` (with subresource) of ``group``."""
+        whole, _, sub = resource.partition("/")
+        names = {resource, "*", f"{whole}/*", f"*/{sub}"} if sub else {resource, "*"}
+        return (
+            bool({group, "*"} & set(self.groups))
+            and bool(names & set(self.resources))
+            and bool({verb, "*"} & set(self.verbs))
+        )
+
+
+def missing(grants: Iterable[Grant], group: str, resource: str, verbs: Iterable[str]) -> list[str]:
+    """Return the verbs that no grant allows."""
+    known = list(grants)
+    return [verb for verb in verbs if not any(g.covers(group, resource, verb) for g in known)]
+
+
+def grants_of(role: Manifest) -> tuple[Grant, ...]:
+    """Return the rules of a role."""
+    return tuple(
+        Grant(
+            tuple(texts_of(rule, "apiGroups")),
+            tuple(texts_of(rule, "resources")),
+            tuple(texts_of(rule, "verbs")),
+        )
+        for rule in role.listing("rules")
+    )
+
+
+def aggregated(bundle: Bundle, label: str) -> tuple[Manifest, ...]:
+    """Return the ClusterRoles that carry an aggregation label."""
+    return tuple(
+        role
+        for role in bundle.of("ClusterRole")
+        if role.mapping("metadata", "labels").get(label) == "true"
+    )
+
+
+def manager_deployments(bundle: Bundle, container: str = "manager") -> tuple[Manifest, ...]:
+    """Return the Deployments that run a manager, known by the name of its container (CC-28)."""
+    return tuple(
+        deployment
+        for deployment in bundle.of("Deployment")
+        if any(text_of(part, "name") == container for part in containers(deployment))
+    )
+
+
+def containers(deployment: Manifest) -> list[Any]:
+    """Return the containers of a Deployment's pods."""
+    return deployment.listing("spec", "template", "spec", "containers")
+
+
+def arguments(deployment: Manifest) -> list[str]:
+    """Command and arguments of all its containers."""
+    return [
+        str(argument)
+        for container in containers(deployment)
+        for argument in (*list_of(container, "command"), *list_of(container, "args"))
+    ]
+
+
+def manager_grants(bundle: Bundle, deployment: Manifest) -> tuple[Grant, ...]:
+    """Return what the ServiceAccount of a Deployment may do, by the bindings of the bundle.
+
+    A ClusterRole that the release does not have, such as cluster-admin, may allow everything.
+    """
+    account = text_of(deployment.document, "spec", "template", "spec", "serviceAccountName")
+    roles = {(role.kind, role.name): role for role in bundle.of(*_ROLES)}
+    found: list[Grant] = []
+    for binding in bundle.of("ClusterRoleBinding", "RoleBinding"):
+        if not _binds(binding, account or "default"):
+            continue
+        reference = binding.mapping("roleRef")
+        role = roles.get((text_of(reference, "kind"), text_of(reference, "name")))
+        if role is not None:
+            found += grants_of(role)
+            for part in _parts(bundle, role):
+                found += grants_of(part)
+        elif binding.kind == "ClusterRoleBinding" and not _is_of_kubernetes(reference):
+            found.append(Grant())
+    return tuple(found)
+
+
+def _is_of_kubernetes(reference: Any) -> bool:
+    name = text_of(reference, "name")
+    return name in _OF_KUBERNETES or name.startswith("system:")
+
+
+def _binds(binding: Manifest, account: str) -> bool:
+    return any(
+        text_of(subject, "kind") == "ServiceAccount" and text_of(subject, "name") == account
+        for subject in binding.listing("subjects")
+    )
+
+
+def _parts(bundle: Bundle, role: Manifest) -> Iterator[Manifest]:
+    """Yield the ClusterRoles that an aggregating one combines."""
+    for selector in role.listing("aggregationRule", "clusterRoleSelectors"):
+        labels = mapping_of(selector, "matchLabels").items()
+        for other in bundle.of("ClusterRole"):
+            if labels and labels <= other.mapping("metadata", "labels").items():
+                yield other

@@ -1,0 +1,123 @@
+"""``${VARIABLES}`` in the files that clusterctl reads, each with its line.
+
+Pure text to data.  The forms are those that clusterctl accepts; see :mod:`envsubst`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
+from enum import StrEnum
+from types import MappingProxyType
+
+from capsmith.manifests.envsubst import Refused, Substitution, pieces, without_blanks
+from capsmith.manifests.expansion import expand
+
+_NO_VALUES: Mapping[str, str] = MappingProxyType({})
+
+
+class Trouble(StrEnum):
+    """The problem with a variable."""
+
+    SYNTAX = "syntax"
+    """clusterctl refuses the whole file."""
+    EMPTY = "empty"
+    """``${A:=}``: no default, so the variable is required."""
+
+
+@dataclass(frozen=True, slots=True)
+class Variable:
+    """One variable ``${…}`` in a text."""
+
+    text: str
+    name: str
+    default: str | None
+    """As it is written, variables included; None: there is none."""
+    line: int
+    """From 1."""
+    commented: bool
+    """Whether it is in a YAML comment, where clusterctl replaces it as well."""
+    trouble: Trouble | None = None
+    is_required: bool = False
+    """Whether clusterctl requires a value, if this is the first occurrence in the file."""
+    inner: tuple[str, ...] = ()
+    """Names of variables within it that have no default there; clusterctl never requires them."""
+
+
+def scan(text: str) -> tuple[Variable, ...]:
+    """Return the variables of a text, in order; variables within others are their ``inner``."""
+    if "${" not in text:
+        return ()
+    text = without_blanks(text)
+    result: list[Variable] = []
+    line, counted = 1, 0
+    for piece in pieces(text):
+        if not isinstance(piece, str):
+            line += text.count("\n", counted, piece.start)
+            counted = piece.start
+            result.append(_variable(text, piece, line))
+    return tuple(result)
+
+
+def required(variables: Iterable[Variable]) -> frozenset[str]:
+    """Return the names that clusterctl requires: those that first occur without a default."""
+    first: dict[str, bool] = {}
+    for variable in variables:
+        if variable.trouble is not Trouble.SYNTAX:
+            first.setdefault(variable.name, variable.is_required)
+    return frozenset(name for name, is_required in first.items() if is_required)
+
+
+def substitute(text: str, values: Mapping[str, str] = _NO_VALUES) -> str:
+    """Replace the variables of ``text`` by ``values`` or by their defaults, as clusterctl does.
+
+    What has neither stays as ``${NAME}``, and a form that clusterctl refuses stays as it is.
+    """
+    if "$" not in text:
+        return text
+    text = without_blanks(text)
+    return "".join(_replaced(text, piece, values) for piece in pieces(text))
+
+
+def _replaced(text: str, piece: str | Substitution | Refused, values: Mapping[str, str]) -> str:
+    if isinstance(piece, str):
+        return piece
+    if isinstance(piece, Refused):
+        return text[piece.start : piece.end]
+    try:
+        return expand(piece, values)
+    except ValueError:
+        return text[piece.start : piece.end]
+
+
+def _variable(text: str, piece: Substitution | Refused, line: int) -> Variable:
+    own, commented = text[piece.start : piece.end], _is_commented(text, piece.start)
+    if isinstance(piece, Refused):
+        return Variable(own, "", None, line, commented, Trouble.SYNTAX)
+    default = None
+    if piece.has_default:
+        default = own[len("${") + len(piece.name) + len(piece.operator) : -1]
+    return Variable(
+        text=own,
+        name=piece.name,
+        default=default,
+        line=line,
+        commented=commented,
+        trouble=Trouble.EMPTY if piece.is_default and not piece.arguments else None,
+        is_required=piece.is_required,
+        inner=tuple(each.name for each in piece.inner if not each.has_default),
+    )
+
+
+def _is_commented(text: str, position: int) -> bool:
+    """Return whether ``position`` is in the comment of a YAML line; quotes are honoured."""
+    start = text.rfind("\n", 0, position) + 1
+    line, quote = text[start:position], ""
+    for index, character in enumerate(line):
+        if quote:
+            quote = "" if character == quote else quote
+        elif character in "'\"" and (index == 0 or line[index - 1] in " \t[{,:="):
+            quote = character
+        elif character == "#" and (index == 0 or line[index - 1] in " \t"):
+            return True
+    return False

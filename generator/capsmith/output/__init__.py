@@ -1,0 +1,1 @@
+"""What follows from a provider: CRDs, permissions, classes, documentation."""

@@ -1,0 +1,100 @@
+"""What users of clusterctl have to know: where releases are, and the variables of templates."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+from enum import StrEnum
+from typing import NamedTuple
+from urllib.parse import quote, urlsplit
+
+from capsmith.output.example import example
+from capsmith.provider.model import Component, Field, Provider, Resource, Role
+from capsmith.safetext import RepositoryUrl, SafeText
+
+_PLAIN_DEFAULT = re.compile(r"[A-Za-z0-9._/:+-]+")
+_IN_TEMPLATES = (
+    Role.INFRA_CLUSTER,
+    Role.INFRA_MACHINE,
+    Role.INFRA_MACHINE_POOL,
+    Role.CONTROL_PLANE,
+    Role.BOOTSTRAP_CONFIG,
+)
+
+
+class Hosting(StrEnum):
+    """Where a repository is, as far as clusterctl cares (CC-56, CC-60)."""
+
+    GITHUB = "github"
+    GITLAB = "gitlab"
+    OTHER = "other"
+    """clusterctl downloads nothing from there; it reads a folder."""
+
+
+class TemplateVariable(NamedTuple):
+    """A variable of the cluster templates, besides those that have options of clusterctl."""
+
+    name: SafeText
+    default: SafeText
+    resource: Resource
+    field: Field
+
+    @property
+    def description(self) -> str:
+        """Return the author's description of the field, or else where it is."""
+        words = f"{self.field.name} of {self.resource.kind}"
+        return str(self.field.schema.get("description", words))
+
+
+def hosting(repository: str) -> Hosting:
+    """Return how clusterctl downloads releases from the host of a repository."""
+    host = urlsplit(repository).netloc
+    if host == "github.com":
+        return Hosting.GITHUB
+    return Hosting.GITLAB if host.startswith("gitlab.") else Hosting.OTHER
+
+
+def release_url(provider: Provider, component: Component) -> SafeText:
+    """Return the ``url`` of a provider in the configuration of clusterctl (CC-56, CC-60).
+
+    Only on GitHub does it name the latest release; elsewhere it names the first of the newest
+    series.
+    """
+    release = provider.releases[0]
+    version = f"v{release.major}.{release.minor}.0"
+    file = component.components_file
+    where = hosting(provider.repository)
+    if where is Hosting.GITHUB:
+        return SafeText(f"{provider.repository}/releases/latest/{file}")
+    if where is Hosting.GITLAB:
+        return SafeText(f"{_packages(provider.repository)}/{provider.name}/{version}/{file}")
+    return SafeText(f"/path/to/releases/{component.label}/{version}/{file}")
+
+
+def package_url(provider: Provider) -> SafeText:
+    """Return the address of the provider's generic package on GitLab, without a version."""
+    return SafeText(f"{_packages(provider.repository)}/{provider.name}")
+
+
+def _packages(repository: RepositoryUrl) -> str:
+    url = urlsplit(repository)
+    project = quote(url.path.strip("/"), safe="")
+    return f"https://{url.netloc}/api/v4/projects/{project}/packages/generic"
+
+
+def template_variable(field: Field, resource: Resource) -> TemplateVariable | None:
+    """Return the variable of a required field; None if its example is no plain string."""
+    value = example(field.schema)
+    if not isinstance(value, str) or not _PLAIN_DEFAULT.fullmatch(value):
+        return None
+    name = SafeText(f"{resource.module.upper()}_{field.attribute.upper()}")
+    return TemplateVariable(name, SafeText(value), resource, field)
+
+
+def template_variables(provider: Provider) -> Iterator[TemplateVariable]:
+    """Yield the variables of the generated cluster templates, in the order of the kinds."""
+    for resource in provider.resources:
+        for field in resource.spec_fields if resource.role in _IN_TEMPLATES else ():
+            variable = template_variable(field, resource) if field.required else None
+            if variable is not None:
+                yield variable

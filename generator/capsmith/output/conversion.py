@@ -1,0 +1,107 @@
+"""Kinds whose API versions follow different contracts, and what differs between their shapes."""
+
+from __future__ import annotations
+
+from typing import Any, NamedTuple
+
+from capsmith.contract.upgrade import ChangeKind, Conversion, FieldChange, Where
+from capsmith.output.admission import admitted_kinds
+from capsmith.output.crd import is_converted, version_schema
+from capsmith.provider.model import Component, Provider, Resource, Schema
+from capsmith.provider.order import version_order
+
+Path = tuple[str, ...]
+
+
+class ShapeChange(NamedTuple):
+    """One difference between the two shapes of a kind, as it is converted (CRD-15)."""
+
+    old: Path
+    """Keys from the top of the object; empty for what is not in the older shape."""
+    new: Path
+    conversion: str
+    stays: bool
+    """Whether the old field stands beside the new one."""
+
+
+def converted_resources(component: Component, provider: Provider) -> tuple[Resource, ...]:
+    """Return the kinds of a component that its manager converts."""
+    former = provider.former_contracts
+    return tuple(resource for resource in component.resources if is_converted(resource, former))
+
+
+def serves_webhooks(component: Component, provider: Provider) -> bool:
+    """Return whether the API server or core calls the component's manager."""
+    converts = bool(converted_resources(component, provider))
+    return component.type == "runtime-extension" or converts or bool(admitted_kinds(component))
+
+
+def has_webhooks(provider: Provider) -> bool:
+    """Return whether the API server or core calls some manager."""
+    return any(serves_webhooks(component, provider) for component in provider.components)
+
+
+def has_conversion(provider: Provider) -> bool:
+    """Return whether some manager converts objects."""
+    return any(converted_resources(component, provider) for component in provider.components)
+
+
+def version_of_contract(resource: Resource, contract: str) -> str:
+    """Return the greatest served version that follows a contract (GEN-03), or ''."""
+    served = (v.name for v in resource.versions if v.served and v.contract.version == contract)
+    return max(served, key=version_order, default="")
+
+
+def shape_changes(resource: Resource) -> tuple[ShapeChange, ...]:
+    """Return the changes to convert in objects of a kind, in the order of the contracts' data.
+
+    Raises KeyError when the differences between its contracts are not recorded.
+    """
+    by_contract = {version.contract.version: version for version in resource.versions}
+    if len(by_contract) < 2:  # the versions of earlier contracts are gone
+        return ()
+    (_, old), *_, (_, new) = sorted(by_contract.items())
+    schemas = [version_schema(resource, version) for version in (old, new)]
+    role = resource.role.value.removesuffix("Template")
+    changes = (
+        _change(change, resource.role.is_template, *schemas)
+        for change in new.contract.upgrades[old.contract.version].of(role)
+        if change.where is Where.OBJECT
+    )
+    return tuple(change for change in changes if change is not None)
+
+
+def _change(
+    change: FieldChange, is_template: bool, old_schema: Schema, new_schema: Schema
+) -> ShapeChange | None:
+    """Return the change, restricted to fields that the kind has: many are optional."""
+    old = has_path(_path(change.old, is_template), old_schema)
+    new = has_path(_path(change.new, is_template), new_schema)
+    if not (old or new) or (old == new and change.conversion is Conversion.AS_IS):
+        return None
+    if (change.old and change.new) and not (old and new):
+        # The shapes share a place where only one of them has this field.
+        if has_path(old, new_schema) or has_path(new, old_schema):
+            return None
+        return ShapeChange(old, new, Conversion.NONE.value, False)
+    # A kind may keep a field that the contract has moved, such as status.ready.
+    kept = bool(new) and old != new and bool(has_path(old, new_schema))
+    stays = change.kind is ChangeKind.COPIED or kept
+    return ShapeChange(old, new, change.conversion.value, stays)
+
+
+def _path(dotted: str, is_template: bool) -> Path:
+    keys = tuple(dotted.split(".")) if dotted else ()
+    if is_template and keys:
+        return ("spec", "template", *keys)
+    return keys
+
+
+def has_path(path: Path, schema: Schema) -> Path:
+    """Return the path, or nothing where the schema has no such field."""
+    found: Any = schema
+    for key in path:
+        found = found.get("properties", {}).get(key)
+        if found is None:
+            return ()
+    return path

@@ -1,0 +1,293 @@
+"""Convert resources to CustomResourceDefinitions, as plain data.
+
+The author's fields and the contract's fragments form one structural schema; which contract a
+version follows is the version's own (:class:`ApiVersion`).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+from capsmith.contract.model import Contract, ContractField, TypeShape
+from capsmith.output.class_template import for_classes
+from capsmith.output.crd_labels import labels
+from capsmith.output.crd_schemas import listed, object_schema, without_transitions
+from capsmith.provider.contract_fields import schema_of, with_own
+from capsmith.provider.model import ApiVersion, Component, Resource, Role, Schema
+from capsmith.provider.version_fields import in_version
+
+_AGE = ".metadata.creationTimestamp"
+_WANTED = "What is wanted."
+CONVERT_PATH = "/convert"
+"""The path of the conversion webhook."""
+_STRING = {"type": "string"}
+
+
+def custom_resource_definition(
+    resource: Resource, component: Component, former: Sequence[Contract] = ()
+) -> dict[str, Any]:
+    """Return the CustomResourceDefinition of ``resource``; ``former`` are the past contracts.
+
+    It carries the contract labels (GEN-01), the provider label (CC-26), and on identities and
+    pools the label that makes clusterctl move them (MV-03, IP-11).  Where releases had versions of
+    two shapes the manager converts (CRD-15), and cert-manager says whom to trust (CC-30).
+    """
+    metadata: dict[str, Any] = {"name": str(resource.crd_name)}
+    if is_converted(resource, former):
+        certificate = f"{component.namespace}/{component.namespace}-serving-cert"
+        metadata["annotations"] = {"cert-manager.io/inject-ca-from": certificate}
+    return {
+        "apiVersion": "apiextensions.k8s.io/v1",
+        "kind": "CustomResourceDefinition",
+        "metadata": {**metadata, "labels": labels(resource, component, former)},
+        "spec": {
+            "group": str(resource.group),
+            "names": _names(resource),
+            "scope": "Namespaced" if resource.namespaced else "Cluster",
+            "conversion": _conversion(resource, component, former),
+            "versions": [_version(resource, version) for version in resource.versions],
+        },
+    }
+
+
+def is_converted(resource: Resource, former: Sequence[Contract]) -> bool:
+    """Return whether objects must be converted between versions of the kind."""
+    return len(resource.versions) > 1 and _names_webhook(resource, former)
+
+
+def spec_schema(resource: Resource, version: ApiVersion) -> dict[str, Any]:
+    """Return the schema of ``spec``: of a template, that of ``spec.template.spec``.
+
+    A template repeats its object's fields, but requires none that only a controller can know
+    (TP-08), and holds no transition rules: a ClusterClass dry-run could not pass them (IM-14),
+    so an admission policy keeps templates unchanged instead.
+    """
+    resource = in_version(resource, version)
+    shape = version.contract.types[_object_role(resource)]
+    contract = _contract_spec(shape, resource)
+    properties = {field.name: listed(field.schema) for field in contract}
+    own = resource.contract_fields
+    if resource.role.is_template:
+        written = own.spec if own is not None else {}
+        properties |= {
+            name: without_transitions(schema)
+            for name, schema in properties.items()
+            if name not in written
+        }
+    properties |= {field.name: listed(field.schema) for field in resource.spec_fields}
+    required = [field.name for field in resource.spec_fields if field.required]
+    if not resource.role.is_template or (own is not None and own.has_own_spec):
+        required += [field.name for field in contract if field.required]
+    rules = [*_contract_validations(shape, resource), *map(dict, resource.spec_validations)]
+    extra = {"x-kubernetes-validations": rules} if rules else {}
+    part = "spec.template.spec" if resource.role.is_template else "spec"
+    schema = object_schema(
+        properties, required, _WANTED, {**extra, **resource.options.limits(part)}
+    )
+    is_free = resource.role.is_template and not resource.options.transition_rules
+    return without_transitions(schema) if is_free else schema
+
+
+def _contract_spec(shape: TypeShape, resource: Resource) -> list[ContractField]:
+    """Return the contract's fields in spec; a control plane's template omits some of them."""
+    own, chosen = resource.contract_fields, _chosen(shape.spec, resource)
+    if resource.role is not Role.CONTROL_PLANE_TEMPLATE:
+        return with_own(chosen, "spec", own)
+    if own is not None and own.has_own_spec:
+        return with_own(for_classes(chosen), "spec", own)
+    return for_classes(with_own(chosen, "spec", own))
+
+
+def status_schema(resource: Resource, version: ApiVersion) -> dict[str, Any] | None:
+    """Return the schema of ``status``, or None where the kind has none."""
+    resource = in_version(resource, version)
+    chosen = _chosen(_shape(resource, version).status, resource)
+    fields = with_own(chosen, "status", resource.contract_fields)
+    properties = {field.name: listed(field.schema) for field in fields}
+    properties |= {field.name: listed(field.schema) for field in resource.status_fields}
+    if not properties:
+        return None
+    required = [field.name for field in fields if field.required]
+    limits = resource.options.limits("status")
+    return object_schema(properties, required, "Observed state; written by the manager.", limits)
+
+
+def _conversion(
+    resource: Resource, component: Component, former: Sequence[Contract]
+) -> dict[str, Any]:
+    if not _names_webhook(resource, former):
+        return {"strategy": "None"}
+    service = {
+        "name": f"{component.namespace}-webhook",
+        "namespace": str(component.namespace),
+        "path": CONVERT_PATH,
+    }
+    webhook = {"clientConfig": {"service": service}, "conversionReviewVersions": ["v1"]}
+    return {"strategy": "Webhook", "webhook": webhook}
+
+
+def _names_webhook(resource: Resource, former: Sequence[Contract]) -> bool:
+    """Return whether releases of the kind had versions of different shapes, up to this one.
+
+    The shapes differ by the contract that they follow, or by the author's fields.  Such a CRD names
+    the webhook forever.  clusterctl merges CRDs, after it has read them into a type that has no
+    nulls: it cannot take a webhook away, and the API server refuses one beside strategy None, and
+    with it the whole release.  For the same reason the shapes do not matter, which an author may
+    make alike or different with each release.  For the only version of a kind the webhook is never
+    called.
+    """
+    if resource.version_fields is not None:
+        return True
+    contracts = [*(version.contract for version in resource.versions), *former]
+    return len({contract.version for contract in contracts}) > 1
+
+
+def _names(resource: Resource) -> dict[str, Any]:
+    names: dict[str, Any] = {
+        "kind": str(resource.kind),
+        "listKind": str(resource.list_kind),
+        "plural": str(resource.plural),
+        "singular": str(resource.singular),
+    }
+    if resource.categories:
+        names["categories"] = [str(category) for category in resource.categories]
+    if resource.short_names:
+        names["shortNames"] = [str(name) for name in resource.short_names]
+    return names
+
+
+def _version(resource: Resource, version: ApiVersion) -> dict[str, Any]:
+    resource = in_version(resource, version)
+    schema = version_schema(resource, version)
+    entry: dict[str, Any] = {
+        "name": str(version.name),
+        "served": version.served,
+        "storage": version.storage,
+        "additionalPrinterColumns": _columns(resource, _shape(resource, version), schema),
+        "schema": {"openAPIV3Schema": schema},
+    }
+    if not entry["additionalPrinterColumns"]:
+        del entry["additionalPrinterColumns"]
+    if version.deprecated:
+        entry["deprecated"] = True
+    if version.deprecation_warning:
+        entry["deprecationWarning"] = version.deprecation_warning
+    subresources = _subresources(_shape(resource, version), schema)
+    if subresources:
+        entry["subresources"] = subresources
+    return entry
+
+
+def _subresources(shape: TypeShape, schema: Schema) -> dict[str, Any]:
+    """Status where there is one, and scale where the fields are that it reads (CRD-06, CP-04)."""
+    found: dict[str, Any] = {"status": {}} if "status" in schema["properties"] else {}
+    scale = shape.subresources.get("scale")
+    if scale and all(_is_there(path, schema) for path in scale.values()):
+        found["scale"] = dict(scale)
+    return found
+
+
+def version_schema(resource: Resource, version: ApiVersion) -> dict[str, Any]:
+    """Return the schema of whole objects in one version."""
+    resource = in_version(resource, version)
+    spec = spec_schema(resource, version)
+    if resource.role.is_template:
+        spec = _template(_shape(resource, version), spec, resource)
+    properties: dict[str, Any] = {
+        "apiVersion": _STRING | {"description": "Version of the schema that this object is in."},
+        "kind": _STRING | {"description": "Kind of this object."},
+        "metadata": _metadata(resource),
+        "spec": spec,
+    }
+    status = status_schema(resource, version)
+    if status is not None:
+        properties["status"] = status
+    required = ["spec"] if _is_required(resource, "spec", bool(spec.get("required"))) else []
+    required += ["metadata"] if _is_required(resource, "metadata", False) else []
+    rules = [dict(rule) for rule in resource.object_validations]
+    extra = {"x-kubernetes-validations": rules} if rules else {}
+    return object_schema(properties, required, resource.description, extra)
+
+
+def _metadata(resource: Resource) -> dict[str, Any]:
+    """Return the schema of ``metadata``, where only limits for names may be declared."""
+    if resource.name_schema is None:
+        return {"type": "object"}
+    return {"type": "object", "properties": {"name": dict(resource.name_schema)}}
+
+
+def _template(shape: TypeShape, spec: Schema, resource: Resource) -> dict[str, Any]:
+    """Return ``spec.template.{metadata, spec}`` (CRD-08); core copies the whole of ``template``."""
+    template = dict(shape.spec["template"].schema)
+    properties = template["properties"]
+    inner = {**spec, "description": properties["spec"]["description"]}
+    metadata, own = properties["metadata"], resource.contract_fields
+    if own is not None and own.metadata is not None:
+        metadata = schema_of(own.metadata, metadata)
+    is_left_out = own is not None and "metadata" in own.without
+    template["properties"] = {**({} if is_left_out else {"metadata": metadata}), "spec": inner}
+    template |= resource.options.limits("spec.template")
+    if not _is_required(resource, "spec.template.spec", True):
+        template.pop("required", None)
+    required = ["template"] if _is_required(resource, "spec.template", True) else []
+    limits = resource.options.limits("spec")
+    return object_schema({"template": template}, required, _WANTED, limits)
+
+
+def _is_required(resource: Resource, part: str, otherwise: bool) -> bool:
+    """Return whether objects without a part are refused; ``otherwise`` is the default."""
+    parts = resource.options.required_parts
+    return otherwise if parts is None else part in parts
+
+
+def _columns(resource: Resource, shape: TypeShape, schema: Schema) -> list[dict[str, Any]]:
+    columns = [
+        dict(column)
+        for column in shape.printer_columns
+        if resource.options.contract_columns and _is_there(column["jsonPath"], schema)
+    ]
+    for own in resource.printer_columns:
+        column: dict[str, Any] = {"name": own.name, "type": own.type, "jsonPath": own.json_path}
+        if own.description:
+            column["description"] = own.description
+        if own.priority:
+            column["priority"] = own.priority
+        columns.append(column)
+    # Age comes last in every table of kubectl.
+    return sorted(columns, key=lambda column: column["jsonPath"] == _AGE)
+
+
+def _is_there(path: str, schema: Schema) -> bool:
+    """Return whether the field that a column shows is in: parts of the contract can be left out."""
+    _, part, *rest = path.replace("[", ".").split(".")
+    if part not in ("spec", "status"):
+        return True
+    return rest[0] in schema["properties"].get(part, {}).get("properties", {})
+
+
+def _shape(resource: Resource, version: ApiVersion) -> TypeShape:
+    return version.contract.types[resource.role.value]
+
+
+def _chosen(fields: Mapping[str, ContractField], resource: Resource) -> list[ContractField]:
+    return [
+        field
+        for field in fields.values()
+        if not field.feature or field.feature in resource.features
+    ]
+
+
+def _contract_validations(shape: TypeShape, resource: Resource) -> list[dict[str, Any]]:
+    """Return the contract's rules about the spec; a template lacks fields that they read."""
+    if resource.role.is_template:
+        return []
+    return [
+        {"rule": validation.rule, "message": validation.message}
+        for validation in shape.validations
+        if validation.features <= resource.features
+    ]
+
+
+def _object_role(resource: Resource) -> str:
+    return resource.role.value.removesuffix("Template")

@@ -1,0 +1,216 @@
+"""Example values from structural schemas: for samples, cluster templates and ClusterClasses."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from itertools import chain, islice
+from typing import Any, TypeVar
+
+from capsmith.output.pattern import NoSample, sample
+from capsmith.provider.model import Field, Schema
+from capsmith.provider_yaml.values import mismatches
+
+FORMATS: Mapping[str, str] = {
+    "bsonobjectid": "507f1f77bcf86cd799439011",
+    "byte": "ZXhhbXBsZQ==",
+    "cidr": "10.0.0.0/16",
+    "creditcard": "4111111111111111",
+    "date": "2030-01-01",
+    "date-time": "2030-01-01T00:00:00Z",
+    "datetime": "2030-01-01T00:00:00Z",
+    "duration": "10m",
+    "email": "someone@example.com",
+    "hexcolor": "#336699",
+    "hostname": "host.example.com",
+    "ipv4": "192.0.2.10",
+    "ipv6": "2001:db8::10",
+    "isbn": "9780321751041",
+    "isbn10": "0321751043",
+    "isbn13": "9780321751041",
+    "mac": "02:00:00:00:00:01",
+    "quantity": "1Gi",
+    "rgbcolor": "rgb(51,102,153)",
+    "ssn": "123-45-6789",
+    "uri": "https://example.com",
+    "uuid": "9c2a4f5e-8d1b-4b7a-9a54-0d9a9d1c2f11",
+    "uuid3": "9c2a4f5e-8d1b-3b7a-9a54-0d9a9d1c2f11",
+    "uuid4": "9c2a4f5e-8d1b-4b7a-9a54-0d9a9d1c2f11",
+    "uuid5": "9c2a4f5e-8d1b-5b7a-9a54-0d9a9d1c2f11",
+}
+"""A value of each format."""
+_WORD = "example"
+_CHARACTERS = "0123456789abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ"
+_TRIES = 200
+_T = TypeVar("_T")
+
+
+def example(schema: Schema) -> Any:
+    """Return a value that ``schema`` accepts, as plain data.
+
+    Order: example, default, first of the enumeration, then the smallest thing that type, format,
+    pattern and limits allow; of an object only what it requires.  CEL rules are not looked at, and
+    where a pattern is beyond :mod:`capsmith.output.pattern` the value is the word ``example``.
+    """
+    for key in ("example", "default"):
+        if schema.get(key) is not None:
+            return schema[key]
+    choices = [choice for choice in schema.get("enum", ()) if choice is not None]
+    if choices:
+        return choices[0]
+    if schema.get("x-kubernetes-int-or-string"):
+        return _integer(schema)
+    match schema.get("type"):
+        case "string":
+            return _string(schema)
+        case "integer":
+            return _integer(schema)
+        case "number":
+            return _number(schema)
+        case "boolean":
+            return True
+        case "array":
+            return _array(schema)
+    return _object(schema)
+
+
+def example_fields(fields: Sequence[Field]) -> dict[str, Any]:
+    """Return the required ones of ``fields`` with an example value each."""
+    return {field.name: example(field.schema) for field in fields if field.required}
+
+
+def _string(schema: Schema) -> str:
+    return _first_valid(schema, _strings(schema))
+
+
+def _strings(schema: Schema) -> Iterator[str]:
+    least = int(schema.get("minLength", 0))
+    most = int(schema.get("maxLength", 512))
+    if "pattern" in schema:
+        try:
+            yield sample(str(schema["pattern"]), least, most)
+        except NoSample:
+            yield _WORD
+    known = FORMATS.get(str(schema.get("format", "")))
+    if known is not None:
+        yield known
+    yield _WORD.ljust(least, "x")[:most]
+
+
+def _integer(schema: Schema) -> int:
+    candidates = [math.ceil(value) for value in _numbers(schema, 1) if math.isfinite(value)]
+    return _first_valid(schema, candidates)
+
+
+def _number(schema: Schema) -> int | float:
+    found: float = _first_valid(schema, _numbers(schema, 0.5))
+    return int(found) if float(found).is_integer() else found
+
+
+def _numbers(schema: Schema, step: float) -> Iterator[float]:
+    """Yield small numbers within the limits, ``step`` off an exclusive one; 1 where none is set."""
+    low, high, multiple = (schema.get(key) for key in ("minimum", "maximum", "multipleOf"))
+    value: float = 1
+    if low is not None:
+        value = low + step if schema.get("exclusiveMinimum") else low
+    elif high is not None and high <= 1:
+        value = high - step if schema.get("exclusiveMaximum") else high
+    if multiple:
+        above = _quotient(value, multiple) * multiple
+        fits = high is None or above <= high
+        yield above if fits else (_quotient(value, multiple) - 1) * multiple
+        first = 0 if low is None else _quotient(low, multiple)
+        yield from ((first + count) * multiple for count in range(_TRIES))
+    yield value
+    # The API server keeps the limits as floats of 64 bits.
+    yield from (float(bound) for bound in (low, high) if bound is not None)
+    if low is not None and high is not None:
+        yield low + (high - low) / 2
+
+
+def _quotient(value: float, step: float) -> int:
+    """Return how many steps are the least that reach ``value``."""
+    if isinstance(value, int) and isinstance(step, int):
+        return -(-value // step)
+    return math.ceil(value / step)
+
+
+def _first_valid(schema: Schema, candidates: Iterable[_T]) -> _T:
+    """Return the first candidate that the schema accepts, or the first one."""
+    found = list(candidates)
+    return next((value for value in found if not any(mismatches(value, schema))), found[0])
+
+
+def _array(schema: Schema) -> list[Any]:
+    items = schema.get("items", {})
+    least = int(schema.get("minItems", 0))
+    count = max(least, min(1, int(schema.get("maxItems", 1))))
+    keys = schema.get("x-kubernetes-list-map-keys", ())
+    distinct = schema.get("x-kubernetes-list-type") == "set"
+    value = example(items)
+    if distinct:
+        return _distinct(items, value, count)
+    if keys:
+        properties = items.get("properties", {})
+        columns = {
+            key: _distinct(properties.get(key, {}), example(properties.get(key, {})), count)
+            for key in keys
+        }
+        return [{**value, **{key: columns[key][row] for key in keys}} for row in range(count)]
+    return [value] * count
+
+
+def _distinct(schema: Schema, value: Any, count: int) -> list[Any]:
+    """Return up to ``count`` different values, from enumeration, numbers or free text."""
+    choices = [choice for choice in schema.get("enum", ()) if choice is not None]
+    if choices:
+        return choices[:count]
+    if isinstance(value, bool):
+        return [True, False][:count]
+    if isinstance(value, int | float):
+        step = schema.get("multipleOf", 1)
+        numbers = [value + sign * row * step for sign in (1, -1) for row in range(sign < 0, count)]
+        return [number for number in numbers if not any(mismatches(number, schema))][:count]
+    if isinstance(value, str) and "pattern" not in schema and "format" not in schema:
+        texts = [value if row == 0 else f"{value}-{row + 1}" for row in range(count)]
+        if not any(any(mismatches(text, schema)) for text in texts):
+            return texts
+    if isinstance(value, str):
+        return list(islice(_variations(schema, value), count))
+    return [value] * min(count, 1)
+
+
+def _variations(schema: Schema, value: str) -> Iterator[str]:
+    """Yield ``value`` and texts that differ from it in one or two characters."""
+    yield value
+    places = range(len(value) - 1, -1, -1)
+    one = (_replaced(value, place, new) for place in places for new in _CHARACTERS)
+    two = (_replaced(text, place, new) for text in tuple(one) for place in places for new in "0a")
+    seen = {value}
+    tried = chain(
+        (_replaced(value, place, new) for place in places for new in _CHARACTERS),
+        (f"{value}{new}" for new in _CHARACTERS),
+        two,
+    )
+    for text in islice(tried, _TRIES * 10):
+        if text not in seen and not any(mismatches(text, schema)):
+            seen.add(text)
+            yield text
+
+
+def _replaced(text: str, place: int, new: str) -> str:
+    return text[:place] + new + text[place + 1 :]
+
+
+def _object(schema: Schema) -> dict[str, Any]:
+    properties: Mapping[str, Schema] = schema.get("properties", {})
+    required = list(schema.get("required", ()))
+    least = int(schema.get("minProperties", 0))
+    names = required + [name for name in properties if name not in required]
+    chosen = names[: max(len(required), least)]
+    result = {name: example(properties[name]) for name in chosen if name in properties}
+    values = schema.get("additionalProperties")
+    if isinstance(values, Mapping):
+        for number in range(len(result), least):
+            result[f"{_WORD}-{number + 1}" if number else _WORD] = example(values)
+    return result

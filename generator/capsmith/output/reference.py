@@ -1,0 +1,119 @@
+"""Rows of the reference documentation: fields of a kind, as its schemas say."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from typing import NamedTuple
+
+from capsmith.output.crd import spec_schema, status_schema
+from capsmith.output.schema_words import type_words
+from capsmith.provider.model import Resource, Schema
+from capsmith.provider.version_fields import VersionChanges
+
+_RANGES = {
+    "": ("minimum", "maximum"),
+    " characters": ("minLength", "maxLength"),
+    " items": ("minItems", "maxItems"),
+    " entries": ("minProperties", "maxProperties"),
+}
+"""Unit -> the keys of its lower and upper limit."""
+_WORDS = {"enum": "one of", "pattern": "pattern", "format": "format", "default": "default"}
+_STANDARD = frozenset({"conditions"})
+"""Fields whose inside everybody knows."""
+
+
+class FieldRow(NamedTuple):
+    """One field: its path below the object, type, whether it is required, limits, meaning."""
+
+    path: str
+    type: str
+    required: bool
+    limits: str
+    description: str
+
+
+def field_rows(resource: Resource) -> tuple[FieldRow, ...]:
+    """Return every field of ``spec`` and ``status`` in the storage version, in the schema's order.
+
+    Of a template only the status: its other fields are listed with its object.
+    """
+    version = resource.storage_version
+    rows: list[FieldRow] = []
+    if not resource.role.is_template:
+        rows += _rows("spec", spec_schema(resource, version))
+    status = status_schema(resource, version)
+    if status is not None:
+        rows += _rows("status", status)
+    return tuple(rows)
+
+
+def version_rows(resource: Resource, changes: VersionChanges) -> tuple[FieldRow, ...]:
+    """Return the fields of an API version that the storage version does not have like that."""
+    schemas = {
+        "spec": spec_schema(resource, changes.version),
+        "status": status_schema(resource, changes.version) or {},
+    }
+    rows: list[FieldRow] = []
+    for part in changes.parts:
+        names = {field.name for field in part.spoke_changes}
+        schema = schemas[part.part]
+        properties = schema.get("properties", {})
+        kept = {name: field for name, field in properties.items() if name in names}
+        rows += _rows(part.part, {**schema, "properties": kept})
+    return tuple(rows)
+
+
+def missing_fields(changes: VersionChanges) -> tuple[str, ...]:
+    """Return the paths of the storage version's fields that a version does not have so."""
+    return tuple(
+        f"{part.part}.{field.name}" for part in changes.parts for field in part.hub_changes
+    )
+
+
+def _rows(path: str, schema: Schema) -> Iterator[FieldRow]:
+    required = set(schema.get("required", ()))
+    for name, field in schema.get("properties", {}).items():
+        yield FieldRow(
+            path=f"{path}.{name}",
+            type=type_words(field),
+            required=name in required,
+            limits=_limits(field),
+            description=str(field.get("description", "")),
+        )
+        if name not in _STANDARD:
+            yield from _rows(*_inner(f"{path}.{name}", field))
+
+
+def _inner(path: str, schema: Schema) -> tuple[str, Schema]:
+    """Return path and schema of the fields below ``path``: in the object, items or values."""
+    if schema.get("type") == "array":
+        return _inner(f"{path}[]", schema.get("items", {}))
+    values = schema.get("additionalProperties")
+    if isinstance(values, Mapping):
+        return _inner(f"{path}.<key>", values)
+    return path, schema
+
+
+def _limits(schema: Schema) -> str:
+    parts = []
+    for key, words in _WORDS.items():
+        if key in schema:
+            value = schema[key]
+            text = ", ".join(map(str, value)) if isinstance(value, list | tuple) else str(value)
+            parts.append(f"{words} {text}")
+    parts += [_range(schema, unit, *keys) for unit, keys in _RANGES.items()]
+    rules = schema.get("x-kubernetes-validations", ())
+    parts += ["cannot be changed" for rule in rules if rule["rule"] == "self == oldSelf"]
+    return "; ".join(part for part in parts if part)
+
+
+def _range(schema: Schema, unit: str, low: str, high: str) -> str:
+    if high == "maxProperties" and "properties" in schema:
+        return ""  # the limit on the number of properties adds nothing to the fields themselves
+    if low in schema and high in schema:
+        return f"{schema[low]} to {schema[high]}{unit}"
+    if low in schema:
+        return f"at least {schema[low]}{unit}"
+    if high in schema:
+        return f"at most {schema[high]}{unit}"
+    return ""

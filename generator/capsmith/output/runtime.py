@@ -1,0 +1,242 @@
+"""The runtime library in a provider repository: which slices of it, and what they require."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator, Mapping, Sequence
+from typing import Final, Literal, NamedTuple
+
+from capsmith.output.admission import has_admission
+from capsmith.output.conversion import has_conversion
+from capsmith.output.migration import has_migration
+from capsmith.output.rbac.model import Declarations
+from capsmith.output.slices import slices_of
+from capsmith.provider.model import Provider
+from capsmith.provider.workload import has_workload_client
+from capsmith.safetext import RelativePath, SafeText
+from capsmith.tree import FileTree, GeneratedFile, Owner, digest
+
+PACKAGE: Final = "capsmith_runtime"
+DISTRIBUTION: Final = "capsmith-runtime"
+FOLDER: Final = f"vendor/{PACKAGE}"
+RECORD: Final = f"vendor/{PACKAGE}.json"
+"""Version, slices and digests of the vendored copy."""
+SLICES_FILE: Final = "slices.yaml"
+PERMISSIONS_FILE: Final = "permissions.yaml"
+"""In each folder whose code makes requests."""
+
+Mode = Literal["vendored", "package"]
+
+
+class Library(NamedTuple):
+    """The runtime library as capsmith ships it."""
+
+    version: str
+    sources: Mapping[str, str]
+    """Text by path below the package; those of other slices are not read."""
+    requires: tuple[str, ...]
+    """Requirements of what every provider carries."""
+    slices: Mapping[str, Slice]
+    permissions: Declarations
+    """What its managers need, by folder."""
+
+
+class Slice(NamedTuple):
+    """A part of the library that a provider may do without."""
+
+    needs: tuple[str, ...] = ()
+    """Other slices that it imports."""
+    requires: tuple[str, ...] = ()
+    """Python requirements, as PEP 508 has them."""
+
+
+class LegacyModule(NamedTuple):
+    """A module of capsmith 0.1 below ``_generated``, and where its names are now."""
+
+    module: RelativePath
+    """Without suffix: ``extension/topology``."""
+    libraries: tuple[SafeText, ...]
+    """The modules of the library that have its names."""
+
+
+class Runtime(NamedTuple):
+    """The part of the library that one provider repository has."""
+
+    mode: Mode
+    version: str
+    slices: tuple[str, ...]
+    """Sorted by name."""
+    requirements: tuple[str, ...]
+    """Requirements of the slices; of the distribution itself in package mode."""
+    permissions: Declarations
+    """What managers need, by folder of the library."""
+    legacy: tuple[LegacyModule, ...] = ()
+    """Modules that keep import paths of capsmith 0.1 working."""
+
+    @property
+    def series(self) -> SafeText:
+        """The ``major.minor`` that generated code requires."""
+        return SafeText(self.version.rpartition(".")[0])
+
+    @property
+    def vendored(self) -> bool:
+        """Whether the repository carries a copy."""
+        return self.mode == "vendored"
+
+
+def runtime_of(provider: Provider, library: Library, legacy_imports: bool = False) -> Runtime:
+    """Return the slices that ``provider`` needs, and their requirements."""
+    slices = tuple(sorted(_closure(_slices(provider), library.slices)))
+    requirements: tuple[str, ...]
+    if provider.runtime == "package":
+        requirements = (f"{DISTRIBUTION}>={library.version},<{_next_series(library.version)}",)
+    else:
+        wanted = [*library.requires]
+        for name in slices:
+            wanted += library.slices[name].requires
+        requirements = tuple(sorted(set(wanted)))
+    legacy = legacy_modules(slices) if legacy_imports else ()
+    return Runtime(
+        provider.runtime, library.version, slices, requirements, library.permissions, legacy
+    )
+
+
+def vendored_files(runtime: Runtime, library: Library) -> FileTree:
+    """Return the copy of the library, and the record of it; nothing in package mode."""
+    if not runtime.vendored:
+        return FileTree()
+    files = [
+        GeneratedFile(RelativePath(f"{FOLDER}/{path}"), library.sources[path], Owner.GENERATED)
+        for path in library.sources
+        if _slices_of(path, library.slices) <= set(runtime.slices)
+    ]
+    record = GeneratedFile(RelativePath(RECORD), _record(runtime, files), Owner.GENERATED)
+    return FileTree.of([*files, record])
+
+
+def _record(runtime: Runtime, files: Sequence[GeneratedFile]) -> str:
+    content = {
+        "version": runtime.version,
+        "slices": list(runtime.slices),
+        "files": {file.path: file.digest for file in sorted(files, key=lambda file: file.path)},
+    }
+    return json.dumps(content, indent=2) + "\n"
+
+
+def is_vendored(path: str) -> bool:
+    """Return whether a path of a repository belongs to the vendored copy."""
+    return path == RECORD or path.startswith(f"{FOLDER}/")
+
+
+def without_vendored(tree: FileTree) -> FileTree:
+    """Return the tree without the vendored copy."""
+    return FileTree.of([file for file in tree if not is_vendored(file.path)])
+
+
+def recorded_files(record: str) -> dict[str, str]:
+    """Return path -> digest of a vendored copy from the text of its record.
+
+    Raises ValueError when the text is no record.
+    """
+    content = json.loads(record)
+    files = content.get("files") if isinstance(content, dict) else None
+    if not isinstance(files, dict):
+        raise ValueError("no record of a vendored runtime")
+    for path, value in files.items():
+        if not path.startswith(f"{FOLDER}/") or not isinstance(value, str):
+            raise ValueError(f"{path} is not in {FOLDER}")
+        RelativePath(path)
+    return {**files, RECORD: digest(record)}
+
+
+def _slices(provider: Provider) -> Iterator[str]:
+    for component in provider.components:
+        yield from slices_of(component)
+        if has_workload_client(component):
+            yield "workload"
+    if has_conversion(provider):
+        yield "conversion"
+    if has_admission(provider):
+        yield "admission"
+    if has_migration(provider):
+        yield "migration"
+
+
+def _closure(names: Iterator[str], slices: Mapping[str, Slice]) -> set[str]:
+    found: set[str] = set()
+    pending = list(names)
+    while pending:
+        name = pending.pop()
+        if name not in found:
+            found.add(name)
+            pending += slices[name].needs
+    return found
+
+
+def _slices_of(path: str, slices: Mapping[str, Slice]) -> set[str]:
+    """Return the slice of a module, by its folder or that below ``testing`` or ``legacy``."""
+    parts = path.split("/")
+    folders = parts[1:3] if parts[0] in ("testing", "legacy") else parts[:1]
+    return {part.removesuffix(".py") for part in folders} & set(slices)
+
+
+def legacy_modules(slices: Sequence[str]) -> tuple[LegacyModule, ...]:
+    """Return the modules of capsmith 0.1 that author code of these slices may import."""
+    common = {
+        "provider": tuple(sorted(f"legacy.{name}" for name in ("common", *slices) if name in _TOP)),
+        "testing": ("testing.core", *_builders("infrastructure", slices)),
+    }
+    modules = common | {
+        module: (library,)
+        for name, found in _LEGACY.items()
+        if name in slices
+        for module, library in found.items()
+    }
+    own = (SafeText(".extension_api"),) if "extension" in slices else ()
+    return tuple(
+        LegacyModule(
+            RelativePath(module),
+            (
+                *(SafeText(f"{PACKAGE}.{each}") for each in libraries),
+                *(own if module == "provider" else ()),
+            ),
+        )
+        for module, libraries in sorted(modules.items())
+    )
+
+
+def _builders(name: str, slices: Sequence[str]) -> tuple[str, ...]:
+    return (f"testing.{name}",) if name in slices else ()
+
+
+_TOP: Final = ("addon", "bootstrap", "common", "controlplane", "infrastructure", "ipam")
+"""Modules whose names the author's package had at its top in capsmith 0.1."""
+_LEGACY: Final[Mapping[str, Mapping[str, str]]] = {
+    "infrastructure": {"machine_pool_testing": "testing.infrastructure"},
+    "bootstrap": {
+        "bootstrap_testing": "testing.bootstrap",
+        "cloud_config": "bootstrap.cloud_config",
+        "sentinel": "bootstrap.sentinel",
+    },
+    "controlplane": {
+        "control_plane_testing": "testing.controlplane",
+        "managed_control_plane_testing": "testing.controlplane",
+    },
+    "ipam": {"address_ranges": "ipam.address_ranges", "ipam_testing": "testing.ipam"},
+    "addon": {"addon_testing": "testing.addon"},
+    "extension": {
+        "extension/__init__": "extension",
+        "extension/answers": "extension.responses",
+        "extension/in_place": "extension.in_place",
+        "extension/lifecycle": "extension.lifecycle",
+        "extension/patches": "extension.patches",
+        "extension/testing": "testing.extension",
+        "extension/topology": "extension.topology",
+        "extension/variables": "extension.variables",
+    },
+}
+
+
+def _next_series(version: str) -> str:
+    major, minor, _ = version.split(".")
+    return f"{major}.{int(minor) + 1}"

@@ -1,0 +1,293 @@
+"""The provider's kinds in cluster templates, ClusterClasses and samples.
+
+Files for clusterctl go through its variable substitution, which reads every ``$``: values that
+come from the author are escaped here, and scalar strings become variables with a default.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any, NamedTuple
+
+from capsmith.output.clusterctl import template_variable
+from capsmith.output.control_plane_example import example_control_plane
+from capsmith.output.example import example, example_fields
+from capsmith.provider.identities import SECRET_REF
+from capsmith.provider.model import Component, Field, Provider, Resource, Role
+from capsmith.provider.pools import POOL_FLAVOR
+from capsmith.provider.templates import TOPOLOGY_FLAVOR, template_of
+from capsmith.safetext import DnsLabel, SafeText
+
+_CLASS_SCHEMA = (
+    "description",
+    "type",
+    "format",
+    "enum",
+    "pattern",
+    "minLength",
+    "maxLength",
+    "minimum",
+    "exclusiveMinimum",
+    "maximum",
+    "exclusiveMaximum",
+)
+"""What a ClusterClass variable's schema can say of a scalar."""
+_SCALARS = ("string", "integer", "number", "boolean")
+_RESERVED = frozenset({"builtin"})
+
+
+class ClassVariable(NamedTuple):
+    """A required scalar field as a variable of the ClusterClass."""
+
+    name: str
+    schema: Mapping[str, Any]
+    value: Any
+    """For the topology template: an example, or a variable of clusterctl with one as default."""
+    template: Resource
+    path: str
+    """JSON pointer in the template."""
+
+    @property
+    def field(self) -> str:
+        """Return the field of the kind."""
+        return self.path.rpartition("/")[2]
+
+
+class Own(NamedTuple):
+    """A kind of the provider's own that not every provider has, and its template."""
+
+    object: Resource
+    template: Resource | None
+    """None if the author left it out: then no ClusterClass names the kind."""
+    spec: Mapping[str, Any]
+    """With variables of clusterctl."""
+    class_spec: Mapping[str, Any]
+    """Values only (CC-74)."""
+
+
+@dataclass(frozen=True, slots=True)
+class Topology:
+    """The kinds of an infrastructure component by their place in a cluster, and their specs.
+
+    ``*_spec`` hold variables of clusterctl, ``*_class_spec`` hold values only (CC-74).
+    """
+
+    cluster: Resource
+    cluster_template: Resource | None
+    """None if the author left it out: then there is no ClusterClass."""
+    machine: Resource
+    machine_template: Resource
+    cluster_spec: Mapping[str, Any]
+    machine_spec: Mapping[str, Any]
+    cluster_class_spec: Mapping[str, Any]
+    machine_class_spec: Mapping[str, Any]
+    cluster_variables: tuple[ClassVariable, ...]
+    machine_variables: tuple[ClassVariable, ...]
+    endpoint: bool
+    """Whether the provider supplies the control plane endpoint (IC-02, IC-04, CP-01)."""
+    control_plane: Own | None
+    """The provider's own control plane; kubeadm's where there is none."""
+    bootstrap: Own | None
+    """The provider's own bootstrap configurations; kubeadm's where there are none."""
+    pool: Own | None
+    """The pool that the flavor has in the place of a MachineDeployment."""
+    pools: tuple[Own, ...]
+    """All kinds of pools with a template: each is a class of workers, named like the kind."""
+
+    def pool_variables(self, pool: Own) -> tuple[ClassVariable, ...]:
+        """Return the variables that mean the same for a pool as for machines."""
+        schemas = {field.name: field.schema.get("type") for field in pool.object.spec_fields}
+        return tuple(
+            variable
+            for variable in self.machine_variables
+            if schemas.get(variable.field, "") == variable.schema.get("type")
+        )
+
+    @property
+    def control_plane_machines(self) -> bool:
+        """Return whether the control plane consists of Machines (CP-11, CP-25)."""
+        return self.control_plane is None or "machines" in self.control_plane.object.features
+
+    @property
+    def control_plane_replicas(self) -> bool:
+        """Return whether the control plane is scaled (CP-04)."""
+        return self.control_plane is None or "replicas" in self.control_plane.object.features
+
+    @property
+    def variables(self) -> tuple[ClassVariable, ...]:
+        """Return all variables of the ClusterClass."""
+        return self.cluster_variables + self.machine_variables
+
+
+def topology(
+    component: Component, provider: Provider, flavor: str = "", cluster_class: str = ""
+) -> Topology:
+    """Return the topology of ``component``, which has an InfraCluster and an InfraMachine.
+
+    Where a provider has several kinds of clusters or machines, the first ClusterClass takes the
+    first of each, the next the next; so do the default cluster template and the flavors after it.
+    """
+    place = _place(provider, flavor, cluster_class)
+    cluster = _kind_at(place, component.role(Role.INFRA_CLUSTER))
+    cluster_template = template_of(cluster, component)
+    machine = _kind_at(place, component.role(Role.INFRA_MACHINE))
+    machine_template = _kind_at(place, component.role(Role.INFRA_MACHINE_TEMPLATE))
+    shared = _names(cluster) & _names(machine) | _RESERVED
+    control_plane = _own(provider, Role.CONTROL_PLANE)
+    suppliers = [cluster, *([control_plane.object] if control_plane else ())]
+    return Topology(
+        cluster=cluster,
+        cluster_template=cluster_template,
+        machine=machine,
+        machine_template=machine_template,
+        cluster_spec=_spec(cluster, provider),
+        machine_spec=_spec(machine, provider),
+        cluster_class_spec=escaped(sample_spec(cluster, provider)),
+        machine_class_spec=escaped(sample_spec(machine, provider)),
+        cluster_variables=_variables(cluster, cluster_template, shared),
+        machine_variables=_variables(machine, machine_template, shared),
+        endpoint=any("controlPlaneEndpoint" in supplier.features for supplier in suppliers),
+        control_plane=control_plane,
+        bootstrap=_own(provider, Role.BOOTSTRAP_CONFIG),
+        pool=_flavored(provider, flavor),
+        pools=tuple(pool for pool in _all_own(provider, Role.INFRA_MACHINE_POOL) if pool.template),
+    )
+
+
+def _own(provider: Provider, role: Role) -> Own | None:
+    return next(iter(_all_own(provider, role)), None)
+
+
+def _all_own(provider: Provider, role: Role) -> tuple[Own, ...]:
+    return tuple(
+        Own(
+            kind,
+            template_of(kind, component),
+            _spec(kind, provider),
+            escaped(example_fields(kind.spec_fields)),
+        )
+        for component in provider.components
+        for kind in component.role(role)
+    )
+
+
+def _flavored(provider: Provider, flavor: str) -> Own | None:
+    pools = _all_own(provider, Role.INFRA_MACHINE_POOL)
+    names = [POOL_FLAVOR, *(f"{POOL_FLAVOR}-{pool.object.singular}" for pool in pools)]
+    return (*pools[:1], *pools)[names.index(flavor)] if pools and flavor in names else None
+
+
+def _kind_at(place: int, kinds: tuple[Resource, ...]) -> Resource:
+    return kinds[min(place, len(kinds) - 1)]
+
+
+def _place(provider: Provider, flavor: str, cluster_class: str) -> int:
+    if cluster_class:
+        return list(provider.cluster_classes).index(DnsLabel(cluster_class))
+    plain = ["", *(each for each in provider.flavors if not _is_special(each, provider))]
+    return plain.index(flavor) if flavor in plain else 0
+
+
+def _is_special(flavor: str, provider: Provider) -> bool:
+    return flavor == TOPOLOGY_FLAVOR or _flavored(provider, flavor) is not None
+
+
+def sample_spec(resource: Resource, provider: Provider) -> dict[str, Any]:
+    """Return the smallest valid ``spec``: required fields with example values, and the identity."""
+    if resource.role is Role.IDENTITY:
+        parts: dict[str, Any] = {
+            SECRET_REF: {"name": credentials_name(resource, provider)},
+            "allowedNamespaces": {},
+        }
+        contract = {name: value for name, value in parts.items() if name in resource.features}
+        return {**contract, **example_fields(resource.spec_fields)}
+    fields = {
+        **_example_fields(resource),
+        **example_control_plane(resource, provider),
+        **example_fields(resource.spec_fields),
+    }
+    return {**fields, **_identity_reference(resource, provider)}
+
+
+def _example_fields(resource: Resource) -> dict[str, Any]:
+    """Return what a pool needs to hand out addresses, or an add-on to select clusters."""
+    if resource.role not in (Role.IP_POOL, Role.GLOBAL_IP_POOL, Role.ADDON):
+        return {}
+    fields = resource.storage_version.contract.types[resource.role.value].spec.values()
+    return {
+        field.name: example(field.schema)
+        for field in fields
+        if "example" in field.schema and (not field.feature or field.feature in resource.features)
+    }
+
+
+def credentials_name(resource: Resource, provider: Provider) -> SafeText:
+    """Return the name of the Secret of a sample: each kind of identities has another one."""
+    is_first = provider.credentials is None or provider.credentials.kind == resource.kind
+    return SafeText(f"{provider.name if is_first else resource.singular}-credentials")
+
+
+def escaped(value: Any) -> Any:
+    """Return ``value`` with every ``$`` doubled, as clusterctl's substitution requires."""
+    if isinstance(value, str):
+        return value.replace("$", "$$")
+    if isinstance(value, Mapping):
+        return {escaped(key): escaped(item) for key, item in value.items()}
+    if isinstance(value, list | tuple):
+        return [escaped(item) for item in value]
+    return value
+
+
+def _spec(resource: Resource, provider: Provider) -> dict[str, Any]:
+    values = {
+        field.name: _value(field, resource) for field in resource.spec_fields if field.required
+    }
+    return {**values, **escaped(_identity_reference(resource, provider))}
+
+
+def _identity_reference(resource: Resource, provider: Provider) -> dict[str, Any]:
+    shape = resource.storage_version.contract.types[resource.role.value.removesuffix("Template")]
+    if provider.credentials is None or "identityRef" not in shape.spec:
+        return {}
+    reference = {"kind": str(provider.credentials.kind), "name": str(provider.name)}
+    return {"identityRef": reference}
+
+
+def _value(field: Field, resource: Resource) -> Any:
+    """Return the field's example; a plain string as ``${KIND_FIELD:=example}``."""
+    variable = template_variable(field, resource)
+    if variable is None:
+        return escaped(example(field.schema))
+    return f"${{{variable.name}:={variable.default}}}"
+
+
+def _variables(
+    resource: Resource, template: Resource | None, shared: frozenset[str]
+) -> tuple[ClassVariable, ...]:
+    if template is None:
+        return ()
+    return tuple(
+        ClassVariable(
+            name=_variable_name(field, resource, shared),
+            schema=escaped(
+                {key: field.schema[key] for key in _CLASS_SCHEMA if key in field.schema}
+            ),
+            value=_value(field, resource),
+            template=template,
+            path=f"/spec/template/spec/{field.name}",
+        )
+        for field in resource.spec_fields
+        if field.required and field.schema.get("type") in _SCALARS
+    )
+
+
+def _variable_name(field: Field, resource: Resource, shared: frozenset[str]) -> str:
+    if field.name not in shared:
+        return field.name
+    kind = str(resource.kind)
+    return f"{kind[0].lower()}{kind[1:]}{field.name[0].upper()}{field.name[1:]}"
+
+
+def _names(resource: Resource) -> frozenset[str]:
+    return frozenset(field.name for field in resource.spec_fields)

@@ -1,0 +1,233 @@
+"""Python types for the conversion of own fields between a version and the hub.
+
+A module has the fields of the version as ``Spec`` and ``Status``, and those that the author's
+functions return as ``ChangedSpec``, ``ChangedHubSpec`` and so on: what differs, and nothing else.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable, Iterator
+from typing import Final, NamedTuple
+
+from capsmith.output.python_types import (
+    QUOTED,
+    ClassBuilder,
+    PythonClass,
+    PythonField,
+    PythonModule,
+    module_of,
+    typed_members,
+    used_names,
+)
+from capsmith.provider.model import Component, Field, Provider, Resource
+from capsmith.provider.version_fields import PartChanges, VersionChanges, version_changes
+from capsmith.safetext import Identifier, SafeText
+
+HUB: Final = "_hub"
+"""The name under which a module imports the types of the hub; fields cannot be named so."""
+_WORD: Final = re.compile(rf"{QUOTED.pattern}|\b[A-Za-z_]\w*")
+
+
+class ConvertedPart(NamedTuple):
+    """How spec or status of one kind gets from a version to the hub and back."""
+
+    part: Identifier
+    """``spec`` or ``status``."""
+    pascal: Identifier
+    """``Spec`` or ``Status``."""
+    hub_type: Identifier
+    """The class of the hub's part: ``AcmeMachineSpec``."""
+    has_spoke: bool
+    """Whether the version has own fields."""
+    has_hub: bool
+    to_hub: bool
+    """Whether the author's code fills fields of the hub: only where both have any."""
+    from_hub: bool
+    """Whether the author's code fills fields of the version."""
+    spoke_keys: frozenset[str]
+    """The fields that only the version has, or has with another type."""
+    hub_keys: frozenset[str]
+    spoke_required: tuple[str, ...]
+    """Those of them that an object in the version must have."""
+    hub_required: tuple[str, ...]
+
+
+class ConvertedVersion(NamedTuple):
+    """One API version of a kind whose fields the author's code converts."""
+
+    resource: Resource
+    template: Resource | None
+    version: VersionChanges
+    module: Identifier
+    """``acme_machine_v1alpha1``."""
+    parts: tuple[ConvertedPart, ...]
+
+    @property
+    def is_typed(self) -> bool:
+        """Whether the version has own fields, in the parts that differ."""
+        return any(part.has_spoke for part in self.parts)
+
+    @property
+    def functions(self) -> tuple[str, ...]:
+        """The names of the functions that the author writes."""
+        return tuple(
+            f"{part.part}_{direction}"
+            for part in self.parts
+            for direction, needed in (("to_hub", part.to_hub), ("from_hub", part.from_hub))
+            if needed
+        )
+
+    @property
+    def spec(self) -> ConvertedPart | None:
+        """The differences of the spec, which objects and templates share, if there are any."""
+        return next((part for part in self.parts if part.part == "spec"), None)
+
+
+def converted_versions(component: Component) -> tuple[ConvertedVersion, ...]:
+    """Return the versions of the kinds of a component whose fields the author's code converts."""
+    templates = {str(each.kind): each for each in component.resources if each.role.is_template}
+    found = (
+        ConvertedVersion(
+            resource,
+            templates.get(f"{resource.kind}Template"),
+            changes,
+            Identifier(f"{resource.module}_{changes.version.name}"),
+            tuple(_converted(resource, part) for part in changes.parts),
+        )
+        for resource in component.resources
+        if not resource.role.is_template
+        for changes in version_changes(resource)
+    )
+    return tuple(sorted(found, key=lambda converted: converted.module))
+
+
+def has_version_functions(provider: Provider) -> bool:
+    """Return whether the author's code converts fields of any kind."""
+    return any(
+        converted.functions
+        for component in provider.components
+        for converted in converted_versions(component)
+    )
+
+
+def fields_of(resource: Resource, component: Component) -> tuple[ConvertedVersion, ...]:
+    """Return the versions of one kind; those of its object if it is a template."""
+    return tuple(
+        each
+        for each in converted_versions(component)
+        if resource in (each.resource, each.template)
+        and (each.spec is not None or resource == each.resource)
+    )
+
+
+def hub_types(component: Component) -> dict[Identifier, tuple[Identifier, ...]]:
+    """Return the classes of the hub that conversions need, by module."""
+    found: dict[Identifier, set[Identifier]] = {}
+    for converted in converted_versions(component):
+        names = {part.hub_type for part in converted.parts if part.has_hub}
+        if names:
+            found.setdefault(converted.resource.module, set()).update(names)
+    return {module: tuple(sorted(names)) for module, names in sorted(found.items())}
+
+
+def version_module(converted: ConvertedVersion) -> PythonModule:
+    """Return the classes of a version, and those of what the author's functions return."""
+    classes: list[PythonClass] = []
+    spoke = ClassBuilder()
+    for part in converted.version.parts:
+        if not part.spoke:
+            continue
+        name = _pascal(part.part)
+        text = f"{name} in {converted.version.version.name}, without what the contract adds to it."
+        spoke.add(name, text, typed_members(part.spoke, is_spec=part.part == "spec"))
+    classes += spoke.finished
+    for part, typed in zip(converted.version.parts, converted.parts, strict=True):
+        classes += _changes(part, typed, spoke, converted)
+    return module_of(tuple(classes))
+
+
+def uses_hub(module: PythonModule) -> bool:
+    """Return whether a class of a module has a type of the hub."""
+    return bool(used_names(module.classes, (HUB,)))
+
+
+def _converted(resource: Resource, part: PartChanges) -> ConvertedPart:
+    pascal = _pascal(part.part)
+    has_hub = bool(getattr(resource, f"{part.part}_fields"))
+    return ConvertedPart(
+        part=Identifier(part.part),
+        pascal=pascal,
+        hub_type=Identifier(f"{resource.kind}{pascal}"),
+        has_spoke=bool(part.spoke),
+        has_hub=has_hub,
+        to_hub=bool(part.spoke and part.hub_changes),
+        from_hub=bool(has_hub and part.spoke_changes),
+        spoke_keys=frozenset(field.name for field in part.spoke_changes),
+        hub_keys=frozenset(field.name for field in part.hub_changes),
+        spoke_required=tuple(f.name for f in part.spoke_changes if _is_needed(part, f)),
+        hub_required=tuple(f.name for f in part.hub_changes if _is_needed(part, f)),
+    )
+
+
+def _changes(
+    part: PartChanges, typed: ConvertedPart, spoke: ClassBuilder, converted: ConvertedVersion
+) -> Iterator[PythonClass]:
+    pascal, version = typed.pascal, converted.version.version.name
+    stored = converted.resource.storage_version.name
+    if typed.from_hub:
+        text = f"Fields of {part.part} that {version} has, and not {stored} with the same type."
+        fields = _optional(part.spoke_changes, part, part.spoke, spoke, pascal, frozenset())
+        yield PythonClass(Identifier(f"Changed{pascal}"), SafeText(text), tuple(fields))
+    if typed.to_hub:
+        hub = ClassBuilder()
+        every = getattr(converted.resource, f"{part.part}_fields")
+        name = typed.hub_type
+        hub.add(name, "", typed_members(every, is_spec=part.part == "spec"))
+        text = f"Fields of {part.part} that {stored} has, and not {version} with the same type."
+        names = frozenset(str(each) for each in hub.classes)
+        fields = _optional(part.hub_changes, part, every, hub, name, names)
+        yield PythonClass(Identifier(f"ChangedHub{pascal}"), SafeText(text), tuple(fields))
+
+
+def _optional(
+    changes: Iterable[Field],
+    part: PartChanges,
+    every: Iterable[Field],
+    builder: ClassBuilder,
+    owner: Identifier,
+    imported: frozenset[str],
+) -> Iterator[PythonField]:
+    """Yield fields as those of a result: what is not given stays as the annotation has it."""
+    typed = {
+        field.name: python
+        for field, python in zip(every, builder.classes[owner].fields, strict=True)
+    }
+    for field in changes:
+        python = typed[field.name]
+        annotation = _qualified(python.annotation, imported)
+        renamed = field.name != python.attribute
+        metadata = f"metadata={{'json': {field.name!r}}}"
+        assignment = f" = field({metadata})" if renamed else ""
+        if not _is_needed(part, field):
+            if annotation != "Any" and not annotation.endswith(" | None"):
+                annotation = SafeText(f"{annotation} | None")
+            assignment = f" = field(default=None, {metadata})" if renamed else " = None"
+        yield python._replace(annotation=annotation, assignment=SafeText(assignment))
+
+
+def _is_needed(part: PartChanges, field: Field) -> bool:
+    return part.part == "spec" and field.required and "default" not in field.schema
+
+
+def _qualified(annotation: str, imported: frozenset[str]) -> SafeText:
+    """Return an annotation in which the classes of the hub have their module's name."""
+
+    def qualified(word: re.Match[str]) -> str:
+        return f"{HUB}.{word[0]}" if word[0] in imported else word[0]
+
+    return SafeText(_WORD.sub(qualified, annotation))
+
+
+def _pascal(part: str) -> Identifier:
+    return Identifier(part.capitalize())

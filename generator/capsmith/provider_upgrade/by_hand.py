@@ -1,0 +1,148 @@
+"""What capsmith cannot do in an upgrade, and the files in which the author has to do it."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Collection, Iterator, Mapping
+from dataclasses import dataclass
+
+from capsmith.contract.upgrade import Actor
+from capsmith.provider.model import Provider, Resource
+from capsmith.provider_upgrade.changes import Step, is_lost, kind_changes, path_of
+
+_API_VERSION = re.compile(
+    r"^[ \t-]*[\"']?apiVersion[\"']?:[ \t]*[\"']?([a-z0-9.-]+/[a-z0-9]+)", re.M
+)
+
+_CORE = "cluster.x-k8s.io"
+
+
+_BEFORE_RELEASE = "before you release this"
+_BEFORE_NEXT_STAGE = "before the next stage"
+
+
+@dataclass(frozen=True, slots=True)
+class ByHand:
+    """One thing that the author, or the users of the provider, have to do."""
+
+    who: str
+    """``author`` or ``user``."""
+    when: str
+    """``before you release this``; empty if no stage decides it."""
+    what: str
+    kinds: tuple[str, ...]
+    places: tuple[str, ...]
+    """Files of the repository, some with a line: ``templates/cluster-template.yaml:12``."""
+
+
+def by_hand(
+    provider: Provider, step: Step, paths: Collection[str], manifests: Mapping[str, str]
+) -> tuple[ByHand, ...]:
+    """Return what is left to the author and to users.
+
+    ``paths`` are the author's files of the repository, ``manifests`` the texts of those that hold
+    objects.
+    """
+    found = (
+        *_meanings(provider, step, paths),
+        *_older(provider, manifests),
+        _reshaped(provider, step, manifests),
+        _older_core(step, manifests),
+        ByHand(
+            Actor.USER.value,
+            "",
+            "Change manifests and ClusterClasses as docs/upgrading.md describes",
+            tuple(str(each.resource.kind) for each in kind_changes(provider, step) if each.wanted),
+            ("docs/upgrading.md",),
+        ),
+    )
+    return tuple(each for each in found if each.places or each.kinds)
+
+
+def _meanings(provider: Provider, step: Step, paths: Collection[str]) -> Iterator[ByHand]:
+    """Yield the fields whose meaning changes: the author's code sets them."""
+    for each in kind_changes(provider, step):
+        fields = [path_of(change) for change in each.changes if Actor.AUTHOR in change.who]
+        if fields:
+            yield ByHand(
+                Actor.AUTHOR.value,
+                "",
+                f"The meaning of these fields changes: {', '.join(fields)}",
+                (str(each.resource.kind),),
+                tuple(_code(each.resource, paths)),
+            )
+
+
+def _code(resource: Resource, paths: Collection[str]) -> Iterator[str]:
+    """Yield the author's code of a kind."""
+    return (path for path in sorted(paths) if path.endswith(f"/{resource.module}.py"))
+
+
+def _older(provider: Provider, manifests: Mapping[str, str]) -> Iterator[ByHand]:
+    """Yield the manifests in an API version that is not stored, by whether it is served."""
+    groups = {str(resource.group) for resource in provider.resources}
+    stored = {f"{each.group}/{each.storage_version.name}" for each in provider.resources}
+    served = {
+        f"{resource.group}/{version.name}"
+        for resource in provider.resources
+        for version in resource.versions
+        if version.served
+    }
+    yield _files(
+        "These files use an API version that is not served. Change the version and its fields, "
+        "or take capsmith's new text: capsmith update --restore PATH --force",
+        _BEFORE_RELEASE,
+        manifests,
+        lambda name: _group(name) in groups and name not in served,
+    )
+    yield _files(
+        "These files use an older API version, which is still served. Change the version and its "
+        "fields, or take capsmith's new text: capsmith update --restore PATH --force",
+        _BEFORE_NEXT_STAGE,
+        manifests,
+        lambda name: name in served - stored,
+    )
+
+
+def _older_core(step: Step, manifests: Mapping[str, str]) -> ByHand:
+    core = f"{_CORE}/{step.old.version}"
+    end = f"Support ends with {step.old.support_end}" if step.old.support_end else ""
+    what = f"These files use {core}. {end or 'The end of its support is not announced'}"
+    return _files(what, "", manifests, lambda name: name == core)
+
+
+def _files(
+    what: str, when: str, manifests: Mapping[str, str], concerned: Callable[[str], bool]
+) -> ByHand:
+    """Find the author's manifests that use an API version, each with the first line that does."""
+    places = []
+    for path, text in sorted(manifests.items()):
+        named = (each for each in _API_VERSION.finditer(text) if concerned(each[1]))
+        first = next(named, None)
+        if first is not None:
+            places.append(f"{path}:{_line(text, first.start(1))}")
+    return ByHand(Actor.AUTHOR.value, when, what, (), tuple(places))
+
+
+def _reshaped(provider: Provider, step: Step, manifests: Mapping[str, str]) -> ByHand:
+    """Find the author's manifests with a field that the stored version does not have."""
+    kinds, places = {}, set()
+    for each in kind_changes(provider, step):
+        fields = [change.old.rpartition(".")[2] for change in each.wanted if is_lost(change)]
+        names = [str(each.resource.kind), *([str(each.template.kind)] if each.template else [])]
+        for path, text in manifests.items():
+            kind = re.search(rf"^[ \t-]*kind:[ \t]*({'|'.join(names)})[ \t]*$", text, re.M)
+            field = re.search(rf"^[ \t-]*({'|'.join(fields)}):", text, re.M) if fields else None
+            if kind is not None and field is not None:
+                places.add(f"{path}:{_line(text, field.start(1))}")
+                kinds[str(each.resource.kind)] = True
+    what = "These files may use fields that the stored API version has elsewhere, or not at all"
+    return ByHand(Actor.AUTHOR.value, _BEFORE_NEXT_STAGE, what, tuple(kinds), tuple(sorted(places)))
+
+
+def _group(api_version: str) -> str:
+    return api_version.partition("/")[0]
+
+
+def _line(text: str, place: int) -> int:
+    return text.count("\n", 0, place) + 1

@@ -1,0 +1,129 @@
+"""What changes in the objects of a provider's kinds between two contracts, field by field."""
+
+from __future__ import annotations
+
+from itertools import pairwise
+from typing import NamedTuple
+
+from capsmith.contract.model import Contract
+from capsmith.contract.upgrade import ChangeKind, FieldChange, Where
+from capsmith.output.conversion import has_path
+from capsmith.output.crd import version_schema
+from capsmith.provider.model import ApiVersion, Provider, Resource, Schema
+from capsmith.safetext import VersionName
+
+
+class KindChanges(NamedTuple):
+    """The changes of one kind; those of its template are the same below ``spec.template``."""
+
+    resource: Resource
+    template: Resource | None
+    changes: tuple[FieldChange, ...]
+
+    @property
+    def wanted(self) -> tuple[FieldChange, ...]:
+        """Changes of the fields that users write."""
+        return tuple(change for change in self.changes if _part(change) == "spec")
+
+    @property
+    def seen(self) -> tuple[FieldChange, ...]:
+        """Changes of the fields that the manager writes and users read."""
+        return tuple(change for change in self.changes if _part(change) != "spec")
+
+    @property
+    def lost(self) -> tuple[str, ...]:
+        """Paths of the old shape that the new one does not have."""
+        return tuple(change.old for change in self.changes if is_lost(change))
+
+
+class Step(NamedTuple):
+    """From one contract to the next."""
+
+    old: Contract
+    new: Contract
+
+
+def steps(provider: Provider) -> tuple[Step, ...]:
+    """Return the steps between the contracts of a provider's releases, the oldest first."""
+    released = {release.contract for release in provider.releases}
+    contracts = sorted(
+        (
+            contract
+            for contract in (*provider.contracts, *provider.former_contracts)
+            if contract.version in released
+        ),
+        key=lambda contract: contract.version,
+    )
+    return tuple(Step(old, new) for old, new in pairwise(contracts))
+
+
+def kind_changes(provider: Provider, step: Step) -> tuple[KindChanges, ...]:
+    """Return the changes of each kind that has any, in the order of the provider's kinds."""
+    kinds = {str(resource.kind): resource for resource in provider.resources}
+    found = (
+        KindChanges(resource, kinds.get(f"{resource.kind}Template"), changes_of(resource, step))
+        for resource in provider.resources
+        if not resource.role.is_template
+    )
+    return tuple(each for each in found if each.changes)
+
+
+def changes_of(resource: Resource, step: Step) -> tuple[FieldChange, ...]:
+    """Return the changes of the fields of a kind, in the order of ``schemas/upgrades``.
+
+    Raises KeyError when there are no data on the step.
+    """
+    old, new = (_schema(resource, contract) for contract in (step.old, step.new))
+    upgrade = step.new.upgrades[step.old.version]
+    return tuple(
+        change
+        for change in upgrade.of(resource.role.value)
+        if change.where is Where.OBJECT and _applies(change, old, new)
+    )
+
+
+def is_lost(change: FieldChange) -> bool:
+    """Return whether the old path is no longer read."""
+    moved = bool(change.old) and change.old != change.new
+    return moved and change.kind is not ChangeKind.COPIED
+
+
+def lost_fields(provider: Provider, step: Step) -> tuple[str, ...]:
+    """Return kind and path of each moved field that users write: without conversion it is lost.
+
+    Fields that the manager writes again are not included.
+    """
+    return tuple(
+        f"{each.resource.kind} {change.old}"
+        for each in kind_changes(provider, step)
+        for change in each.wanted
+        if is_lost(change) and change.new.startswith("spec.")
+    )
+
+
+def path_of(change: FieldChange) -> str:
+    """Return the path of a changed field, or both: ``spec.rolloutAfter -> spec.rollout.after``."""
+    paths = dict.fromkeys(path for path in (change.old, change.new) if path)
+    return " -> ".join(paths)
+
+
+def _applies(change: FieldChange, old: Schema, new: Schema) -> bool:
+    """Return whether the kind has the field: authors may leave parts out."""
+    before, after = _leads(change.old, old), _leads(change.new, new)
+    if change.kind is ChangeKind.ADDED:
+        return after and not _leads(change.new, old)
+    if change.kind is ChangeKind.REMOVED:
+        return before and not _leads(change.old, new)
+    return before and after
+
+
+def _leads(dotted: str, schema: Schema) -> bool:
+    return bool(dotted and has_path(tuple(dotted.split(".")), schema))
+
+
+def _schema(resource: Resource, contract: Contract) -> Schema:
+    return version_schema(resource, ApiVersion(VersionName("v1"), True, True, contract))
+
+
+def _part(change: FieldChange) -> str:
+    return (change.old or change.new).partition(".")[0]

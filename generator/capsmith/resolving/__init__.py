@@ -1,0 +1,1 @@
+"""Resolve a description: draft, checks, provider."""

@@ -1,0 +1,102 @@
+"""Rules on the whole spec of a kind: they read the contract's fields beside the author's."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any, Final
+
+from capsmith.cel_text import is_transition
+from capsmith.findings import Finding
+from capsmith.output.crd import spec_schema, version_schema
+from capsmith.provider.model import ApiVersion, Provider, Resource
+from capsmith.provider_yaml.kind_parts import TemplateSpec, TemplateVersionSpec
+from capsmith.provider_yaml.rules import check_expressions
+from capsmith.yamldoc.place import Place
+
+if TYPE_CHECKING:
+    from capsmith.provider_yaml.fields import Validation
+    from capsmith.provider_yaml.model import ProviderSpec
+    from capsmith.provider_yaml.sections import KindSpec, VersionFieldsSpec
+
+    _Source = KindSpec | VersionFieldsSpec | TemplateSpec | TemplateVersionSpec
+
+_OF_SPEC: Final = "validations"
+_KEYS: Final = {_OF_SPEC: "validations", "objectValidations": "object_validations"}
+"""Keys of a kind with rules, and their attributes."""
+
+
+def check_kind_rules(spec: ProviderSpec, provider: Provider, top: Place) -> None:
+    """Compile the rules of kinds in every CRD that has them; ids as for the rules of fields.
+
+    Each version has the fields of its contract or its own, and a template only some of its
+    object's.
+    """
+    for section, kind, described in spec.kinds():
+        here = top.at(section, kind)
+        for resource in provider.resources:
+            if str(resource.kind) in (kind, f"{kind}Template"):
+                for version in resource.versions:
+                    for key in _KEYS:
+                        _check(key, described, resource, version, here)
+
+
+def _check(
+    key: str, described: KindSpec, resource: Resource, version: ApiVersion, here: Place
+) -> None:
+    """Compile the rules under one key in one version: its own, or those of the kind."""
+    template = described.template if resource.role.is_template else None
+    if isinstance(template, TemplateSpec) and key == _OF_SPEC:
+        sources: list[_Source] = [template, *_of_version(template, version)]
+        if any(each.validations is not None for each in sources):
+            _check_sources(key, sources, resource, version, here.at("template"))
+            return
+    _check_sources(key, [described, *_of_version(described, version)], resource, version, here)
+
+
+def _of_version(described: KindSpec | TemplateSpec, version: ApiVersion) -> list[_Source]:
+    own = (described.versions or {}).get(version.name)
+    return [] if own is None else [own]
+
+
+def _check_sources(
+    key: str, sources: list[_Source], resource: Resource, version: ApiVersion, here: Place
+) -> None:
+    """Compile the rules of the last source that has any; the first one is not of a version."""
+    first, *own = sources
+    written = getattr(own[0], _KEYS[key], None) if own else None
+    if written is not None:
+        here = here.at("versions", version.name)
+    # Templates have no rules on whole objects, and most no transition rules: see spec_schema.
+    kept = [
+        (index, rule)
+        for index, rule in enumerate(written or getattr(first, _KEYS[key]) or ())
+        if not resource.role.is_template or _is_in_template(key, rule, resource)
+    ]
+    if not kept or written == ():
+        return
+    before = len(here.findings)
+    read = spec_schema if key == _OF_SPEC else _object_schema
+    check_expressions(kept, read(resource, version), here.at(key))
+    if own and written is None:
+        _name_version(here.findings, before, key, version)
+
+
+def _is_in_template(key: str, rule: Validation, resource: Resource) -> bool:
+    is_kept = resource.options.transition_rules or not is_transition(rule.rule)
+    return key == _OF_SPEC and is_kept
+
+
+def _name_version(findings: list[Finding], first: int, key: str, version: ApiVersion) -> None:
+    """Say that a rule of the kind is about a version that has other fields than the kind."""
+    for index, finding in enumerate(findings[first:], first):
+        findings[index] = finding._replace(
+            message=f"in {version.name}, {finding.message}",
+            hint=f"Give {version.name} its own `{key}`, which may be an empty list.",
+        )
+
+
+def _object_schema(resource: Resource, version: ApiVersion) -> dict[str, Any]:
+    """Return the schema of whole objects as rules see it."""
+    schema = version_schema(resource, version)
+    names = {name: {"type": "string"} for name in ("name", "generateName")}
+    metadata = {"metadata": {"type": "object", "properties": names}}
+    return {**schema, "properties": {**schema["properties"], **metadata}}

@@ -1,0 +1,34 @@
+"""Check the sections: there is at least one, and each has the roles that it needs."""
+
+from __future__ import annotations
+
+from capsmith.provider.draft import Draft
+from capsmith.provider.sections import SECTION_TYPES
+from capsmith.resolving.checks.bootstrap import check_bootstrap
+from capsmith.yamldoc.place import Place
+from capsmith.yamldoc.quote import listed
+
+_NEEDED = {"infrastructure": ("InfraCluster", "InfraMachine")}
+
+
+def check_sections(draft: Draft, top: Place) -> None:
+    """Report ``section-missing``, ``kind-missing``, ``kind-taken`` and ``credentials-unused``."""
+    if not draft.sections:
+        message = "the provider has no kinds and no runtime extension"
+        hint = f"Add a section: {listed(SECTION_TYPES)}."
+        top.error("section-missing", message, hint)
+    for section, roles in _NEEDED.items():
+        if section in {each.section for each in draft.sections}:
+            _roles(draft, section, roles, top.at(section))
+    check_bootstrap(draft, top)
+    if draft.identities and draft.spec.infrastructure is None:
+        message = "credentials require infrastructure, but the section has no kinds"
+        top.error_at_key("credentials-unused", message, "Remove them.", "credentials")
+
+
+def _roles(draft: Draft, section: str, roles: tuple[str, ...], place: Place) -> None:
+    for role in roles:
+        kinds = [each.name for each in draft.kinds_of(section) if each.spec.implements == role]
+        if not kinds:
+            message = f"no kind implements {role}"
+            place.error_at_key("kind-missing", message, f"Add one: `implements: {role}`.")
