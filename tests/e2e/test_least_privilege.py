@@ -7,6 +7,7 @@ from collections.abc import Iterator
 import pytest
 
 from capsmith.clusters.processes.cluster import Base
+from capsmith.clusters.processes.wait import eventually
 from tests.e2e.addresses import add_pools, pools, with_addresses
 from tests.e2e.harness.report import Report
 from tests.e2e.least_privilege import check_least_privilege
@@ -15,6 +16,8 @@ from tests.e2e.scenario import Scenario
 from tests.e2e.stack import Combination
 from tests.e2e.whole import WHOLE_SECONDS, WholeStack, delete_and_check
 
+_KUBEADM = "system:serviceaccount:capi-kubeadm-bootstrap-system:capi-kubeadm-bootstrap-manager"
+_CONTROL_PLANES = ("controlplane.cluster.x-k8s.io", "skiffcontrolplanes")
 _COMBINATION = Combination(NEWEST, "v1beta2", "complete", f"privilege-{NEWEST}-v1beta2")
 
 
@@ -45,3 +48,16 @@ def test_each_permission_is_used_or_explained(scenario: Scenario, whole: WholeSt
         scenario.client.delete(pool)
     delete_and_check(scenario)
     check_least_privilege(whole.site, "infrastructure", "bootstrap", "control-plane", "ipam")
+
+
+def test_kubeadm_s_bootstrap_manager_may_get_control_planes_and_no_more(whole: WholeStack) -> None:
+    """In a release that clusterctl has installed, with the namespaces that it writes.
+
+    Proves: RB-11.
+    """
+    management = whole.site.management
+
+    eventually(lambda: management.may(_KUBEADM, "get", *_CONTROL_PLANES), what="the role in force")
+
+    for verb in ("list", "watch", "create", "update", "patch", "delete"):
+        assert not management.may(_KUBEADM, verb, *_CONTROL_PLANES), verb

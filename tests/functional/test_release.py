@@ -27,6 +27,16 @@ TYPES = {
     "runtimeExtension": "runtime-extension",
     "addon": "addon",
 }
+KUBEADM_BINDING = "-kubeadm-bootstrap-rolebinding"
+KUBEADM = ("capi-kubeadm-bootstrap-system", "capi-kubeadm-bootstrap-manager")
+KUBEADM_SUBJECTS = [
+    {
+        "apiGroup": "rbac.authorization.k8s.io",
+        "kind": "User",
+        "name": f"system:serviceaccount:{':'.join(KUBEADM)}",
+    },
+    {"kind": "ServiceAccount", "name": KUBEADM[1], "namespace": KUBEADM[0]},
+]
 VARIABLE = re.compile(r"(?<!\$)\$\{([A-Z0-9_]+):=([^}]*)\}")
 
 
@@ -123,12 +133,51 @@ def test_references_follow_the_names(released: Path) -> None:
 
         for binding in bindings:
             assert (binding["roleRef"]["kind"], binding["roleRef"]["name"]) in there
-            assert ("ServiceAccount", binding["subjects"][0]["name"]) in there
+            if not binding["metadata"]["name"].endswith(KUBEADM_BINDING):
+                assert ("ServiceAccount", binding["subjects"][0]["name"]) in there
         for binding in of_kind(objects, "ValidatingAdmissionPolicyBinding"):
             assert ("ValidatingAdmissionPolicy", binding["spec"]["policyName"]) in there
         (deployment,) = of_kind(objects, "Deployment")
         account = deployment["spec"]["template"]["spec"]["serviceAccountName"]
         assert ("ServiceAccount", account) in there
+
+
+def test_kubeadm_s_bootstrap_manager_may_get_control_planes_and_no_more(
+    repository: Repository, released: Path
+) -> None:
+    """Proves: RB-11."""
+    spec = yaml.safe_load((repository.folder / "provider.yaml").read_text(encoding="utf-8"))
+    expected = {
+        kind
+        for kind, each in spec.get("controlPlane", {}).items()
+        if each["implements"] == "ControlPlane"
+    }
+    reached = set()
+    for _, objects in components(released):
+        bindings = [
+            each
+            for each in of_kind(objects, "ClusterRoleBinding")
+            if each["metadata"]["name"].endswith(KUBEADM_BINDING)
+        ]
+        crds = {
+            (each["spec"]["group"], each["spec"]["names"]["plural"]): each["spec"]["names"]["kind"]
+            for each in of_kind(objects, "CustomResourceDefinition")
+        }
+        for binding in bindings:
+            assert binding["subjects"] == KUBEADM_SUBJECTS
+            (role,) = (
+                each
+                for each in of_kind(objects, "ClusterRole")
+                if each["metadata"]["name"] == binding["roleRef"]["name"]
+            )
+            assert all(rule["verbs"] == ["get"] for rule in role["rules"])
+            reached |= {
+                crds[group, resource]
+                for rule in role["rules"]
+                for group in rule["apiGroups"]
+                for resource in rule["resources"]
+            }
+    assert reached == expected
 
 
 def test_selectors_carry_the_provider_label(released: Path) -> None:

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator
 from typing import Any
 
+from capsmith.judge.rules.subjects import ServiceAccount, is_subject
 from capsmith.manifests.crds import Crd
 from capsmith.manifests.parse import Manifest
 from capsmith.manifests.permissions import Grant, aggregated, grants_of
@@ -46,6 +47,40 @@ def aggregate_verbs(site: Site) -> Iterator[Mutant]:
     for crd in site.context.crds():
         for verb in verbs_of.get(crd.role, ()) if crd.group not in site.params.exempt else ():
             yield from _without(roles, crd.group, crd.plural, (verb,))
+
+
+@operator("account-access")
+def account_access(site: Site) -> Iterator[Mutant]:
+    """Bind nobody, the same account of another namespace, or a role with other verbs."""
+    account = ServiceAccount(site.params.namespace, site.params.account)
+    bindings = [
+        (binding, subjects)
+        for binding in site.bundle.of("ClusterRoleBinding")
+        if (subjects := _others(binding, account)) is not None
+    ]
+    moved = {"kind": "ServiceAccount", "name": account.name, "namespace": account.namespace}
+    foreign = {"kind": "User", "name": f"system:serviceaccount:other:{account.name}"}
+    for crd in site.context.crds():
+        if crd.manifest.name in site.params.exempt:
+            continue
+        for text, more in (("no subject", []), ("moved", [moved]), ("foreign", [foreign])):
+            yield together(
+                f"{text} of {crd.kind}",
+                *(edited(each, "", put(("subjects",), rest + more)) for each, rest in bindings),
+            )
+        yield from _without(_bound_roles(site, bindings), crd.group, crd.plural, site.params.verbs)
+
+
+def _others(binding: Manifest, account: ServiceAccount) -> list[Any] | None:
+    """Return the subjects of a binding without an account; None if it is no subject."""
+    subjects = binding.listing("subjects")
+    others = [each for each in subjects if not is_subject(account, each, "")]
+    return others if others != subjects else None
+
+
+def _bound_roles(site: Site, bindings: Iterable[tuple[Manifest, list[Any]]]) -> list[Manifest]:
+    names = {binding.mapping("roleRef")["name"] for binding, _ in bindings}
+    return [role for role in site.bundle.of("ClusterRole") if role.name in names]
 
 
 @operator("manager-own-kinds")

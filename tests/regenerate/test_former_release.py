@@ -108,6 +108,17 @@ def test_what_was_generated_into_the_package_is_gone(former: Provider) -> None:
     assert former.path("vendor/capsmith_runtime/__init__.py").exists()
 
 
+def test_permissions_that_a_later_core_requires_are_added(updated: Provider) -> None:
+    """Proves: RB-11."""
+    crds = sorted(updated.folder.rglob("config/crd/bases/*controlplanes.yaml"))
+    bindings = sorted(updated.folder.rglob("config/rbac/kubeadm_bootstrap_role_binding.yaml"))
+
+    assert [each.parents[1] for each in bindings] == [each.parents[2] for each in crds]
+    for binding in bindings:
+        kustomization = yaml.safe_load(binding.with_name("kustomization.yaml").read_text())
+        assert {"kubeadm_bootstrap_role.yaml", binding.name} <= set(kustomization["resources"])
+
+
 def test_the_lock_has_the_runtime(former: Provider) -> None:
     said = former.update()
     lock = yaml.safe_load(former.path(".capsmith/lock.yaml").read_text())

@@ -19,6 +19,7 @@ from capsmith import __version__
 from capsmith.cli import main
 from capsmith.commands.generate import generate
 from capsmith.commands.options import UpdateOptions
+from capsmith.manifests.variables import substitute
 from tests.golden.cases import HERE as GOLDEN
 from tests.website.blocks import blocks
 from tests.website.commands import KUBECTL, check_capsmith
@@ -208,6 +209,14 @@ def read_objects(shown: Shown, repository: Path, release: Path) -> None:
     assert (report["exitCode"], report["violations"]) == (0, [])
 
 
+def read_variables(shown: Shown, repository: Path, release: Path) -> None:
+    """Replace them in the manifests of a repository as clusterctl does: each has an effect."""
+    manifests = (GOLDEN / shown.entry["in"] / "expected").glob("**/config/**/*.yaml")
+    texts = [path.read_text(encoding="utf-8") for path in manifests]
+    for name, value in yaml.safe_load(shown.block.text).items():
+        assert any(substitute(text, {name: value}) != substitute(text) for text in texts), name
+
+
 _READERS: dict[str, Callable[[Shown, Path, Path], None]] = {
     "class": read_class,
     "clusterctl": read_clusterctl,
@@ -217,6 +226,7 @@ _READERS: dict[str, Callable[[Shown, Path, Path], None]] = {
     "manifest": read_manifest,
     "objects": read_objects,
     "settings": read_settings,
+    "variables": read_variables,
 }
 
 

@@ -15,7 +15,11 @@ from capsmith.output.conversion import (
     serves_webhooks,
 )
 from capsmith.output.migration import has_migration
-from capsmith.output.rbac import aggregate_permissions, namespace_permissions
+from capsmith.output.rbac import (
+    aggregate_permissions,
+    kubeadm_bootstrap_permissions,
+    namespace_permissions,
+)
 from capsmith.output.runtime import Runtime
 from capsmith.output.version_types import converted_versions, has_version_functions
 from capsmith.provider.model import Component, Provider, Resource, Role
@@ -111,6 +115,9 @@ CONDITIONS: Mapping[str, _Condition] = {
     ),
     "has_aggregate": lambda provider, context: bool(
         aggregate_permissions(provider, context["component"], context["runtime"].permissions)
+    ),
+    "has_control_planes": lambda provider, context: bool(
+        kubeadm_bootstrap_permissions(context["component"])
     ),
     "has_cloud": lambda provider, context: (
         _simulates_infrastructure(provider, context) or _hosts(provider, context)

@@ -33,6 +33,7 @@ CLUSTER_SCOPED = frozenset(
     }
 )
 """Kinds without a namespace, of those that providers ship."""
+_ACCOUNT = "ServiceAccount"
 _UNPREFIXED = frozenset({"Namespace", "CustomResourceDefinition", "APIService"})
 KUSTOMIZATION_FILES = ("kustomization.yaml", "kustomization.yml", "Kustomization")
 REFERENCES = ("resources", "bases", "components")
@@ -146,11 +147,16 @@ def _copied(manifest: Manifest) -> Manifest:
 def _transform(kustomization: Mapping[str, Any], objects: list[Manifest]) -> None:
     prefix = text_of(kustomization, "namePrefix")
     namespace = text_of(kustomization, "namespace")
+    accounts = list(_bound_accounts(objects))
     if prefix:
         _prefix(objects, prefix)
     if namespace:
         for manifest in objects:
             _namespace(manifest, namespace)
+    for subject, account in accounts:
+        subject["name"] = account.name
+        if namespace:
+            subject["namespace"] = namespace
     for manifest in objects:
         document: Any = manifest.document
         common = mapping_of(kustomization, "commonLabels")
@@ -178,12 +184,29 @@ def _prefix(objects: list[Manifest], prefix: str) -> None:
 
 def _references(document: Any) -> Iterator[tuple[dict[str, Any], str, str]]:
     """Yield the places that name another object: holder, key, kind."""
-    for holder in (document.get("roleRef"), *list_of(document, "subjects")):
-        if isinstance(holder, dict):
-            yield holder, "name", text_of(holder, "kind")
+    reference = document.get("roleRef")
+    if isinstance(reference, dict):
+        yield reference, "name", text_of(reference, "kind")
     pod = _child(document, "spec", "template", "spec")
-    yield pod, "serviceAccountName", "ServiceAccount"
+    yield pod, "serviceAccountName", _ACCOUNT
     yield _child(document, "spec"), "policyName", "ValidatingAdmissionPolicy"
+
+
+def _bound_accounts(objects: Sequence[Manifest]) -> Iterator[tuple[dict[str, Any], Manifest]]:
+    """Yield the subjects of bindings that are ServiceAccounts of the build, with these.
+
+    A subject with the name of one but another namespace belongs to another provider.
+    """
+    accounts = [manifest for manifest in objects if manifest.kind == _ACCOUNT]
+    for manifest in objects:
+        for subject in list_of(manifest.document, "subjects"):
+            if text_of(subject, "kind") != _ACCOUNT:
+                continue
+            namespace = text_of(subject, "namespace")
+            for account in accounts:
+                own = text_of(account.document, "metadata", "namespace")
+                if account.name == text_of(subject, "name") and namespace in ("", own):
+                    yield subject, account
 
 
 def _namespace(manifest: Manifest, namespace: str) -> None:
@@ -193,7 +216,7 @@ def _namespace(manifest: Manifest, namespace: str) -> None:
     elif manifest.kind not in CLUSTER_SCOPED:
         metadata["namespace"] = namespace
     for subject in list_of(manifest.document, "subjects"):
-        if text_of(subject, "kind") == "ServiceAccount":
+        if text_of(subject, "kind") == _ACCOUNT and text_of(subject, "name") == "default":
             subject["namespace"] = namespace
 
 

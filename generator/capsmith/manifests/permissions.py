@@ -25,6 +25,8 @@ class Grant:
     groups: tuple[str, ...] = ("*",)
     resources: tuple[str, ...] = ("*",)
     verbs: tuple[str, ...] = ("*",)
+    names: tuple[str, ...] = ()
+    """Of the only objects that it is about; empty: all."""
 
     def covers(self, group: str, resource: str, verb: str) -> bool:
         """Return whether it allows ``verb`` on ``resource`` (with subresource) of ``group``."""
@@ -50,6 +52,7 @@ def grants_of(role: Manifest) -> tuple[Grant, ...]:
             tuple(texts_of(rule, "apiGroups")),
             tuple(texts_of(rule, "resources")),
             tuple(texts_of(rule, "verbs")),
+            tuple(texts_of(rule, "resourceNames")),
         )
         for rule in role.listing("rules")
     )
@@ -88,25 +91,30 @@ def arguments(deployment: Manifest) -> list[str]:
 
 
 def manager_grants(bundle: Bundle, deployment: Manifest) -> tuple[Grant, ...]:
-    """Return what the ServiceAccount of a Deployment may do, by the bindings of the bundle.
+    """Return what the ServiceAccount of a Deployment may do, by the bindings of the bundle."""
+    account = text_of(deployment.document, "spec", "template", "spec", "serviceAccountName")
+    return tuple(
+        grant
+        for binding in bundle.of("ClusterRoleBinding", "RoleBinding")
+        if _binds(binding, account or "default")
+        for grant in bound_grants(bundle, binding)
+    )
+
+
+def bound_grants(bundle: Bundle, binding: Manifest) -> Iterator[Grant]:
+    """Yield what a binding grants to its subjects, with the roles that are aggregated.
 
     A ClusterRole that the release does not have, such as cluster-admin, may allow everything.
     """
-    account = text_of(deployment.document, "spec", "template", "spec", "serviceAccountName")
-    roles = {(role.kind, role.name): role for role in bundle.of(*_ROLES)}
-    found: list[Grant] = []
-    for binding in bundle.of("ClusterRoleBinding", "RoleBinding"):
-        if not _binds(binding, account or "default"):
-            continue
-        reference = binding.mapping("roleRef")
-        role = roles.get((text_of(reference, "kind"), text_of(reference, "name")))
-        if role is not None:
-            found += grants_of(role)
-            for part in _parts(bundle, role):
-                found += grants_of(part)
-        elif binding.kind == "ClusterRoleBinding" and not _is_of_kubernetes(reference):
-            found.append(Grant())
-    return tuple(found)
+    reference = binding.mapping("roleRef")
+    named = (text_of(reference, "kind"), text_of(reference, "name"))
+    role = next((each for each in bundle.of(*_ROLES) if (each.kind, each.name) == named), None)
+    if role is not None:
+        yield from grants_of(role)
+        for part in _parts(bundle, role):
+            yield from grants_of(part)
+    elif binding.kind == "ClusterRoleBinding" and not _is_of_kubernetes(reference):
+        yield Grant()
 
 
 def _is_of_kubernetes(reference: Any) -> bool:

@@ -2,6 +2,8 @@ from __future__ import annotations
 
 import json
 
+import pytest
+
 from capsmith.manifests.kustomize import build
 from capsmith.manifests.parse import Manifest, parse_manifests
 
@@ -87,10 +89,35 @@ def test_names_namespaces_and_references() -> None:
         "acme-system-manager",
         "stranger",
     ]
-    assert binding.listing("subjects")[0]["namespace"] == "acme-system"
+    assert [subject["namespace"] for subject in binding.listing("subjects")] == [
+        "acme-system",
+        "other",
+    ]
     pod = built["Deployment"].mapping("spec", "template", "spec")
     assert pod["serviceAccountName"] == "acme-system-manager"
     assert built["CustomResourceDefinition"].name == "acmemachines.example.com"
+
+
+@pytest.mark.parametrize(
+    ("subject", "built"),
+    [
+        ({"name": "manager", "namespace": "system"}, ("acme-system-manager", "acme-system")),
+        ({"name": "manager"}, ("acme-system-manager", "acme-system")),
+        ({"name": "manager", "namespace": "other"}, ("manager", "other")),
+        ({"name": "stranger", "namespace": "system"}, ("stranger", "system")),
+        ({"name": "default", "namespace": "other"}, ("default", "acme-system")),
+    ],
+    ids=str,
+)
+def test_only_service_accounts_of_the_build_are_followed(
+    subject: dict[str, str], built: tuple[str, str]
+) -> None:
+    """As kustomize does, which takes subjects called default for the manager's as well."""
+    entry = json.dumps({"kind": "ServiceAccount", **subject})
+    roles = FILES["config/rbac/role.yaml"].partition("subjects:")[0] + f"subjects: [{entry}]\n"
+    binding = by_kind({**FILES, "config/rbac/role.yaml": roles})["ClusterRoleBinding"]
+    (found,) = binding.listing("subjects")
+    assert (found["name"], found["namespace"]) == built
 
 
 def test_labels() -> None:

@@ -8,6 +8,7 @@ import pytest
 import yaml
 
 from capsmith.output.crd import custom_resource_definition
+from capsmith.output.rbac import kubeadm_bootstrap_permissions
 from capsmith.output.topology import sample_spec
 from capsmith.provider.model import Provider, Resource, Role
 from capsmith.provider_yaml.parse import parse
@@ -116,6 +117,20 @@ def test_a_managed_control_plane_has_no_configurations() -> None:
     reached = {name for each in manager_permissions(provider, component) for name in each.resources}
     assert "customresourcedefinitions" not in reached
     assert "machines/status" not in reached
+
+
+@CONTRACTS
+@pytest.mark.parametrize("features", ["", "    features: {externalManagedControlPlane: true}\n"])
+def test_kubeadm_s_bootstrap_manager_reads_control_planes(contract: str, features: str) -> None:
+    """Proves: RB-11."""
+    provider = _provider(BOOTSTRAP + CONTROL_PLANE + features, contract)
+    found = {str(each.type): kubeadm_bootstrap_permissions(each) for each in provider.components}
+
+    assert found["bootstrap"] == ()
+    (permission,) = found["control-plane"]
+    assert permission.groups == ("controlplane.cluster.x-k8s.io",)
+    assert permission.resources == ("acmecontrolplanes",)
+    assert permission.verbs == ("get",)
 
 
 @CONTRACTS

@@ -79,7 +79,11 @@ class Component:
     @property
     def listed(self) -> list[tuple[str, str]]:
         """Group and plural of the kinds that its manager may list in the whole cluster."""
-        bound = {each["roleRef"]["name"] for each in self.of("ClusterRoleBinding")}
+        bound = {
+            each["roleRef"]["name"]
+            for each in self.of("ClusterRoleBinding")
+            if any(self._is_manager(subject) for subject in each.get("subjects") or [])
+        }
         roles = [each for each in self.of("ClusterRole") if each["metadata"]["name"] in bound]
         rules = [rule for role in roles for rule in role.get("rules") or []]
         return [
@@ -89,6 +93,12 @@ class Component:
             for group in rule["apiGroups"]
             for plural in rule["resources"]
         ]
+
+    def _is_manager(self, subject: JSON) -> bool:
+        """Return whether a subject is the ServiceAccount of the manager, not of another one."""
+        pods = [each["spec"]["template"]["spec"] for each in self.of("Deployment")]
+        accounts = {pod.get("serviceAccountName", "default") for pod in pods}
+        return bool(subject["kind"] == "ServiceAccount" and subject["name"] in accounts)
 
     @property
     def concurrency_variable(self) -> str:

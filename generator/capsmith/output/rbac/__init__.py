@@ -27,6 +27,7 @@ __all__ = [
     "client_permissions",
     "editor_permissions",
     "identity_editor_permissions",
+    "kubeadm_bootstrap_permissions",
     "manager_permissions",
     "namespace_permissions",
     "policy_rule",
@@ -35,6 +36,9 @@ __all__ = [
 
 _READ: Final = ("get", "list", "watch")
 _ALL: Final = ("create", "delete", "get", "list", "patch", "update", "watch")
+_VERSION_IS_READ: Final = (
+    "The version of the control plane is read before a machine gets bootstrap data (RB-11)."
+)
 
 
 def manager_permissions(
@@ -84,6 +88,19 @@ def aggregate_permissions(
     """Return the permissions of core's and control planes' managers on a component's kinds."""
     rules = [rule for folder in slices_of(component) for rule in declared[folder].aggregate]
     return tuple(aggregated(rules, provider, component))
+
+
+def kubeadm_bootstrap_permissions(component: Component) -> tuple[Permission, ...]:
+    """Return what kubeadm's bootstrap manager may do with the control planes of a component.
+
+    Empty if the component has none.  No label can bring these permissions, as the manager's
+    ClusterRole aggregates no other one (RB-11).
+    """
+    control_planes = component.role(Role.CONTROL_PLANE)
+    return tuple(
+        Permission((group,), plurals(kinds), ("get",), _VERSION_IS_READ)
+        for group, kinds in by_group(control_planes).items()
+    )
 
 
 def viewer_permissions(component: Component) -> tuple[Permission, ...]:

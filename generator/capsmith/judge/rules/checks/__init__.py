@@ -2,6 +2,7 @@
 
 from capsmith.judge.rules.checks import (
     access,
+    accounts,
     class_patches,
     class_templates,
     components,
@@ -26,6 +27,7 @@ __all__ = ["NamedCheck", "Problem", "registered"]
 
 _MODULES = (
     access,
+    accounts,
     class_patches,
     class_templates,
     components,
