@@ -30,6 +30,15 @@ KUBERNETES_NEXT: Final = f"{KUBERNETES.rpartition('.')[0]}.{int(KUBERNETES.rpart
 """What clusters are upgraded to; no server of it runs."""
 
 
+def is_kubernetes_since(series: str) -> bool:
+    """Return whether the servers that run are of a series, such as v1.36, or newer."""
+    return _minor(KUBERNETES) >= _minor(series)
+
+
+def _minor(version: str) -> int:
+    return int(version.split(".")[1])
+
+
 def core_release(series: str) -> str:
     """The release that is built of a series."""
     return core_releases()[series]

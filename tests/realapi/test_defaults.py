@@ -9,6 +9,7 @@ import pytest
 
 from capsmith.clusters.processes.kube import ApiError, KubeClient
 from capsmith.findings import has_errors
+from tests.e2e.releases import is_kubernetes_since
 from tests.invalid.cases import judge
 from tests.realapi.test_schemas import BASE
 
@@ -170,11 +171,15 @@ SCHEMAS: list[tuple[dict[str, Any], list[Any], list[Any]]] = [
 ]
 # The API server accepts the CRD, and refuses or misreads the objects that get the default.
 STRICTER: list[tuple[dict[str, Any], Any]] = [
-    ({"type": "integer", "format": "int32"}, 2147483648),
     ({"type": "array", "x-kubernetes-list-type": "set", "items": {"type": "string"}}, ["a", "a"]),
     (LIST_MAP, [{"name": "a"}, {"name": "a"}]),
     ({"x-kubernetes-int-or-string": True}, True),
     ({"x-kubernetes-int-or-string": True}, 1.5),
+]
+
+NUMBERS: list[tuple[dict[str, Any], Any]] = [
+    ({"type": "integer", "format": "int32"}, 2147483648),
+    ({"type": "number", "format": "float"}, 3.5e38),
 ]
 
 
@@ -206,6 +211,14 @@ def test_default_is_refused(api: KubeClient, schema: dict[str, Any], value: Any)
 @pytest.mark.parametrize(("schema", "value"), STRICTER)
 def test_default_is_refused_here_only(api: KubeClient, schema: dict[str, Any], value: Any) -> None:
     assert refusal(api, schema, value) == ""
+    assert is_refused_here(schema, value)
+
+
+@pytest.mark.parametrize(("schema", "value"), NUMBERS)
+def test_number_beyond_its_format_is_refused_since_v1_36(
+    api: KubeClient, schema: dict[str, Any], value: Any
+) -> None:
+    assert (refusal(api, schema, value) != "") == is_kubernetes_since("v1.36")
     assert is_refused_here(schema, value)
 
 

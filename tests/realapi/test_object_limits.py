@@ -10,6 +10,7 @@ import pytest
 from capsmith.clusters.processes.kube import ApiError, KubeClient
 from capsmith.clusters.processes.wait import eventually
 from capsmith.judge.rules.checks.objects import mismatches
+from tests.e2e.releases import is_kubernetes_since
 from tests.realapi.test_rules import FIELDS
 
 _CRDS = "/apis/apiextensions.k8s.io/v1/customresourcedefinitions"
@@ -51,6 +52,8 @@ _SPEC: dict[str, Any] = {
         "address": {"type": "string", "oneOf": [{"format": "ipv4"}, {"format": "ipv6"}]},
         "excluded": {"type": "string", "not": {"format": "ipv4"}},
         "int32": {"type": "integer", "format": "int32"},
+        "float": {"type": "number", "format": "float"},
+        "double": {"type": "number", "format": "double"},
         "set": {
             "type": "array",
             "x-kubernetes-list-type": "set",
@@ -111,7 +114,9 @@ TAKEN: list[dict[str, Any]] = [
     {"quantity": "5%"},
     {"cidr": "10.0.0.0/8", "uuid": "6c6e6b6a-0000-4000-8000-000000000000"},
     {"other": "anything"},
-    {"int32": 2**31},
+    {"int32": 2**31 - 1},
+    {"float": 3.4e38},
+    {"double": 1e300},
     {"address": "10.0.0.1"},
     {"address": "::1"},
     {"excluded": "lan"},
@@ -165,6 +170,11 @@ REFUSED: list[dict[str, Any]] = [
     {"network": "lan"},
     {"range": 5},
 ]
+BEYOND_THEIR_FORMAT: list[dict[str, Any]] = [
+    {"int32": 2**31},
+    {"int32": -(2**31) - 1},
+    {"float": 3.5e38},
+]
 
 
 @pytest.fixture(scope="module")
@@ -199,6 +209,14 @@ def limits(api: KubeClient) -> Iterator[KubeClient]:
 def test_object_that_is_taken_fits(limits: KubeClient, spec: dict[str, Any]) -> None:
     assert refusal(limits, spec) == ""
     assert found(spec) == []
+
+
+@pytest.mark.parametrize("spec", BEYOND_THEIR_FORMAT, ids=str)
+def test_number_beyond_its_format_is_refused_since_v1_36(
+    limits: KubeClient, spec: dict[str, Any]
+) -> None:
+    assert (refusal(limits, spec) != "") == is_kubernetes_since("v1.36")
+    assert found(spec) != []
 
 
 @pytest.mark.parametrize("spec", REFUSED, ids=str)

@@ -9,6 +9,7 @@ import pytest
 
 from capsmith.clusters.processes.kube import ApiError, KubeClient
 from capsmith.findings import has_errors
+from tests.e2e.releases import is_kubernetes_since
 from tests.invalid.cases import judge
 
 CRD = "/apis/apiextensions.k8s.io/v1/customresourcedefinitions?dryRun=All"
@@ -164,7 +165,6 @@ cidr('10.0.0.0/8').contains('10.0.0.1')
 math.greatest(1, 2) == 2
 cel.bind(x, 1, x == 1)
 self.text.reverse() == 'a'
-self.names.distinct() == self.names
 self.text.matches('(')
 self.text.matches('(?=a)')
 duration('tomorrow') < self.pause
@@ -188,6 +188,11 @@ authorizer.group('').resource('pods').check('get').allowed()
 """
 
 
+NEWER = """
+self.names.distinct() == self.names
+self.names.sort() == self.names
+"""
+"""Rules that API servers accept since v1.35."""
 UNNOTICED = """
 [1, 'a'].size() == 2
 {'a': 1, 'b': 'c'}.size() == 2
@@ -203,6 +208,13 @@ def test_rule_is_accepted(api: KubeClient, rule: str) -> None:
 @pytest.mark.parametrize("rule", BAD.strip().splitlines())
 def test_rule_is_refused(api: KubeClient, rule: str) -> None:
     assert refusal(api, rule) != ""
+    assert findings(rule) != []
+
+
+@pytest.mark.parametrize("rule", NEWER.strip().splitlines())
+def test_rule_of_newer_servers_is_refused_here(api: KubeClient, rule: str) -> None:
+    """A CRD has to work on older ones too."""
+    assert (refusal(api, rule) == "") == is_kubernetes_since("v1.35")
     assert findings(rule) != []
 
 

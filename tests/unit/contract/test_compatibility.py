@@ -7,6 +7,7 @@ import yaml
 
 from capsmith import resources
 from capsmith.clusters.processes.tools import build
+from capsmith.clusters.processes.tools.build import selected_modules
 from capsmith.clusters.processes.tools.catalogue import (
     KUBERNETES,
     all_modules,
@@ -95,3 +96,14 @@ def test_the_tools_of_each_change_are_those_that_ci_runs() -> None:
     chosen = {KUBERNETES, *(core_module(each.series) for each in table.core.executed)}
     assert {*default_modules()} == {*chosen, f"kubeadm-{table.core.default.series}"}
     assert {*all_modules()} > {*default_modules()}
+
+
+@pytest.mark.parametrize(
+    "names", [None, ["k8s"], default_modules()], ids=["default", "k8s", "named"]
+)
+def test_modules_of_a_toolbox_have_the_names_under_which_tools_are_asked_for(
+    names: list[str] | None,
+) -> None:
+    selected = selected_modules(names)
+    assert list(selected) == (names or default_modules())
+    assert selected["k8s"].folder.startswith("k8s-v1.")

@@ -18,6 +18,8 @@ _OPEN = "x-kubernetes-preserve-unknown-fields"
 _SIZES = ("minLength", "maxLength", "minItems", "maxItems", "minProperties", "maxProperties")
 _RANGES = ("minimum", "maximum", "multipleOf")
 _FLAGS = ("exclusiveMinimum", "exclusiveMaximum")
+_RANGED = (("integer", "int32"), ("number", "float"))
+"""Types and formats whose range API servers check since Kubernetes v1.36."""
 _LIST_TYPE, _KEYS = "x-kubernetes-list-type", "x-kubernetes-list-map-keys"
 _ALTERNATIVES = ("allOf", "anyOf", "oneOf")
 
@@ -74,9 +76,9 @@ def _plain(schema: Any) -> dict[str, Any]:
         **{key: data[key] for key in _RANGES if _is_number(data.get(key), int, float)},
         **{key: True for key in _FLAGS if data.get(key) is True},
     }
-    if isinstance(data.get("format"), str) and data.get("type", "string") == "string":
-        # The API server takes every number for an int32 or a float.
-        limits |= {"type": "string", "format": data["format"]}
+    kind, form = data.get("type"), data.get("format")
+    if isinstance(form, str) and (kind in (None, "string") or (kind, form) in _RANGED):
+        limits |= {"type": kind or "string", "format": form}
     pattern = data.get("pattern")
     if isinstance(pattern, str) and not refusal(pattern):
         limits["pattern"] = pattern

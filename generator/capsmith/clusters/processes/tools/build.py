@@ -72,7 +72,7 @@ def toolbox(
     user has installed are not built.  Raises ToolsUnavailable if the Go toolchain is missing or a
     build fails.
     """
-    selected = _selected(names)
+    selected = selected_modules(names)
     go, version = _go()
     cache = cache_folder()
     try:
@@ -97,13 +97,14 @@ def toolbox(
     return Toolbox(folders, found)
 
 
-def _selected(names: list[str] | None) -> dict[str, Module]:
+def selected_modules(names: list[str] | None) -> dict[str, Module]:
     """Return the modules of a toolbox by the names under which it has them."""
     known = modules()
-    chosen = [kubernetes_module() if name == KUBERNETES else name for name in names or ()]
+    chosen = [
+        kubernetes_module() if name == KUBERNETES else name for name in names or default_modules()
+    ]
     return {
-        KUBERNETES if name.startswith(f"{KUBERNETES}-") else name: known[name]
-        for name in chosen or default_modules()
+        KUBERNETES if name.startswith(f"{KUBERNETES}-") else name: known[name] for name in chosen
     }
 
 
