@@ -15,7 +15,7 @@ from typing import Any
 
 import pytest
 
-from capsmith.clusters.lab.observe import observe
+from capsmith.clusters.lab.demo import observe
 from capsmith.clusters.lab.place import LabFolder, labs_folder, named
 from capsmith.clusters.processes.kube import ApiError, KubeClient
 from capsmith.clusters.processes.kubeconfig_file import client_of

@@ -13,7 +13,7 @@ from capsmith.clusters.processes.kube import JSON, KubeClient
 from capsmith.clusters.processes.servers import ApiServer
 from capsmith.clusters.processes.wait import NotYet, eventually, steadily
 from capsmith.commands.conformance import run
-from capsmith.commands.conformance_input import Request
+from capsmith.commands.conformance_release import Request
 from capsmith.judge.running.model import Outcome
 from tests.e2e.harness.contract import ContractVersion
 from tests.e2e.harness.provider import ProviderUnderTest

@@ -16,7 +16,7 @@ from capsmith.clusters.processes.kube import JSON
 from capsmith.clusters.processes.process import free_port
 from capsmith.clusters.processes.wait import NotYet, eventually, steadily
 from capsmith.commands.conformance import run
-from capsmith.commands.conformance_input import Request
+from capsmith.commands.conformance_release import Request
 from capsmith.contract.load import load_rules
 from capsmith.judge.running.checks import WHOLE_CLUSTER
 from capsmith.judge.running.model import Outcome

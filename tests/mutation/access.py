@@ -5,10 +5,9 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator
 from typing import Any
 
-from capsmith.judge.rules.subjects import ServiceAccount, is_subject
 from capsmith.manifests.crds import Crd
 from capsmith.manifests.parse import Manifest
-from capsmith.manifests.permissions import Grant, aggregated, grants_of
+from capsmith.manifests.permissions import Grant, ServiceAccount, aggregated, grants_of, is_subject
 from capsmith.manifests.schemas import find
 from tests.mutation.mutants import (
     Document,

@@ -11,9 +11,8 @@ import yaml
 from capsmith.clusters.processes.errors import RequestError
 from capsmith.clusters.processes.kube import Credentials, KubeClient
 from capsmith.clusters.processes.pki import Pki
-from capsmith.commands.conformance_input import Request
-from capsmith.commands.conformance_parts import parts_of
-from capsmith.commands.conformance_release import Provider, read_provider
+from capsmith.commands.conformance import parts_of
+from capsmith.commands.conformance_release import Provider, Request, read_provider
 from capsmith.contract.load import load_rules
 from capsmith.errors import UnreadableInput
 from capsmith.judge.running.checks import ADDRESSES, INFRASTRUCTURE, WHOLE_CLUSTER

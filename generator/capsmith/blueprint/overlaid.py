@@ -10,11 +10,10 @@ from jinja2 import TemplateError, TemplateNotFound, TemplateSyntaxError, Undefin
 from jinja2.exceptions import SecurityError
 
 from capsmith.blueprint.environment import UnsafeText
-from capsmith.blueprint.format import Formatter
 from capsmith.blueprint.overlay import PROJECT, Overlay
 from capsmith.blueprint.overlay_manifest import Row
 from capsmith.blueprint.plan import PlannedFile, planned
-from capsmith.blueprint.render import is_static, tidy
+from capsmith.blueprint.render import Formatter, is_static, tidy
 from capsmith.blueprint.sandbox import ORIGINAL, OverlayEnvironment, loader
 from capsmith.errors import BlueprintError
 from capsmith.findings import Finding, Location

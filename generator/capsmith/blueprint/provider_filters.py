@@ -19,8 +19,7 @@ from capsmith.output.conversion import (
     shape_changes,
     version_of_contract,
 )
-from capsmith.output.crd import custom_resource_definition
-from capsmith.output.crd_labels import contract_labels
+from capsmith.output.crd import contract_labels, custom_resource_definition
 from capsmith.output.migration import has_migration, migrated_resources
 from capsmith.output.monitoring import alert_rules, dashboard_text
 from capsmith.output.python_types import python_module
@@ -38,7 +37,7 @@ from capsmith.output.rbac import (
 )
 from capsmith.output.reference import field_rows, missing_fields, version_rows
 from capsmith.output.required_status import needs_messages, required_status
-from capsmith.output.slices import standalone_resources
+from capsmith.output.runtime import standalone_resources
 from capsmith.output.topology import (
     credentials_name,
     sample_spec,

@@ -18,8 +18,7 @@ from jinja2.runtime import BlockReference, Context, LoopContext, Macro, Undefine
 from jinja2.sandbox import ImmutableSandboxedEnvironment, safe_range
 from jinja2.utils import Namespace
 
-from capsmith.blueprint.compiling import LiteralsAreSafe
-from capsmith.blueprint.environment import RULES
+from capsmith.blueprint.environment import RULES, LiteralsAreSafe
 from capsmith.blueprint.filters import FILTERS
 from capsmith.blueprint.provider_filters import PROVIDER_FILTERS
 from capsmith.output.topology import Topology

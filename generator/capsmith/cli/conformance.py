@@ -96,7 +96,7 @@ def conformance(release: Path, format_: str, **options: Any) -> int:
     """
     import_pydantic()
     from capsmith.commands.conformance import run
-    from capsmith.commands.conformance_input import Request
+    from capsmith.commands.conformance_release import Request
     from capsmith.console import Console
 
     console = Console(format_)

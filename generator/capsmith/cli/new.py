@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import shlex
 from collections.abc import Callable
 from typing import TYPE_CHECKING, Any
 
@@ -22,6 +23,22 @@ if TYPE_CHECKING:
     from capsmith.console import Console
     from capsmith.report import Report
     from capsmith.scaffold import Options
+
+
+def next_commands(folder: Path) -> tuple[str, ...]:
+    """Return the commands that install, test and show the new repository in ``folder``.
+
+    None of them needs an activated environment, which would hide the command capsmith itself.
+    """
+    here = str(folder) == "."
+    # A folder such as -x would be an option of cd.
+    named = f"./{folder}" if str(folder).startswith("-") else str(folder)
+    enter = "" if here else f"cd {shlex.quote(named)} && "
+    return (
+        f"{enter}python3 -m venv .venv",
+        "make install test",
+        "capsmith lab demo",
+    )
 
 
 def _beside_others(function: Callable[..., Any]) -> Callable[..., Any]:
@@ -144,7 +161,7 @@ def _create(options: Options, named: str | None, beside_others: bool, format_: s
 
 def _report(console: Console, report: Report, folder: Path, done: str) -> None:
     """Print the report, and after a first run the commands that follow."""
-    from capsmith.cli.next_steps import next_commands
+    from capsmith.cli.new import next_commands
 
     commands = next_commands(folder) if report.is_first and report.exit_code == 0 else ()
     console.report(report, done=done, facts={"next": list(commands)} if commands else None)

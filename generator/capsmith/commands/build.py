@@ -7,10 +7,9 @@ from pathlib import PurePosixPath
 from typing import TYPE_CHECKING
 
 from capsmith import __version__, resources
-from capsmith.blueprint.format import Formatter
 from capsmith.blueprint.manifest import load_manifest
 from capsmith.blueprint.plan import plan
-from capsmith.blueprint.render import render
+from capsmith.blueprint.render import Formatter, render
 from capsmith.commands.library import runtime_library
 from capsmith.findings import Finding, Severity, ordered
 from capsmith.output.runtime import Runtime, runtime_of, vendored_files

@@ -19,7 +19,7 @@ from capsmith.report import Report
 from capsmith.workspace.hold import disk_errors
 from capsmith.workspace.place import create
 from capsmith.workspace.reading import read_document
-from capsmith.workspace.yaml_files import Limit, yaml_files
+from capsmith.workspace.texts import Limit, yaml_files
 
 _CRD = "CustomResourceDefinition"
 _LIMIT = Limit(20_000, "input-too-large", "Specify the folder of the CRDs.")

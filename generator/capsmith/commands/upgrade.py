@@ -18,7 +18,7 @@ from capsmith.commands.preconditions import (
     require_lock,
 )
 from capsmith.findings import Finding, has_errors
-from capsmith.merging.differing import difference
+from capsmith.merging.base import difference
 from capsmith.merging.lock import SPEC_NAME, Lock
 from capsmith.provider.model import Provider
 from capsmith.provider_upgrade.by_hand import by_hand

@@ -33,7 +33,7 @@ from capsmith.workspace.hold import disk_errors
 from capsmith.workspace.kustomize import find_kustomize, run_kustomize
 from capsmith.workspace.place import replace as replace_file
 from capsmith.workspace.reading import read_document
-from capsmith.workspace.yaml_files import Limit, yaml_files
+from capsmith.workspace.texts import Limit, yaml_files
 
 MAX_BYTES = 16 * 1024 * 1024
 LIMIT = Limit(5_000, "verify-too-much", "Specify the folder with the release.")

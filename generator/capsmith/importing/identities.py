@@ -10,7 +10,7 @@ from capsmith.importing.fields import fields_of
 from capsmith.importing.normal import normal
 from capsmith.manifests.crds import Crd
 from capsmith.manifests.parse import mapping_of
-from capsmith.provider.identities import SECRET_REF
+from capsmith.provider.model import SECRET_REF
 
 ROLE = "Identity"
 _ALLOWED = "allowedNamespaces"

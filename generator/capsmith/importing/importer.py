@@ -14,13 +14,11 @@ from capsmith.contract.model import Contract
 from capsmith.importing import identities, kinds, templates
 from capsmith.importing.compare import Change, Difference, compare_crds
 from capsmith.importing.contract_fields import Reserved, reserved_fields
-from capsmith.importing.kubectl import without_columns
-from capsmith.importing.layout import provider_yaml
+from capsmith.importing.layout import add_machine_kinds, provider_yaml
 from capsmith.importing.outline import Outline, outline
-from capsmith.importing.pools import add_machine_kinds
 from capsmith.importing.refusals import Checked, Refusal, check, without_refused
 from capsmith.importing.source import SourceCrd
-from capsmith.importing.words import plain_data
+from capsmith.importing.words import plain_data, without_columns
 from capsmith.manifests.crds import Crd, CrdVersion
 from capsmith.manifests.parse import Manifest, list_of, mapping_of, text_of
 from capsmith.output.crd import custom_resource_definition

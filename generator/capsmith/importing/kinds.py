@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
 from capsmith.contract.model import Contract, TypeShape
@@ -14,17 +14,16 @@ from capsmith.importing.contract_fields import (
     required_parts,
 )
 from capsmith.importing.fields import fields_of, rules_entry
-from capsmith.importing.kubectl import (
+from capsmith.importing.normal import RULES, normal
+from capsmith.importing.outline import Outline, Version
+from capsmith.importing.source import RESOURCE, SourceCrd
+from capsmith.importing.words import (
     categories_of,
     has_contract_columns,
     names_of,
     own_columns,
+    text,
 )
-from capsmith.importing.normal import RULES, normal
-from capsmith.importing.outline import Outline
-from capsmith.importing.source import RESOURCE, SourceCrd
-from capsmith.importing.versions import api_versions
-from capsmith.importing.words import text
 from capsmith.manifests.crds import Crd, CrdVersion
 from capsmith.manifests.parse import list_of, mapping_of, text_of, texts_of
 from capsmith.provider.control_planes import MANAGED
@@ -233,3 +232,30 @@ def own_rules(spec: Mapping[str, Any], made: Any) -> list[Any]:
 
 def _version(crd: Crd, name: str) -> CrdVersion:
     return next((each for each in crd.versions if each.name == name), hub_of(crd))
+
+
+def api_versions(crd: Crd, versions: Sequence[Version]) -> Entry:
+    """Return the entry ``apiVersions`` of a CRD, or nothing if it has all ``versions`` as such."""
+    originals = {
+        text_of(each, "name"): mapping_of(each)
+        for each in list_of(crd.manifest.document, "spec", "versions")
+    }
+    present = [each for each in versions if each.name in originals]
+    entries = [_entry(each, originals[each.name]) for each in present]
+    if len(present) == len(versions) and all(isinstance(each, str) for each in entries):
+        return {}
+    return {"apiVersions": entries}
+
+
+def _entry(version: Version, original: Mapping[str, Any]) -> str | Entry:
+    entry: Entry = {"name": version.name}
+    if bool(original.get("served")) != version.served:
+        entry["served"] = bool(original.get("served"))
+    if original.get("storage") is True and not version.storage:
+        entry["storage"] = True
+    deprecated, warning = bool(original.get("deprecated")), text_of(original, "deprecationWarning")
+    if (deprecated, warning) != (version.deprecated, version.warning):
+        entry["deprecated"] = deprecated
+        if deprecated and warning:
+            entry["deprecationWarning"] = warning
+    return entry if len(entry) > 1 else version.name

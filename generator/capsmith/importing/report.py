@@ -7,13 +7,50 @@ import re
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import Any
 
-from capsmith.findings import Finding, Severity
+import yaml
+
+from capsmith.findings import Finding, Location, Severity
 from capsmith.importing.compare import Change, Difference
 from capsmith.importing.importer import ImportedCrd, has_own_kind
-from capsmith.importing.positions import Positions
 from capsmith.importing.refusals import Refusal
+from capsmith.manifests.parse import Manifest
 from capsmith.yamldoc.compose import Path
+from capsmith.yamldoc.nodes import nearest
 from capsmith.yamldoc.quote import clip
+
+_LOADER: Any = getattr(yaml, "CSafeLoader", yaml.SafeLoader)
+
+
+class Positions:
+    """Finds lines and columns; each file is composed once."""
+
+    def __init__(self) -> None:
+        self._documents: dict[str, dict[int, yaml.Node]] = {}
+
+    def of(self, manifest: Manifest, path: Path) -> Location:
+        """Return the position of ``path`` or of the nearest part above it that is in the file.
+
+        For an object that several files were built into it is that of the object.
+        """
+        node = self._nodes(manifest).get(manifest.line)
+        if node is None:
+            return manifest.location
+        mark = nearest(node, path) or node.start_mark
+        return Location(manifest.file, mark.line + 1, mark.column + 1)
+
+    def _nodes(self, manifest: Manifest) -> dict[int, yaml.Node]:
+        if manifest.file not in self._documents:
+            try:
+                found = {
+                    node.start_mark.line + 1: node
+                    for node in yaml.compose_all(manifest.text, Loader=_LOADER)
+                    if node is not None
+                }
+            except yaml.YAMLError:
+                found = {}
+            self._documents[manifest.file] = found
+        return self._documents[manifest.file]
+
 
 _MARKS = {"items": "[]", "additionalProperties": "{}"}
 _PLAIN = re.compile(r"[A-Za-z_][A-Za-z0-9_-]*")

@@ -15,17 +15,16 @@ from capsmith.importing.contract_fields import (
     template_parts,
 )
 from capsmith.importing.fields import field_of, fields_of
-from capsmith.importing.kinds import hub_of, object_name_of, own_rules
-from capsmith.importing.kubectl import (
+from capsmith.importing.kinds import api_versions, hub_of, object_name_of, own_rules
+from capsmith.importing.normal import normal
+from capsmith.importing.outline import Version
+from capsmith.importing.words import (
     categories_of,
     has_contract_columns,
     names_of,
     own_columns,
     without_columns,
 )
-from capsmith.importing.normal import normal
-from capsmith.importing.outline import Version
-from capsmith.importing.versions import api_versions
 from capsmith.manifests.crds import Crd, CrdVersion
 from capsmith.manifests.parse import list_of, mapping_of, text_of
 

@@ -4,8 +4,7 @@ from __future__ import annotations
 
 from typing import NamedTuple
 
-from capsmith.provider.model import Component, Provider, Resource
-from capsmith.provider.webhooks import Webhooks
+from capsmith.provider.model import Component, Provider, Resource, Webhooks
 from capsmith.safetext import DnsSubdomain, VersionName
 
 

@@ -6,16 +6,133 @@ version follows is the version's own (:class:`ApiVersion`).
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
+from capsmith.cel_text import is_transition
 from capsmith.contract.model import Contract, ContractField, TypeShape
-from capsmith.output.class_template import for_classes
-from capsmith.output.crd_labels import labels
-from capsmith.output.crd_schemas import listed, object_schema, without_transitions
 from capsmith.provider.contract_fields import schema_of, with_own
 from capsmith.provider.model import ApiVersion, Component, Resource, Role, Schema
 from capsmith.provider.version_fields import in_version
+
+_SCHEMA_MAPS = ("properties",)
+_SCHEMAS = ("items", "additionalProperties")
+
+
+def object_schema(
+    properties: Mapping[str, Any],
+    required: Iterable[str],
+    description: str,
+    extra: Mapping[str, Any] | None = None,
+) -> dict[str, Any]:
+    """Return the schema of an object; ``extra`` are further keywords."""
+    schema: dict[str, Any] = {
+        "description": description,
+        "type": "object",
+        "properties": dict(sorted(properties.items())),
+    }
+    names = sorted(set(required))
+    if names:
+        schema["required"] = names
+    return {**schema, **(extra or {})}
+
+
+def listed(schema: Schema) -> dict[str, Any]:
+    """Return ``schema`` with every list's type named (CRD-12): what is unnamed is atomic."""
+    result = _mapped(schema, listed)
+    if result.get("type") == "array":
+        result.setdefault("x-kubernetes-list-type", "atomic")
+    return result
+
+
+def without_transitions(schema: Schema) -> dict[str, Any]:
+    """Return ``schema`` without the validations that compare with the old object."""
+    result = _mapped(schema, without_transitions)
+    rules = result.pop("x-kubernetes-validations", [])
+    kept = [rule for rule in rules if not is_transition(str(rule["rule"]))]
+    if kept:
+        result["x-kubernetes-validations"] = kept
+    return result
+
+
+def _mapped(schema: Schema, change: Any) -> dict[str, Any]:
+    """Return a copy of ``schema`` with ``change`` done to the schemas directly below it."""
+    result = dict(schema)
+    for key in _SCHEMA_MAPS:
+        if key in result:
+            result[key] = {name: change(value) for name, value in result[key].items()}
+    for key in _SCHEMAS:
+        if isinstance(result.get(key), Mapping):
+            result[key] = change(result[key])
+    return result
+
+
+_MOVE_LABELS = {
+    Role.IDENTITY: "move-hierarchy",
+    Role.IP_POOL: "move-hierarchy",
+    Role.ADDON: "move-hierarchy",
+    Role.RESOURCE: "move-hierarchy",
+    # Dependents of a cluster-scoped owner also stay at the source, and addresses must not.
+    Role.GLOBAL_IP_POOL: "move",
+}
+"""What makes clusterctl move objects without owners (MV-02, MV-03, IP-11)."""
+_CLUSTER_SCOPED = {Role.RESOURCE: "move"}
+"""The same for roles whose kinds may be cluster-scoped."""
+
+
+def contract_labels(resource: Resource) -> dict[str, str]:
+    """Return contract labels with their served versions, joined by ``_`` (GEN-01, GEN-02)."""
+    labels: dict[str, list[str]] = {}
+    for version in resource.versions:
+        if version.served:
+            labels.setdefault(str(version.contract.label), []).append(str(version.name))
+    return {label: "_".join(names) for label, names in sorted(labels.items())}
+
+
+def labels(resource: Resource, component: Component, former: Sequence[Contract]) -> dict[str, str]:
+    """Return the labels of a CRD; ``former`` are the past contracts (GEN-01, CC-26, MV-03)."""
+    # A label that is left out stays on a CRD that clusterctl merges, and would name a version
+    # that another label names too, or none (GEN-06); core reads an empty one as none.
+    found = {str(contract.label): "" for contract in former}
+    found |= {"cluster.x-k8s.io/provider": str(component.label), **contract_labels(resource)}
+    move = _MOVE_LABELS | ({} if resource.namespaced else _CLUSTER_SCOPED)
+    if resource.role in move:
+        found[f"clusterctl.cluster.x-k8s.io/{move[resource.role]}"] = ""
+    return found
+
+
+_OF_TOPOLOGY = frozenset({"controlPlaneEndpoint", "replicas", "version"})
+_BELOW = frozenset({"infrastructureRef", "after"})
+"""What topology fills in inside other fields: the machines' template, the time of a rollout."""
+
+
+def for_classes(fields: Iterable[ContractField]) -> list[ContractField]:
+    """Return the fields of a control plane's template; none is required (CP-28)."""
+    return [
+        field._replace(schema=_without_topology(field.schema), required=False)
+        for field in fields
+        if field.name not in _OF_TOPOLOGY
+    ]
+
+
+def _without_topology(schema: Schema) -> dict[str, Any]:
+    """Return ``schema`` without what topology fills in, at any depth of objects."""
+    result = dict(schema)
+    if "properties" in result:
+        result["properties"] = {
+            name: _without_topology(below)
+            for name, below in result["properties"].items()
+            if name not in _BELOW
+        }
+    if "required" in result:
+        there = result.get("properties", {})
+        # A part that was required only because of the reference is no longer needed.
+        kept = [name for name in result["required"] if name in there and name != "spec"]
+        result["required"] = kept
+        if not kept:
+            del result["required"]
+    return result
+
 
 _AGE = ".metadata.creationTimestamp"
 _WANTED = "What is wanted."

@@ -4,10 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from capsmith.provider.hook import Hook
-from capsmith.provider.identities import Identity
-from capsmith.provider.model import Component, Field, Provider, Resource
-from capsmith.provider.webhooks import Webhooks
+from capsmith.provider.model import Component, Field, Hook, Identity, Provider, Resource, Webhooks
 
 
 def explain_resolution(provider: Provider) -> dict[str, Any]:

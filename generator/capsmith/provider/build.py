@@ -10,17 +10,17 @@ from collections.abc import Iterator, Mapping, Sequence
 from capsmith.contract.model import Contract
 from capsmith.provider.draft import Draft, DraftVersion
 from capsmith.provider.extension import hooks
-from capsmith.provider.identities import Identity
 from capsmith.provider.model import (
     ApiVersion,
     Component,
+    Identity,
     PolicyRule,
     Provider,
+    Release,
     Resource,
     Role,
 )
 from capsmith.provider.order import series_order
-from capsmith.provider.release import Release
 from capsmith.provider.resources import identity, resources_of
 from capsmith.provider.sections import SectionType
 from capsmith.safetext import (

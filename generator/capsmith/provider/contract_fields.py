@@ -3,34 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
-from typing import Any, NamedTuple
+from typing import Any
 
 from capsmith.contract.model import ContractField
-from capsmith.provider.model import Schema
+from capsmith.provider.model import ContractFields, OwnField, Schema
 
 _OPEN = "x-kubernetes-preserve-unknown-fields"
-
-
-class OwnField(NamedTuple):
-    """The author's schema of a field."""
-
-    schema: Schema
-    required: bool
-    exact: bool = False
-    """Whether the schema stays as it is, without properties that only the contract has."""
-
-
-class ContractFields(NamedTuple):
-    """The author's schemas of the contract's fields, by name."""
-
-    spec: Mapping[str, OwnField]
-    status: Mapping[str, OwnField]
-    metadata: OwnField | None = None
-    """Of a template: that of ``spec.template.metadata``."""
-    without: frozenset[str] = frozenset()
-    """Paths of fields that the CRD does not have: ``status.failureReason``."""
-    has_own_spec: bool = False
-    """Of a template: whether the spec is not that of its kind."""
 
 
 def with_own(

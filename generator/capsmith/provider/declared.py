@@ -4,8 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from capsmith.provider.contract_fields import ContractFields
-from capsmith.provider.model import Provider, Resource
+from capsmith.provider.model import ContractFields, Provider, Resource
 from capsmith.provider.naming import pluralise
 
 

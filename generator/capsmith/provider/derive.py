@@ -6,23 +6,23 @@ The result is plain text that may be invalid; any description that the model acc
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Mapping
-from typing import TYPE_CHECKING
+from collections.abc import Iterable, Mapping, Sequence
+from typing import TYPE_CHECKING, Final
 from urllib.parse import urlsplit
 
-from capsmith.provider.control_planes import is_machine_based
+from capsmith.provider.control_planes import MANAGED, is_machine_based
 from capsmith.provider.draft import (
+    CREDENTIALS_FEATURE,
     DEFAULT_API_VERSION,
     Draft,
     DraftHook,
     DraftIdentity,
     DraftKind,
     DraftVersion,
+    draft_identities,
+    webhooks_of,
 )
-from capsmith.provider.features import features, switchable
-from capsmith.provider.identities import draft_identities
-from capsmith.provider.kind_versions import chosen_versions
-from capsmith.provider.model import GroupKind
+from capsmith.provider.model import Component, GroupKind
 from capsmith.provider.naming import kebab, pluralise, words
 from capsmith.provider.order import series_order, version_order
 from capsmith.provider.pools import POOL_FLAVOR
@@ -33,13 +33,107 @@ from capsmith.provider.templates import (
     supports_classes,
     template_short_names,
 )
-from capsmith.provider.webhooks import webhooks_of
 from capsmith.safetext import DnsSubdomain, KindName
 
 if TYPE_CHECKING:
     from capsmith.contract.model import Contract
+    from capsmith.provider_yaml.kind_parts import ApiVersionSpec
     from capsmith.provider_yaml.model import ProviderSpec
     from capsmith.provider_yaml.sections import KindSpec
+
+
+def chosen_versions(
+    versions: tuple[DraftVersion, ...], written: Sequence[str | ApiVersionSpec] | None
+) -> tuple[DraftVersion, ...]:
+    """Return the versions that an author names, with what is changed in them.
+
+    Names that are no version are left out; a check reports them.
+    """
+    if written is None:
+        return versions
+    named = {each if isinstance(each, str) else each.name: each for each in written}
+    found = [_changed(each, named[each.name]) for each in versions if each.name in named]
+    stored = {each.name for each in written if not isinstance(each, str) and each.storage}
+    if not stored:
+        return tuple(found)
+    return tuple(each._replace(storage=each.name in stored) for each in found)
+
+
+def _changed(version: DraftVersion, written: str | ApiVersionSpec) -> DraftVersion:
+    if isinstance(written, str):
+        return version
+    if written.served is not None:
+        version = version._replace(served=written.served)
+    if written.contract is not None:
+        version = version._replace(contract=written.contract)
+    if written.deprecated is not None:
+        warning = written.deprecation_warning or ""
+        version = version._replace(deprecated=written.deprecated, deprecation_warning=warning)
+    elif written.deprecation_warning is not None:
+        version = version._replace(deprecation_warning=written.deprecation_warning)
+    return version
+
+
+WORKLOAD_CLIENT: Final = "workloadClient"
+"""The feature of infrastructure clusters and machines."""
+
+_TYPES: Final = frozenset({"addon", "control-plane"})
+"""The types of provider whose controllers use workload clusters themselves."""
+
+
+def has_workload_client(component: Component) -> bool:
+    """Return whether the code of any kind gets a client of the workload cluster."""
+    return WORKLOAD_CLIENT in component.features
+
+
+def uses_workload_clusters(component: Component) -> bool:
+    """Return whether its manager sends requests to API servers of workload clusters."""
+    return has_workload_client(component) or not _TYPES.isdisjoint(component.types)
+
+
+_OFF_BY_DEFAULT = frozenset(
+    {"interruptible", "capacity", "addressesFromPools", "externalManagedControlPlane"}
+) | {WORKLOAD_CLIENT, "observedGeneration", "ready"}
+_WITHOUT_FIELD = {"InfraCluster": (WORKLOAD_CLIENT,), "InfraMachine": (WORKLOAD_CLIENT,)}
+"""Role -> features that no field of the contract has."""
+_OFF_BY_SHAPE = {
+    # The InfraCluster gives the endpoint of machines, the control plane itself that of a service.
+    ("ControlPlane", False): frozenset({"controlPlaneEndpoint"}),
+    ("ControlPlane", True): frozenset({"machines", "replicas", "rolloutAfter"}),
+    ("InfraMachinePool", False): frozenset({"machines"}),
+}
+"""(role, managed) -> features that are off unless the author switches them on."""
+
+
+def features(described: KindSpec, contracts: Iterable[Contract]) -> frozenset[str]:
+    """Return what the author switched, otherwise what the shape of the kind says."""
+    switched = described.features or {}
+    managed = switched.get(MANAGED, False)
+    off = _OFF_BY_DEFAULT | _OFF_BY_SHAPE.get((described.implements, managed), frozenset())
+    known = _known_features(described.implements, contracts)
+    return frozenset(feature for feature in known if switched.get(feature, feature not in off))
+
+
+def switchable(described: KindSpec, contracts: Iterable[Contract]) -> frozenset[str]:
+    """Return the features to compare with those that the author switched.
+
+    Where nothing is switched, contracts that the provider does not follow stay unread.
+    """
+    return _known_features(described.implements, contracts) if described.features else frozenset()
+
+
+def _known_features(role: str, contracts: Iterable[Contract]) -> frozenset[str]:
+    """Return the features of a role and its template that an author may switch."""
+    shapes = [
+        contract.types[name]
+        for contract in contracts
+        for name in (role, f"{role}Template")
+        if name in contract.types
+    ]
+    fields = [f for shape in shapes for f in (*shape.spec.values(), *shape.status.values())]
+    known = frozenset(field.feature for field in fields) - {"", CREDENTIALS_FEATURE}
+    return known | frozenset(_WITHOUT_FIELD.get(role, ()))
+
 
 _DESCRIPTION = "Cluster API {words} for {title}."
 _REGISTRIES = {"github.com": "ghcr.io", "gitlab.com": "registry.gitlab.com"}

@@ -7,8 +7,7 @@ from typing import TYPE_CHECKING
 
 from capsmith.contract.hooks import HookFamily
 from capsmith.contract.model import Contract
-from capsmith.provider.hook import Hook
-from capsmith.provider.model import Component
+from capsmith.provider.model import Component, Hook
 from capsmith.provider.naming import snake
 from capsmith.safetext import DnsLabel, Identifier, SafeText
 

@@ -6,17 +6,11 @@ Frozen and complete: no optionals that stand for "not decided yet", every name a
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from enum import StrEnum
 from typing import TYPE_CHECKING, Any, Literal, NamedTuple
 
 from capsmith.contract.model import Contract
-from capsmith.provider.crd_options import CrdOptions
-from capsmith.provider.hook import Hook
-from capsmith.provider.identities import Identity
-from capsmith.provider.release import Release
-from capsmith.provider.watches import Watch
-from capsmith.provider.webhooks import Webhooks
 from capsmith.safetext import (
     DnsLabel,
     DnsSubdomain,
@@ -28,12 +22,47 @@ from capsmith.safetext import (
     RelativePath,
     ReleaseVersion,
     RepositoryUrl,
+    SafeText,
+    SeriesName,
     VersionName,
 )
 
 if TYPE_CHECKING:
-    from capsmith.provider.contract_fields import ContractFields
-    from capsmith.provider.version_fields import VersionFields
+    from capsmith.provider_yaml.kind_parts import PartLimits
+
+
+class Hook(NamedTuple):
+    """One hook of Cluster API's runtime SDK, and how the extension answers it (RX-04, RX-05)."""
+
+    hook: Identifier
+    """``GeneratePatches``."""
+    name: DnsLabel
+    """Of the handler: ClusterClasses name ``<name>.<ExtensionConfig>``."""
+    method: Identifier
+    """The method in the author's class: ``generate_patches``."""
+    constant: Identifier
+    """``GENERATE_PATCHES``."""
+    module: Identifier
+    """Of the generated code that reads and writes it: ``topology``."""
+    request: Identifier
+    """Class that the method is given."""
+    answer: SafeText
+    """Type of what the method returns: ``Proceed | RetryAfter``."""
+    timeout_seconds: int
+    ignore_failures: bool
+    since: str
+    """Release of core that knows it first; empty: all that runtime extensions are for."""
+    statement: str
+
+
+class Release(NamedTuple):
+    """A release series and its contract (CC-05)."""
+
+    series: SeriesName
+    major: int
+    minor: int
+    contract: str
+
 
 Schema = Mapping[str, Any]
 """A Kubernetes structural schema (OpenAPI v3 subset) as plain data."""
@@ -110,6 +139,112 @@ class GroupKind(NamedTuple):
 
     group: DnsSubdomain
     kind: KindName
+
+
+class OwnField(NamedTuple):
+    """The author's schema of a field."""
+
+    schema: Schema
+    required: bool
+    exact: bool = False
+    """Whether the schema stays as it is, without properties that only the contract has."""
+
+
+class ContractFields(NamedTuple):
+    """The author's schemas of the contract's fields, by name."""
+
+    spec: Mapping[str, OwnField]
+    status: Mapping[str, OwnField]
+    metadata: OwnField | None = None
+    """Of a template: that of ``spec.template.metadata``."""
+    without: frozenset[str] = frozenset()
+    """Paths of fields that the CRD does not have: ``status.failureReason``."""
+    has_own_spec: bool = False
+    """Of a template: whether the spec is not that of its kind."""
+
+
+class CrdOptions(NamedTuple):
+    """Settings of one version of a CRD; the defaults change nothing."""
+
+    contract_columns: bool = True
+    required_parts: frozenset[str] | None = None
+    """Such as ``spec``; None: as the contract requires."""
+    part_limits: Mapping[str, Mapping[str, Any]] = {}
+    """Further keywords by part: ``status``, ``spec.template``."""
+    transition_rules: bool = False
+    """Whether a template repeats the rules that compare with the old value."""
+
+    def limits(self, part: str) -> dict[str, Any]:
+        """Return the further keywords of a part."""
+        return dict(self.part_limits.get(part, {}))
+
+    def with_parts(
+        self, required: Sequence[str] | None, limits: Mapping[Any, PartLimits] | None
+    ) -> CrdOptions:
+        """Return the options with the parts of a version that mentions them."""
+        found = self
+        if required is not None:
+            found = found._replace(required_parts=frozenset(required))
+        if limits is not None:
+            plain = {
+                str(part): each.model_dump(mode="json", by_alias=True, exclude_unset=True)
+                for part, each in limits.items()
+            }
+            found = found._replace(part_limits=plain)
+        return found
+
+
+class VersionFields(NamedTuple):
+    """The author's part of a kind in one API version."""
+
+    spec_fields: tuple[Field, ...]
+    status_fields: tuple[Field, ...]
+    spec_validations: tuple[Schema, ...]
+    object_validations: tuple[Schema, ...]
+    printer_columns: tuple[PrinterColumn, ...]
+    contract_fields: ContractFields | None = None
+    options: CrdOptions = CrdOptions()
+
+
+class Watch(NamedTuple):
+    """A further kind whose changes enqueue objects of the kind that has this."""
+
+    group: str
+    """Empty for the core group."""
+    version: VersionName
+    kind: KindName
+    plural: DnsLabel
+    namespaced: bool
+    path: tuple[str, ...] = ()
+    """Field that names the changed object: ``spec``, ``sshKeyRef``, ``name``."""
+    label: str = ""
+    """Label of the changed object with the name of the one to enqueue."""
+
+
+class Webhooks(NamedTuple):
+    """The admission webhooks of a kind."""
+
+    validation: bool
+    defaulting: bool
+    deletion: bool
+    """Whether deletions are validated too."""
+    templates: bool
+    """Whether templates are treated like objects."""
+    timeout_seconds: int
+
+
+SECRET_REF = "secretRef"
+"""The feature of identities that refer to a Secret."""
+
+
+class Identity(NamedTuple):
+    """A kind of identities and the keys that its Secrets must hold."""
+
+    kind: KindName
+    keys: tuple[str, ...]
+    """Empty if it refers to no Secret."""
+    secret: bool = True
+    """Whether it refers to a Secret."""
 
 
 class Resource(NamedTuple):

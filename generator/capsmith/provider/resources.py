@@ -2,28 +2,282 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
-from capsmith.provider.contract_schemas import contract_fields_of
+from capsmith.cel_text import is_transition
 from capsmith.provider.control_planes import FIELD as EMBEDDED
 from capsmith.provider.control_planes import bootstrap_field
-from capsmith.provider.crd_options import CrdOptions, categories_of
 from capsmith.provider.draft import CREDENTIALS_FEATURE, Draft, DraftIdentity, DraftKind
-from capsmith.provider.identities import SECRET_REF
-from capsmith.provider.model import ApiVersion, Field, Resource, Role
-from capsmith.provider.new_resource import WORDS, columns_of, fields_of, new_resource
+from capsmith.provider.model import (
+    SECRET_REF,
+    ApiVersion,
+    ContractFields,
+    CrdOptions,
+    Field,
+    OwnField,
+    PrinterColumn,
+    Resource,
+    Role,
+    Schema,
+    VersionFields,
+    Watch,
+)
+from capsmith.provider.naming import attribute, attributes, pluralise
 from capsmith.provider.pools import MACHINES
 from capsmith.provider.sections import SECTION_TYPES
-from capsmith.provider.template_resource import template_of
-from capsmith.provider.version_fields import VersionFields
-from capsmith.provider.watches import watches_of
-from capsmith.provider_yaml.plain import plain_name, plain_rule
-from capsmith.safetext import DnsLabel, DnsSubdomain, KindName
+from capsmith.provider.templates import template_short_names
+from capsmith.provider_yaml.plain import (
+    is_required,
+    plain,
+    plain_name,
+    plain_rule,
+    without_transitions,
+)
+from capsmith.safetext import DnsLabel, DnsSubdomain, KindName, VersionName
 
 if TYPE_CHECKING:
     from capsmith.provider_yaml.fields import FieldLike
-    from capsmith.provider_yaml.sections import VersionFieldsSpec
+    from capsmith.provider_yaml.kind_parts import (
+        ContractFieldsSpec,
+        PrinterColumnSpec,
+        TemplateSpec,
+        TemplateVersionSpec,
+    )
+    from capsmith.provider_yaml.sections import KindSpec, VersionFieldsSpec
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from capsmith.provider_yaml.sections import KindSpec
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from capsmith.provider_yaml.kind_parts import KubectlSpec, TemplateSpec
+
+
+def contract_fields_of(written: ContractFieldsSpec | None) -> ContractFields | None:
+    """Return what the author wrote, as plain schemas."""
+    if written is None:
+        return None
+    exact = bool(written.exact)
+    return ContractFields(
+        _fields(written.spec, exact),
+        _fields(written.status, exact),
+        without=frozenset(written.without or ()),
+    )
+
+
+def of_template(
+    kind: ContractFields | None, *written: TemplateVersionSpec | None
+) -> ContractFields | None:
+    """Return the schemas of a template, which repeats the spec of its kind unless it has its own.
+
+    Of ``written`` the first that mentions something counts.
+    """
+    described = [each for each in written if each is not None]
+    fields = next((each.contract_fields for each in described if each.contract_fields), None)
+    metadata = next((each.metadata for each in described if each.metadata is not None), None)
+    found = contract_fields_of(fields) or ContractFields({}, {})
+    exact = fields is not None and bool(fields.exact)
+    if metadata is not None:
+        found = found._replace(metadata=OwnField(plain(metadata), False, exact))
+    if fields is not None and fields.spec is not None:
+        return found._replace(has_own_spec=True)
+    if kind is None:
+        return found if fields is not None or metadata is not None else None
+    of_spec = {path for path in kind.without if path.startswith("spec.")}
+    return found._replace(spec=kind.spec, without=found.without | of_spec)
+
+
+def _fields(fields: Mapping[str, FieldLike] | None, exact: bool) -> dict[str, OwnField]:
+    return {
+        name: OwnField(plain(field), is_required(field), exact)
+        for name, field in (fields or {}).items()
+    }
+
+
+# A template has what its kind has (CRD-07), but where it has its own. Rules that compare with the
+# value before are not in a template unless the author wants them: core's dry runs change
+# templates, and the API server cannot tell those from real changes (IM-14).
+def template_of(
+    kind: Resource, described: KindSpec, name: str, versions: tuple[ApiVersion, ...]
+) -> Resource:
+    """Return the resource of the template of ``kind``, which has the name ``name``."""
+    written = None if isinstance(described.template, bool) else described.template
+    options = options_of_template(described, written)
+    status = fields_of(written.status) if written is not None else ()
+    fields, rules = _rules_of(kind.spec_fields, kind.spec_validations, options)
+    template = new_resource(
+        f"{name}Template",
+        kind.role.template,
+        group=kind.group,
+        versions=versions,
+        features=kind.features,
+        categories=tuple(DnsLabel(each) for each in categories_of(described, written)),
+        provider_type=kind.provider_type,
+        spec_fields=fields,
+        status_fields=status,
+        short_names=tuple(map(DnsLabel, template_short_names(described))),
+        spec_validations=rules,
+        printer_columns=columns_of(written.printer_columns) if written is not None else (),
+    )._replace(contract_fields=of_template(kind.contract_fields, written), options=options)
+    if written is not None and written.object_name is not None:
+        template = template._replace(name_schema=plain_name(written.object_name))
+    template = _with_own(template, written)
+    return template._replace(version_fields=_versions(kind, template, written))
+
+
+def _versions(
+    kind: Resource, template: Resource, written: TemplateSpec | None
+) -> Mapping[str, VersionFields] | None:
+    """Return the parts of the template in the versions where it, or its kind, has others."""
+    own = (written.versions if written is not None else None) or {}
+    if kind.version_fields is None and not own:
+        return None
+    of_kind = kind.version_fields or {}
+    return {
+        version: _version(kind, template, of_kind.get(version), own.get(version), written)
+        for version in dict.fromkeys((*of_kind, *own))
+    }
+
+
+def _version(
+    kind: Resource,
+    template: Resource,
+    of_kind: VersionFields | None,
+    own: TemplateVersionSpec | None,
+    written: TemplateSpec | None,
+) -> VersionFields:
+    """Return the parts of a template in one version: its own, its kind's or those of the hub."""
+    source = of_kind or VersionFields(
+        *(kind.spec_fields, kind.status_fields, kind.spec_validations, (), ()),
+        contract_fields=kind.contract_fields,
+    )
+    fields, rules = _rules_of(source.spec_fields, source.spec_validations, template.options)
+    if written is not None and written.spec is not None:
+        fields = template.spec_fields
+    if written is not None and written.validations is not None:
+        rules = template.spec_validations
+    contract = of_template(source.contract_fields, own, written)
+    parts = template._replace(spec_fields=fields, spec_validations=rules, contract_fields=contract)
+    parts = _with_own(parts, own)
+    options, columns = template.options, template.printer_columns
+    if own is not None:
+        options = options.with_parts(own.required_parts, own.part_limits)
+        if own.printer_columns is not None:
+            columns = columns_of(own.printer_columns)
+    return VersionFields(
+        spec_fields=parts.spec_fields,
+        status_fields=template.status_fields,
+        spec_validations=parts.spec_validations,
+        object_validations=(),
+        printer_columns=columns,
+        contract_fields=parts.contract_fields,
+        options=options,
+    )
+
+
+def _with_own(template: Resource, written: TemplateVersionSpec | None) -> Resource:
+    """Return the template with the fields and rules that are only its own, if it has any."""
+    if written is None:
+        return template
+    if written.spec is not None:
+        embedded = (field for field in template.spec_fields if field.name == EMBEDDED)
+        template = template._replace(spec_fields=(*fields_of(written.spec), *embedded))
+    if written.validations is not None:
+        rules = tuple(plain_rule(rule) for rule in written.validations)
+        template = template._replace(spec_validations=rules)
+    return template
+
+
+def _rules_of(
+    fields: Iterable[Field], rules: Iterable[Schema], options: CrdOptions
+) -> tuple[tuple[Field, ...], tuple[Schema, ...]]:
+    """Return fields and rules of a kind as its template repeats them."""
+    if options.transition_rules:
+        return tuple(fields), tuple(rules)
+    kept = tuple(rule for rule in rules if not is_transition(str(rule["rule"])))
+    return tuple(_without_transitions(field) for field in fields), kept
+
+
+def _without_transitions(field: Field) -> Field:
+    return field._replace(schema=without_transitions(field.schema))
+
+
+WORDS = {
+    Role.INFRA_CLUSTER: "{kind} is the infrastructure of one cluster.",
+    Role.INFRA_MACHINE: "{kind} is the infrastructure of one machine.",
+    Role.INFRA_CLUSTER_TEMPLATE: "{kind} is a template that ClusterClasses use.",
+    Role.INFRA_MACHINE_TEMPLATE: "{kind} is a template from which machines are created.",
+    Role.INFRA_MACHINE_POOL: "{kind} is the infrastructure of a pool of machines.",
+    Role.INFRA_MACHINE_POOL_TEMPLATE: "{kind} is a template from which machine pools are created.",
+    Role.BOOTSTRAP_CONFIG: "{kind} defines how a machine becomes a Node.",
+    Role.BOOTSTRAP_CONFIG_TEMPLATE: "{kind} is a template of bootstrap configs.",
+    Role.CONTROL_PLANE: "{kind} is the control plane of one cluster.",
+    Role.CONTROL_PLANE_TEMPLATE: "{kind} is a template that ClusterClasses use.",
+    Role.IP_POOL: "{kind} is a pool of IP addresses.",
+    Role.GLOBAL_IP_POOL: "{kind} is a pool of IP addresses for all namespaces.",
+    Role.ADDON: "{kind} is an add-on that is installed on selected clusters.",
+    Role.RESOURCE: "{kind} is a further resource of the provider.",
+    Role.IDENTITY: "{kind} names the Secret with the credentials for the infrastructure.",
+}
+
+
+def new_resource(
+    kind: str,
+    role: Role,
+    *,
+    group: DnsSubdomain,
+    versions: tuple[ApiVersion, ...],
+    features: frozenset[str],
+    categories: tuple[DnsLabel, ...],
+    description: str | None = None,
+    short_names: tuple[DnsLabel, ...] = (),
+    spec_fields: tuple[Field, ...] = (),
+    status_fields: tuple[Field, ...] = (),
+    spec_validations: tuple[Schema, ...] = (),
+    printer_columns: tuple[PrinterColumn, ...] = (),
+    provider_type: str = "infrastructure",
+) -> Resource:
+    """Return a resource; what else it has is set with ``_replace``."""
+    return Resource(
+        kind=KindName(kind),
+        role=role,
+        group=group,
+        plural=DnsLabel(pluralise(kind.lower())),
+        singular=DnsLabel(kind.lower()),
+        list_kind=KindName(f"{kind}List"),
+        module=attribute(kind),
+        namespaced=versions[0].contract.types[role].scope == "Namespaced",
+        short_names=short_names,
+        categories=categories,
+        description=(description or WORDS[role].format(kind=kind)).strip(),
+        spec_fields=spec_fields,
+        status_fields=status_fields,
+        spec_validations=spec_validations,
+        printer_columns=printer_columns,
+        features=features,
+        versions=versions,
+        provider_type=provider_type,
+    )
+
+
+def fields_of(fields: Mapping[str, FieldLike] | None) -> tuple[Field, ...]:
+    """Return the author's fields with plain schemas; a second one of a name gets a number."""
+    written = fields or {}
+    return tuple(
+        Field(name, attribute, plain(written[name]), is_required(written[name]))
+        for name, attribute in attributes(written).items()
+    )
+
+
+def columns_of(columns: Sequence[PrinterColumnSpec] | None) -> tuple[PrinterColumn, ...]:
+    """Return the author's columns."""
+    return tuple(
+        PrinterColumn(c.name, c.type, c.json_path, c.priority, c.description or "")
+        for c in columns or ()
+    )
+
 
 Versions = tuple[ApiVersion, ...]
 _WITHOUT_SECRET = "{kind} says with which identity the infrastructure is used."
@@ -163,3 +417,44 @@ def _sees_identities(draft: DraftKind, provider: Draft) -> bool:
 
 def _labels(names: Sequence[str]) -> tuple[DnsLabel, ...]:
     return tuple(DnsLabel(name) for name in names)
+
+
+def watches_of(described: KindSpec) -> tuple[Watch, ...]:
+    """Return the watches that a kind declares, in the author's order."""
+    return tuple(
+        Watch(
+            group=each.api_version.rpartition("/")[0],
+            version=VersionName(each.api_version.rpartition("/")[2]),
+            kind=KindName(each.kind),
+            plural=DnsLabel(each.resource or pluralise(each.kind.lower())),
+            namespaced=each.scope != "Cluster",
+            path=tuple(each.path.split(".")) if each.path else (),
+            label=each.label or "",
+        )
+        for each in described.watches or ()
+    )
+
+
+_CATEGORY = "cluster-api"
+
+
+def options_of_template(kind: KubectlSpec, template: TemplateSpec | None) -> CrdOptions:
+    """Return the options of a template; it has the contract's columns as its kind does."""
+    if template is None:
+        return CrdOptions(contract_columns=kind.contract_columns is not False)
+    has_columns = _first(template.contract_columns, kind.contract_columns)
+    options = CrdOptions(has_columns, transition_rules=bool(template.transition_rules))
+    return options.with_parts(template.required_parts, template.part_limits)
+
+
+def categories_of(kind: KubectlSpec | None, template: KubectlSpec | None = None) -> list[str]:
+    """Return the categories of a kind, or of its template, which has those of its kind."""
+    sources = [each for each in (template, kind) if each is not None]
+    own = next((each.categories for each in sources if each.categories is not None), ())
+    is_in = _first(*(each.contract_category for each in sources))
+    return list(dict.fromkeys((*((_CATEGORY,) if is_in else ()), *own)))
+
+
+def _first(*switches: bool | None) -> bool:
+    """Return the first switch that is set; all are on by default."""
+    return next((each for each in switches if each is not None), True)

@@ -5,26 +5,17 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any, NamedTuple
 
-from capsmith.provider.contract_fields import ContractFields
-from capsmith.provider.crd_options import CrdOptions
-from capsmith.provider.model import ApiVersion, Field, PrinterColumn, Resource, Schema
+from capsmith.provider.model import (
+    ApiVersion,
+    Field,
+    Resource,
+    Schema,
+)
 
 _TYPE_KEYS = (
     *("type", "nullable", "x-kubernetes-int-or-string", "x-kubernetes-preserve-unknown-fields"),
 )
 """Keys of a schema that say which values there are; limits are not among them."""
-
-
-class VersionFields(NamedTuple):
-    """The author's part of a kind in one API version."""
-
-    spec_fields: tuple[Field, ...]
-    status_fields: tuple[Field, ...]
-    spec_validations: tuple[Schema, ...]
-    object_validations: tuple[Schema, ...]
-    printer_columns: tuple[PrinterColumn, ...]
-    contract_fields: ContractFields | None = None
-    options: CrdOptions = CrdOptions()
 
 
 class PartChanges(NamedTuple):

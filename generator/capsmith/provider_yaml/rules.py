@@ -2,17 +2,47 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterable, Mapping, Sequence
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 from capsmith.cel_text import is_transition
-from capsmith.provider_yaml.field_path import is_field_path, unknown_field
 from capsmith.provider_yaml.fields import FieldSchema, Validation
 from capsmith.yamldoc.place import Place
 from capsmith.yamldoc.quote import did_you_mean, shown
 
 if TYPE_CHECKING:
     from capsmith.provider_yaml.cel.problem import RuleProblem
+
+
+_STEP = re.compile(r"\.([^.\[\]'\s]+)|\['((?:\\'|[^'\n])+)'\]")
+_FIELD_PATH = re.compile(f"(?:{_STEP.pattern})+")
+
+
+class UnknownField(NamedTuple):
+    """A step of a path that leads nowhere, and the names that would."""
+
+    name: str
+    known: tuple[str, ...]
+
+
+def is_field_path(text: str) -> bool:
+    """Return whether ``text`` has the form of a path, such as ``.cidr`` or ``['a.b']``."""
+    return _FIELD_PATH.fullmatch(text) is not None
+
+
+def unknown_field(path: str, schema: Mapping[str, Any]) -> UnknownField | None:
+    """Return the first step of ``path`` that the schema does not declare, or None."""
+    for step in _STEP.finditer(path):
+        name = (step[1] or step[2]).replace("\\'", "'")
+        properties = schema.get("properties")
+        if properties is None and "additionalProperties" in schema:
+            schema = schema["additionalProperties"]
+        elif properties is None or name not in properties:
+            return UnknownField(name, tuple(properties or ()))
+        else:
+            schema = properties[name]
+    return None
 
 
 def check_rules(field: FieldSchema, schema: Mapping[str, Any], place: Place) -> None:

@@ -6,20 +6,182 @@ and validation rules have modules of their own.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from typing import Any
 
 from capsmith.findings import Finding
-from capsmith.provider_yaml import limits, lists, rules
+from capsmith.provider_yaml import rules
 from capsmith.provider_yaml.fields import FieldLike, FieldSchema, NameLimits
 from capsmith.provider_yaml.kind_parts import ContractFieldsSpec, TemplateSpec
 from capsmith.provider_yaml.model import ProviderSpec
-from capsmith.provider_yaml.plain import plain, plain_name
+from capsmith.provider_yaml.patterns import refusal
+from capsmith.provider_yaml.plain import JUNCTORS, plain, plain_name, required_names
 from capsmith.provider_yaml.sections import KindSpec, VersionFieldsSpec
 from capsmith.provider_yaml.values import is_of_type, mismatches, same
 from capsmith.yamldoc.document import Document
 from capsmith.yamldoc.place import Place
 from capsmith.yamldoc.quote import did_you_mean, listed, shown
+
+_SCALARS = ("string", "integer", "number", "boolean")
+_LIST_TYPE, _MAP_KEYS = "x-kubernetes-list-type", "x-kubernetes-list-map-keys"
+
+
+def check_list(field: FieldSchema, place: Place) -> None:
+    """Report ``schema-no-items``, ``schema-list-set`` and ``schema-list-map-keys``."""
+    if field.type == "array" and field.items is None:
+        hint = "Add items, such as `items: {type: string}`."
+        place.error("schema-no-items", "a list must declare its items", hint)
+    if field.items is None:
+        return
+    if field.list_type in ("set", "map") and plain(field.items).get("nullable"):
+        message = f"items of a {field.list_type} cannot be null"
+        place.error("schema-list-nullable", message, "Remove nullable.", "items", "nullable")
+    if field.list_type == "set":
+        _set(field.items, place)
+    if field.list_type == "map":
+        _map(field, place)
+    elif field.list_map_keys is not None:
+        place.error_at_key(
+            "schema-list-map-keys",
+            f"{_MAP_KEYS} requires a list of type map",
+            f"Add `{_LIST_TYPE}: map`.",
+            _MAP_KEYS,
+        )
+
+
+def _set(items: FieldLike, place: Place) -> None:
+    schema = plain(items)
+    atomic_list = schema.get(_LIST_TYPE) == "atomic"
+    atomic_object = schema.get("x-kubernetes-map-type") == "atomic"
+    if schema.get("type") not in _SCALARS and not (atomic_list or atomic_object):
+        place.error(
+            "schema-list-set",
+            "items of a set must be scalars or atomic",
+            "Use a list of type map with keys, or `x-kubernetes-map-type: atomic` on the items.",
+            _LIST_TYPE,
+        )
+
+
+def _map(field: FieldSchema, place: Place) -> None:
+    if field.list_map_keys is None:
+        hint = f"Name the properties that identify an item: `{_MAP_KEYS}: [name]`."
+        place.error("schema-list-map-keys", f"a list of type map requires {_MAP_KEYS}", hint)
+        return
+    items = field.items
+    if not isinstance(items, FieldSchema) or items.type != "object":
+        hint = "Give the items `type: object` and properties."
+        message = "items of a list of type map must be objects"
+        place.error("schema-list-map-keys", message, hint, "items")
+        return
+    seen: set[str] = set()
+    for index, key in enumerate(field.list_map_keys):
+        key_place = place.at(_MAP_KEYS, index)
+        if key in seen:
+            message = f"duplicate entry {shown(key)}"
+            key_place.error("schema-list-map-keys", message, "Keep one.")
+        seen.add(key)
+        _map_key(key, items, key_place)
+
+
+def _map_key(key: str, items: FieldSchema, place: Place) -> None:
+    properties = items.properties or {}
+    if key not in properties:
+        message = f"{shown(key)} is not a property of the items"
+        place.error("schema-list-map-keys", message, did_you_mean(key, properties))
+        return
+    schema = plain(properties[key])
+    if schema.get("type") not in _SCALARS:
+        message = f"{shown(key)} identifies items, so it must be a scalar"
+        place.error("schema-list-map-keys", message, f"Use one of {', '.join(_SCALARS)}.")
+    if schema.get("nullable"):
+        message = f"{shown(key)} identifies items, so it cannot be null"
+        place.error("schema-list-map-keys", message, "Remove nullable.")
+    if key not in required_names(items) and "default" not in schema:
+        message = f"{shown(key)} identifies items, so it must be required or have a default"
+        place.error("schema-list-map-keys", message, "Write `required: true` at the property.")
+
+
+_BOUNDS = (
+    ("minimum", "maximum"),
+    ("minLength", "maxLength"),
+    ("minItems", "maxItems"),
+    ("minProperties", "maxProperties"),
+)
+_LIMITS = """
+    format enum pattern minimum maximum exclusive_minimum exclusive_maximum multiple_of min_length
+    max_length min_items max_items min_properties max_properties items properties required not_
+"""
+_ALLOWED = frozenset(_LIMITS.split()) | frozenset(JUNCTORS)
+
+
+# Limits that allOf, anyOf, oneOf and not combine have no types, defaults or descriptions of their
+# own in a structural schema: the field beside them declares all that they mention.
+def check_limits(schema: Mapping[str, Any], place: Place) -> None:
+    """Report ``schema-bounds`` and ``schema-pattern``."""
+    for low, high in _BOUNDS:
+        if low in schema and high in schema and schema[low] > schema[high]:
+            message = f"{low} {schema[low]} is greater than {high} {schema[high]}"
+            place.error("schema-bounds", message, "Swap them.", low)
+    for exclusive, bound in (("exclusiveMinimum", "minimum"), ("exclusiveMaximum", "maximum")):
+        if exclusive in schema and bound not in schema:
+            message = f"{exclusive} requires {bound}"
+            place.error("schema-bounds", message, f"Add {bound}.", exclusive)
+    if schema.get("multipleOf", 1) <= 0:
+        message = "multipleOf must be greater than 0"
+        place.error("schema-bounds", message, "Remove it.", "multipleOf")
+    if "pattern" in schema and (why := refusal(schema["pattern"])):
+        place.error(
+            "schema-pattern",
+            f"the pattern is not a valid RE2 regular expression: {why}",
+            "Use the syntax of the API server: https://github.com/google/re2/wiki/Syntax.",
+            "pattern",
+        )
+
+
+def check_junctors(field: FieldSchema, schema: Mapping[str, Any], place: Place) -> None:
+    """Report ``schema-junctor`` in the limits of a field with this ``schema``."""
+    for key, below in _junctors(field):
+        _check(below, schema, place.at(*key))
+
+
+def _junctors(field: FieldSchema) -> Iterator[tuple[tuple[str | int, ...], FieldSchema]]:
+    for name, key in JUNCTORS.items():
+        for index, below in enumerate(getattr(field, name) or ()):
+            yield (key, index), below
+    if field.not_ is not None:
+        yield ("not",), field.not_
+
+
+def _check(limits: FieldSchema, outer: Mapping[str, Any], place: Place) -> None:
+    for name in sorted(limits.model_fields_set - _ALLOWED):
+        key = type(limits).model_fields[name].alias or name
+        message = f"{shown(key)} cannot be in allOf, anyOf, oneOf or not"
+        place.error_at_key("schema-junctor", message, "Move it to the field itself.", key)
+    if isinstance(limits.required, bool):
+        message = "`required` must be a list of properties here"
+        place.error("schema-junctor", message, "Write the names in brackets.", "required")
+    check_limits(plain(limits), place)
+    check_junctors(limits, outer, place)
+    if limits.items is not None:
+        _check_alternative_below(limits.items, outer.get("items"), place.at("items"), {})
+    declared = outer.get("properties", {})
+    for name, below in (limits.properties or {}).items():
+        _check_alternative_below(below, declared.get(name), place.at("properties", name), declared)
+
+
+def _check_alternative_below(
+    limits: FieldLike, outer: Mapping[str, Any] | None, place: Place, names: Mapping[str, Any]
+) -> None:
+    name = str(place.path[-1])
+    if outer is None:
+        message = f"the field that these limits apply to does not declare {shown(name)}"
+        place.error_at_key("schema-junctor", message, did_you_mean(name, names))
+    elif isinstance(limits, FieldSchema):
+        _check(limits, outer, place)
+    else:
+        message = "limits cannot have a type: the field itself declares it"
+        place.error("schema-junctor", message, "Write a mapping such as {minLength: 1}, or {}.")
+
 
 _NUMERIC = ("minimum", "maximum", "exclusiveMinimum", "exclusiveMaximum", "multipleOf", "format")
 _MEANT_FOR = {
@@ -86,7 +248,7 @@ def _parts(described: KindSpec | VersionFieldsSpec, place: Place) -> None:
 
 def _name(described: NameLimits, place: Place) -> None:
     schema = plain_name(described)
-    limits.check_limits(schema, place)
+    check_limits(schema, place)
     rules.check_expressions(list(enumerate(described.validations or ())), schema, place.at(_RULES))
 
 
@@ -122,10 +284,10 @@ def _field(field: FieldLike, place: Place) -> None:
     schema = plain(field)
     _type(field, schema, place)
     _keywords(field, place)
-    limits.check_limits(schema, place)
-    limits.check_junctors(field, schema, place)
+    check_limits(schema, place)
+    check_junctors(field, schema, place)
     _object(field, place)
-    lists.check_list(field, place)
+    check_list(field, place)
     rules.check_rules(field, schema, place)
     _enum(field, schema, place)
     if "default" in field.model_fields_set:

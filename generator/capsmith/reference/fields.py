@@ -6,7 +6,7 @@ from collections.abc import Iterator, Mapping
 from typing import Any, NamedTuple
 
 from capsmith.contract.model import Contract, ContractField, FieldOrigin, Level, Rule
-from capsmith.output.schema_words import type_words
+from capsmith.output.reference import type_words
 
 Schema = Mapping[str, Any]
 _ROLES = ("InfraCluster", "InfraMachine", "InfraMachinePool", "BootstrapConfig", "ControlPlane")

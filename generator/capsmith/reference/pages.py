@@ -22,8 +22,7 @@ from capsmith.reference.model import (
     Spans,
     Table,
 )
-from capsmith.reference.rules import level_blocks, rule_pages, source_name
-from capsmith.reference.texts import Texts, links, releases
+from capsmith.reference.rules import Texts, level_blocks, links, releases, rule_pages, source_name
 
 _FIELD_HEAD = ("Path", "Type", "Limits", "Necessity", "Rules", "Releases of core", "Meaning")
 

@@ -21,10 +21,9 @@ from capsmith.resolving.checks.kinds import check_kinds
 from capsmith.resolving.checks.names import check_names
 from capsmith.resolving.checks.part_limits import check_part_limits
 from capsmith.resolving.checks.rules import check_kind_rules
-from capsmith.resolving.checks.services import check_services
+from capsmith.resolving.checks.services import check_services, check_webhooks
 from capsmith.resolving.checks.variables import check_variables
 from capsmith.resolving.checks.versions import check_versions
-from capsmith.resolving.checks.webhooks import check_webhooks
 from capsmith.yamldoc.document import Document
 from capsmith.yamldoc.place import Place
 

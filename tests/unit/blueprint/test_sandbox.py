@@ -4,11 +4,11 @@ from __future__ import annotations
 
 import pytest
 
-from capsmith.blueprint.format import Formatter
 from capsmith.blueprint.manifest import Entry, Scope
 from capsmith.blueprint.overlaid import OverlayRenderer
 from capsmith.blueprint.overlay import Overlay
 from capsmith.blueprint.plan import PlannedFile
+from capsmith.blueprint.render import Formatter
 from capsmith.findings import Finding
 from capsmith.provider.model import Provider
 from capsmith.safetext import RelativePath

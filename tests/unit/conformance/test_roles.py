@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from capsmith.manifests.roles import guess_role
+from capsmith.manifests.crds import guess_role
 
 CAPI = "cluster.x-k8s.io"
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from capsmith.judge.rules.subjects import ServiceAccount, is_subject
+from capsmith.manifests.permissions import ServiceAccount, is_subject
 from capsmith.manifests.variable_values import SAMPLE
 
 OTHER = ServiceAccount("other-system", "other-manager")

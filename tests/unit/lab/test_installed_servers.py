@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from capsmith.clusters.processes.tools.found import installed_servers
+from capsmith.clusters.processes.tools.build import installed_servers
 
 
 def _install(folder: Path, version: str, *names: str) -> Path:

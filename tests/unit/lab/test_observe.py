@@ -12,7 +12,7 @@ from typing import Any
 
 import pytest
 
-from capsmith.clusters.lab.observe import observe
+from capsmith.clusters.lab.demo import observe
 from capsmith.clusters.processes.kube import Credentials, KubeClient
 from capsmith.clusters.processes.pki import Pki
 

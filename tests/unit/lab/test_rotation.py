@@ -9,7 +9,7 @@ import pytest
 
 from capsmith.clusters.lab.logs import follow
 from capsmith.clusters.lab.place import acquire, named
-from capsmith.clusters.lab.rotation import rotate_logs
+from capsmith.clusters.lab.supervisor import rotate_logs
 
 
 def test_a_process_goes_on_writing_into_the_same_file(tmp_path: Path) -> None:
@@ -45,7 +45,7 @@ def test_a_log_is_emptied_where_it_cannot_be_copied(
         target.write_bytes(b"part")
         raise OSError("No space left on device")
 
-    monkeypatch.setattr("capsmith.clusters.lab.rotation.shutil.copyfile", full)
+    monkeypatch.setattr("capsmith.clusters.lab.supervisor.shutil.copyfile", full)
     log = tmp_path / "core.log"
     log.write_text("one\n")
 

@@ -4,16 +4,17 @@ from __future__ import annotations
 
 from capsmith import resources
 from capsmith.contract.load import load_contract
-from capsmith.provider.identities import SECRET_REF, Identity
 from capsmith.provider.model import (
+    SECRET_REF,
     ApiVersion,
     Component,
     Field,
+    Identity,
     Provider,
+    Release,
     Resource,
     Role,
 )
-from capsmith.provider.release import Release
 from capsmith.safetext import (
     DnsLabel,
     DnsSubdomain,

@@ -6,8 +6,7 @@ from typing import Any
 
 import pytest
 
-from capsmith.output.crd import custom_resource_definition, spec_schema
-from capsmith.output.crd_labels import contract_labels
+from capsmith.output.crd import contract_labels, custom_resource_definition, spec_schema
 from capsmith.provider.model import Field, PrinterColumn, Provider, Resource, Role
 from capsmith.safetext import Identifier
 from tests.unit.provider.build import provider, resource, version

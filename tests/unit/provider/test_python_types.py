@@ -14,7 +14,7 @@ from hypothesis import strategies as st
 
 from capsmith import resources
 from capsmith.blueprint.environment import make_environment
-from capsmith.blueprint.format import Formatter
+from capsmith.blueprint.render import Formatter
 from capsmith.output.python_types import python_module
 from capsmith.provider import naming
 from capsmith.provider.model import Field, Role

@@ -12,8 +12,7 @@ from capsmith.output.rbac import (
     policy_rule,
     viewer_permissions,
 )
-from capsmith.provider.model import PolicyRule
-from capsmith.provider.watches import Watch
+from capsmith.provider.model import PolicyRule, Watch
 from capsmith.safetext import DnsLabel, KindName, VersionName
 from tests.unit.provider.build import FEATURES, provider, version
 from tests.unit.provider.permissions import (

@@ -11,7 +11,7 @@ import pytest
 from capsmith.cel_text import is_transition
 from capsmith.findings import Finding
 from capsmith.provider_yaml.cel.declared import escape
-from capsmith.yamldoc.inside import find_inside
+from capsmith.yamldoc.document import find_inside
 from tests.invalid.cases import judge
 
 BASE = """\

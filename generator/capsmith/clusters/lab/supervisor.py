@@ -8,22 +8,51 @@ from __future__ import annotations
 
 import json
 import os
+import shutil
 import signal
 import sys
 import time
 import traceback
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import Any, NoReturn
 
 from capsmith.clusters.lab.errors import LabError, from_os, from_process
 from capsmith.clusters.lab.given import GivenCluster
 from capsmith.clusters.lab.place import LabFolder
-from capsmith.clusters.lab.rotation import rotate_logs
 from capsmith.clusters.lab.servers import LabServers
 from capsmith.clusters.lab.state import toolbox_of
 from capsmith.errors import CapsmithError
+
+MAX_BYTES = 20 * 1024 * 1024
+"""Size of a log, in bytes, from which it begins again."""
+_FORMER = ".1"
+_LOGS = ("*.log", "*/*.log")
+
+
+# Processes go on writing into the same file, so a large log is copied and emptied instead of
+# renamed. Lines written in between are lost.
+def rotate_logs(root: Path, max_bytes: int = MAX_BYTES) -> None:
+    """Rotate the logs in a folder and its folders that have at least `max_bytes`.
+
+    They must be open for appending.  A log that cannot be copied, as on a full disk, is emptied.
+    """
+    for pattern in _LOGS:
+        for path in root.glob(pattern):
+            with suppress(FileNotFoundError):
+                if path.stat().st_size >= max_bytes:
+                    _rotate(path)
+
+
+def _rotate(path: Path) -> None:
+    former = path.with_name(path.name + _FORMER)
+    try:
+        shutil.copyfile(path, former)
+    except OSError:
+        former.unlink(missing_ok=True)
+    os.truncate(path, 0)
+
 
 _LOOK_SECONDS = 0.3
 _ROTATION_SECONDS = 30.0

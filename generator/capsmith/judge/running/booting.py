@@ -16,14 +16,37 @@ from http.client import HTTPException
 import trustme
 
 from capsmith.clusters.processes.cluster import Base
-from capsmith.clusters.processes.kube import JSON, ApiError
+from capsmith.clusters.processes.kube import JSON, ApiError, KubeClient
 from capsmith.clusters.processes.pki import Pki
+from capsmith.clusters.processes.release import healthy_conditions
 from capsmith.clusters.processes.servers import ApiServer
 from capsmith.errors import CapsmithError
 from capsmith.judge.running.cluster_session import WHOLE, ClusterSession
 from capsmith.judge.running.contract import endpoint, provider_id
-from capsmith.judge.running.node_objects import node, register, report_ready
 from capsmith.judge.running.objects import CLUSTER_NAME, CONTROL_PLANE
+
+_CONFLICT = 409
+
+
+def node(name: str, id: str) -> JSON:
+    """Return a Node with a provider ID."""
+    metadata = {"name": name}
+    return {"apiVersion": "v1", "kind": "Node", "metadata": metadata, "spec": {"providerID": id}}
+
+
+def register(client: KubeClient, obj: JSON) -> None:
+    """Create a Node unless it exists."""
+    try:
+        client.create(obj)
+    except ApiError as error:
+        if error.status != _CONFLICT:
+            raise
+
+
+def report_ready(client: KubeClient, obj: JSON) -> None:
+    """Report a Node as healthy."""
+    client.patch(obj, {"status": {"conditions": healthy_conditions()}}, "status")
+
 
 _LOOPBACK = ("127.0.0.1", "localhost")
 _STEP_SECONDS = 0.3

@@ -9,12 +9,12 @@ from dataclasses import dataclass
 from capsmith.clusters.processes.kube import JSON, StaleError
 from capsmith.clusters.processes.wait import NotYet, eventually
 from capsmith.judge.running.base_session import BaseSession
-from capsmith.judge.running.cleaning import delete_namespace
 from capsmith.judge.running.contract import PAUSED, V1BETA1
 from capsmith.judge.running.history import WatchedKind
 from capsmith.judge.running.ipam_objects import IPAM_GROUP, IpamObjects
 from capsmith.judge.running.model import Violated
 from capsmith.judge.running.objects import CLUSTER_NAME
+from capsmith.judge.running.session import delete_namespace
 
 CLAIM = "IPAddressClaim"
 ADDRESS = "IPAddress"

@@ -5,10 +5,85 @@ from __future__ import annotations
 import re
 from dataclasses import dataclass, field
 
-from capsmith.manifests.go_template.cursor import Cursor
-from capsmith.manifests.go_template.functions import FUNCTIONS
 from capsmith.manifests.go_template.tokens import Kind, TemplateError, Token, tokens
 from capsmith.yamldoc.quote import shown
+
+# The functions that core offers to the templates of patches: those of text/template itself, and
+# the hermetic ones of sprig, whose results do not change.
+_OF_GO = """
+    and call eq ge gt html index js le len lt ne not or print printf println slice urlquery
+"""
+_OF_SPRIG = """
+    abbrev abbrevboth add add1 add1f addf adler32sum ago all any append atoi b32dec b32enc b64dec
+    b64enc base bcrypt biggest buildCustomCert camelcase cat ceil chunk clean coalesce compact
+    concat contains decryptAES deepCopy deepEqual default derivePassword dict dig dir div divf
+    duration durationRound empty encryptAES ext fail first float64 floor fromJson genCA genCAWithKey
+    genPrivateKey genSelfSignedCert genSelfSignedCertWithKey genSignedCert genSignedCertWithKey get
+    has hasKey hasPrefix hasSuffix hello htpasswd indent initial initials int int64 isAbs join
+    kebabcase keys kindIs kindOf last list lower max maxf merge mergeOverwrite min minf mod mul mulf
+    mustAppend mustChunk mustCompact mustDateModify mustDeepCopy mustFirst mustFromJson mustHas
+    mustInitial mustLast mustMerge mustMergeOverwrite mustPrepend mustPush mustRegexFind
+    mustRegexFindAll mustRegexMatch mustRegexReplaceAll mustRegexReplaceAllLiteral mustRegexSplit
+    mustRest mustReverse mustSlice mustToDate mustToJson mustToPrettyJson mustToRawJson mustUniq
+    mustWithout must_date_modify nindent nospace omit osBase osClean osDir osExt osIsAbs pick pluck
+    plural prepend push quote randInt regexFind regexFindAll regexMatch regexQuoteMeta
+    regexReplaceAll regexReplaceAllLiteral regexSplit repeat replace rest reverse round semver
+    semverCompare seq set sha1sum sha256sum sha512sum shuffle slice snakecase sortAlpha split
+    splitList splitn squote sub subf substr swapcase ternary title toDate toDecimal toJson
+    toPrettyJson toRawJson toString toStrings trim trimAll trimPrefix trimSuffix trimall trunc tuple
+    typeIs typeIsLike typeOf uniq unixEpoch unset until untilStep untitle upper urlJoin urlParse
+    values without wrap wrapWith
+"""
+FUNCTIONS = frozenset((_OF_GO + _OF_SPRIG).split())
+
+
+@dataclass
+class Cursor:
+    """A position in a list of tokens, which ends with one of kind END."""
+
+    tokens: list[Token]
+    at: int = 0
+
+    @property
+    def peek(self) -> Token:
+        """Return the next token, and stay before it."""
+        return self.tokens[self.at]
+
+    def next(self) -> Token:
+        """Return the next token, and go behind it."""
+        token = self.tokens[self.at]
+        self.at += 1
+        return token
+
+    def peek_solid(self) -> Token:
+        """Return the next token that is no space, and stay before it."""
+        while self.peek.kind is Kind.SPACE:
+            self.at += 1
+        return self.peek
+
+    def next_solid(self) -> Token:
+        """Return the next token that is no space, and go behind it."""
+        self.peek_solid()
+        return self.next()
+
+    def expect(self, kind: Kind, where: str) -> Token:
+        """Return the next token that is no space; raises TemplateError if it is of another kind."""
+        token = self.next_solid()
+        if token.kind is not kind:
+            raise self.unexpected(token, where)
+        return token
+
+    def word_after_open(self) -> str:
+        """Return the word that follows the braces before which this is; empty if none does."""
+        following = (token for token in self.tokens[self.at + 1 :] if token.kind is not Kind.SPACE)
+        token = next(following)
+        return token.text if token.kind is Kind.WORD else ""
+
+    def unexpected(self, token: Token, where: str) -> TemplateError:
+        """Return the error on a token that cannot be where it is."""
+        found = "the end" if token.kind is Kind.END else shown(token.text)
+        return TemplateError(f"{found} is unexpected {where}", token.position)
+
 
 _MAX_DEPTH = 100
 """Of nested actions and parentheses; no patch of a ClusterClass needs as many."""

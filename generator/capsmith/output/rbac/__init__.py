@@ -7,18 +7,136 @@ and in the reference.
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from string import Template
 from typing import Final
 
-from capsmith.output.rbac.kinds import by_group, plurals
+from capsmith.output.conversion import converted_resources
+from capsmith.output.migration import migrated_resources
 from capsmith.output.rbac.model import (
     Declarations,
+    DeclaredRule,
+    Feature,
+    KindSelector,
     Permission,
     policy_rule,
 )
-from capsmith.output.rbac.rules import aggregated, granted
-from capsmith.output.slices import slices_of
-from capsmith.provider.model import Component, PolicyRule, Provider, Resource, Role
+from capsmith.output.runtime import slices_of
+from capsmith.provider.model import SECRET_REF, Component, PolicyRule, Provider, Resource, Role
+
+
+def selected_kinds(
+    selector: KindSelector, provider: Provider, component: Component
+) -> tuple[Resource, ...]:
+    """Return the kinds of a component that ``selector`` means, in the component's order."""
+    return tuple(
+        resource
+        for resource in component.resources
+        if not selector.roles or resource.role in selector.roles
+        if all(_FEATURES[name](resource, provider, component) for name in selector.features)
+    )
+
+
+def by_group(resources: Iterable[Resource]) -> dict[str, tuple[Resource, ...]]:
+    """Return some kinds by API group, sorted: one RBAC rule for several grants their product."""
+    found: dict[str, tuple[Resource, ...]] = {}
+    for resource in resources:
+        found[str(resource.group)] = (*found.get(str(resource.group), ()), resource)
+    return dict(sorted(found.items()))
+
+
+def plurals(resources: tuple[Resource, ...], subresource: str = "") -> tuple[str, ...]:
+    """Return the RBAC resource names of some kinds, or of a subresource of them."""
+    suffix = f"/{subresource}" if subresource else ""
+    return tuple(sorted(f"{resource.plural}{suffix}" for resource in resources))
+
+
+def _is_in_pools(resource: Resource, provider: Provider, component: Component) -> bool:
+    return resource.kind in {each.machine_kind for each in component.resources}
+
+
+_FEATURES: Mapping[Feature, Callable[[Resource, Provider, Component], bool]] = {
+    "addressesFromPools": lambda resource, *_: "addressesFromPools" in resource.features,
+    "capacity": lambda resource, *_: "capacity" in resource.features,
+    "clusterScoped": lambda resource, *_: not resource.namespaced,
+    "converted": lambda resource, provider, component: (
+        resource in converted_resources(component, provider)
+    ),
+    # Machines that a pool of the component consists of, and pools that consist of no such machines.
+    "inPools": _is_in_pools,
+    "namespaced": lambda resource, *_: resource.namespaced,
+    # Identities that refer to a Secret.
+    "withSecret": lambda resource, *_: SECRET_REF in resource.features,
+    "withoutMachines": lambda resource, *_: resource.machine_kind is None,
+    "migrated": lambda resource, provider, component: (
+        resource in migrated_resources(component, provider)
+    ),
+    # Control planes whose members are Machines, each with a bootstrap configuration.
+    "ofMachines": lambda resource, *_: resource.bootstrap is not None,
+    "reconciled": lambda resource, *_: not resource.role.is_template,
+    "template": lambda resource, *_: resource.role.is_template,
+}
+
+
+def granted(rule: DeclaredRule, provider: Provider, component: Component) -> tuple[Permission, ...]:
+    """Return the permissions of a component's manager: one, or one for each group of its kinds.
+
+    Empty if the manager does not need them.
+    """
+    if not _applies(rule, provider, component):
+        return ()
+    if rule.kinds is not None:
+        return tuple(_on_kinds(rule, selected_kinds(rule.kinds, provider, component)))
+    values = _values(provider, component)
+    permission = Permission(
+        _expanded(rule.groups, values),
+        rule.resources,
+        rule.verbs,
+        rule.reason,
+        _expanded(rule.names, values),
+    )
+    return (permission,)
+
+
+def aggregated(
+    rules: Sequence[DeclaredRule], provider: Provider, component: Component
+) -> Iterator[Permission]:
+    """Yield the permissions on each kind of a component, in the component's order."""
+    needed = [rule for rule in rules if _applies(rule, provider, component)]
+    for resource in component.resources:
+        for rule in needed:
+            if rule.kinds and resource in selected_kinds(rule.kinds, provider, component):
+                yield from _on_kinds(rule, (resource,))
+
+
+def _applies(rule: DeclaredRule, provider: Provider, component: Component) -> bool:
+    return rule.when is None or bool(selected_kinds(rule.when, provider, component))
+
+
+def _on_kinds(rule: DeclaredRule, kinds: tuple[Resource, ...]) -> Iterator[Permission]:
+    for group, of_group in by_group(kinds).items():
+        yield Permission((group,), plurals(of_group, rule.subresource), rule.verbs, rule.reason)
+
+
+def _values(provider: Provider, component: Component) -> Mapping[str, Sequence[str]]:
+    return {
+        "bootstrap_group": [
+            str(each.bootstrap.group) for each in component.resources if each.bootstrap
+        ],
+        "migrated_crd": [str(each.crd_name) for each in migrated_resources(component, provider)],
+        "namespace": [str(component.namespace)],
+        "provider": [str(provider.name)],
+    }
+
+
+def _expanded(texts: Sequence[str], values: Mapping[str, Sequence[str]]) -> tuple[str, ...]:
+    """Return the texts with each value of their placeholders, sorted."""
+    found: set[str] = set()
+    for text in texts:
+        name, *_ = Template(text).get_identifiers() or [""]
+        found |= {Template(text).substitute({name: value}) for value in values.get(name, [""])}
+    return tuple(sorted(found))
+
 
 __all__ = [
     "Declarations",

@@ -15,12 +15,74 @@ from typing import Any
 
 from cel_expr_python import cel
 
+from capsmith.cel_text import LITERAL, without_literals
 from capsmith.provider_yaml.cel.declared import CelType, Declarations
 from capsmith.provider_yaml.cel.functions import RELEASE, environment
-from capsmith.provider_yaml.cel.literals import check_literals
 from capsmith.provider_yaml.cel.problem import RuleProblem
-from capsmith.provider_yaml.cel.undeclared import may_be_function
+from capsmith.provider_yaml.patterns import refusal
+from capsmith.provider_yaml.string_formats import is_duration, is_timestamp
 from capsmith.yamldoc.quote import clip, did_you_mean, shown
+
+_STANDARD = """
+    all contains endsWith exists exists_one filter getDate getDayOfMonth getDayOfWeek getDayOfYear
+    getFullYear getHours getMilliseconds getMinutes getMonth getSeconds map matches size startsWith
+"""
+_METHODS = frozenset(_STANDARD.split())
+"""Methods of CEL's own types, which no library of functions has."""
+
+
+def may_be_function(name: str, expression: str) -> bool:
+    """Return whether ``name`` is called in ``expression``, or may be a library of functions there.
+
+    A release of Kubernetes may have it; the variables of a rule are the same in all releases.
+    """
+    text = without_literals(expression)
+    last = re.escape(name.rpartition(".")[2])
+    if re.search(rf"(?<!\w){last}\s*\(", text):
+        return True
+    methods = re.findall(rf"(?<![\w.]){re.escape(name)}(?:\s*\.\s*\w+)*\s*\.\s*(\w+)\s*\(", text)
+    return any(method not in _METHODS for method in methods)
+
+
+_CALL = re.compile(r"(?:(\.\s*matches)|(?<![\w.])(duration|timestamp))\s*\(\s*$")
+_END = re.compile(r"\s*\)")
+
+
+def check_literals(expression: str) -> list[RuleProblem]:
+    """Return the literals of which it is clear that no evaluation can succeed with them."""
+    return list(_check(expression))
+
+
+def _check(expression: str) -> Iterator[RuleProblem]:
+    for literal in LITERAL.finditer(expression):
+        call = _CALL.search(expression, 0, literal.start())
+        if call is None or not _END.match(expression, literal.end()):
+            continue
+        text = _text(literal)
+        if text is None:
+            continue
+        before = expression[: literal.start()]
+        place = (before.count("\n") + 1, literal.start() - before.rfind("\n"))
+        if call[1] and (why := refusal(text)):
+            hint = "Use the syntax of RE2: https://github.com/google/re2/wiki/Syntax."
+            yield RuleProblem(
+                f"the pattern is not a valid RE2 regular expression: {why}", hint, *place
+            )
+        if call[2] == "duration" and not is_duration(text):
+            yield RuleProblem(f"{shown(text)} is not a duration", "Write it like '1h30m'.", *place)
+        if call[2] == "timestamp" and not is_timestamp(text):
+            hint = "Write it like '2030-01-01T00:00:00Z'."
+            yield RuleProblem(f"{shown(text)} is not a timestamp", hint, *place)
+
+
+def _text(literal: re.Match[str]) -> str | None:
+    """Return the text of a literal; None for comments, bytes and escapes, which are not read."""
+    bodies = [literal[name] for name in ("d3", "s3", "d", "s") if literal[name] is not None]
+    prefix = (literal["prefix"] or "").lower()
+    if not bodies or "b" in prefix or ("\\" in bodies[0] and "r" not in prefix):
+        return None
+    return str(bodies[0])
+
 
 _ISSUE = re.compile(r"^(?:\w+: )?ERROR: <input>:(-?\d+):(-?\d+): (.*)$", re.MULTILINE)
 _UNKNOWN_FIELD = re.compile(r"undefined field '(\w+)' not found in struct '([\w.]+)'")

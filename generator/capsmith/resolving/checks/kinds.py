@@ -3,27 +3,129 @@
 from __future__ import annotations
 
 import keyword
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from typing import TYPE_CHECKING
 
 from capsmith.contract.model import Contract
+from capsmith.provider.control_planes import FIELD, is_machine_based
 from capsmith.provider.draft import CREDENTIALS_FEATURE, Draft, DraftKind
 from capsmith.provider.naming import attribute, pluralise
-from capsmith.provider.templates import template_short_names
-from capsmith.resolving.checks.columns import check_columns
-from capsmith.resolving.checks.contract_fields import check_contract_fields
-from capsmith.resolving.checks.control_planes import check_control_planes
-from capsmith.resolving.checks.fields import check_fields
-from capsmith.resolving.checks.identities import check_identities
-from capsmith.resolving.checks.kind_versions import check_kind_versions
+from capsmith.provider.templates import WITHOUT_TEMPLATE, supports_classes, template_short_names
+from capsmith.resolving.checks.contract_fields import check_contract_fields, check_template_fields
+from capsmith.resolving.checks.fields import check_examples, check_fields, check_own_fields
 from capsmith.resolving.checks.pools import check_pools
 from capsmith.resolving.checks.sections import check_sections
-from capsmith.resolving.checks.templates import check_templates
-from capsmith.resolving.checks.version_fields import check_version_fields
+from capsmith.resolving.checks.version_fields import (
+    check_columns,
+    check_kind_versions,
+    check_version_fields,
+)
 from capsmith.resolving.checks.watches import check_watches
 from capsmith.safetext import DnsLabel, DnsSubdomain, KindName
 from capsmith.yamldoc.compose import Path
 from capsmith.yamldoc.place import Place
-from capsmith.yamldoc.quote import did_you_mean, shown
+from capsmith.yamldoc.quote import did_you_mean, listed, shown
+
+if TYPE_CHECKING:
+    from capsmith.provider_yaml.sections import KindSpec
+
+
+def check_control_planes(draft: Draft, top: Place) -> None:
+    """Report ``bootstrap-missing``, ``-unknown``, ``-unused`` and ``field-reserved``."""
+    for kind in draft.kinds_of("controlPlane"):
+        place = top.at("controlPlane", kind.name)
+        if is_machine_based(kind.spec):
+            _bootstrap(draft, kind, place)
+            _field(kind.spec, place)
+        elif getattr(kind.spec, "bootstrap", None) is not None:
+            message = "a managed control plane has no Machines to bootstrap"
+            place.error_at_key("bootstrap-unused", message, "Remove it.", "bootstrap")
+
+
+def _bootstrap(draft: Draft, kind: DraftKind, place: Place) -> None:
+    if kind.bootstrap is not None:
+        return
+    named = getattr(kind.spec, "bootstrap", None)
+    kinds = [each.name for each in draft.kinds_of("bootstrap")]
+    if named is not None:
+        message = f"{shown(named)} is not a kind of the section bootstrap"
+        hint = "Use one of them, or that of another provider: {group: …, kind: …}."
+        place.error("bootstrap-unknown", message, hint, "bootstrap")
+    elif kinds:
+        message = f"the kind of bootstrap configurations is ambiguous: {listed(kinds)}"
+        place.error_at_key("bootstrap-missing", message, "Choose one: `bootstrap: <kind>`.")
+    else:
+        message = "its Machines require bootstrap configurations, but there is no section bootstrap"
+        hint = "Add one, or name the kind of another provider: `bootstrap: {group: …, kind: …}`."
+        place.error_at_key("bootstrap-missing", message, hint)
+
+
+def _field(described: KindSpec, place: Place) -> None:
+    if FIELD in (described.spec or {}):
+        message = f"{shown(FIELD)} holds the spec of the Machines' bootstrap configurations"
+        place.error_at_key("field-reserved", message, "Remove it.", "spec", FIELD)
+
+
+_ROLE = "Identity"
+
+
+def check_identities(draft: Draft, contracts: list[Contract], top: Place) -> None:
+    """Report ``credentials-keys``, and their fields as those of other kinds."""
+    reserved = {
+        name: field.rule
+        for contract in contracts
+        for name, field in contract.types[_ROLE].spec.items()
+    }
+    for identity in draft.identities:
+        place = top.at(*identity.path)
+        check_own_fields(identity.fields, reserved, place.at("spec"))
+        check_examples(identity.fields, place.at("spec"))
+        if identity.keys and not identity.secret:
+            message = "the keys name entries of a Secret, but the identity does not refer to one"
+            place.error_at_key("credentials-keys", message, "Remove them.", "keys")
+
+
+_CONSEQUENCES: Mapping[str, str] = {
+    "InfraCluster": "no ClusterClass can use {kind}, so the provider releases none",
+    "ControlPlane": "no ClusterClass can use {kind}, so the provider releases none",
+    "InfraMachinePool": "no ClusterClass can have workers in {kind}",
+}
+"""What is impossible without the template, by role; of other roles it cannot be left out."""
+
+
+def check_templates(draft: Draft, contracts: Iterable[Contract], top: Place) -> None:
+    """Report ``template-*``, and the ids of fields for those in the status of templates."""
+    known = list(contracts)
+    for kind in draft.kinds:
+        here = top.at(kind.section, kind.name)
+        if kind.spec.template is not None:
+            _check(kind, known, here)
+    if draft.spec.cluster_classes and not supports_classes(draft.spec):
+        message = "a ClusterClass requires a template for each kind of cluster and control plane"
+        hint = "Remove `template: false`, or write `clusterClasses: []`."
+        top.error("template-needed", message, hint, "clusterClasses")
+
+
+def _check(kind: DraftKind, contracts: Iterable[Contract], place: Place) -> None:
+    template, role = kind.spec.template, kind.spec.implements
+    if role in WITHOUT_TEMPLATE:
+        message = f"a kind that implements {role} cannot have a template"
+        place.error_at_key("template-unknown", message, "Remove it.", "template")
+    elif template is False and role not in _CONSEQUENCES:
+        message = f"core only creates {shown(kind.name)} from templates"
+        place.error("template-needed", message, "Remove `template: false`.", "template")
+    elif template is False:
+        message = "without a template, " + _CONSEQUENCES[role].format(kind=kind.name)
+        place.warning("template-left-out", message, "Remove `template: false`.", "template")
+    elif template is not None and not isinstance(template, bool):
+        reserved = {
+            name: field.rule
+            for contract in contracts
+            for name, field in contract.types[f"{role}Template"].status.items()
+        }
+        check_own_fields(template.status or {}, reserved, place.at("template", "status"))
+        check_template_fields(kind, contracts, template, place.at("template"))
+
 
 _RESERVED = """
     Cluster ClusterClass Machine MachinePool InfraCluster InfraMachine InfraMachinePool

@@ -6,10 +6,9 @@ from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 
 from capsmith.judge.rules.checks.registry import Context, Problem, check
-from capsmith.judge.rules.subjects import ServiceAccount, is_subject
 from capsmith.manifests.bundle import Bundle
 from capsmith.manifests.crds import Crd
-from capsmith.manifests.permissions import Grant, bound_grants, missing
+from capsmith.manifests.permissions import Grant, ServiceAccount, bound_grants, is_subject, missing
 
 
 @dataclass(frozen=True, slots=True)

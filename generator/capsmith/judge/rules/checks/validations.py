@@ -12,7 +12,7 @@ from capsmith.cel_text import is_transition
 from capsmith.judge.rules.checks.registry import Context, Problem, check
 from capsmith.judge.rules.rule_places import RULES, RulePlace, rule_places
 from capsmith.manifests.parse import mapping_of
-from capsmith.provider_yaml.field_path import is_field_path, unknown_field
+from capsmith.provider_yaml.rules import is_field_path, unknown_field
 from capsmith.yamldoc.quote import shown
 
 if TYPE_CHECKING:

@@ -6,7 +6,7 @@ import base64
 from functools import partial
 
 from capsmith.clusters.processes.kube import JSON
-from capsmith.judge.running.checks.shared import require_condition
+from capsmith.judge.running.checks.shared import check_conditions, require_condition
 from capsmith.judge.running.cluster_session import (
     OWNERLESS_CONFIG,
     WHOLE,
@@ -15,7 +15,6 @@ from capsmith.judge.running.cluster_session import (
     data_path,
     is_data_created,
 )
-from capsmith.judge.running.conditions import check_conditions
 from capsmith.judge.running.contract import PAUSED, V1BETA1, condition
 from capsmith.judge.running.model import Check, Skipped, Violated
 from capsmith.judge.running.objects import CLUSTER_NAME

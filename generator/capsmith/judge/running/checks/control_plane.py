@@ -8,7 +8,7 @@ from functools import partial
 import yaml
 
 from capsmith.clusters.processes.kube import JSON
-from capsmith.judge.running.checks.shared import require_condition
+from capsmith.judge.running.checks.shared import check_conditions, require_condition
 from capsmith.judge.running.cluster_session import (
     OWNERLESS_CONFIG,
     WHOLE,
@@ -16,7 +16,6 @@ from capsmith.judge.running.cluster_session import (
     initialized_path,
     is_initialized,
 )
-from capsmith.judge.running.conditions import check_conditions
 from capsmith.judge.running.contract import PAUSED, V1BETA1, condition
 from capsmith.judge.running.model import Check, Skipped, Violated
 from capsmith.judge.running.objects import CLUSTER_NAME, CORE_GROUP

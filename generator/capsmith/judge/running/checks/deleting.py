@@ -2,8 +2,13 @@
 
 from __future__ import annotations
 
-from capsmith.judge.running.checks.nodes import register_nodes
-from capsmith.judge.running.checks.shared import BLOCKED, MAIN, blocked, main_machine
+from capsmith.judge.running.checks.shared import (
+    BLOCKED,
+    MAIN,
+    blocked,
+    main_machine,
+    register_nodes,
+)
 from capsmith.judge.running.contract import is_provisioned
 from capsmith.judge.running.model import Check, Skipped, Violated
 from capsmith.judge.running.session import SECRET, Session

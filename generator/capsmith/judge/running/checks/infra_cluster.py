@@ -7,12 +7,12 @@ from capsmith.judge.running.checks.shared import (
     MAIN,
     OWNERLESS,
     blocked,
+    check_conditions,
     main_cluster,
     main_machine,
     refuse_effects,
     require_condition,
 )
-from capsmith.judge.running.conditions import check_conditions
 from capsmith.judge.running.contract import endpoint, failure_domains
 from capsmith.judge.running.model import Check, Skipped, Violated
 from capsmith.judge.running.session import Session

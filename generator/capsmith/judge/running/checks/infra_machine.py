@@ -10,12 +10,12 @@ from capsmith.judge.running.checks.shared import (
     OWNERLESS,
     WAITING,
     blocked,
+    check_conditions,
     main_cluster,
     main_machine,
     refuse_effects,
     require_condition,
 )
-from capsmith.judge.running.conditions import check_conditions
 from capsmith.judge.running.contract import failure_domains, is_provisioned, provider_id
 from capsmith.judge.running.model import Check, Skipped, Violated
 from capsmith.judge.running.session import Session

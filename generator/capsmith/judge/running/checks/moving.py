@@ -5,12 +5,10 @@ from __future__ import annotations
 from capsmith.clusters.processes.errors import ClusterctlError
 from capsmith.clusters.processes.kube import JSON, KubeClient
 from capsmith.clusters.processes.wait import NotYet, eventually
-from capsmith.judge.running.checks.nodes import register_nodes
-from capsmith.judge.running.checks.shared import FIRST, MAIN, main_machine
-from capsmith.judge.running.cleaning import resume_all
+from capsmith.judge.running.checks.shared import FIRST, MAIN, main_machine, register_nodes
 from capsmith.judge.running.contract import is_provisioned, provider_id
 from capsmith.judge.running.model import Check, Skipped, Violated
-from capsmith.judge.running.session import Session
+from capsmith.judge.running.session import Session, resume_all
 
 
 def _move(session: Session) -> None:

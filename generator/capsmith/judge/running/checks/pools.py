@@ -23,8 +23,7 @@ from capsmith.judge.running.checks.pool_steps import (
     refuse_pool_effects,
     waiting_name,
 )
-from capsmith.judge.running.checks.shared import MAIN, require_condition
-from capsmith.judge.running.conditions import check_conditions
+from capsmith.judge.running.checks.shared import MAIN, check_conditions, require_condition
 from capsmith.judge.running.contract import (
     PAUSED,
     V1BETA1,

@@ -2,11 +2,59 @@
 
 from __future__ import annotations
 
+import time
+from collections.abc import Iterator
+from typing import Any
+
 from capsmith.clusters.processes.kube import JSON
-from capsmith.judge.running.cleaning import MISSING_CONFIG
-from capsmith.judge.running.contract import MANAGED_BY, condition, effects
+from capsmith.judge.running.booting import node, register, report_ready
+from capsmith.judge.running.contract import MANAGED_BY, V1BETA1, condition, effects, provider_id
 from capsmith.judge.running.model import Violated
-from capsmith.judge.running.session import Session
+from capsmith.judge.running.session import MISSING_CONFIG, Session
+
+_TOUCHED = "conformance.capsmith.dev/touched"
+_HEARTBEAT_SECONDS = 1.0
+
+
+def register_nodes(session: Session) -> None:
+    """Create a Node for each machine with a provider ID, and wait until core finds it.
+
+    Core watches Nodes only after the first control plane machine has one, so each round also
+    changes the Machines.
+    """
+    kind = session.objects.machine_kind
+    names = [name for name in session.history.names(kind) if _has_machine(session, name)]
+    nodes = [node(name, provider_id(session.latest(kind, name))) for name in names]
+    for each in nodes:
+        register(session.client, each)
+    deadline = time.monotonic() + session.timing.patience
+    while missing := [name for name in names if not _has_node(session, name)]:
+        if time.monotonic() > deadline:
+            where = session.subject("Machine", missing[0])
+            raise Violated("core found no Node with its provider ID", where, "status.nodeRef")
+        for each in nodes:
+            report_ready(session.client, each)
+        for name in missing:
+            touched = {"annotations": {_TOUCHED: str(time.monotonic())}}
+            session.client.patch(session.latest("Machine", name), {"metadata": touched})
+        session.history.wait(lambda: _have_nodes(session, missing), _HEARTBEAT_SECONDS)
+
+
+def _has_machine(session: Session, name: str) -> bool:
+    machine = session.history.latest("Machine", name)
+    obj = session.history.latest(session.objects.machine_kind, name)
+    alive = machine is not None and "deletionTimestamp" not in machine["metadata"]
+    return alive and obj is not None and bool(provider_id(obj))
+
+
+def _has_node(session: Session, name: str) -> bool:
+    machine = session.history.latest("Machine", name) or {}
+    return bool((machine.get("status") or {}).get("nodeRef"))
+
+
+def _have_nodes(session: Session, names: list[str]) -> bool:
+    return all(_has_node(session, name) for name in names)
+
 
 MAIN = "main"
 """The cluster in which everything is as it should be."""
@@ -115,3 +163,33 @@ def require_condition(session: Session, obj: JSON, kind: str, status: str) -> JS
 
 def _has_owner(obj: JSON) -> bool:
     return bool(obj["metadata"].get("ownerReferences"))
+
+
+_STATUSES = ("True", "False", "Unknown")
+
+
+def check_conditions(session: Session, kind: str, name: str) -> None:
+    """Raise Violated if a condition in any state of an object is not as the contract says."""
+    for state in session.history.states(kind, name):
+        for each in (state.get("status") or {}).get("conditions") or []:
+            for problem in _problems(each, session.contract, state):
+                where = session.subject(kind, name)
+                raise Violated(problem, where, f"status.conditions[{each.get('type')}]")
+
+
+def _problems(condition: dict[str, Any], contract: str, obj: JSON) -> Iterator[str]:
+    kind = condition.get("type")
+    if condition.get("status") not in _STATUSES:
+        yield f"the status of {kind} is {condition.get('status')!r}"
+    if not condition.get("lastTransitionTime"):
+        yield f"{kind} has no lastTransitionTime"
+    if contract == V1BETA1:
+        if condition.get("severity") and condition.get("status") != "False":
+            yield f"{kind} has a severity although it is {condition.get('status')}"
+        return
+    if not condition.get("reason"):
+        yield f"{kind} has no reason"
+    if "severity" in condition:
+        yield f"{kind} has a severity, which metav1.Condition does not have"
+    if int(condition.get("observedGeneration") or 0) > int(obj["metadata"].get("generation") or 0):
+        yield f"the observedGeneration of {kind} is greater than the object's generation"
