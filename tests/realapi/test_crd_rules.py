@@ -19,7 +19,6 @@ self.text.isPrime()
 math.greatest(1, 2) == 2
 cel.bind(x, 1, x == 1)
 self.text.reverse() == 'a'
-self.names.distinct() == self.names
 self.text.size(1) == 1
 quantity('1').sign() == 1
 authorizer.group('').resource('pods').check('get').allowed()

@@ -13,7 +13,7 @@ from capsmith.commands.library import runtime_library
 from capsmith.commands.load import load
 from capsmith.output.rbac import Permission, granted, manager_permissions, namespace_permissions
 from capsmith.output.rbac.model import DeclaredRule
-from capsmith.output.runtime import SLICE_OF_COMPONENT, slices_of
+from capsmith.output.slices import SLICE_OF_COMPONENT, slices_of
 from capsmith.provider.model import Component, Provider
 from tests.golden.cases import cases
 from tests.runtime.support.requests import VERBS, Request, Use, recorded, uses

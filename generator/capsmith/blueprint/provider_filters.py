@@ -37,7 +37,7 @@ from capsmith.output.rbac import (
 )
 from capsmith.output.reference import field_rows, missing_fields, version_rows
 from capsmith.output.required_status import needs_messages, required_status
-from capsmith.output.runtime import standalone_resources
+from capsmith.output.slices import standalone_resources
 from capsmith.output.topology import (
     credentials_name,
     sample_spec,

@@ -10,8 +10,8 @@ from collections.abc import Mapping
 from typing import Any, Final, Literal, NamedTuple
 
 from capsmith.output.clusterctl import Hosting, hosting
-from capsmith.provider.derive import uses_workload_clusters
 from capsmith.provider.model import Component, Provider
+from capsmith.provider.workload import uses_workload_clusters
 from capsmith.safetext import SafeText
 
 RUNBOOK: Final = "docs/runbook.md"

@@ -10,32 +10,11 @@ from capsmith.output.admission import has_admission
 from capsmith.output.conversion import has_conversion
 from capsmith.output.migration import has_migration
 from capsmith.output.rbac.model import Declarations
-from capsmith.provider.derive import has_workload_client
-from capsmith.provider.model import Component, Provider, Resource, Role
+from capsmith.output.slices import slices_of
+from capsmith.provider.model import Provider
+from capsmith.provider.workload import has_workload_client
 from capsmith.safetext import RelativePath, SafeText
 from capsmith.tree import FileTree, GeneratedFile, Owner, digest
-
-SLICE_OF_COMPONENT: Final[Mapping[str, str]] = {
-    "infrastructure": "infrastructure",
-    "bootstrap": "bootstrap",
-    "control-plane": "controlplane",
-    "ipam": "ipam",
-    "runtime-extension": "extension",
-    "addon": "addon",
-}
-
-
-def slices_of(component: Component) -> tuple[str, ...]:
-    """Return the folders of the types of provider in a component, and of further resources."""
-    types = tuple(SLICE_OF_COMPONENT[type] for type in component.types)
-    return (*types, "resource") if component.role(Role.RESOURCE) else types
-
-
-def standalone_resources(component: Component) -> list[Resource]:
-    """Return the kinds that implement Resource in a component without infrastructure."""
-    is_infrastructure = "infrastructure" in component.types
-    return [] if is_infrastructure else list(component.role(Role.RESOURCE))
-
 
 PACKAGE: Final = "capsmith_runtime"
 DISTRIBUTION: Final = "capsmith-runtime"

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterable, Mapping, Sequence
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING
 from urllib.parse import urlsplit
 
 from capsmith.provider.control_planes import MANAGED, is_machine_based
@@ -22,7 +22,7 @@ from capsmith.provider.draft import (
     draft_identities,
     webhooks_of,
 )
-from capsmith.provider.model import Component, GroupKind
+from capsmith.provider.model import GroupKind
 from capsmith.provider.naming import kebab, pluralise, words
 from capsmith.provider.order import series_order, version_order
 from capsmith.provider.pools import POOL_FLAVOR
@@ -33,6 +33,7 @@ from capsmith.provider.templates import (
     supports_classes,
     template_short_names,
 )
+from capsmith.provider.workload import WORKLOAD_CLIENT
 from capsmith.safetext import DnsSubdomain, KindName
 
 if TYPE_CHECKING:
@@ -72,23 +73,6 @@ def _changed(version: DraftVersion, written: str | ApiVersionSpec) -> DraftVersi
     elif written.deprecation_warning is not None:
         version = version._replace(deprecation_warning=written.deprecation_warning)
     return version
-
-
-WORKLOAD_CLIENT: Final = "workloadClient"
-"""The feature of infrastructure clusters and machines."""
-
-_TYPES: Final = frozenset({"addon", "control-plane"})
-"""The types of provider whose controllers use workload clusters themselves."""
-
-
-def has_workload_client(component: Component) -> bool:
-    """Return whether the code of any kind gets a client of the workload cluster."""
-    return WORKLOAD_CLIENT in component.features
-
-
-def uses_workload_clusters(component: Component) -> bool:
-    """Return whether its manager sends requests to API servers of workload clusters."""
-    return has_workload_client(component) or not _TYPES.isdisjoint(component.types)
 
 
 _OFF_BY_DEFAULT = frozenset(

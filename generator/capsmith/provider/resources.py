@@ -40,19 +40,12 @@ if TYPE_CHECKING:
     from capsmith.provider_yaml.fields import FieldLike
     from capsmith.provider_yaml.kind_parts import (
         ContractFieldsSpec,
+        KubectlSpec,
         PrinterColumnSpec,
         TemplateSpec,
         TemplateVersionSpec,
     )
     from capsmith.provider_yaml.sections import KindSpec, VersionFieldsSpec
-from typing import TYPE_CHECKING
-
-if TYPE_CHECKING:
-    from capsmith.provider_yaml.sections import KindSpec
-from typing import TYPE_CHECKING
-
-if TYPE_CHECKING:
-    from capsmith.provider_yaml.kind_parts import KubectlSpec, TemplateSpec
 
 
 def contract_fields_of(written: ContractFieldsSpec | None) -> ContractFields | None:

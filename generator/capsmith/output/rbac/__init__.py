@@ -21,7 +21,7 @@ from capsmith.output.rbac.model import (
     Permission,
     policy_rule,
 )
-from capsmith.output.runtime import slices_of
+from capsmith.output.slices import slices_of
 from capsmith.provider.model import SECRET_REF, Component, PolicyRule, Provider, Resource, Role
 
 

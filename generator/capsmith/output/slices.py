@@ -1,0 +1,29 @@
+"""The folders of the runtime library by what needs them."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Final
+
+from capsmith.provider.model import Component, Resource, Role
+
+SLICE_OF_COMPONENT: Final[Mapping[str, str]] = {
+    "infrastructure": "infrastructure",
+    "bootstrap": "bootstrap",
+    "control-plane": "controlplane",
+    "ipam": "ipam",
+    "runtime-extension": "extension",
+    "addon": "addon",
+}
+
+
+def slices_of(component: Component) -> tuple[str, ...]:
+    """Return the folders of the types of provider in a component, and of further resources."""
+    types = tuple(SLICE_OF_COMPONENT[type] for type in component.types)
+    return (*types, "resource") if component.role(Role.RESOURCE) else types
+
+
+def standalone_resources(component: Component) -> list[Resource]:
+    """Return the kinds that implement Resource in a component without infrastructure."""
+    is_infrastructure = "infrastructure" in component.types
+    return [] if is_infrastructure else list(component.role(Role.RESOURCE))
