@@ -212,7 +212,7 @@ def _legend() -> Iterator[Spans]:
         ", a test of the controller, or a running cluster.",
     )
     yield (
-        "Core: the releases of core for which the rule holds. ",
+        "Releases of core: those for which the rule holds. ",
         Code("capsmith explain"),
         " names those that no test runs, and of which the rule is read from source.",
     )
