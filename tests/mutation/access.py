@@ -7,7 +7,16 @@ from typing import Any
 
 from capsmith.manifests.crds import Crd
 from capsmith.manifests.parse import Manifest
-from capsmith.manifests.permissions import Grant, ServiceAccount, aggregated, grants_of, is_subject
+from capsmith.manifests.permissions import (
+    Grant,
+    ServiceAccount,
+    aggregated,
+    grants_of,
+    is_subject,
+    manager_deployments,
+    manager_grants,
+    missing,
+)
 from capsmith.manifests.schemas import find
 from tests.mutation.mutants import (
     Document,
@@ -94,9 +103,19 @@ def manager_own_kinds(site: Site) -> Iterator[Mutant]:
 
 @operator("manager-finalizers")
 def manager_finalizers(site: Site) -> Iterator[Mutant]:
+    if not any(_may_all(site, deployment) for deployment in manager_deployments(site.bundle)):
+        return
     for crd in site.context.crds():
         for verb in site.params.verbs:
             yield from _denied(site, crd.group, f"{crd.plural}/finalizers", (verb,))
+
+
+def _may_all(site: Site, deployment: Manifest) -> bool:
+    """Whether a manager may do what makes it need the finalizers."""
+    grants = manager_grants(site.bundle, deployment)
+    return not any(
+        missing(grants, each.group, each.resource, each.verbs) for each in site.params.when_granted
+    )
 
 
 @operator("manager-access")

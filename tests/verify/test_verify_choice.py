@@ -92,7 +92,9 @@ def test_a_target_that_is_not_known(tmp_path: Path, target: str) -> None:
     (tmp_path / "a.yaml").write_text("kind: A\n")
     result = run(str(tmp_path), "--target", target)
     assert result.exit_code == 2
-    assert "v1.10..v1.15" in result.output
+    assert "v1.10..v1.15 (v1.11, v1.12, v1.15 as read from source)" in " ".join(
+        result.output.split()
+    )
 
 
 def test_target(tmp_path: Path) -> None:

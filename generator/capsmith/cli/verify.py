@@ -33,7 +33,12 @@ if TYPE_CHECKING:
     is_flag=True,
     help="With --live: install missing CRDs, and remove them at the end.",
 )
-@click.option("--target", metavar="RELEASES", help="Releases of core [default: core=v1.10..v1.15].")
+@click.option(
+    "--target",
+    metavar="RELEASES",
+    help="Releases of core, such as core=v1.13..v1.14 [default: all that capsmith knows; the "
+    "report names those that it knows from their source only].",
+)
 @click.option(
     "--role",
     "roles",

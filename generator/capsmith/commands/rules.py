@@ -6,6 +6,7 @@ from typing import Any
 
 from capsmith import resources
 from capsmith.contract import explain as explaining
+from capsmith.contract.compatibility import load_compatibility
 from capsmith.contract.load import load_all_rules
 
 
@@ -14,7 +15,8 @@ def explain(rule_id: str) -> dict[str, Any]:
 
     Raises UnreadableInput for an unknown id, with similar ids.
     """
-    return explaining.explain(load_all_rules(resources.schemas()), rule_id)
+    found = explaining.explain(load_all_rules(resources.schemas()), rule_id)
+    return _with_source(found, _executed())
 
 
 def rules(page: str | None, contract: str | None, level: str | None) -> list[dict[str, Any]]:
@@ -22,4 +24,17 @@ def rules(page: str | None, contract: str | None, level: str | None) -> list[dic
 
     Raises UnreadableInput for a page or contract without rules.
     """
-    return explaining.listing(load_all_rules(resources.schemas()), page, contract, level)
+    executed = _executed()
+    found = explaining.listing(load_all_rules(resources.schemas()), page, contract, level)
+    return [_with_source(rule, executed) for rule in found]
+
+
+def _executed() -> frozenset[str]:
+    """Return the release series of core that tests run."""
+    core = load_compatibility(resources.schemas()).core
+    return frozenset(each.series for each in core.executed)
+
+
+def _with_source(rule: dict[str, Any], executed: frozenset[str]) -> dict[str, Any]:
+    """Return a rule with those releases that it names and that no test runs."""
+    return {**rule, "coreFromSource": sorted(set(rule["core"].values()) - executed)}

@@ -73,7 +73,7 @@ def run(paths: Sequence[Path], request: Request) -> Verdict:
     known = sorted({role for contract in contracts.values() for role in contract.types})
     roles: dict[str, str] = {}
     targets = known_targets(load_compatibility(resources.schemas()).core)
-    cores = parse_target(request.target, targets.known) if request.target else targets.known
+    cores = parse_target(request.target, targets) if request.target else targets.known
     options = Options(cores, release=request.release, advice=request.advice)
     config = request.config or (Path(_CONFIG) if Path(_CONFIG).is_file() else None)
     if config is not None:

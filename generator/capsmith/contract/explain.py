@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import difflib
 import re
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 from capsmith.contract.model import EffectClass, Origin, Proof, Rule
@@ -100,7 +100,8 @@ def effect_text(effect: Mapping[str, Any]) -> str:
 
 def origin_text(rule: Mapping[str, Any]) -> str:
     """Return the sentences on a rule's origin and its releases of core."""
-    return f"{_ORIGIN[Origin(rule['origin'])]}{_releases(rule['core'])}"
+    releases = _releases(rule["core"], rule.get("coreFromSource", ()))
+    return f"{_ORIGIN[Origin(rule['origin'])]}{releases}"
 
 
 def checked_text(rule: Mapping[str, Any]) -> str:
@@ -135,11 +136,12 @@ def lines(rule: Mapping[str, Any]) -> list[str]:
     return [*result, f"Source: {rule['source']}"]
 
 
-def _releases(core: Mapping[str, str]) -> str:
+def _releases(core: Mapping[str, str], from_source: Sequence[str]) -> str:
     """Return the sentence about releases of core; empty if the rule names none."""
     parts = {"since": "since {}", "until": "until {}", "deprecated": "deprecated in {}"}
     found = [text.format(core[name]) for name, text in parts.items() if name in core]
-    return f" Releases of core: {', '.join(found)}." if found else ""
+    note = f" ({', '.join(from_source)} as read from source)" if from_source else ""
+    return f" Releases of core: {', '.join(found)}{note}." if found else ""
 
 
 def listing(

@@ -14,7 +14,7 @@ _ID = re.compile(r"[A-Z]{2,3}-[0-9]{2}")
 
 _CONTRACT_PAGE = re.compile(
     r"https://([a-z0-9-]+\.)?cluster-api\.sigs\.k8s\.io/"
-    r"(developer/providers/contracts/|tasks/experimental-features/runtime-sdk/implement-extensions)"
+    r"(developer/providers/contracts/|tasks/experimental-features/runtime-sdk/(implement|deploy)-)"
 )
 
 

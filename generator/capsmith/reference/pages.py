@@ -211,6 +211,11 @@ def _legend() -> Iterator[Spans]:
         ", a test of the controller, or a running cluster.",
     )
     yield (
+        "Releases of core: those for which the rule holds. ",
+        Code("capsmith explain"),
+        " names those that no test runs, and of which the rule is read from source.",
+    )
+    yield (
         "Necessity: whether a CRD must declare the field, and whether objects must have it. "
         "Limits: as in the CRDs that capsmith generates.",
     )

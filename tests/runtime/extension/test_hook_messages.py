@@ -43,6 +43,7 @@ def test_requests_before_an_upgrade() -> None:
 
 
 def test_an_upgrade_plan() -> None:
+    """Proves: RX-14."""
     author = Author(UpgradePlan(control_plane=["v1.33.0", "v1.34.1"], workers=["v1.34.1"]))
     body = {
         "cluster": CLUSTER,
@@ -109,6 +110,8 @@ def test_a_string_is_not_a_list_of_errors() -> None:
 
 
 def test_a_variable_of_another_type_is_reported() -> None:
+    """Proves: RX-13."""
+
     def hook(request: Any) -> Patches:
         request.variables.value("size", int)
         return Patches()
@@ -122,6 +125,7 @@ def test_a_variable_of_another_type_is_reported() -> None:
 
 
 def test_in_place_updates() -> None:
+    """Proves: RX-15."""
     current = {"machine": {"spec": {"version": "v1"}}, "infrastructureMachine": {"spec": {"a": 1}}}
     desired = {"machine": {"spec": {"version": "v2"}}, "infrastructureMachine": {"spec": {"a": 2}}}
     asked = handler("CanUpdateMachine", in_place.CAN_UPDATE_MACHINE)

@@ -3,6 +3,7 @@ from __future__ import annotations
 import pytest
 
 from capsmith import resources
+from capsmith.commands import rules
 from capsmith.contract.explain import explain, lines, listing, similar, table_row
 from capsmith.contract.load import load_all_rules, load_rules
 from capsmith.contract.model import Rule
@@ -52,6 +53,14 @@ def test_rules_on_releases_name_the_option(rule_id: str, option: str) -> None:
     assert data["checked"] == {"by": "verify", "option": option}
     assert data["effect"]["class"] == "breaks"
     assert f"Checked by `capsmith verify {option}`. Class: breaks." in lines(data)
+
+
+def test_releases_that_no_test_runs_are_named() -> None:
+    unknown, run = rules.explain("CP-33"), rules.explain("CP-09")
+
+    assert (unknown["coreFromSource"], run["coreFromSource"]) == (["v1.12"], [])
+    assert "since v1.12 (v1.12 as read from source)." in "\n".join(lines(unknown))
+    assert "since v1.14." in "\n".join(lines(run))
 
 
 def test_origin_and_releases_of_core() -> None:

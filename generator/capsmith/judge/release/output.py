@@ -8,7 +8,7 @@ from typing import Any
 
 from capsmith.contract.model import EffectClass
 from capsmith.judge.release.model import Verdict, Violation
-from capsmith.judge.release.targets import span
+from capsmith.judge.release.targets import source_note, span
 
 _TITLES = {
     EffectClass.BREAKS: "breaks",
@@ -49,9 +49,8 @@ def summary(verdict: Verdict) -> str:
     if verdict.suppressed:
         parts.append(f"{verdict.suppressed} suppressed")
     files = "1 file" if verdict.files == 1 else f"{verdict.files} files"
-    read = ", ".join(map(str, verdict.from_source))
-    source = f" ({read} as read from source)" if read else ""
-    return f"capsmith verify: {', '.join(parts)}; {files}, core {span(verdict.cores)}{source}."
+    cores = f"{span(verdict.cores)}{source_note(verdict.from_source)}"
+    return f"capsmith verify: {', '.join(parts)}; {files}, core {cores}."
 
 
 def data(verdict: Verdict) -> dict[str, Any]:

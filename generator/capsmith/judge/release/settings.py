@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Mapping
 from typing import Any
 
 from capsmith.errors import UnreadableInput
 from capsmith.judge.release.model import Ignored, Violation
 from capsmith.judge.release.roles import NONE
-from capsmith.judge.release.targets import Core, parse_core
+from capsmith.judge.release.targets import Core, Targets, parse_core, source_note
 from capsmith.judge.release.verdict import fingerprint
 from capsmith.yamldoc.document import Document, parse_document
 
@@ -17,11 +17,12 @@ _CORE = "core="
 _IGNORED = {"rule", "reason", "file", "object"}
 
 
-def parse_target(text: str, known: Sequence[Core]) -> tuple[Core, ...]:
+def parse_target(text: str, targets: Targets) -> tuple[Core, ...]:
     """Return the releases of ``core=v1.11..v1.13`` or ``core=v1.13``.
 
-    Raises ValueError for another form, and for releases that are not ``known``.
+    Raises ValueError for another form, and for releases that are not known.
     """
+    known = targets.known
     first, dots, last = text.removeprefix(_CORE).partition("..")
     ends = [parse_core(each) for each in (first, last if dots else first)]
     cores = tuple(
@@ -30,10 +31,11 @@ def parse_target(text: str, known: Sequence[Core]) -> tuple[Core, ...]:
         if None not in ends and (ends[0] or core) <= core <= (ends[1] or core)
     )
     span = f"{known[0]}..{known[-1]}"
+    note = source_note(targets.from_source)
     if not text.startswith(_CORE) or None in ends:
-        raise ValueError(f"{text!r} is not a target; use core={span}")
+        raise ValueError(f"{text!r} is not a target; use core={span}{note}")
     if not cores or not set(ends) <= set(known):
-        raise ValueError(f"{text!r} includes releases outside of {span}")
+        raise ValueError(f"{text!r} includes releases outside of {span}{note}")
     return cores
 
 

@@ -48,6 +48,11 @@ class Targets(NamedTuple):
     executed: frozenset[Core]
     """Those with which capsmith's tests run; the others are described as their source reads."""
 
+    @property
+    def from_source(self) -> tuple[Core, ...]:
+        """Return those that no test runs, the oldest first."""
+        return tuple(core for core in self.known if core not in self.executed)
+
 
 def known_targets(core: Project) -> Targets:
     """Return the releases of core in the table of compatibility."""
@@ -87,6 +92,12 @@ def kubernetes_order(version: str) -> tuple[int, int, int, int, str]:
 def installable(cores: Iterable[Core], contract: str) -> tuple[Core, ...]:
     """Return the releases whose clusterctl installs a provider of ``contract``; '' is any."""
     return tuple(core for core in cores if not contract or contract in core.contracts)
+
+
+def source_note(cores: Iterable[Core]) -> str:
+    """Return ``(v1.11, v1.12 as read from source)`` after a space; empty without releases."""
+    names = ", ".join(map(str, cores))
+    return f" ({names} as read from source)" if names else ""
 
 
 def span(cores: Sequence[Core]) -> str:

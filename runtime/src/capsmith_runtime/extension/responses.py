@@ -14,7 +14,12 @@ MAX_SECONDS: Final = 2**31 - 1
 
 
 class HookError(Exception):
-    """The hook refuses; core shows the message to users, so it must not vary (RX-06)."""
+    """The hook refuses.
+
+    Core logs the message, and since v1.14 also writes it into conditions.  The same refusal
+    therefore needs the same message, and a message must not contain secrets, times or the text of
+    errors from other systems (RX-10).
+    """
 
 
 @dataclass(frozen=True, slots=True)

@@ -121,17 +121,31 @@ def manager_own_kinds(context: Context, params: OwnVerbs) -> Iterator[Problem]:
 
 
 @dataclass(frozen=True, slots=True)
+class Access:
+    """What a manager may do on one resource."""
+
+    group: str
+    resource: str
+    verbs: tuple[str, ...]
+
+
+@dataclass(frozen=True, slots=True)
 class OwnerVerbs:
     """Verbs that the manager needs on the finalizers of kinds that own other objects."""
 
     verbs: tuple[str, ...]
+    """All needed."""
+    when_granted: tuple[Access, ...] = ()
+    """Needed only where the manager may do all of this: make what the kinds own."""
 
 
 @check("manager-finalizers", OwnerVerbs)
 def manager_finalizers(context: Context, params: OwnerVerbs) -> Iterator[Problem]:
-    """RB-04: the manager may block the deletion of owners."""
+    """RB-04, RB-13: the manager may block the deletion of owners."""
     for deployment in manager_deployments(context.bundle):
         grants = manager_grants(context.bundle, deployment)
+        if any(missing(grants, a.group, a.resource, a.verbs) for a in params.when_granted):
+            continue
         for crd in context.crds():
             lacking = missing(grants, crd.group, f"{crd.plural}/finalizers", params.verbs)
             if lacking:
@@ -170,7 +184,7 @@ class Needs:
 
 @check("manager-access", Needs)
 def manager_access(context: Context, params: Needs) -> Iterator[Problem]:
-    """RB-07, RB-10, MP-12, IP-14: the manager has what it needs beyond its own kinds."""
+    """RB-07, RB-10, RB-12, MP-12, IP-14: the manager has what it needs beyond its own kinds."""
     if not context.concerned() or not _declared(context, params.when_declared):
         return
     needs = [need for need in params.needs if _is_due(context, need)]

@@ -107,7 +107,10 @@ class TestRuntimeExtensionHooks(ExtensionConformance):
     async def test_a_hook_answers_the_same_request_the_same_way(
         self, env: ExtensionEnvironment, case: HookCase
     ) -> None:
-        """Proves: RX-03, RX-06."""
+        """Core writes messages of refusals into conditions, so these must not vary either.
+
+        Proves: RX-03, RX-06, RX-10.
+        """
         handler, hook = case.handler, case.handler.hook
         path = f"{hook.lower()}/{handler.name}"
         body = {"apiVersion": API_VERSION, "kind": f"{hook}Request", **REQUESTS[hook]}
@@ -149,7 +152,7 @@ class TestRuntimeExtensionManifests(ExtensionConformance):
         assert ports[port["targetPort"]] == 9443
 
     def test_the_manager_may_only_register_itself(self, case: ExtensionCase) -> None:
-        """Proves: RX-09."""
+        """Proves: RX-09, RX-17."""
         registration = case.extension.registration
         rules = {rule["apiGroups"][0]: rule for rule in _role(case)["rules"]}
         itself, owner = rules["runtime.cluster.x-k8s.io"], rules["rbac.authorization.k8s.io"]

@@ -2,8 +2,9 @@
 """What the author of a runtime extension writes: one method a hook, ``def`` or ``async def``.
 
 Core waits for each answer, and asks again whenever it looks at a cluster: be quick, change nothing
-twice, and give the same answer to the same request (RX-06).  HookError says no, with a message;
-any other exception is a failure whose text stays in the log.
+twice, and give the same answer to the same request (RX-06).  HookError says no, with a message
+that core may write into conditions: without times, secrets or errors of other systems (RX-10).
+Any other exception is a failure whose text stays in the log.
 """
 
 from __future__ import annotations
