@@ -48,7 +48,7 @@ def access_page(table: AccessTable, core: Project, rules: Mapping[str, Rule]) ->
     texts = Texts(rules)
     blocks: list[Block] = [
         Paragraph(tuple(_introduction(core))),
-        Items(tuple(_legend(texts))),
+        Items(tuple(_legend(texts, core))),
         Heading(2, "Managers"),
         _managers(table, core),
     ]
@@ -70,7 +70,8 @@ def _introduction(core: Project) -> Iterator[Span]:
     )
 
 
-def _legend(texts: Texts) -> Iterator[Spans]:
+def _legend(texts: Texts, core: Project) -> Iterator[Spans]:
+    kubeadm = ", ".join(each.series for each in core.executed if each.kubeadm)
     yield (
         "Verbs: as in an audit log. An object that a manager reads is in its cache, which a watch "
         "fills, and before client-go v0.35 (core v1.13) a list; get is a read without cache.",
@@ -85,7 +86,8 @@ def _legend(texts: Texts) -> Iterator[Spans]:
     yield texts.spans("Permission `own`: the manager's own role; the provider grants nothing.")
     yield (
         "Evidence: the end-to-end test in whose audit log each verb on each kind has to be, or why "
-        "the row is read from the source only. No test may find a request that is not here.",
+        "the row is read from the source only. No test may find a request that is not here. "
+        f"kubeadm's providers run in the tests with core {kubeadm}.",
     )
 
 
