@@ -80,12 +80,22 @@ def check_shown(provider: ProviderUnderTest, management: ManagementCluster, show
         if (use := Use(row.manager.name, kind, verb)) not in found
     ]
     assert not missing, f"in schemas/contracts/common/access.yaml, but not requested: {missing}"
+    _check_wildcards(management, {use.manager for use in found})
 
 
 def series_between(first: str, last: str) -> list[str]:
     """All series of core from one to another, in any order."""
     low, high = sorted(map(series_order, (first, last)))
     return [each for each in ALL if low <= series_order(each) <= high]
+
+
+def _check_wildcards(management: ManagementCluster, names: set[str]) -> None:
+    """The managers' own roles allow all kinds of the groups that the table says, and no others."""
+    groups = {group for manager in _TABLE.managers for group in manager.groups}
+    for manager in _TABLE.managers:
+        if manager.name in names:
+            found = {each for each in groups if management.may(manager.user, "delete", each, "any")}
+            assert found == set(manager.groups), manager.name
 
 
 def _uses(
@@ -125,8 +135,12 @@ def _kinds(crds: list[JSON], known: Mapping[str, str]) -> dict[tuple[str, str], 
 
 
 def _roles(provider: ProviderUnderTest) -> dict[str, str]:
-    """The roles of the provider's kinds, as its description says: names do not tell all."""
-    described = yaml.safe_load((provider.repository / "provider.yaml").read_text())
+    """The roles of the provider's kinds, as its description says: names do not tell all.
+
+    Empty where only a release is left of the repository.
+    """
+    description = provider.repository / "provider.yaml"
+    described = yaml.safe_load(description.read_text()) if description.is_file() else {}
     sections = [each for each in described.values() if isinstance(each, dict)]
     kinds = {
         kind: str(spec["implements"])
