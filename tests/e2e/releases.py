@@ -14,6 +14,8 @@ from capsmith.contract.compatibility import Run
 
 _CORE = compatibility().core
 
+ALL: Final = tuple(each.series for each in _CORE.releases)
+"""All series of core that capsmith knows, the oldest first."""
 NEWEST: Final = _CORE.default.series
 """The series of core with which all tests run."""
 PREVIOUS: Final = tuple(each.series for each in _CORE.executed if each.run is Run.SHORT)

@@ -13,6 +13,7 @@ from capsmith.clusters.processes.cluster import ManagementCluster
 from capsmith.clusters.processes.kube import JSON, ApiError, KubeClient, StaleError
 from capsmith.clusters.processes.servers import ApiServer
 from capsmith.clusters.processes.wait import PATIENCE, NotYet, eventually
+from tests.e2e.access import check_requests, series_between
 from tests.e2e.dump import objects_text
 from tests.e2e.fakes.booting import BootingCluster
 from tests.e2e.fakes.control_plane import kubeconfig_secret
@@ -281,6 +282,9 @@ def _check_invariants(stack: Stack, site: Site) -> None:
     assert not twice, f"created more than once: {twice}"
     for manager in site.managers.values():
         assert manager.complaints() == []
+    # An upgrade goes by releases between.
+    series = series_between(stack.series, site.management.series)
+    check_requests(stack.provider, site.management, series)
 
 
 def _clean_up(scenario: Scenario) -> None:

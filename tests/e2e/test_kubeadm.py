@@ -14,9 +14,11 @@ from capsmith.clusters.processes.repository import dump
 from capsmith.clusters.processes.wait import NotYet, eventually, steadily
 from capsmith.commands.conformance import run
 from capsmith.commands.conformance_release import Request
+from capsmith.contract.access import Shown
 from capsmith.judge.running.checks import WHOLE_CLUSTER
 from capsmith.judge.running.model import Outcome
 from capsmith.judge.running.objects import TEMPLATE_NAME
+from tests.e2e.access import check_shown
 from tests.e2e.conforming import cluster_session
 from tests.e2e.harness.report import Report
 from tests.e2e.kubeadm import KUBEADM, KUBEADM_PREVIOUS, KubeadmStack
@@ -76,6 +78,7 @@ def test_kubeadm(scenario: Scenario, kubeadm: KubeadmStack) -> None:
     with report.phase(name, "kubeadm: delete"):
         scenario.pause(False)
         delete_and_check(scenario)
+    check_shown(kubeadm.provider, scenario.management, Shown.KUBEADM)
 
 
 def test_kubeadm_conforms(kubeadm: KubeadmStack, tmp_path: Path) -> None:

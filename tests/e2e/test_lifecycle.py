@@ -7,6 +7,8 @@ import time
 
 from capsmith.clusters.processes.kube import JSON
 from capsmith.clusters.processes.wait import NotYet, eventually, settled, steadily
+from capsmith.contract.access import Shown
+from tests.e2e.access import check_shown
 from tests.e2e.fakes.bootstrap import bootstrap_data
 from tests.e2e.fakes.manifests import BOOTSTRAP_API, CONTROL_PLANE_API
 from tests.e2e.harness.cloud import Event
@@ -17,7 +19,10 @@ _QUIET_SECONDS = 3.0
 
 
 def test_lifecycle(scenario: Scenario, site: Site) -> None:
-    """Proves: IC-02, IC-03, IM-01, IM-02, IM-12, SM-01, SM-04, SM-05, SM-09, ST-08."""
+    """From the first Machine to the last.
+
+    Proves: IC-02, IC-03, IM-01, IM-02, IM-12, RB-01, RB-03, SM-01, SM-04, SM-05, SM-09, ST-08.
+    """
     report, stack = scenario.stack.report, scenario.stack.name
     with report.phase(stack, "create: 1 control plane, 2 workers"):
         scenario.create(scenario.render(control_planes=1, workers=2))
@@ -39,6 +44,7 @@ def test_lifecycle(scenario: Scenario, site: Site) -> None:
     with report.phase(stack, "delete"):
         scenario.delete()
         wait_nothing_left(scenario)
+    check_shown(scenario.stack.provider, scenario.management, Shown.LIFECYCLE)
 
 
 def test_same_name_again(scenario: Scenario) -> None:

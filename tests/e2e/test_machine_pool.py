@@ -14,6 +14,8 @@ from capsmith.clusters.processes.cluster import Base
 from capsmith.clusters.processes.kube import JSON
 from capsmith.clusters.processes.servers import ApiServer
 from capsmith.clusters.processes.wait import eventually, steadily
+from capsmith.contract.access import Shown
+from tests.e2e.access import check_shown
 from tests.e2e.fakes.bootstrap import pool_data
 from tests.e2e.harness.cloud import Event
 from tests.e2e.harness.report import Report
@@ -253,6 +255,7 @@ def test_topology(pool_scenario: Scenario) -> None:
     scenario.delete()
     scenario.delete_classes()
     wait_nothing_left(scenario)
+    check_shown(scenario.stack.provider, scenario.management, Shown.POOLS)
 
 
 def _check_bootstrap_data(pool: Pool, sort: Sort) -> None:

@@ -6,6 +6,8 @@ from pathlib import Path
 
 from capsmith import resources
 from capsmith.commands.load import all_contracts
+from capsmith.contract.access import load_access
+from capsmith.contract.compatibility import load_compatibility
 from capsmith.contract.pages import load_pages
 from capsmith.errors import Refused
 from capsmith.reference import html, markdown
@@ -23,7 +25,9 @@ _FORMATS = {
 def reference_texts(format_: str) -> dict[str, str]:
     """Return the text of each page by the name of its file; ``markdown`` or ``html``."""
     file_name, render = _FORMATS[format_]
-    pages = all_pages(all_contracts(), load_pages(resources.schemas()))
+    schemas = resources.schemas()
+    core = load_compatibility(schemas).core
+    pages = all_pages(all_contracts(), load_pages(schemas), load_access(schemas), core)
     return {file_name(page.path): render(page) for page in pages}
 
 

@@ -10,6 +10,7 @@ from typing import Annotated, Any
 
 from pydantic import BaseModel, ConfigDict, Field, RootModel
 
+from capsmith.contract.access import Permission, Shown
 from capsmith.contract.compatibility import Run
 from capsmith.contract.hooks import HookFamily
 from capsmith.contract.model import EffectClass, FieldOrigin, Level, Origin, Proof, Weight
@@ -19,7 +20,12 @@ _AS_TEXT = Field(strict=False)
 """For enumerations: YAML has only their values."""
 
 _MINOR = r"^v[0-9]+\.[0-9]+$"
+_VERB = r"^(create|delete|get|list|patch|update|watch)$"
 _MONTH = r"^[0-9]{4}-(0[1-9]|1[0-2])$"
+
+
+SourceFiles = Annotated[dict[Annotated[str, Field(pattern=_MINOR)], str], Field(min_length=1)]
+"""A file of Cluster API's repository by the first release of core from which on it is there."""
 
 
 class FileModel(BaseModel):
@@ -186,6 +192,41 @@ class HooksFile(FileModel):
 
     source: str
     hooks: list[HookEntry]
+
+
+class ManagerEntry(FileModel):
+    """A manager in the repository of Cluster API."""
+
+    name: str
+    title: str
+    namespace: str
+    account: str
+    groups: list[str]
+    label: str = ""
+    source: SourceFiles
+
+
+class AccessEntry(FileModel):
+    """What one manager requests for one purpose; without bounds in all releases of core."""
+
+    manager: str
+    kinds: Annotated[list[str], Field(min_length=1)]
+    verbs: Annotated[list[Annotated[str, Field(pattern=_VERB)]], Field(min_length=1)]
+    purpose: str
+    permission: Annotated[Permission, _AS_TEXT]
+    rules: list[str] = []
+    since: Annotated[str, Field(pattern=_MINOR)] = ""
+    until: Annotated[str, Field(pattern=_MINOR)] = ""
+    source: SourceFiles
+    shown: Annotated[Shown, _AS_TEXT] | None = None
+    unseen: str = ""
+
+
+class AccessFile(FileModel):
+    """``common/access.yaml``."""
+
+    managers: list[ManagerEntry]
+    access: list[AccessEntry]
 
 
 class ChangeEntry(FileModel):

@@ -5,9 +5,12 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from typing import NamedTuple
 
+from capsmith.contract.access import AccessTable
+from capsmith.contract.compatibility import Project
 from capsmith.contract.load import order
 from capsmith.contract.model import Contract, Origin, Rule
 from capsmith.contract.pages import Page as ContractPage
+from capsmith.reference.access import access_page
 from capsmith.reference.fields import Field, fields
 from capsmith.reference.model import (
     INDEX,
@@ -46,8 +49,13 @@ _OTHER_ROLES = (
 _PROVIDER = Subject("provider", "All providers: manager, permissions and releases", ())
 
 
-def all_pages(contracts: Sequence[Contract], tables: Sequence[ContractPage]) -> list[Page]:
-    """Return the pages on ``contracts``, the oldest contract first."""
+def all_pages(
+    contracts: Sequence[Contract],
+    tables: Sequence[ContractPage],
+    access: AccessTable,
+    core: Project,
+) -> list[Page]:
+    """Return the pages on ``contracts``, the oldest contract first, and on ``access``."""
     found = {id: rule for contract in contracts for id, rule in contract.rules.items()}
     rules = {id: found[id] for id in sorted(found, key=order)}
     subjects = (
@@ -60,7 +68,8 @@ def all_pages(contracts: Sequence[Contract], tables: Sequence[ContractPage]) -> 
     of_roles = [
         _page(contract, subject, subjects, texts) for contract in contracts for subject in subjects
     ]
-    return [_index(contracts, subjects, full), *of_roles, *full]
+    requests = access_page(access, core, rules)
+    return [_index(contracts, subjects, requests, full), *of_roles, requests, *full]
 
 
 def rules_of(contract: Contract, subject: Subject, subjects: Sequence[Subject]) -> list[Rule]:
@@ -145,7 +154,10 @@ def _field_row(field: Field, texts: Texts) -> tuple[Spans, ...]:
 
 
 def _index(
-    contracts: Sequence[Contract], subjects: Sequence[Subject], full: Sequence[Page]
+    contracts: Sequence[Contract],
+    subjects: Sequence[Subject],
+    requests: Page,
+    full: Sequence[Page],
 ) -> Page:
     blocks: list[Block] = [
         Paragraph(
@@ -161,6 +173,10 @@ def _index(
     ]
     for contract in reversed(contracts):
         blocks += [Heading(2, f"Contract {contract.version}"), _contract_table(contract, subjects)]
+    blocks += [
+        Heading(2, "Permissions"),
+        Paragraph((Link(requests.title, requests.path), ": managers, kinds, verbs and sources.")),
+    ]
     counts = tuple(
         ((Link(page.title.partition(": ")[2], page.path),), (str(_sections(page)),))
         for page in full

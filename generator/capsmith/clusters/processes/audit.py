@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Iterator
+from collections import Counter
+from collections.abc import Collection, Iterator
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -39,17 +40,26 @@ def audit_flags(folder: Path, log: Path) -> list[str]:
     return [f"--audit-policy-file={policy}", f"--audit-log-path={log}"]
 
 
+class Request(NamedTuple):
+    """One request, without its content."""
+
+    user: str
+    access: Access
+    name: str
+    """The name of the object; empty: several."""
+    is_allowed: bool
+
+
+def requests(log: Path, users: Collection[str]) -> Counter[Request]:
+    """Return the requests of some users, each with its number."""
+    # A watch is logged at its beginning and at its end.
+    found = {event["auditID"]: _request(event) for event in _events(log, users)}
+    return Counter(found.values())
+
+
 def used(log: Path, user: str) -> set[Access]:
     """Return what a user requested and was allowed to do."""
-    found = set()
-    with log.open(encoding="utf-8") as lines:
-        for event in map(json.loads, lines):
-            target = event.get("objectRef", {})
-            if event["user"]["username"] == user and "resource" in target and _is_allowed(event):
-                parts = (target["resource"], target.get("subresource", ""))
-                resource = "/".join(part for part in parts if part)
-                found.add(Access(target.get("apiGroup", ""), resource, event["verb"]))
-    return found
+    return {each.access for each in requests(log, [user]) if each.is_allowed}
 
 
 def granted(client: KubeClient, user: str) -> set[Access]:
@@ -81,9 +91,29 @@ def _by_group(accesses: set[Access]) -> set[tuple[str, str]]:
     return {(each.group, each.verb) for each in accesses}
 
 
-def _is_allowed(event: dict[str, Any]) -> bool:
+def _events(log: Path, users: Collection[str]) -> Iterator[dict[str, Any]]:
+    """Yield what the log has of some users about resources."""
+    texts = [json.dumps(user) for user in users]
+    with log.open(encoding="utf-8") as lines:
+        for line in lines:
+            # Most lines are about others, and parsing takes long.
+            event = json.loads(line) if any(text in line for text in texts) else {}
+            if event and event["user"]["username"] in users and "resource" in _target(event):
+                yield event
+
+
+def _target(event: dict[str, Any]) -> dict[str, str]:
+    target: dict[str, str] = event.get("objectRef", {})
+    return target
+
+
+def _request(event: dict[str, Any]) -> Request:
+    target = _target(event)
+    parts = (target["resource"], target.get("subresource", ""))
+    resource = "/".join(part for part in parts if part)
+    access = Access(target.get("apiGroup", ""), resource, event["verb"])
     decision = event.get("annotations", {}).get("authorization.k8s.io/decision")
-    return bool(decision == "allow")
+    return Request(event["user"]["username"], access, target.get("name", ""), decision == "allow")
 
 
 def _rules(client: KubeClient, namespace: str, name: str) -> Iterator[JSON]:
