@@ -23,8 +23,8 @@ class Environment:
         self._folder = folder
         self._wheels = folder / "wheels"
         venv.create(folder / "venv", with_pip=False, symlinks=True)
-        command = [*_PIP, "download", "--require-hashes", "--dest", self._wheels, "-r", lock]
-        run(command, folder)
+        hashed = ["--require-hashes", "--dest", str(self._wheels), "--requirement", str(lock)]
+        run([*_PIP, "download", *hashed], folder)
 
     @property
     def programs(self) -> Path:
@@ -39,7 +39,7 @@ class Environment:
     def install(self, wheel: Path, extra: str = "") -> None:
         """Install ``wheel`` with what its metadata require; fail where the lock lacks any of it."""
         # --isolated: settings of this computer could name further packages.
-        offline = ["--isolated", "install", "--no-index", "--find-links", self._wheels]
+        offline = ["--isolated", "install", "--no-index", "--find-links", str(self._wheels)]
         run([*_PIP, "--python", self.python, *offline, f"{wheel}{extra}"], self._folder)
         run([*_PIP, "--python", self.python, "check"], self._folder)
 
@@ -113,5 +113,5 @@ def check_library(
     if said != version:
         raise FailedError(f"capsmith_runtime says {said}, not {version}")
     environment.install(library.wheel, "[testing]")
-    tests = [environment.python, "-m", "pytest", "-q", "-p", "no:cacheprovider"]
-    run(tests, acme, {"PYTHONPATH": str(acme / "src")})
+    tests = ["-m", "pytest", "-q", "-p", "no:cacheprovider"]
+    run([environment.python, *tests], acme, {"PYTHONPATH": str(acme / "src")})
