@@ -85,6 +85,20 @@ def test_it_means_what_was_meant_and_the_rest_stays(data: st.DataObject) -> None
     check_layout(text, result.text, kept, pen.comments)
 
 
+@settings(max_examples=100)
+@given(st.data())
+def test_a_key_is_added_and_the_rest_stays(data: st.DataObject) -> None:
+    pen = Pen(data.draw)
+    text, kept = pen.text(STATES[0])
+    if not data.draw(st.booleans()):
+        text = text.rstrip("\n")
+    _, document = _draft(text)
+    result = edited(text, document, {"runtime": "package"}, after="releases")
+    assert result.finding is None, text
+    assert yaml.safe_load(result.text) == {**yaml.safe_load(text), "runtime": "package"}
+    check_layout(text, result.text, kept, pen.comments)
+
+
 def _draft(text: str) -> tuple[Draft, Document]:
     loaded = understand(text, "provider.yaml")
     assert loaded.draft is not None

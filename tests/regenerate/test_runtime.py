@@ -167,6 +167,110 @@ def test_other_modes_change_merged_files_only(provider: Provider) -> None:
     assert provider.tree() == before
 
 
+def test_one_command_changes_over_and_back(provider: Provider) -> None:
+    before = provider.tree()
+    provider.append("provider.yaml", "# the last line\n")
+    spec = provider.path("provider.yaml").read_text()
+
+    said = provider.update("--runtime", "package")
+
+    assert said.code == 0, said.text
+    assert said.report["runtime"]["mode"] == "package"
+    assert "provider.yaml" in said.files("updated")
+    assert vendored(provider) == {}
+    now = provider.path("provider.yaml").read_text()
+    assert now.replace("runtime: package\n", "", 1) == spec
+    package = provider.tree()
+    provider.path("provider.yaml").write_text(f"{spec}runtime: package\n")
+    assert provider.update().code == 0
+    by_hand = provider.tree()
+    records = {"provider.yaml", ".capsmith/lock.yaml"}  # the line is at another place
+    assert {path for path in package if package[path] != by_hand.get(path)} <= records
+    assert package.keys() == by_hand.keys()
+
+    assert provider.update("--runtime", "package").files("updated") == set()
+    assert provider.update("--runtime", "vendored").code == 0
+    assert "\nruntime: vendored\n" in provider.path("provider.yaml").read_text()
+    assert vendored(provider) == {
+        path: state[0] for path, state in before.items() if path.startswith("vendor/")
+    }
+    assert provider.update("--check").code == 0
+
+
+def test_a_preview_of_another_runtime_writes_nothing(provider: Provider) -> None:
+    before = provider.tree()
+
+    shown = run("update", "--runtime", "package", "--diff", str(provider.folder))
+
+    assert shown.code == 0
+    assert "+runtime: package" in shown.text
+    assert "capsmith-runtime>=" in shown.text
+    assert provider.tree() == before
+
+
+def test_an_edited_copy_is_not_lost_with_another_runtime(provider: Provider) -> None:
+    provider.append(MODULE, "# edited\n")
+    before = provider.tree()
+
+    said = provider.update("--runtime", "package")
+
+    assert (said.code, said.files("refused")) == (1, {MODULE})
+    assert provider.tree() == before
+
+
+def test_a_fork_is_not_lost_with_another_runtime(provider: Provider) -> None:
+    fork(provider)
+    before = provider.tree()
+
+    said = provider.update("--runtime", "package")
+
+    assert (said.code, said.ids) == (1, {"runtime-fork"})
+    assert provider.tree() == before
+    assert provider.update("--not-mine", FOLDER, "--force").code == 0
+    assert provider.update("--runtime", "package").code == 0
+    assert vendored(provider) == {}
+
+
+def test_a_lock_of_the_other_runtime_is_reported(provider: Provider) -> None:
+    provider.path("requirements.lock").write_text("lightkube==1.0 --hash=sha256:0\n")
+
+    said = provider.update("--runtime", "package")
+
+    assert said.code == 0
+    lock = str(provider.path("requirements.lock"))
+    assert said.findings[lock] == "python-lock-behind"
+    provider.path("requirements.lock").write_text("capsmith-runtime==0.2.0 --hash=sha256:0\n")
+    assert provider.update("--runtime", "package").ids == set()
+    assert "python-lock-behind" in provider.update("--runtime", "vendored").ids
+
+
+def test_a_text_that_cannot_be_edited_stays(provider: Provider) -> None:
+    provider.append("provider.yaml", "runtime: |-\n  vendored\n")
+    before = provider.tree()
+
+    said = provider.update("--runtime", "package")
+
+    (finding,) = said.report["findings"]
+    assert (said.code, finding["id"]) == (1, "spec-not-editable")
+    assert "`runtime: package`" in finding["hint"]
+    assert provider.tree() == before
+
+
+@pytest.mark.parametrize("option", ["--check", "--continue", "--abort"])
+def test_another_runtime_is_for_updates_only(provider: Provider, option: str) -> None:
+    said = run("update", "--runtime", "package", option, str(provider.folder))
+
+    assert said.code == 2
+    assert "cannot change the runtime" in said.text
+
+
+def test_one_change_of_provider_yaml_at_a_time(provider: Provider) -> None:
+    said = run("update", "--runtime", "package", "--contract", "v1beta2", str(provider.folder))
+
+    assert said.code == 2
+    assert "--runtime excludes" in said.text
+
+
 @pytest.mark.parametrize("damage", ["altered", "missing"])
 def test_a_record_that_is_not_the_one_generated_is_an_error(
     provider: Provider, damage: str

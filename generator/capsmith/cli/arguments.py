@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from enum import StrEnum
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Literal
 
 import click
 
@@ -43,6 +43,7 @@ class Arguments:
     keep_api_version: bool
     drop_api_version: tuple[str, ...]
     release: str | None
+    runtime: Literal["vendored", "package"] | None
     blueprints: Path | None
     no_blueprints: bool
     allow_dirty: bool
@@ -56,6 +57,8 @@ class Arguments:
         modes = [mode for mode in Mode if mode and getattr(self, mode)]
         if len(modes) > 1 or (self.diff and modes and modes[0] in (Mode.RESUME, Mode.ABORT)):
             raise click.UsageError("--check, --dry-run, --continue and --abort exclude each other.")
+        if self.runtime and modes and modes[0] is not Mode.PREVIEW:
+            raise click.UsageError("--check, --continue and --abort cannot change the runtime.")
         if modes:
             return modes[0]
         return Mode.PREVIEW if self.diff else Mode.UPDATE
@@ -85,6 +88,7 @@ class Arguments:
             mine=frozenset(self.mine),
             not_mine=frozenset(self.not_mine),
             diff=self.diff,
+            runtime=self.runtime,
             blueprints=self.blueprints,
             no_blueprints=self.no_blueprints,
             allow_dirty=self.allow_dirty,
@@ -110,6 +114,8 @@ class Arguments:
     def _check_request(self) -> None:
         if self.mode not in (Mode.UPDATE, Mode.PREVIEW):
             raise click.UsageError("--check, --continue and --abort cannot change the contract.")
+        if self.runtime:
+            raise click.UsageError("--runtime excludes a change of contracts or API versions.")
         if self.contract is not None and not self.contract.strip(", "):
             raise click.UsageError("--contract requires contracts, such as v1beta1,v1beta2.")
         if bool(self.contract) == bool(self.drop_api_version):

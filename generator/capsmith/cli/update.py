@@ -75,6 +75,11 @@ def _upgrade_options(function: Callable[..., Any]) -> Callable[..., Any]:
 @click.option(
     "--not-mine", metavar="PATH", multiple=True, help="Let capsmith manage the file again."
 )
+@click.option(
+    "--runtime",
+    type=click.Choice(["vendored", "package"]),
+    help="Change the runtime to a copy in vendor/, or to the package capsmith-runtime.",
+)
 @_upgrade_options
 @blueprints_option
 @no_blueprints_option
@@ -87,6 +92,7 @@ def update(folder: Path, verbose: bool, format_: str, **options: Any) -> int:
 
     --contract and --drop-api-version edit provider.yaml first: they move the provider from one
     of Cluster API's contracts to the next, in stages that are released one after the other.
+    --runtime edits provider.yaml too.
 
     Exit codes: 0 success, 1 drift, conflicts or refusals, 2 usage error or unreadable input.
     """

@@ -6,6 +6,7 @@ from pathlib import Path
 from typing import NamedTuple
 
 from capsmith.merging.shared_file import Style
+from capsmith.output.runtime import Mode
 
 
 class UpdateOptions(NamedTuple):
@@ -21,6 +22,8 @@ class UpdateOptions(NamedTuple):
     not_mine: frozenset[str] = frozenset()
     """Files that were taken over and are given back."""
     diff: bool = False
+    runtime: Mode | None = None
+    """The value of `runtime` to write into provider.yaml first; None leaves it as it is."""
     blueprints: Path | None = None
     """The folder of an overlay that provider.yaml does not name."""
     no_blueprints: bool = False

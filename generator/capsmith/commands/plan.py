@@ -22,7 +22,14 @@ from capsmith.merging.decision_findings import (
     not_takeable,
     refused,
 )
-from capsmith.merging.lock import BASE_FOLDER, LOCK_PATH, Lock, LockedFile, LockedRuntime
+from capsmith.merging.lock import (
+    BASE_FOLDER,
+    LOCK_PATH,
+    SPEC_NAME,
+    Lock,
+    LockedFile,
+    LockedRuntime,
+)
 from capsmith.merging.shared_file import Names
 from capsmith.output.runtime import FOLDER, is_vendored, runtime_of, without_vendored
 from capsmith.provider.model import Provider
@@ -31,6 +38,7 @@ from capsmith.tree import FileTree, Owner, digest
 from capsmith.workspace.repository import Change, Repository
 
 _NEW_TEXT = {Reason.BEHIND, Reason.SCAFFOLD_BEHIND, Reason.SCAFFOLD_HELD}
+_BYTE_ORDER_MARK = b"\xef\xbb\xbf"
 _LIBRARY_SINCE = "0.2"
 """Before this release the runtime was generated into each repository."""
 
@@ -103,6 +111,22 @@ def make_plan(
     if not refusals and not change:
         report = _with_records(repository, report, records, options)
     return Plan(report, change, records, names, not refusals, loaded.blueprints)
+
+
+def add_spec_change(
+    repository: Repository, loaded: Loaded, plan: Plan, options: UpdateOptions
+) -> Plan:
+    """Return ``plan`` with the change of provider.yaml, if it is possible and there is one."""
+    present = repository.content(SPEC_NAME) or b""
+    mark = _BYTE_ORDER_MARK if present.startswith(_BYTE_ORDER_MARK) else b""
+    content = mark + loaded.text.encode()
+    if not plan.is_possible or content == present:
+        return plan
+    plan.change.write(SPEC_NAME, content, executable=None)
+    diff = difference(SPEC_NAME, present, content) if options.diff else ""
+    outcomes = [*plan.report.outcomes, FileOutcome(SPEC_NAME, Outcome.UPDATED, diff)]
+    report = plan.report._replace(outcomes=tuple(sorted(outcomes, key=lambda file: file.path)))
+    return plan._replace(report=report)
 
 
 def _decisions(

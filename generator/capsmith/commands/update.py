@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
+import re
+from collections.abc import Iterator
 from pathlib import Path
 
 from capsmith import __version__
 from capsmith.commands import apply, up_to_date
-from capsmith.commands.load import load
+from capsmith.commands.load import Loaded, load, understand
 from capsmith.commands.options import UpdateOptions
-from capsmith.commands.plan import Plan, make_plan
+from capsmith.commands.plan import Plan, add_spec_change, make_plan
 from capsmith.commands.preconditions import (
     complete_interrupted,
     refuse_dirty,
@@ -16,10 +18,14 @@ from capsmith.commands.preconditions import (
     refuse_unfinished,
     require_lock,
 )
-from capsmith.findings import Finding, Location, ordered
+from capsmith.findings import Finding, Location, Severity, ordered
 from capsmith.merging.lock import LOCK_PATH, SPEC_NAME
+from capsmith.output.runtime import DISTRIBUTION, FOLDER, Mode
 from capsmith.report import Report
 from capsmith.workspace.repository import Repository
+from capsmith.yamldoc.editing import edited
+
+_PYTHON_LOCK = "requirements.lock"
 
 
 def update(folder: Path, options: UpdateOptions) -> Report:
@@ -86,5 +92,56 @@ def _preview(repository: Repository, options: UpdateOptions) -> Plan:
 def _plan(repository: Repository, options: UpdateOptions) -> Plan:
     refuse_unfinished(repository)
     lock = require_lock(repository)
-    loaded = load(repository.folder / SPEC_NAME, options.blueprints)
-    return make_plan(repository, loaded, lock, options)
+    spec = repository.folder / SPEC_NAME
+    loaded = load(spec, options.blueprints)
+    if options.runtime is None:
+        return make_plan(repository, loaded, lock, options)
+    if options.runtime == "package" and lock.has_fork:
+        loaded = Loaded(loaded.text, None, (_forked(spec),))
+    else:
+        loaded = _change_runtime(loaded, options.runtime, str(spec))
+    plan = make_plan(repository, loaded, lock, options)
+    plan = add_spec_change(repository, loaded, plan, options)
+    findings = ordered((*plan.report.findings, *_outdated_lock(repository, options.runtime)))
+    return plan._replace(report=plan.report._replace(findings=findings))
+
+
+def _change_runtime(loaded: Loaded, runtime: Mode, file: str) -> Loaded:
+    """Return the description with another ``runtime``; ``file`` is its name in the findings.
+
+    Where the author's text cannot be edited safely, the description has no provider, and the
+    finding ``spec-not-editable`` says what to write.
+    """
+    if loaded.provider is None or loaded.provider.runtime == runtime:
+        return loaded
+    assert loaded.document is not None  # or there would be no provider
+    keys = ("devDependencies", "dependencies", "releases")
+    after = next(key for key in keys if key in loaded.document.data)
+    result = edited(loaded.text, loaded.document, {"runtime": runtime}, after)
+    if result.finding is not None:
+        return Loaded(loaded.text, None, (result.finding,))
+    changed = understand(result.text, file)
+    return changed._replace(overlay=loaded.overlay)
+
+
+def _forked(spec: Path) -> Finding:
+    return Finding(
+        "runtime-fork",
+        "the vendored runtime is a fork, whose changes the package does not have",
+        Location(str(spec.parent / FOLDER)),
+        hint=f"To give it up, run capsmith update --not-mine {FOLDER} --force, then this again.",
+    )
+
+
+def _outdated_lock(repository: Repository, runtime: Mode) -> Iterator[Finding]:
+    """Report a ``requirements.lock`` of the other kind of runtime: images install it alone."""
+    text = (repository.content(_PYTHON_LOCK) or b"").decode(errors="replace")
+    named = re.search(rf"^{DISTRIBUTION}==", text, re.MULTILINE) is not None
+    if text and named != (runtime == "package"):
+        yield Finding(
+            "python-lock-behind",
+            f"this was written {'without' if runtime == 'package' else 'with'} {DISTRIBUTION}",
+            Location(str(repository.folder / _PYTHON_LOCK)),
+            Severity.WARNING,
+            hint="Run make lock, and commit the file.",
+        )

@@ -9,7 +9,7 @@ from typing import Any
 from capsmith.commands.apply import apply_plan
 from capsmith.commands.load import Loaded, all_contracts, load, understand
 from capsmith.commands.options import UpdateOptions
-from capsmith.commands.plan import Plan, make_plan
+from capsmith.commands.plan import Plan, add_spec_change, make_plan
 from capsmith.commands.preconditions import (
     complete_interrupted,
     refuse_dirty,
@@ -18,7 +18,6 @@ from capsmith.commands.preconditions import (
     require_lock,
 )
 from capsmith.findings import Finding, has_errors
-from capsmith.merging.base import difference
 from capsmith.merging.lock import SPEC_NAME, Lock
 from capsmith.provider.model import Provider
 from capsmith.provider_upgrade.by_hand import by_hand
@@ -27,14 +26,12 @@ from capsmith.provider_upgrade.facts import upgrade_facts
 from capsmith.provider_upgrade.request import UpgradeRequest, validate_request
 from capsmith.provider_upgrade.rewrite import updated_values
 from capsmith.provider_upgrade.stages import next_step
-from capsmith.report import FileOutcome, Outcome, Report
+from capsmith.report import Report
 from capsmith.resolving.resolve import link_rules
 from capsmith.workspace.repository import Repository
 from capsmith.yamldoc.editing import edited
 from capsmith.yamldoc.place import Place
 from capsmith.yamldoc.quote import listed
-
-_BYTE_ORDER_MARK = b"\xef\xbb\xbf"
 
 
 def upgrade(
@@ -64,7 +61,7 @@ def upgrade(
             request = _without_dropped(request, loaded)
         loaded = apply_request(loaded, request, str(spec))
         plan = make_plan(repository, loaded, lock, options)
-        plan = _with_spec(repository, loaded, plan, options)
+        plan = add_spec_change(repository, loaded, plan, options)
         facts = _facts(repository, loaded, lock, request, plan) if plan.is_possible else None
         if facts is not None:
             facts["state"] = "preview" if dry_run else "conflicts" if plan.conflicts else "done"
@@ -158,17 +155,3 @@ def _is_manifest(path: str) -> bool:
 def _refused(text: str, *findings: Finding) -> Loaded:
     contracts = {contract.version: contract for contract in all_contracts()}
     return Loaded(text, None, link_rules(findings, contracts))
-
-
-def _with_spec(repository: Repository, loaded: Loaded, plan: Plan, options: UpdateOptions) -> Plan:
-    """Add the change of provider.yaml to ``plan``, if that is possible and there is one."""
-    present = repository.content(SPEC_NAME) or b""
-    mark = _BYTE_ORDER_MARK if present.startswith(_BYTE_ORDER_MARK) else b""
-    content = mark + loaded.text.encode()
-    if not plan.is_possible or content == present:
-        return plan
-    plan.change.write(SPEC_NAME, content, executable=None)
-    diff = difference(SPEC_NAME, present, content) if options.diff else ""
-    outcomes = [*plan.report.outcomes, FileOutcome(SPEC_NAME, Outcome.UPDATED, diff)]
-    report = plan.report._replace(outcomes=tuple(sorted(outcomes, key=lambda file: file.path)))
-    return plan._replace(report=report)

@@ -20,7 +20,7 @@ from capsmith.reference.model import (
     Spans,
     Table,
 )
-from capsmith.reference.texts import Texts, links, releases
+from capsmith.reference.rules import Texts, links, releases
 
 PATH = "access"
 TITLE = "Who reads and writes the objects of providers"

@@ -88,7 +88,10 @@ class Splices:
             self._add_lines(last.end, [margin + text for text in texts])
 
     def add_entry(self, node: Node, key: str, value: Any, after: tuple[Node, Node] | None) -> None:
-        """Add an entry to a mapping after the entry ``after``; a list has one line per item."""
+        """Add an entry to a mapping after the entry ``after``; a list has one line per item.
+
+        ``value`` is a list of texts or one text.
+        """
         if after is None:
             raise Unsafe
         place = after[1].end
@@ -96,7 +99,10 @@ class Splices:
             self._put(place, place, f", {_entry(key, value, _style_of(node))}")
             return
         margin = " " * after[0].column
-        lines = [f"{margin}{key}:", *(f"{margin}  - {words(item)}" for item in value)]
+        if isinstance(value, str):
+            lines = [f"{margin}{_entry(key, value, '')}"]
+        else:
+            lines = [f"{margin}{key}:", *(f"{margin}  - {words(item)}" for item in value)]
         self._add_lines(place, lines)
 
     def _put(self, start: int, end: int, new: str) -> None:
