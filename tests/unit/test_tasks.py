@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
+import os
 import re
+import shutil
 import subprocess
+import sys
 from pathlib import Path
 
 import pytest
@@ -48,3 +51,35 @@ def test_another_python_has_to_exist() -> None:
     )
     assert result.returncode == 1
     assert "no-such-python has to be Python 3.11 or later" in result.stderr
+
+
+@pytest.mark.parametrize(
+    "command",
+    [["sh", "dev", "docs"], ["make", "docs"], ["make", "docs", f"PYTHON={sys.executable}"]],
+    ids=["dev", "make", "make with an argument"],
+)
+def test_the_chosen_python_is_not_passed_on(tmp_path: Path, command: list[str]) -> None:
+    """A task's tests run make in generated repositories, which have environments of their own."""
+    for name in ("dev", "Makefile"):
+        shutil.copy(ROOT / name, tmp_path / name)
+    (tmp_path / "requirements").mkdir()
+    (tmp_path / "requirements" / "docs.txt").touch()
+    # In place of the documentation's program: another make, and what it was given.
+    (tmp_path / "mkdocs.py").write_text(
+        "import subprocess, sys\n"
+        "sys.exit(subprocess.call(['make', '--no-print-directory', '-f', 'inner']))\n"
+    )
+    (tmp_path / "inner").write_text(
+        "PYTHON ?= its own\nall:\n\t@echo \"python: $(PYTHON)\"; test '$(origin PYTHON)' = file\n"
+    )
+    done = subprocess.run(
+        command,
+        cwd=tmp_path,
+        env={**os.environ, "PYTHON": sys.executable},
+        check=False,
+        capture_output=True,
+        text=True,
+        timeout=300,
+    )
+    assert done.returncode == 0, done.stdout + done.stderr
+    assert "python: its own\n" in done.stdout

@@ -9,7 +9,6 @@ from __future__ import annotations
 import http.client
 import json
 import socket
-import ssl
 import threading
 import time
 from collections.abc import Iterator
@@ -19,6 +18,7 @@ from pathlib import Path
 from typing import Any, cast
 from urllib.parse import urlencode, urlsplit
 
+from capsmith.clusters.processes.api_server_tls import api_server_context
 from capsmith.clusters.processes.responses import dry_run_query, is_busy, message_of, root_of
 from capsmith.clusters.processes.wait import PassingError
 
@@ -71,7 +71,7 @@ class KubeClient:
         self.server = server
         self.credentials = credentials
         self._address = urlsplit(server)
-        self._tls = ssl.create_default_context(cafile=str(credentials.ca))
+        self._tls = api_server_context(credentials.ca)
         if credentials.cert is not None:
             self._tls.load_cert_chain(credentials.cert, credentials.key)
         self._local = threading.local()

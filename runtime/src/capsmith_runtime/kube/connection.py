@@ -7,8 +7,10 @@ import socket
 
 import httpx2
 from lightkube import ConfigError, KubeConfig, SingleConfig
-from lightkube.config.client_adapter import user_auth, verify_cluster
+from lightkube.config.client_adapter import user_auth
 from lightkube.config.models import User
+
+from capsmith_runtime.kube.tls import api_server_context
 
 # With keep-alive the kernel detects a peer that has vanished, without any request.
 _KEEPALIVE = [(socket.SOL_SOCKET, socket.SO_KEEPALIVE, 1)] + [
@@ -31,7 +33,7 @@ def open_session(config: SingleConfig, user_agent: str) -> httpx2.AsyncClient:
     """Return a connection pool with the current credentials."""
     user = config.user or User()
     transport = httpx2.AsyncHTTPTransport(
-        verify=verify_cluster(config.cluster, user, config.abs_file),
+        verify=api_server_context(config),
         limits=httpx2.Limits(
             max_connections=None, max_keepalive_connections=32, keepalive_expiry=30.0
         ),
