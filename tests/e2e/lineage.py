@@ -13,6 +13,7 @@ from pathlib import Path
 import yaml
 
 from capsmith.tree import digest
+from tests.checkout import environment
 from tests.e2e.harness.contract import ContractVersion
 from tests.e2e.harness.provider import ProviderUnderTest
 from tests.e2e.provider import FAST_LEASE
@@ -143,7 +144,7 @@ class Lineage:
 
     def _run(self, *argv: str, folder: Path) -> None:
         path = os.pathsep.join([str(Path(sys.executable).parent), os.environ["PATH"]])
-        env = {**os.environ, "PATH": path}
+        env = environment(PATH=path)
         done = subprocess.run(argv, cwd=folder, env=env, capture_output=True, text=True)
         with (self._folder / "author.log").open("a") as log:
             log.write(f"$ {' '.join(argv)}\n{done.stdout}{done.stderr}\n")

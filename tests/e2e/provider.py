@@ -13,6 +13,7 @@ from pathlib import Path
 import yaml
 
 from capsmith.clusters.processes.kube import JSON
+from tests.checkout import environment
 from tests.e2e.harness.contract import ContractVersion
 from tests.e2e.harness.provider import ProviderUnderTest
 from tests.repositories import add_authored_code
@@ -151,7 +152,8 @@ def _version(example: str) -> str:
 def _run(argv: list[str], folder: Path) -> None:
     # `make` and what it calls take the Python and the kubectl that these tests run with.
     path = os.pathsep.join([str(Path(sys.executable).parent), os.environ["PATH"]])
-    env = {**os.environ, "PATH": path}
-    done = subprocess.run(argv, cwd=folder, env=env, capture_output=True, text=True)
+    done = subprocess.run(
+        argv, cwd=folder, env=environment(PATH=path), capture_output=True, text=True
+    )
     if done.returncode != 0:
         raise AssertionError(f"{' '.join(argv)}:\n{done.stdout}{done.stderr}")

@@ -24,6 +24,7 @@ from capsmith.contract.load import load_rules
 from capsmith.judge.running.checks import ADDRESSES, INFRASTRUCTURE
 from capsmith.judge.running.model import Outcome, Result, Selection
 from capsmith.judge.running.run import run_checks
+from tests.checkout import environment
 from tests.e2e.conformance_site import CONTRACT, GOOD, Expected, Site, Violation, homelab
 from tests.e2e.faulty_manager import FAULTS
 from tests.e2e.harness.cloud import SimulatedCloud
@@ -181,7 +182,9 @@ def test_a_given_management_cluster(site: Site, tmp_path: Path) -> None:
     command += ["--select", "cluster-ready,machine-provider-id,remediation,restart,move"]
     try:
         manager.start()
-        done = subprocess.run(command, capture_output=True, text=True, cwd=tmp_path)
+        done = subprocess.run(
+            command, env=environment(), capture_output=True, text=True, cwd=tmp_path
+        )
     finally:
         manager.stop()
 
@@ -208,7 +211,9 @@ def test_an_end_by_sigterm_leaves_nothing(site: Site, tmp_path: Path) -> None:
     command += ["--kubeconfig", str(management.kubeconfig), "--apply", str(applied)]
     try:
         manager.start()
-        with subprocess.Popen(command, stdout=subprocess.PIPE, text=True) as process:
+        with subprocess.Popen(
+            command, env=environment(), stdout=subprocess.PIPE, text=True
+        ) as process:
             assert process.stdout is not None
             first = process.stdout.readline()
             process.terminate()

@@ -21,6 +21,7 @@ from capsmith.clusters.processes.kube import ApiError, KubeClient
 from capsmith.clusters.processes.kubeconfig_file import client_of
 from capsmith.clusters.processes.tools import Toolbox
 from capsmith.clusters.processes.wait import NotYet, eventually
+from tests.checkout import environment
 
 _ROOT = Path(__file__).parents[2]
 _EXAMPLES = _ROOT / "examples"
@@ -49,8 +50,7 @@ class Lab:
     def __init__(self, folder: Path) -> None:
         self.provider = folder / "acme"
         self.state = folder / "state"
-        environment = {"XDG_STATE_HOME": str(self.state), "PATH": self._path()}
-        self.environment = {**os.environ, **environment}
+        self.environment = environment(XDG_STATE_HOME=str(self.state), PATH=self._path())
         self.folder: LabFolder = named(labs_folder(self.environment), "acme")
 
     def run(self, *arguments: str, code: int = 0) -> str:

@@ -21,6 +21,7 @@ from capsmith.contract.load import load_rules
 from capsmith.judge.running.checks import WHOLE_CLUSTER
 from capsmith.judge.running.model import Outcome
 from capsmith.judge.running.objects import TEMPLATE_NAME
+from tests import checkout
 from tests.e2e.harness.cloud import VARIABLE, SimulatedCloud
 from tests.e2e.harness.report import Report
 from tests.e2e.processes import running_with
@@ -145,7 +146,11 @@ def test_an_interrupted_run_leaves_nothing(whole: WholeStack, tmp_path: Path) ->
     command += ["--select", "control-plane-initialized,whole-deletion"]
     command += ["--logs", str(tmp_path / "logs"), "--timeout", str(WHOLE_SECONDS)]
     with subprocess.Popen(
-        command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True
+        command,
+        env=checkout.environment(),
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        text=True,
     ) as process:
         assert process.stdout is not None
         first = process.stdout.readline()
