@@ -12,7 +12,7 @@ from collections.abc import Callable
 from typing import Any
 
 from capsmith_runtime.contract import constants, guards, metadata
-from capsmith_runtime.contract.v1beta2.status import V1Beta2Status
+from capsmith_runtime.contract.v1beta2 import V1Beta2Status
 from capsmith_runtime.infrastructure import context
 from capsmith_runtime.infrastructure.cluster import InfraClusterController
 from capsmith_runtime.infrastructure.machine import InfraMachineController

@@ -16,7 +16,7 @@ from capsmith.clusters.processes.kube import JSON, KubeClient
 from capsmith.clusters.processes.servers import ApiServer
 from capsmith_runtime.contract.core import Cluster
 from capsmith_runtime.contract.model import Endpoint
-from capsmith_runtime.contract.v1beta2.core import CoreV1Beta2
+from capsmith_runtime.contract.v1beta2 import CoreV1Beta2
 from capsmith_runtime.controlplane.secrets.cluster_secrets import ClusterSecrets
 from capsmith_runtime.controlplane.secrets.report import SecretReport
 from capsmith_runtime.controlplane.secrets.store import SecretStore

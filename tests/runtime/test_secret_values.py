@@ -13,7 +13,7 @@ from capsmith_runtime.addon import Deleted
 from capsmith_runtime.api.encoding import status_fields
 from capsmith_runtime.bootstrap import BootstrapData, CertificatePair, cloud_config
 from capsmith_runtime.contract.model import Endpoint
-from capsmith_runtime.contract.status import STATUS_WRITERS
+from capsmith_runtime.contract.versions import STATUS_WRITERS
 from capsmith_runtime.controlplane import ClusterCredentials, ManagedControlPlaneState
 from capsmith_runtime.controlplane.api import ControlPlaneReconciler, ControlPlaneScope
 from capsmith_runtime.controlplane.hook_caller import HookCaller, HookCallError

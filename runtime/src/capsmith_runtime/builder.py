@@ -6,7 +6,7 @@ import socket
 
 from capsmith_runtime.component import Component
 from capsmith_runtime.contract.core import CoreReader
-from capsmith_runtime.contract.status import STATUS_WRITERS
+from capsmith_runtime.contract.versions import STATUS_WRITERS
 from capsmith_runtime.kube.client import KubeClient, NamespacedName
 from capsmith_runtime.kube.controller import Controller
 from capsmith_runtime.kube.events import EventRecorder

@@ -13,7 +13,7 @@ from capsmith_runtime.builder import ManagerBuilder
 from capsmith_runtime.component import Component
 from capsmith_runtime.contract.constants import CORE_GROUP
 from capsmith_runtime.contract.core import CoreReader
-from capsmith_runtime.contract.core_versions import CoreNotServedError, choose
+from capsmith_runtime.contract.versions import CoreNotServedError, choose
 from capsmith_runtime.kube import log
 from capsmith_runtime.kube.alarm import SetAlarm, no_alarm, set_process_alarm
 from capsmith_runtime.kube.client import ApiError, KubeClient, NamespacedName
@@ -25,8 +25,12 @@ from capsmith_runtime.kube.health import Check
 from capsmith_runtime.kube.leaderelection import LeaderElector, LeadershipLost, new_identity
 from capsmith_runtime.kube.lightkube_client import LightkubeClient
 from capsmith_runtime.kube.metrics import Metrics
-from capsmith_runtime.kube.process import EndProcess, exit_process, exit_process_later
-from capsmith_runtime.kube.watchdog import LeaseWatchdog
+from capsmith_runtime.kube.watchdog import (
+    EndProcess,
+    LeaseWatchdog,
+    exit_process,
+    exit_process_later,
+)
 from capsmith_runtime.options import ExtraFlags, Options, parse
 from capsmith_runtime.reconcile.caches import WatchScope
 

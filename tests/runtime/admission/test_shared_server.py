@@ -15,7 +15,7 @@ import trustme
 from capsmith_runtime.admission.controllers import AdmissionWebhook
 from capsmith_runtime.builder import ManagerBuilder
 from capsmith_runtime.component import Component
-from capsmith_runtime.contract.core_versions import READERS
+from capsmith_runtime.contract.versions import READERS
 from capsmith_runtime.conversion.controllers import ConversionWebhook
 from capsmith_runtime.kube.client import KubeClient
 from capsmith_runtime.kube.metrics import Metrics

@@ -13,8 +13,8 @@ from capsmith_runtime.bootstrap.api import MAX_DOCUMENT_BYTES, BootstrapDocument
 from capsmith_runtime.contract import data_secret, init_lock
 from capsmith_runtime.contract.bootstrap import UNINITIALIZED_TAINT, Taint
 from capsmith_runtime.contract.data_secret import DataContent, Ownership
-from capsmith_runtime.contract.v1beta1.bootstrap_status import V1Beta1BootstrapStatus
-from capsmith_runtime.contract.v1beta2.bootstrap_status import V1Beta2BootstrapStatus
+from capsmith_runtime.contract.v1beta1 import V1Beta1BootstrapStatus
+from capsmith_runtime.contract.v1beta2 import V1Beta2BootstrapStatus
 from capsmith_runtime.reconcile.results import NotAvailableError
 from capsmith_runtime.testing.bootstrap.builders import bootstrap_config, pool_bootstrap_config
 from capsmith_runtime.testing.core import core_cluster

@@ -13,8 +13,8 @@ from capsmith_runtime.contract.machine_pool import (
     read_pool_machine,
 )
 from capsmith_runtime.contract.machine_pool_facts import InstanceFacts, PoolFacts, pool_spec
-from capsmith_runtime.contract.machine_pool_status import POOL_STATUS_WRITERS
 from capsmith_runtime.contract.model import Address, ObjectRef
+from capsmith_runtime.contract.versions import POOL_STATUS_WRITERS
 
 GROUP = "infrastructure.cluster.x-k8s.io"
 V1BETA1, V1BETA2 = POOL_STATUS_WRITERS["v1beta1"], POOL_STATUS_WRITERS["v1beta2"]

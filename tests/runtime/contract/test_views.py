@@ -7,10 +7,10 @@ from typing import Any
 import pytest
 
 from capsmith_runtime.contract import external_id, guards, metadata, selector
-from capsmith_runtime.contract.core_versions import CoreNotServedError, choose
 from capsmith_runtime.contract.model import Endpoint, ObjectRef
-from capsmith_runtime.contract.v1beta1.core import CoreV1Beta1
-from capsmith_runtime.contract.v1beta2.core import CoreV1Beta2
+from capsmith_runtime.contract.v1beta1 import CoreV1Beta1
+from capsmith_runtime.contract.v1beta2 import CoreV1Beta2
+from capsmith_runtime.contract.versions import CoreNotServedError, choose
 
 META = {"name": "c", "namespace": "n", "uid": "u", "labels": {"l": "1"}}
 GROUP = "infrastructure.cluster.x-k8s.io"

@@ -6,7 +6,7 @@ import re
 
 import pytest
 
-from capsmith_runtime.controlplane.machine_names import new_machine_name
+from capsmith_runtime.controlplane.scale import new_machine_name
 
 
 def test_machine_names_are_valid_labels() -> None:

@@ -7,7 +7,7 @@ from typing import Any
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from capsmith_runtime.controlplane.propagation import initial_metadata, propagate
+from capsmith_runtime.controlplane.desired_machine import initial_metadata, propagate
 
 ANNOTATION = "foocontrolplane.controlplane.example.com/propagated"
 LABELS = st.dictionaries(st.sampled_from("abc"), st.sampled_from("xyz"))

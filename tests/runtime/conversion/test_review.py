@@ -7,8 +7,8 @@ from typing import Any
 
 import pytest
 
+from capsmith_runtime.conversion.controllers import UnreadableReviewError, respond
 from capsmith_runtime.conversion.objects import ConversionError
-from capsmith_runtime.conversion.review import UnreadableReviewError, respond
 from tests.runtime.conversion.kinds import NEW, OLD, converted, converter, named
 
 DATA = "cluster.x-k8s.io/conversion-data"

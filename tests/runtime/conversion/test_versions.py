@@ -6,11 +6,11 @@ import json
 from typing import Any, cast
 
 from capsmith_runtime.conversion.controllers import (
+    EXPIRY_SECONDS,
     PATH,
     ConversionWebhook,
     ConversionWebhookGroup,
 )
-from capsmith_runtime.conversion.versions import EXPIRY_SECONDS
 from capsmith_runtime.kube.client import JSON, KubeClient, Page, ServerError
 from capsmith_runtime.kube.http_connection import Request
 from capsmith_runtime.kube.metrics import Metrics

@@ -11,7 +11,7 @@ from typing import Any, cast
 import pytest
 import trustme
 
-from capsmith_runtime.contract.v1beta2.core import CoreV1Beta2
+from capsmith_runtime.contract.v1beta2 import CoreV1Beta2
 from capsmith_runtime.extension import controllers, in_place, lifecycle
 from capsmith_runtime.extension.controllers import RuntimeExtensionGroup, RuntimeExtensionServer
 from capsmith_runtime.extension.dispatch import API_VERSION, Handler

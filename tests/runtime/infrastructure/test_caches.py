@@ -10,7 +10,7 @@ from typing import Any, cast
 import pytest
 
 from capsmith_runtime.contract.model import Condition, ObjectRef
-from capsmith_runtime.contract.v1beta2.core import CoreV1Beta2
+from capsmith_runtime.contract.v1beta2 import CoreV1Beta2
 from capsmith_runtime.infrastructure.caches import InfrastructureCaches, InfrastructureKinds
 from capsmith_runtime.infrastructure.cluster_infrastructure import ClusterInfrastructure
 from capsmith_runtime.infrastructure.credentials import CredentialsResolver

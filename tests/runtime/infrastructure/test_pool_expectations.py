@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from capsmith_runtime.infrastructure.machine_pool.expectations import (
+from capsmith_runtime.infrastructure.machine_pool.create import (
     EXPIRY_SECONDS,
     PoolExpectations,
 )

@@ -9,7 +9,6 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from capsmith_runtime.infrastructure.machine_pool.naming import machine_name, number_of
 from capsmith_runtime.infrastructure.machine_pool.plan import (
     Plan,
     PoolMember,
@@ -17,6 +16,7 @@ from capsmith_runtime.infrastructure.machine_pool.plan import (
     plan,
     spread,
 )
+from capsmith_runtime.infrastructure.machine_pool.pool_machines import machine_name, number_of
 
 FLAGS = ("deleting", "delete_requested", "unhealthy", "outdated", "has_node")
 DOMAINS = ("", "a", "b", "c")

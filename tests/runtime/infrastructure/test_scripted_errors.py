@@ -9,7 +9,7 @@ from typing import Any
 
 import pytest
 
-from capsmith_runtime.contract.status import STATUS_WRITERS
+from capsmith_runtime.contract.versions import STATUS_WRITERS
 from capsmith_runtime.infrastructure import (
     Condition,
     InfraClusterScope,

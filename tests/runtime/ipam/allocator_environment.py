@@ -8,8 +8,12 @@ from typing import Any, cast
 from capsmith_runtime.contract.ipam_versions import DIALECTS
 from capsmith_runtime.ipam.address_index import AddressIndex, PoolKey
 from capsmith_runtime.ipam.address_ranges import AddressRanges, address_of
-from capsmith_runtime.ipam.allocator import AddressRequest, AllocatorContext, PoolAllocator
-from capsmith_runtime.ipam.live_address_list import LiveAddressList
+from capsmith_runtime.ipam.allocator import (
+    AddressRequest,
+    AllocatorContext,
+    LiveAddressList,
+    PoolAllocator,
+)
 from capsmith_runtime.kube.client import JSON, KubeClient, NamespacedName, ResourceType, Selection
 from capsmith_runtime.kube.informer import Informer
 from capsmith_runtime.reconcile.results import Waiting

@@ -16,8 +16,7 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from capsmith_runtime.contract.v1beta2.core import CoreV1Beta2
-from capsmith_runtime.contract.v1beta2.status import V1Beta2Status
+from capsmith_runtime.contract.v1beta2 import CoreV1Beta2, V1Beta2Status
 from capsmith_runtime.ipam import orphaned_addresses
 from capsmith_runtime.ipam.api import Pool, PoolState, RangePoolReconciler
 from capsmith_runtime.ipam.controllers import IPAMControllers

@@ -8,13 +8,13 @@ from typing import Any, cast
 
 import pytest
 
-from capsmith_runtime.kube.access_review import (
+from capsmith_runtime.kube.client import JSON, KubeClient, ResourceType, ServerError
+from capsmith_runtime.kube.diagnostics import (
     CACHE_ENTRIES,
     DENIED_SECONDS,
     GRANTED_SECONDS,
     AccessReviewer,
 )
-from capsmith_runtime.kube.client import JSON, KubeClient, ResourceType, ServerError
 from capsmith_runtime.testing.clock import VirtualLoop
 
 USER = {"username": "system:serviceaccount:monitoring:prometheus", "groups": ["g"], "uid": "1"}

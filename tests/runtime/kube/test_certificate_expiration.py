@@ -18,8 +18,7 @@ from cryptography.x509.oid import ExtendedKeyUsageOID, NameOID
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from capsmith_runtime.kube.certificate_expiration import read_expiration
-from capsmith_runtime.kube.certificates import CertificateFiles, Certificates
+from capsmith_runtime.kube.certificates import CertificateFiles, Certificates, read_expiration
 from capsmith_runtime.kube.http_connection import Request, Response, text_response
 from capsmith_runtime.kube.metrics import Metrics
 from capsmith_runtime.webhook.options import WebhookOptions

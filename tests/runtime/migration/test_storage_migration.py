@@ -26,8 +26,7 @@ from capsmith_runtime.migration import migrator as migrator_module
 from capsmith_runtime.migration import options as migration_flags
 from capsmith_runtime.migration import walk as walk_module
 from capsmith_runtime.migration.definitions import CRD, read_definition
-from capsmith_runtime.migration.managed_fields import served_entries
-from capsmith_runtime.migration.migrator import CRDMigrator
+from capsmith_runtime.migration.migrator import CRDMigrator, served_entries
 from capsmith_runtime.migration.walk import Walk, WriteLimiter
 from capsmith_runtime.options import parse
 

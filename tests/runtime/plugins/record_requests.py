@@ -27,7 +27,7 @@ from capsmith_runtime.kube.client import (
 )
 from capsmith_runtime.kube.health import Check
 from capsmith_runtime.kube.metrics import Metrics
-from capsmith_runtime.kube.process import EndProcess, exit_process
+from capsmith_runtime.kube.watchdog import EndProcess, exit_process
 from capsmith_runtime.manager import Manager
 from capsmith_runtime.options import Options
 

@@ -9,7 +9,7 @@ from typing import Any, NoReturn, cast
 
 import pytest
 
-from capsmith_runtime.contract.core_versions import CoreNotServedError, choose
+from capsmith_runtime.contract.versions import CoreNotServedError, choose
 from capsmith_runtime.kube.client import KubeClient, NamespacedName, ResourceType, api_error
 from capsmith_runtime.kube.leaderelection import LeaderElector
 from capsmith_runtime.kube.metrics import Metrics

@@ -16,7 +16,7 @@ import pytest
 
 from capsmith_runtime.builder import ManagerBuilder
 from capsmith_runtime.component import Component
-from capsmith_runtime.contract.core_versions import choose
+from capsmith_runtime.contract.versions import choose
 from capsmith_runtime.kube.client import JSON, NamespacedName
 from capsmith_runtime.kube.metrics import Metrics
 from capsmith_runtime.kube.store import Cache

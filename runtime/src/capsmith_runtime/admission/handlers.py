@@ -5,14 +5,12 @@ from __future__ import annotations
 import functools
 import inspect
 import time
-from collections.abc import Awaitable, Callable, Mapping
+from collections.abc import Awaitable, Callable, Mapping, Sequence
 from http import HTTPStatus
 from itertools import islice
 from typing import Any, Final
 
-from capsmith_runtime.admission.api import AdmissionObject, AdmissionWarning, FieldError
-from capsmith_runtime.admission.defaults import spec_patch
-from capsmith_runtime.admission.invalid import decoding_error, invalid_status
+from capsmith_runtime.admission.api import AdmissionObject, AdmissionWarning, FieldError, Reason
 from capsmith_runtime.admission.kinds import AdmittedKind
 from capsmith_runtime.admission.review import (
     ACCEPTED,
@@ -24,6 +22,7 @@ from capsmith_runtime.admission.review import (
     write_review,
 )
 from capsmith_runtime.api.decoding import DecodingError, decode
+from capsmith_runtime.api.encoding import encode
 from capsmith_runtime.contract import metadata
 from capsmith_runtime.contract.guards import deleted_for_move
 from capsmith_runtime.kube.client import JSON
@@ -33,6 +32,83 @@ from capsmith_runtime.kube.log import describe_error, get_logger
 from capsmith_runtime.kube.metrics import Metrics
 from capsmith_runtime.kube.tracebacks import TracebackLimiter
 from capsmith_runtime.reconcile.results import unexpected_result
+from capsmith_runtime.webhook.json_patch import Operation, json_patch
+
+_WORDS: Final[dict[Reason, str]] = {
+    "FieldValueInvalid": "Invalid value",
+    "FieldValueRequired": "Required value",
+    "FieldValueForbidden": "Forbidden",
+    "FieldValueNotSupported": "Unsupported value",
+    "FieldValueDuplicate": "Duplicate value",
+}
+
+
+def invalid_status(
+    kind: AdmittedKind, request: AdmissionRequest, errors: Sequence[FieldError]
+) -> JSON:
+    """Return a Status 422 with all errors; there must be at least one."""
+    causes = [
+        {
+            "field": _full_path(request.spec_path, error.field),
+            "message": _text(f"{_WORDS[error.reason]}: {error.message}"),
+            "reason": error.reason,
+        }
+        for error in errors
+    ]
+    texts = [f"{cause['field']}: {cause['message']}" for cause in causes]
+    listed = texts[0] if len(texts) == 1 else f"[{', '.join(texts)}]"
+    message = f'{request.kind}.{kind.group} "{request.name}" is invalid: {listed}'
+    details = {"group": kind.group, "kind": request.kind, "name": request.name, "causes": causes}
+    return refusal(HTTPStatus.UNPROCESSABLE_ENTITY, "Invalid", message, details)
+
+
+def decoding_error(request: AdmissionRequest, error: DecodingError) -> FieldError:
+    """Return the error of a spec that cannot be read."""
+    field = error.path.removeprefix(request.spec_path).removeprefix(".")
+    return FieldError(field, str(error).removeprefix(f"{error.path}: "))
+
+
+def _full_path(spec_path: str, field: str) -> str:
+    if not field:
+        return spec_path
+    return _text(f"{spec_path}{field}" if field.startswith("[") else f"{spec_path}.{field}")
+
+
+def _text(text: str) -> str:
+    # JSON cannot hold the halves of surrogate pairs, and texts may quote what a user wrote.
+    return text.encode(errors="replace").decode()
+
+
+def spec_patch(obj: JSON, keys: tuple[str, ...], before: Any, after: Any) -> list[Operation]:
+    """Return the patch of the object at ``keys`` for a typed spec that changed.
+
+    Fields that did not change stay as the user wrote them, also those that the type does not know.
+    """
+    return json_patch(obj, _changed(obj, keys, encode(before), encode(after)))
+
+
+def _changed(obj: Any, keys: tuple[str, ...], before: JSON, after: JSON) -> JSON:
+    known = obj if isinstance(obj, Mapping) else {}
+    if not keys:
+        return _with_changes(known, before, after)
+    if before == after:
+        return dict(known)
+    return {**known, keys[0]: _changed(known.get(keys[0]), keys[1:], before, after)}
+
+
+def _with_changes(
+    raw: Mapping[str, Any], before: Mapping[str, Any], after: Mapping[str, Any]
+) -> JSON:
+    result = dict(raw)
+    for key in before.keys() | after.keys():
+        if key not in after:
+            result.pop(key, None)
+        elif key not in before or before[key] != after[key]:
+            values: list[Any] = [raw.get(key), before.get(key), after[key]]
+            nested = all(isinstance(value, Mapping) for value in values)
+            result[key] = _with_changes(*values) if nested else after[key]
+    return result
+
 
 _log = get_logger("admission")
 

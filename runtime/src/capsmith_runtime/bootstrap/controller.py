@@ -27,7 +27,7 @@ from capsmith_runtime.bootstrap.data_secrets import (
 from capsmith_runtime.bootstrap.init_lock import ControlPlaneInitMutex
 from capsmith_runtime.bootstrap.owners import ConfigOwner, ConfigOwnerFinder
 from capsmith_runtime.contract import bootstrap, constants, data_secret, guards, metadata
-from capsmith_runtime.contract.bootstrap_writer import BootstrapStatusWriter
+from capsmith_runtime.contract.bootstrap import BootstrapStatusWriter
 from capsmith_runtime.contract.core import Cluster
 from capsmith_runtime.contract.data_secret import DataContent
 from capsmith_runtime.kube.client import JSON, NamespacedName

@@ -5,15 +5,15 @@ from __future__ import annotations
 from contextlib import suppress
 from datetime import UTC, datetime
 from functools import partial
-from typing import Any
+from typing import Any, Final
 
-from capsmith_runtime.contract import guards, metadata
+from capsmith_runtime.contract import constants, guards, metadata
 from capsmith_runtime.contract.control_plane_facts import HEALTHY
-from capsmith_runtime.contract.control_plane_status import CONTROL_PLANE_SHAPES
+from capsmith_runtime.contract.control_plane_machine import is_control_plane
 from capsmith_runtime.contract.core import Cluster
-from capsmith_runtime.contract.core_machines import CORE_MACHINES
 from capsmith_runtime.contract.model import Condition, shortened
-from capsmith_runtime.controlplane.api import ControlPlaneReconciler
+from capsmith_runtime.contract.versions import CONTROL_PLANE_SHAPES, CORE_MACHINES
+from capsmith_runtime.controlplane.api import ControlPlaneReconciler, ControlPlaneScope
 from capsmith_runtime.controlplane.cluster_access import ClusterAccess
 from capsmith_runtime.controlplane.contract_kinds import ContractKinds
 from capsmith_runtime.controlplane.control_plane import (
@@ -24,13 +24,12 @@ from capsmith_runtime.controlplane.control_plane import (
 from capsmith_runtime.controlplane.external_objects import CacheNotSyncedError, ExternalObjects
 from capsmith_runtime.controlplane.hook_caller import HookCaller, TerminalHookCallError
 from capsmith_runtime.controlplane.kind import ControlPlaneKind
-from capsmith_runtime.controlplane.lifecycle_hooks import control_plane_scope
+from capsmith_runtime.controlplane.lifecycle_hooks import LifecycleHooks, control_plane_scope
 from capsmith_runtime.controlplane.machine_client import MachineClient
 from capsmith_runtime.controlplane.machine_conditions import write_machine_conditions
 from capsmith_runtime.controlplane.patcher import ControlPlanePatcher
-from capsmith_runtime.controlplane.reconcile_delete import DeleteReconciler
-from capsmith_runtime.controlplane.reconcile_normal import NormalReconciler
-from capsmith_runtime.controlplane.scale import MachineScaler
+from capsmith_runtime.controlplane.rollout import next_rollout_seconds
+from capsmith_runtime.controlplane.scale import CACHE_IS_STALE, MachineScaler
 from capsmith_runtime.controlplane.status import control_plane_conditions, control_plane_facts
 from capsmith_runtime.controlplane.summary import ReconcileSummary
 from capsmith_runtime.controlplane.sync_machines import MachineSyncer
@@ -39,9 +38,150 @@ from capsmith_runtime.kube.controller import Result
 from capsmith_runtime.kube.errors import DeferredError
 from capsmith_runtime.kube.informer import Informer
 from capsmith_runtime.reconcile.base import BaseController, ControllerContext
-from capsmith_runtime.reconcile.caches import Caches, cluster_name_of, owning_cluster
+from capsmith_runtime.reconcile.caches import BY_CLUSTER, Caches, cluster_name_of, owning_cluster
 from capsmith_runtime.reconcile.patcher import Patcher, paused
 from capsmith_runtime.reconcile.results import NotAvailableError, Waiting
+
+WAITING_FOR_ENDPOINT: Final = Waiting(
+    "WaitingForControlPlaneEndpoint", "Cluster has no spec.controlPlaneEndpoint yet", None
+)
+WAITING_FOR_INFRASTRUCTURE: Final = Waiting(
+    constants.REASON_WAITING_FOR_INFRASTRUCTURE,
+    "Cluster infrastructure is not provisioned yet",
+    None,
+)
+
+
+class NormalReconciler:
+    """The phases of a reconcile; each may end it early by a wait in the summary."""
+
+    def __init__(
+        self,
+        hooks: HookCaller,
+        syncer: MachineSyncer,
+        scaler: MachineScaler,
+        access: ClusterAccess,
+        sync_seconds: float,
+    ) -> None:
+        self._hooks = hooks
+        self._lifecycle_hooks = LifecycleHooks(hooks, syncer)
+        self._syncer = syncer
+        self._scaler = scaler
+        self._access = access
+        self._sync_seconds = sync_seconds
+
+    async def reconcile(
+        self,
+        control_plane: ControlPlane,
+        summary: ReconcileSummary,
+        scope: ControlPlaneScope[Any],
+    ) -> None:
+        """Do what can be done now.
+
+        Raises NotAvailableError, CacheNotSyncedError and errors of the API server.
+        """
+        await self._reconcile_template(control_plane, summary)
+        if not await self._is_cluster_ready(control_plane, summary):
+            return
+        await self._scaler.remove_stale_annotations(control_plane)
+        await self._sync_machines(control_plane, summary)
+        await self._lifecycle_hooks.run(control_plane, summary, scope)
+        blocked = summary.error is not None or control_plane.foreign_machines or summary.waits
+        if not blocked:
+            await self._scaler.scale(control_plane, summary)
+        seconds = next_rollout_seconds(
+            control_plane.machines, control_plane.criteria, control_plane.now
+        )
+        summary.requeue_after(seconds)
+
+    async def _reconcile_template(
+        self, control_plane: ControlPlane, summary: ReconcileSummary
+    ) -> None:
+        """Without a template no Machine can be created; existing ones are reconciled (CP-21)."""
+        try:
+            await self._syncer.reconcile_template(control_plane)
+        except NotAvailableError as error:
+            summary.wait(error.waiting)
+
+    async def _is_cluster_ready(
+        self, control_plane: ControlPlane, summary: ReconcileSummary
+    ) -> bool:
+        """Check for infrastructure and endpoint, and create certificates and kubeconfig."""
+        if not control_plane.cluster.infrastructure_provisioned:
+            summary.wait(WAITING_FOR_INFRASTRUCTURE)
+            return False
+        report = await self._access.reconcile_secrets(control_plane)
+        summary.certificates, summary.certificates_message = report.waiting, report.message
+        summary.requeue_after(report.seconds_to_renewal(self._sync_seconds))
+        if control_plane.cluster.control_plane_endpoint is None:
+            summary.wait(WAITING_FOR_ENDPOINT)
+            return False
+        if summary.certificates is not None:
+            summary.wait(summary.certificates)
+        return True
+
+    async def _sync_machines(self, control_plane: ControlPlane, summary: ReconcileSummary) -> None:
+        """Update all Machines in place, and find those that are outdated."""
+        value = "" if self._hooks.has_before_remove else None
+        for machine in control_plane.machines:
+            hook = control_plane.annotations.pre_terminate_hook
+            hooks = {} if machine.deleting else {hook: value}
+            reasons = await self._syncer.sync(control_plane, machine, hooks)
+            summary.outdated[machine.name] = reasons
+
+
+WAITING_FOR_WORKERS: Final = "WaitingForWorkersDeletion"
+WAITING_FOR_MACHINES: Final = "WaitingForMachineDeletion"
+_RETRY_SECONDS: Final = 10.0
+
+
+# Deletion begins when the last worker is gone (CP-34): all Machines, what is left of unfinished
+# ones, then the finalizer.
+class DeleteReconciler:
+    """Deletes all Machines at once: there is no quorum left to keep."""
+
+    def __init__(
+        self,
+        caches: Caches,
+        scaler: MachineScaler,
+        machine_client: MachineClient,
+        syncer: MachineSyncer,
+    ) -> None:
+        self._caches = caches
+        self._scaler = scaler
+        self._machine_client = machine_client
+        self._syncer = syncer
+
+    async def reconcile(self, control_plane: ControlPlane, summary: ReconcileSummary) -> bool:
+        """Delete what can be deleted now; report if nothing is left."""
+        workers = self._workers(control_plane)
+        if workers:
+            # Without an API server their Nodes could not be drained.
+            message = f"Machines outside the control plane still exist: {', '.join(workers)}"
+            summary.wait(Waiting(WAITING_FOR_WORKERS, message, _RETRY_SECONDS))
+            return False
+        hook = control_plane.annotations.pre_terminate_hook
+        for machine in control_plane.machines:
+            if hook in machine.annotations:
+                # No member remains for which etcd membership would matter.
+                await self._syncer.annotate(machine, {hook: None})
+            if not machine.deleting:
+                await self._machine_client.delete(machine)
+        if control_plane.machines:
+            names = ", ".join(sorted(machine.name for machine in control_plane.machines))
+            summary.wait(Waiting(WAITING_FOR_MACHINES, f"waits until {names} is gone", None))
+            return False
+        if not await self._scaler.clean_up(control_plane, summary):
+            return False
+        if not await self._scaler.is_cache_fresh(control_plane):
+            summary.wait(CACHE_IS_STALE)
+            return False
+        return True
+
+    def _workers(self, control_plane: ControlPlane) -> list[str]:
+        value = f"{control_plane.cluster.namespace}/{control_plane.cluster.name}"
+        machines = self._caches.machines.by_index(BY_CLUSTER, value)
+        return sorted(metadata.name(each) for each in machines if not is_control_plane(each))
 
 
 class ControlPlaneController(BaseController[ControlPlaneReconciler[Any]]):

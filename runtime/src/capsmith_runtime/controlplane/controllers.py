@@ -6,8 +6,7 @@ from collections.abc import Iterator, Sequence
 from typing import Any
 
 from capsmith_runtime.contract import metadata
-from capsmith_runtime.contract.control_plane_status import CONTROL_PLANE_SHAPES
-from capsmith_runtime.contract.core_machines import CORE_MACHINES
+from capsmith_runtime.contract.versions import CONTROL_PLANE_SHAPES, CORE_MACHINES
 from capsmith_runtime.controlplane.cluster_access import ClusterAccess
 from capsmith_runtime.controlplane.contract_kinds import ContractKinds
 from capsmith_runtime.controlplane.controller import ControlPlaneController

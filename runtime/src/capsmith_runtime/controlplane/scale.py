@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import re
+import secrets
 from dataclasses import replace
 from typing import Final
 
@@ -22,7 +24,6 @@ from capsmith_runtime.controlplane.machine_filters import (
     is_owned,
     needs_remediation,
 )
-from capsmith_runtime.controlplane.machine_names import new_machine_name
 from capsmith_runtime.controlplane.remediation import (
     RemediationStrategy,
     next_remediation,
@@ -36,6 +37,29 @@ from capsmith_runtime.kube.client import KubeClient, NamespacedName, Selection
 from capsmith_runtime.kube.informer import Informer
 from capsmith_runtime.kube.log import get_logger
 from capsmith_runtime.reconcile.results import Waiting
+
+_DEFAULT: Final = "{{ .controlPlane.name }}-{{ .random }}"
+_VARIABLE: Final = re.compile(r"\{\{ *\.(cluster\.name|controlPlane\.name|random) *\}\}")
+_ALPHABET: Final = "bcdfghjklmnpqrstvwxz2456789"
+"""Without vowels, so that no words come out."""
+_RANDOM_CHARACTERS: Final = 5
+_MAX_NAME: Final = 63
+"""Names of Nodes and their certificates cannot be longer."""
+
+
+def new_machine_name(control_plane: str, cluster: str, template: str = "") -> str:
+    """Return a name with a random part, as a name must not be used twice.
+
+    ``template`` is ``spec.machineNaming.template``; the CRD requires the random part in it.
+    """
+    random = "".join(secrets.choice(_ALPHABET) for _ in range(_RANDOM_CHARACTERS))
+    values = {"cluster.name": cluster, "controlPlane.name": control_plane, "random": random}
+    name = _VARIABLE.sub(lambda match: values[match[1]], template or _DEFAULT)
+    if len(name) <= _MAX_NAME and random in name:
+        return name
+    kept = name[: _MAX_NAME - len(random) - 1].rstrip("-.")
+    return f"{kept}-{random}"
+
 
 _log = get_logger("control-plane")
 CACHE_IS_STALE: Final = Waiting("CacheIsStale", "the cache of Machines is not up to date yet", 0.5)

@@ -6,10 +6,10 @@ at a time, and end with the desired number of up-to-date Machines.
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Sequence
 from typing import Final
 
-from capsmith_runtime.controlplane.placement import machine_to_delete, next_failure_domain
 from capsmith_runtime.controlplane.preflight import check_scale_down, check_scale_up
 from capsmith_runtime.controlplane.remediation import remediate
 from capsmith_runtime.controlplane.scale_input import (
@@ -21,6 +21,31 @@ from capsmith_runtime.controlplane.scale_input import (
     ScaleUp,
     names,
 )
+
+
+def next_failure_domain(domains: Sequence[str], machines: Sequence[MachineInput]) -> str | None:
+    """Return the domain with the fewest Machines that will stay, then with the fewest in total."""
+    staying = Counter(m.domain for m in machines if m.up_to_date and not m.deleting)
+    total = Counter(m.domain for m in machines)
+    return min(domains, key=lambda name: (staying[name], total[name], name), default=None)
+
+
+def machine_to_delete(
+    domains: Sequence[str], machines: Sequence[MachineInput], eligible: Sequence[MachineInput]
+) -> MachineInput:
+    """Return the oldest in the fullest domain; Machines outside known domains come first."""
+    misplaced = [m for m in eligible if domains and m.domain not in domains]
+    if misplaced:
+        return oldest(misplaced)
+    total = Counter(m.domain for m in machines)
+    fullest = max(total[m.domain] for m in eligible)
+    return oldest([m for m in eligible if total[m.domain] == fullest])
+
+
+def oldest(machines: Sequence[MachineInput]) -> MachineInput:
+    """Return the Machine that was created first; by name among those of the same second."""
+    return min(machines, key=lambda machine: (machine.created, machine.name))
+
 
 _SCALE_IN_REPLICAS: Final = 3
 """The smallest control plane that keeps its quorum while one Machine is missing."""

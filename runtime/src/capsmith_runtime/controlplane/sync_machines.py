@@ -10,8 +10,8 @@ from capsmith_runtime.contract.constants import CLUSTER_KIND, CORE_GROUP
 from capsmith_runtime.contract.control_plane_machine import ControlPlaneMachine, CoreMachines
 from capsmith_runtime.contract.model import Condition
 from capsmith_runtime.controlplane.control_plane import ControlPlane
+from capsmith_runtime.controlplane.desired_machine import propagate
 from capsmith_runtime.controlplane.external_objects import ExternalObject, ExternalObjects
-from capsmith_runtime.controlplane.propagation import propagate
 from capsmith_runtime.controlplane.rollout import outdated_reasons
 from capsmith_runtime.kube.client import JSON, Conflict, KubeClient, NamespacedName, NotFound
 from capsmith_runtime.kube.informer import Informer

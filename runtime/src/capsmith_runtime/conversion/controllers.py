@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from http import HTTPStatus
@@ -10,13 +11,6 @@ from typing import Any, Final
 
 from capsmith_runtime.contract import metadata
 from capsmith_runtime.conversion.objects import ConversionError, ConvertedKind, Converter
-from capsmith_runtime.conversion.review import UnreadableReviewError, respond
-from capsmith_runtime.conversion.versions import (
-    LABEL,
-    UnknownVersionError,
-    VersionBook,
-    newest_version,
-)
 from capsmith_runtime.kube.client import JSON, ApiError, KubeClient, ResourceType, Selection
 from capsmith_runtime.kube.clock import monotonic
 from capsmith_runtime.kube.http_connection import Request, RequestHandler, Response, text_response
@@ -27,6 +21,98 @@ from capsmith_runtime.reconcile.caches import Caches
 from capsmith_runtime.reconcile.groups import ControllerGroup
 from capsmith_runtime.webhook.group import WebhookGroup
 from capsmith_runtime.webhook.options import WebhookOptions, webhook_options
+
+LABEL: Final = "cluster.x-k8s.io/v1beta1"
+EXPIRY_SECONDS: Final = 300.0
+_VERSION: Final = re.compile(r"v(\d+)(?:(alpha|beta)(\d+))?")
+
+
+class UnknownVersionError(LookupError):
+    """The version has to be read from the API server first."""
+
+    def __init__(self, group: str, kind: str) -> None:
+        super().__init__(f"version of {kind} in {group}")
+        self.group = group
+        self.kind = kind
+
+
+class VersionBook:
+    """Versions by group and kind: of this repository, and of others as they are read.
+
+    Those of others expire: another provider may be installed later, or move to another version.
+    """
+
+    def __init__(
+        self, own: Mapping[tuple[str, str], str], clock: Callable[[], float] = monotonic
+    ) -> None:
+        self._own = dict(own)
+        self._clock = clock
+        self._learned: dict[tuple[str, str], tuple[str, float]] = {}
+
+    def __call__(self, group: str, kind: str) -> str:
+        """Return the version; raise UnknownVersionError if it has to be read first."""
+        if (group, kind) in self._own:
+            return self._own[group, kind]
+        version, read_at = self._learned.get((group, kind), ("", -EXPIRY_SECONDS))
+        if self._clock() - read_at >= EXPIRY_SECONDS:
+            raise UnknownVersionError(group, kind)
+        return version
+
+    def last(self, group: str, kind: str) -> str:
+        """Return the version that was read last, even if it has expired; empty if none was."""
+        return self._learned.get((group, kind), ("", 0.0))[0]
+
+    def add(self, group: str, kind: str, version: str) -> None:
+        """Add the version of a kind as it was just read; it must not be empty."""
+        self._learned[group, kind] = version, self._clock()
+
+
+def newest_version(labels: Mapping[str, Any]) -> str:
+    """Return the greatest version in the label of a CRD (GEN-03); empty if there is none."""
+    matches = map(_VERSION.fullmatch, str(labels.get(LABEL) or "").split("_"))
+    newest = max((match for match in matches if match is not None), key=_order, default=None)
+    return newest.group() if newest is not None else ""
+
+
+def _order(version: re.Match[str]) -> tuple[int, int, int]:
+    major, stage, minor = version.groups()
+    return {None: 2, "beta": 1, "alpha": 0}[stage], int(major), int(minor or 0)
+
+
+API_VERSION: Final = "apiextensions.k8s.io/v1"
+KIND: Final = "ConversionReview"
+
+
+class UnreadableReviewError(ValueError):
+    """The body of the request is not a ConversionReview."""
+
+
+def respond(review: Any, converter: Converter) -> dict[str, Any]:
+    """Return a review with the response: all objects in the same order, or a failure.
+
+    Raises UnreadableReviewError for anything but a review of version v1.
+    """
+    request = review.get("request") if isinstance(review, dict) else None
+    if not isinstance(request, dict) or review.get("apiVersion") != API_VERSION:
+        raise UnreadableReviewError(f"not a {KIND} of {API_VERSION}")
+    uid, objects = request.get("uid"), request.get("objects")
+    api_version = request.get("desiredAPIVersion")
+    if not (isinstance(uid, str) and isinstance(api_version, str) and isinstance(objects, list)):
+        raise UnreadableReviewError("uid, desiredAPIVersion and objects are required")
+    response: dict[str, Any] = {"uid": uid}
+    try:
+        response["convertedObjects"] = [_convert(obj, api_version, converter) for obj in objects]
+        response["result"] = {"status": "Success"}
+    except ConversionError as error:
+        response["result"] = {"status": "Failure", "message": str(error)}
+    return {"apiVersion": API_VERSION, "kind": KIND, "response": response}
+
+
+def _convert(obj: Any, api_version: str, converter: Converter) -> dict[str, Any]:
+    if not isinstance(obj, dict):
+        raise ConversionError("an object is required")
+    return converter.convert(obj, api_version)
+
 
 _log = get_logger("conversion")
 

@@ -20,7 +20,7 @@ from capsmith_runtime.kube.informer import Handler, Informer
 from capsmith_runtime.kube.patch import write
 from capsmith_runtime.kube.store import Delta
 from capsmith_runtime.reconcile.groups import ControllerGroup, Queues
-from capsmith_runtime.reconcile.ipam_types import address_type, claim_type
+from capsmith_runtime.reconcile.kinds import address_type, claim_type
 from capsmith_runtime.reconcile.results import Waiting
 from capsmith_runtime.reconcile.watches import enqueue_owners
 

@@ -6,21 +6,163 @@ All claims that want an address at the same time share one write of the pool.
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Callable
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import suppress
 from dataclasses import dataclass
 from typing import Final
 
 from capsmith_runtime.contract import ipam, metadata
 from capsmith_runtime.ipam.address_index import AddressIndex, PoolKey
-from capsmith_runtime.ipam.address_ranges import address_of
-from capsmith_runtime.ipam.live_address_list import LiveAddressList
+from capsmith_runtime.ipam.address_ranges import address_of, parsed
 from capsmith_runtime.ipam.pool_usage import NOT_FOUND, PoolUsage
-from capsmith_runtime.ipam.reservations import Reservation, Reservations, reservations_of
-from capsmith_runtime.kube.client import JSON, Conflict, KubeClient, NamespacedName, NotFound
+from capsmith_runtime.kube.client import (
+    JSON,
+    Conflict,
+    KubeClient,
+    NamespacedName,
+    NotFound,
+    ResourceExpired,
+    ResourceType,
+    Selection,
+)
 from capsmith_runtime.kube.informer import Informer
 from capsmith_runtime.kube.patch import merge_patch
 from capsmith_runtime.reconcile.results import Waiting
+
+
+@dataclass(frozen=True, slots=True)
+class Reservation:
+    """An address for the IPAddress that will be created under the name of the claim."""
+
+    number: int
+    claim: NamespacedName
+    uid: str
+    """UID of the claim."""
+
+
+@dataclass(frozen=True, slots=True)
+class ReservationHolder:
+    """Holder of an address in the usage of the pool, until the IPAddress holds it."""
+
+    uid: str
+
+
+class Reservations:
+    """The reservations of one pool, by UID of the claim; each holds its address in the usage."""
+
+    def __init__(self, usage: PoolUsage) -> None:
+        self._usage = usage
+        self._by_uid: dict[str, Reservation] = {}
+
+    def __len__(self) -> int:
+        return len(self._by_uid)
+
+    def get(self, uid: str) -> Reservation | None:
+        """Return the reservation of a claim."""
+        return self._by_uid.get(uid)
+
+    def snapshot(self) -> Mapping[str, Reservation]:
+        """Return a copy of all reservations, to be restored by :meth:`replace_all`."""
+        return dict(self._by_uid)
+
+    def put(self, reservation: Reservation) -> None:
+        """Add a reservation, replacing an earlier one of the same claim."""
+        before = self._by_uid.get(reservation.uid)
+        if before == reservation:
+            return
+        if before is not None:
+            self._remove(before)
+        self._by_uid[reservation.uid] = reservation
+        self._usage.add_holder(reservation.number, ReservationHolder(reservation.uid))
+
+    def replace_all(self, reservations: Mapping[str, Reservation]) -> bool:
+        """Keep exactly these reservations; return whether an address became free."""
+        obsolete = [item for uid, item in self._by_uid.items() if reservations.get(uid) != item]
+        freed = [self._remove(item) for item in obsolete]
+        for reservation in reservations.values():
+            self.put(reservation)
+        return any(freed)
+
+    def entries(self) -> list[JSON]:
+        """Return the reservations in the form of the pool's status."""
+        return [
+            {
+                "address": str(address_of(item.number)),
+                "claimUID": item.uid,
+                "claimName": item.claim.name,
+                "claimNamespace": item.claim.namespace,
+            }
+            for item in self._by_uid.values()
+        ]
+
+    def _remove(self, reservation: Reservation) -> bool:
+        del self._by_uid[reservation.uid]
+        return self._usage.remove_holder(reservation.number, ReservationHolder(reservation.uid))
+
+
+def reservations_of(pool: JSON) -> Iterator[Reservation]:
+    """Yield the reservations in the status of a pool, including those of other managers."""
+    for entry in metadata.items(pool, "status", "allocation", "reservations"):
+        number = parsed(metadata.text(entry, "address"))
+        if number is not None:
+            claim = NamespacedName(
+                metadata.text(entry, "claimNamespace"), metadata.text(entry, "claimName")
+            )
+            yield Reservation(number, claim, metadata.text(entry, "claimUID"))
+
+
+_PAGE = 500
+
+
+class LiveAddressList:
+    """Add to the index what the API server has and the cache may not have yet."""
+
+    def __init__(
+        self, client: KubeClient, resource: ResourceType, selection: Selection, index: AddressIndex
+    ) -> None:
+        self._client = client
+        self._resource = resource
+        self._selection = selection
+        self._index = index
+        self._lock = asyncio.Lock()
+        self._requested = 0
+        self._completed = 0
+
+    async def refresh(self) -> None:
+        """Return when the index has every IPAddress that existed at the time of the call.
+
+        A list that began before the call may miss the newest addresses, so it does not count; one
+        that begins later serves every caller that has arrived by then.
+        """
+        self._requested += 1
+        ticket = self._requested
+        async with self._lock:
+            if self._completed >= ticket:
+                return
+            requested = self._requested
+            objects, version = await self._list()
+            self._index.add_live_list(objects, version)
+            self._completed = requested
+
+    async def _list(self) -> tuple[list[JSON], int]:
+        objects: list[JSON] = []
+        token, limit = "", _PAGE
+        while True:
+            try:
+                page = await self._client.list_page(
+                    self._resource, self._selection, limit=limit, token=token
+                )
+            except ResourceExpired:
+                if not token:
+                    raise
+                # The remaining pages have expired: request the whole list at once.
+                objects, token, limit = [], "", 0
+                continue
+            objects += page.items
+            token = page.token
+            if not token:
+                return objects, int(page.resource_version)
+
 
 _ATTEMPTS: Final = 5
 _MAX_RESERVATIONS: Final = 500

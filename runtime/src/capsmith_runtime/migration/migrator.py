@@ -6,17 +6,103 @@ status is updated only after all objects have been rewritten.
 
 from __future__ import annotations
 
+from collections.abc import Collection
 from typing import Final
 
-from capsmith_runtime.kube.client import KubeClient, NamespacedName, NotFound
+from capsmith_runtime.contract import metadata
+from capsmith_runtime.kube.client import (
+    JSON,
+    Conflict,
+    KubeClient,
+    NamespacedName,
+    NotFound,
+    key_of,
+)
 from capsmith_runtime.kube.clock import monotonic
 from capsmith_runtime.kube.controller import Result
 from capsmith_runtime.kube.log import get_logger
 from capsmith_runtime.kube.metrics import Metrics
 from capsmith_runtime.migration import options as migration_flags
 from capsmith_runtime.migration.definitions import CRD, Definition, read_definition
-from capsmith_runtime.migration.objects import ManagedFieldsCleaner, StorageVersionRewriter
 from capsmith_runtime.migration.walk import Walk, WriteLimiter
+
+
+class StorageVersionRewriter:
+    """Lets the API server encode objects again, which it does in the storage version."""
+
+    def __init__(
+        self, client: KubeClient, crd: Definition, limiter: WriteLimiter, metrics: Metrics
+    ) -> None:
+        # Webhooks and policies of the cluster are rarely called for the status: none can reject it.
+        self._patch = client.patch_status if crd.has_status else client.patch
+        self._resource = crd.resource
+        self._limiter = limiter
+        self._rewritten = metrics.objects_rewritten.labels(crd.resource.kind)
+
+    async def __call__(self, obj: JSON) -> None:
+        """Patch nothing: the API server writes only objects that it stored in another version."""
+        async with self._limiter.slot():
+            try:
+                await self._patch(self._resource, key_of(obj), {})
+            except (NotFound, Conflict):
+                return  # deleted, or just written by another client and thus in the storage version
+        self._rewritten.inc()
+
+
+class ManagedFieldsCleaner:
+    """Removes managed fields of versions that are not served."""
+
+    def __init__(self, client: KubeClient, crd: Definition, limiter: WriteLimiter) -> None:
+        self._client = client
+        self._crd = crd
+        self._limiter = limiter
+
+    async def __call__(self, obj: JSON) -> None:
+        """Replace the managed fields of the object as it was read.
+
+        Raise Conflict if it was changed since then: it has to be read again.
+        """
+        entries = served_entries(obj, self._crd.served, self._crd.storage_api_version)
+        if entries is None:
+            return
+        body = {"metadata": {"managedFields": entries}}
+        version = metadata.text(obj, "metadata", "resourceVersion")
+        async with self._limiter.slot():
+            try:
+                await self._client.patch(
+                    self._crd.resource, key_of(obj), body, resource_version=version
+                )
+            except NotFound:
+                return
+
+
+# The API server converts the fields of each entry of managedFields to the version of a request,
+# and returns an error if the CRD no longer has the version of the entry.
+def served_entries(obj: JSON, served: Collection[str], api_version: str) -> list[JSON] | None:
+    """Return the entries whose version is served, never an empty list; None if all are.
+
+    ``served`` holds versions with their group; ``api_version`` is that of a new entry.
+    """
+    entries = metadata.items(obj, "metadata", "managedFields")
+    kept = [entry for entry in entries if entry.get("apiVersion") in served]
+    if len(kept) == len(entries):
+        return None
+    return kept or [_seed(entries[0], api_version)]
+
+
+def _seed(removed: JSON, api_version: str) -> JSON:
+    """Return an entry that owns only the name.
+
+    Without any entry, the API server would create one of the manager "before-first-apply" that owns
+    all fields.  They would then have two owners, and remain when the next applier drops them.
+    """
+    return {
+        **{key: removed[key] for key in ("manager", "operation", "time") if key in removed},
+        "apiVersion": api_version,
+        "fieldsType": "FieldsV1",
+        "fieldsV1": {"f:metadata": {"f:name": {}}},
+    }
+
 
 _log = get_logger("migration")
 

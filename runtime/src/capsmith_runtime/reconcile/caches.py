@@ -10,13 +10,15 @@ from capsmith_runtime.contract import metadata
 from capsmith_runtime.contract.constants import (
     CLUSTER_KIND,
     CLUSTER_NAME_LABEL,
+    CONTROL_PLANE_LABEL,
     CORE_GROUP,
     MACHINE_KIND,
     MACHINE_POOL_KIND,
     WATCH_FILTER_LABEL,
 )
 from capsmith_runtime.contract.core import Cluster, CoreReader, Machine
-from capsmith_runtime.contract.machine_projection import project_machine
+from capsmith_runtime.contract.machine_pool import OWNER_REMEDIATED_CONDITION
+from capsmith_runtime.contract.model import Object
 from capsmith_runtime.kube.client import (
     JSON,
     KubeClient,
@@ -29,6 +31,39 @@ from capsmith_runtime.kube.informer import Informer
 from capsmith_runtime.kube.metrics import Metrics
 from capsmith_runtime.kube.store import Projection
 from capsmith_runtime.reconcile.kinds import core_type
+
+_WORKER_OWNERS: Final = ("MachineSet", MACHINE_POOL_KIND)
+_SPEC: Final = ("clusterName", "version", "failureDomain", "infrastructureRef")
+_STATUS: Final = ("nodeRef", "phase")
+
+
+# Most Machines are workers of other controllers, of which providers read little, and write
+# nothing. Control planes read and write their own Machines, so those are kept as they are.
+def project_machine(obj: dict[str, Any]) -> dict[str, Any]:
+    """Return the fields of a Machine that any controller reads: all of a control plane's."""
+    if CONTROL_PLANE_LABEL in metadata.labels(obj) or not _is_worker(obj):
+        return obj
+    spec = _kept(metadata.mapping(obj, "spec"), _SPEC)
+    spec["bootstrap"] = _kept(metadata.mapping(obj, "spec", "bootstrap"), ("dataSecretName",))
+    status = _kept(metadata.mapping(obj, "status"), _STATUS)
+    conditions = [
+        condition
+        for condition in metadata.items(obj, "status", "conditions")
+        if condition.get("type") == OWNER_REMEDIATED_CONDITION
+    ]
+    if conditions:
+        status["conditions"] = conditions
+    projected = _kept(obj, ("apiVersion", "kind", "metadata"))
+    return {**projected, "spec": spec, "status": status}
+
+
+def _is_worker(obj: Object) -> bool:
+    return any(metadata.owner_name(obj, kind, CORE_GROUP) for kind in _WORKER_OWNERS)
+
+
+def _kept(fields: Object, names: tuple[str, ...]) -> dict[str, Any]:
+    return {name: fields[name] for name in names if name in fields}
+
 
 BY_CLUSTER = "cluster"
 BY_OWNER = "owner"

@@ -14,11 +14,11 @@ from typing import Any
 from capsmith_runtime.api.encoding import status_fields
 from capsmith_runtime.contract import constants, guards, metadata
 from capsmith_runtime.contract.control_plane_facts import ControlPlaneFacts
-from capsmith_runtime.contract.control_plane_status import CONTROL_PLANE_SHAPES
 from capsmith_runtime.contract.core import Cluster, read_endpoint
 from capsmith_runtime.contract.kubernetes_version import normalize
 from capsmith_runtime.contract.model import Endpoint
 from capsmith_runtime.contract.status_writer import with_endpoint
+from capsmith_runtime.contract.versions import CONTROL_PLANE_SHAPES
 from capsmith_runtime.controlplane.managed.api import (
     ClusterCredentials,
     ManagedControlPlaneDeleteScope,

@@ -21,7 +21,7 @@ from capsmith_runtime.contract.machine_pool_facts import (
     pool_spec,
     without_addresses,
 )
-from capsmith_runtime.contract.machine_pool_status import POOL_STATUS_WRITERS
+from capsmith_runtime.contract.versions import POOL_STATUS_WRITERS
 from capsmith_runtime.infrastructure.bootstrap_data import bootstrap_reader
 from capsmith_runtime.infrastructure.cluster_infrastructure import (
     ClusterInfrastructure,

@@ -6,9 +6,10 @@ from it, and when from the live objects.
 
 from __future__ import annotations
 
+import hashlib
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
-from typing import NamedTuple
+from typing import Final, NamedTuple
 
 from capsmith_runtime.contract import constants, metadata
 from capsmith_runtime.contract.label_value import label_value
@@ -20,7 +21,6 @@ from capsmith_runtime.contract.machine_pool import (
 from capsmith_runtime.contract.model import Object
 from capsmith_runtime.infrastructure.caches import InfrastructureCaches
 from capsmith_runtime.infrastructure.machine_pool.kinds import MachinePoolMachinesKind
-from capsmith_runtime.infrastructure.machine_pool.naming import number_of
 from capsmith_runtime.infrastructure.machine_pool.plan import PoolMember
 from capsmith_runtime.kube.client import (
     JSON,
@@ -198,3 +198,37 @@ def _selection(pool: JSON, owner: str | None) -> Selection:
 
 def _by_name(objects: Iterable[JSON]) -> dict[str, JSON]:
     return {obj["metadata"]["name"]: obj for obj in objects}
+
+
+_LIMIT: Final = 63
+"""Nodes have the names of machines, and host names cannot be longer."""
+
+
+_DIGITS: Final = 7
+
+
+_BASE: Final = _LIMIT - _DIGITS - 1
+
+
+_HASH: Final = 8
+
+
+# Numbered names, so that no machine is created twice: a controller with an outdated cache creates
+# a machine with the same name again, and receives AlreadyExists. Numbers only grow: a name never
+# refers to two machines, nor to two Nodes.
+def machine_name(pool: str, number: int) -> str:
+    """Return the name of a machine: ``<pool>-<number>``."""
+    return f"{_base(pool)}-{number}"
+
+
+def number_of(pool: str, name: str) -> int:
+    """Return the number in the name of a machine, or -1 for another name."""
+    base, _, number = name.rpartition("-")
+    return int(number) if base == _base(pool) and number.isdecimal() else -1
+
+
+def _base(pool: str) -> str:
+    if len(pool) <= _BASE:
+        return pool
+    digest = hashlib.sha256(pool.encode()).hexdigest()[:_HASH]
+    return f"{pool[: _BASE - _HASH - 1].rstrip('.-')}-{digest}"

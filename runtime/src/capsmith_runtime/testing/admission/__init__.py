@@ -1,6 +1,6 @@
 """Builders for unit tests of validators and defaulters; they need no API server."""
 
-from capsmith_runtime.testing.admission.builders import admission_object
+from capsmith_runtime.testing.admission.requests import admission_object
 from capsmith_runtime.testing.core import spec_from
 
 __all__ = [

@@ -7,13 +7,29 @@ import base64
 import copy
 import json
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, TypeVar
 
+from capsmith_runtime.admission.api import AdmissionObject
 from capsmith_runtime.admission.handlers import AdmissionHandler
 from capsmith_runtime.admission.kinds import AdmittedKind
 from capsmith_runtime.kube.client import JSON
 from capsmith_runtime.kube.http_connection import Request
 from capsmith_runtime.kube.metrics import Metrics
+from capsmith_runtime.testing.core import NAMESPACE
+
+Spec = TypeVar("Spec")
+
+
+def admission_object(spec: Spec, name: str = "object", **changes: Any) -> AdmissionObject[Spec]:
+    """Return an object with a typed spec; ``changes`` replace its other fields."""
+    fields: dict[str, Any] = {
+        "name": name,
+        "namespace": NAMESPACE,
+        "labels": {},
+        "annotations": {},
+        "spec": spec,
+    }
+    return AdmissionObject(**fields | changes)
 
 
 @dataclass(frozen=True)

@@ -20,10 +20,9 @@ from capsmith_runtime.options import Options, parse
 from capsmith_runtime.reconcile.base import ControllerContext
 from capsmith_runtime.reconcile.caches import Caches
 from capsmith_runtime.testing.environment import TestEnvironment
-from capsmith_runtime.testing.fake_api import FakeApi
+from capsmith_runtime.testing.fake_api import FakeApi, merged
 from capsmith_runtime.testing.limits import limits
 from capsmith_runtime.testing.manifests import Manifests
-from capsmith_runtime.testing.merge_patch import merged
 from capsmith_runtime.testing.provider import ProviderUnderTest, replace_group
 from capsmith_runtime.webhook.options import WEBHOOK
 

@@ -15,8 +15,8 @@ from capsmith_runtime.testing.conformance.extension.base import (
     ExtensionConformance,
     HookCase,
 )
+from capsmith_runtime.testing.extension.builders import REQUESTS
 from capsmith_runtime.testing.extension.environment import ExtensionEnvironment
-from capsmith_runtime.testing.extension.hook_requests import REQUESTS
 from capsmith_runtime.testing.provider import ProviderUnderTest
 from capsmith_runtime.webhook.options import CERTIFICATES
 

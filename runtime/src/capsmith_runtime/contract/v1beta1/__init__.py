@@ -1,1 +1,0 @@
-"""The shapes of contract v1beta1."""

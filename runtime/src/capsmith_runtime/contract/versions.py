@@ -1,0 +1,90 @@
+"""What writes and reads the shapes of each version: of the contract, and of core's API."""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Mapping
+from typing import Final
+
+from capsmith_runtime.contract.bootstrap import BootstrapStatusWriter
+from capsmith_runtime.contract.constants import CORE_GROUP
+from capsmith_runtime.contract.control_plane_facts import ControlPlaneShape
+from capsmith_runtime.contract.control_plane_machine import CoreMachines
+from capsmith_runtime.contract.core import CoreReader
+from capsmith_runtime.contract.machine_pool_facts import PoolStatusWriter
+from capsmith_runtime.contract.status_writer import StatusWriter
+from capsmith_runtime.contract.v1beta1 import (
+    CoreMachinesV1Beta1,
+    CoreV1Beta1,
+    V1Beta1BootstrapStatus,
+    V1Beta1ControlPlane,
+    V1Beta1PoolStatus,
+    V1Beta1Status,
+)
+from capsmith_runtime.contract.v1beta2 import (
+    CoreMachinesV1Beta2,
+    CoreV1Beta2,
+    V1Beta2BootstrapStatus,
+    V1Beta2ControlPlane,
+    V1Beta2PoolStatus,
+    V1Beta2Status,
+)
+
+READERS: Final[tuple[CoreReader, ...]] = (CoreV1Beta2(), CoreV1Beta1())
+"""In order of preference."""
+
+
+class CoreNotServedError(Exception):
+    """The API server serves no supported version of cluster.x-k8s.io."""
+
+
+def choose(served: Collection[str]) -> CoreReader:
+    """Return the reader of the newest served version.
+
+    Raises :class:`CoreNotServedError` if none is served: Cluster API is not installed yet.
+    """
+    for reader in READERS:
+        if reader.version in served:
+            return reader
+    known = ", ".join(reader.version for reader in READERS)
+    found = ", ".join(sorted(served)) or "nothing"
+    # To upgrade is right also where core is newer than this manager: the plan shows it.
+    hint = "`clusterctl upgrade plan`" if served else "`clusterctl init`"
+    raise CoreNotServedError(
+        f"{CORE_GROUP} is required in one of {known}, but the API server serves {found}: run {hint}"
+    )
+
+
+_KNOWN: Final[tuple[StatusWriter, ...]] = (V1Beta2Status(), V1Beta1Status())
+STATUS_WRITERS: Final[Mapping[str, StatusWriter]] = {known.contract: known for known in _KNOWN}
+"""By contract version."""
+
+
+_WRITERS: Final[tuple[BootstrapStatusWriter, ...]] = (
+    V1Beta2BootstrapStatus(),
+    V1Beta1BootstrapStatus(),
+)
+BOOTSTRAP_STATUS_WRITERS: Final[Mapping[str, BootstrapStatusWriter]] = {
+    writer.contract: writer for writer in _WRITERS
+}
+"""Writers by contract version."""
+
+
+_SHAPES: Final[tuple[ControlPlaneShape, ...]] = (V1Beta2ControlPlane(), V1Beta1ControlPlane())
+CONTROL_PLANE_SHAPES: Final[Mapping[str, ControlPlaneShape]] = {
+    known.contract: known for known in _SHAPES
+}
+"""By contract version."""
+
+
+_CORE_MACHINES: Final[tuple[CoreMachines, ...]] = (CoreMachinesV1Beta2(), CoreMachinesV1Beta1())
+CORE_MACHINES: Final[Mapping[str, CoreMachines]] = {
+    known.version: known for known in _CORE_MACHINES
+}
+"""By version of core."""
+
+
+_POOL_WRITERS: Final[tuple[PoolStatusWriter, ...]] = (V1Beta2PoolStatus(), V1Beta1PoolStatus())
+POOL_STATUS_WRITERS: Final[Mapping[str, PoolStatusWriter]] = {
+    known.contract: known for known in _POOL_WRITERS
+}
+"""By contract version."""
