@@ -7,7 +7,8 @@ import subprocess
 from collections.abc import Iterator, Mapping
 from types import MappingProxyType
 
-from capsmith.contract.compatibility import Compatibility, Project, Run
+from capsmith.contract.compatibility import Compatibility, Project
+from capsmith.contract.terms import Run
 
 REPOSITORIES: Mapping[str, str] = MappingProxyType(
     {

@@ -9,7 +9,8 @@ from typing import Any
 
 import yaml
 
-from capsmith.contract.model import Level, Rule
+from capsmith.contract.model import Rule
+from capsmith.contract.terms import Level
 
 HERE = Path(__file__).parent
 

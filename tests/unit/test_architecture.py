@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import graphlib
 import re
 import sys
 from importlib import import_module
@@ -9,6 +10,7 @@ from pathlib import Path
 from types import FrameType
 from typing import Any
 
+import grimp
 import pytest
 
 from capsmith.commands.build import build
@@ -101,3 +103,11 @@ def test_the_walk_is_the_way(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) ->
     finally:
         sys.setprofile(former)
     assert sorted(walk, key=calls.__getitem__) == walk
+
+
+@pytest.mark.parametrize("package", ["capsmith", "capsmith_runtime"])
+def test_no_module_needs_itself(package: str) -> None:
+    """Also not by an import for type checks, or inside a function."""
+    graph = grimp.build_graph(package, cache_dir=None)
+    imports = {module: graph.find_modules_directly_imported_by(module) for module in graph.modules}
+    graphlib.TopologicalSorter(imports).prepare()

@@ -7,7 +7,8 @@ from pathlib import Path
 
 import pytest
 
-from capsmith.contract.compatibility import Compatibility, Project, Run, Supported
+from capsmith.contract.compatibility import Compatibility, Project, Supported
+from capsmith.contract.terms import Run
 from tests.releases.__main__ import main
 from tests.releases.newer import find_newer
 

@@ -11,7 +11,8 @@ import pytest
 import yaml
 
 from capsmith import resources
-from capsmith.contract.compatibility import Run, load_compatibility
+from capsmith.contract.compatibility import load_compatibility
+from capsmith.contract.terms import Run
 
 ROOT = Path(__file__).parents[2]
 PYTHON = load_compatibility(resources.schemas()).python

@@ -161,7 +161,6 @@ def _create(options: Options, named: str | None, beside_others: bool, format_: s
 
 def _report(console: Console, report: Report, folder: Path, done: str) -> None:
     """Print the report, and after a first run the commands that follow."""
-    from capsmith.cli.new import next_commands
 
     commands = next_commands(folder) if report.is_first and report.exit_code == 0 else ()
     console.report(report, done=done, facts={"next": list(commands)} if commands else None)

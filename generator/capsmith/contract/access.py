@@ -6,36 +6,16 @@ The data are facts about Cluster API's managers; what a provider must grant is s
 from __future__ import annotations
 
 from collections.abc import Mapping
-from enum import StrEnum
 from importlib.resources.abc import Traversable
 from typing import TYPE_CHECKING, NamedTuple
 
 from capsmith.contract.reading import broken, load, validate
+from capsmith.contract.terms import Permission, Shown
 
 if TYPE_CHECKING:
     from capsmith.contract.files import AccessEntry, ManagerEntry
 
 FILE = "access.yaml"
-
-
-class Permission(StrEnum):
-    """What allows a request."""
-
-    LABEL = "label"
-    """The manager's own groups, or a ClusterRole of the provider that has the manager's label."""
-    BINDING = "binding"
-    """A ClusterRole of the provider that is bound to the manager."""
-    OWN = "own"
-    """The manager's own role; the provider grants nothing."""
-
-
-class Shown(StrEnum):
-    """The end-to-end test whose audit log has the requests."""
-
-    LIFECYCLE = "lifecycle"
-    TOPOLOGY = "topology"
-    POOLS = "pools"
-    KUBEADM = "kubeadm"
 
 
 class Manager(NamedTuple):

@@ -5,29 +5,16 @@ Everything that names a release reads it here: tools, defaults, samples, tests a
 
 from __future__ import annotations
 
-from enum import StrEnum
 from importlib.resources.abc import Traversable
 from typing import TYPE_CHECKING, NamedTuple
 
 from capsmith.contract.reading import broken, load, validate
+from capsmith.contract.terms import Run
 
 if TYPE_CHECKING:
     from capsmith.contract.files import SupportedEntry
 
 FILE = "compatibility.yaml"
-
-
-class Run(StrEnum):
-    """Where a release is run."""
-
-    CI = "ci"
-    """All tests, for each change."""
-    SHORT = "short"
-    """The life of a cluster for each change, all tests every night."""
-    NIGHTLY = "nightly"
-    """All tests, every night."""
-    SOURCE = "source"
-    """Nowhere: what capsmith says of it is read from its source."""
 
 
 class Supported(NamedTuple):

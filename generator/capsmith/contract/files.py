@@ -10,11 +10,22 @@ from typing import Annotated, Any
 
 from pydantic import BaseModel, ConfigDict, Field, RootModel
 
-from capsmith.contract.access import Permission, Shown
-from capsmith.contract.compatibility import Run
-from capsmith.contract.hooks import HookFamily
-from capsmith.contract.model import EffectClass, FieldOrigin, Level, Origin, Proof, Weight
-from capsmith.contract.upgrade import Actor, ChangeKind, Conversion, Where
+from capsmith.contract.terms import (
+    Actor,
+    ChangeKind,
+    Conversion,
+    EffectClass,
+    FieldOrigin,
+    HookFamily,
+    Level,
+    Origin,
+    Permission,
+    Proof,
+    Run,
+    Shown,
+    Weight,
+    Where,
+)
 
 _AS_TEXT = Field(strict=False)
 """For enumerations: YAML has only their values."""

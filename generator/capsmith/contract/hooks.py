@@ -2,20 +2,11 @@
 
 from __future__ import annotations
 
-from enum import StrEnum
 from importlib.resources.abc import Traversable
 from typing import NamedTuple
 
 from capsmith.contract.reading import broken, load, validate
-
-
-class HookFamily(StrEnum):
-    """The subject of hooks; each family has its own code."""
-
-    TOPOLOGY = "topology"
-    LIFECYCLE = "lifecycle"
-    UPGRADE_PLAN = "upgrade-plan"
-    IN_PLACE = "in-place"
+from capsmith.contract.terms import HookFamily
 
 
 class Hook(NamedTuple):

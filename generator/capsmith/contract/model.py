@@ -7,10 +7,10 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
-from enum import StrEnum
 from typing import Any, NamedTuple
 
 from capsmith.contract.hooks import Hook
+from capsmith.contract.terms import EffectClass, FieldOrigin, Level, Origin, Proof, Weight
 from capsmith.contract.upgrade import Upgrade
 
 # Not of the module calendar, whose names depend on the locale.
@@ -23,26 +23,6 @@ Data = Mapping[str, Any]
 """Plain data out of a YAML file."""
 
 
-class Level(StrEnum):
-    """How binding a rule is, in the words of RFC 2119; INFO is not binding."""
-
-    MUST = "MUST"
-    SHOULD = "SHOULD"
-    MAY = "MAY"
-    INFO = "INFO"
-
-
-class Origin(StrEnum):
-    """Who says so."""
-
-    CONTRACT = "contract"
-    """A page of the contract: of a provider type, clusterctl, IPAM or runtime extensions."""
-    OBSERVED = "observed"
-    """The behaviour of Cluster API or Kubernetes; no page of the contract promises it."""
-    ADVICE = "advice"
-    """Neither: a habit, or good practice."""
-
-
 class Releases(NamedTuple):
     """Minor releases of core, as ``v1.14``; empty: no bound."""
 
@@ -52,34 +32,6 @@ class Releases(NamedTuple):
     """The first one that announces the end of the rule."""
     until: str = ""
     """The last one in which the rule holds."""
-
-
-class Weight(StrEnum):
-    """The severity of a violation; the values are those of a finding's severity."""
-
-    ERROR = "error"
-    WARNING = "warning"
-    INFO = "info"
-
-
-class Proof(StrEnum):
-    """The way in which a rule without a static check is verified."""
-
-    BEHAVIOUR = "behaviour"
-    """A test that drives the controller."""
-    RUNTIME = "runtime"
-    """An API server, Cluster API core or clusterctl."""
-
-
-class EffectClass(StrEnum):
-    """What a violation does under a release of core or clusterctl."""
-
-    BREAKS = "breaks"
-    """Core or clusterctl fails or misbehaves."""
-    BREAKS_WHEN = "breaks-when"
-    """It does under a condition."""
-    ADVICE = "advice"
-    """Nothing fails."""
 
 
 class Effect(NamedTuple):
@@ -137,15 +89,6 @@ class Rule(NamedTuple):
         """Return the severity of a violation."""
         by_level = {Level.MUST: Weight.ERROR, Level.SHOULD: Weight.WARNING}
         return self.severity or by_level.get(self.level, Weight.INFO)
-
-
-class FieldOrigin(StrEnum):
-    """Who names a field."""
-
-    CONTRACT = "contract"
-    """The contract, or core, which reads or writes it."""
-    CAPSMITH = "capsmith"
-    """Capsmith's API; the rule of the field is one that it helps to keep."""
 
 
 class ContractField(NamedTuple):

@@ -7,8 +7,9 @@ from collections.abc import Iterator
 from typing import Any
 
 from capsmith.contract.files import EffectEntry, RuleEntry, RulesFile
-from capsmith.contract.model import Check, Effect, EffectClass, Level, Origin, Releases, Rule
+from capsmith.contract.model import Check, Effect, Releases, Rule
 from capsmith.contract.reading import broken, validate
+from capsmith.contract.terms import EffectClass, Level, Origin
 
 _ID = re.compile(r"[A-Z]{2,3}-[0-9]{2}")
 

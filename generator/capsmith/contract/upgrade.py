@@ -5,75 +5,14 @@ Only describes them; converts nothing.
 
 from __future__ import annotations
 
-from enum import StrEnum
 from importlib.resources.abc import Traversable
 from typing import TYPE_CHECKING, NamedTuple
 
 from capsmith.contract.reading import broken, load, validate
+from capsmith.contract.terms import Actor, ChangeKind, Conversion, Where
 
 if TYPE_CHECKING:
     from capsmith.contract.files import ChangeEntry
-
-
-class Where(StrEnum):
-    """The part of an object into which a path leads."""
-
-    OBJECT = "object"
-    """Objects of the provider's kinds."""
-    CORE = "core"
-    """Objects of core's kinds that the provider writes."""
-    CRD = "crd"
-    METADATA = "metadata"
-    """metadata.yaml."""
-
-
-class ChangeKind(StrEnum):
-    """How the new contract's field differs from the old one's."""
-
-    MOVED = "moved"
-    COPIED = "copied"
-    """The old field stays beside the new one."""
-    RETYPED = "retyped"
-    """Of another JSON type or shape, and perhaps elsewhere."""
-    NARROWED = "narrowed"
-    """Same place and type; values that were fine are refused."""
-    OPTIONAL = "optional"
-    """Same place and type; may now be absent."""
-    ADDED = "added"
-    REMOVED = "removed"
-
-
-class Conversion(StrEnum):
-    """How a value gets from the old field to the new one."""
-
-    AS_IS = "as-is"
-    FLAG = "flag"
-    """True stays, false becomes absent."""
-    TEXT = "text"
-    """Null and empty become absent."""
-    EMPTY_OBJECT = "empty-object"
-    """An object of empty values becomes absent."""
-    EMPTY_LIST = "empty-list"
-    MAP_TO_LIST = "map-to-list"
-    CONDITIONS = "conditions"
-    REFERENCE = "reference"
-    """``apiVersion`` to ``apiGroup``; the namespace goes."""
-    SECONDS = "seconds"
-    """A duration as text to whole seconds."""
-    COMPLEMENT = "complement"
-    """The difference to the whole."""
-    NONE = "none"
-    """There is nothing to convert from, or to."""
-
-
-class Actor(StrEnum):
-    """The party that has to act; by default the generator."""
-
-    GENERATOR = "generator"
-    """Capsmith: schema and conversion follow from the data."""
-    AUTHOR = "author"
-    """The meaning changes, so the provider's code does."""
-    USER = "user"
 
 
 LOSSY = frozenset(

@@ -4,9 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
 
-from capsmith.contract.access import Access, AccessTable, Shown, series_order
+from capsmith.contract.access import Access, AccessTable, series_order
 from capsmith.contract.compatibility import Project
 from capsmith.contract.model import Rule
+from capsmith.contract.terms import Shown
 from capsmith.reference.model import (
     INDEX,
     Block,

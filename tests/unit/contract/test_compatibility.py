@@ -16,7 +16,8 @@ from capsmith.clusters.processes.tools.catalogue import (
     kubernetes_module,
     modules,
 )
-from capsmith.contract.compatibility import Compatibility, Run, load_compatibility
+from capsmith.contract.compatibility import Compatibility, load_compatibility
+from capsmith.contract.terms import Run
 from capsmith.errors import UnreadableInput
 from capsmith.judge.release.targets import Core, known_targets
 

@@ -9,8 +9,9 @@ from typing import get_args
 import pytest
 
 from capsmith import resources
-from capsmith.contract.hooks import Hook, HookFamily, load_hooks
+from capsmith.contract.hooks import Hook, load_hooks
 from capsmith.contract.load import known_versions, load_contract
+from capsmith.contract.terms import HookFamily
 from capsmith.errors import UnreadableInput
 from capsmith.provider_yaml.sections import Hook as HookName
 

@@ -14,7 +14,8 @@ import yaml
 from capsmith import resources
 from capsmith.contract.load import known_versions, load_contract
 from capsmith.contract.model import TypeShape
-from capsmith.contract.upgrade import ChangeKind, Conversion, FieldChange, Where, load_upgrade
+from capsmith.contract.terms import ChangeKind, Conversion, Where
+from capsmith.contract.upgrade import FieldChange, load_upgrade
 from capsmith.errors import UnreadableInput
 
 OLD, NEW = (load_contract(version, resources.schemas()) for version in known_versions())

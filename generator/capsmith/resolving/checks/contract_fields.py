@@ -5,7 +5,8 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Mapping
 from typing import TYPE_CHECKING, Any, NamedTuple
 
-from capsmith.contract.model import Contract, ContractField, Level
+from capsmith.contract.model import Contract, ContractField
+from capsmith.contract.terms import Level
 from capsmith.provider.control_planes import FIELD, is_machine_based
 from capsmith.provider.draft import CREDENTIALS_FEATURE, Draft, DraftKind
 from capsmith.provider_yaml.plain import plain
