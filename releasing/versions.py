@@ -35,7 +35,7 @@ _PYTHON_VERSION = (
     (".ci/run", re.compile(r"Python >= (\d+\.\d+)")),
     ("README.md", re.compile(r"Python (?:>= )?(3\.\d+)")),
     ("pyproject.toml", re.compile(r'target-version = \[?"py(3\d+)"')),
-    (".github/workflows/ci.yaml", re.compile(r'python-version: "(.+)"')),
+    (".github/workflows/ci.yaml", re.compile(r'python: \["([^"]+)"')),
     (".github/workflows/release.yaml", re.compile(r'python-version: "(.+)"')),
 )
 

@@ -71,7 +71,7 @@ def test_a_checked_rule_in_full(made: Table) -> None:
     assert line.strip() == "- id: IM-01"
     targets = {target for carrier in row.carriers for target in carrier.targets}
     assert "{config}/crd/bases/{group}_{plural}.yaml" in targets
-    assert any(target.endswith("/contract/v1beta2/status.py") for target in targets)
+    assert any(target.endswith("/contract/v1beta2.py") for target in targets)
     assert "InfraMachine spec.providerID" in {carrier.field for carrier in row.carriers}
     assert "IM-01" in row.evidence.cases
     assert "acme" in row.evidence.repositories
