@@ -136,10 +136,16 @@ class Scenario:
         def found() -> JSON | None:
             return self.client.find(self.core, "Cluster", self.name, self.namespace)
 
+        def gone() -> bool:
+            cluster = found()
+            if cluster is None:
+                return True
+            raise NotYet("; ".join(map(_deletion, (cluster, *self.machines()))))
+
         cluster = found()
         if cluster is not None:
             self.client.delete(cluster)
-        eventually(lambda: found() is None, timeout=timeout, what=f"cluster {self.name} gone")
+        eventually(gone, timeout=timeout, what=f"cluster {self.name} gone")
 
     def delete_classes(self) -> None:
         """Core refuses as long as it thinks that there is a Cluster of a class."""
@@ -229,6 +235,17 @@ def condition(obj: JSON, kind: str) -> JSON | None:
     """The condition of that type, whatever its shape."""
     conditions = obj.get("status", {}).get("conditions", [])
     return next((each for each in conditions if each["type"] == kind), None)
+
+
+def _deletion(obj: JSON) -> str:
+    """What core says of the deletion of one of its objects, for the message of a failure."""
+    status = obj.get("status") or {}
+    conditions = [
+        *(status.get("conditions") or ()),
+        *((status.get("v1beta2") or {}).get("conditions") or ()),
+    ]
+    messages = [each.get("message", "") for each in conditions if each["type"] == "Deleting"]
+    return f"{obj['kind']} {obj['metadata']['name']}: {' '.join(messages) or 'not being deleted'}"
 
 
 def denied(client: KubeClient, obj: JSON, body: Mapping[str, Any]) -> str:
