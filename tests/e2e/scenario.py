@@ -239,13 +239,12 @@ def condition(obj: JSON, kind: str) -> JSON | None:
 
 def _deletion(obj: JSON) -> str:
     """What core says of the deletion of one of its objects, for the message of a failure."""
-    status = obj.get("status") or {}
-    conditions = [
-        *(status.get("conditions") or ()),
-        *((status.get("v1beta2") or {}).get("conditions") or ()),
-    ]
-    messages = [each.get("message", "") for each in conditions if each["type"] == "Deleting"]
-    return f"{obj['kind']} {obj['metadata']['name']}: {' '.join(messages) or 'not being deleted'}"
+    # Core has it beside the old conditions where its API is v1beta1.
+    beside = {"status": obj.get("status", {}).get("v1beta2", {})}
+    found = condition(obj, "Deleting") or condition(beside, "Deleting") or {}
+    return (
+        f"{obj['kind']} {obj['metadata']['name']}: {found.get('message', 'no condition Deleting')}"
+    )
 
 
 def denied(client: KubeClient, obj: JSON, body: Mapping[str, Any]) -> str:

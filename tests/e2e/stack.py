@@ -6,7 +6,7 @@ from collections.abc import Callable, Mapping
 from contextlib import ExitStack
 from dataclasses import dataclass
 
-from capsmith.clusters.lab.simulated.kubeadm import Kubelet
+from capsmith.clusters.lab.simulated.kubelet import Kubelet
 from capsmith.clusters.lab.simulated.loop import Changes, Loop
 from capsmith.clusters.processes.cluster import Base, ManagementCluster
 from capsmith.clusters.processes.clusterctl import Clusterctl

@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING
 import click
 
 from capsmith.cli import versions
+from capsmith.cli.completion import completion
 from capsmith.cli.conformance import conformance
 from capsmith.cli.import_ import import_
 from capsmith.cli.imports import import_pydantic
@@ -26,7 +27,6 @@ from capsmith.cli.options import (
 from capsmith.cli.reference import reference
 from capsmith.cli.update import update
 from capsmith.cli.verify import verify
-from capsmith.cli.versions import completion
 
 if TYPE_CHECKING:
     from pathlib import Path

@@ -10,7 +10,8 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from capsmith.clusters.lab.demo import Show, check_template, create, ensure_run, watch
-from capsmith.clusters.lab.errors import hints, not_running
+from capsmith.clusters.lab.errors import not_running
+from capsmith.clusters.lab.hints import hints
 from capsmith.clusters.lab.objects import Cluster, Row, changes, rows
 from capsmith.clusters.lab.place import LabFolder
 from capsmith.clusters.lab.provider import provider_in

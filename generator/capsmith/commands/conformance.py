@@ -5,7 +5,7 @@ from __future__ import annotations
 import shutil
 import sys
 import tempfile
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import ExitStack, closing, contextmanager
 from http.client import HTTPException
 from pathlib import Path
@@ -26,15 +26,7 @@ from capsmith.judge.running.cluster_session import ClusterSession, provided_kind
 from capsmith.judge.running.contract import CoreObjects
 from capsmith.judge.running.ipam_objects import IPAM_GROUP, POOL_ROLES, ipam_objects
 from capsmith.judge.running.ipam_session import IpamSession
-from capsmith.judge.running.model import (
-    Check,
-    Report,
-    Result,
-    Selection,
-    Timing,
-    parse_ids,
-    parse_pairs,
-)
+from capsmith.judge.running.model import Check, Report, Result, Selection, Timing
 from capsmith.judge.running.objects import CORE_GROUP, MACHINE_POOL, TEMPLATE_NAME, provider_objects
 from capsmith.judge.running.run import run_checks, skipped
 from capsmith.judge.running.session import Session
@@ -45,6 +37,22 @@ if TYPE_CHECKING:
 
 _INFRASTRUCTURE = ("InfraCluster", "InfraMachine")
 _WHOLE = ("BootstrapConfig", "BootstrapConfigTemplate", "ControlPlane", "ControlPlaneTemplate")
+
+
+def parse_pairs(option: str, texts: Iterable[str]) -> dict[str, str]:
+    """Return the values by name of a repeated option; raises ValueError for another form."""
+    pairs = {}
+    for text in texts:
+        name, separator, value = text.partition("=")
+        if not name or not separator:
+            raise ValueError(f"{option} must be NAME=VALUE, not {text}.")
+        pairs[name] = value
+    return pairs
+
+
+def parse_ids(texts: Iterable[str]) -> frozenset[str]:
+    """Return the names in lists that are separated by commas."""
+    return frozenset(part.strip() for text in texts for part in text.split(",") if part.strip())
 
 
 class Access(NamedTuple):

@@ -12,8 +12,7 @@ from capsmith.commands.load import Loaded
 from capsmith.commands.options import UpdateOptions
 from capsmith.commands.overlay import locked_overlay, missing_overlay
 from capsmith.findings import Finding, has_errors, ordered
-from capsmith.merging.base import difference
-from capsmith.merging.changed_components import METADATA_PATH, changed_components, dropped_series
+from capsmith.merging.changed_components import changed_components
 from capsmith.merging.decide import Decision, MergeOptions, OnDisk, Reason, decide, kept_scaffolds
 from capsmith.merging.decision_findings import (
     findings_on,
@@ -22,6 +21,7 @@ from capsmith.merging.decision_findings import (
     not_takeable,
     refused,
 )
+from capsmith.merging.differing import difference
 from capsmith.merging.lock import (
     BASE_FOLDER,
     LOCK_PATH,
@@ -30,6 +30,7 @@ from capsmith.merging.lock import (
     LockedFile,
     LockedRuntime,
 )
+from capsmith.merging.series import METADATA_PATH, dropped_series
 from capsmith.merging.shared_file import Names
 from capsmith.output.runtime import FOLDER, is_vendored, runtime_of, without_vendored
 from capsmith.provider.model import Provider

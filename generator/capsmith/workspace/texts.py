@@ -1,4 +1,4 @@
-"""Read a folder of data files as texts."""
+"""The files of a folder: those with YAML, and data files as texts."""
 
 from __future__ import annotations
 

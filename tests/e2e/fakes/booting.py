@@ -13,7 +13,7 @@ from contextlib import ExitStack
 
 import trustme
 
-from capsmith.clusters.lab.simulated.kubeadm import Kubelet
+from capsmith.clusters.lab.simulated.kubelet import Kubelet
 from capsmith.clusters.lab.simulated.loop import Loop
 from capsmith.clusters.processes.cluster import Base
 from capsmith.clusters.processes.kube import JSON, KubeClient

@@ -39,11 +39,11 @@ def test_a_watch_is_one_request_at_its_beginning_and_its_end(tmp_path: Path) -> 
 
 def test_requests_are_those_of_the_users_about_resources(tmp_path: Path) -> None:
     version = json.dumps({"auditID": "3", "verb": "get", "user": {"username": CORE}})
-    about = event("4", "get", user="somebody", name=CORE)
+    about = event("4", "get", user="someone", name=CORE)
     patch = event("5", "patch", subresource="status", name="a", allowed=False)
     file = log(tmp_path, version, about, patch)
 
     status = Access("example.com", "machines/status", "patch")
     assert requests(file, [CORE]) == {Request(CORE, status, "a", False): 1}
     assert used(file, CORE) == set()
-    assert used(file, "somebody") == {Access("example.com", "machines", "get")}
+    assert used(file, "someone") == {Access("example.com", "machines", "get")}

@@ -10,7 +10,8 @@ from pathlib import Path
 
 import pytest
 
-from capsmith.clusters.lab.errors import LabError, hints
+from capsmith.clusters.lab.errors import LabError
+from capsmith.clusters.lab.hints import hints
 from capsmith.clusters.lab.logs import follow, last_lines, selected
 from capsmith.clusters.lab.objects import Cluster, MachineObjects
 from capsmith.clusters.lab.place import LabFolder, acquire, named

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import time
 from collections.abc import Callable
 from dataclasses import dataclass
 from functools import cached_property
@@ -14,24 +13,6 @@ from capsmith.clusters.processes.component import Component, component_types
 from capsmith.clusters.processes.kube import JSON
 from capsmith.clusters.processes.repository import Repository, dump, load, localised
 from capsmith.errors import UnreadableInput
-
-_PRESSURES = ("MemoryPressure", "DiskPressure", "PIDPressure")
-
-
-def healthy_conditions() -> list[JSON]:
-    """Return all conditions: core counts a Node as healthy only if all four are reported."""
-    now = time.strftime("%Y-%m-%dT%H:%M:%SZ", time.gmtime())
-    statuses = {"Ready": "True", **dict.fromkeys(_PRESSURES, "False")}
-    return [
-        {
-            "type": name,
-            "status": status,
-            "reason": "Simulated",
-            "message": "",
-            "lastHeartbeatTime": now,
-        }
-        for name, status in statuses.items()
-    ]
 
 
 @dataclass(frozen=True)

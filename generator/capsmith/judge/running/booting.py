@@ -17,8 +17,8 @@ import trustme
 
 from capsmith.clusters.processes.cluster import Base
 from capsmith.clusters.processes.kube import JSON, ApiError, KubeClient
+from capsmith.clusters.processes.nodes import healthy_conditions
 from capsmith.clusters.processes.pki import Pki
-from capsmith.clusters.processes.release import healthy_conditions
 from capsmith.clusters.processes.servers import ApiServer
 from capsmith.errors import CapsmithError
 from capsmith.judge.running.cluster_session import WHOLE, ClusterSession

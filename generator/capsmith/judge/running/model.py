@@ -2,29 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from enum import StrEnum
 from typing import Any, Generic, NamedTuple, TypeVar
 
 S = TypeVar("S")
 """The session of the checks of a role."""
-
-
-def parse_pairs(option: str, texts: Iterable[str]) -> dict[str, str]:
-    """Return the values by name of a repeated option; raises ValueError for another form."""
-    pairs = {}
-    for text in texts:
-        name, separator, value = text.partition("=")
-        if not name or not separator:
-            raise ValueError(f"{option} must be NAME=VALUE, not {text}.")
-        pairs[name] = value
-    return pairs
-
-
-def parse_ids(texts: Iterable[str]) -> frozenset[str]:
-    """Return the names in lists that are separated by commas."""
-    return frozenset(part.strip() for text in texts for part in text.split(",") if part.strip())
 
 
 class Violated(Exception):

@@ -127,7 +127,7 @@ class CoreMachines(Protocol):
         ...
 
 
-def read_machine(
+def read_control_plane_machine(
     obj: Object,
     *,
     infrastructure: ObjectRef | None,

@@ -21,9 +21,9 @@ from capsmith_runtime.contract.control_plane_machine import (
     MachineDraft,
     MachineSettings,
     new_machine,
+    read_control_plane_machine,
     set_or_remove,
 )
-from capsmith_runtime.contract.control_plane_machine import read_machine as read_whole_machine
 from capsmith_runtime.contract.core import Cluster, Machine, read_cluster, read_machine
 from capsmith_runtime.contract.machine_pool_facts import PoolFacts, common_status
 from capsmith_runtime.contract.model import Condition, FailureDomain, Object, ObjectRef, shortened
@@ -277,7 +277,7 @@ class CoreMachinesV1Beta1:
         """Return the view; core from v1.9 writes metav1 conditions beside the old ones."""
         old = metadata.items(obj, "status", "conditions")
         new = metadata.items(obj, "status", "v1beta2", "conditions")
-        return read_whole_machine(
+        return read_control_plane_machine(
             obj,
             infrastructure=read_reference(metadata.mapping(obj, "spec", "infrastructureRef")),
             bootstrap=read_reference(metadata.mapping(obj, "spec", "bootstrap", "configRef")),

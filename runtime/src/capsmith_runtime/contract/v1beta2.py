@@ -14,9 +14,9 @@ from capsmith_runtime.contract.control_plane_machine import (
     MachineDraft,
     MachineSettings,
     new_machine,
+    read_control_plane_machine,
     set_or_remove,
 )
-from capsmith_runtime.contract.control_plane_machine import read_machine as read_whole_machine
 from capsmith_runtime.contract.core import Cluster, Machine, read_cluster, read_machine
 from capsmith_runtime.contract.machine_pool_facts import PoolFacts, common_status
 from capsmith_runtime.contract.model import Condition, FailureDomain, Object, ObjectRef
@@ -275,7 +275,7 @@ class CoreMachinesV1Beta2:
 
     def read(self, obj: Object) -> ControlPlaneMachine:
         """Return the view of a Machine."""
-        return read_whole_machine(
+        return read_control_plane_machine(
             obj,
             infrastructure=read_reference(metadata.mapping(obj, "spec", "infrastructureRef")),
             bootstrap=read_reference(metadata.mapping(obj, "spec", "bootstrap", "configRef")),

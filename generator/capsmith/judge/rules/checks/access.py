@@ -121,7 +121,7 @@ def manager_own_kinds(context: Context, params: OwnVerbs) -> Iterator[Problem]:
 
 
 @dataclass(frozen=True, slots=True)
-class Access:
+class ResourceVerbs:
     """What a manager may do on one resource."""
 
     group: str
@@ -135,7 +135,7 @@ class OwnerVerbs:
 
     verbs: tuple[str, ...]
     """All needed."""
-    when_granted: tuple[Access, ...] = ()
+    when_granted: tuple[ResourceVerbs, ...] = ()
     """Needed only where the manager may do all of this: make what the kinds own."""
 
 

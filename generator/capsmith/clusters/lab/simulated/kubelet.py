@@ -1,0 +1,131 @@
+"""The kubelets of simulated machines: every server becomes a Node.
+
+Each Kubelet tends one set of servers and only the Nodes that it made itself, so that several
+of them can share one workload API server.
+"""
+
+from __future__ import annotations
+
+import re
+import time
+from dataclasses import dataclass
+from pathlib import Path
+
+from capsmith.clusters.lab.simulated.loop import each
+from capsmith.clusters.lab.simulated.server import Server, Servers
+from capsmith.clusters.processes.kube import JSON, ApiError, KubeClient
+from capsmith.clusters.processes.nodes import healthy_conditions
+
+CLOUD = "fakes.example.com/cloud"
+"""Label of a Node: whose cloud its server is in."""
+_FIRST_HEARTBEAT_SECONDS = 0.5
+_NODE_INFO = (
+    "architecture",
+    "bootID",
+    "containerRuntimeVersion",
+    "kernelVersion",
+    "machineID",
+    "operatingSystem",
+    "osImage",
+    "systemUUID",
+)
+_VERSION = re.compile(r"(?m)^version: (\S+)$")
+"""In the bootstrap data of pools: core asks their Nodes which version they run."""
+
+
+@dataclass
+class _Registered:
+    """A Node that exists, and when its status is reported next."""
+
+    node: JSON
+    interval: float
+    due: float
+
+
+class Kubelet:
+    """Creates Nodes for servers, deletes Nodes whose server is gone."""
+
+    def __init__(
+        self,
+        client: KubeClient,
+        cloud: Servers,
+        name: str,
+        log: Path,
+        cluster: str | None = None,
+    ) -> None:
+        """Be the kubelets of the servers of one cluster, or of all."""
+        self._cluster = cluster
+        self._client = client
+        self._cloud = cloud
+        self._name = name
+        self._log = log
+        self._registered: dict[str, _Registered] = {}
+
+    def tick(self) -> None:
+        """Register what is new, remove what is gone, report the status of the others."""
+        servers = {server.id: server for server in self._cloud.servers(self._cluster)}
+        for gone in self._registered.keys() - servers.keys():
+            # Core leaves Nodes alone while a Cluster is being deleted, so the cloud has to.
+            self._client.delete(self._registered.pop(gone).node)
+        new = sorted(servers.keys() - self._registered.keys())
+        nodes = {id: self.node(servers[id]) for id in new}
+        ids = {node["metadata"]["name"]: id for id, node in nodes.items()}
+        each(
+            self._log,
+            nodes.values(),
+            lambda node: self._register(ids[node["metadata"]["name"]], node),
+        )
+        self._report()
+
+    def node(self, server: Server) -> JSON:
+        """Return the Node of a server when it registers."""
+        return {
+            "apiVersion": "v1",
+            "kind": "Node",
+            "metadata": {"name": server.name, "labels": {CLOUD: self._name}},
+            "spec": {"providerID": server.provider_id},
+            "status": _node_info(server),
+        }
+
+    def _register(self, id: str, node: JSON) -> None:
+        spec = {name: node[name] for name in ("apiVersion", "kind", "metadata", "spec")}
+        try:
+            self._client.create(spec)
+        except ApiError as error:
+            if error.status != 409:
+                raise
+            self._adopt(node)
+        now = time.monotonic()
+        self._registered[id] = _Registered(node, _FIRST_HEARTBEAT_SECONDS, now)
+
+    def _adopt(self, node: JSON) -> None:
+        """Remove a Node of that name which belongs to another server; it has to go first."""
+        existing = self._client.get("v1", "Node", node["metadata"]["name"])
+        if existing["spec"].get("providerID") != node["spec"]["providerID"]:
+            self._client.delete(existing)
+            raise ApiError("POST", "node", 409, "a stale Node of that name is being removed")
+
+    def _report(self) -> None:
+        """Send heartbeats, often at first: core may look too early and rely on a later event.
+
+        A Node that core has deleted stays deleted; its server follows or is gone already.
+        """
+        now = time.monotonic()
+        for registered in self._registered.values():
+            if now >= registered.due:
+                registered.due = now + registered.interval
+                registered.interval *= 2
+                each(self._log, [registered.node], self._report_status)
+
+    def _report_status(self, node: JSON) -> None:
+        status = {"conditions": healthy_conditions(), **node["status"]}
+        self._client.patch(node, {"status": status}, "status")
+
+
+def _node_info(server: Server) -> JSON:
+    """Return the version that the bootstrap data name, if they do."""
+    found = _VERSION.search(server.user_data or "")
+    if found is None:
+        return {}
+    others = dict.fromkeys(_NODE_INFO, "simulated")
+    return {"nodeInfo": {**others, "kubeletVersion": found[1], "kubeProxyVersion": found[1]}}

@@ -1,0 +1,25 @@
+"""The status of simulated Nodes."""
+
+from __future__ import annotations
+
+import time
+
+from capsmith.clusters.processes.kube import JSON
+
+_PRESSURES = ("MemoryPressure", "DiskPressure", "PIDPressure")
+
+
+def healthy_conditions() -> list[JSON]:
+    """Return all conditions: core counts a Node as healthy only if all four are reported."""
+    now = time.strftime("%Y-%m-%dT%H:%M:%SZ", time.gmtime())
+    statuses = {"Ready": "True", **dict.fromkeys(_PRESSURES, "False")}
+    return [
+        {
+            "type": name,
+            "status": status,
+            "reason": "Simulated",
+            "message": "",
+            "lastHeartbeatTime": now,
+        }
+        for name, status in statuses.items()
+    ]
