@@ -16,7 +16,8 @@ import io
 import tokenize
 from collections import Counter, defaultdict
 from collections.abc import Iterable, Iterator
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, fields
+from functools import cache
 from pathlib import Path
 
 ROOT = Path(__file__).parents[2]
@@ -47,7 +48,12 @@ class Figures:
     long_functions: list[str] = field(default_factory=list)
     long_files: list[str] = field(default_factory=list)
 
-    def add(self, path: Path) -> None:
+    def add(self, other: Figures) -> None:
+        """Add the counts of other files."""
+        for each in fields(Figures):
+            setattr(self, each.name, getattr(self, each.name) + getattr(other, each.name))
+
+    def read(self, path: Path) -> None:
         """Count one file."""
         text = path.read_text(encoding="utf-8")
         tree = ast.parse(text)
@@ -73,7 +79,14 @@ def collect(folders: Iterable[Path]) -> Figures:
     figures = Figures()
     for folder in folders:
         for path in sorted([folder] if folder.is_file() else folder.rglob("*.py")):
-            figures.add(path)
+            figures.add(_figures_of(path))
+    return figures
+
+
+@cache
+def _figures_of(path: Path) -> Figures:
+    figures = Figures()
+    figures.read(path)
     return figures
 
 
