@@ -18,14 +18,13 @@ import yaml
 
 from benchmarks.extension import Blueprints
 from capsmith import resources
-from capsmith.blueprint.manifest import load_manifest
-from capsmith.blueprint.plan import plan
+from capsmith.blueprint.plan import load_manifest, plan
 from capsmith.blueprint.render import is_static
-from capsmith.commands.library import runtime_library
+from capsmith.commands.build import runtime_library
 from capsmith.contract.load import Lazy
 from capsmith.output.runtime import runtime_of, vendored_files
 from capsmith.provider.model import Provider
-from capsmith.workspace.texts import read_texts
+from capsmith.workspace.reading import read_texts
 
 _EXTENSION = f"{Blueprints.__module__}.{Blueprints.__qualname__}"
 _BLOCKS = {"trim_blocks": True, "lstrip_blocks": True}

@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
+import contextlib
 import json
 import sys
-from collections.abc import Mapping, Sequence
-from typing import TYPE_CHECKING, Any, TextIO
+from collections.abc import Iterator, Mapping, Sequence
+from typing import TYPE_CHECKING, Any, Final, TextIO
 
 import click
 
@@ -16,10 +17,14 @@ from capsmith.report import Outcome, Report, RuntimeOutcome
 
 if TYPE_CHECKING:
     from contextlib import AbstractContextManager
+    from threading import Lock
+
+    from rich.status import Status
 
     from capsmith.judge.release.model import Verdict
     from capsmith.judge.running.model import Report as BehaviourReport
     from capsmith.judge.running.model import Result
+
 
 _COLOURS = {Severity.ERROR: "red", Severity.WARNING: "yellow", Severity.INFO: "cyan"}
 _OUTCOME_COLOURS = {
@@ -92,8 +97,6 @@ class Console:
 
     def working(self, text: str) -> AbstractContextManager[None]:
         """Show ``text`` on standard error while a block takes long, if that is a terminal."""
-        from capsmith.progress import working
-
         return working(printable(text))
 
     def step(self, text: str) -> None:
@@ -282,3 +285,53 @@ def finding_data(finding: Finding) -> Mapping[str, Any]:
         "line": finding.location.line,
         "column": finding.location.column,
     }
+
+
+DELAY_SECONDS: Final = 1.0
+
+
+@contextlib.contextmanager
+def working(text: str, delay: float = DELAY_SECONDS) -> Iterator[None]:
+    """Show ``text`` while the block runs, after ``delay`` seconds, and remove it in the end."""
+    if not sys.stderr.isatty():
+        yield
+        return
+    # Imported here: a run in a pipe does not pay for it.
+    import threading
+
+    shown = _Shown(text, threading.Lock())
+    timer = threading.Timer(delay, shown.start)
+    timer.daemon = True
+    timer.start()
+    try:
+        yield
+    finally:
+        timer.cancel()
+        shown.stop()
+
+
+class _Shown:
+    """A line with a spinner; once stopped, it stays hidden."""
+
+    def __init__(self, text: str, lock: Lock) -> None:
+        self._text = text
+        self._lock = lock
+        self._status: Status | None = None
+        self._has_ended = False
+
+    def start(self) -> None:
+        # Imported here, in the timer's thread: a run of less than a second does not pay for it.
+        from rich.console import Console
+        from rich.status import Status
+        from rich.text import Text
+
+        with self._lock:
+            if not self._has_ended:
+                self._status = Status(Text(self._text), console=Console(stderr=True))
+                self._status.start()
+
+    def stop(self) -> None:
+        with self._lock:
+            self._has_ended = True
+            if self._status is not None:
+                self._status.stop()

@@ -43,6 +43,16 @@ def digest(content: str | bytes) -> str:
     return "sha256:" + hashlib.sha256(data).hexdigest()
 
 
+def is_text_of(content: bytes, expected: str) -> bool:
+    """Return whether ``content`` is the text with the digest ``expected``.
+
+    Line ends may be ``\\r\\n``: git converts them on some systems, which is no edit of the author.
+    """
+    if digest(content) == expected:
+        return True
+    return b"\r\n" in content and digest(content.replace(b"\r\n", b"\n")) == expected
+
+
 def digest_of_texts(texts: Mapping[str, str]) -> str:
     """Return the digest of texts and the paths that they have, in whatever order."""
     return digest(json.dumps(sorted(texts.items())))

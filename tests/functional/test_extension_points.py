@@ -14,7 +14,7 @@ import yaml
 
 from capsmith.commands import eject, update
 from capsmith.commands.generate import generate
-from capsmith.commands.options import UpdateOptions
+from capsmith.commands.plan import UpdateOptions
 from capsmith.report import Outcome
 from tests.functional.conftest import Repository
 

@@ -17,7 +17,7 @@ from capsmith_runtime.version import __version__ as runtime_version
 
 WORK = """
 import sys
-from capsmith.progress import working
+from capsmith.console import working
 with working("Generating [bold]acme", delay=float(sys.argv[1])):
     sys.stdin.readline()
 print("done")

@@ -17,14 +17,13 @@ from hypothesis import strategies as st
 from capsmith.commands import build as build_command
 from capsmith.commands import generate, load, update
 from capsmith.commands.load import Loaded
-from capsmith.commands.options import UpdateOptions
+from capsmith.commands.plan import UpdateOptions
 from capsmith.findings import Severity
-from capsmith.merging.base import is_text_of
 from capsmith.merging.lock import LOCK_PATH, Lock
 from capsmith.merging.shared_file import Style
 from capsmith.provider.model import Provider
 from capsmith.report import Outcome, Report
-from capsmith.tree import FileTree, Owner
+from capsmith.tree import FileTree, Owner, is_text_of
 from tests.properties.authors import DESCRIPTIONS, EDITS, OWN, TRESPASSES, Edit, description
 from tests.regenerate.conftest import tree
 

@@ -26,7 +26,7 @@ from capsmith.commands import generate as generate_command
 from capsmith.commands import load
 from capsmith.commands import update as update_command
 from capsmith.commands import upgrade as upgrade_command
-from capsmith.commands.options import UpdateOptions
+from capsmith.commands.plan import UpdateOptions
 from capsmith.errors import CapsmithError
 from capsmith.provider.model import Provider
 from capsmith.provider_upgrade.request import UpgradeRequest

@@ -8,9 +8,8 @@ from pathlib import Path
 import pytest
 import yaml
 
-from capsmith.merging.base import is_text_of
 from capsmith.merging.lock import Lock
-from capsmith.tree import Owner
+from capsmith.tree import Owner, is_text_of
 from tests.functional.conftest import Repository
 from tests.regenerate.authors_work import ADDED, REPLACED, SHARED, work
 from tests.regenerate.conftest import Provider, Said, run

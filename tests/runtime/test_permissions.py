@@ -9,7 +9,7 @@ from functools import cached_property
 
 import pytest
 
-from capsmith.commands.library import runtime_library
+from capsmith.commands.build import runtime_library
 from capsmith.commands.load import load
 from capsmith.output.rbac import Permission, granted, manager_permissions, namespace_permissions
 from capsmith.output.rbac.model import DeclaredRule

@@ -14,7 +14,7 @@ from pathlib import Path
 
 import yaml
 
-from capsmith.blueprint.manifest import Entry, load_manifest
+from capsmith.blueprint.plan import Entry, load_manifest
 from capsmith.blueprint.provider_filters import PROVIDER_FILTERS
 from capsmith.contract.load import known_versions, load_contract
 from capsmith.contract.model import TypeShape

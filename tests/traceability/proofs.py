@@ -10,7 +10,7 @@ from functools import cache
 from pathlib import Path
 
 from capsmith.blueprint.plan import PlannedFile, plan
-from capsmith.commands.library import runtime_library
+from capsmith.commands.build import runtime_library
 from capsmith.commands.load import load
 from capsmith.contract.model import Rule
 from capsmith.manifests.crds import Crd, read_crds

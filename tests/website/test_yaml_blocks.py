@@ -18,7 +18,7 @@ from click.testing import CliRunner
 from capsmith import __version__
 from capsmith.cli import main
 from capsmith.commands.generate import generate
-from capsmith.commands.options import UpdateOptions
+from capsmith.commands.plan import UpdateOptions
 from capsmith.manifests.variables import substitute
 from tests.golden.cases import HERE as GOLDEN
 from tests.website.blocks import blocks

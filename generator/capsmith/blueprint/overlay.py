@@ -6,12 +6,153 @@ Turns texts by path into an :class:`Overlay` or findings.  Must not read from di
 from __future__ import annotations
 
 import difflib
-from collections.abc import Iterator, Mapping
+import re
+from collections.abc import Collection, Iterator, Mapping
 from dataclasses import dataclass
+from typing import Any
 
-from capsmith.blueprint.overlay_manifest import Row, read_rows
+from capsmith.blueprint.plan import CONDITIONS, Entry, Scope
 from capsmith.findings import Finding, Location, ordered
-from capsmith.tree import digest_of_texts
+from capsmith.tree import Owner, digest_of_texts
+from capsmith.yamldoc.document import parse_document
+from capsmith.yamldoc.place import Place
+from capsmith.yamldoc.quote import did_you_mean, shown
+
+MOST_ROWS = 500
+_KEYS = ("source", "target", "for_each", "when", "owner", "executable")
+_TARGET = re.compile(r"(\{[a-z_]+\}|[A-Za-z0-9._@+/-])+")
+_NAME = re.compile(r"\{([a-z_]+)\}")
+_OF_PROVIDERS = ("package", "provider")
+_OF_COMPONENTS = (*_OF_PROVIDERS, "config", "component", "type")
+_OF_RESOURCES = (*_OF_COMPONENTS, "module", "crd_name", "group", "plural", "singular")
+NAMES: Mapping[Scope, Collection[str]] = {
+    Scope.PROVIDER: _OF_PROVIDERS,
+    Scope.COMPONENT: _OF_COMPONENTS,
+    Scope.RESOURCE: _OF_RESOURCES,
+    Scope.RECONCILED_RESOURCE: _OF_RESOURCES,
+    Scope.TYPED_RESOURCE: _OF_RESOURCES,
+    Scope.IDENTITY_RESOURCE: _OF_RESOURCES,
+    Scope.FLAVOR: (*_OF_COMPONENTS, "flavor"),
+    Scope.CLUSTER_CLASS: (*_OF_COMPONENTS, "cluster_class"),
+}
+"""The names that a target may hold in braces, by the scope of the row."""
+
+
+@dataclass(frozen=True, slots=True)
+class Row:
+    """A row and its location."""
+
+    entry: Entry
+    location: Location
+
+
+def read_rows(
+    text: str, file: str, sources: Collection[str]
+) -> tuple[tuple[Row, ...], list[Finding]]:
+    """Return the rows below ``files``, and all findings on them.
+
+    ``sources`` are the overlay's blueprints, relative to project/.  Ids: those of
+    :func:`capsmith.yamldoc.document.parse_document`, ``overlay-manifest``, ``overlay-unknown-key``,
+    ``overlay-source``, ``overlay-target``, ``overlay-not-one-of``.
+    """
+    document, found = parse_document(text, file)
+    if document is None:
+        return (), list(found)
+    findings: list[Finding] = []
+    top = Place(document, (), findings)
+    _known(top, document.data, ("files",))
+    listed = document.data.get("files")
+    if not isinstance(listed, list) or len(listed) > MOST_ROWS:
+        message = f"`files` must be a list of at most {MOST_ROWS} rows"
+        top.error("overlay-manifest", message, "Write `files: [{source: …, target: …}]`.", "files")
+        return (), findings
+    rows = []
+    for number, row in enumerate(listed):
+        read = _row(row, top.at("files", number), sources)
+        if read is not None:
+            rows.append(Row(read, document.value(("files", number))))
+    return tuple(rows), findings
+
+
+def _row(row: Any, place: Place, sources: Collection[str]) -> Entry | None:
+    if not isinstance(row, dict):
+        place.error(
+            "overlay-manifest", "a row must be a mapping", "Write `{source: …, target: …}`."
+        )
+        return None
+    before = len(place.findings)
+    _known(place, row, _KEYS)
+    source = _text(row, place, "source", "")
+    if source not in sources and not place.findings[before:]:
+        message = f"this overlay has no blueprint {shown('project/' + source)}"
+        below = ("source",) if "source" in row else ()
+        place.error("overlay-source", message, did_you_mean(source, sources), *below)
+    if not source.endswith(".jinja"):
+        place.error("overlay-source", "the name of a blueprint must end in .jinja", "Rename it.")
+    scope = _text(row, place, "for_each", Scope.PROVIDER, tuple(NAMES))
+    owner = _text(row, place, "owner", Owner.GENERATED, tuple(Owner))
+    when = _conditions(row, place)
+    target = _text(row, place, "target", source.removesuffix(".jinja"))
+    executable = row.get("executable", False)
+    if not isinstance(executable, bool):
+        place.error("overlay-manifest", "`executable` must be true or false", "", "executable")
+    if place.findings[before:]:
+        return None
+    _check_target(target, Scope(scope), place)
+    if place.findings[before:]:
+        return None
+    return Entry(source, target, Scope(scope), when, Owner(owner), executable)
+
+
+def _known(place: Place, mapping: Mapping[str, Any], keys: Collection[str]) -> None:
+    for key in mapping:
+        if key not in keys:
+            hint = did_you_mean(key, keys)
+            place.error_at_key("overlay-unknown-key", f"unknown key {shown(key)}", hint, key)
+
+
+def _text(
+    row: Mapping[str, Any], place: Place, key: str, default: str, known: Collection[str] = ()
+) -> str:
+    value = row.get(key, default)
+    if not isinstance(value, str):
+        place.error("overlay-manifest", f"`{key}` must be a string", "", key)
+    elif known and value not in known:
+        _not_one_of(place, value, known, key)
+    else:
+        return str(value)
+    return str(default)
+
+
+def _conditions(row: Mapping[str, Any], place: Place) -> tuple[str, ...]:
+    when = row.get("when", [])
+    names = [when] if isinstance(when, str) else when
+    if not isinstance(names, list) or not all(isinstance(name, str) for name in names):
+        place.error("overlay-manifest", "`when` must be a name or a list of names", "", "when")
+        return ()
+    for name in names:
+        if name not in CONDITIONS:
+            _not_one_of(place, name, CONDITIONS, "when")
+    return tuple(names)
+
+
+def _not_one_of(place: Place, value: str, known: Collection[str], key: str) -> None:
+    hint = did_you_mean(value, known)
+    place.error("overlay-not-one-of", f"`{key}` cannot be {shown(value)}", hint, key)
+
+
+def _check_target(target: str, scope: Scope, place: Place) -> None:
+    below = ("target",) if (*place.path, "target") in place.document.marks else ()
+    if not _TARGET.fullmatch(target):
+        message = f"{shown(target)} is not a path of letters, digits and names in braces"
+        place.error("overlay-target", message, "Write a path such as docs/{module}.md.", *below)
+        return
+    names = NAMES[scope]
+    for name in _NAME.findall(target):
+        if name not in names:
+            message = f"{shown('{' + name + '}')} is not defined in a row for each `{scope}`"
+            place.error("overlay-target", message, did_you_mean(name, names), *below)
+
 
 MANIFEST = "manifest.yaml"
 PROJECT = "project/"
@@ -48,7 +189,7 @@ def overlay_of(
     """Return the overlay in ``where`` with these ``texts``, or None and the findings on them.
 
     ``own`` holds the blueprints of capsmith, by path.  Ids: ``overlay-empty``, ``overlay-unknown``,
-    ``overlay-unused``, ``overlay-macro`` and those of :mod:`capsmith.blueprint.overlay_manifest`.
+    ``overlay-unused``, ``overlay-macro`` and those of :mod:`capsmith.blueprint.overlay`.
     """
     findings: list[Finding] = []
     rows: tuple[Row, ...] = ()

@@ -6,15 +6,14 @@ as click itself.
 
 from __future__ import annotations
 
+import re
 from typing import TYPE_CHECKING
 
 import click
 
-from capsmith.cli import versions
-from capsmith.cli.completion import completion
+from capsmith import __version__
 from capsmith.cli.conformance import conformance
 from capsmith.cli.import_ import import_
-from capsmith.cli.imports import import_pydantic
 from capsmith.cli.lab import lab
 from capsmith.cli.new import generate, new
 from capsmith.cli.options import (
@@ -23,13 +22,45 @@ from capsmith.cli.options import (
     blueprints_option,
     command,
     format_option,
+    import_pydantic,
 )
-from capsmith.cli.reference import reference
+from capsmith.cli.reference import explain, reference, rules, schema
 from capsmith.cli.update import update
 from capsmith.cli.verify import verify
 
 if TYPE_CHECKING:
     from pathlib import Path
+
+_VERSION = re.compile(r'^__version__.* = "([^"]+)"$', re.MULTILINE)
+_SHELLS = ("bash", "zsh", "fish")
+_COMPLETION_VARIABLE = "_CAPSMITH_COMPLETE"
+
+
+def version_lines() -> tuple[str, ...]:
+    """Return what ``--version`` prints, capsmith itself first."""
+    # Imported here: each --help imports this module.
+    from capsmith import resources
+    from capsmith.contract.compatibility import load_compatibility
+    from capsmith.contract.load import known_versions
+
+    core = load_compatibility(resources.schemas()).core
+
+    source = (resources.runtime() / "version.py").read_text(encoding="utf-8")
+    match = _VERSION.search(source)
+    assert match is not None
+    return (
+        f"capsmith {__version__}",
+        f"capsmith_runtime {match[1]}",
+        f"contracts {', '.join(known_versions())}",
+        f"core {', '.join(each.release for each in core.executed)}",
+    )
+
+
+def _show_versions(context: click.Context, _parameter: click.Parameter, value: bool) -> None:
+    """Print the versions and end the run, if the option was given."""
+    if value and not context.resilient_parsing:
+        click.echo("\n".join(version_lines()))
+        context.exit()
 
 
 @click.group(
@@ -40,7 +71,7 @@ if TYPE_CHECKING:
     is_flag=True,
     expose_value=False,
     is_eager=True,
-    callback=versions.show,
+    callback=_show_versions,
     help="Show the versions of capsmith, its runtime library and its contract data.",
 )
 def main() -> None:
@@ -78,8 +109,10 @@ main.add_command(import_)
 main.add_command(verify)
 main.add_command(conformance)
 main.add_command(lab)
+main.add_command(schema)
+main.add_command(explain)
+main.add_command(rules)
 main.add_command(reference)
-main.add_command(completion)
 
 
 @main.command()
@@ -120,51 +153,24 @@ def eject(folder: Path, dry_run: bool, allow_dirty: bool, verbose: bool, format_
 
 
 @main.command()
+@click.argument("shell", type=click.Choice(_SHELLS), metavar="SHELL")
+@click.pass_context
 @command
-def schema() -> int:
-    """Print the JSON Schema of provider.yaml, for editors."""
-    from capsmith.commands.build import schema_text
+def completion(context: click.Context, shell: str) -> int:
+    """Print the completion script of SHELL: bash, zsh or fish.
+
+    \b
+    bash: echo 'eval "$(capsmith completion bash)"' >> ~/.bashrc
+    zsh:  echo 'eval "$(capsmith completion zsh)"' >> ~/.zshrc
+    fish: capsmith completion fish > ~/.config/fish/completions/capsmith.fish
+    """
+    # Imported here: --help does not need it.
+    from click.shell_completion import get_completion_class
+
     from capsmith.console import Console
 
-    Console().text(schema_text().rstrip("\n"))
-    return 0
-
-
-@main.command()
-@click.argument("rule")
-@format_option()
-@command
-def explain(rule: str, format_: str) -> int:
-    """Explain the contract rule RULE, for example IC-05."""
-    from capsmith.commands.rules import explain
-    from capsmith.console import Console
-    from capsmith.contract.explain import lines
-
-    explanation = explain(rule)
-    console = Console(format_)
-    if format_ == "json":
-        console.data(explanation)
-    else:
-        console.text("\n".join(lines(explanation)))
-    return 0
-
-
-@main.command()
-@click.option("--page", help="List only the rules of one page, for example infra-machine.")
-@click.option("--contract", help="List only the rules of one contract version.")
-@click.option("--level", type=click.Choice(["MUST", "SHOULD", "MAY", "INFO"]))
-@format_option()
-@command
-def rules(page: str | None, contract: str | None, level: str | None, format_: str) -> int:
-    """List the contract rules that capsmith knows."""
-    from capsmith.commands.rules import rules
-    from capsmith.console import Console
-    from capsmith.contract.explain import table_row
-
-    rows = rules(page, contract, level)
-    console = Console(format_)
-    if format_ == "json":
-        console.data(rows)
-    else:
-        console.table([table_row(row) for row in rows])
+    kind = get_completion_class(shell)
+    assert kind is not None  # click has all three
+    script = kind(context.find_root().command, {}, "capsmith", _COMPLETION_VARIABLE)
+    Console().text(script.source().strip("\n"))
     return 0

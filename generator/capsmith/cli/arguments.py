@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Literal
 import click
 
 if TYPE_CHECKING:
-    from capsmith.commands.options import UpdateOptions
+    from capsmith.commands.plan import UpdateOptions
     from capsmith.provider_upgrade.request import UpgradeRequest
 
 
@@ -78,7 +78,7 @@ class Arguments:
 
     def options(self) -> UpdateOptions:
         """Return the options of the update."""
-        from capsmith.commands.options import UpdateOptions
+        from capsmith.commands.plan import UpdateOptions
         from capsmith.merging.shared_file import Style
 
         return UpdateOptions(

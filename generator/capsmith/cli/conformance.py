@@ -6,8 +6,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from capsmith.cli.imports import import_pydantic
-from capsmith.cli.options import FOLDER, command, core_option, format_option
+from capsmith.cli.options import FOLDER, command, core_option, format_option, import_pydantic
 
 if TYPE_CHECKING:
     from pathlib import Path

@@ -6,8 +6,7 @@ from typing import TYPE_CHECKING
 
 import click
 
-from capsmith.cli.imports import import_pydantic
-from capsmith.cli.options import FOLDER, command, format_option
+from capsmith.cli.options import FOLDER, command, format_option, import_pydantic
 
 if TYPE_CHECKING:
     from pathlib import Path

@@ -8,12 +8,12 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from capsmith.cli.imports import import_pydantic
 from capsmith.cli.options import (
     FOLDER,
     blueprints_option,
     command,
     format_option,
+    import_pydantic,
     no_blueprints_option,
 )
 
@@ -74,7 +74,7 @@ def generate(
     """Generate a provider repository from SPEC (default: provider.yaml)."""
     import_pydantic()
     from capsmith.commands.generate import generate
-    from capsmith.commands.options import UpdateOptions
+    from capsmith.commands.plan import UpdateOptions
     from capsmith.console import Console
 
     folder = output if output is not None else spec.parent
@@ -137,12 +137,11 @@ def _create(options: Options, named: str | None, beside_others: bool, format_: s
     from capsmith.commands.generate import create
     from capsmith.console import Console
     from capsmith.report import Report
-    from capsmith.scaffold.answers import check_answers
 
     console = Console(format_)
     while True:
         proposal = scaffold.propose(options)
-        unusable = check_answers(proposal.answers)
+        unusable = scaffold.check_answers(proposal.answers)
         if unusable:
             report = Report(unusable)
             console.report(report, done="")

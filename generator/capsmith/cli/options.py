@@ -1,4 +1,4 @@
-"""Options that several commands share, and the exit of a run."""
+"""Options that several commands share, the exit of a run, and imports that are slow."""
 
 from __future__ import annotations
 
@@ -10,6 +10,7 @@ import os
 import signal
 import sys
 from collections.abc import Callable, Iterator
+from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
 import click
@@ -155,3 +156,15 @@ def _interruption(folder: Path | None) -> str:
         "interrupted while writing files: run capsmith update --continue to complete the "
         "change, or --abort to undo it"
     )
+
+
+def import_pydantic() -> None:
+    """Import pydantic; call this where few calls are on the stack.
+
+    CPython keeps frames in chunks of 16 KiB, and maps and unmaps memory at every call across the
+    end of one.  Importing pydantic makes thousands of calls from one depth: below a chain of other
+    imports that depth was such an end, and the import took eight times as long.
+    """
+    # Plugins would be looked for in the metadata of every distribution that is installed.
+    os.environ.setdefault("PYDANTIC_DISABLE_PLUGINS", "__all__")
+    import_module("pydantic.main")

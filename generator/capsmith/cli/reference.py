@@ -1,4 +1,4 @@
-"""``capsmith reference``: its options."""
+"""What capsmith knows, printed: ``schema``, ``explain``, ``rules`` and ``reference``."""
 
 from __future__ import annotations
 
@@ -6,11 +6,61 @@ from typing import TYPE_CHECKING
 
 import click
 
-from capsmith.cli.imports import import_pydantic
-from capsmith.cli.options import FOLDER, command
+from capsmith.cli.options import FOLDER, command, format_option, import_pydantic
 
 if TYPE_CHECKING:
     from pathlib import Path
+
+
+@click.command()
+@command
+def schema() -> int:
+    """Print the JSON Schema of provider.yaml, for editors."""
+    from capsmith.commands.build import schema_text
+    from capsmith.console import Console
+
+    Console().text(schema_text().rstrip("\n"))
+    return 0
+
+
+@click.command()
+@click.argument("rule")
+@format_option()
+@command
+def explain(rule: str, format_: str) -> int:
+    """Explain the contract rule RULE, for example IC-05."""
+    from capsmith.commands.rules import explain
+    from capsmith.console import Console
+    from capsmith.contract.explain import lines
+
+    explanation = explain(rule)
+    console = Console(format_)
+    if format_ == "json":
+        console.data(explanation)
+    else:
+        console.text("\n".join(lines(explanation)))
+    return 0
+
+
+@click.command()
+@click.option("--page", help="List only the rules of one page, for example infra-machine.")
+@click.option("--contract", help="List only the rules of one contract version.")
+@click.option("--level", type=click.Choice(["MUST", "SHOULD", "MAY", "INFO"]))
+@format_option()
+@command
+def rules(page: str | None, contract: str | None, level: str | None, format_: str) -> int:
+    """List the contract rules that capsmith knows."""
+    from capsmith.commands.rules import rules
+    from capsmith.console import Console
+    from capsmith.contract.explain import table_row
+
+    rows = rules(page, contract, level)
+    console = Console(format_)
+    if format_ == "json":
+        console.data(rows)
+    else:
+        console.table([table_row(row) for row in rows])
+    return 0
 
 
 @click.command()

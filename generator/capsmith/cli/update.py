@@ -7,12 +7,12 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from capsmith.cli.imports import import_pydantic
 from capsmith.cli.options import (
     FOLDER,
     blueprints_option,
     command,
     format_option,
+    import_pydantic,
     no_blueprints_option,
 )
 

@@ -2,27 +2,82 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
+from functools import cache
 from pathlib import PurePosixPath
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from capsmith import __version__, resources
-from capsmith.blueprint.manifest import load_manifest
-from capsmith.blueprint.plan import plan
+from capsmith.blueprint.plan import load_manifest, plan
 from capsmith.blueprint.render import Formatter, render
-from capsmith.commands.library import runtime_library
+from capsmith.contract.reading import parse
 from capsmith.findings import Finding, Severity, ordered
-from capsmith.output.runtime import Runtime, runtime_of, vendored_files
+from capsmith.output.runtime import (
+    PERMISSIONS_FILE,
+    SLICES_FILE,
+    Library,
+    Runtime,
+    Slice,
+    runtime_of,
+    vendored_files,
+)
 from capsmith.provider.author_api import AUTHOR_API_PATH, author_api
 from capsmith.provider.declared import declared_crds
 from capsmith.provider.model import Provider
 from capsmith.safetext import RelativePath
 from capsmith.tree import FileTree, GeneratedFile, Owner, digest
 from capsmith.workspace.cache import FolderCache
-from capsmith.workspace.texts import read_texts
+from capsmith.workspace.reading import LazyTexts, read_texts
 
 if TYPE_CHECKING:
     from capsmith.blueprint.overlay import Overlay
+    from capsmith.output.rbac.model import DeclaredPermissions
+
+
+@cache
+def runtime_library() -> Library:
+    """Return the runtime library that is shipped with capsmith."""
+    sources = LazyTexts(resources.runtime())
+    data: dict[str, Any] = parse(sources[SLICES_FILE], SLICES_FILE)
+    slices = {
+        name: Slice(tuple(entry.get("needs", ())), tuple(entry.get("requires", ())))
+        for name, entry in data["slices"].items()
+    }
+    return Library(
+        __version__, sources, tuple(data["common"]["requires"]), slices, _Permissions(sources)
+    )
+
+
+class _Permissions(Mapping[str, "DeclaredPermissions"]):
+    """What the library declares, by folder; each file is validated at its first use.
+
+    A provider needs few of them, and the others would take longer than its own.
+    """
+
+    def __init__(self, sources: Mapping[str, str]) -> None:
+        self._sources = sources
+        self._files = {
+            path.removesuffix(f"/{PERMISSIONS_FILE}"): path
+            for path in sources
+            if path.endswith(f"/{PERMISSIONS_FILE}")
+        }
+        self._read: dict[str, DeclaredPermissions] = {}
+
+    def __getitem__(self, folder: str) -> DeclaredPermissions:
+        if folder not in self._read:
+            # Imported here: building the validators takes time.
+            from capsmith.output.rbac.declarations import declared_permissions
+
+            path = self._files[folder]
+            self._read[folder] = declared_permissions(parse(self._sources[path], path), path)
+        return self._read[folder]
+
+    def __iter__(self) -> Iterator[str]:
+        return iter(self._files)
+
+    def __len__(self) -> int:
+        return len(self._files)
+
 
 _OF_SHAPES = frozenset({"CC-80", "MP-12", "RB-07"})
 """Rules about templates and permissions that depend on the fields which CRDs declare."""
@@ -66,8 +121,8 @@ def build_overlaid(
     Raises BlueprintError if a blueprint of capsmith is broken.
     """
     # Imported when there is an overlay: nothing else needs the sandbox.
-    from capsmith.blueprint.overlaid import OverlayRenderer, plan_rows
     from capsmith.blueprint.overlay import PROJECT
+    from capsmith.blueprint.overlay_render import OverlayRenderer, plan_rows
 
     sources = read_texts(resources.blueprints())
     cache = FolderCache.of_user()

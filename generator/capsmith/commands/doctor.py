@@ -9,7 +9,7 @@ from typing import Any
 
 from capsmith import __version__
 from capsmith.commands.load import Loaded, all_contracts, load
-from capsmith.commands.options import UpdateOptions
+from capsmith.commands.plan import UpdateOptions
 from capsmith.commands.preconditions import require_lock
 from capsmith.commands.update import preview
 from capsmith.contract.model import Contract

@@ -8,9 +8,8 @@ from pathlib import Path
 
 from capsmith.commands.apply import apply_plan
 from capsmith.commands.load import Loaded, load, understand
-from capsmith.commands.options import UpdateOptions
 from capsmith.commands.overlay import add_overlay
-from capsmith.commands.plan import make_plan, spec_digest
+from capsmith.commands.plan import UpdateOptions, make_plan, spec_digest
 from capsmith.commands.preconditions import complete_interrupted, read_lock, refuse_unfinished
 from capsmith.errors import Refused
 from capsmith.findings import has_errors

@@ -16,10 +16,9 @@ from capsmith.importing.source import SourceCrd, find_foreign, read_sources
 from capsmith.manifests.kustomize import KUSTOMIZATION_FILES, build
 from capsmith.manifests.parse import MAX_CHARACTERS, Manifest, read_substituted
 from capsmith.report import Report
+from capsmith.workspace.files import create
 from capsmith.workspace.hold import disk_errors
-from capsmith.workspace.place import create
-from capsmith.workspace.reading import read_document
-from capsmith.workspace.texts import Limit, yaml_files
+from capsmith.workspace.reading import Limit, read_document, yaml_files
 
 _CRD = "CustomResourceDefinition"
 _LIMIT = Limit(20_000, "input-too-large", "Specify the folder of the CRDs.")

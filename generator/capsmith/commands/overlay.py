@@ -11,8 +11,8 @@ from capsmith.findings import Finding, Location
 from capsmith.merging.lock import LOCK_PATH, SPEC_NAME, Lock, LockedBlueprints
 from capsmith.tree import digest_of_texts
 from capsmith.workspace.overlay import own_overlay, read_overlay
+from capsmith.workspace.reading import read_texts
 from capsmith.workspace.repository import Change, Repository
-from capsmith.workspace.texts import read_texts
 
 if TYPE_CHECKING:
     from capsmith.blueprint.overlay import Overlay

@@ -3,25 +3,24 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from pathlib import Path
 from typing import NamedTuple
 
 from capsmith import __version__
 from capsmith.commands import build
-from capsmith.commands.library import runtime_library
+from capsmith.commands.build import runtime_library
 from capsmith.commands.load import Loaded
-from capsmith.commands.options import UpdateOptions
 from capsmith.commands.overlay import locked_overlay, missing_overlay
 from capsmith.findings import Finding, has_errors, ordered
-from capsmith.merging.changed_components import changed_components
 from capsmith.merging.decide import Decision, MergeOptions, OnDisk, Reason, decide, kept_scaffolds
 from capsmith.merging.decision_findings import (
+    difference,
     findings_on,
     not_restored,
     not_returnable,
     not_takeable,
     refused,
 )
-from capsmith.merging.differing import difference
 from capsmith.merging.lock import (
     BASE_FOLDER,
     LOCK_PATH,
@@ -30,13 +29,37 @@ from capsmith.merging.lock import (
     LockedFile,
     LockedRuntime,
 )
-from capsmith.merging.series import METADATA_PATH, dropped_series
-from capsmith.merging.shared_file import Names
-from capsmith.output.runtime import FOLDER, is_vendored, runtime_of, without_vendored
+from capsmith.merging.release_changes import METADATA_PATH, changed_components, dropped_series
+from capsmith.merging.shared_file import Names, Style
+from capsmith.output.runtime import FOLDER, Mode, is_vendored, runtime_of, without_vendored
 from capsmith.provider.model import Provider
 from capsmith.report import FileOutcome, Outcome, Report, RuntimeOutcome
 from capsmith.tree import FileTree, Owner, digest
 from capsmith.workspace.repository import Change, Repository
+
+
+class UpdateOptions(NamedTuple):
+    """What the author decides on the command line, besides provider.yaml."""
+
+    style: Style = Style.MERGE
+    force: bool = False
+    """Replace generated files that were edited."""
+    restore: frozenset[str] = frozenset()
+    """Files to write again: deleted ones, and scaffolds that capsmith has a new text for."""
+    mine: frozenset[str] = frozenset()
+    """Files of capsmith that the author takes over."""
+    not_mine: frozenset[str] = frozenset()
+    """Files that were taken over and are given back."""
+    diff: bool = False
+    runtime: Mode | None = None
+    """The value of `runtime` to write into provider.yaml first; None leaves it as it is."""
+    blueprints: Path | None = None
+    """The folder of an overlay that provider.yaml does not name."""
+    no_blueprints: bool = False
+    """Go on without the overlay that was named on the command line before."""
+    allow_dirty: bool = False
+    """Go on beside uncommitted changes."""
+
 
 _NEW_TEXT = {Reason.BEHIND, Reason.SCAFFOLD_BEHIND, Reason.SCAFFOLD_HELD}
 _BYTE_ORDER_MARK = b"\xef\xbb\xbf"

@@ -13,8 +13,8 @@ from capsmith.errors import Refused
 from capsmith.reference import html, markdown
 from capsmith.reference.model import MARK
 from capsmith.reference.pages import all_pages
+from capsmith.workspace.files import contained, replace
 from capsmith.workspace.hold import disk_errors
-from capsmith.workspace.place import contained, replace
 
 _FORMATS = {
     "markdown": (markdown.file_name, markdown.render),

@@ -9,8 +9,7 @@ from pathlib import Path
 from capsmith import __version__
 from capsmith.commands import apply, up_to_date
 from capsmith.commands.load import Loaded, load, understand
-from capsmith.commands.options import UpdateOptions
-from capsmith.commands.plan import Plan, add_spec_change, make_plan
+from capsmith.commands.plan import Plan, UpdateOptions, add_spec_change, make_plan
 from capsmith.commands.preconditions import (
     complete_interrupted,
     refuse_dirty,

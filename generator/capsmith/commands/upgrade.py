@@ -8,8 +8,7 @@ from typing import Any
 
 from capsmith.commands.apply import apply_plan
 from capsmith.commands.load import Loaded, all_contracts, load, understand
-from capsmith.commands.options import UpdateOptions
-from capsmith.commands.plan import Plan, add_spec_change, make_plan
+from capsmith.commands.plan import Plan, UpdateOptions, add_spec_change, make_plan
 from capsmith.commands.preconditions import (
     complete_interrupted,
     refuse_dirty,

@@ -29,11 +29,10 @@ from capsmith.judge.release.targets import known_targets
 from capsmith.judge.release.verdict import verify, verify_upgrade
 from capsmith.manifests.kustomize import Kustomizations, build
 from capsmith.manifests.parse import Manifest, parse_manifests
+from capsmith.workspace.files import replace as replace_file
 from capsmith.workspace.hold import disk_errors
 from capsmith.workspace.kustomize import find_kustomize, run_kustomize
-from capsmith.workspace.place import replace as replace_file
-from capsmith.workspace.reading import read_document
-from capsmith.workspace.texts import Limit, yaml_files
+from capsmith.workspace.reading import Limit, read_document, yaml_files
 
 MAX_BYTES = 16 * 1024 * 1024
 LIMIT = Limit(5_000, "verify-too-much", "Specify the folder with the release.")

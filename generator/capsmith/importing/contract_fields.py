@@ -5,15 +5,12 @@ from __future__ import annotations
 from collections.abc import Collection, Mapping
 from typing import Any
 
-from capsmith.cel_text import is_transition
 from capsmith.contract.model import Contract
-from capsmith.importing.compare import compare_schemas
+from capsmith.importing.compare import RULES, Schema, compare_schemas, normal
 from capsmith.importing.fields import field_of
-from capsmith.importing.normal import RULES, normal
-from capsmith.manifests.parse import list_of, mapping_of, text_of, texts_of
+from capsmith.manifests.parse import list_of, mapping_of, texts_of
 from capsmith.provider.contract_fields import with_contract
 
-Schema = Mapping[str, Any]
 Reserved = Mapping[str, frozenset[str]]
 """Names of the contract's fields by part, which are no author's fields."""
 _CREDENTIALS = "credentials"
@@ -22,7 +19,6 @@ EMBEDDED = "bootstrapConfigSpec"
 _LIMITS = ("minProperties", "maxProperties", "nullable", "default")
 _RULED = ("status", "spec.template")
 """Parts whose rules are no author's in another key; of a template also spec."""
-_PARTS = ("spec", "spec.template", "spec.template.spec")
 
 
 def contract_fields(
@@ -111,51 +107,4 @@ def part_limits(schema: Schema, parts: Collection[str]) -> dict[str, Any]:
             limits["required"] = required
         if limits:
             found[part] = limits
-    return found
-
-
-def template_parts(schema: Schema, made: Schema) -> dict[str, Any]:
-    """Return what is required in a template, its limits and its metadata, if not the usual."""
-    found: dict[str, Any] = {}
-    parts, usual = required_in(schema), required_in(made)
-    if parts != usual:
-        found["requiredParts"] = parts
-    limits = part_limits(schema, (*_PARTS, "status"))
-    if limits:
-        found["partLimits"] = limits
-    return found
-
-
-def template_metadata(schema: Schema, made: Schema) -> dict[str, Any]:
-    """Return the metadata of a template and whether that is exact, or that it has none."""
-    keys = ("properties", "spec", "properties", "template", "properties", "metadata")
-    own, generated = mapping_of(schema, *keys), mapping_of(made, *keys)
-    if not own and "metadata" not in mapping_of(schema, *keys[:-1]):
-        return {"contractFields": {"without": ["metadata"]}}
-    if not compare_schemas(own, generated):
-        return {}
-    found: dict[str, Any] = {"metadata": field_of(normal(own))}
-    if compare_schemas(own, with_contract(own, generated)):
-        found["contractFields"] = {"exact": True}
-    return found
-
-
-def has_transitions(schema: Any) -> bool:
-    """Return whether a rule anywhere in a schema compares with the old value."""
-    if isinstance(schema, list):
-        return any(has_transitions(each) for each in schema)
-    if not isinstance(schema, Mapping):
-        return False
-    rules = [text_of(each, "rule") for each in list_of(schema, RULES)]
-    return any(map(is_transition, rules)) or any(map(has_transitions, schema.values()))
-
-
-def required_in(schema: Schema) -> list[str]:
-    """Return the parts of a template that are required."""
-    found, here = ["metadata"] if "metadata" in list_of(schema, "required") else [], schema
-    for part in _PARTS:
-        name = part.rpartition(".")[2]
-        if name in list_of(here, "required"):
-            found.append(part)
-        here = mapping_of(here, "properties", name)
     return found

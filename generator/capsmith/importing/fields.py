@@ -9,10 +9,10 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
-from capsmith.importing.normal import LIST_TYPE, RULES, simplified
-from capsmith.importing.words import text
+from capsmith.importing.compare import LIST_TYPE, RULES, simplified
 from capsmith.manifests.parse import texts_of
 from capsmith.provider_yaml.plain import IMMUTABLE_MESSAGE, IMMUTABLE_RULE
+from capsmith.yamldoc.quote import UNPRINTABLE
 
 _FIRST = ("type", "format", "required", "immutable", "description")
 _LAST = ("items", "properties", "additionalProperties", RULES)
@@ -24,6 +24,8 @@ _FALSE = (
     "x-kubernetes-embedded-resource",
 )
 _IMMUTABLE = {"rule": IMMUTABLE_RULE, "message": IMMUTABLE_MESSAGE}
+LONGEST = 4000
+"""Longest description, in characters."""
 Field = Any
 """A shorthand or a mapping."""
 
@@ -113,3 +115,16 @@ def _shorthand(found: Mapping[str, Any]) -> str:
     if kind == "array" and len(found) == 2 and isinstance(items, str) and "[" not in items:
         return f"{items}[]"
     return ""
+
+
+def text(written: str) -> str:
+    """Return a description without what clusterctl would replace, and cut to its greatest length.
+
+    clusterctl reads ``${X}`` as a variable, and makes one dollar of two.
+    """
+    lines = [line.expandtabs(2).rstrip() for line in written.strip().split("\n")]
+    found = UNPRINTABLE.sub("", "\n".join(lines))
+    while "$$" in found:
+        found = found.replace("$$", "$")
+    found = found.replace("${", "$(")
+    return found if len(found) <= LONGEST else found[: LONGEST - 1].rstrip() + "…"

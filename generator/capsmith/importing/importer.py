@@ -7,18 +7,19 @@ generated in memory and compared with the CRDs, so that no difference goes unrep
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from typing import Any, NamedTuple
 
 from capsmith.contract.model import Contract
-from capsmith.importing import identities, kinds, templates
-from capsmith.importing.compare import Change, Difference, compare_crds
+from capsmith.importing import kinds, templates
+from capsmith.importing.compare import Change, Difference, compare_crds, normal
 from capsmith.importing.contract_fields import Reserved, reserved_fields
-from capsmith.importing.layout import add_machine_kinds, provider_yaml
+from capsmith.importing.fields import field_of
+from capsmith.importing.kinds import without_columns
+from capsmith.importing.layout import plain_data, provider_yaml
 from capsmith.importing.outline import Outline, outline
 from capsmith.importing.refusals import Checked, Refusal, check, without_refused
-from capsmith.importing.source import SourceCrd
-from capsmith.importing.words import plain_data, without_columns
+from capsmith.importing.source import IDENTITY, SourceCrd, credentials
 from capsmith.manifests.crds import Crd, CrdVersion
 from capsmith.manifests.parse import Manifest, list_of, mapping_of, text_of
 from capsmith.output.crd import custom_resource_definition
@@ -30,6 +31,7 @@ from capsmith.provider.sections import SECTION_TYPES
 
 Crds = Mapping[tuple[str, str], Mapping[str, Any]]
 """Generated CRDs by group and kind."""
+_MACHINE_KIND = "infrastructureMachineKind"
 
 
 class ImportedCrd(NamedTuple):
@@ -70,7 +72,7 @@ def import_crds(
     roles = {each.role for each in sources}
     reserved = {role: reserved_fields(role, head.contracts, contracts) for role in roles}
     for each in sources:
-        if each.role != identities.ROLE:
+        if each.role != IDENTITY:
             entry = _entry(base[each.crd.kind], each, skeleton, reserved[each.role], head)
             data.setdefault(each.section, {})[each.crd.kind] = entry
     _add_credentials(data, sources, with_fields=True)
@@ -135,7 +137,7 @@ def _checked(
 ) -> Checked:
     data: dict[str, Any] = dict(head.head(repository))
     for source in sources:
-        if source.role != identities.ROLE:
+        if source.role != IDENTITY:
             data.setdefault(source.section, {})[source.crd.kind] = base[source.crd.kind]
     _add_credentials(data, sources, with_fields=False)
     return check(data, contracts)
@@ -144,8 +146,8 @@ def _checked(
 def _add_credentials(
     data: dict[str, Any], sources: Sequence[SourceCrd], *, with_fields: bool
 ) -> None:
-    crds = [source.crd for source in sources if source.role == identities.ROLE]
-    value = identities.credentials(crds, with_fields)
+    crds = [source.crd for source in sources if source.role == IDENTITY]
+    value = credentials(crds, with_fields)
     if value is not None:
         data["credentials"] = value
 
@@ -294,3 +296,27 @@ def compare_provider(sources: Sequence[SourceCrd], provider: Provider) -> tuple[
 def has_own_kind(imported: ImportedCrd) -> bool:
     """Return whether a CRD is generated again: as a role of the contract or as an own kind."""
     return not any(each.what == "kind" and not each.path for each in imported.differences)
+
+
+def add_machine_kinds(
+    data: dict[str, Any], sources: Iterable[SourceCrd], refusals: Iterable[Refusal]
+) -> bool:
+    """Declare the field of pools without the refused feature; return whether there are any."""
+    refused = {each.path[:2] for each in refusals if each.path[2:] == ("features", MACHINES)}
+    found = False
+    for source in sources:
+        path = (source.section, source.crd.kind)
+        entry = mapping_of(data, *path)
+        if path not in refused or not entry:
+            continue
+        written = data[path[0]][path[1]]
+        for version in source.crd.versions:
+            schema = mapping_of(version.schema, "properties", "status", "properties", _MACHINE_KIND)
+            of_version = mapping_of(written, "versions", version.name)
+            if not schema or not (version.storage or "contractFields" in of_version):
+                continue
+            part = written if version.storage else written["versions"][version.name]
+            fields = part.setdefault("contractFields", {}).setdefault("status", {})
+            fields[_MACHINE_KIND] = field_of(normal(schema))
+            found = True
+    return found

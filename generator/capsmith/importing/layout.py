@@ -2,44 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+import math
+from collections.abc import Mapping
+from datetime import date
 from typing import Any
 
 import yaml
 
-from capsmith.importing.fields import field_of
-from capsmith.importing.normal import normal
-from capsmith.importing.refusals import Refusal
-from capsmith.importing.source import SourceCrd
-from capsmith.manifests.parse import mapping_of
-from capsmith.provider.pools import MACHINES
-
-_FIELD = "infrastructureMachineKind"
-
-
-def add_machine_kinds(
-    data: dict[str, Any], sources: Iterable[SourceCrd], refusals: Iterable[Refusal]
-) -> bool:
-    """Declare the field of pools without the refused feature; return whether there are any."""
-    refused = {each.path[:2] for each in refusals if each.path[2:] == ("features", MACHINES)}
-    found = False
-    for source in sources:
-        path = (source.section, source.crd.kind)
-        entry = mapping_of(data, *path)
-        if path not in refused or not entry:
-            continue
-        written = data[path[0]][path[1]]
-        for version in source.crd.versions:
-            schema = mapping_of(version.schema, "properties", "status", "properties", _FIELD)
-            of_version = mapping_of(written, "versions", version.name)
-            if not schema or not (version.storage or "contractFields" in of_version):
-                continue
-            part = written if version.storage else written["versions"][version.name]
-            fields = part.setdefault("contractFields", {}).setdefault("status", {})
-            fields[_FIELD] = field_of(normal(schema))
-            found = True
-    return found
-
+from capsmith.yamldoc.quote import UNPRINTABLE
 
 _DUMPER: Any = getattr(yaml, "CSafeDumper", yaml.SafeDumper)
 _SECTIONS = ("infrastructure", "bootstrap", "controlPlane", "ipam", "addon")
@@ -47,6 +17,7 @@ _WIDTH = 100
 _INDENT = 2
 _FLOWING = 3
 """Deepest mapping, in levels from a field, that is written on one line."""
+_INT64 = range(-(2**63), 2**63)
 _HEADER = "# yaml-language-server: $schema=.capsmith/provider.schema.json\n"
 
 
@@ -124,3 +95,24 @@ def _scalar(value: Any) -> yaml.ScalarNode:
 
 
 _REPRESENTER = yaml.representer.SafeRepresenter()
+
+
+def plain_data(value: Any) -> Any:
+    """Return a copy whose keys are texts and whose values can be written.
+
+    YAML reads a plain 2030-01-31 as a date, the API server as a text.  Numbers that no field can
+    hold become texts, which the checks refuse.
+    """
+    if isinstance(value, Mapping):
+        return {UNPRINTABLE.sub("", str(key)): plain_data(each) for key, each in value.items()}
+    if isinstance(value, list | tuple):
+        return [plain_data(each) for each in value]
+    if isinstance(value, str):
+        return UNPRINTABLE.sub("", value)
+    if value is None or isinstance(value, bool):
+        return value
+    if isinstance(value, int):
+        return value if value in _INT64 else str(value)
+    if isinstance(value, float):
+        return value if math.isfinite(value) else str(value)
+    return value.isoformat() if isinstance(value, date) else UNPRINTABLE.sub("", str(value))

@@ -2,17 +2,21 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
-from typing import NamedTuple
+from collections.abc import Iterable, Mapping, Sequence
+from typing import Any, NamedTuple
 
 from capsmith.contract.model import Contract
-from capsmith.importing import identities
+from capsmith.importing.compare import normal
+from capsmith.importing.fields import fields_of
 from capsmith.manifests.crds import Crd, read_crds
 from capsmith.manifests.parse import Manifest, mapping_of
+from capsmith.provider.model import SECRET_REF
 from capsmith.provider.sections import SECTION_TYPES
 
 PROVIDER_LABEL = "cluster.x-k8s.io/provider"
 RESOURCE = "Resource"
+IDENTITY = "Identity"
+_ALLOWED = "allowedNamespaces"
 _TEMPLATE = "Template"
 _SECTIONS = {
     "InfraCluster": "infrastructure",
@@ -99,10 +103,9 @@ def _in_sections(sources: Sequence[SourceCrd]) -> list[SourceCrd]:
     Identities are read by the manager of the infrastructure; without one they are further kinds.
     """
     infrastructure = [each for each in sources if each.section == _INFRASTRUCTURE]
-    if all(each.role in (RESOURCE, identities.ROLE) for each in infrastructure):
+    if all(each.role in (RESOURCE, IDENTITY) for each in infrastructure):
         sources = [
-            each._replace(role=RESOURCE) if each.role == identities.ROLE else each
-            for each in sources
+            each._replace(role=RESOURCE) if each.role == IDENTITY else each for each in sources
         ]
     with_role = sorted(
         (each for each in sources if each.role != RESOURCE),
@@ -166,8 +169,8 @@ def _role(
         role = "Addon"
     elif not role and (crd.group, crd.kind + _TEMPLATE) in crds:
         role = _role_by_fields(crd)
-    if role == identities.ROLE:
-        return role if identities.is_identity(crd, contract) else RESOURCE
+    if role == IDENTITY:
+        return role if is_identity(crd, contract) else RESOURCE
     if role not in _SECTIONS:
         return RESOURCE
     if role in _WITH_TEMPLATE and (crd.group, crd.kind + _TEMPLATE) not in crds:
@@ -189,3 +192,44 @@ def _is_addon(crd: Crd) -> bool:
     schema = crd.versions[-1].schema
     spec = mapping_of(schema, "properties", "spec", "properties")
     return crd.group.startswith("addons.") and _SELECTOR in spec
+
+
+def is_identity(crd: Crd, contract: Contract) -> bool:
+    """Return whether the contract's fields of identities are in a CRD as capsmith generates them.
+
+    An identity of another shape is a further kind.
+    """
+    fields = _identity_fields(crd)
+    shape = contract.types[IDENTITY].spec
+    known = [name for name in (SECRET_REF, _ALLOWED) if name in fields]
+    if (_ALLOWED in fields) != (crd.scope == "Cluster") or not known:
+        return False
+    return all(normal(fields[name]) == normal(shape[name].schema) for name in known)
+
+
+def credentials(crds: Iterable[Crd], with_fields: bool) -> Any:
+    """Return the value of the key ``credentials``, or None; the keys of Secrets are in no CRD."""
+    entries = [_identity(crd, with_fields) for crd in crds]
+    return entries[0] if len(entries) == 1 else entries or None
+
+
+def _identity(crd: Crd, with_fields: bool) -> Any:
+    fields = _identity_fields(crd)
+    entry: dict[str, Any] = {"kind": crd.kind}
+    if crd.scope != "Cluster":
+        entry["namespaced"] = True
+    if SECRET_REF not in fields:
+        entry["secret"] = False
+    spec = fields_of(mapping_of(_identity_schema(crd), "properties", "spec"))
+    own = {name: field for name, field in spec.items() if name not in (SECRET_REF, _ALLOWED)}
+    if own and with_fields:
+        entry["spec"] = own
+    return entry if len(entry) > 1 else crd.kind
+
+
+def _identity_fields(crd: Crd) -> Mapping[str, Any]:
+    return mapping_of(_identity_schema(crd), "properties", "spec", "properties")
+
+
+def _identity_schema(crd: Crd) -> Mapping[str, Any]:
+    return next((each.schema for each in crd.versions if each.storage), {})

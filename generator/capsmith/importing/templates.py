@@ -5,32 +5,30 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from capsmith.importing.contract_fields import (
-    EMBEDDED,
-    Reserved,
-    contract_fields,
-    has_transitions,
-    required_in,
-    template_metadata,
-    template_parts,
-)
+from capsmith.cel_text import is_transition
+from capsmith.importing.compare import RULES, Schema, compare_schemas, normal
+from capsmith.importing.contract_fields import EMBEDDED, Reserved, contract_fields, part_limits
 from capsmith.importing.fields import field_of, fields_of
-from capsmith.importing.kinds import api_versions, hub_of, object_name_of, own_rules
-from capsmith.importing.normal import normal
-from capsmith.importing.outline import Version
-from capsmith.importing.words import (
+from capsmith.importing.kinds import (
+    Entry,
+    api_versions,
     categories_of,
     has_contract_columns,
+    hub_of,
     names_of,
+    object_name_of,
     own_columns,
+    own_rules,
     without_columns,
 )
+from capsmith.importing.outline import Version
 from capsmith.manifests.crds import Crd, CrdVersion
 from capsmith.manifests.parse import list_of, mapping_of, text_of
+from capsmith.provider.contract_fields import with_contract
 
-Entry = dict[str, Any]
 Made = Mapping[str, Any]
 _INNER = ("properties", "spec", "properties", "template", "properties", "spec")
+_PARTS = ("spec", "spec.template", "spec.template.spec")
 _CATEGORY_KEYS = ("categories", "contractCategory")
 _OF_VERSIONS = ("metadata", "requiredParts", "printerColumns", "versions")
 _EMPTY: Mapping[str, Any] = {
@@ -166,3 +164,50 @@ def _version(crd: Made, name: str) -> Mapping[str, Any]:
     versions = list_of(crd, "spec", "versions")
     named = [mapping_of(each) for each in versions if text_of(each, "name") == name]
     return next(iter(named), mapping_of(versions[-1]) if versions else {})
+
+
+def template_parts(schema: Schema, made: Schema) -> dict[str, Any]:
+    """Return what is required in a template, its limits and its metadata, if not the usual."""
+    found: dict[str, Any] = {}
+    parts, usual = required_in(schema), required_in(made)
+    if parts != usual:
+        found["requiredParts"] = parts
+    limits = part_limits(schema, (*_PARTS, "status"))
+    if limits:
+        found["partLimits"] = limits
+    return found
+
+
+def template_metadata(schema: Schema, made: Schema) -> dict[str, Any]:
+    """Return the metadata of a template and whether that is exact, or that it has none."""
+    keys = ("properties", "spec", "properties", "template", "properties", "metadata")
+    own, generated = mapping_of(schema, *keys), mapping_of(made, *keys)
+    if not own and "metadata" not in mapping_of(schema, *keys[:-1]):
+        return {"contractFields": {"without": ["metadata"]}}
+    if not compare_schemas(own, generated):
+        return {}
+    found: dict[str, Any] = {"metadata": field_of(normal(own))}
+    if compare_schemas(own, with_contract(own, generated)):
+        found["contractFields"] = {"exact": True}
+    return found
+
+
+def has_transitions(schema: Any) -> bool:
+    """Return whether a rule anywhere in a schema compares with the old value."""
+    if isinstance(schema, list):
+        return any(has_transitions(each) for each in schema)
+    if not isinstance(schema, Mapping):
+        return False
+    rules = [text_of(each, "rule") for each in list_of(schema, RULES)]
+    return any(map(is_transition, rules)) or any(map(has_transitions, schema.values()))
+
+
+def required_in(schema: Schema) -> list[str]:
+    """Return the parts of a template that are required."""
+    found, here = ["metadata"] if "metadata" in list_of(schema, "required") else [], schema
+    for part in _PARTS:
+        name = part.rpartition(".")[2]
+        if name in list_of(here, "required"):
+            found.append(part)
+        here = mapping_of(here, "properties", name)
+    return found

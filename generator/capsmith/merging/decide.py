@@ -6,11 +6,10 @@ from collections.abc import Iterable, Mapping
 from enum import StrEnum
 from typing import NamedTuple
 
-from capsmith.merging.base import is_text_of, verified_base
 from capsmith.merging.lock import Lock, LockedFile
-from capsmith.merging.shared_file import Names, Style, has_crlf, merge_shared
+from capsmith.merging.shared_file import Names, Style, has_crlf, merge_shared, verified_base
 from capsmith.report import Outcome
-from capsmith.tree import FileTree, GeneratedFile, Owner
+from capsmith.tree import FileTree, GeneratedFile, Owner, is_text_of
 
 
 class Reason(StrEnum):

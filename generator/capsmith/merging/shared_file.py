@@ -10,6 +10,10 @@ from collections.abc import Iterable
 from enum import StrEnum
 from typing import TYPE_CHECKING, NamedTuple
 
+from capsmith.errors import UnreadableInput
+from capsmith.merging.lock import BASE_FOLDER, RECORDS_OF_HEAD
+from capsmith.tree import is_text_of
+
 if TYPE_CHECKING:
     from capsmith.merging.three_way import Agreed, Conflict, Lines
 
@@ -113,3 +117,22 @@ def _written(
 
 def _marker(sign: str, name: str = "") -> bytes:
     return (sign * _SIZE + (f" {name}" if name else "")).encode()
+
+
+def verified_base(path: str, content: bytes | None, digest: str) -> bytes:
+    """Return what was generated for the shared file ``path``: the base of its merge.
+
+    ``content`` is the stored copy.  Raises UnreadableInput when that is missing or altered: a
+    merge from another base could lose what the author wrote.
+    """
+    if content is None or not is_text_of(content, digest):
+        raise UnreadableInput(
+            "base-altered" if content is not None else "base-missing",
+            "the merge requires the text that capsmith generated last, but "
+            + ("this file differs from it" if content is not None else "it is missing"),
+            file=f"{BASE_FOLDER}/{path}",
+            hint="Restore the file from version control; after a merge of branches with "
+            f"{RECORDS_OF_HEAD}.  Without version control: move {path} out of the repository, run "
+            f"capsmith update --restore {path}, and bring your edits back.",
+        )
+    return content.replace(b"\r\n", b"\n")

@@ -17,7 +17,7 @@ from collections.abc import Collection, Iterator, Mapping
 from dataclasses import dataclass, replace
 from importlib.resources import files
 from pathlib import Path
-from typing import Any
+from typing import Any, Final
 
 from cookiecutter import config as cookiecutter_config
 from cookiecutter import exceptions, replay
@@ -27,10 +27,14 @@ from cookiecutter.utils import create_env_with_context
 from jinja2 import Environment, TemplateError
 
 from capsmith.errors import UnreadableInput
+from capsmith.findings import Finding, Location
 from capsmith.yamldoc.quote import clip
 
 TEMPLATE = "capsmith-provider"
 """The folder of the template; cookiecutter names replay files after it."""
+MAX_CHARACTERS: Final = 500
+"""Longer than the address of a repository; YAML has keys of up to 1,024 characters."""
+_HINT: Final = "Answer with at most {limit} printable characters, without control characters."
 _SPEC = ("{{cookiecutter.__folder}}", "provider.yaml")
 
 Answer = str | bool
@@ -106,6 +110,27 @@ def propose(options: Options) -> Proposal:
         if answer != _default(environment, questions[key], answers)
     }
     return Proposal(public, typed, str(answers["__folder"]), text)
+
+
+def check_answers(answers: Mapping[str, str | bool]) -> tuple[Finding, ...]:
+    """Return a finding for each answer that no provider.yaml can hold, by question.
+
+    Id of the findings: ``answer-unusable``.
+    """
+    return tuple(
+        Finding("answer-unusable", problem, Location(key), hint=_HINT.format(limit=MAX_CHARACTERS))
+        for key, answer in answers.items()
+        if isinstance(answer, str)
+        for problem in _find_problems(answer)
+    )
+
+
+def _find_problems(answer: str) -> Iterator[str]:
+    if len(answer) > MAX_CHARACTERS:
+        yield f"the answer has {len(answer):,} characters"
+    elif not answer.isprintable():
+        character = next(each for each in answer if not each.isprintable())
+        yield f"the answer contains the character U+{ord(character):04X}"
 
 
 def _asked(context: dict[str, Any], options: Options) -> dict[str, Any]:

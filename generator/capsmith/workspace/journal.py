@@ -21,7 +21,7 @@ from typing import NamedTuple
 
 from capsmith.errors import Refused, UnreadableInput
 from capsmith.safetext import RelativePath
-from capsmith.workspace.place import (
+from capsmith.workspace.files import (
     contained,
     mode,
     reached,

@@ -10,7 +10,7 @@ from pathlib import Path
 from capsmith.errors import Refused, UnreadableInput
 from capsmith.findings import Finding, Location
 from capsmith.safetext import RelativePath
-from capsmith.workspace.place import contained
+from capsmith.workspace.files import contained
 from capsmith.workspace.reading import read_document
 
 MOST_FILES = 500

@@ -14,9 +14,9 @@ from collections.abc import Callable, Container, Iterable, Iterator, Mapping
 from pathlib import Path
 
 from capsmith.errors import Refused, UnreadableInput
+from capsmith.workspace.files import contained, mode, refusal, write_all
 from capsmith.workspace.hold import abandoned, disk_errors, held
 from capsmith.workspace.journal import Change, Journal, Write
-from capsmith.workspace.place import contained, mode, refusal, write_all
 
 __all__ = ["Change", "Repository"]
 

@@ -9,19 +9,16 @@ import pytest
 from jinja2 import TemplateSyntaxError
 
 from capsmith import resources
-from capsmith.blueprint.manifest import Entry, Scope
-from capsmith.blueprint.overlaid import plan_rows
-from capsmith.blueprint.overlay import Overlay, overlay_of
-from capsmith.blueprint.overlay_manifest import NAMES, read_rows
-from capsmith.blueprint.plan import planned
-from capsmith.blueprint.sandbox import OverlayEnvironment
+from capsmith.blueprint.overlay import NAMES, Overlay, overlay_of, read_rows
+from capsmith.blueprint.overlay_render import OverlayEnvironment, plan_rows
+from capsmith.blueprint.plan import Entry, Scope, planned
 from capsmith.commands import build
 from capsmith.commands.load import load
 from capsmith.findings import Finding, has_errors
 from capsmith.output.runtime import Runtime
 from capsmith.provider.model import Provider
 from capsmith.tree import Owner
-from capsmith.workspace.texts import read_texts
+from capsmith.workspace.reading import read_texts
 
 RUNTIME = Runtime("vendored", "0.2.0", (), (), {})
 EXAMPLES = Path(__file__).parents[3] / "examples"

@@ -4,10 +4,9 @@ from __future__ import annotations
 
 import pytest
 
-from capsmith.blueprint.manifest import Entry, Scope
-from capsmith.blueprint.overlaid import OverlayRenderer
 from capsmith.blueprint.overlay import Overlay
-from capsmith.blueprint.plan import PlannedFile
+from capsmith.blueprint.overlay_render import OverlayRenderer
+from capsmith.blueprint.plan import Entry, PlannedFile, Scope
 from capsmith.blueprint.render import Formatter
 from capsmith.findings import Finding
 from capsmith.provider.model import Provider

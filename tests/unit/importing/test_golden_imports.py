@@ -9,8 +9,8 @@ import pytest
 import yaml
 
 from capsmith.commands.load import all_contracts, load
+from capsmith.importing.compare import normal
 from capsmith.importing.importer import Imported, compare_provider, import_crds
-from capsmith.importing.normal import normal
 from capsmith.importing.source import read_sources
 from capsmith.manifests.parse import read_substituted
 from capsmith.output.crd import custom_resource_definition

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from capsmith.commands.library import runtime_library
+from capsmith.commands.build import runtime_library
 from capsmith.output import rbac
 from capsmith.output.rbac import Permission
 from capsmith.provider.model import Component, Provider

@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 from capsmith import resources
-from capsmith.commands.library import runtime_library
+from capsmith.commands.build import runtime_library
 from capsmith.contract.load import load_rules
 from capsmith.errors import UnreadableInput
 from capsmith.output.rbac.declarations import declared_permissions

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from capsmith.commands.library import runtime_library
+from capsmith.commands.build import runtime_library
 from capsmith.output.crd import custom_resource_definition
 from capsmith.output.rbac import Permission, editor_permissions, manager_permissions
 from capsmith.output.runtime import runtime_of

@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from capsmith.commands.library import runtime_library
+from capsmith.commands.build import runtime_library
 from capsmith.commands.load import load
 from capsmith.output.runtime import runtime_of
 

@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from capsmith.workspace.place import write_all
+from capsmith.workspace.files import write_all
 from capsmith.workspace.repository import Repository
 from tests.unit.workspace.changing import change, contents
 
