@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from capsmith import resources
 from capsmith.contract.compatibility import Project, Supported, load_compatibility
-from capsmith.contract.terms import Run
+from capsmith.contract.model import Run
 from capsmith.judge.release.targets import known_targets
 
 _HEAD = """# Compatibility

@@ -17,7 +17,7 @@ from capsmith.clusters.processes.audit import Access, requests
 from capsmith.clusters.processes.cluster import ManagementCluster
 from capsmith.clusters.processes.kube import JSON
 from capsmith.contract.access import Manager, load_access, series_order
-from capsmith.contract.terms import Shown
+from capsmith.contract.model import Shown
 from capsmith.manifests.crds import guess_role
 from tests.e2e.harness.provider import ProviderUnderTest
 from tests.e2e.releases import ALL

@@ -10,7 +10,7 @@ from capsmith.clusters.processes.tools.catalogue import (
     core_releases,
     kubernetes_version,
 )
-from capsmith.contract.terms import Run
+from capsmith.contract.model import Run
 
 _CORE = compatibility().core
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from capsmith.clusters.processes.kube import JSON
 from capsmith.clusters.processes.wait import settled
-from capsmith.contract.terms import Shown
+from capsmith.contract.model import Shown
 from tests.e2e.access import check_shown
 from tests.e2e.releases import KUBERNETES_NEXT
 from tests.e2e.scenario import (

@@ -14,7 +14,7 @@ from capsmith.clusters.processes.repository import dump
 from capsmith.clusters.processes.wait import NotYet, eventually, steadily
 from capsmith.commands.conformance import run
 from capsmith.commands.conformance_release import Request
-from capsmith.contract.terms import Shown
+from capsmith.contract.model import Shown
 from capsmith.judge.running.checks import WHOLE_CLUSTER
 from capsmith.judge.running.model import Outcome
 from capsmith.judge.running.objects import TEMPLATE_NAME

@@ -7,7 +7,7 @@ import time
 
 from capsmith.clusters.processes.kube import JSON
 from capsmith.clusters.processes.wait import NotYet, eventually, settled, steadily
-from capsmith.contract.terms import Shown
+from capsmith.contract.model import Shown
 from tests.e2e.access import check_shown
 from tests.e2e.fakes.bootstrap import bootstrap_data
 from tests.e2e.fakes.manifests import BOOTSTRAP_API, CONTROL_PLANE_API

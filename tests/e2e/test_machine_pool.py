@@ -14,7 +14,7 @@ from capsmith.clusters.processes.cluster import Base
 from capsmith.clusters.processes.kube import JSON
 from capsmith.clusters.processes.servers import ApiServer
 from capsmith.clusters.processes.wait import eventually, steadily
-from capsmith.contract.terms import Shown
+from capsmith.contract.model import Shown
 from tests.e2e.access import check_shown
 from tests.e2e.fakes.bootstrap import pool_data
 from tests.e2e.harness.cloud import Event

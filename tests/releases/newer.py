@@ -8,7 +8,7 @@ from collections.abc import Iterator, Mapping
 from types import MappingProxyType
 
 from capsmith.contract.compatibility import Compatibility, Project
-from capsmith.contract.terms import Run
+from capsmith.contract.model import Run
 
 REPOSITORIES: Mapping[str, str] = MappingProxyType(
     {

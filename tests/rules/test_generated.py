@@ -6,7 +6,7 @@ import pytest
 
 from capsmith.commands.build import build, conformance
 from capsmith.commands.load import load
-from capsmith.contract.terms import Level
+from capsmith.contract.model import Level
 from tests.golden.cases import Case, cases
 from tests.rules.cases import LEFT_OUT, declined, left_out, rules
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable
 from itertools import groupby
 
-from capsmith.contract.terms import Level
+from capsmith.contract.model import Level
 from capsmith.reference.markdown import table_row
 from capsmith.reference.model import anchor
 from tests.traceability.markdown import escape, items, table_head

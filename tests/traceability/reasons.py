@@ -9,8 +9,7 @@ from typing import Any
 
 import yaml
 
-from capsmith.contract.model import Rule
-from capsmith.contract.terms import Level
+from capsmith.contract.model import Level, Rule
 
 HERE = Path(__file__).parent
 

@@ -6,7 +6,7 @@ import re
 
 import pytest
 
-from capsmith.contract.terms import Level
+from capsmith.contract.model import Level
 from capsmith.reference.model import anchor
 from tests.traceability.catalogue import ROOT
 from tests.traceability.document import FOLDER, INDEX, render

@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from capsmith.contract.compatibility import Compatibility, Project, Supported
-from capsmith.contract.terms import Run
+from capsmith.contract.model import Run
 from tests.releases.__main__ import main
 from tests.releases.newer import find_newer
 

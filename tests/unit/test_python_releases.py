@@ -12,7 +12,7 @@ import yaml
 
 from capsmith import resources
 from capsmith.contract.compatibility import load_compatibility
-from capsmith.contract.terms import Run
+from capsmith.contract.model import Run
 
 ROOT = Path(__file__).parents[2]
 PYTHON = load_compatibility(resources.schemas()).python

@@ -15,8 +15,8 @@ from capsmith.blueprint.plan import CONDITIONS, Entry, Scope
 from capsmith.findings import Finding, Location, ordered
 from capsmith.tree import Owner, digest_of_texts
 from capsmith.yamldoc.document import parse_document
-from capsmith.yamldoc.place import Place
 from capsmith.yamldoc.quote import did_you_mean, shown
+from capsmith.yamldoc.reporter import Place
 
 MOST_ROWS = 500
 _KEYS = ("source", "target", "for_each", "when", "owner", "executable")

@@ -29,8 +29,8 @@ from capsmith.report import Report
 from capsmith.resolving.resolve import link_rules
 from capsmith.workspace.repository import Repository
 from capsmith.yamldoc.editing import edited
-from capsmith.yamldoc.place import Place
 from capsmith.yamldoc.quote import listed
+from capsmith.yamldoc.reporter import Place
 
 
 def upgrade(

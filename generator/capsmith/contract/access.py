@@ -9,8 +9,8 @@ from collections.abc import Mapping
 from importlib.resources.abc import Traversable
 from typing import TYPE_CHECKING, NamedTuple
 
+from capsmith.contract.model import Permission, Shown
 from capsmith.contract.reading import broken, load, validate
-from capsmith.contract.terms import Permission, Shown
 
 if TYPE_CHECKING:
     from capsmith.contract.files import AccessEntry, ManagerEntry

@@ -8,8 +8,8 @@ from __future__ import annotations
 from importlib.resources.abc import Traversable
 from typing import TYPE_CHECKING, NamedTuple
 
+from capsmith.contract.model import Run
 from capsmith.contract.reading import broken, load, validate
-from capsmith.contract.terms import Run
 
 if TYPE_CHECKING:
     from capsmith.contract.files import SupportedEntry

@@ -7,8 +7,7 @@ import re
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from capsmith.contract.model import Rule
-from capsmith.contract.terms import EffectClass, Origin, Proof
+from capsmith.contract.model import EffectClass, Origin, Proof, Rule
 from capsmith.errors import UnreadableInput
 
 _OPTIONS = {"upgrade": "--upgrade", "live": "--live"}

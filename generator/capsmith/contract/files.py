@@ -10,7 +10,7 @@ from typing import Annotated, Any
 
 from pydantic import BaseModel, ConfigDict, Field, RootModel
 
-from capsmith.contract.terms import (
+from capsmith.contract.model import (
     Actor,
     ChangeKind,
     Conversion,

@@ -1,33 +1,55 @@
-"""Load contract data (``schemas/contracts``, ``schemas/kinds``) as a :class:`Contract`.
+"""Load contract data (``schemas/contracts``, ``schemas/kinds``, ``schemas/upgrades``).
 
-Every run passes here, so only what is needed is read, shapes and rules at their first use, and the
-pydantic models are imported by the functions that use them.  Unknown keys and unknown files are
-refused, so that no rule is lost to a typing error.
+The models of the files are imported where they are used: pydantic takes longer to build them than
+most commands need for all their work, and many commands read only a part of the data.
 """
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from importlib.resources.abc import Traversable
-from typing import TYPE_CHECKING, TypeVar
+from typing import TYPE_CHECKING, Any, TypeVar
 
 from capsmith.contract.compatibility import load_compatibility
-from capsmith.contract.hooks import load_hooks
 from capsmith.contract.model import (
+    ChangeKind,
+    Check,
     Contract,
     ContractField,
     ContractValidation,
+    Conversion,
+    CoreSteps,
+    Effect,
+    EffectClass,
+    FieldChange,
+    Hook,
+    Level,
+    Origin,
     Releases,
     Rule,
     SupportEnd,
     TypeShape,
+    Upgrade,
+    Where,
 )
 from capsmith.contract.reading import broken, load, validate
-from capsmith.contract.upgrade import Upgrade, load_upgrade
 
 if TYPE_CHECKING:
-    from capsmith.contract.files import FieldEntry, FragmentEntry
+    from capsmith.contract.files import (
+        ChangeEntry,
+        EffectEntry,
+        FieldEntry,
+        FragmentEntry,
+        RuleEntry,
+    )
 
+_ID = re.compile(r"[A-Z]{2,3}-[0-9]{2}")
+
+_CONTRACT_PAGE = re.compile(
+    r"https://([a-z0-9-]+\.)?cluster-api\.sigs\.k8s\.io/"
+    r"(developer/providers/contracts/|tasks/experimental-features/runtime-sdk/(implement|deploy)-)"
+)
 VERSIONS = ("v1beta1", "v1beta2")
 COMMON = "common"
 _FILES = {"contract.yaml", "fragments.yaml", "rules", "types"}
@@ -83,8 +105,6 @@ def load_rules(reader: Traversable, version: str = "") -> dict[str, Rule]:
 
     Raises UnreadableInput for broken data, and for a duplicate id.
     """
-    from capsmith.contract.rules import read_rules
-
     rules: dict[str, Rule] = {}
     for place in (COMMON, *VERSIONS):
         folder = reader / "contracts" / place / "rules"
@@ -122,9 +142,72 @@ def load_all_rules(reader: Traversable) -> dict[str, Rule]:
     return {**load_rules(reader), **load_upgrade_rules(reader), **load_live_rules(reader)}
 
 
-def _of_releases(reader: Traversable, page: str) -> dict[str, Rule]:
-    from capsmith.contract.rules import read_rules
+def read_rules(data: Any, page: str, allowed: tuple[str, ...], file: str) -> Iterator[Rule]:
+    """Yield the rules of one page, which may hold in the contract versions ``allowed``.
 
+    Raises UnreadableInput for anything unexpected.
+    """
+    from capsmith.contract.files import RulesFile  # builds pydantic models
+
+    content = validate(RulesFile, data, file)
+    for entry in content.rules:
+        rule = _rule(entry, page, allowed, content.source)
+        _require_coherence(rule, allowed, file)
+        yield rule
+
+
+def _rule(entry: RuleEntry, page: str, allowed: tuple[str, ...], base: str) -> Rule:
+    return Rule(
+        id=entry.id,
+        title=entry.title,
+        level=entry.level,
+        origin=entry.origin,
+        statement=entry.statement,
+        contracts=allowed if entry.contracts is None else tuple(entry.contracts),
+        applies_to=tuple(entry.applies_to),
+        check=Check(entry.check.name, entry.check.params) if entry.check else None,
+        proof=entry.proof,
+        source=_source(entry.source, base),
+        consequence=entry.consequence,
+        hint=entry.hint,
+        page=page,
+        row=entry.row,
+        condition=entry.condition,
+        core=Releases(entry.core.since, entry.core.deprecated, entry.core.until),
+        severity=entry.severity,
+        effect=_effect(entry.effect),
+    )
+
+
+def _effect(entry: EffectEntry | None) -> Effect:
+    if entry is None:
+        return Effect(EffectClass.ADVICE)
+    return Effect(entry.class_, entry.when, tuple(entry.roles))
+
+
+def _require_coherence(rule: Rule, allowed: tuple[str, ...], file: str) -> None:
+    if not _ID.fullmatch(rule.id):
+        raise broken(file, f"{rule.id!r} is not an id such as AB-01")
+    if not set(rule.contracts) <= set(allowed) or not rule.contracts:
+        raise broken(file, f"{rule.id} is in a folder for {', '.join(allowed)}")
+    if rule.check is not None and rule.proof is not None:
+        raise broken(file, f"{rule.id} has both a check and a proof")
+    if bool(rule.effect.when) != (rule.effect.kind is EffectClass.BREAKS_WHEN):
+        raise broken(file, f"{rule.id} has a condition without the class breaks-when, or none")
+    if not set(rule.effect.roles) <= set(rule.applies_to):
+        raise broken(file, f"{rule.id} has an effect on roles that it does not apply to")
+    if rule.check is None and rule.proof is None and rule.level is not Level.INFO:
+        raise broken(file, f"{rule.id} has neither a check nor a proof")
+    if (rule.origin is Origin.CONTRACT) != (_CONTRACT_PAGE.match(rule.source) is not None):
+        raise broken(file, f"{rule.id} has origin {rule.origin}, unlike its source {rule.source}")
+
+
+def _source(own: str, base: str) -> str:
+    """Return a rule's source: an anchor on the page's, or an address of its own."""
+    return own if own.startswith("https://") else base + own
+
+
+def _of_releases(reader: Traversable, page: str) -> dict[str, Rule]:
     file = reader / "releases" / f"{page}.yaml"
     return {rule.id: rule for rule in read_rules(load(file), page, VERSIONS, str(file))}
 
@@ -260,3 +343,85 @@ def _fragments(folder: Traversable) -> dict[str, FragmentEntry]:
 
     file = folder / "fragments.yaml"
     return validate(FragmentsFile, load(file), str(file)).root
+
+
+def load_hooks(reader: Traversable) -> dict[str, Hook]:
+    """Return all hooks by name, from the schemas folder ``reader``.
+
+    Raises UnreadableInput for broken data.
+    """
+    from capsmith.contract.files import HooksFile  # builds pydantic models
+
+    file = reader / "contracts" / "common" / "hooks.yaml"
+    content = validate(HooksFile, load(file), str(file))
+    hooks: dict[str, Hook] = {}
+    for entry in content.hooks:
+        if entry.hook in hooks:
+            raise broken(str(file), f"duplicate hook {entry.hook}")
+        hooks[entry.hook] = Hook(entry.hook, entry.family, entry.statement, entry.since)
+    return hooks
+
+
+LOSSY = frozenset(
+    {
+        *(Conversion.NONE, Conversion.CONDITIONS, Conversion.REFERENCE),
+        *(Conversion.SECONDS, Conversion.COMPLEMENT),
+    }
+)
+"""Conversions that cannot be undone from their result alone."""
+
+
+def load_upgrade(reader: Traversable, old: str, new: str) -> Upgrade:
+    """Return the differences from ``old`` to ``new``, from the schemas folder ``reader``.
+
+    Raises ValueError where there are none on record, UnreadableInput for broken data.
+    """
+    from capsmith.contract.files import UpgradeFile  # builds pydantic models
+
+    file = reader / "upgrades" / f"{old}-to-{new}.yaml"
+    if not file.is_file():
+        raise ValueError(f"no upgrade from {old} to {new}")
+    content = validate(UpgradeFile, load(file), str(file))
+    if (content.old, content.new) != (old, new):
+        raise broken(str(file), "describes other versions than its name")
+    changes = tuple(_change(entry, str(file)) for entry in content.changes)
+    steps = content.core_steps
+    core_steps = CoreSteps(steps.since, steps.minors, steps.source)
+    return Upgrade(old, new, content.source, core_steps, changes)
+
+
+def _change(entry: ChangeEntry, file: str) -> FieldChange:
+    if entry.path and (entry.old or entry.new):
+        raise broken(file, f"{entry.kind} {entry.path} has a path, so that it cannot have old, new")
+    lossless = entry.conversion not in LOSSY if entry.lossless is None else entry.lossless
+    change = FieldChange(
+        where=entry.where,
+        roles=tuple(entry.roles),
+        kind=entry.kind,
+        old=entry.path or entry.old,
+        new=entry.path or entry.new,
+        conversion=entry.conversion,
+        lossless=lossless,
+        rules=tuple(entry.rules),
+        who=tuple(entry.who),
+        habit=entry.habit,
+        note=entry.note,
+    )
+    _require_coherent_change(change, file)
+    return change
+
+
+def _require_coherent_change(change: FieldChange, file: str) -> None:
+    """Raise UnreadableInput when kind and paths do not go together."""
+    paths = {
+        ChangeKind.ADDED: (False, True),
+        ChangeKind.REMOVED: (True, False),
+    }.get(change.kind, (True, True))
+    name = f"{change.kind} {change.old or change.new}"
+    if (bool(change.old), bool(change.new)) != paths:
+        raise broken(file, f"{name} does not have the paths of its kind")
+    stays = change.kind in {ChangeKind.NARROWED, ChangeKind.OPTIONAL}
+    if stays and change.old != change.new:
+        raise broken(file, f"{name} changes its path")
+    if not change.roles and change.where in {Where.OBJECT, Where.CORE}:
+        raise broken(file, f"{name} does not name a role")

@@ -15,7 +15,7 @@ from capsmith.importing.importer import ImportedCrd, has_own_kind
 from capsmith.importing.refusals import Refusal
 from capsmith.manifests.parse import Manifest
 from capsmith.yamldoc.compose import Path
-from capsmith.yamldoc.nodes import nearest
+from capsmith.yamldoc.layout import nearest
 from capsmith.yamldoc.quote import clip
 
 _LOADER: Any = getattr(yaml, "CSafeLoader", yaml.SafeLoader)

@@ -4,8 +4,7 @@ from __future__ import annotations
 
 from typing import Any, NamedTuple
 
-from capsmith.contract.terms import ChangeKind, Conversion, Where
-from capsmith.contract.upgrade import FieldChange
+from capsmith.contract.model import ChangeKind, Conversion, FieldChange, Where
 from capsmith.output.admission import admitted_kinds
 from capsmith.output.crd import is_converted, version_schema
 from capsmith.provider.model import Component, Provider, Resource, Schema

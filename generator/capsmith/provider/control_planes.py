@@ -15,7 +15,7 @@ from capsmith.provider_yaml.plain import is_required, plain, plain_rule, without
 
 if TYPE_CHECKING:
     from capsmith.provider.draft import Draft
-    from capsmith.provider_yaml.sections import KindSpec
+    from capsmith.provider_yaml.model import KindSpec
 
 FIELD = "bootstrapConfigSpec"
 MANAGED = "externalManagedControlPlane"

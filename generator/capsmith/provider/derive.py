@@ -38,9 +38,7 @@ from capsmith.safetext import DnsSubdomain, KindName
 
 if TYPE_CHECKING:
     from capsmith.contract.model import Contract
-    from capsmith.provider_yaml.kind_parts import ApiVersionSpec
-    from capsmith.provider_yaml.model import ProviderSpec
-    from capsmith.provider_yaml.sections import KindSpec
+    from capsmith.provider_yaml.model import ApiVersionSpec, KindSpec, ProviderSpec
 
 
 def chosen_versions(

@@ -13,10 +13,15 @@ from capsmith.provider.model import GroupKind, Webhooks
 from capsmith.provider.sections import SectionType
 
 if TYPE_CHECKING:
-    from capsmith.provider_yaml.fields import FieldLike
-    from capsmith.provider_yaml.kind_parts import WebhooksSpec
-    from capsmith.provider_yaml.model import CredentialsSpec, ProviderSpec, Section
-    from capsmith.provider_yaml.sections import HookSpec, KindSpec
+    from capsmith.provider_yaml.forms import FieldLike
+    from capsmith.provider_yaml.model import (
+        CredentialsSpec,
+        HookSpec,
+        KindSpec,
+        ProviderSpec,
+        Section,
+        WebhooksSpec,
+    )
 
 DEFAULT_API_VERSION = "v1alpha1"
 CREDENTIALS_FEATURE = "credentials"

@@ -5,8 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping
 from typing import TYPE_CHECKING
 
-from capsmith.contract.model import Contract
-from capsmith.contract.terms import HookFamily
+from capsmith.contract.model import Contract, HookFamily
 from capsmith.provider.model import Component, Hook
 from capsmith.provider.naming import snake
 from capsmith.safetext import DnsLabel, Identifier, SafeText

@@ -28,7 +28,7 @@ from capsmith.safetext import (
 )
 
 if TYPE_CHECKING:
-    from capsmith.provider_yaml.kind_parts import PartLimits
+    from capsmith.provider_yaml.model import PartLimits
 
 
 class Hook(NamedTuple):

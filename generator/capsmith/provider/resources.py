@@ -37,15 +37,16 @@ from capsmith.provider_yaml.plain import (
 from capsmith.safetext import DnsLabel, DnsSubdomain, KindName, VersionName
 
 if TYPE_CHECKING:
-    from capsmith.provider_yaml.fields import FieldLike
-    from capsmith.provider_yaml.kind_parts import (
+    from capsmith.provider_yaml.forms import FieldLike
+    from capsmith.provider_yaml.model import (
         ContractFieldsSpec,
+        KindSpec,
         KubectlSpec,
         PrinterColumnSpec,
         TemplateSpec,
         TemplateVersionSpec,
+        VersionFieldsSpec,
     )
-    from capsmith.provider_yaml.sections import KindSpec, VersionFieldsSpec
 
 
 def contract_fields_of(written: ContractFieldsSpec | None) -> ContractFields | None:

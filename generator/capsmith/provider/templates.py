@@ -6,8 +6,7 @@ from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
     from capsmith.provider.model import Component, Resource
-    from capsmith.provider_yaml.model import ProviderSpec
-    from capsmith.provider_yaml.sections import KindSpec
+    from capsmith.provider_yaml.model import KindSpec, ProviderSpec
 
 TOPOLOGY_FLAVOR = "topology"
 """The flavor whose cluster template uses the first ClusterClass."""

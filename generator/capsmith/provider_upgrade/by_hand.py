@@ -6,7 +6,7 @@ import re
 from collections.abc import Callable, Collection, Iterator, Mapping
 from dataclasses import dataclass
 
-from capsmith.contract.terms import Actor
+from capsmith.contract.model import Actor
 from capsmith.provider.model import Provider, Resource
 from capsmith.provider_upgrade.changes import Step, is_lost, kind_changes, path_of
 

@@ -5,9 +5,7 @@ from __future__ import annotations
 from itertools import pairwise
 from typing import NamedTuple
 
-from capsmith.contract.model import Contract
-from capsmith.contract.terms import ChangeKind, Where
-from capsmith.contract.upgrade import FieldChange
+from capsmith.contract.model import ChangeKind, Contract, FieldChange, Where
 from capsmith.output.conversion import has_path
 from capsmith.output.crd import version_schema
 from capsmith.provider.model import ApiVersion, Provider, Resource, Schema

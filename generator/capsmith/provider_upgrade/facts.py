@@ -6,7 +6,7 @@ from collections.abc import Iterable, Iterator
 from dataclasses import asdict
 from typing import Any
 
-from capsmith.contract.upgrade import FieldChange
+from capsmith.contract.model import FieldChange
 from capsmith.provider.model import Provider
 from capsmith.provider_upgrade.by_hand import ByHand
 from capsmith.provider_upgrade.changes import KindChanges, Step, kind_changes

@@ -10,8 +10,8 @@ from capsmith.findings import Finding
 from capsmith.provider.draft import Draft, DraftKind
 from capsmith.provider.order import series_order, version_order
 from capsmith.safetext import SeriesName, VersionName
-from capsmith.yamldoc.place import Place
 from capsmith.yamldoc.quote import did_you_mean, listed, shown
+from capsmith.yamldoc.reporter import Place
 
 if TYPE_CHECKING:
     from capsmith.yamldoc.document import Document

@@ -1,16 +1,81 @@
-"""Parse the text of provider.yaml into a :class:`ProviderSpec`, or return all findings."""
+"""Parse the text of provider.yaml; report pydantic's errors as findings with position and hint."""
 
 from __future__ import annotations
 
-from typing import NamedTuple
+from collections.abc import Mapping
+from typing import Any, NamedTuple
 
 from pydantic import ValidationError
+from pydantic_core import ErrorDetails
 
-from capsmith.findings import Finding, has_errors, ordered
+from capsmith.findings import Finding, Location, has_errors, ordered
+from capsmith.provider_yaml import model
+from capsmith.provider_yaml import model as kind_parts
+from capsmith.provider_yaml import model as sections
+from capsmith.provider_yaml.forms import (
+    FLAG,
+    LIST,
+    MAPPING,
+    TEXT,
+    FieldSchema,
+    NameLimits,
+    Part,
+    Validation,
+)
 from capsmith.provider_yaml.model import ProviderSpec
 from capsmith.provider_yaml.structural import check_structure
-from capsmith.provider_yaml.translate import translate
+from capsmith.yamldoc.compose import Path
 from capsmith.yamldoc.document import Document, parse_document
+from capsmith.yamldoc.quote import did_you_mean, listed, shown
+
+_TAGS = frozenset({FLAG, LIST, MAPPING, TEXT, "[key]"})
+_EXPECTED = {
+    "string_type": "a string",
+    "bool_type": "true or false",
+    "int_type": "a whole number",
+    "dict_type": "a mapping",
+    "model_type": "a mapping",
+    "tuple_type": "a list",
+}
+_MISSING_HINTS = {
+    "capsmith": "Start the file with `capsmith: 1`.",
+    "name": "Add the name of the provider in clusterctl, such as `name: acme`.",
+    "repository": "Add `repository: https://github.com/<org>/cluster-api-provider-<name>`.",
+    "contracts": "Add `contracts: [v1beta2]`.",
+    "releases": "Add `releases: {v0.1: v1beta2}`.",
+    "implements": "Add the role of the kind in the contract, such as `implements: {role}`.",
+    "rule": "Add the CEL expression, such as `rule: self.min <= self.max`.",
+}
+_ROLES = {
+    "bootstrap": "BootstrapConfig",
+    "controlPlane": "ControlPlane",
+    "ipam": "IPPool",
+    "addon": "Addon",
+}
+"""What the kinds of a section are examples of."""
+_NOT_STRUCTURAL = {
+    "uniqueItems": "Use x-kubernetes-list-type: set.",
+    "$ref": "Write the schema out, or use a YAML alias.",
+    "definitions": "Write the schema out, or use a YAML alias.",
+    "dependencies": "Use x-kubernetes-validations.",
+    "patternProperties": "Use additionalProperties, and x-kubernetes-validations for the keys.",
+    "const": "Use enum with one value.",
+}
+
+
+_OTHER_TYPES = {
+    **dict.fromkeys(
+        ("map", "dict", "dictionary", "hash", "mapping"),
+        "Write `type: object` with `additionalProperties: string`, or the schema of its values.",
+    ),
+    **dict.fromkeys(("list", "set", "slice"), "Write `type: array` with `items: string`."),
+    **dict.fromkeys(("str", "text"), "Write `type: string`."),
+    **dict.fromkeys(("float", "double"), "Write `type: number`."),
+    **dict.fromkeys(
+        ("int32", "int64"), "Write `type: integer` with a `format`, or only the shorthand."
+    ),
+}
+"""Types of other languages, with what to write instead."""
 
 
 class Parsed(NamedTuple):
@@ -42,3 +107,173 @@ def validate_document(document: Document) -> Parsed:
         return Parsed(document, None, ordered([finding for finding in translated if finding]))
     findings = ordered(check_structure(spec, document))
     return Parsed(document, None if has_errors(findings) else spec, findings)
+
+
+def translate(error: ErrorDetails, document: Document) -> Finding | None:
+    """Return one error of pydantic as a finding; None for one that only follows from others."""
+    is_key = error["loc"][-1:] == ("[key]",)
+    path: Path = tuple(part for part in error["loc"] if part not in _TAGS)
+    where = document.key(path) if is_key else document.value(path)
+    kind = error["type"]
+    if kind == "extra_forbidden" or (is_key and kind == "literal_error"):
+        return _unknown(path, document)
+    if kind == "missing":
+        return _missing(path, document)
+    if kind in _EXPECTED:
+        return _wrong_type(path, f"must be {_EXPECTED[kind]}", document)
+    if kind == "spec-wrong-type":
+        return _wrong_type(path, error["msg"], document)
+    if kind == "literal_error":
+        return _not_one_of(path, error, where)
+    if kind in ("too_short", "string_too_short"):
+        if error["input"]:  # too short only because its items have findings of their own
+            return None
+        return Finding("spec-empty", f"{_name(path)} is empty", where, hint="Add an entry.")
+    context: Mapping[str, Any] = error.get("ctx") or {}
+    if "hint" in context:
+        subject = "" if is_key else f"{_name(path)}: "
+        return Finding(kind, subject + error["msg"], where, hint=context["hint"])
+    message = error["msg"].removeprefix("Input ").removeprefix("String ")
+    return Finding(
+        "spec-out-of-range",
+        f"{_name(path)} {message}",
+        where,
+        hint="Run `capsmith schema` to see what is allowed.",
+    )
+
+
+def _unknown(path: Path, document: Document) -> Finding:
+    key = str(path[-1])
+    hint = _NOT_STRUCTURAL.get(key) or did_you_mean(key, _known_keys(path[:-1]))
+    return Finding(
+        "spec-unknown-key",
+        f"unknown key {shown(key)}{_inside(path)}",
+        document.key(path),
+        hint=hint,
+    )
+
+
+def _missing(path: Path, document: Document) -> Finding:
+    key = str(path[-1])
+    hint = _MISSING_HINTS.get(key, f"Add {shown(key + ':')}.")
+    return Finding(
+        "spec-missing-key",
+        f"{shown(key)} is missing{_inside(path)}",
+        document.key(path[:-1]),
+        hint=hint.replace("{role}", _ROLES.get(str(path[0]), "InfraMachine")),
+    )
+
+
+def _wrong_type(path: Path, must: str, document: Document) -> Finding:
+    value = _at(document.data, path)
+    hint = "Run `capsmith schema` to see what is allowed here."
+    raw = document.raw(path)
+    if "a string" in must and raw and not isinstance(value, str):
+        hint = f'Write "{raw}" in quotes: YAML reads plain {shown(raw)} as {_what(value)}.'
+    elif isinstance(value, str) and ("number" in must or "true" in must):
+        hint = "Remove the quotes." if raw is None else hint
+    elif "a list" in must and isinstance(value, str):
+        hint = f"Write [{raw or value}]." if len(value) <= 60 else "Write it in brackets."
+    elif value is None:
+        hint = "Give it a value, or remove the key."
+    fraction = isinstance(value, float) and "whole number" in must
+    return Finding(
+        "spec-wrong-type",
+        f"{_name(path)} {must}, not {value if fraction else _what(value)}",
+        document.value(path),
+        hint=hint,
+    )
+
+
+def _not_one_of(path: Path, error: ErrorDetails, where: Location) -> Finding:
+    expected = (error.get("ctx") or {}).get("expected", "")
+    allowed = [word.strip("' ") for word in expected.replace(" or ", ", ").split(", ")]
+    value = error["input"]
+    scalar = isinstance(value, str | int | float)
+    given = str(value) if scalar else _what(value)
+    message = f"{_name(path)} cannot be {shown(given) if scalar else given}"
+    hint = did_you_mean(given, allowed) if isinstance(value, str) else ""
+    if given in allowed:
+        message, hint = f"{_name(path)} must not be {_what(value)}", "Remove the quotes."
+    elif path[-1] == "type" and given in _OTHER_TYPES:
+        hint = _OTHER_TYPES[given]
+    elif not hint.startswith("Did"):
+        hint = f"Use {listed(allowed).replace(' and ', ' or ')}."
+    return Finding("spec-not-one-of", message, where, hint=hint)
+
+
+def _known_keys(path: Path) -> set[str]:
+    if path == ("groups",):
+        return set(model.SECTIONS)
+    if path in (("namespaces",), ("components",)):
+        return {*model.SECTIONS, "runtimeExtension"}
+    part = _part(path)
+    return {field.alias or name for name, field in part.model_fields.items()}
+
+
+def _part(path: Path) -> type[Part]:
+    """Return the model of the mapping at ``path``."""
+    match path:
+        case ():
+            return model.ProviderSpec
+        case (section, _) if section in model.SECTIONS:
+            return sections.KindSpec
+        case (section, _, "printerColumns", _) if section in model.SECTIONS:
+            return kind_parts.PrinterColumnSpec
+        case (section, _, "watches", _) if section in model.SECTIONS:
+            return kind_parts.WatchSpec
+        case (section, _, "template") if section in model.SECTIONS:
+            return kind_parts.TemplateSpec
+        case (section, _, "template", "versions", _) if section in model.SECTIONS:
+            return kind_parts.TemplateVersionSpec
+        case (section, _, *_, "contractFields") if section in model.SECTIONS:
+            return kind_parts.ContractFieldsSpec
+        case (section, _, *_, "partLimits", _) if section in model.SECTIONS:
+            return kind_parts.PartLimits
+        case (section, _, "objectName") if section in model.SECTIONS:
+            return NameLimits
+        case ("runtimeExtension",):
+            return sections.RuntimeExtensionSpec
+        case ("rbac", _):
+            return model.PolicyRuleSpec
+        case ("credentials",) | ("credentials", int()):
+            return model.CredentialsSpec
+        case (*_, "apiVersions", _):
+            return kind_parts.ApiVersionSpec
+        case (*_, "validations" | "objectValidations" | "x-kubernetes-validations", int()):
+            return Validation
+    return FieldSchema
+
+
+def _at(data: Any, path: Path) -> Any:
+    for step in path:
+        try:
+            data = data[step]
+        except (KeyError, IndexError, TypeError):
+            return None
+    return data
+
+
+def _what(value: Any) -> str:
+    if value is None:
+        return "null"
+    if isinstance(value, bool):
+        return "a boolean"
+    if isinstance(value, int | float):
+        return "a number"
+    if isinstance(value, str):
+        return "a string"
+    return "a list" if isinstance(value, list | tuple) else "a mapping"
+
+
+def _name(path: Path) -> str:
+    names = [str(part) for part in path if isinstance(part, str)]
+    if not path:
+        return "the file"
+    if isinstance(path[-1], int):
+        return f"item {path[-1] + 1} of {shown(names[-1])}" if names else f"item {path[-1] + 1}"
+    return shown(names[-1])
+
+
+def _inside(path: Path) -> str:
+    return f" in {_name(path[:-1])}" if len(path) > 1 else ""

@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from typing import Any
 
 from capsmith.cel_text import is_transition
-from capsmith.provider_yaml.fields import FieldLike, FieldSchema, NameLimits, Validation
+from capsmith.provider_yaml.forms import FieldLike, FieldSchema, NameLimits, Validation
 
 IMMUTABLE_RULE = "self == oldSelf"
 IMMUTABLE_MESSAGE = "the value is immutable"

@@ -7,12 +7,12 @@ from collections.abc import Iterable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from capsmith.cel_text import is_transition
-from capsmith.provider_yaml.fields import FieldSchema, Validation
-from capsmith.yamldoc.place import Place
+from capsmith.provider_yaml.forms import FieldSchema, Validation
 from capsmith.yamldoc.quote import did_you_mean, shown
+from capsmith.yamldoc.reporter import Place
 
 if TYPE_CHECKING:
-    from capsmith.provider_yaml.cel.problem import RuleProblem
+    from capsmith.provider_yaml.cel.compile import RuleProblem
 
 
 _STEP = re.compile(r"\.([^.\[\]'\s]+)|\['((?:\\'|[^'\n])+)'\]")

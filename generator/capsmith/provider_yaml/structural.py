@@ -11,16 +11,20 @@ from typing import Any
 
 from capsmith.findings import Finding
 from capsmith.provider_yaml import rules
-from capsmith.provider_yaml.fields import FieldLike, FieldSchema, NameLimits
-from capsmith.provider_yaml.kind_parts import ContractFieldsSpec, TemplateSpec
-from capsmith.provider_yaml.model import ProviderSpec
+from capsmith.provider_yaml.forms import FieldLike, FieldSchema, NameLimits
+from capsmith.provider_yaml.model import (
+    ContractFieldsSpec,
+    KindSpec,
+    ProviderSpec,
+    TemplateSpec,
+    VersionFieldsSpec,
+)
 from capsmith.provider_yaml.patterns import refusal
 from capsmith.provider_yaml.plain import JUNCTORS, plain, plain_name, required_names
-from capsmith.provider_yaml.sections import KindSpec, VersionFieldsSpec
 from capsmith.provider_yaml.values import is_of_type, mismatches, same
 from capsmith.yamldoc.document import Document
-from capsmith.yamldoc.place import Place
 from capsmith.yamldoc.quote import did_you_mean, listed, shown
+from capsmith.yamldoc.reporter import Place
 
 _SCALARS = ("string", "integer", "number", "boolean")
 _LIST_TYPE, _MAP_KEYS = "x-kubernetes-list-type", "x-kubernetes-list-map-keys"

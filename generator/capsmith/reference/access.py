@@ -6,8 +6,7 @@ from collections.abc import Iterator, Mapping
 
 from capsmith.contract.access import Access, AccessTable, series_order
 from capsmith.contract.compatibility import Project
-from capsmith.contract.model import Rule
-from capsmith.contract.terms import Shown
+from capsmith.contract.model import Rule, Shown
 from capsmith.reference.model import (
     INDEX,
     Block,

@@ -5,8 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 from typing import Any, NamedTuple
 
-from capsmith.contract.model import Contract, ContractField, Rule
-from capsmith.contract.terms import FieldOrigin, Level
+from capsmith.contract.model import Contract, ContractField, FieldOrigin, Level, Rule
 from capsmith.output.reference import type_words
 
 Schema = Mapping[str, Any]

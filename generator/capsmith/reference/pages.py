@@ -8,9 +8,8 @@ from typing import NamedTuple
 from capsmith.contract.access import AccessTable
 from capsmith.contract.compatibility import Project
 from capsmith.contract.load import order
-from capsmith.contract.model import Contract, Rule
+from capsmith.contract.model import Contract, Origin, Rule
 from capsmith.contract.pages import Page as ContractPage
-from capsmith.contract.terms import Origin
 from capsmith.reference.access import access_page
 from capsmith.reference.fields import Field, fields
 from capsmith.reference.model import (

@@ -10,8 +10,7 @@ from typing import Any
 import yaml
 
 from capsmith.contract.explain import checked_text, details, effect_text, origin_text
-from capsmith.contract.model import Rule
-from capsmith.contract.terms import EffectClass, Level
+from capsmith.contract.model import EffectClass, Level, Rule
 from capsmith.reference.model import (
     Block,
     Code,

@@ -25,7 +25,7 @@ from capsmith.resolving.checks.services import check_services, check_webhooks
 from capsmith.resolving.checks.variables import check_variables
 from capsmith.resolving.checks.versions import check_versions
 from capsmith.yamldoc.document import Document
-from capsmith.yamldoc.place import Place
+from capsmith.yamldoc.reporter import Place
 
 if TYPE_CHECKING:
     from capsmith.provider_yaml.model import ProviderSpec

@@ -14,6 +14,7 @@ file on one line, and puts a new last item after the comment of the next key.
 from __future__ import annotations
 
 import json
+import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
@@ -21,7 +22,12 @@ from typing import Any
 from capsmith.findings import Finding
 from capsmith.yamldoc.document import Document, parse_document
 from capsmith.yamldoc.layout import Node, layout
-from capsmith.yamldoc.splice import Splices, Unsafe, words
+
+_REST_OF_LINE = re.compile(r"[ \t]*(?:#[^\r\n\x85\u2028\u2029]*)?")
+_BREAK = re.compile(r"\r\n|\r|\n")
+_TO_COMMA = re.compile(r"(?:[ \t\r\n]|#[^\r\n]*)*(,)")
+_COMMENT = re.compile(r"#[^\r\n]*")
+
 
 Values = Mapping[str, Any]
 """Top-level keys and their new values: texts, lists of texts and mappings, mappings."""
@@ -123,3 +129,194 @@ def _not_editable(document: Document, values: Values, key: str) -> Finding:
         document.value((key,)),
         hint=f"Write it yourself, then run capsmith update: {lines}.",
     )
+
+
+class Unsafe(Exception):
+    """The layout of the text does not allow this change without changing more of it."""
+
+
+class Splices:
+    """Changes of one text, collected and then made together."""
+
+    def __init__(self, text: str) -> None:
+        self._text = text
+        self._changes: list[tuple[tuple[int, int, int], str]] = []
+
+    def done(self) -> str:
+        """Return the text with all changes.  Raises Unsafe where two of them overlap."""
+        text, upper = self._text, len(self._text)
+        # From the end, so that indexes stay valid; changes of one place keep their order.
+        for (start, end, _), new in sorted(self._changes, reverse=True):
+            if end > upper:
+                raise Unsafe
+            text, upper = text[:start] + new + text[end:], start
+        return text
+
+    def replace(self, node: Node, value: Any) -> None:
+        """Replace a scalar by another one in the same quotes."""
+        if not node.is_word or self._text[node.start : node.start + 1] in ("&", "!"):
+            raise Unsafe
+        self._put(node.start, node.end, words(value, node.style))
+
+    def wrap(self, node: Node, others: Mapping[str, Any], key: str) -> None:
+        """Make a scalar the value of ``key`` in a mapping that also has ``others``."""
+        style = '"' if node.style == '"' else ""
+        more = "".join(f", {_entry(name, value, style)}" for name, value in others.items())
+        self._put(node.start, node.start, f"{{{words(key, style)}: ")
+        self._put(node.end, node.end, f"{more}}}")
+
+    def add_items(self, node: Node, items: Sequence[Any]) -> None:
+        """Add items at the end of a list."""
+        if not items:
+            return
+        last = node.children[-1]
+        style = last.style if last.is_word else _style_of(last)
+        texts = [words(item, style) for item in items]
+        if node.is_flow:
+            self._put(last.end, last.end, "".join(f", {text}" for text in texts))
+            return
+        margin = " " * self._column(self._dash(node, len(node.children) - 1))
+        self._add_lines(last.end, [f"{margin}- {text}" for text in texts])
+
+    def remove_items(self, node: Node, indexes: Sequence[int]) -> None:
+        """Remove some items of a list, not all; comments inside them stay."""
+        if len(indexes) == len(node.children):
+            raise Unsafe
+        for index in indexes:
+            if node.is_flow:
+                self._remove_from_flow(node, index)
+            else:
+                self._remove_line(node, index)
+
+    def add_entries(self, node: Node, entries: Mapping[str, Any], *, in_front: bool) -> None:
+        """Add entries to a mapping, after its last one or before its first one."""
+        if not entries:
+            return
+        first, (_, last) = node.children[0], node.entries[-1]
+        style = _style_of(node)
+        texts = [_entry(key, value, style) for key, value in entries.items()]
+        margin = " " * first.column
+        if in_front:
+            gap = ", " if node.is_flow else self._break(first.start) + margin
+            self._put(first.start, first.start, "".join(text + gap for text in texts))
+        elif node.is_flow:
+            self._put(last.end, last.end, "".join(f", {text}" for text in texts))
+        else:
+            self._add_lines(last.end, [margin + text for text in texts])
+
+    def add_entry(self, node: Node, key: str, value: Any, after: tuple[Node, Node] | None) -> None:
+        """Add an entry to a mapping after the entry ``after``; a list has one line per item.
+
+        ``value`` is a list of texts or one text.
+        """
+        if after is None:
+            raise Unsafe
+        place = after[1].end
+        if node.is_flow:
+            self._put(place, place, f", {_entry(key, value, _style_of(node))}")
+            return
+        margin = " " * after[0].column
+        if isinstance(value, str):
+            lines = [f"{margin}{_entry(key, value, '')}"]
+        else:
+            lines = [f"{margin}{key}:", *(f"{margin}  - {words(item)}" for item in value)]
+        self._add_lines(place, lines)
+
+    def _put(self, start: int, end: int, new: str) -> None:
+        self._changes.append(((start, end, len(self._changes)), new))
+
+    def _add_lines(self, place: int, lines: Sequence[str]) -> None:
+        end = self._line_end(place)
+        line_break = self._break(end)
+        self._put(end, end, "".join(line_break + line for line in lines))
+
+    def _line_end(self, place: int) -> int:
+        """Return the end of the line of ``place``, if only a comment follows it there."""
+        match = _REST_OF_LINE.match(self._text, place)
+        end = match.end() if match is not None else place
+        if end < len(self._text) and not _BREAK.match(self._text, end):
+            raise Unsafe
+        return end
+
+    def _break(self, place: int) -> str:
+        """Return the line break that is used around ``place``."""
+        before = _BREAK.findall(self._text, 0, place)
+        after = _BREAK.search(self._text, place)
+        return after[0] if after is not None else before[-1] if before else "\n"
+
+    def _column(self, place: int) -> int:
+        breaks = [match.end() for match in _BREAK.finditer(self._text, 0, place)]
+        return place - (breaks[-1] if breaks else 0)
+
+    def _dash(self, node: Node, index: int) -> int:
+        before = self._text[: node.children[index].start].rstrip(" \t\r\n")
+        if not before.endswith("-"):
+            raise Unsafe
+        return len(before) - 1
+
+    def _remove_line(self, node: Node, index: int) -> None:
+        item, dash = node.children[index], self._dash(node, index)
+        start = dash - self._column(dash)
+        if self._text[start:dash].strip():
+            raise Unsafe
+        comments, end = self._comments(item), self._line_end(item.end)
+        if comments or self._text[item.end : end].strip():
+            gap = self._break(item.end) + self._text[start:dash]
+            blanks = 0 if comments else self._blanks(item.end)
+            self._put(dash, item.end + blanks, gap.join(comments))
+            return
+        line_break = _BREAK.match(self._text, end)
+        if line_break is None:  # the last line has no line break: remove the one before it
+            previous = _BREAK.search(self._text[:start][-2:])
+            self._put(start - (len(previous[0]) if previous else 0), end, "")
+        else:
+            self._put(start, line_break.end(), "")
+
+    def _remove_from_flow(self, node: Node, index: int) -> None:
+        item = node.children[index]
+        comments = "".join(f"{text}{self._break(item.end)} " for text in self._comments(item))
+        comma = _TO_COMMA.match(self._text, item.end)
+        if comma is not None:
+            self._put(item.start, item.end, comments)
+            self._put(comma.start(1), comma.end() + self._blanks(comma.end()), "")
+            return
+        before = _TO_COMMA.match(self._text, node.children[index - 1].end)
+        if before is None:
+            raise Unsafe
+        between = self._text[before.end() : item.start]
+        self._put(before.start(1), before.end(), "")
+        start = item.start if between.strip() else before.end()
+        self._put(start, item.end, comments)
+
+    def _blanks(self, place: int) -> int:
+        """Return the number of blanks at ``place``."""
+        rest = self._text[place:]
+        return len(rest) - len(rest.lstrip(" \t"))
+
+    def _comments(self, item: Node) -> list[str]:
+        """Return the comments between the words of an item."""
+        comments, place = [], item.start
+        for leaf in item.leaves():
+            comments += _COMMENT.findall(self._text[place : max(leaf.start, place)])
+            place = leaf.end
+        return comments + _COMMENT.findall(self._text[place : item.end])
+
+
+def words(value: Any, style: str = "") -> str:
+    """Return ``value`` in flow style; ``style`` is the quote of its texts."""
+    if isinstance(value, bool):
+        return "true" if value else "false"
+    if isinstance(value, str):
+        return f"{style}{value}{style}"
+    if isinstance(value, Mapping):
+        return f"{{{', '.join(_entry(key, each, style) for key, each in value.items())}}}"
+    return f"[{', '.join(words(each, style) for each in value)}]"
+
+
+def _entry(key: str, value: Any, style: str) -> str:
+    return f"{words(key, style)}: {words(value, style)}"
+
+
+def _style_of(node: Node) -> str:
+    """Return the quotes of a collection that is written like JSON, otherwise none."""
+    return '"' if node.style == "{" and node.children and node.children[0].style == '"' else ""

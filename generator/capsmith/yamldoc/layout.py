@@ -1,4 +1,4 @@
-"""The positions of all parts of a YAML text: a tree of nodes with character spans, no comments.
+"""The layout of a YAML text: a tree of nodes with character spans, without comments.
 
 Only for texts that :mod:`capsmith.yamldoc.document` has accepted: it limits their depth.
 """
@@ -10,6 +10,8 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 import yaml
+
+from capsmith.yamldoc.compose import Path
 
 
 @dataclass(frozen=True, slots=True)
@@ -91,3 +93,27 @@ def _placed(
 ) -> Node:
     mark, end = first.start_mark, last.end_mark.index
     return Node(mark.index, end, mark.column, style, value, tuple(children))
+
+
+def nearest(node: yaml.Node | None, path: Path) -> yaml.Mark | None:
+    """Return the mark of the key or item at ``path``, or of its nearest parent below ``node``.
+
+    None if not even the first step is there.
+    """
+    mark = None
+    for step in path:
+        found = _child(node, step)
+        if found is None:
+            break
+        mark, node = found
+    return mark
+
+
+def _child(node: yaml.Node | None, step: str | int) -> tuple[yaml.Mark, yaml.Node] | None:
+    if isinstance(node, yaml.MappingNode):
+        for key, value in node.value:
+            if isinstance(key, yaml.ScalarNode) and key.value == step:
+                return key.start_mark, value
+    if isinstance(node, yaml.SequenceNode) and isinstance(step, int) and step < len(node.value):
+        return node.value[step].start_mark, node.value[step]
+    return None

@@ -14,7 +14,7 @@ from capsmith import resources
 from capsmith.commands.load import all_contracts, load
 from capsmith.contract.access import Access, AccessTable, load_access, series_order
 from capsmith.contract.compatibility import load_compatibility
-from capsmith.contract.terms import Permission, Shown
+from capsmith.contract.model import Permission, Shown
 from capsmith.errors import UnreadableInput
 from capsmith.manifests.permissions import Grant, missing
 from tests.golden.cases import Case, cases

@@ -17,7 +17,7 @@ from capsmith.clusters.processes.tools.catalogue import (
     modules,
 )
 from capsmith.contract.compatibility import Compatibility, load_compatibility
-from capsmith.contract.terms import Run
+from capsmith.contract.model import Run
 from capsmith.errors import UnreadableInput
 from capsmith.judge.release.targets import Core, known_targets
 

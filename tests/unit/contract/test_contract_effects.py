@@ -8,8 +8,8 @@ from typing import Any
 import pytest
 import yaml
 
-from capsmith.contract.rules import read_rules
-from capsmith.contract.terms import EffectClass
+from capsmith.contract.load import read_rules
+from capsmith.contract.model import EffectClass
 from capsmith.errors import UnreadableInput
 from tests.rules.cases import rules
 

@@ -13,9 +13,8 @@ import yaml
 
 from capsmith import resources
 from capsmith.contract.load import known_versions, load_contract
-from capsmith.contract.model import Contract, ContractField, Rule, TypeShape
+from capsmith.contract.model import Contract, ContractField, FieldOrigin, Rule, TypeShape
 from capsmith.contract.pages import load_pages
-from capsmith.contract.terms import FieldOrigin
 from capsmith.errors import UnreadableInput
 from capsmith.manifests.schemas import Schema, describe, find, required
 

@@ -9,11 +9,10 @@ from typing import get_args
 import pytest
 
 from capsmith import resources
-from capsmith.contract.hooks import Hook, load_hooks
-from capsmith.contract.load import known_versions, load_contract
-from capsmith.contract.terms import HookFamily
+from capsmith.contract.load import known_versions, load_contract, load_hooks
+from capsmith.contract.model import Hook, HookFamily
 from capsmith.errors import UnreadableInput
-from capsmith.provider_yaml.sections import Hook as HookName
+from capsmith.provider_yaml.model import Hook as HookName
 
 REAL = Path(str(resources.schemas()))
 TEXT = """\

@@ -10,8 +10,7 @@ import yaml
 
 from capsmith import resources
 from capsmith.contract.load import known_versions, load_contract, load_rules, order
-from capsmith.contract.model import Releases, SupportEnd
-from capsmith.contract.terms import Level, Origin, Weight
+from capsmith.contract.model import Level, Origin, Releases, SupportEnd, Weight
 from capsmith.errors import UnreadableInput
 
 CLONED = ("InfraCluster", "InfraMachine", "InfraMachinePool", "BootstrapConfig", "ControlPlane")

@@ -6,9 +6,8 @@ import pytest
 
 from capsmith import resources
 from capsmith.contract.load import load_rules
-from capsmith.contract.model import Rule
+from capsmith.contract.model import Level, Origin, Rule
 from capsmith.contract.pages import Page, PageRow, load_pages
-from capsmith.contract.terms import Level, Origin
 
 RULES = load_rules(resources.schemas())
 PAGES = load_pages(resources.schemas())

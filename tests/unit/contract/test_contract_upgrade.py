@@ -12,10 +12,8 @@ import pytest
 import yaml
 
 from capsmith import resources
-from capsmith.contract.load import known_versions, load_contract
-from capsmith.contract.model import TypeShape
-from capsmith.contract.terms import ChangeKind, Conversion, Where
-from capsmith.contract.upgrade import FieldChange, load_upgrade
+from capsmith.contract.load import known_versions, load_contract, load_upgrade
+from capsmith.contract.model import ChangeKind, Conversion, FieldChange, TypeShape, Where
 from capsmith.errors import UnreadableInput
 
 OLD, NEW = (load_contract(version, resources.schemas()) for version in known_versions())

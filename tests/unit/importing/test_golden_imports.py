@@ -15,7 +15,7 @@ from capsmith.importing.source import read_sources
 from capsmith.manifests.parse import read_substituted
 from capsmith.output.crd import custom_resource_definition
 from capsmith.provider.model import Provider
-from capsmith.provider_yaml.fields import FieldLike
+from capsmith.provider_yaml.forms import FieldLike
 from capsmith.provider_yaml.model import ProviderSpec
 from capsmith.provider_yaml.parse import parse
 from capsmith.provider_yaml.plain import is_required, plain, plain_rule

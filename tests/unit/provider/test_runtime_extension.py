@@ -11,7 +11,7 @@ import yaml
 from capsmith.commands.load import load
 from capsmith.provider.extension import author_classes, author_names
 from capsmith.provider.model import Component, Provider
-from capsmith.provider_yaml.sections import Hook as HookName
+from capsmith.provider_yaml.model import Hook as HookName
 from tests.unit.provider.permissions import (
     aggregate_permissions,
     manager_permissions,

@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 from capsmith.cel_text import is_transition
-from capsmith.provider_yaml.fields import FieldSchema
+from capsmith.provider_yaml.forms import FieldSchema
 from capsmith.provider_yaml.parse import parse
 from capsmith.provider_yaml.plain import is_required, plain
 from capsmith.yamldoc.quote import clip, did_you_mean, listed

@@ -5,8 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
 
-from capsmith.contract.model import Contract, Rule
-from capsmith.contract.terms import EffectClass
+from capsmith.contract.model import Contract, EffectClass, Rule
 from capsmith.findings import Finding, Location
 from capsmith.judge.release.model import Options, Violation
 from capsmith.judge.release.release import Release

@@ -9,8 +9,7 @@ from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, replace
 from typing import Any, NamedTuple
 
-from capsmith.contract.model import Rule
-from capsmith.contract.terms import EffectClass
+from capsmith.contract.model import EffectClass, Rule
 from capsmith.judge.release.model import Options, Violation
 from capsmith.judge.release.release import Release
 from capsmith.judge.release.roles import NONE, roles_of

@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import NamedTuple
 
-from capsmith.contract.terms import EffectClass
+from capsmith.contract.model import EffectClass
 from capsmith.findings import Finding, Location, Severity
 from capsmith.judge.release.targets import Core
 from capsmith.yamldoc.compose import Path, dotted

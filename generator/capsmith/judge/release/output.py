@@ -6,7 +6,7 @@ import json
 from collections.abc import Iterator
 from typing import Any
 
-from capsmith.contract.terms import EffectClass
+from capsmith.contract.model import EffectClass
 from capsmith.judge.release.model import Verdict, Violation
 from capsmith.judge.release.targets import source_note, span
 

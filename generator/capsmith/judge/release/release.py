@@ -14,7 +14,7 @@ from capsmith.manifests.bundle import Artefact, artefact
 from capsmith.manifests.parse import Manifest, read_substituted
 from capsmith.manifests.variable_values import SAMPLE
 from capsmith.yamldoc.compose import Path
-from capsmith.yamldoc.nodes import nearest
+from capsmith.yamldoc.layout import nearest
 
 _LOADER: Any = getattr(yaml, "CSafeLoader", yaml.SafeLoader)
 _NEAR = 2

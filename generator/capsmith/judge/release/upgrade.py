@@ -10,8 +10,7 @@ from collections.abc import Iterator, Mapping
 from dataclasses import replace
 from typing import Any, NamedTuple
 
-from capsmith.contract.model import Rule
-from capsmith.contract.terms import EffectClass
+from capsmith.contract.model import EffectClass, Rule
 from capsmith.judge.release.judge import series_contract
 from capsmith.judge.release.model import Options, Violation
 from capsmith.judge.release.release import Release

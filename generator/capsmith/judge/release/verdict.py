@@ -8,8 +8,7 @@ from collections import Counter
 from collections.abc import Iterable, Mapping
 from dataclasses import replace
 
-from capsmith.contract.model import Contract, Rule
-from capsmith.contract.terms import EffectClass
+from capsmith.contract.model import Contract, EffectClass, Rule
 from capsmith.judge.release.judge import judge, not_judged
 from capsmith.judge.release.model import Ignored, Options, Verdict, Violation
 from capsmith.judge.release.release import Release, lines_of

@@ -10,8 +10,7 @@ from typing import TypeVar
 
 from capsmith.clusters.processes.errors import RequestError
 from capsmith.clusters.processes.kube import ApiError
-from capsmith.contract.model import Rule
-from capsmith.contract.terms import Level
+from capsmith.contract.model import Level, Rule
 from capsmith.errors import CapsmithError
 from capsmith.judge.running.base_session import BaseSession
 from capsmith.judge.running.model import Check, Outcome, Result, Selection, Skipped, Violated

@@ -18,7 +18,6 @@ from cel_expr_python import cel
 from capsmith.cel_text import LITERAL, without_literals
 from capsmith.provider_yaml.cel.declared import CelType, Declarations
 from capsmith.provider_yaml.cel.functions import RELEASE, environment
-from capsmith.provider_yaml.cel.problem import RuleProblem
 from capsmith.provider_yaml.patterns import refusal
 from capsmith.provider_yaml.string_formats import is_duration, is_timestamp
 from capsmith.yamldoc.quote import clip, did_you_mean, shown
@@ -235,3 +234,17 @@ def _token(text: str) -> str:
 def _functions() -> cel.EnvConfig:
     """Return the functions: reading their declarations takes longer than compiling a rule."""
     return cel.NewEnvConfigFromYaml(json.dumps(environment()))
+
+
+@dataclass(frozen=True, slots=True)
+class RuleProblem:
+    """``line`` and ``column`` count from 1 in the expression; 0 means all of it."""
+
+    message: str
+    hint: str
+    line: int = 0
+    column: int = 0
+    undecided: bool = False
+    """Whether an API server may accept the rule nevertheless."""
+    is_foreign: bool = False
+    """Whether it may be about a function that only another release of Kubernetes has."""

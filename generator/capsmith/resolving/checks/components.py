@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from capsmith.provider.draft import Draft
 from capsmith.resolving.checks.names import repeats
-from capsmith.yamldoc.place import Place
 from capsmith.yamldoc.quote import shown
+from capsmith.yamldoc.reporter import Place
 
 _INFRASTRUCTURE = "infrastructure"
 

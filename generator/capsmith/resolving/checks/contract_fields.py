@@ -5,16 +5,15 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Mapping
 from typing import TYPE_CHECKING, Any, NamedTuple
 
-from capsmith.contract.model import Contract, ContractField
-from capsmith.contract.terms import Level
+from capsmith.contract.model import Contract, ContractField, Level
 from capsmith.provider.control_planes import FIELD, is_machine_based
 from capsmith.provider.draft import CREDENTIALS_FEATURE, Draft, DraftKind
 from capsmith.provider_yaml.plain import plain
-from capsmith.yamldoc.place import Place
 from capsmith.yamldoc.quote import did_you_mean, listed, shown
+from capsmith.yamldoc.reporter import Place
 
 if TYPE_CHECKING:
-    from capsmith.provider_yaml.kind_parts import ContractFieldsSpec, TemplateSpec
+    from capsmith.provider_yaml.model import ContractFieldsSpec, TemplateSpec
 
 Schema = Mapping[str, Any]
 _MINIMA = ("minLength", "minItems", "minProperties", "minimum")

@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 from capsmith.provider.draft import Draft
-from capsmith.yamldoc.place import Place
 from capsmith.yamldoc.quote import shown
+from capsmith.yamldoc.reporter import Place
 
 
 def check_extension(draft: Draft, top: Place) -> None:

@@ -11,12 +11,12 @@ from capsmith.provider.draft import CREDENTIALS_FEATURE, Draft
 from capsmith.provider.naming import attribute
 from capsmith.provider_yaml.plain import is_required, plain
 from capsmith.provider_yaml.values import mismatches
-from capsmith.yamldoc.place import Place
 from capsmith.yamldoc.quote import shown
+from capsmith.yamldoc.reporter import Place
 
 if TYPE_CHECKING:
-    from capsmith.provider_yaml.fields import FieldLike
-    from capsmith.provider_yaml.sections import KindSpec
+    from capsmith.provider_yaml.forms import FieldLike
+    from capsmith.provider_yaml.model import KindSpec
 
 _LEGACY_STATUS = {
     "v1beta2": (

@@ -23,11 +23,11 @@ from capsmith.resolving.checks.version_fields import (
 from capsmith.resolving.checks.watches import check_watches
 from capsmith.safetext import DnsLabel, DnsSubdomain, KindName
 from capsmith.yamldoc.compose import Path
-from capsmith.yamldoc.place import Place
 from capsmith.yamldoc.quote import did_you_mean, listed, shown
+from capsmith.yamldoc.reporter import Place
 
 if TYPE_CHECKING:
-    from capsmith.provider_yaml.sections import KindSpec
+    from capsmith.provider_yaml.model import KindSpec
 
 
 def check_control_planes(draft: Draft, top: Place) -> None:

@@ -12,8 +12,8 @@ from capsmith.output.clusterctl import Hosting, hosting
 from capsmith.provider.draft import Draft
 from capsmith.provider.sections import SectionType
 from capsmith.safetext import DnsLabel, ImageName
-from capsmith.yamldoc.place import Place
 from capsmith.yamldoc.quote import shown
+from capsmith.yamldoc.reporter import Place
 
 _SYSTEM_NAMESPACES = """
     default kube-system kube-public kube-node-lease cert-manager capi-system

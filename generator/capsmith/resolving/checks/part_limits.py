@@ -7,18 +7,16 @@ from typing import TYPE_CHECKING, Any
 from capsmith.output.crd import version_schema
 from capsmith.output.required_status import ZEROS
 from capsmith.provider.model import ApiVersion, Provider, Resource
-from capsmith.provider_yaml.kind_parts import TemplateSpec
+from capsmith.provider_yaml.model import TemplateSpec
 from capsmith.provider_yaml.rules import check_expressions
 from capsmith.provider_yaml.values import mismatches
-from capsmith.yamldoc.place import Place
 from capsmith.yamldoc.quote import did_you_mean, shown
+from capsmith.yamldoc.reporter import Place
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
-    from capsmith.provider_yaml.kind_parts import PartLimits
-    from capsmith.provider_yaml.model import ProviderSpec
-    from capsmith.provider_yaml.sections import KindSpec
+    from capsmith.provider_yaml.model import KindSpec, PartLimits, ProviderSpec
 
 _STATUS = "status"
 _RULES = "x-kubernetes-validations"

@@ -9,11 +9,11 @@ from capsmith.cel_text import is_transition
 from capsmith.provider.draft import Draft, DraftKind
 from capsmith.provider.pools import MACHINES
 from capsmith.provider_yaml.plain import is_required, plain
-from capsmith.yamldoc.place import Place
 from capsmith.yamldoc.quote import did_you_mean, listed, shown
+from capsmith.yamldoc.reporter import Place
 
 if TYPE_CHECKING:
-    from capsmith.provider_yaml.sections import KindSpec
+    from capsmith.provider_yaml.model import KindSpec
 
 _FOR_PEOPLE = ("title", "description", "example")
 

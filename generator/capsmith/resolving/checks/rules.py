@@ -8,14 +8,13 @@ from capsmith.cel_text import is_transition
 from capsmith.findings import Finding
 from capsmith.output.crd import spec_schema, version_schema
 from capsmith.provider.model import ApiVersion, Provider, Resource
-from capsmith.provider_yaml.kind_parts import TemplateSpec, TemplateVersionSpec
+from capsmith.provider_yaml.model import TemplateSpec, TemplateVersionSpec
 from capsmith.provider_yaml.rules import check_expressions
-from capsmith.yamldoc.place import Place
+from capsmith.yamldoc.reporter import Place
 
 if TYPE_CHECKING:
-    from capsmith.provider_yaml.fields import Validation
-    from capsmith.provider_yaml.model import ProviderSpec
-    from capsmith.provider_yaml.sections import KindSpec, VersionFieldsSpec
+    from capsmith.provider_yaml.forms import Validation
+    from capsmith.provider_yaml.model import KindSpec, ProviderSpec, VersionFieldsSpec
 
     _Source = KindSpec | VersionFieldsSpec | TemplateSpec | TemplateVersionSpec
 

@@ -6,8 +6,8 @@ from typing import Final
 
 from capsmith.provider.draft import Draft
 from capsmith.provider.sections import SECTION_TYPES
-from capsmith.yamldoc.place import Place
 from capsmith.yamldoc.quote import listed, shown
+from capsmith.yamldoc.reporter import Place
 
 _SECTION: Final = "bootstrap"
 _TAKEN: Final = "KubeadmConfig"

@@ -7,8 +7,8 @@ from capsmith.provider import extension
 from capsmith.provider.draft import Draft, DraftKind
 from capsmith.provider.sections import SectionType
 from capsmith.safetext import DnsLabel
-from capsmith.yamldoc.place import Place
 from capsmith.yamldoc.quote import shown
+from capsmith.yamldoc.reporter import Place
 
 
 def check_webhooks(draft: Draft, top: Place) -> None:

@@ -5,8 +5,8 @@ from __future__ import annotations
 import re
 from typing import Any
 
-from capsmith.yamldoc.place import Place
 from capsmith.yamldoc.quote import shown
+from capsmith.yamldoc.reporter import Place
 
 _VARIABLE = re.compile(r"\$\{|\$\$")
 

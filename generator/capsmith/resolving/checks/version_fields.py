@@ -12,16 +12,15 @@ from capsmith.provider.model import Field
 from capsmith.provider.pools import MACHINES
 from capsmith.provider.resources import fields_of
 from capsmith.provider.version_fields import PartChanges, part_changes
-from capsmith.provider_yaml.kind_parts import TemplateSpec
+from capsmith.provider_yaml.model import TemplateSpec
 from capsmith.resolving.checks.fields import check_fields
 from capsmith.resolving.checks.names import repeats
 from capsmith.resolving.checks.versions import check_contract_labels
-from capsmith.yamldoc.place import Place
 from capsmith.yamldoc.quote import did_you_mean, listed, shown
+from capsmith.yamldoc.reporter import Place
 
 if TYPE_CHECKING:
-    from capsmith.provider_yaml.kind_parts import ApiVersionSpec
-    from capsmith.provider_yaml.sections import KindSpec, VersionFieldsSpec
+    from capsmith.provider_yaml.model import ApiVersionSpec, KindSpec, VersionFieldsSpec
 
 
 def check_kind_versions(draft: Draft, kind: DraftKind, place: Place) -> None:

@@ -8,8 +8,8 @@ from itertools import pairwise
 from capsmith.contract.model import Contract
 from capsmith.provider.draft import Draft, DraftVersion
 from capsmith.resolving.checks.names import repeats
-from capsmith.yamldoc.place import Place
 from capsmith.yamldoc.quote import listed, shown
+from capsmith.yamldoc.reporter import Place
 
 _LABEL_LIMIT = 63
 """Of the value of a label."""

@@ -9,11 +9,11 @@ from capsmith.provider.draft import Draft, DraftKind
 from capsmith.provider.naming import pluralise
 from capsmith.provider_yaml.plain import plain
 from capsmith.safetext import DnsLabel
-from capsmith.yamldoc.place import Place
 from capsmith.yamldoc.quote import did_you_mean, shown
+from capsmith.yamldoc.reporter import Place
 
 if TYPE_CHECKING:
-    from capsmith.provider_yaml.kind_parts import WatchSpec
+    from capsmith.provider_yaml.model import WatchSpec
 
 _CLUSTER_SCOPED = ("GlobalIPPool",)
 """Roles whose kinds have no namespace."""

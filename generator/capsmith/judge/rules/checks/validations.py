@@ -16,8 +16,7 @@ from capsmith.provider_yaml.rules import is_field_path, unknown_field
 from capsmith.yamldoc.quote import shown
 
 if TYPE_CHECKING:
-    from capsmith.provider_yaml.cel.compile import Compiler
-    from capsmith.provider_yaml.cel.problem import RuleProblem
+    from capsmith.provider_yaml.cel.compile import Compiler, RuleProblem
 
 _BREAK = re.compile(r"[\n\r]")
 _TEXTS = ("rule", "message", "messageExpression", "fieldPath", "reason")
