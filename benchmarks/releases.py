@@ -9,7 +9,7 @@ from pathlib import Path
 
 import yaml
 
-from capsmith.judge.release.substitute import substitute
+from capsmith.judge.release.release import substitute
 from capsmith.manifests.kustomize import build
 from capsmith.manifests.parse import Manifest, parse_manifests, text_of
 

@@ -10,8 +10,7 @@ from capsmith.clusters.processes.cluster import Base
 from capsmith.clusters.processes.manager import ProviderManager
 from capsmith.clusters.processes.release import ProviderRelease
 from capsmith.judge.running.contract import CoreObjects
-from capsmith.judge.running.ipam_objects import IpamObjects, ipam_objects
-from capsmith.judge.running.ipam_session import IpamSession
+from capsmith.judge.running.ipam_session import IpamObjects, IpamSession, ipam_objects
 from capsmith.judge.running.model import Timing
 from capsmith.judge.running.objects import TEMPLATE_NAME, ProviderObjects, provider_objects
 from capsmith.judge.running.servers import Installation, ManagerCommand, Servers

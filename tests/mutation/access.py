@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator
 from typing import Any
 
-from capsmith.manifests.crds import Crd
+from capsmith.manifests.crds import Crd, find
 from capsmith.manifests.parse import Manifest
 from capsmith.manifests.permissions import (
     Grant,
@@ -17,7 +17,6 @@ from capsmith.manifests.permissions import (
     manager_grants,
     missing,
 )
-from capsmith.manifests.schemas import find
 from tests.mutation.mutants import (
     Document,
     Mutant,

@@ -7,10 +7,8 @@ from collections.abc import Iterator, Mapping
 from typing import Any
 
 from capsmith.manifests.bundle import Artefact
-from capsmith.manifests.crds import Crd
-from capsmith.manifests.parse import Manifest, mapping_of
-from capsmith.manifests.schemas import walk
-from capsmith.manifests.variable_values import may_vary
+from capsmith.manifests.crds import Crd, walk
+from capsmith.manifests.parse import Manifest, mapping_of, may_vary
 from capsmith.manifests.variables import Trouble, scan
 from capsmith.provider_yaml.string_formats import fits_format
 from tests.mutation.components import first_of

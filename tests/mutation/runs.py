@@ -17,11 +17,10 @@ from capsmith.contract.model import Contract, Rule
 from capsmith.judge.release.judge import judge
 from capsmith.judge.release.model import Options, Violation
 from capsmith.judge.release.release import Release
-from capsmith.judge.release.roles import roles_of
 from capsmith.judge.release.targets import choose, known_targets, parse_core
 from capsmith.judge.rules import checks
 from capsmith.judge.rules.checks.registry import Context, NoParams, bind
-from capsmith.manifests.bundle import Installed, split
+from capsmith.manifests.bundle import Installed, roles_of, split
 from capsmith.manifests.crds import Crd
 from tests.mutation import access, components, crds, flavors, shapes, validations
 from tests.mutation.mutants import OPERATORS, Mutant, Site

@@ -5,8 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import Any
 
-from capsmith.manifests.crds import Crd, CrdVersion
-from capsmith.manifests.schemas import describe, find, walk
+from capsmith.manifests.crds import Crd, CrdVersion, describe, find, walk
 from tests.mutation.mutants import (
     Document,
     Mutant,

@@ -9,8 +9,7 @@ from typing import Any, NamedTuple
 import pytest
 
 from capsmith.clusters.processes.kube import ApiError, KubeClient
-from capsmith.judge.rules.checks.validations import faults
-from capsmith.judge.rules.rule_places import rule_places
+from capsmith.judge.rules.checks.validations import faults, rule_places
 from tests.realapi.test_rules import BAD, CRD, FIELDS, GOOD
 
 FOREIGN = """

@@ -9,7 +9,7 @@ import pytest
 
 from capsmith.clusters.processes.kube import ApiError, KubeClient
 from capsmith.clusters.processes.wait import eventually
-from capsmith.judge.rules.checks.objects import mismatches
+from capsmith.judge.rules.checks.objects import find_mismatches
 from tests.e2e.releases import is_kubernetes_since
 from tests.realapi.test_rules import FIELDS
 
@@ -236,7 +236,7 @@ def document(spec: dict[str, Any]) -> dict[str, Any]:
 
 
 def found(spec: dict[str, Any]) -> list[str]:
-    return [each.message for each in mismatches(_SCHEMA, document(spec), complete=True)]
+    return [each.message for each in find_mismatches(_SCHEMA, document(spec), complete=True)]
 
 
 def refusal(api: KubeClient, spec: dict[str, Any]) -> str:

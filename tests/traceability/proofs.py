@@ -13,9 +13,8 @@ from capsmith.blueprint.plan import PlannedFile, plan
 from capsmith.commands.build import runtime_library
 from capsmith.commands.load import load
 from capsmith.contract.model import Rule
-from capsmith.manifests.crds import Crd, read_crds
+from capsmith.manifests.crds import Crd, find, read_crds
 from capsmith.manifests.parse import parse_manifests
-from capsmith.manifests.schemas import find
 from capsmith.output.runtime import runtime_of
 from capsmith.provider.model import Provider
 from tests.golden.cases import Case, cases

@@ -17,8 +17,7 @@ from capsmith.contract.load import load_rules
 from capsmith.errors import UnreadableInput
 from capsmith.judge.running.checks import ADDRESSES, INFRASTRUCTURE, WHOLE_CLUSTER
 from capsmith.judge.running.contract import CoreObjects
-from capsmith.judge.running.ipam_objects import IpamObjects, ipam_objects
-from capsmith.judge.running.ipam_session import IpamSession
+from capsmith.judge.running.ipam_session import IpamObjects, IpamSession, ipam_objects
 from capsmith.judge.running.model import Check, Outcome, Selection, Timing
 from capsmith.judge.running.objects import provider_objects
 from capsmith.judge.running.run import run_checks, skipped

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import pytest
 
-from capsmith.judge.release.substitute import substitute
-from capsmith.manifests.variable_values import SAMPLE
+from capsmith.judge.release.release import substitute
+from capsmith.manifests.parse import SAMPLE
 
 TEXT = """a: ${A:=x} end
 b: ${ B } # $$ one

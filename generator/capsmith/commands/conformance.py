@@ -24,8 +24,7 @@ from capsmith.judge.running.base_session import BaseSession
 from capsmith.judge.running.checks import ADDRESSES, INFRASTRUCTURE, WHOLE_CLUSTER
 from capsmith.judge.running.cluster_session import ClusterSession, provided_kind, referenced_roles
 from capsmith.judge.running.contract import CoreObjects
-from capsmith.judge.running.ipam_objects import IPAM_GROUP, POOL_ROLES, ipam_objects
-from capsmith.judge.running.ipam_session import IpamSession
+from capsmith.judge.running.ipam_session import IPAM_GROUP, POOL_ROLES, IpamSession, ipam_objects
 from capsmith.judge.running.model import Check, Report, Result, Selection, Timing
 from capsmith.judge.running.objects import CORE_GROUP, MACHINE_POOL, TEMPLATE_NAME, provider_objects
 from capsmith.judge.running.run import run_checks, skipped

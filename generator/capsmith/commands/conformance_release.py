@@ -12,14 +12,12 @@ from capsmith.clusters.processes.kube import JSON
 from capsmith.clusters.processes.release import ProviderRelease, newest_version
 from capsmith.commands.load import all_contracts
 from capsmith.errors import UnreadableInput
-from capsmith.judge.release.roles import NONE, roles_of
 from capsmith.judge.release.settings import parse_role
 from capsmith.judge.running.model import Timing
 from capsmith.judge.running.objects import MACHINE_POOL
-from capsmith.manifests.bundle import Bundle
-from capsmith.manifests.crds import Crd
+from capsmith.manifests.bundle import NONE, Bundle, roles_of
+from capsmith.manifests.crds import Crd, find
 from capsmith.manifests.parse import Manifest, parse_manifests
-from capsmith.manifests.schemas import find
 from capsmith.workspace.reading import read_document
 
 _LARGEST = 1 << 24

@@ -1,4 +1,4 @@
-"""Sort manifests into components, metadata, cluster templates and classes."""
+"""Sort manifests by what clusterctl does with their files, and find the roles of their kinds."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from enum import StrEnum
 from functools import cached_property
 from pathlib import PurePosixPath
 
-from capsmith.manifests.crds import Crd, read_crds
+from capsmith.manifests.crds import Crd, find, read_crds
 from capsmith.manifests.parse import Manifest
 
 _ASIDE = frozenset({"samples", "examples", "templates", "testdata"})
@@ -204,3 +204,41 @@ def _config_folder(manifest: Manifest) -> PurePosixPath | None:
     """Return the nearest folder named ``config`` around a file: by habit one for each provider."""
     parents = PurePosixPath(manifest.file.replace("\\", "/")).parents
     return next((folder for folder in parents if folder.name == "config"), None)
+
+
+NONE = "none"
+"""The role of a kind that core never uses."""
+_TELLING = {
+    "InfraMachine": ("spec.providerID", "status.ready", "status.initialization"),
+    "InfraCluster": ("spec.controlPlaneEndpoint", "status.ready", "status.initialization"),
+    "InfraMachinePool": (
+        *("spec.providerIDList", "status.ready", "status.initialization"),
+        "status.infrastructureMachineKind",
+    ),
+    "BootstrapConfig": ("status.dataSecretName", "status.ready", "status.initialization"),
+    "ControlPlane": ("spec.version", "status.initialized", "status.initialization", "status.ready"),
+}
+"""Fields of which a kind of the role has at least one, in any version."""
+
+
+def roles_of(bundle: Bundle, given: Mapping[str, str]) -> dict[str, str]:
+    """Return the role of each CRD by the CRD's name; ``given`` is by kind or by that name.
+
+    A kind that is called like a role, has no template and none of the role's fields is a helper.
+    """
+    kinds = {(crd.group, crd.kind) for crd in bundle.crds}
+    roles = {}
+    for crd in bundle.crds:
+        name = crd.manifest.name
+        role = given.get(name) or given.get(crd.kind) or ""
+        if not role and _is_helper(crd, kinds):
+            role = NONE
+        roles[name] = role or crd.role or NONE
+    return roles
+
+
+def _is_helper(crd: Crd, kinds: set[tuple[str, str]]) -> bool:
+    telling = _TELLING.get(crd.role)
+    if telling is None or (crd.group, f"{crd.kind}Template") in kinds:
+        return False
+    return not any(find(version.schema, path) for version in crd.versions for path in telling)

@@ -8,8 +8,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from capsmith.manifests.bundle import Bundle
-from capsmith.manifests.parse import Manifest, list_of, mapping_of, text_of, texts_of
-from capsmith.manifests.variable_values import SAMPLE
+from capsmith.manifests.parse import SAMPLE, Manifest, list_of, mapping_of, text_of, texts_of
 
 _UNKNOWN = re.compile(rf"{re.escape(SAMPLE)}|\$\{{\w+\}}")
 """A value that the user sets."""

@@ -10,8 +10,7 @@ from dataclasses import dataclass
 from enum import StrEnum
 from types import MappingProxyType
 
-from capsmith.manifests.envsubst import Refused, Substitution, pieces, without_blanks
-from capsmith.manifests.expansion import expand
+from capsmith.manifests.envsubst import Refused, Substitution, expand, pieces, without_blanks
 
 _NO_VALUES: Mapping[str, str] = MappingProxyType({})
 

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import pytest
 
+from capsmith.manifests.parse import SAMPLE
 from capsmith.manifests.permissions import ServiceAccount, is_subject
-from capsmith.manifests.variable_values import SAMPLE
 
 OTHER = ServiceAccount("other-system", "other-manager")
 

@@ -16,7 +16,7 @@ from capsmith.contract.load import known_versions, load_contract
 from capsmith.contract.model import Contract, ContractField, FieldOrigin, Rule, TypeShape
 from capsmith.contract.pages import load_pages
 from capsmith.errors import UnreadableInput
-from capsmith.manifests.schemas import Schema, describe, find, required
+from capsmith.manifests.crds import Schema, describe, find, required
 
 CONTRACTS = {version: load_contract(version, resources.schemas()) for version in known_versions()}
 ROLES = [

@@ -9,11 +9,10 @@ from capsmith.contract.model import Contract, EffectClass, Rule
 from capsmith.findings import Finding, Location
 from capsmith.judge.release.model import Options, Violation
 from capsmith.judge.release.release import Release
-from capsmith.judge.release.roles import roles_of
 from capsmith.judge.release.targets import Core, choose, installable, parse_core, span
 from capsmith.judge.rules.checks.registry import Problem
 from capsmith.judge.rules.evaluate import violations
-from capsmith.manifests.bundle import Artefact, Bundle, Installed, split
+from capsmith.manifests.bundle import Artefact, Bundle, Installed, roles_of, split
 from capsmith.manifests.crds import Crd
 from capsmith.manifests.parse import list_of, text_of
 

@@ -7,7 +7,7 @@ from dataclasses import replace
 from typing import Any, NamedTuple
 
 from capsmith.errors import UnreadableInput
-from capsmith.judge.release.substitute import substitute
+from capsmith.judge.release.release import substitute
 from capsmith.manifests.kustomize import Kustomizations
 from capsmith.manifests.parse import Manifest, mapping_of, read_substituted, text_of
 

@@ -12,11 +12,9 @@ from typing import Any, NamedTuple
 from capsmith.contract.model import EffectClass, Rule
 from capsmith.judge.release.model import Options, Violation
 from capsmith.judge.release.release import Release
-from capsmith.judge.release.roles import NONE, roles_of
-from capsmith.manifests.bundle import Artefact, Bundle, split
+from capsmith.manifests.bundle import NONE, Artefact, Bundle, roles_of, split
 from capsmith.manifests.crds import Crd
-from capsmith.manifests.parse import Manifest, list_of, text_of
-from capsmith.manifests.variable_values import SAMPLE
+from capsmith.manifests.parse import SAMPLE, Manifest, list_of, text_of
 from capsmith.yamldoc.compose import Path
 from capsmith.yamldoc.quote import shown
 

@@ -8,9 +8,9 @@ from typing import Any
 
 from capsmith.errors import UnreadableInput
 from capsmith.judge.release.model import Ignored, Violation
-from capsmith.judge.release.roles import NONE
 from capsmith.judge.release.targets import Core, Targets, parse_core, source_note
 from capsmith.judge.release.verdict import fingerprint
+from capsmith.manifests.bundle import NONE
 from capsmith.yamldoc.document import Document, parse_document
 
 _CORE = "core="

@@ -14,16 +14,13 @@ from capsmith.contract.model import EffectClass, Rule
 from capsmith.judge.release.judge import series_contract
 from capsmith.judge.release.model import Options, Violation
 from capsmith.judge.release.release import Release
-from capsmith.judge.release.roles import NONE, roles_of
 from capsmith.judge.release.targets import Core, choose, installable
-from capsmith.manifests.bundle import Artefact, Bundle, split
-from capsmith.manifests.crds import Crd
+from capsmith.manifests.bundle import NONE, Artefact, Bundle, roles_of, split
+from capsmith.manifests.crds import OPEN, Crd, describe
 from capsmith.manifests.kustomize import CLUSTER_SCOPED
 from capsmith.manifests.parse import Manifest, list_of, mapping_of, text_of, texts_of
-from capsmith.manifests.schemas import describe
 from capsmith.yamldoc.compose import Path
 
-_OPEN = "x-kubernetes-preserve-unknown-fields"
 _OF_CONTROLLERS = frozenset({"apiVersion", "kind", "metadata", "status"})
 _LOWER = ("minimum", "minLength", "minItems", "minProperties")
 _UPPER = ("maximum", "maxLength", "maxItems", "maxProperties")
@@ -115,7 +112,7 @@ def _number(value: Any) -> int | float | None:
 
 def _keeps_unknown(schema: Any) -> bool:
     data = mapping_of(schema)
-    return data.get(_OPEN) is True or "additionalProperties" in data
+    return data.get(OPEN) is True or "additionalProperties" in data
 
 
 _HOOKS = ("MutatingWebhookConfiguration", "ValidatingWebhookConfiguration")

@@ -2,24 +2,16 @@
 
 from capsmith.judge.rules.checks import (
     access,
-    accounts,
-    class_patches,
-    class_templates,
+    cluster_classes,
     components,
     crds,
-    extensions,
     flavors,
-    labels,
-    manager,
     metadata,
     objects,
-    pools,
-    served,
     shapes,
     templates,
-    topology,
     validations,
-    variables,
+    versions,
 )
 from capsmith.judge.rules.checks.registry import NamedCheck, Problem, registered
 
@@ -27,22 +19,14 @@ __all__ = ["NamedCheck", "Problem", "registered"]
 
 _MODULES = (
     access,
-    accounts,
-    class_patches,
-    class_templates,
+    cluster_classes,
     components,
     crds,
-    extensions,
     flavors,
-    labels,
-    manager,
     metadata,
     objects,
-    pools,
-    served,
     shapes,
     templates,
-    topology,
     validations,
-    variables,
+    versions,
 )

@@ -7,9 +7,8 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from capsmith.judge.rules.checks.registry import Context, Problem, check
-from capsmith.manifests.crds import Crd, CrdVersion
+from capsmith.manifests.crds import Crd, CrdVersion, describe, find, is_open, required, walk
 from capsmith.manifests.parse import list_of, mapping_of
-from capsmith.manifests.schemas import describe, find, is_open, required, walk
 
 
 @dataclass(frozen=True, slots=True)

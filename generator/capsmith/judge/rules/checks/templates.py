@@ -1,4 +1,4 @@
-"""Templates: present, of the right shape, immutable, and accepted in a dry run."""
+"""Templates of kinds: present, of the right shape, immutable, and usable by core's topology."""
 
 from __future__ import annotations
 
@@ -8,9 +8,8 @@ from dataclasses import dataclass
 
 from capsmith.cel_text import is_transition
 from capsmith.judge.rules.checks.registry import Context, Problem, check
-from capsmith.manifests.crds import Crd
+from capsmith.manifests.crds import Crd, describe, find, is_open, required, walk
 from capsmith.manifests.parse import Manifest, list_of, mapping_of, text_of, texts_of
-from capsmith.manifests.schemas import describe, find, is_open, required, walk
 
 _SPEC = "spec.template.spec"
 _WHOLE = re.compile(r"\(?(self\s*==\s*oldSelf|oldSelf\s*==\s*self)\)?")
@@ -204,3 +203,34 @@ def _expressions(policy: Manifest) -> Iterator[str]:
     for key in ("validations", "matchConditions", "variables"):
         for entry in policy.listing("spec", key):
             yield text_of(entry, "expression")
+
+
+@dataclass(frozen=True, slots=True)
+class References:
+    """Where a control plane refers to the infrastructure of its machines."""
+
+    path: str
+    """By this contract."""
+    other: str
+    """By another one."""
+
+
+@check("topology-infrastructure-ref", References)
+def infrastructure_ref(context: Context, params: References) -> Iterator[Problem]:
+    """TP-20, TP-21: the reference that core writes is declared."""
+    kinds = {(crd.group, crd.kind) for crd in context.bundle.crds}
+    for crd, version in context.versions():
+        if (crd.group, f"{crd.kind}Template") not in kinds:
+            continue
+        holder = find(version.schema, "spec.machineTemplate")
+        declared = find(version.schema, params.path) or is_open(version.schema, params.path)
+        if declared or not holder or not mapping_of(holder, "properties"):
+            continue
+        elsewhere = find(version.schema, params.other) is not None
+        found = f"; found {params.other}" if elsewhere else ""
+        yield Problem(
+            crd.manifest,
+            f"{crd.kind} {version.name}: {params.path} is not declared{found}",
+            path=crd.schema_path(version.name, params.other if elsewhere else params.path),
+            when="" if elsewhere else "a ClusterClass has controlPlane.machineInfrastructure",
+        )

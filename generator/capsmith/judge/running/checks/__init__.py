@@ -4,16 +4,13 @@ from capsmith.judge.running.checks.bootstrap import BOOTSTRAP
 from capsmith.judge.running.checks.control_plane import CONTROL_PLANE, DELETION
 from capsmith.judge.running.checks.deleting import DELETING
 from capsmith.judge.running.checks.infra_cluster import INFRA_CLUSTER
-from capsmith.judge.running.checks.infra_machine import INFRA_MACHINE
-from capsmith.judge.running.checks.ipam import CLAIMS
-from capsmith.judge.running.checks.ipam_life import ADDRESS_LIFE
+from capsmith.judge.running.checks.infra_machine import INFRA_MACHINE, TEMPLATES
+from capsmith.judge.running.checks.ipam import ADDRESSES_OVER_TIME, CLAIMS
 from capsmith.judge.running.checks.lifetime import LIFETIME
-from capsmith.judge.running.checks.moving import MOVING
 from capsmith.judge.running.checks.pausing import PAUSING
-from capsmith.judge.running.checks.pool_life import POOL_LIFE
+from capsmith.judge.running.checks.pool_changes import POOL_CHANGES
 from capsmith.judge.running.checks.pools import MACHINE_POOLS
-from capsmith.judge.running.checks.restarting import RESTARTING
-from capsmith.judge.running.checks.templates import TEMPLATES
+from capsmith.judge.running.checks.restart_and_move import MOVING, RESTARTING
 from capsmith.judge.running.cluster_session import ClusterSession
 from capsmith.judge.running.ipam_session import IpamSession
 from capsmith.judge.running.model import Check
@@ -27,7 +24,7 @@ INFRASTRUCTURE: tuple[Check[Session], ...] = (
     *RESTARTING,
     *DELETING,
     *MACHINE_POOLS,
-    *POOL_LIFE,
+    *POOL_CHANGES,
     *LIFETIME,
     *MOVING,
 )
@@ -39,5 +36,5 @@ The invariants judge what the earlier ones did; the move leaves nothing to check
 WHOLE_CLUSTER: tuple[Check[ClusterSession], ...] = (*BOOTSTRAP, *CONTROL_PLANE, *DELETION)
 """Those of bootstrap and control plane providers, with a whole cluster."""
 
-ADDRESSES: tuple[Check[IpamSession], ...] = (*CLAIMS, *ADDRESS_LIFE)
+ADDRESSES: tuple[Check[IpamSession], ...] = (*CLAIMS, *ADDRESSES_OVER_TIME)
 """Those of IPAM providers, with pools and claims."""

@@ -6,8 +6,9 @@ import itertools
 from functools import partial
 
 from capsmith.clusters.processes.kube import JSON
-from capsmith.judge.running.checks.pool_steps import (
+from capsmith.judge.running.checks.pools import (
     REPLICAS,
+    each_pool,
     has_ids,
     has_machines,
     machine_objects,
@@ -17,8 +18,8 @@ from capsmith.judge.running.checks.pool_steps import (
     pool_kinds,
     scale,
     waiting_name,
+    with_machines,
 )
-from capsmith.judge.running.checks.pools import each_pool, with_machines
 from capsmith.judge.running.contract import provider_ids
 from capsmith.judge.running.model import Check, Skipped, Violated
 from capsmith.judge.running.objects import CORE_GROUP
@@ -153,7 +154,7 @@ def _deletion(session: Session) -> None:
             )
 
 
-POOL_LIFE = (
+POOL_CHANGES = (
     Check(
         "pool-scale-up",
         "A machine pool grows with its MachinePool, and keeps the machines that it has.",

@@ -1,21 +1,29 @@
-"""Patches of a ClusterClass: their templates, variables and paths."""
+"""Patches of a ClusterClass: the templates they select, their paths, variables and Go templates."""
 
 from __future__ import annotations
 
 import re
 from collections.abc import Iterator, Mapping, Set
-from typing import Any
+from typing import Any, NamedTuple
 
 from capsmith.judge.rules.checks.registry import Context, Problem, check
 from capsmith.manifests.bundle import Artefact
-from capsmith.manifests.crds import Crd
-from capsmith.manifests.parse import Manifest, list_of, mapping_of, text_of, texts_of
-from capsmith.manifests.variable_values import SAMPLE
+from capsmith.manifests.crds import OPEN, Crd
+from capsmith.manifests.go_template import TemplateError, parse_template
+from capsmith.manifests.parse import (
+    SAMPLE,
+    Manifest,
+    has_variable,
+    list_of,
+    mapping_of,
+    text_of,
+    texts_of,
+)
 from capsmith.yamldoc.compose import Path
+from capsmith.yamldoc.quote import listed
 
 _BUILTIN = "builtin"
 _WITH_VALUE = frozenset({"add", "replace"})
-_OPEN = "x-kubernetes-preserve-unknown-fields"
 _ROOT = re.compile(r"[^.\[]+")
 _ANY = re.escape(SAMPLE)
 _CLASSES = {
@@ -32,11 +40,11 @@ def class_patches(context: Context) -> Iterator[Problem]:
     for artefact in (Artefact.CLUSTER_TEMPLATE, Artefact.CLUSTER_CLASS):
         for manifest in context.bundle.files(artefact):
             if manifest.kind == "ClusterClass":
-                for path, message in _of_class(manifest, known):
+                for path, message in _patch_problems(manifest, known):
                     yield Problem(manifest, f"{manifest}: {message}", path=path)
 
 
-def _of_class(
+def _patch_problems(
     manifest: Manifest, known: Mapping[tuple[str, str], Crd]
 ) -> Iterator[tuple[Path, str]]:
     spec = manifest.mapping("spec")
@@ -156,7 +164,7 @@ def _declared(crd: Crd, definition: Any, pointer: str) -> bool:
     schema: Any = next((each.schema for each in crd.versions if each.name == name), None)
     for part in pointer.removeprefix("/").split("/"):
         data = mapping_of(schema)
-        if not data or data.get(_OPEN) is True or "${" in part:
+        if not data or data.get(OPEN) is True or "${" in part:
             return True
         if mapping_of(data, "items"):
             schema = data["items"]
@@ -170,3 +178,66 @@ def _declared(crd: Crd, definition: Any, pointer: str) -> bool:
             if step == "metadata":
                 return True
     return True
+
+
+_DISCOVERY = "discoverVariablesExtension"
+_APPLIED = "the patch is applied"
+
+
+class _Text(NamedTuple):
+    """A template of a patch."""
+
+    path: Path
+    name: str
+    """For people."""
+    text: str
+
+
+@check("class-templates")
+def class_templates(context: Context) -> Iterator[Problem]:
+    """TP-23: templates of patches parse, and read variables that the class defines."""
+    for artefact in (Artefact.CLUSTER_TEMPLATE, Artefact.CLUSTER_CLASS):
+        for manifest in context.bundle.files(artefact):
+            if manifest.kind == "ClusterClass":
+                yield from _template_problems(manifest)
+
+
+def _template_problems(manifest: Manifest) -> Iterator[Problem]:
+    defined = {text_of(each, "name") for each in manifest.listing("spec", "variables")}
+    patches = manifest.listing("spec", "patches")
+    # An extension defines further variables, which only a running class has.
+    is_closed = not any(text_of(patch, "external", _DISCOVERY) for patch in patches)
+    for path, name, text in _texts(manifest):
+        try:
+            template = parse_template(text)
+        except TemplateError as error:
+            line = text.count("\n", 0, error.position) + 1
+            where = f" in line {line} of it" if "\n" in text.strip() else ""
+            message = f"{manifest}: {name} does not parse: {error}{where}"
+            yield Problem(manifest, message, path=path)
+            continue
+        unknown = sorted(template.variables - defined - {_BUILTIN})
+        if unknown and is_closed:
+            message = f"{manifest}: {name} reads {listed(unknown)}, which the class does not define"
+            yield Problem(manifest, message, path=path, when=_APPLIED)
+
+
+def _texts(manifest: Manifest) -> Iterator[_Text]:
+    """Yield the templates whose text is known: those without a variable of clusterctl."""
+    for number, patch in enumerate(manifest.listing("spec", "patches")):
+        here: Path = ("spec", "patches", number)
+        name = text_of(patch, "name")
+        found = [_Text((*here, "enabledIf"), f"enabledIf of patch {name}", _enabled_if(patch))]
+        for index, definition in enumerate(list_of(patch, "definitions")):
+            for place, operation in enumerate(list_of(definition, "jsonPatches")):
+                if text_of(operation, "op") in _WITH_VALUE:
+                    path = (*here, "definitions", index, "jsonPatches", place)
+                    text = text_of(operation, "valueFrom", "template")
+                    found.append(
+                        _Text((*path, "valueFrom", "template"), f"a template of patch {name}", text)
+                    )
+        yield from (each for each in found if each.text and not has_variable(each.text))
+
+
+def _enabled_if(patch: object) -> str:
+    return text_of(mapping_of(patch), "enabledIf")
