@@ -13,14 +13,17 @@ from typing import Any
 
 from capsmith_runtime.contract import constants, guards, metadata
 from capsmith_runtime.contract.v1beta2 import V1Beta2Status
-from capsmith_runtime.infrastructure import context
+from capsmith_runtime.infrastructure import context, machine
 from capsmith_runtime.infrastructure.cluster import InfraClusterController
 from capsmith_runtime.infrastructure.machine import InfraMachineController
+from capsmith_runtime.infrastructure.scopes import InfraMachineDeleteScope
 from capsmith_runtime.kube.client import JSON
 from capsmith_runtime.kube.controller import Result
 from capsmith_runtime.manager import main
+from capsmith_runtime.reconcile.author_step import AuthorStep
 from capsmith_runtime.reconcile.patcher import Patcher
 from capsmith_runtime.reconcile.results import Waiting
+from capsmith_runtime.reconcile.status_reporter import StatusReporter
 from tests.e2e.faulty_pools import (
     ignored_pause_of_claims,
     pool_controls_machines,
@@ -62,7 +65,8 @@ def ignore_blocker(reason: str) -> None:
 
         return faulty
 
-    replace(context, "core_blocker", make)
+    for module in (machine, context):
+        replace(module, "core_blocker", make)
 
 
 def no_wait_for_cluster() -> None:
@@ -97,7 +101,7 @@ def forgotten_work() -> None:
     known = set()
 
     def make(normal: Any) -> Any:
-        async def faulty(self: Any, patcher: Patcher, cluster: Any, machine: Any) -> Any:
+        async def faulty(self: Any, patcher: Patcher, cluster: Any, owner: Any) -> Any:
             uid = patcher.obj["metadata"]["uid"]
             if not metadata.finalizers(patcher.obj):
                 known.add(uid)
@@ -105,12 +109,12 @@ def forgotten_work() -> None:
             provisioned = (patcher.obj.get("status") or {}).get("initialization")
             interrupted = metadata.name(patcher.obj).endswith("-interrupted")
             if (uid in known and not interrupted) or provisioned:
-                return await normal(self, patcher, cluster, machine)
+                return await normal(self, patcher, cluster, owner)
             return Result()
 
         return faulty
 
-    replace(InfraMachineController, "_normal", make)
+    replace(InfraMachineController, "_reconcile_normal", make)
 
 
 def accept_any_provider_id() -> None:
@@ -171,11 +175,12 @@ def deletion_while_paused() -> None:
     def make(is_paused: Any) -> Any:
         async def faulty(self: Any, patcher: Patcher, cluster: Any) -> bool:
             paused: bool = await is_paused(self, patcher, cluster)
-            return paused and not metadata.deleting(patcher.obj)
+            is_machine = self._kind.resource.kind.endswith("Machine")
+            return paused and not (is_machine and metadata.deleting(patcher.obj))
 
         return faulty
 
-    replace(InfraMachineController, "_is_paused", make)
+    replace(StatusReporter, "ensure_paused_condition", make)
 
 
 def change_conditions(change: Callable[[list[JSON], JSON], list[JSON]]) -> None:
@@ -229,15 +234,15 @@ def not_provisioned_while_paused() -> None:
 
 
 def failing_early_deletion() -> None:
-    def make(delete: Any) -> Any:
-        async def faulty(self: Any, patcher: Patcher, hook: Any, scope: Any) -> Any:
-            if isinstance(self, InfraMachineController) and scope.provider_id is None:
+    def make(call: Any) -> Any:
+        async def faulty(self: Any, patcher: Patcher, hook: Any, scope: Any, expected: Any) -> Any:
+            if isinstance(scope, InfraMachineDeleteScope) and scope.provider_id is None:
                 raise RuntimeError("there is no machine to delete")
-            return await delete(self, patcher, hook, scope)
+            return await call(self, patcher, hook, scope, expected)
 
         return faulty
 
-    replace(InfraMachineController, "_call_delete", make)
+    replace(AuthorStep, "call", make)
 
 
 FAULTS: dict[str, Callable[[], None]] = {

@@ -25,6 +25,11 @@ class ClusterInfrastructure:
     blocker: Waiting | None
     """What must exist before a machine can be created, if it is missing."""
 
+    @property
+    def ready_credentials(self) -> Credentials | Waiting:
+        """Return the credentials, or what must exist before a machine can be created."""
+        return self.blocker or self.credentials
+
     @classmethod
     def of(
         cls,

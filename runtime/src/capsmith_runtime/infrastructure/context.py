@@ -14,7 +14,11 @@ from capsmith_runtime.infrastructure.cluster_infrastructure import (
     core_blocker,
 )
 from capsmith_runtime.infrastructure.credentials import CredentialsResolver
-from capsmith_runtime.infrastructure.scopes import InfraClusterView, OwnerScopeFields
+from capsmith_runtime.infrastructure.scopes import (
+    InfraClusterView,
+    OwnerScopeFields,
+    reference_to,
+)
 from capsmith_runtime.infrastructure.workload_client import WorkloadAccess, workload_client
 from capsmith_runtime.kube.client import JSON
 from capsmith_runtime.kube.controller import Result
@@ -83,12 +87,7 @@ class InfrastructureController(BaseController[R]):
         """Return the attributes that the scopes of ``reconcile_normal`` share."""
         return {
             **self._scope_fields(obj),
-            "_reference": {
-                "apiVersion": self.kind.resource.api_version,
-                "kind": self.kind.resource.kind,
-                "name": metadata.name(obj),
-                "uid": metadata.uid(obj),
-            },
+            "_reference": reference_to(self.kind.resource, obj),
         }
 
     async def _prerequisites(

@@ -6,87 +6,111 @@ status.
 
 from __future__ import annotations
 
+import asyncio
 from functools import partial
 from typing import Any
 
 from capsmith_runtime.api.encoding import status_fields
 from capsmith_runtime.contract import constants, guards, metadata
 from capsmith_runtime.contract.core import Cluster, Machine
-from capsmith_runtime.contract.status_writer import (
-    MachineFacts,
-    address_list,
-    set_or_drop,
-    with_extra,
-)
+from capsmith_runtime.contract.status_writer import MachineFacts, address_list, set_or_drop
 from capsmith_runtime.infrastructure.bootstrap_data import bootstrap_reader
 from capsmith_runtime.infrastructure.cluster_infrastructure import (
     ClusterInfrastructure,
+    core_blocker,
 )
-from capsmith_runtime.infrastructure.context import InfrastructureController
-from capsmith_runtime.infrastructure.reconcilers import InfraMachineReconciler
+from capsmith_runtime.infrastructure.context import InfrastructureContext
+from capsmith_runtime.infrastructure.kinds import InfraMachineKind
 from capsmith_runtime.infrastructure.results import InfraMachineState
-from capsmith_runtime.infrastructure.scopes import InfraMachineDeleteScope, InfraMachineScope
+from capsmith_runtime.infrastructure.scopes import (
+    ClaimedAddress,
+    InfraMachineDeleteScope,
+    InfraMachineScope,
+    reference_to,
+)
+from capsmith_runtime.infrastructure.workload_client import workload_client
 from capsmith_runtime.kube.client import JSON, NamespacedName
 from capsmith_runtime.kube.controller import Result
+from capsmith_runtime.kube.informer import Informer
+from capsmith_runtime.reconcile.author_step import AuthorStep
 from capsmith_runtime.reconcile.caches import cluster_name_of
-from capsmith_runtime.reconcile.errors import ContractError
+from capsmith_runtime.reconcile.credentials import Credentials
 from capsmith_runtime.reconcile.patcher import Patcher
-from capsmith_runtime.reconcile.results import Waiting
+from capsmith_runtime.reconcile.results import Deleted, Waiting
+from capsmith_runtime.reconcile.runner import ReconcileRunner
+from capsmith_runtime.reconcile.status_reporter import StatusReporter
 
 
-class InfraMachineController(InfrastructureController[InfraMachineReconciler[Any]]):
+class InfraMachineController:
     """Reconcile one kind of infrastructure machines."""
 
-    async def _reconcile(self, key: NamespacedName, patcher: Patcher) -> Result:
-        obj = patcher.obj
-        if guards.deleted_for_move(obj):
-            return Result()
-        machine = self._infrastructure.machine_of(obj)
-        if metadata.deleting(obj):
-            name = machine.cluster_name if machine is not None else cluster_name_of(obj)
-            clean_up = partial(self._clean_up, patcher, machine, name)
-            return await self._finalize(patcher, key, name, clean_up)
-        name = machine.cluster_name if machine is not None else None
-        cluster = self._caches.cluster(key.namespace, name)
-        # Without owners there is nothing to do yet; events of the owners enqueue this object.
-        if machine is None or cluster is None or await self._is_paused(patcher, cluster):
-            return Result()
-        return await self._normal(patcher, cluster, machine)
+    def __init__(
+        self, kind: InfraMachineKind, informer: Informer, context: InfrastructureContext
+    ) -> None:
+        self.kind = kind
+        self._context = context
+        self._caches = context.caches
+        self._reporter = StatusReporter(kind, context, has_failure_fields=lambda _: True)
+        self._author = AuthorStep(kind, context, self._reporter)
+        self._runner = ReconcileRunner(
+            kind,
+            informer,
+            context,
+            self._reporter,
+            new_patcher=partial(Patcher, context.client, informer, context.writer),
+            forget=self._forget,
+        )
 
-    async def _normal(self, patcher: Patcher, cluster: Cluster, machine: Machine) -> Result:
-        ready = await self._prerequisites(patcher, cluster, machine, constants.MACHINE_KIND)
-        if isinstance(ready, Result):
-            return ready
-        addresses = await self._infrastructure.addresses_of(patcher.obj, cluster)
+    async def reconcile(self, key: NamespacedName) -> Result:
+        """Reconcile one machine, or report in its conditions why that failed."""
+        return await self._runner.run(key, self._reconcile)
+
+    async def _reconcile(self, key: NamespacedName, patcher: Patcher) -> Result:
+        if guards.deleted_for_move(patcher.obj):
+            return Result()
+        machine = self._caches.machine_of(patcher.obj)
+        if metadata.deleting(patcher.obj):
+            return await self._reconcile_delete(key, patcher, machine)
+        name = machine.cluster_name if machine is not None else None
+        cluster = self._caches.core.cluster(key.namespace, name)
+        # Without owners there is nothing to do yet; events of the owners enqueue this object.
+        if machine is None or cluster is None:
+            return Result()
+        if await self._reporter.ensure_paused_condition(patcher, cluster):
+            return Result()
+        return await self._reconcile_normal(patcher, cluster, machine)
+
+    async def _reconcile_normal(
+        self, patcher: Patcher, cluster: Cluster, machine: Machine
+    ) -> Result:
+        # Before anything is created: a crash must leave the id by which it is found (SM-08, SM-09).
+        await patcher.add_finalizer(self.kind)
+        blocker = core_blocker(cluster, machine, constants.MACHINE_KIND)
+        if blocker is not None:
+            return await self._wait(patcher, blocker)
+        spec = await self._author.decode_spec(patcher)
+        if spec is None:
+            return Result()
+        infrastructure = ClusterInfrastructure.of(
+            self._caches, self._context.credentials, cluster.namespace, cluster
+        )
+        credentials = infrastructure.ready_credentials
+        if isinstance(credentials, Waiting):
+            return await self._wait(patcher, credentials)
+        addresses = await self._caches.addresses_of(patcher.obj, cluster)
         if isinstance(addresses, Waiting):
             return await self._wait(patcher, addresses)
-        scope = InfraMachineScope(
-            **self._owner_scope_fields(patcher.obj),
-            workload_client=self._workload_client(cluster),
-            spec=ready.spec,
-            cluster=cluster,
-            machine=machine,
-            infra_cluster=ready.infra_cluster,
-            provider_id=_provider_id(patcher.obj),
-            failure_domain=machine.failure_domain,
-            is_control_plane=machine.is_control_plane,
-            credentials=ready.credentials,
-            is_provisioned=self._context.writer.provisioned(patcher.obj),
-            ip_addresses=addresses,
-            _bootstrap=bootstrap_reader(self._context.client, machine),
-            _loop=self._loop(),
+        scope = self._scope(
+            patcher.obj, spec, cluster, machine, infrastructure, credentials, addresses
         )
-        state = await self._call(
-            patcher, self.reconciler.reconcile_normal, scope, InfraMachineState
-        )
+        hook = self._author.reconciler.reconcile_normal
+        state = await self._author.call(patcher, hook, scope, InfraMachineState)
         if isinstance(state, Waiting):
             return await self._wait(patcher, state)
-        return await self._write(patcher, state)
+        return await self._write_state(patcher, state)
 
-    def _has_failure_fields(self, obj: JSON) -> bool:
-        return True
-
-    async def _write(self, patcher: Patcher, state: InfraMachineState) -> Result:
+    async def _write_state(self, patcher: Patcher, state: InfraMachineState) -> Result:
+        """Write the provider id into the spec, then the status, by which core goes on (IM-02)."""
         await self._check_provider_id(patcher, state.provider_id)
         facts = MachineFacts(
             provider_id=state.provider_id,
@@ -99,54 +123,104 @@ class InfraMachineController(InfrastructureController[InfraMachineReconciler[Any
         spec = writer.machine_spec(patcher.obj, facts, features)
         await patcher.write_spec(spec, state.conditions)
         status = writer.machine_status(patcher.obj, facts, features)
-        return await self._provisioned(patcher, status, state)
+        return await self._reporter.report_state(patcher, status, state)
 
-    async def _partial_status(self, patcher: Patcher, waiting: Waiting) -> JSON:
-        await self._check_partial_results(patcher, waiting, {"provider_id", "addresses"})
+    async def _reconcile_delete(
+        self, key: NamespacedName, patcher: Patcher, machine: Machine | None
+    ) -> Result:
+        if self.kind.finalizer not in metadata.finalizers(patcher.obj):
+            return self._forget(key)
+        name = machine.cluster_name if machine is not None else cluster_name_of(patcher.obj)
+        cluster = await self._caches.core.live_cluster(key.namespace, name)
+        if await self._reporter.ensure_paused_condition(patcher, cluster):
+            return Result()
+        scope = self._delete_scope(patcher.obj, cluster, machine, name)
+        hook = self._author.reconciler.reconcile_delete
+        result = await self._author.call(patcher, hook, scope, Deleted)
+        if isinstance(result, Waiting):
+            return await self._wait(patcher, result)
+        await patcher.remove_finalizer(self.kind.finalizer)
+        return self._forget(key)
+
+    async def _wait(self, patcher: Patcher, waiting: Waiting) -> Result:
+        """Write the partial results of a wait, and return when to reconcile again."""
+        await self._reporter.check_partial_results(
+            patcher, waiting, frozenset({"provider_id", "addresses"})
+        )
         if waiting.provider_id is not None:
             await self._check_provider_id(patcher, waiting.provider_id)
             await patcher.write_spec(
                 {**metadata.mapping(patcher.obj, "spec"), "providerID": waiting.provider_id}
             )
-        status = with_extra(
-            dict(metadata.mapping(patcher.obj, "status")), status_fields(waiting.status)
-        )
+        status = self._reporter.author_status(patcher, waiting.status)
         if waiting.addresses is not None and "addresses" in self.kind.features:
             set_or_drop(status, "addresses", address_list(waiting.addresses))
-        return status
+        return await self._reporter.report_wait(patcher, waiting, status)
 
     async def _check_provider_id(self, patcher: Patcher, provider_id: str) -> None:
         """Refuse another id than the recorded one: it is the id of another server (IM-01)."""
         before = _provider_id(patcher.obj)
         if before is not None and before != provider_id:
-            error = ContractError(
+            await self._reporter.refuse(
+                patcher,
                 constants.REASON_PROVIDER_ID_CHANGED,
                 f"the provider id was {before} and must not change, but now is {provider_id}",
             )
-            await self._failed(patcher, error)
-            raise error
 
-    async def _clean_up(
-        self, patcher: Patcher, machine: Machine | None, name: str | None, cluster: Cluster | None
-    ) -> Result:
-        namespace = metadata.namespace(patcher.obj)
-        infrastructure = ClusterInfrastructure.of(
-            self._infrastructure, self._credentials, namespace, cluster, name
+    def _forget(self, key: NamespacedName) -> Result:
+        self._reporter.forget(key)
+        self._author.forget(key)
+        return Result()
+
+    def _scope(
+        self,
+        obj: JSON,
+        spec: Any,
+        cluster: Cluster,
+        machine: Machine,
+        infrastructure: ClusterInfrastructure,
+        credentials: Credentials,
+        addresses: tuple[ClaimedAddress, ...],
+    ) -> InfraMachineScope[Any]:
+        return InfraMachineScope(
+            **self._author.scope_fields(obj),
+            _reference=reference_to(self.kind.resource, obj),
+            workload_client=workload_client(self.kind, cluster, self._context.workload),
+            spec=spec,
+            cluster=cluster,
+            machine=machine,
+            infra_cluster=infrastructure.infra_cluster,
+            provider_id=_provider_id(obj),
+            failure_domain=machine.failure_domain,
+            is_control_plane=machine.is_control_plane,
+            credentials=credentials,
+            is_provisioned=self._context.writer.provisioned(obj),
+            ip_addresses=addresses,
+            _bootstrap=bootstrap_reader(self._context.client, machine),
+            _loop=asyncio.get_running_loop(),
         )
-        scope = InfraMachineDeleteScope(
-            **self._delete_scope_fields(patcher.obj),
-            workload_client=self._workload_client(cluster),
+
+    def _delete_scope(
+        self, obj: JSON, cluster: Cluster | None, machine: Machine | None, name: str | None
+    ) -> InfraMachineDeleteScope[Any]:
+        """Return the scope of a deletion; ``name`` is that of the Cluster, which may be gone."""
+        infrastructure = ClusterInfrastructure.of(
+            self._caches, self._context.credentials, metadata.namespace(obj), cluster, name
+        )
+        return InfraMachineDeleteScope(
+            **self._author.delete_scope_fields(obj),
+            workload_client=workload_client(self.kind, cluster, self._context.workload),
             _credentials=infrastructure.credentials,
             cluster=cluster,
             machine=machine,
             infra_cluster=infrastructure.infra_cluster,
-            provider_id=_provider_id(patcher.obj),
-            is_control_plane=_is_control_plane(patcher.obj, machine),
+            provider_id=_provider_id(obj),
+            is_control_plane=_is_control_plane(obj, machine),
         )
-        return await self._call_delete(patcher, self.reconciler.reconcile_delete, scope)
 
 
 def _is_control_plane(obj: JSON, machine: Machine | None) -> bool:
+    # The label outlives the Machine, without which a deletion may begin.
     labelled = constants.CONTROL_PLANE_LABEL in metadata.labels(obj)
     return labelled or (machine is not None and machine.is_control_plane)
 

@@ -8,9 +8,10 @@ from dataclasses import dataclass, field
 from typing import Any, Generic, TypeVar
 
 from capsmith_runtime.api.decoding import decode
-from capsmith_runtime.contract import external_id
+from capsmith_runtime.contract import external_id, metadata
 from capsmith_runtime.contract.core import Cluster, Machine
 from capsmith_runtime.contract.model import Endpoint
+from capsmith_runtime.kube.client import JSON, ResourceType
 from capsmith_runtime.reconcile.credentials import Credentials
 from capsmith_runtime.reconcile.kubernetes_client import KubernetesClient
 from capsmith_runtime.reconcile.results import NotAvailableError, Waiting
@@ -76,6 +77,16 @@ class InfraClusterView:
         A change of the status enqueues no machine.
         """
         return decode(cls, self.raw_status, "status")
+
+
+def reference_to(resource: ResourceType, obj: JSON) -> Mapping[str, str]:
+    """Return what an entry of ``ownerReferences`` says of its owner."""
+    return {
+        "apiVersion": resource.api_version,
+        "kind": resource.kind,
+        "name": metadata.name(obj),
+        "uid": metadata.uid(obj),
+    }
 
 
 class OwnerScopeFields(ScopeFields):

@@ -3,20 +3,18 @@
 from __future__ import annotations
 
 import asyncio
-import random
 from abc import ABC, abstractmethod
-from collections.abc import Awaitable, Callable, Mapping
+from collections.abc import Awaitable, Callable
 from typing import Any, TypeVar
 
 from capsmith_runtime.api.decoding import DecodingError, decode
-from capsmith_runtime.contract import conditions, constants, guards, metadata
+from capsmith_runtime.contract import constants, guards, metadata
 from capsmith_runtime.contract.core import Cluster
 from capsmith_runtime.kube.client import JSON, Invalid, NamespacedName, key_of
 from capsmith_runtime.kube.clock import monotonic
 from capsmith_runtime.kube.controller import Result
 from capsmith_runtime.kube.errors import DeferredError
 from capsmith_runtime.kube.informer import Informer
-from capsmith_runtime.kube.log import get_logger
 from capsmith_runtime.kube.priority import Priority
 from capsmith_runtime.reconcile.author_calls import AuthorCalls, checked_result
 from capsmith_runtime.reconcile.caches import Caches
@@ -26,30 +24,9 @@ from capsmith_runtime.reconcile.kinds import Kind
 from capsmith_runtime.reconcile.patcher import ObjectDeletedError, Patcher, paused
 from capsmith_runtime.reconcile.reporting import ReportingController
 from capsmith_runtime.reconcile.results import Deleted, NotAvailableError, Waiting
+from capsmith_runtime.reconcile.runner import log_changes, resync_seconds
 from capsmith_runtime.reconcile.scope_connection import connected
 from capsmith_runtime.reconcile.scopes import DeleteScopeFields, ScopeFields
-
-
-def log_changes(kind: Kind[Any], key: NamespacedName, before: JSON, after: JSON) -> None:
-    """Log that an object is new, waits for another reason, is provisioned, or is deleted."""
-    logger = get_logger("reconcile", kind=kind.resource.kind, object=str(key))
-    had, has = (kind.finalizer in metadata.finalizers(obj) for obj in (before, after))
-    if has and not had:
-        logger.info("new object", external_id=kind.external_id(after))
-    old, new = _ready_of(before), _ready_of(after)
-    if had and not has:
-        logger.info("deleted")
-    elif new.get("status") == "True" and old.get("status") != "True":
-        logger.info("provisioned")
-    elif new.get("status") == "False" and old.get("reason") != new.get("reason"):
-        logger.info("waiting", reason=new.get("reason"), message=new.get("message"))
-
-
-def _ready_of(obj: JSON) -> Mapping[str, Any]:
-    """Return the Ready condition; empty if there is none."""
-    shown = metadata.items(obj, "status", "conditions")
-    return conditions.find(shown, constants.READY_CONDITION) or {}
-
 
 R = TypeVar("R")
 T = TypeVar("T")
@@ -207,10 +184,7 @@ class BaseController(ReportingController[R], ABC):
         return self._forget(key_of(patcher.obj))
 
     def _next_look(self) -> float | None:
-        if self._context.sync_seconds <= 0:
-            return None
-        # Jitter spreads the reconciles of objects that were created together.
-        return self._context.sync_seconds * random.uniform(0.9, 1.1)
+        return resync_seconds(self._context)
 
     @staticmethod
     def _loop() -> asyncio.AbstractEventLoop:

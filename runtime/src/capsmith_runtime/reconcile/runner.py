@@ -1,0 +1,115 @@
+"""The frame of each reconcile: reads the object, and turns how it ended into a Result."""
+
+from __future__ import annotations
+
+import random
+from collections.abc import Awaitable, Callable, Mapping
+from typing import Any, Generic, TypeVar
+
+from capsmith_runtime.contract import conditions, constants, metadata
+from capsmith_runtime.kube.client import JSON, Invalid, NamespacedName
+from capsmith_runtime.kube.controller import Result
+from capsmith_runtime.kube.informer import Informer
+from capsmith_runtime.kube.log import get_logger
+from capsmith_runtime.kube.priority import Priority
+from capsmith_runtime.reconcile.context import ControllerContext
+from capsmith_runtime.reconcile.errors import TerminalError
+from capsmith_runtime.reconcile.kinds import Kind
+from capsmith_runtime.reconcile.patcher import ObjectDeletedError, Patcher
+from capsmith_runtime.reconcile.status_reporter import StatusReporter, object_logger
+
+P = TypeVar("P", bound=Patcher)
+
+
+class ReconcileRunner(Generic[P]):
+    """Runs the reconciles of one controller, each for one object.
+
+    Like ``reconcile.AsReconciler`` of controller-runtime: the controller's own function gets the
+    object instead of its key.
+    """
+
+    def __init__(
+        self,
+        kind: Kind[Any],
+        informer: Informer,
+        context: ControllerContext,
+        reporter: StatusReporter,
+        *,
+        new_patcher: Callable[[JSON], P],
+        forget: Callable[[NamespacedName], Result],
+    ) -> None:
+        """``new_patcher`` starts the writes of one reconcile.
+
+        ``forget`` drops what the controller keeps for an object that no longer exists.
+        """
+        self._kind = kind
+        self._informer = informer
+        self._context = context
+        self._reporter = reporter
+        self._new_patcher = new_patcher
+        self._forget = forget
+
+    async def run(
+        self, key: NamespacedName, reconcile: Callable[[NamespacedName, P], Awaitable[Result]]
+    ) -> Result:
+        """Reconcile one object of the cache; without Result the next is at the sync period.
+
+        Exceptions of ``reconcile`` were reported by who raised them, and go to the work queue,
+        except for three: an object that vanished meanwhile, a terminal failure, which back-off
+        does not help, and a write that the CRD refuses, which is reported here.
+        """
+        obj = self._informer.get(key)
+        if obj is None:
+            return self._forget(key)
+        patcher = self._new_patcher(obj)
+        if constants.OBSERVED_GENERATION in self._kind.features:
+            patcher.track_generation()
+        try:
+            result = await reconcile(key, patcher)
+        except ObjectDeletedError:
+            return self._forget(key)
+        except TerminalError as error:
+            # It is reported already, and back-off would repeat a call that cannot succeed.
+            object_logger(self._kind, key).warning("terminal failure", error=str(error))
+            result = Result(failed=True)
+        except Invalid as error:
+            # The CRD rejects what the reconciler returned: report it in the conditions.
+            await self._reporter.report_error(
+                patcher, constants.REASON_INVALID_RESULT, error.message
+            )
+            raise
+        log_changes(self._kind, key, obj, patcher.obj)
+        # Events end waits; the sync period ends them if an event was missed (MG-05).
+        if result.requeue_after is None:
+            seconds = resync_seconds(self._context)
+            return Result(seconds, Priority.LOW, failed=result.failed)
+        return result
+
+
+def resync_seconds(context: ControllerContext) -> float | None:
+    """Return the seconds until the next reconcile without events; None for never."""
+    if context.sync_seconds <= 0:
+        return None
+    # Jitter spreads the reconciles of objects that were created together.
+    return context.sync_seconds * random.uniform(0.9, 1.1)
+
+
+def log_changes(kind: Kind[Any], key: NamespacedName, before: JSON, after: JSON) -> None:
+    """Log that an object is new, waits for another reason, is provisioned, or is deleted."""
+    logger = get_logger("reconcile", kind=kind.resource.kind, object=str(key))
+    had, has = (kind.finalizer in metadata.finalizers(obj) for obj in (before, after))
+    if has and not had:
+        logger.info("new object", external_id=kind.external_id(after))
+    old, new = _ready_of(before), _ready_of(after)
+    if had and not has:
+        logger.info("deleted")
+    elif new.get("status") == "True" and old.get("status") != "True":
+        logger.info("provisioned")
+    elif new.get("status") == "False" and old.get("reason") != new.get("reason"):
+        logger.info("waiting", reason=new.get("reason"), message=new.get("message"))
+
+
+def _ready_of(obj: JSON) -> Mapping[str, Any]:
+    """Return the Ready condition; empty if there is none."""
+    shown = metadata.items(obj, "status", "conditions")
+    return conditions.find(shown, constants.READY_CONDITION) or {}

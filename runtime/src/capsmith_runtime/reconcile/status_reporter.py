@@ -1,0 +1,171 @@
+"""Reports the outcome of a reconcile to users and to core: in conditions, status and events."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence, Set
+from typing import Any, Final, NoReturn
+
+from capsmith_runtime.api.encoding import status_fields
+from capsmith_runtime.contract import constants, guards, metadata
+from capsmith_runtime.contract.core import Cluster
+from capsmith_runtime.contract.model import Condition
+from capsmith_runtime.contract.status_writer import with_extra
+from capsmith_runtime.kube.client import JSON, ApiError, NamespacedName, key_of
+from capsmith_runtime.kube.controller import Result
+from capsmith_runtime.kube.log import Logger, get_logger
+from capsmith_runtime.reconcile.context import ControllerContext
+from capsmith_runtime.reconcile.debounce import StatusDebounce
+from capsmith_runtime.reconcile.errors import (
+    ContractError,
+    TerminalError,
+    limited_message,
+    reason_and_message,
+)
+from capsmith_runtime.reconcile.kinds import Kind
+from capsmith_runtime.reconcile.patcher import Patcher, paused, ready
+from capsmith_runtime.reconcile.results import State, Waiting
+
+_PARTIAL_RESULTS: Final = (
+    "addresses",
+    "control_plane_endpoint",
+    "failure_domains",
+    "provider_id",
+)
+"""Fields of Waiting that only some kinds have."""
+
+
+def object_logger(kind: Kind[Any], key: NamespacedName) -> Logger:
+    """Return a logger whose records name the object; the author's code gets the same."""
+    return get_logger("author", kind=kind.resource.kind, object=str(key))
+
+
+def has_no_failure_fields(obj: JSON) -> bool:
+    """Return False: core reads no ``failureReason`` of the kind."""
+    return False
+
+
+class StatusReporter:
+    """Writes what became of the objects of one kind; calls no code of the author.
+
+    One reporter serves all workers of a controller: it keeps state for each object only.
+    """
+
+    def __init__(
+        self,
+        kind: Kind[Any],
+        context: ControllerContext,
+        has_failure_fields: Callable[[JSON], bool] = has_no_failure_fields,
+    ) -> None:
+        """``has_failure_fields`` tells if core reads terminal failures of an object (v1beta1)."""
+        self._kind = kind
+        self._context = context
+        self._has_failure_fields = has_failure_fields
+        self._debounce = StatusDebounce(context.debounce_seconds)
+
+    def forget(self, key: NamespacedName) -> None:
+        """Drop what is kept for an object that no longer exists, or no longer waits."""
+        self._debounce.forget(key)
+
+    async def ensure_paused_condition(self, patcher: Patcher, cluster: Cluster | None) -> bool:
+        """Return whether the object is paused; write the Paused condition if it changed (ST-08).
+
+        An object that was never paused gets the condition with its next status, not by a request
+        of its own.
+        """
+        message = guards.pause_message(patcher.obj, self._kind.resource.kind, cluster)
+        if message or patcher.shows(constants.PAUSED_CONDITION, status="True"):
+            await patcher.write_conditions(paused(message))
+        return bool(message)
+
+    async def report_error(self, patcher: Patcher, reason: str, message: str) -> None:
+        """Report an error in the Ready condition and as an event.
+
+        A failed write is only logged: callers raise the error itself, whose retry reports again.
+        """
+        message = limited_message(message)
+        self._context.events.warn(patcher.obj, reason, message)
+        try:
+            await patcher.write_conditions(ready(False, reason, message, "Error"), paused(""))
+        except ApiError as error:
+            # The original error is retried and reported again: this one must not replace it.
+            logger = object_logger(self._kind, key_of(patcher.obj))
+            logger.warning("cannot write conditions", error=str(error))
+
+    async def report_failure(self, patcher: Patcher, error: Exception) -> None:
+        """Report an exception of the author's code, which the caller raises again."""
+        if isinstance(error, TerminalError):
+            await self._report_terminal_failure(patcher, error)
+        else:
+            await self.report_error(patcher, *reason_and_message(error))
+
+    async def refuse(self, patcher: Patcher, reason: str, message: str) -> NoReturn:
+        """Report a result of the author that the contract forbids, and raise ContractError."""
+        error = ContractError(reason, message)
+        await self.report_failure(patcher, error)
+        raise error
+
+    async def report_wait(
+        self, patcher: Patcher, waiting: Waiting, status: JSON | None = None
+    ) -> Result:
+        """Return when to reconcile again; write the reason once the wait lasts long enough.
+
+        ``status`` is the object's status with the partial results of the wait.  Without it the
+        kind has none but the author's status fields, and any others are refused.
+        """
+        if status is None:
+            await self.check_partial_results(patcher, waiting, frozenset())
+            status = self.author_status(patcher, waiting.status)
+        left = self._debounce.left(key_of(patcher.obj), waiting.reason)
+        requeue_after = waiting.requeue_after
+        # New partial results are not delayed: after a crash they could not be found again.
+        if left > 0 and status == metadata.mapping(patcher.obj, "status"):
+            return Result(left if requeue_after is None else min(left, requeue_after))
+        await patcher.write_status(
+            status, (ready(False, waiting.reason, waiting.message, "Info"), paused(""))
+        )
+        return Result(requeue_after)
+
+    async def check_partial_results(
+        self, patcher: Patcher, waiting: Waiting, possible: Set[str]
+    ) -> None:
+        """Refuse partial results that objects of this kind do not have."""
+        given = {name for name in _PARTIAL_RESULTS if getattr(waiting, name) is not None}
+        if not given <= possible:
+            names = " and ".join(sorted(given - possible))
+            message = f"a {self._kind.resource.kind} has no {names} while it waits"
+            await self.refuse(patcher, constants.REASON_INVALID_RESULT, message)
+
+    @staticmethod
+    def author_status(patcher: Patcher, fields: object) -> JSON:
+        """Return a copy of the object's status with the author's status fields."""
+        return with_extra(dict(metadata.mapping(patcher.obj, "status")), status_fields(fields))
+
+    async def report_state(self, patcher: Patcher, status: JSON, state: State) -> Result:
+        """Write the status of a provisioned object with the conditions of a state."""
+        default_reason = constants.REASON_READY if state.ready else constants.REASON_NOT_READY
+        conditions: Sequence[Condition] = (
+            ready(state.ready, state.reason or default_reason, state.message),
+            paused(""),
+            *state.conditions,
+        )
+        # The record is a superset of the conditions at any time: after a crash between two writes
+        # the next reconcile still knows which conditions are the author's to remove.
+        types = {condition.type for condition in state.conditions}
+        await patcher.record_conditions(patcher.recorded_conditions | types)
+        patcher.drop_conditions(patcher.recorded_conditions - types)
+        await patcher.write_status(self._context.writer.without_failure(status), conditions)
+        await patcher.record_conditions(types)
+        self._debounce.forget(key_of(patcher.obj))
+        return Result(state.requeue_after)
+
+    async def _report_terminal_failure(self, patcher: Patcher, error: TerminalError) -> None:
+        """Report a terminal failure; a provisioned object stays provisioned (IC-05, IM-03)."""
+        message = limited_message(error.message)
+        self._context.events.warn(patcher.obj, error.reason, message)
+        status = self.author_status(patcher, error.status)
+        if self._has_failure_fields(patcher.obj) and not metadata.deleting(patcher.obj):
+            status = self._context.writer.with_failure(status, error.reason, message)
+        # Unlike a retried error this one is not reported again soon: a failed write is raised.
+        await patcher.write_status(
+            status, (ready(False, error.reason, message, "Error"), paused(""))
+        )
