@@ -18,7 +18,7 @@ import yaml
 
 from benchmarks.extension import Blueprints
 from capsmith import resources
-from capsmith.blueprint.plan import load_manifest, plan
+from capsmith.blueprint.plan import load_manifest, plan_files
 from capsmith.blueprint.render import is_static
 from capsmith.commands.build import runtime_library
 from capsmith.contract.load import Lazy
@@ -60,7 +60,7 @@ def make_tree(provider: Provider, contexts: Path) -> Tree:
     library = runtime_library()
     runtime = runtime_of(provider, library)
     entries = load_manifest(sources["manifest.yaml"], "manifest.yaml")
-    for file in plan(entries, provider, runtime):
+    for file in plan_files(entries, provider, runtime):
         text = sources[f"project/{file.entry.source}"]
         static = is_static(text)
         if not static:

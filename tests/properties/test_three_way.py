@@ -8,10 +8,10 @@ from pathlib import Path
 from hypothesis import HealthCheck, example, given, settings
 from hypothesis import strategies as st
 
-from capsmith.merging.shared_file import Names, Style, merge_shared
+from capsmith.merging.shared_file import ConflictLabels, ConflictStyle, merge_shared
 from capsmith.merging.three_way import Agreed, Conflict, merge
 
-NAMES = Names("ours", "base", "theirs")
+NAMES = ConflictLabels("ours", "base", "theirs")
 LINES = st.lists(st.sampled_from([b"", b"a", b"b", b"c", b"\r", b"\xe9", b"======="]), max_size=12)
 
 
@@ -50,9 +50,9 @@ def test_what_a_side_added_is_there_once_conflicts_are_decided_for_it(
             assert decided.count(line) >= min(1, lines.count(line) - base.count(line))
 
 
-@given(st.binary(max_size=60), st.binary(max_size=60), LINES, st.sampled_from(Style))
+@given(st.binary(max_size=60), st.binary(max_size=60), LINES, st.sampled_from(ConflictStyle))
 def test_any_bytes_of_the_author_are_there_again_if_capsmith_has_nothing_new(
-    ours: bytes, end: bytes, base: list[bytes], style: Style
+    ours: bytes, end: bytes, base: list[bytes], style: ConflictStyle
 ) -> None:
     text = b"".join(line + b"\n" for line in base)
     for content in (ours, text + end, ours + text.replace(b"\n", b"\r\n")):
@@ -95,7 +95,7 @@ def test_git_comes_to_the_same_result(
     done = subprocess.run(
         [*command, *texts_in_order()], cwd=tmp_path, stdout=subprocess.PIPE, check=False
     )
-    merged = merge_shared(texts["base"], texts["ours"], texts["theirs"], Style.DIFF3, NAMES)
+    merged = merge_shared(texts["base"], texts["ours"], texts["theirs"], ConflictStyle.DIFF3, NAMES)
     assert merged is not None
     assert (done.stdout, done.returncode) == (merged.content, len(merged.conflicts))
 

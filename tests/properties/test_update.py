@@ -20,7 +20,7 @@ from capsmith.commands.load import Loaded
 from capsmith.commands.plan import UpdateOptions
 from capsmith.findings import Severity
 from capsmith.merging.lock import LOCK_PATH, Lock
-from capsmith.merging.shared_file import Style
+from capsmith.merging.shared_file import ConflictStyle
 from capsmith.provider.model import Provider
 from capsmith.report import Outcome, Report
 from capsmith.tree import FileTree, Owner, is_text_of
@@ -91,7 +91,7 @@ class Round:
 
     edits: tuple[Edit, ...]
     number: int
-    style: Style
+    style: ConflictStyle
     resolution: str
 
 
@@ -100,7 +100,7 @@ ROUNDS = st.lists(
         Round,
         st.tuples(EDITS, TRESPASSES).map(lambda both: both[0] + both[1]),
         st.integers(0, DESCRIPTIONS - 1),
-        st.sampled_from(Style),
+        st.sampled_from(ConflictStyle),
         st.sampled_from(["ours", "theirs", "all", "deleted", "abort"]),
     ),
     min_size=1,

@@ -16,7 +16,7 @@ from pathlib import Path
 
 import pytest
 
-from capsmith.workspace.hold import held
+from capsmith.workspace.hold import hold_folder
 from tests.conftest import without_privileges
 from tests.regenerate.conftest import ROOT, Provider, run
 from tests.regenerate.dying import SCENARIOS
@@ -92,7 +92,7 @@ def test_whole_processes_killed_at_random(changed: Provider) -> None:
 
 def test_a_second_update_at_the_same_time_is_refused(changed: Provider) -> None:
     before = changed.tree()
-    with held(changed.folder):
+    with hold_folder(changed.folder):
         for argument in ("--check", "--continue", "--abort", "--dry-run", "--verbose"):
             said = changed.update(argument)
             assert (said.code, said.ids) == (1, {"output-busy"})

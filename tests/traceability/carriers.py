@@ -14,7 +14,7 @@ from pathlib import Path
 
 import yaml
 
-from capsmith.blueprint.plan import Entry, load_manifest
+from capsmith.blueprint.plan import BlueprintEntry, load_manifest
 from capsmith.blueprint.provider_filters import PROVIDER_FILTERS
 from capsmith.contract.load import known_versions, load_contract
 from capsmith.contract.model import TypeShape
@@ -41,7 +41,7 @@ class Carrier:
     """Of a CRD: ``status.initialization``."""
 
 
-def blueprints(root: Path = ROOT) -> tuple[Entry, ...]:
+def blueprints(root: Path = ROOT) -> tuple[BlueprintEntry, ...]:
     """The rows of the manifest."""
     file = root / "blueprints" / "manifest.yaml"
     return load_manifest(file.read_text(encoding="utf-8"), str(file))

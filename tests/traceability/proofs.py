@@ -9,7 +9,7 @@ from dataclasses import dataclass, field
 from functools import cache
 from pathlib import Path
 
-from capsmith.blueprint.plan import PlannedFile, plan
+from capsmith.blueprint.plan import PlannedFile, plan_files
 from capsmith.commands.build import runtime_library
 from capsmith.commands.load import load
 from capsmith.contract.model import Rule
@@ -158,7 +158,7 @@ def _provider(case: Case) -> Provider:
 @cache
 def _planned(case: Case) -> tuple[PlannedFile, ...]:
     provider = _provider(case)
-    return plan(blueprints(), provider, runtime_of(provider, runtime_library()))
+    return plan_files(blueprints(), provider, runtime_of(provider, runtime_library()))
 
 
 @cache

@@ -11,7 +11,7 @@ from collections.abc import Collection, Iterator, Mapping
 from dataclasses import dataclass
 from typing import Any
 
-from capsmith.blueprint.plan import CONDITIONS, Entry, Scope
+from capsmith.blueprint.plan import CONDITIONS, BlueprintEntry, BlueprintScope
 from capsmith.findings import Finding, Location, ordered
 from capsmith.tree import Owner, digest_of_texts
 from capsmith.yamldoc.document import parse_document
@@ -25,30 +25,30 @@ _NAME = re.compile(r"\{([a-z_]+)\}")
 _OF_PROVIDERS = ("package", "provider")
 _OF_COMPONENTS = (*_OF_PROVIDERS, "config", "component", "type")
 _OF_RESOURCES = (*_OF_COMPONENTS, "module", "crd_name", "group", "plural", "singular")
-NAMES: Mapping[Scope, Collection[str]] = {
-    Scope.PROVIDER: _OF_PROVIDERS,
-    Scope.COMPONENT: _OF_COMPONENTS,
-    Scope.RESOURCE: _OF_RESOURCES,
-    Scope.RECONCILED_RESOURCE: _OF_RESOURCES,
-    Scope.TYPED_RESOURCE: _OF_RESOURCES,
-    Scope.IDENTITY_RESOURCE: _OF_RESOURCES,
-    Scope.FLAVOR: (*_OF_COMPONENTS, "flavor"),
-    Scope.CLUSTER_CLASS: (*_OF_COMPONENTS, "cluster_class"),
+NAMES: Mapping[BlueprintScope, Collection[str]] = {
+    BlueprintScope.PROVIDER: _OF_PROVIDERS,
+    BlueprintScope.COMPONENT: _OF_COMPONENTS,
+    BlueprintScope.RESOURCE: _OF_RESOURCES,
+    BlueprintScope.RECONCILED_RESOURCE: _OF_RESOURCES,
+    BlueprintScope.TYPED_RESOURCE: _OF_RESOURCES,
+    BlueprintScope.IDENTITY_RESOURCE: _OF_RESOURCES,
+    BlueprintScope.FLAVOR: (*_OF_COMPONENTS, "flavor"),
+    BlueprintScope.CLUSTER_CLASS: (*_OF_COMPONENTS, "cluster_class"),
 }
 """The names that a target may hold in braces, by the scope of the row."""
 
 
 @dataclass(frozen=True, slots=True)
-class Row:
+class OverlayRow:
     """A row and its location."""
 
-    entry: Entry
+    entry: BlueprintEntry
     location: Location
 
 
 def read_rows(
     text: str, file: str, sources: Collection[str]
-) -> tuple[tuple[Row, ...], list[Finding]]:
+) -> tuple[tuple[OverlayRow, ...], list[Finding]]:
     """Return the rows below ``files``, and all findings on them.
 
     ``sources`` are the overlay's blueprints, relative to project/.  Ids: those of
@@ -70,11 +70,11 @@ def read_rows(
     for number, row in enumerate(listed):
         read = _row(row, top.at("files", number), sources)
         if read is not None:
-            rows.append(Row(read, document.value(("files", number))))
+            rows.append(OverlayRow(read, document.value(("files", number))))
     return tuple(rows), findings
 
 
-def _row(row: Any, place: Place, sources: Collection[str]) -> Entry | None:
+def _row(row: Any, place: Place, sources: Collection[str]) -> BlueprintEntry | None:
     if not isinstance(row, dict):
         place.error(
             "overlay-manifest", "a row must be a mapping", "Write `{source: …, target: …}`."
@@ -89,7 +89,7 @@ def _row(row: Any, place: Place, sources: Collection[str]) -> Entry | None:
         place.error("overlay-source", message, did_you_mean(source, sources), *below)
     if not source.endswith(".jinja"):
         place.error("overlay-source", "the name of a blueprint must end in .jinja", "Rename it.")
-    scope = _text(row, place, "for_each", Scope.PROVIDER, tuple(NAMES))
+    scope = _text(row, place, "for_each", BlueprintScope.PROVIDER, tuple(NAMES))
     owner = _text(row, place, "owner", Owner.GENERATED, tuple(Owner))
     when = _conditions(row, place)
     target = _text(row, place, "target", source.removesuffix(".jinja"))
@@ -98,10 +98,10 @@ def _row(row: Any, place: Place, sources: Collection[str]) -> Entry | None:
         place.error("overlay-manifest", "`executable` must be true or false", "", "executable")
     if place.findings[before:]:
         return None
-    _check_target(target, Scope(scope), place)
+    _check_target(target, BlueprintScope(scope), place)
     if place.findings[before:]:
         return None
-    return Entry(source, target, Scope(scope), when, Owner(owner), executable)
+    return BlueprintEntry(source, target, BlueprintScope(scope), when, Owner(owner), executable)
 
 
 def _known(place: Place, mapping: Mapping[str, Any], keys: Collection[str]) -> None:
@@ -141,7 +141,7 @@ def _not_one_of(place: Place, value: str, known: Collection[str], key: str) -> N
     place.error("overlay-not-one-of", f"`{key}` cannot be {shown(value)}", hint, key)
 
 
-def _check_target(target: str, scope: Scope, place: Place) -> None:
+def _check_target(target: str, scope: BlueprintScope, place: Place) -> None:
     below = ("target",) if (*place.path, "target") in place.document.marks else ()
     if not _TARGET.fullmatch(target):
         message = f"{shown(target)} is not a path of letters, digits and names in braces"
@@ -169,7 +169,7 @@ class Overlay:
     """The folder as provider.yaml names it, relative to its own; empty if it does not name one."""
     texts: Mapping[str, str]
     """All its files by path, with ``\\n`` line ends."""
-    rows: tuple[Row, ...]
+    rows: tuple[OverlayRow, ...]
     """The files that it adds to capsmith's."""
 
     @property
@@ -183,7 +183,7 @@ class Overlay:
         return digest_of_texts(self.texts)
 
 
-def overlay_of(
+def parse_overlay(
     texts: Mapping[str, str], own: Mapping[str, str], where: str, named: str
 ) -> tuple[Overlay | None, tuple[Finding, ...]]:
     """Return the overlay in ``where`` with these ``texts``, or None and the findings on them.
@@ -192,7 +192,7 @@ def overlay_of(
     ``overlay-unused``, ``overlay-macro`` and those of :mod:`capsmith.blueprint.overlay`.
     """
     findings: list[Finding] = []
-    rows: tuple[Row, ...] = ()
+    rows: tuple[OverlayRow, ...] = ()
     if MANIFEST in texts:
         projects = {p.removeprefix(PROJECT) for p in texts if p.startswith(PROJECT)}
         rows, found = read_rows(texts[MANIFEST], f"{where}/{MANIFEST}", projects)

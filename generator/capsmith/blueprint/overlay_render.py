@@ -28,8 +28,8 @@ from jinja2.utils import Namespace
 
 from capsmith.blueprint.environment import RULES, LiteralsAreSafe, UnsafeText
 from capsmith.blueprint.filters import FILTERS
-from capsmith.blueprint.overlay import PROJECT, Overlay, Row
-from capsmith.blueprint.plan import PlannedFile, planned
+from capsmith.blueprint.overlay import PROJECT, Overlay, OverlayRow
+from capsmith.blueprint.plan import PlannedFile, plan_entry
 from capsmith.blueprint.provider_filters import PROVIDER_FILTERS
 from capsmith.blueprint.render import Formatter, is_static, tidy
 from capsmith.errors import BlueprintError
@@ -102,7 +102,7 @@ class OverlayEnvironment(ImmutableSandboxedEnvironment):
         return super().call(__context, __obj, *args, **kwargs)
 
 
-def loader(
+def make_loader(
     own: Mapping[str, str], overlay: Mapping[str, str], where: str
 ) -> Callable[[str], tuple[str, str, None] | None]:
     """Return a loader of blueprints by name: the overlay's first, then capsmith's.
@@ -148,7 +148,7 @@ def plan_rows(
     taken = {str(file.path).lower() for file in own}
     for row in overlay.rows:
         try:
-            for file in planned(row.entry, provider, runtime):
+            for file in plan_entry(row.entry, provider, runtime):
                 problem = _problem_of_target(file.path, overlay, taken)
                 if problem:
                     findings.append(_finding_on_row(row, f"{file.path} {problem}"))
@@ -173,7 +173,7 @@ def _problem_of_target(path: str, overlay: Overlay, taken: set[str]) -> str:
     return ""
 
 
-def _finding_on_row(row: Row, message: str) -> Finding:
+def _finding_on_row(row: OverlayRow, message: str) -> Finding:
     hint = "Use another target, or remove the row."
     return Finding("overlay-target", message, row.location, hint=hint)
 
@@ -185,7 +185,7 @@ class OverlayRenderer:
         self._overlay = overlay
         self._own = own
         self._formatter = formatter
-        self._environment = OverlayEnvironment(loader(own, overlay.sources, overlay.where))
+        self._environment = OverlayEnvironment(make_loader(own, overlay.sources, overlay.where))
         self._broken: set[str] = set()
         self.findings: list[Finding] = []
 

@@ -34,7 +34,7 @@ _LOADER = getattr(yaml, "CSafeLoader", yaml.SafeLoader)
 _KEYS = {"source", "target", "for_each", "when", "owner", "executable"}
 
 
-class Scope(StrEnum):
+class BlueprintScope(StrEnum):
     """The objects for each of which a blueprint is rendered once."""
 
     PROVIDER = "provider"
@@ -53,21 +53,21 @@ class Scope(StrEnum):
     """Import paths of capsmith 0.1 that code of the author may still use."""
 
 
-class Entry(NamedTuple):
+class BlueprintEntry(NamedTuple):
     """One row of ``blueprints/manifest.yaml``."""
 
     source: str
     """Below ``blueprints/project/``; ends in ``.jinja``."""
     target: str
     """Format string of the path in the provider repository: ``{config}/crd/{crd_name}.yaml``."""
-    for_each: Scope
+    for_each: BlueprintScope
     when: tuple[str, ...]
     """Names of conditions (:mod:`capsmith.blueprint.plan`), all of which must hold."""
     owner: Owner
     executable: bool
 
 
-def load_manifest(text: str, file: str) -> tuple[Entry, ...]:
+def load_manifest(text: str, file: str) -> tuple[BlueprintEntry, ...]:
     """Read the table.
 
     Raises BlueprintError on anything but a list of rows with known keys, each source once for
@@ -85,7 +85,7 @@ def load_manifest(text: str, file: str) -> tuple[Entry, ...]:
     return entries
 
 
-def _read_row(row: Any, file: str) -> Entry:
+def _read_row(row: Any, file: str) -> BlueprintEntry:
     if not isinstance(row, dict) or not {"source", "owner"} <= row.keys() <= _KEYS:
         raise _bad_manifest(
             file, f"a row requires source and owner, and allows {sorted(_KEYS)}: {row!r}"
@@ -95,10 +95,10 @@ def _read_row(row: Any, file: str) -> Entry:
         raise _bad_manifest(file, f"{source} does not end in .jinja")
     when = row.get("when", [])
     try:
-        return Entry(
+        return BlueprintEntry(
             source=source,
             target=str(row.get("target", source.removesuffix(".jinja"))),
-            for_each=Scope(row.get("for_each", Scope.PROVIDER)),
+            for_each=BlueprintScope(row.get("for_each", BlueprintScope.PROVIDER)),
             when=(when,) if isinstance(when, str) else tuple(when),
             owner=Owner(row["owner"]),
             executable=bool(row.get("executable", False)),
@@ -116,7 +116,7 @@ def _bad_manifest(file: str, message: str) -> BlueprintError:
 class PlannedFile(NamedTuple):
     """One file to render: its row, its path and the context of the blueprint."""
 
-    entry: Entry
+    entry: BlueprintEntry
     path: RelativePath
     context: Mapping[str, Any]
 
@@ -266,24 +266,28 @@ Those on a role need a resource in scope, those on a component one at least.
 """
 
 
-def plan(
-    entries: tuple[Entry, ...], provider: Provider, runtime: Runtime
+def plan_files(
+    entries: tuple[BlueprintEntry, ...], provider: Provider, runtime: Runtime
 ) -> tuple[PlannedFile, ...]:
     """Return every file that ``provider`` needs, in the order of the manifest.
 
     Raises BlueprintError for an unknown condition or a target that leaves the repository.
     """
-    return tuple(file for entry in entries for file in planned(entry, provider, runtime))
+    return tuple(file for entry in entries for file in plan_entry(entry, provider, runtime))
 
 
-def planned(entry: Entry, provider: Provider, runtime: Runtime) -> Iterator[PlannedFile]:
-    """Yield the files of one row.  Raises as :func:`plan` does."""
+def plan_entry(
+    entry: BlueprintEntry, provider: Provider, runtime: Runtime
+) -> Iterator[PlannedFile]:
+    """Yield the files of one row.  Raises as :func:`plan_files` does."""
     for context in _contexts(entry.for_each, provider, runtime):
         if all(_holds(name, provider, context, entry) for name in entry.when):
             yield PlannedFile(entry, _target(entry, provider, context), context)
 
 
-def _holds(name: str, provider: Provider, context: Mapping[str, Any], entry: Entry) -> bool:
+def _holds(
+    name: str, provider: Provider, context: Mapping[str, Any], entry: BlueprintEntry
+) -> bool:
     if name not in CONDITIONS:
         raise _broken(entry, f"unknown condition {name}")
     try:
@@ -295,12 +299,14 @@ def _holds(name: str, provider: Provider, context: Mapping[str, Any], entry: Ent
         raise _broken(entry, message) from error
 
 
-def _contexts(scope: Scope, provider: Provider, runtime: Runtime) -> Iterator[dict[str, Any]]:
+def _contexts(
+    scope: BlueprintScope, provider: Provider, runtime: Runtime
+) -> Iterator[dict[str, Any]]:
     common = {"provider": provider, "runtime": runtime}
-    if scope is Scope.PROVIDER:
+    if scope is BlueprintScope.PROVIDER:
         yield common
         return
-    if scope is Scope.LEGACY_MODULE:
+    if scope is BlueprintScope.LEGACY_MODULE:
         yield from ({**common, "legacy": each} for each in runtime.legacy)
         return
     for component in provider.components:
@@ -308,14 +314,14 @@ def _contexts(scope: Scope, provider: Provider, runtime: Runtime) -> Iterator[di
         # clusterctl asks infrastructure providers only for templates and classes (CC-70).
         templates = component.type == "infrastructure"
         match scope:
-            case Scope.COMPONENT:
+            case BlueprintScope.COMPONENT:
                 yield base
-            case Scope.FLAVOR:
+            case BlueprintScope.FLAVOR:
                 yield from ({**base, "flavor": each} for each in provider.flavors if templates)
-            case Scope.CLUSTER_CLASS:
+            case BlueprintScope.CLUSTER_CLASS:
                 classes = provider.cluster_classes if templates else ()
                 yield from ({**base, "cluster_class": name} for name in classes)
-            case Scope.CONVERTED_VERSION:
+            case BlueprintScope.CONVERTED_VERSION:
                 for converted in converted_versions(component):
                     yield {**base, "resource": converted.resource, "converted": converted}
             case _:
@@ -327,15 +333,15 @@ def _contexts(scope: Scope, provider: Provider, runtime: Runtime) -> Iterator[di
                     }
 
 
-def _resources(scope: Scope, component: Component) -> Iterator[Resource]:
+def _resources(scope: BlueprintScope, component: Component) -> Iterator[Resource]:
     for resource in component.resources:
         identity = resource.role is Role.IDENTITY
         if (
-            scope is Scope.RESOURCE
-            or (scope is Scope.IDENTITY_RESOURCE and identity)
-            or (scope is Scope.TYPED_RESOURCE and identity and resource.spec_fields)
+            scope is BlueprintScope.RESOURCE
+            or (scope is BlueprintScope.IDENTITY_RESOURCE and identity)
+            or (scope is BlueprintScope.TYPED_RESOURCE and identity and resource.spec_fields)
             or (
-                scope in (Scope.RECONCILED_RESOURCE, Scope.TYPED_RESOURCE)
+                scope in (BlueprintScope.RECONCILED_RESOURCE, BlueprintScope.TYPED_RESOURCE)
                 and not identity
                 and not resource.role.is_template
             )
@@ -343,7 +349,7 @@ def _resources(scope: Scope, component: Component) -> Iterator[Resource]:
             yield resource
 
 
-def _target(entry: Entry, provider: Provider, context: Mapping[str, Any]) -> RelativePath:
+def _target(entry: BlueprintEntry, provider: Provider, context: Mapping[str, Any]) -> RelativePath:
     names: dict[str, str] = {"package": provider.package, "provider": provider.name}
     if "component" in context:
         component = context["component"]
@@ -373,7 +379,7 @@ def _target(entry: Entry, provider: Provider, context: Mapping[str, Any]) -> Rel
         raise _broken(entry, f"bad target {entry.target}: {error}") from error
 
 
-def _broken(entry: Entry, message: str) -> BlueprintError:
+def _broken(entry: BlueprintEntry, message: str) -> BlueprintError:
     return BlueprintError(
         "blueprint-plan",
         message,

@@ -60,19 +60,19 @@ from capsmith.provider_upgrade.changes import kind_changes, steps
 from capsmith.safetext import SafeText
 
 
-def component_contract_labels(component: Component) -> dict[str, str]:
+def find_shared_contract_labels(component: Component) -> dict[str, str]:
     """Return the contract labels that all CRDs of a component share (GEN-01)."""
     labels = [contract_labels(resource) for resource in component.resources]
     shared = set(labels[0].items()).intersection(*(set(each.items()) for each in labels))
     return dict(sorted(shared))
 
 
-def listed(values: Iterable[str]) -> str:
+def join_for_display(values: Iterable[str]) -> str:
     """Return texts for display, with commas; still unsafe.  The core API group is ``core``."""
     return ", ".join(str(value) or "core" for value in values)
 
 
-def kind_of(provider: Provider, role: str, otherwise: str) -> SafeText:
+def find_kind(provider: Provider, role: str, otherwise: str) -> SafeText:
     """Return the first kind of a role, or ``otherwise`` if there is none.
 
     Raises TypeError if ``otherwise`` is not the blueprint's own text.
@@ -127,7 +127,7 @@ PROVIDER_FILTERS: Mapping[str, Callable[..., Any]] = {
     "serves_webhooks": serves_webhooks,
     "shape_changes": shape_changes,
     "version_of_contract": version_of_contract,
-    "contract_labels": component_contract_labels,
+    "contract_labels": find_shared_contract_labels,
     "manager_permissions": _manager_permissions,
     "client_permissions": _client_permissions,
     "namespace_permissions": _namespace_permissions,
@@ -141,10 +141,10 @@ PROVIDER_FILTERS: Mapping[str, Callable[..., Any]] = {
     "package_url": package_url,
     "release_url": release_url,
     "template_variables": template_variables,
-    "kind_of": kind_of,
+    "kind_of": find_kind,
     "author_classes": author_classes,
     "author_names": author_names,
-    "listed": listed,
+    "listed": join_for_display,
     "policy_rule": policy_rule,
     "field_rows": field_rows,
     "missing_fields": missing_fields,

@@ -79,10 +79,10 @@ class Arguments:
     def options(self) -> UpdateOptions:
         """Return the options of the update."""
         from capsmith.commands.plan import UpdateOptions
-        from capsmith.merging.shared_file import Style
+        from capsmith.merging.shared_file import ConflictStyle
 
         return UpdateOptions(
-            style=Style(self.style),
+            style=ConflictStyle(self.style),
             force=self.force,
             restore=frozenset(self.restore),
             mine=frozenset(self.mine),

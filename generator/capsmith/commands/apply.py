@@ -8,8 +8,8 @@ from capsmith.commands.plan import Plan
 from capsmith.errors import Refused, UnreadableInput
 from capsmith.findings import Finding, Location, Severity
 from capsmith.merging.lock import BASE_FOLDER
-from capsmith.merging.shared_file import unresolved
-from capsmith.merging.unfinished import STATE_PATH, Touched, Unfinished, kept_path
+from capsmith.merging.shared_file import find_conflict_markers
+from capsmith.merging.unfinished import STATE_PATH, Touched, Unfinished, locate_kept_text
 from capsmith.report import FileOutcome, Outcome, Report
 from capsmith.tree import digest
 from capsmith.workspace.repository import Change, Repository
@@ -71,7 +71,7 @@ def abort(repository: Repository, *, force: bool = False) -> Report:
     if unfinished is None:
         return _concluded(undone, "abort", "the state before the interrupted run is restored")
     paths = tuple(unfinished.touched)
-    present = repository.contents(paths)
+    present = repository.read_existing(paths)
     edited = [
         path
         for path, file in unfinished.touched.items()
@@ -98,39 +98,41 @@ def _note_unfinished(repository: Repository, plan: Plan) -> None:
     change, records = plan.change, plan.records
     touched = {}
     for path in sorted({*change.writes, *change.removals}):
-        before = repository.content(path)
+        before = repository.read_bytes(path)
         after = change.writes.get(path)
         touched[path] = Touched(
-            _state(before), _state(after.content if after else None), repository.mode(path)
+            _state(before),
+            _state(after.content if after else None),
+            repository.read_permissions(path),
         )
         if before is not None:
-            change.write(kept_path(digest(before)), before)
+            change.write(locate_kept_text(digest(before)), before)
     noted = {path: digest(write.content) for path, write in records.writes.items()}
     noted |= dict.fromkeys(records.removals, "")
     for write in records.writes.values():
-        change.write(kept_path(digest(write.content)), write.content)
+        change.write(locate_kept_text(digest(write.content)), write.content)
     change.write(STATE_PATH, Unfinished(plan.names, plan.conflicts, touched, noted).dump())
 
 
 def _unfinished(repository: Repository) -> Unfinished | None:
-    text = repository.read(STATE_PATH)
+    text = repository.read_text(STATE_PATH)
     return Unfinished.load(text, str(repository.folder / STATE_PATH)) if text is not None else None
 
 
 def _remove_notes(repository: Repository, change: Change, unfinished: Unfinished) -> None:
     change.remove(STATE_PATH)
     for kept in unfinished.kept:
-        if repository.content(kept_path(kept)) is not None:
-            change.remove(kept_path(kept))
+        if repository.read_bytes(locate_kept_text(kept)) is not None:
+            change.remove(locate_kept_text(kept))
 
 
 def _markers(repository: Repository, unfinished: Unfinished, path: str) -> list[Finding]:
-    content = repository.content(path)
+    content = repository.read_bytes(path)
     if content is None:  # deleting the file resolves its conflict
         return []
     kept = (unfinished.touched[path].before, unfinished.records.get(f"{BASE_FOLDER}/{path}"))
     merged = [_kept(repository, each) for each in kept if each]
-    lines = unresolved(content, unfinished.names, merged)
+    lines = find_conflict_markers(content, unfinished.names, merged)
     return [
         Finding(
             "update-conflict",
@@ -143,12 +145,12 @@ def _markers(repository: Repository, unfinished: Unfinished, path: str) -> list[
 
 
 def _kept(repository: Repository, kept: str) -> bytes:
-    content = repository.content(kept_path(kept))
+    content = repository.read_bytes(locate_kept_text(kept))
     if content is None or digest(content) != kept:
         raise UnreadableInput(
             "unfinished-damaged",
             "this file is required to finish the update, but it is missing or was changed",
-            file=kept_path(kept),
+            file=locate_kept_text(kept),
             hint="Restore the whole folder from version control, and run the update again.",
         )
     return content

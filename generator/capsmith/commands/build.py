@@ -8,7 +8,7 @@ from pathlib import PurePosixPath
 from typing import TYPE_CHECKING, Any
 
 from capsmith import __version__, resources
-from capsmith.blueprint.plan import load_manifest, plan
+from capsmith.blueprint.plan import load_manifest, plan_files
 from capsmith.blueprint.render import Formatter, render
 from capsmith.contract.reading import parse
 from capsmith.findings import Finding, Severity, ordered
@@ -107,7 +107,9 @@ def build(provider: Provider, legacy_imports: bool = False) -> FileTree:
     entries = load_manifest(sources["manifest.yaml"], "blueprints/manifest.yaml")
     library = runtime_library()
     runtime = runtime_of(provider, library, legacy_imports)
-    tree = render(plan(entries, provider, runtime), sources, FolderCache.of_user(), __version__)
+    tree = render(
+        plan_files(entries, provider, runtime), sources, FolderCache.of_user(), __version__
+    )
     return FileTree.of([*tree, *_copies(provider, runtime), *vendored_files(runtime, library)])
 
 
@@ -129,7 +131,7 @@ def build_overlaid(
     entries = load_manifest(sources["manifest.yaml"], "blueprints/manifest.yaml")
     library = runtime_library()
     runtime = runtime_of(provider, library, legacy_imports)
-    planned = plan(entries, provider, runtime)
+    planned = plan_files(entries, provider, runtime)
     added, found = plan_rows(overlay, provider, runtime, planned)
     replaced = {file.path for file in planned if PROJECT + file.entry.source in overlay.sources}
     renderer = OverlayRenderer(overlay, sources, Formatter(cache))

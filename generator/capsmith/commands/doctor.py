@@ -34,7 +34,7 @@ def examine(folder: Path) -> tuple[Report, Data]:
     be read; Refused for a lock of a later capsmith.
     """
     repository = Repository(folder)
-    with repository.held(writes=False):
+    with repository.hold(writes=False):
         lock = require_lock(repository)
         loaded = load(folder / SPEC_NAME)
     preview_report = _preview(folder)

@@ -35,7 +35,7 @@ def eject(folder: Path, *, dry_run: bool = False, allow_dirty: bool = False) -> 
     generated; Refused for an unfinished update, and when git knows of uncommitted changes.
     """
     repository = Repository(folder)
-    with repository.held():
+    with repository.hold():
         completed = () if dry_run else complete_interrupted(repository)
         refuse_unfinished(repository)
         if completed and read_lock(repository) is None:  # The completed run was this command.
@@ -59,7 +59,7 @@ def eject(folder: Path, *, dry_run: bool = False, allow_dirty: bool = False) -> 
 def _change(repository: Repository, lock: Lock) -> tuple[Change, list[str]]:
     """Return what to change, and the files that still mention capsmith afterwards."""
     change, mentions = Change(), []
-    locked = repository.contents(lock.files, lock.author_paths)
+    locked = repository.read_existing(lock.files, lock.author_paths)
     for path, content in sorted(locked.items()):
         if path == SCHEMA_PATH:
             continue
@@ -70,14 +70,14 @@ def _change(repository: Repository, lock: Lock) -> tuple[Change, list[str]]:
             mentions.append(path)
     records = [LOCK_PATH, SCHEMA_PATH, *(f"{BASE_FOLDER}/{path}" for path in lock.files)]
     for path in records:
-        if repository.content(path) is not None:
+        if repository.read_bytes(path) is not None:
             change.remove(path)
     return change, mentions
 
 
 def _descriptions(repository: Repository, lock: Lock) -> Iterator[str]:
     """Yield the files of the author that only capsmith reads."""
-    if repository.content(SPEC_NAME) is not None:
+    if repository.read_bytes(SPEC_NAME) is not None:
         yield SPEC_NAME
     if lock.blueprints is not None and lock.blueprints.folder:
         yield lock.blueprints.folder

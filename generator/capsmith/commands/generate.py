@@ -32,13 +32,13 @@ def generate(
     options = options or UpdateOptions()
     loaded = load(path, options.blueprints)
     repository = Repository(folder)
-    with repository.held():
+    with repository.hold():
         own = (
             {path.name, *loaded.blueprints.split("/")[:1]}
             if _is_same(path.parent, folder)
             else set()
         )
-        allowed = set(repository.names()) if beside_others else own
+        allowed = set(repository.list_names()) if beside_others else own
         in_place = _is_same(path, folder / SPEC_NAME)
         return _bring_in_line(repository, loaded, allowed, options, add_spec=not in_place)
 
@@ -55,8 +55,8 @@ def create(text: str, folder: Path, *, beside_others: bool = False) -> Report:
     already, and what :func:`generate` raises.
     """
     repository = Repository(folder)
-    with repository.held():
-        names = repository.names()
+    with repository.hold():
+        names = repository.list_names()
         if SPEC_NAME in names:
             raise Refused(
                 "provider-exists",
@@ -96,7 +96,7 @@ def _bring_in_line(
 
 def _refuse_foreign(repository: Repository, allowed: Container[str]) -> None:
     foreign = [
-        name for name in repository.names() if name not in _NOT_FOREIGN and name not in allowed
+        name for name in repository.list_names() if name not in _NOT_FOREIGN and name not in allowed
     ]
     if foreign:
         named = foreign if len(foreign) <= 8 else [*foreign[:7], f"{len(foreign) - 7} more"]
@@ -110,7 +110,7 @@ def _refuse_foreign(repository: Repository, allowed: Container[str]) -> None:
 
 def _add_spec(repository: Repository, change: Change, text: str, lock: Lock | None) -> None:
     """Write the provider.yaml beside what is generated from it."""
-    present = repository.read(SPEC_NAME)
+    present = repository.read_text(SPEC_NAME)
     if present not in (None, text) and (
         lock is None or spec_digest(present or "") != lock.spec_digest
     ):

@@ -10,15 +10,15 @@ from capsmith.commands.load import all_contracts, load, understand
 from capsmith.errors import Refused, UnreadableInput
 from capsmith.findings import Finding, Location, Severity, ordered
 from capsmith.importing.importer import ImportedCrd, compare_provider, import_crds
-from capsmith.importing.outline import name_of
-from capsmith.importing.report import facts_of, findings_of, summary
+from capsmith.importing.outline import find_provider_name
+from capsmith.importing.report import collect_facts, report_differences, summarize
 from capsmith.importing.source import SourceCrd, find_foreign, read_sources
 from capsmith.manifests.kustomize import KUSTOMIZATION_FILES, build
 from capsmith.manifests.parse import MAX_CHARACTERS, Manifest, read_substituted
 from capsmith.report import Report
-from capsmith.workspace.files import create
-from capsmith.workspace.hold import disk_errors
-from capsmith.workspace.reading import Limit, read_document, yaml_files
+from capsmith.workspace.files import create_file
+from capsmith.workspace.hold import convert_disk_errors
+from capsmith.workspace.reading import Limit, find_yaml_files, read_document
 
 _CRD = "CustomResourceDefinition"
 _LIMIT = Limit(20_000, "input-too-large", "Specify the folder of the CRDs.")
@@ -49,7 +49,7 @@ def import_provider(paths: Sequence[Path], output: Path, options: ImportOptions)
     Nothing is replaced.  Raises UnreadableInput, Refused or DiskError.
     """
     sources, metadata, found = _read(paths, options)
-    name = options.name or name_of(sources)
+    name = options.name or find_provider_name(sources)
     if not name:
         raise UnreadableInput(
             "import-name", "the CRDs do not name their provider", hint="Add --name, such as acme."
@@ -75,7 +75,7 @@ def import_provider(paths: Sequence[Path], output: Path, options: ImportOptions)
         )
         for series, contract in imported.corrected.items()
     ]
-    findings = [*found, *findings_of(imported.crds, imported.refusals)]
+    findings = [*found, *report_differences(imported.crds, imported.refusals)]
     kept = [each for each in findings if each.id != "import-added"]
     if options.partial:
         kept = [_tolerated(each) for each in kept]
@@ -94,14 +94,14 @@ def check_provider(paths: Sequence[Path], spec: Path, options: ImportOptions) ->
     if loaded.provider is None:
         return _result([*found, *loaded.findings], ())
     crds = compare_provider(sources, loaded.provider)
-    findings = [*found, *findings_of(crds)]
+    findings = [*found, *report_differences(crds)]
     if options.partial:
         findings = [_tolerated(each) for each in findings]
     return _result(findings, crds)
 
 
 def _result(findings: Sequence[Finding], crds: Sequence[ImportedCrd]) -> ImportResult:
-    return ImportResult(Report(ordered(tuple(findings))), facts_of(crds), summary(crds))
+    return ImportResult(Report(ordered(tuple(findings))), collect_facts(crds), summarize(crds))
 
 
 def _read(
@@ -144,7 +144,7 @@ def _read(
 def _files(paths: Sequence[Path]) -> Iterator[Path]:
     for path in paths:
         if path.is_dir():
-            yield from yaml_files(path, _LIMIT, KUSTOMIZATION_FILES)
+            yield from find_yaml_files(path, _LIMIT, KUSTOMIZATION_FILES)
         else:
             yield path
 
@@ -154,9 +154,9 @@ def _is_needed(file: Path, text: str) -> bool:
 
 
 def _write(output: Path, text: str) -> None:
-    with disk_errors(output):
+    with convert_disk_errors(output):
         try:
-            create(output, text.encode())
+            create_file(output, text.encode())
         except FileExistsError as error:
             raise Refused(
                 "import-exists",

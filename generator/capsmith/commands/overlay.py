@@ -10,7 +10,7 @@ from capsmith.errors import Refused
 from capsmith.findings import Finding, Location
 from capsmith.merging.lock import LOCK_PATH, SPEC_NAME, Lock, LockedBlueprints
 from capsmith.tree import digest_of_texts
-from capsmith.workspace.overlay import own_overlay, read_overlay
+from capsmith.workspace.overlay import locate_overlay, read_overlay
 from capsmith.workspace.reading import read_texts
 from capsmith.workspace.repository import Change, Repository
 
@@ -27,13 +27,13 @@ def find_overlay(
     Raises UnreadableInput when there is no such folder.
     """
     # Imported here because most providers have no overlay.
-    from capsmith.blueprint.overlay import overlay_of
+    from capsmith.blueprint.overlay import parse_overlay
 
     if named and given is not None:
         return None, (_twice(spec),)
-    folder = given or own_overlay(spec.parent, named)
+    folder = given or locate_overlay(spec.parent, named)
     texts, unread = read_overlay(folder)
-    overlay, found = overlay_of(texts, read_texts(resources.blueprints()), str(folder), named)
+    overlay, found = parse_overlay(texts, read_texts(resources.blueprints()), str(folder), named)
     if unread:  # its texts would seem to be missing
         return None, tuple(unread)
     return overlay, tuple(found)
@@ -75,7 +75,7 @@ def add_overlay(
     when it cannot be read.
     """
     present: dict[str, str] = {}
-    folder = own_overlay(repository.folder, overlay.named)
+    folder = locate_overlay(repository.folder, overlay.named)
     if folder.exists():
         present, unread = read_overlay(folder)
         former = lock.blueprints if lock is not None else None

@@ -12,14 +12,21 @@ from capsmith.commands.build import runtime_library
 from capsmith.commands.load import Loaded
 from capsmith.commands.overlay import locked_overlay, missing_overlay
 from capsmith.findings import Finding, has_errors, ordered
-from capsmith.merging.decide import Decision, MergeOptions, OnDisk, Reason, decide, kept_scaffolds
+from capsmith.merging.decide import (
+    Decision,
+    MergeOptions,
+    OnDisk,
+    Reason,
+    decide,
+    record_kept_scaffolds,
+)
 from capsmith.merging.decision_findings import (
-    difference,
-    findings_on,
-    not_restored,
-    not_returnable,
-    not_takeable,
-    refused,
+    diff_contents,
+    report_decisions,
+    report_not_restored,
+    report_not_returnable,
+    report_not_takeable,
+    select_refused,
 )
 from capsmith.merging.lock import (
     BASE_FOLDER,
@@ -29,8 +36,12 @@ from capsmith.merging.lock import (
     LockedFile,
     LockedRuntime,
 )
-from capsmith.merging.release_changes import METADATA_PATH, changed_components, dropped_series
-from capsmith.merging.shared_file import Names, Style
+from capsmith.merging.release_changes import (
+    METADATA_PATH,
+    find_changed_components,
+    find_dropped_series,
+)
+from capsmith.merging.shared_file import ConflictLabels, ConflictStyle
 from capsmith.output.runtime import FOLDER, Mode, is_vendored, runtime_of, without_vendored
 from capsmith.provider.model import Provider
 from capsmith.report import FileOutcome, Outcome, Report, RuntimeOutcome
@@ -41,7 +52,7 @@ from capsmith.workspace.repository import Change, Repository
 class UpdateOptions(NamedTuple):
     """What the author decides on the command line, besides provider.yaml."""
 
-    style: Style = Style.MERGE
+    style: ConflictStyle = ConflictStyle.MERGE
     force: bool = False
     """Replace generated files that were edited."""
     restore: frozenset[str] = frozenset()
@@ -75,7 +86,7 @@ class Plan(NamedTuple):
     """Changes of the generated files."""
     records: Change
     """Changes of the lock and of the bases of shared files."""
-    names: Names
+    names: ConflictLabels
     is_possible: bool
     """Whether it may be carried out; conflicts do not prevent it, they are written."""
     overlay: str = ""
@@ -121,12 +132,12 @@ def make_plan(
     unknown = _not_restored(decisions, options.restore)
     if unknown:
         return _impossible(loaded.findings + unknown, names)
-    refusals = refused(decisions)
+    refusals = select_refused(decisions)
     reported = refusals or decisions  # with a refusal nothing happens to the other files
-    dropped = dropped_series(disk.files.get(METADATA_PATH), tree)
-    moved = changed_components(loaded.provider, tree, lock)
-    found = ordered((*loaded.findings, *findings_on(reported, tree), *dropped, *moved))
-    kept = kept_scaffolds(decisions, tree, disk, lock)
+    dropped = find_dropped_series(disk.files.get(METADATA_PATH), tree)
+    moved = find_changed_components(loaded.provider, tree, lock)
+    found = ordered((*loaded.findings, *report_decisions(reported, tree), *dropped, *moved))
+    kept = record_kept_scaffolds(decisions, tree, disk, lock)
     next_lock = _next_lock(tree, loaded, loaded.provider, lock, kept)
     outcomes = (_outcome(each, tree, disk, options) for each in reported if _is_named(each))
     report = Report(found, tuple(outcomes), _runtime_outcome(reported, next_lock, lock))
@@ -141,13 +152,13 @@ def add_spec_change(
     repository: Repository, loaded: Loaded, plan: Plan, options: UpdateOptions
 ) -> Plan:
     """Return ``plan`` with the change of provider.yaml, if it is possible and there is one."""
-    present = repository.content(SPEC_NAME) or b""
+    present = repository.read_bytes(SPEC_NAME) or b""
     mark = _BYTE_ORDER_MARK if present.startswith(_BYTE_ORDER_MARK) else b""
     content = mark + loaded.text.encode()
     if not plan.is_possible or content == present:
         return plan
     plan.change.write(SPEC_NAME, content, executable=None)
-    diff = difference(SPEC_NAME, present, content) if options.diff else ""
+    diff = diff_contents(SPEC_NAME, present, content) if options.diff else ""
     outcomes = [*plan.report.outcomes, FileOutcome(SPEC_NAME, Outcome.UPDATED, diff)]
     report = plan.report._replace(outcomes=tuple(sorted(outcomes, key=lambda file: file.path)))
     return plan._replace(report=report)
@@ -163,7 +174,7 @@ def _decisions(
     return decide(tree, disk, lock, merge_options)
 
 
-def _impossible(findings: tuple[Finding, ...], names: Names) -> Plan:
+def _impossible(findings: tuple[Finding, ...], names: ConflictLabels) -> Plan:
     return Plan(Report(ordered(findings)), Change(), Change(), names, False)
 
 
@@ -172,18 +183,20 @@ def spec_digest(text: str) -> str:
     return digest(text.replace("\r\n", "\n"))
 
 
-def _names(lock: Lock | None) -> Names:
+def _names(lock: Lock | None) -> ConflictLabels:
     former = lock.generator if lock is not None else __version__
-    return Names("yours", f"generated before (capsmith {former})", f"capsmith {__version__}")
+    return ConflictLabels(
+        "yours", f"generated before (capsmith {former})", f"capsmith {__version__}"
+    )
 
 
 def _on_disk(repository: Repository, tree: FileTree, lock: Lock | None) -> OnDisk:
     locked = lock.files if lock is not None else {}
     scaffolds = {str(file.path) for file in tree if file.owner is Owner.SCAFFOLD}
     authors = scaffolds | (lock.author_paths if lock is not None else frozenset())
-    files = repository.contents({*tree.files, *locked}, authors)
+    files = repository.read_existing({*tree.files, *locked}, authors)
     shared = [path for path, file in locked.items() if file.owner is Owner.MERGED]
-    bases = repository.contents(f"{BASE_FOLDER}/{path}" for path in shared)
+    bases = repository.read_existing(f"{BASE_FOLDER}/{path}" for path in shared)
     return OnDisk(files, {path[len(BASE_FOLDER) + 1 :]: text for path, text in bases.items()})
 
 
@@ -201,7 +214,7 @@ def _outcome(
         decision.outcome is Outcome.REFUSED or decision.reason in _NEW_TEXT
     ):  # show the generated text
         after = tree[decision.path].text.encode()
-    return outcome._replace(diff=difference(decision.path, before, after))
+    return outcome._replace(diff=diff_contents(decision.path, before, after))
 
 
 def _with_records(
@@ -210,8 +223,8 @@ def _with_records(
     """Add the outcomes of the lock and of bases, where nothing else changes."""
     outcomes = list(report.outcomes)
     for path, write in records.writes.items():
-        before = repository.content(path)
-        diff = difference(path, before, write.content) if options.diff else ""
+        before = repository.read_bytes(path)
+        diff = diff_contents(path, before, write.content) if options.diff else ""
         outcome = Outcome.UPDATED if before is not None else Outcome.CREATED
         outcomes.append(FileOutcome(path, outcome, diff))
     outcomes += [FileOutcome(path, Outcome.REMOVED) for path in records.removals]
@@ -221,7 +234,7 @@ def _with_records(
 def _not_restored(decisions: tuple[Decision, ...], restore: frozenset[str]) -> tuple[Finding, ...]:
     concerned = {Outcome.CREATED, Outcome.UPDATED, Outcome.REFUSED}
     known = {each.path for each in decisions if each.outcome in concerned}
-    return tuple(not_restored(path) for path in sorted(restore - known))
+    return tuple(report_not_restored(path) for path in sorted(restore - known))
 
 
 def _takeable(lock: Lock | None, tree: FileTree) -> frozenset[str]:
@@ -242,8 +255,11 @@ def _not_handed_over(
     returnable = lock.mine if lock is not None else frozenset()
     if lock is not None and lock.has_fork:
         returnable |= {FOLDER}
-    found = [not_takeable(path) for path in sorted(options.mine - takeable)]
-    return (*found, *(not_returnable(path) for path in sorted(options.not_mine - returnable)))
+    found = [report_not_takeable(path) for path in sorted(options.mine - takeable)]
+    return (
+        *found,
+        *(report_not_returnable(path) for path in sorted(options.not_mine - returnable)),
+    )
 
 
 def _keeps_legacy_imports(lock: Lock | None) -> bool:
@@ -313,13 +329,13 @@ def _records(repository: Repository, tree: FileTree, lock: Lock | None, new_lock
         _write_if_new(repository, records, f"{BASE_FOLDER}/{path}", tree[path].text)
     for path, file in (lock.files if lock is not None else {}).items():
         base = f"{BASE_FOLDER}/{path}"
-        if file.owner is Owner.MERGED and path not in shared and repository.content(base):
+        if file.owner is Owner.MERGED and path not in shared and repository.read_bytes(base):
             records.remove(base)
     _write_if_new(repository, records, LOCK_PATH, new_lock.dump())
     return records
 
 
 def _write_if_new(repository: Repository, change: Change, path: str, text: str) -> None:
-    present = repository.content(path)
+    present = repository.read_bytes(path)
     if present is None or present.replace(b"\r\n", b"\n") != text.encode():
         change.write(path, text)

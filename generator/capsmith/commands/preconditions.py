@@ -12,7 +12,7 @@ from capsmith.findings import Finding, Location, Severity
 from capsmith.merging.lock import LOCK_PATH, SPEC_NAME, Lock
 from capsmith.merging.unfinished import STATE_PATH, Unfinished
 from capsmith.output.runtime import RECORD
-from capsmith.workspace.git import uncommitted
+from capsmith.workspace.git import list_uncommitted
 from capsmith.workspace.journal import STATE_FOLDER
 from capsmith.workspace.repository import Repository
 
@@ -24,11 +24,11 @@ def read_lock(repository: Repository) -> Lock | None:
 
     Raises UnreadableInput for anything else, Refused for one of a later capsmith.
     """
-    text = repository.read(LOCK_PATH)
+    text = repository.read_text(LOCK_PATH)
     if text is None:
         return None
     lock = Lock.load(text, str(repository.folder / LOCK_PATH))
-    lock = lock.with_record(repository.read(RECORD), str(repository.folder / RECORD))
+    lock = lock.with_record(repository.read_text(RECORD), str(repository.folder / RECORD))
     if lock.is_newer_than(__version__):
         raise Refused(
             "lock-newer",
@@ -70,7 +70,7 @@ def complete_interrupted(repository: Repository) -> tuple[Finding, ...]:
 
 def refuse_unfinished(repository: Repository) -> None:
     """Raise Refused when an update waits for its conflicts to be resolved."""
-    state = repository.read(STATE_PATH)
+    state = repository.read_text(STATE_PATH)
     if state is not None:
         conflicts = _conflicts(state)
         raise Refused(
@@ -107,7 +107,7 @@ def refuse_dirty(folder: Path, overlay: str = "", written: Container[str] = ()) 
     """
     dirty = [
         path
-        for path in uncommitted(folder)
+        for path in list_uncommitted(folder)
         if path != SPEC_NAME
         and not path.startswith(f"{STATE_FOLDER}/")
         and (path not in written or os.path.lexists(folder / path))

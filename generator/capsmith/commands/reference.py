@@ -13,8 +13,8 @@ from capsmith.errors import Refused
 from capsmith.reference import html, markdown
 from capsmith.reference.model import MARK
 from capsmith.reference.pages import all_pages
-from capsmith.workspace.files import contained, replace
-from capsmith.workspace.hold import disk_errors
+from capsmith.workspace.files import replace_file, resolve_inside
+from capsmith.workspace.hold import convert_disk_errors
 
 _FORMATS = {
     "markdown": (markdown.file_name, markdown.render),
@@ -37,14 +37,14 @@ def write_reference(folder: Path, format_: str) -> int:
     Replaces pages of an earlier run and no other file.  Raises Refused or DiskError.
     """
     texts = reference_texts(format_)
-    with disk_errors(folder):
+    with convert_disk_errors(folder):
         folder.mkdir(parents=True, exist_ok=True)
-        files = {contained(folder, name): text for name, text in texts.items()}
+        files = {resolve_inside(folder, name): text for name, text in texts.items()}
         for file in files:
             _require_replaceable(file)
         for file, text in files.items():
             file.parent.mkdir(parents=True, exist_ok=True)
-            replace(file, text.encode())
+            replace_file(file, text.encode())
     return len(texts)
 
 

@@ -18,14 +18,14 @@ from capsmith.output.runtime import RECORD, is_vendored
 from capsmith.report import FileOutcome, Outcome, Report, RuntimeOutcome
 from capsmith.tree import Owner, digest, digest_of_texts, is_text_of
 from capsmith.workspace.cache import FolderCache
-from capsmith.workspace.overlay import own_overlay, read_overlay
+from capsmith.workspace.overlay import locate_overlay, read_overlay
 from capsmith.workspace.repository import Repository
 
 
 def key(repository: Repository) -> str | None:
     """Return the cache key of everything the lock depends on; None when part of it is missing."""
     own = resources.fingerprint()
-    spec, lock = repository.content(SPEC_NAME), repository.content(LOCK_PATH)
+    spec, lock = repository.read_bytes(SPEC_NAME), repository.read_bytes(LOCK_PATH)
     if own is None or spec is None or lock is None:
         return None
     return f"up-to-date-{__version__}-{own}-{digest(spec)}-{digest(lock)}"
@@ -50,14 +50,14 @@ def still_up_to_date(folder: Path, blueprints: Path | None = None) -> Report | N
     if cache is None:
         return None
     try:
-        with repository.held(writes=False):
+        with repository.hold(writes=False):
             known = key(repository)
             if known is None or cache.get(known) is None or repository.is_interrupted:
                 return None
-            if repository.content(STATE_PATH) is not None:
+            if repository.read_bytes(STATE_PATH) is not None:
                 return None
-            lock = Lock.load(repository.read(LOCK_PATH) or "", LOCK_PATH)
-            lock = lock.with_record(repository.read(RECORD), RECORD)
+            lock = Lock.load(repository.read_text(LOCK_PATH) or "", LOCK_PATH)
+            lock = lock.with_record(repository.read_text(RECORD), RECORD)
             if not _has_overlay(lock, folder, blueprints):
                 return None
             return _compare(repository, lock)
@@ -70,7 +70,7 @@ def _has_overlay(lock: Lock, folder: Path, given: Path | None) -> bool:
     locked = lock.blueprints
     if locked is None or (locked.folder and given is not None):
         return locked is None and given is None
-    source = own_overlay(folder, locked.folder) if locked.folder else given
+    source = locate_overlay(folder, locked.folder) if locked.folder else given
     if source is None:
         return False
     texts, unread = read_overlay(source)
@@ -78,7 +78,7 @@ def _has_overlay(lock: Lock, folder: Path, given: Path | None) -> bool:
 
 
 def _compare(repository: Repository, lock: Lock) -> Report | None:
-    contents = repository.contents(lock.files, lock.author_paths)
+    contents = repository.read_existing(lock.files, lock.author_paths)
     outcomes = []
     for path, file in sorted(lock.files.items()):
         # The lock describes what would be generated, so only decisions that write nothing apply.
@@ -102,5 +102,5 @@ def _runtime(lock: Lock) -> RuntimeOutcome | None:
 
 
 def _has_base(repository: Repository, path: str, file: LockedFile) -> bool:
-    base = repository.content(f"{BASE_FOLDER}/{path}")
+    base = repository.read_bytes(f"{BASE_FOLDER}/{path}")
     return base is not None and is_text_of(base, file.digest)

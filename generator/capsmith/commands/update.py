@@ -34,7 +34,7 @@ def update(folder: Path, options: UpdateOptions) -> Report:
     uncommitted changes in the folder, other than in provider.yaml, and there is something to do.
     """
     repository = Repository(folder)
-    with repository.held():
+    with repository.hold():
         completed = complete_interrupted(repository)
         plan = _plan(repository, options)
         if plan.is_possible and not plan.is_nothing and not options.allow_dirty:
@@ -46,14 +46,14 @@ def update(folder: Path, options: UpdateOptions) -> Report:
 def preview(folder: Path, options: UpdateOptions) -> Report:
     """Report what :func:`update` would do; write nothing.  Raises the same, except for git."""
     repository = Repository(folder)
-    with repository.held(writes=False):
+    with repository.hold(writes=False):
         return _preview(repository, options).report
 
 
 def check(folder: Path, options: UpdateOptions) -> Report:
     """Report what :func:`update` would do; any change is an error."""
     repository = Repository(folder)
-    with repository.held(writes=False):
+    with repository.hold(writes=False):
         known = up_to_date.key(repository)
         plan = _preview(repository, options)
         if plan.is_nothing and not plan.report.findings:
@@ -72,14 +72,14 @@ def check(folder: Path, options: UpdateOptions) -> Report:
 def resume(folder: Path) -> Report:
     """Finish an update after its conflicts were resolved, or after an interruption."""
     repository = Repository(folder)
-    with repository.held():
+    with repository.hold():
         return apply.conclude(repository)
 
 
 def abort(folder: Path, *, force: bool = False) -> Report:
     """Restore the state before an unfinished update; see :func:`apply.abort`."""
     repository = Repository(folder)
-    with repository.held():
+    with repository.hold():
         return apply.abort(repository, force=force)
 
 
@@ -134,7 +134,7 @@ def _forked(spec: Path) -> Finding:
 
 def _outdated_lock(repository: Repository, runtime: Mode) -> Iterator[Finding]:
     """Report a ``requirements.lock`` of the other kind of runtime: images install it alone."""
-    text = (repository.content(_PYTHON_LOCK) or b"").decode(errors="replace")
+    text = (repository.read_bytes(_PYTHON_LOCK) or b"").decode(errors="replace")
     named = re.search(rf"^{DISTRIBUTION}==", text, re.MULTILINE) is not None
     if text and named != (runtime == "package"):
         yield Finding(

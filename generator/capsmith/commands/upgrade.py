@@ -46,7 +46,7 @@ def upgrade(
     update.  Raises what :func:`capsmith.commands.update.update` raises.
     """
     repository = Repository(folder)
-    with repository.held():
+    with repository.hold():
         completed: tuple[Finding, ...] = ()
         if dry_run:
             refuse_interrupted(repository)
@@ -133,14 +133,14 @@ def _author_files(
     repository: Repository, lock: Lock, plan: Plan
 ) -> tuple[frozenset[str], dict[str, str]]:
     """Return the author's files after ``plan``, and the texts of manifests, added ones included."""
-    present = repository.contents(lock.author_paths, lock.author_paths)
+    present = repository.read_existing(lock.author_paths, lock.author_paths)
     for path in present.keys() & plan.change.writes.keys():
         present[path] = plan.change.writes[path].content
     manifests = {path: text for path, text in present.items() if _is_manifest(path)}
     manifest_scaffolds = sorted(filter(_is_manifest, lock.scaffolds))
     one_of_each_folder = {path.rpartition("/")[0]: path for path in manifest_scaffolds}
     for path in one_of_each_folder.values():
-        for other, text in repository.contents_beside(path).items():
+        for other, text in repository.read_beside(path).items():
             if _is_manifest(other) and other not in lock.files:
                 manifests.setdefault(other, text)
     texts = {path: text.decode(errors="replace") for path, text in manifests.items()}

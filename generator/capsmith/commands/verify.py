@@ -29,10 +29,10 @@ from capsmith.judge.release.targets import known_targets
 from capsmith.judge.release.verdict import verify, verify_upgrade
 from capsmith.manifests.kustomize import Kustomizations, build
 from capsmith.manifests.parse import Manifest, parse_manifests
-from capsmith.workspace.files import replace as replace_file
-from capsmith.workspace.hold import disk_errors
+from capsmith.workspace.files import replace_file
+from capsmith.workspace.hold import convert_disk_errors
 from capsmith.workspace.kustomize import find_kustomize, run_kustomize
-from capsmith.workspace.reading import Limit, read_document, yaml_files
+from capsmith.workspace.reading import Limit, find_yaml_files, read_document
 
 MAX_BYTES = 16 * 1024 * 1024
 LIMIT = Limit(5_000, "verify-too-much", "Specify the folder with the release.")
@@ -99,7 +99,7 @@ def run(paths: Sequence[Path], request: Request) -> Verdict:
     unknown = tuple(core for core in verdict.cores if core not in targets.executed)
     verdict = replace(verdict, from_source=unknown)
     if request.write_baseline is not None:
-        with disk_errors(request.write_baseline):
+        with convert_disk_errors(request.write_baseline):
             replace_file(request.write_baseline, baseline_text(verdict.violations).encode())
     return verdict
 
@@ -165,7 +165,7 @@ def _files(paths: Sequence[Path]) -> list[SourceFile]:
 
 def _in_folder(folder: Path) -> Iterator[SourceFile]:
     """Yield the release assets below a folder, or all YAML if there are none: a source tree."""
-    found = list(yaml_files(folder, LIMIT))
+    found = list(find_yaml_files(folder, LIMIT))
     assets = [path for path in found if is_release_asset(str(path))]
     has_components = any("components" in path.name for path in assets)
     if not found:

@@ -40,9 +40,9 @@ _BELOW = ("items", "additionalProperties", "not")
 _CHOICES = ("oneOf", "anyOf", "allOf")
 
 
-def normal(schema: Schema) -> dict[str, Any]:
+def normalize(schema: Schema) -> dict[str, Any]:
     """Return the normal form of a schema; values of a wrong type stay as they are."""
-    found = simplified(schema)
+    found = simplify(schema)
     if found.get("type") == "array":
         found.setdefault(LIST_TYPE, "atomic")
     for key in ("required", "enum"):
@@ -52,14 +52,14 @@ def normal(schema: Schema) -> dict[str, Any]:
         found[RULES] = sorted((_rule(rule) for rule in found[RULES]), key=_key)
     if isinstance(found.get("properties"), Mapping):
         found["properties"] = {
-            str(name): normal_of(below) for name, below in found["properties"].items()
+            str(name): normalize_value(below) for name, below in found["properties"].items()
         }
     for key in _BELOW:
         if key in found:
-            found[key] = normal_of(found[key])
+            found[key] = normalize_value(found[key])
     for key in _CHOICES:
         if isinstance(found.get(key), list):
-            found[key] = [normal_of(below) for below in found[key]]
+            found[key] = [normalize_value(below) for below in found[key]]
     _drop_filled(found)
     return {
         key: value.isoformat() if isinstance(value, date) else value
@@ -83,12 +83,12 @@ def _is_filled(schema: Any) -> bool:
     return isinstance(schema, Mapping) and "default" in schema and not schema.get("nullable")
 
 
-def normal_of(value: Any) -> Any:
+def normalize_value(value: Any) -> Any:
     """Return the normal form of a schema, and any other value unchanged."""
-    return normal(value) if isinstance(value, Mapping) else value
+    return normalize(value) if isinstance(value, Mapping) else value
 
 
-def simplified(schema: Schema) -> dict[str, Any]:
+def simplify(schema: Schema) -> dict[str, Any]:
     """Return a copy without choices that say the same as other keywords, or nothing."""
     found = _with_one_enum(dict(schema))
     if found.get(INT_OR_STRING) is not True:
@@ -119,13 +119,13 @@ def _with_one_enum(schema: dict[str, Any]) -> dict[str, Any]:
     return {**found, "enum": common} if common else schema
 
 
-def columns_of(version: Any) -> list[dict[str, Any]]:
+def normalize_columns(version: Any) -> list[dict[str, Any]]:
     """Return the printer columns of a version in normal form, without their descriptions."""
     return [
         {
             "name": text_of(column, "name"),
             "type": text_of(column, "type"),
-            "jsonPath": normal_path(text_of(column, "jsonPath")),
+            "jsonPath": normalize_path(text_of(column, "jsonPath")),
             "format": text_of(column, "format"),
             "priority": column.get("priority") or 0,
         }
@@ -134,7 +134,7 @@ def columns_of(version: Any) -> list[dict[str, Any]]:
     ]
 
 
-def normal_path(path: str) -> str:
+def normalize_path(path: str) -> str:
     """Return the JSON path of a column with dots: ``['a\\.b']`` -> ``.a\\.b``."""
     found = path.strip()
     for quote in ("'", '"'):
@@ -166,7 +166,7 @@ _SCHEMA = ("schema", "openAPIV3Schema")
 _PRESERVE = "x-kubernetes-preserve-unknown-fields"
 
 
-class Change(StrEnum):
+class DifferenceKind(StrEnum):
     """What happens to a part of the original."""
 
     MISSING = "missing"
@@ -177,7 +177,7 @@ class Change(StrEnum):
 class Difference(NamedTuple):
     """One difference between the original CRD and the generated one."""
 
-    change: Change
+    change: DifferenceKind
     version: str
     """Empty for what concerns the whole CRD."""
     path: Path
@@ -202,18 +202,20 @@ def compare_crds(original: Mapping[str, Any], generated: Mapping[str, Any]) -> l
 
 def compare_schemas(original: Mapping[str, Any], generated: Mapping[str, Any]) -> list[Difference]:
     """Return the differences between two schemas of a field."""
-    return list(_schema(normal(original), normal(generated), (), ""))
+    return list(_schema(normalize(original), normalize(generated), (), ""))
 
 
 def _names(original: Mapping[str, Any], generated: Mapping[str, Any]) -> Iterator[Difference]:
     one, other = (text_of(crd, "spec", "scope") or "Namespaced" for crd in (original, generated))
     if one != other:
-        yield Difference(Change.CHANGED, "", ("spec", "scope"), "", "scope", one, other)
+        yield Difference(DifferenceKind.CHANGED, "", ("spec", "scope"), "", "scope", one, other)
     for key in ("kind", "plural", "singular", "listKind"):
         one, other = (text_of(crd, "spec", "names", key) for crd in (original, generated))
         # The API server fills in what is left out, as capsmith does.
         if one and one != other:
-            yield Difference(Change.CHANGED, "", ("spec", "names", key), "", key, one, other)
+            yield Difference(
+                DifferenceKind.CHANGED, "", ("spec", "names", key), "", key, one, other
+            )
     for key, what in (("shortNames", "short name"), ("categories", "category")):
         path: Path = ("spec", "names", key)
         own, made = (
@@ -222,11 +224,15 @@ def _names(original: Mapping[str, Any], generated: Mapping[str, Any]) -> Iterato
         )
         for index, name in enumerate(own):
             if name not in made:
-                yield Difference(Change.MISSING, "", (*path, index), "", f"{what} {name}", name)
+                yield Difference(
+                    DifferenceKind.MISSING, "", (*path, index), "", f"{what} {name}", name
+                )
         for name in made:
             if name not in own:
                 is_free = key == "categories"
-                yield Difference(Change.ADDED, "", path, "", f"{what} {name}", None, name, is_free)
+                yield Difference(
+                    DifferenceKind.ADDED, "", path, "", f"{what} {name}", None, name, is_free
+                )
 
 
 def _versions(original: Mapping[str, Any], generated: Mapping[str, Any]) -> Iterator[Difference]:
@@ -236,14 +242,14 @@ def _versions(original: Mapping[str, Any], generated: Mapping[str, Any]) -> Iter
         name = text_of(version, "name")
         path: Path = ("spec", "versions", index)
         if name not in made:
-            yield Difference(Change.MISSING, name, path, "", "version", name)
+            yield Difference(DifferenceKind.MISSING, name, path, "", "version", name)
         else:
             yield from _version(name, path, mapping_of(version), mapping_of(made[name]))
     for name in made:
         if name not in {text_of(version, "name") for version in own}:
             path = ("spec", "versions")
             is_hidden = made[name].get("served") is False
-            yield Difference(Change.ADDED, name, path, "", "version", None, name, is_hidden)
+            yield Difference(DifferenceKind.ADDED, name, path, "", "version", None, name, is_hidden)
 
 
 def _version(
@@ -252,13 +258,13 @@ def _version(
     for key in ("served", "storage"):
         if own.get(key) is not made.get(key):
             yield Difference(
-                Change.CHANGED, name, (*path, key), "", key, own.get(key), made.get(key)
+                DifferenceKind.CHANGED, name, (*path, key), "", key, own.get(key), made.get(key)
             )
     if not own.get("served"):
         return
     for key in ("deprecated", "deprecationWarning", "selectableFields"):
         if own.get(key) and own.get(key) != made.get(key):
-            yield Difference(Change.MISSING, name, (*path, key), "", key, own[key])
+            yield Difference(DifferenceKind.MISSING, name, (*path, key), "", key, own[key])
     yield from _subresources(name, path, own, made)
     yield from _columns(name, path, own, made)
     first, second = (_objects(mapping_of(each, *_SCHEMA)) for each in (own, made))
@@ -271,7 +277,7 @@ def _objects(schema: Mapping[str, Any]) -> dict[str, Any]:
 
     Otherwise each part of an object counts, even if nothing can be in it.
     """
-    found = normal(schema)
+    found = normalize(schema)
     if mapping_of(found, "properties").get("status") == {"type": "object"}:
         found["properties"] = {k: v for k, v in found["properties"].items() if k != "status"}
     return found
@@ -288,7 +294,7 @@ def _subresources(
         if one != other:
             change = _change(key in first, key in second)
             where, what = (*path, "subresources", key), f"subresource {key}"
-            is_new = change is Change.ADDED and not (key == "status" and has_status)
+            is_new = change is DifferenceKind.ADDED and not (key == "status" and has_status)
             yield Difference(change, name, where, "", what, one, other, is_new)
 
 
@@ -305,16 +311,16 @@ def _columns(
     name: str, path: Path, own: Mapping[str, Any], made: Mapping[str, Any]
 ) -> Iterator[Difference]:
     """Compare columns as sets: contracts add theirs in places of their own."""
-    first, second = columns_of(own), columns_of(made)
+    first, second = normalize_columns(own), normalize_columns(made)
     path = (*path, "additionalPrinterColumns")
     for index, column in enumerate(first):
         if column not in second:
             what = f"printer column {column['name']}"
-            yield Difference(Change.MISSING, name, (*path, index), "", what, column)
+            yield Difference(DifferenceKind.MISSING, name, (*path, index), "", what, column)
     for column in second:
         if column not in first:
             what = f"printer column {column['name']}"
-            yield Difference(Change.ADDED, name, path, "", what, None, column, True)
+            yield Difference(DifferenceKind.ADDED, name, path, "", what, None, column, True)
 
 
 def _schema(
@@ -347,14 +353,16 @@ def _properties(
         elif one != other:
             change = _change(name in own, name in made)
             # A default would be in objects that do not mention the field.
-            is_new = is_closed and change is Change.ADDED and "default" not in mapping_of(other)
+            is_new = (
+                is_closed and change is DifferenceKind.ADDED and "default" not in mapping_of(other)
+            )
             yield Difference(change, "", (*path, name), below, "field", is_addition=is_new)
 
 
-def _change(in_original: bool, in_generated: bool) -> Change:
+def _change(in_original: bool, in_generated: bool) -> DifferenceKind:
     if in_original and in_generated:
-        return Change.CHANGED
-    return Change.MISSING if in_original else Change.ADDED
+        return DifferenceKind.CHANGED
+    return DifferenceKind.MISSING if in_original else DifferenceKind.ADDED
 
 
 def _is_same_number(one: Any, other: Any) -> bool:

@@ -6,8 +6,8 @@ from collections.abc import Collection, Mapping
 from typing import Any
 
 from capsmith.contract.model import Contract
-from capsmith.importing.compare import RULES, Schema, compare_schemas, normal
-from capsmith.importing.fields import field_of
+from capsmith.importing.compare import RULES, Schema, compare_schemas, normalize
+from capsmith.importing.fields import convert_field
 from capsmith.manifests.parse import list_of, mapping_of, texts_of
 from capsmith.provider.contract_fields import with_contract
 
@@ -21,7 +21,7 @@ _RULED = ("status", "spec.template")
 """Parts whose rules are no author's in another key; of a template also spec."""
 
 
-def contract_fields(
+def find_contract_fields(
     schema: Schema, made: Schema, reserved: Reserved, *, has_required: bool = True
 ) -> dict[str, Any]:
     """Return the contract's fields with another schema, and those that are not there.
@@ -61,12 +61,12 @@ def _fields(
         is_other |= has_required and (name in required) is not (name in usual)
         if is_other or compare_schemas(field, usual_field):
             is_less = bool(compare_schemas(field, with_contract(field, usual_field)))
-            written = field_of(normal(field), has_required and name in required)
+            written = convert_field(normalize(field), has_required and name in required)
             found[str(name)] = (written, is_less)
     return found
 
 
-def reserved_fields(
+def list_reserved_fields(
     role: str, followed: Collection[str], contracts: Mapping[str, Contract]
 ) -> Reserved:
     """Return the fields that any version of the contract has in a role.
@@ -84,7 +84,7 @@ def reserved_fields(
     return found
 
 
-def required_parts(schema: Schema) -> list[str] | None:
+def find_required_parts(schema: Schema) -> list[str] | None:
     """Return ``[spec]`` or ``[]`` where that does not follow from the fields of the spec."""
     is_usual = bool(list_of(mapping_of(schema, "properties", "spec"), "required"))
     is_required = "spec" in list_of(schema, "required")
@@ -93,12 +93,12 @@ def required_parts(schema: Schema) -> list[str] | None:
     return ["spec"] if is_required else []
 
 
-def part_limits(schema: Schema, parts: Collection[str]) -> dict[str, Any]:
+def find_part_limits(schema: Schema, parts: Collection[str]) -> dict[str, Any]:
     """Return the limits of whole parts of an object, such as ``spec.template``."""
     found = {}
     for part in parts:
         keys = [step for name in part.split(".") for step in ("properties", name)]
-        here = normal(mapping_of(schema, *keys))
+        here = normalize(mapping_of(schema, *keys))
         limits = {key: here[key] for key in _LIMITS if key in here}
         if RULES in here and (part in _RULED or (part == "spec" and "spec.template" in parts)):
             limits[RULES] = here[RULES]

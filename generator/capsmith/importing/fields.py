@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
-from capsmith.importing.compare import LIST_TYPE, RULES, simplified
+from capsmith.importing.compare import LIST_TYPE, RULES, simplify
 from capsmith.manifests.parse import texts_of
 from capsmith.provider_yaml.plain import IMMUTABLE_MESSAGE, IMMUTABLE_RULE
 from capsmith.yamldoc.quote import UNPRINTABLE
@@ -24,26 +24,26 @@ _FALSE = (
     "x-kubernetes-embedded-resource",
 )
 _IMMUTABLE = {"rule": IMMUTABLE_RULE, "message": IMMUTABLE_MESSAGE}
-LONGEST = 4000
+MAX_DESCRIPTION = 4000
 """Longest description, in characters."""
 Field = Any
 """A shorthand or a mapping."""
 
 
-def fields_of(schema: Mapping[str, Any]) -> dict[str, Field]:
+def convert_fields(schema: Mapping[str, Any]) -> dict[str, Field]:
     """Return the fields of an object by name; the required ones are marked."""
     properties = schema.get("properties")
     if not isinstance(properties, Mapping):
         return {}
     required = set(texts_of(schema, "required"))
     return {
-        str(name): field_of(below, name in required)
+        str(name): convert_field(below, name in required)
         for name, below in properties.items()
         if isinstance(below, Mapping)
     }
 
 
-def field_of(schema: Mapping[str, Any], required: bool = False) -> Field:
+def convert_field(schema: Mapping[str, Any], required: bool = False) -> Field:
     """Return one field, as a shorthand where that says everything."""
     found = _schema(schema)
     short = _shorthand(found)
@@ -57,13 +57,13 @@ def field_of(schema: Mapping[str, Any], required: bool = False) -> Field:
 
 
 def _schema(schema: Mapping[str, Any]) -> dict[str, Any]:
-    found = simplified(schema)
+    found = simplify(schema)
     for key in _FALSE:
         if found.get(key) is False:
             del found[key]
     for key in ("description", "title"):
         if isinstance(found.get(key), str):
-            found[key] = text(found[key])
+            found[key] = clean_description(found[key])
             if not found[key]:
                 del found[key]
     if found.get(LIST_TYPE) == "atomic":
@@ -77,7 +77,7 @@ def _rules(found: dict[str, Any]) -> None:
     rules = found.get(RULES)
     if not isinstance(rules, list):
         return
-    kept = [rules_entry(rule) for rule in rules if rule != _IMMUTABLE]
+    kept = [clean_rule(rule) for rule in rules if rule != _IMMUTABLE]
     if len(kept) < len(rules):
         found["immutable"] = True
     if kept:
@@ -86,7 +86,7 @@ def _rules(found: dict[str, Any]) -> None:
         del found[RULES]
 
 
-def rules_entry(rule: Any) -> Any:
+def clean_rule(rule: Any) -> Any:
     """Return a validation rule without keys that have no effect."""
     if not isinstance(rule, Mapping):
         return rule
@@ -94,7 +94,7 @@ def rules_entry(rule: Any) -> Any:
 
 
 def _below(found: dict[str, Any]) -> None:
-    fields = fields_of(found)
+    fields = convert_fields(found)
     # What is required is marked at each property; the comparison finds names that are none.
     found.pop("required", None)
     found.pop("properties", None)
@@ -102,7 +102,7 @@ def _below(found: dict[str, Any]) -> None:
         found["properties"] = fields
     for key in ("items", "additionalProperties"):
         if isinstance(found.get(key), Mapping):
-            found[key] = field_of(found[key])
+            found[key] = convert_field(found[key])
 
 
 def _shorthand(found: Mapping[str, Any]) -> str:
@@ -117,7 +117,7 @@ def _shorthand(found: Mapping[str, Any]) -> str:
     return ""
 
 
-def text(written: str) -> str:
+def clean_description(written: str) -> str:
     """Return a description without what clusterctl would replace, and cut to its greatest length.
 
     clusterctl reads ``${X}`` as a variable, and makes one dollar of two.
@@ -127,4 +127,4 @@ def text(written: str) -> str:
     while "$$" in found:
         found = found.replace("$$", "$")
     found = found.replace("${", "$(")
-    return found if len(found) <= LONGEST else found[: LONGEST - 1].rstrip() + "…"
+    return found if len(found) <= MAX_DESCRIPTION else found[: MAX_DESCRIPTION - 1].rstrip() + "…"

@@ -12,14 +12,14 @@ from typing import Any, NamedTuple
 
 from capsmith.contract.model import Contract
 from capsmith.importing import kinds, templates
-from capsmith.importing.compare import Change, Difference, compare_crds, normal
-from capsmith.importing.contract_fields import Reserved, reserved_fields
-from capsmith.importing.fields import field_of
-from capsmith.importing.kinds import without_columns
-from capsmith.importing.layout import plain_data, provider_yaml
-from capsmith.importing.outline import Outline, outline
-from capsmith.importing.refusals import Checked, Refusal, check, without_refused
-from capsmith.importing.source import IDENTITY, SourceCrd, credentials
+from capsmith.importing.compare import Difference, DifferenceKind, compare_crds, normalize
+from capsmith.importing.contract_fields import Reserved, list_reserved_fields
+from capsmith.importing.fields import convert_field
+from capsmith.importing.kinds import drop_columns
+from capsmith.importing.layout import convert_to_plain_data, dump_provider_yaml
+from capsmith.importing.outline import Outline, decide_outline
+from capsmith.importing.refusals import CheckedData, Refusal, check_data, remove_refused
+from capsmith.importing.source import IDENTITY, SourceCrd, describe_credentials
 from capsmith.manifests.crds import Crd, CrdVersion
 from capsmith.manifests.parse import Manifest, list_of, mapping_of, text_of
 from capsmith.output.crd import custom_resource_definition
@@ -65,28 +65,28 @@ def import_crds(
 ) -> Imported:
     """Return the provider.yaml of CRDs; ``names`` are name and repository of the provider."""
     name, repository = names
-    head = outline(name, sources, metadata, contracts)
+    head = decide_outline(name, sources, metadata, contracts)
     followed = {each.name: contracts[each.contract] for each in head.versions}
     base, skeleton = _skeleton(sources, head, repository, followed, contracts)
     data: dict[str, Any] = dict(head.head(repository))
     roles = {each.role for each in sources}
-    reserved = {role: reserved_fields(role, head.contracts, contracts) for role in roles}
+    reserved = {role: list_reserved_fields(role, head.contracts, contracts) for role in roles}
     for each in sources:
         if each.role != IDENTITY:
             entry = _entry(base[each.crd.kind], each, skeleton, reserved[each.role], head)
             data.setdefault(each.section, {})[each.crd.kind] = entry
     _add_credentials(data, sources, with_fields=True)
-    data = plain_data(data)
-    checked, refusals = without_refused(data, contracts)
+    data = convert_to_plain_data(data)
+    checked, refusals = remove_refused(data, contracts)
     generated = _generated(checked, contracts)
     is_other = add_machine_kinds(data, sources, refusals)
     is_other |= _add_own_specs(data, sources, generated, skeleton, reserved)
     if is_other:
-        data = plain_data(data)
-        checked, further = without_refused(data, contracts)
+        data = convert_to_plain_data(data)
+        checked, further = remove_refused(data, contracts)
         refusals, generated = (*refusals, *further), _generated(checked, contracts)
     crds = [_compared(crd, source, generated, skeleton) for source in sources for crd in source.all]
-    return Imported(provider_yaml(data), tuple(crds), refusals, head.corrected)
+    return Imported(dump_provider_yaml(data), tuple(crds), refusals, head.corrected)
 
 
 def _skeleton(
@@ -97,11 +97,11 @@ def _skeleton(
     contracts: Mapping[str, Contract],
 ) -> tuple[dict[str, kinds.Entry], Crds]:
     """Return the entries of the kinds without an author's fields, and the CRDs for them."""
-    shapes = {each.crd.kind: kinds.shapes_of(each.role, followed) for each in sources}
+    shapes = {each.crd.kind: kinds.list_shapes(each.role, followed) for each in sources}
     base = {
-        each.crd.kind: kinds.first_entry(each, shapes[each.crd.kind])
+        each.crd.kind: kinds.make_first_entry(each, shapes[each.crd.kind])
         | kinds.versions_of(each, head)
-        | kinds.place_of(each, head, SECTION_TYPES[each.section].group)
+        | kinds.describe_place(each, head, SECTION_TYPES[each.section].group)
         for each in sources
     }
     usual = _usual_features(_checked(base, sources, head, repository, contracts))
@@ -109,7 +109,7 @@ def _skeleton(
     machines = [source.crd.kind for source in sources if source.role == "InfraMachine"]
     for source in sources:
         entry = base[source.crd.kind]
-        there = kinds.features_of(source, shapes[source.crd.kind])
+        there = kinds.detect_features(source, shapes[source.crd.kind])
         switched = {
             feature: is_on
             for feature, is_on in sorted(there.items())
@@ -118,7 +118,7 @@ def _skeleton(
         if switched:
             entry["features"] = {**entry.get("features", {}), **switched}
         if source.role == "ControlPlane" and not there.get(MANAGED):
-            bootstrap = kinds.bootstrap_of(source.crd, configs)
+            bootstrap = kinds.find_bootstrap_kind(source.crd, configs)
             if bootstrap is not None:
                 entry["bootstrap"] = bootstrap
         machine = source.crd.kind.removesuffix("Pool")
@@ -134,25 +134,25 @@ def _checked(
     head: Outline,
     repository: str,
     contracts: Mapping[str, Contract],
-) -> Checked:
+) -> CheckedData:
     data: dict[str, Any] = dict(head.head(repository))
     for source in sources:
         if source.role != IDENTITY:
             data.setdefault(source.section, {})[source.crd.kind] = base[source.crd.kind]
     _add_credentials(data, sources, with_fields=False)
-    return check(data, contracts)
+    return check_data(data, contracts)
 
 
 def _add_credentials(
     data: dict[str, Any], sources: Sequence[SourceCrd], *, with_fields: bool
 ) -> None:
     crds = [source.crd for source in sources if source.role == IDENTITY]
-    value = credentials(crds, with_fields)
+    value = describe_credentials(crds, with_fields)
     if value is not None:
         data["credentials"] = value
 
 
-def _usual_features(checked: Checked) -> dict[str, frozenset[str]]:
+def _usual_features(checked: CheckedData) -> dict[str, frozenset[str]]:
     if checked.draft is None:
         return {}
     return {each.name: each.features for each in checked.draft.kinds}
@@ -162,10 +162,10 @@ def _entry(
     base: kinds.Entry, source: SourceCrd, skeleton: Crds, reserved: Reserved, head: Outline
 ) -> kinds.Entry:
     made = skeleton.get((source.crd.group, source.crd.kind), {})
-    hub = kinds.hub_of(source.crd)
-    names = kinds.kind_names_of(source.crd, made)
+    hub = kinds.find_storage_version(source.crd)
+    names = kinds.describe_names(source.crd, made)
     if names.get("contractColumns") is False:
-        made = without_columns(made)
+        made = drop_columns(made)
     parts = {
         each.name: _parts(source.crd, each, made, reserved)
         for each in source.crd.versions
@@ -174,11 +174,11 @@ def _entry(
     entry = {"implements": base["implements"], **names, **base, **parts[hub.name]}
     if source.template is not None:
         generated = skeleton.get((source.crd.group, source.template.kind), {})
-        template = templates.template_of(source.template, generated, entry, head.versions)
+        template = templates.describe_template(source.template, generated, entry, head.versions)
         if template:
             entry["template"] = template
     others = {
-        each.name: kinds.differing(parts[each.name], parts[hub.name], each.schema)
+        each.name: kinds.find_version_differences(parts[each.name], parts[hub.name], each.schema)
         for each in source.crd.versions
         if each.name in parts and each is not hub
     }
@@ -203,7 +203,7 @@ def _add_own_specs(
         differences = compare_crds(source.template.manifest.document, generated[key])
         if any(each.field.startswith(".spec.template.spec") for each in differences):
             found, written = True, mapping_of(entry, "template")
-            data[source.section][source.crd.kind]["template"] = templates.own_spec_of(
+            data[source.section][source.crd.kind]["template"] = templates.describe_own_spec(
                 source.template, skeleton.get(key, {}), reserved[source.role], dict(written)
             )
     return found
@@ -214,7 +214,7 @@ def _parts(
 ) -> kinds.Entry:
     originals = list_of(crd.manifest.document, "spec", "versions")
     original = _named(originals, version.name)
-    return kinds.own_parts(version, original, _version(made, version.name), reserved)
+    return kinds.extract_author_parts(version, original, _version(made, version.name), reserved)
 
 
 def _version(crd: Mapping[str, Any], name: str) -> Mapping[str, Any]:
@@ -227,7 +227,7 @@ def _named(versions: Sequence[Any], name: str) -> Mapping[str, Any]:
     return next((mapping_of(each) for each in versions if text_of(each, "name") == name), {})
 
 
-def _generated(checked: Checked, contracts: Mapping[str, Contract]) -> Crds:
+def _generated(checked: CheckedData, contracts: Mapping[str, Contract]) -> Crds:
     """Return the CRDs of a provider, also of one with errors that do not concern its kinds."""
     provider: Provider | None = checked.provider
     if provider is None and checked.draft is not None:
@@ -265,7 +265,7 @@ def _compared(crd: Crd, source: SourceCrd, generated: Crds, skeleton: Crds) -> I
     made = generated.get((crd.group, crd.kind))
     differences: Sequence[Difference]
     if made is None:
-        differences = [Difference(Change.MISSING, "", (), "", "kind", crd.kind)]
+        differences = [Difference(DifferenceKind.MISSING, "", (), "", "kind", crd.kind)]
     else:
         differences = compare_crds(crd.manifest.document, made)
     reserved = _contract_fields(skeleton.get((crd.group, crd.kind), {}), is_template)
@@ -317,6 +317,6 @@ def add_machine_kinds(
                 continue
             part = written if version.storage else written["versions"][version.name]
             fields = part.setdefault("contractFields", {}).setdefault("status", {})
-            fields[_MACHINE_KIND] = field_of(normal(schema))
+            fields[_MACHINE_KIND] = convert_field(normalize(schema))
             found = True
     return found

@@ -6,15 +6,15 @@ from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
 from capsmith.contract.model import Contract, TypeShape
-from capsmith.importing.compare import RULES, columns_of, normal
+from capsmith.importing.compare import RULES, normalize, normalize_columns
 from capsmith.importing.contract_fields import (
     EMBEDDED,
     Reserved,
-    contract_fields,
-    part_limits,
-    required_parts,
+    find_contract_fields,
+    find_part_limits,
+    find_required_parts,
 )
-from capsmith.importing.fields import fields_of, rules_entry, text
+from capsmith.importing.fields import clean_description, clean_rule, convert_fields
 from capsmith.importing.outline import Outline, Version
 from capsmith.importing.source import RESOURCE, SourceCrd
 from capsmith.manifests.crds import Crd, CrdVersion
@@ -36,10 +36,10 @@ Shapes = list[tuple[str, TypeShape, TypeShape | None]]
 """The contract's shapes of a role and its template, by API version."""
 
 
-def first_entry(source: SourceCrd, shapes: Shapes) -> Entry:
+def make_first_entry(source: SourceCrd, shapes: Shapes) -> Entry:
     """Return the role of a kind and what else decides which features it has by default."""
     entry: Entry = {"implements": source.role}
-    if features_of(source, shapes).get(MANAGED):
+    if detect_features(source, shapes).get(MANAGED):
         entry["features"] = {MANAGED: True}
     if source.role in _TEMPLATE_OPTIONAL and source.template is None:
         entry["template"] = False
@@ -48,10 +48,10 @@ def first_entry(source: SourceCrd, shapes: Shapes) -> Entry:
 
 def versions_of(source: SourceCrd, head: Outline) -> Entry:
     """Return the API versions of a kind where they are not those of the provider."""
-    return api_versions(source.crd, head.versions)
+    return describe_versions(source.crd, head.versions)
 
 
-def place_of(source: SourceCrd, head: Outline, section_group: str) -> Entry:
+def describe_place(source: SourceCrd, head: Outline, section_group: str) -> Entry:
     """Return scope, group and plural of a further kind, where they are not the usual ones."""
     crd, found = source.crd, dict[str, Any]()
     if source.role != RESOURCE:
@@ -66,7 +66,7 @@ def place_of(source: SourceCrd, head: Outline, section_group: str) -> Entry:
     return found
 
 
-def features_of(source: SourceCrd, shapes: Shapes) -> dict[str, bool]:
+def detect_features(source: SourceCrd, shapes: Shapes) -> dict[str, bool]:
     """Return for each optional part of the contract whether the CRDs have a field of it."""
     found: dict[str, bool] = {}
     for name, shape, template in shapes:
@@ -87,7 +87,7 @@ def features_of(source: SourceCrd, shapes: Shapes) -> dict[str, bool]:
     return found
 
 
-def shapes_of(role: str, versions: Mapping[str, Contract]) -> Shapes:
+def list_shapes(role: str, versions: Mapping[str, Contract]) -> Shapes:
     """Return the contract's shapes of a role and its template, by API version."""
     return [
         (name, contract.types[role], contract.types.get(f"{role}Template"))
@@ -96,12 +96,12 @@ def shapes_of(role: str, versions: Mapping[str, Contract]) -> Shapes:
     ]
 
 
-def hub_of(crd: Crd) -> CrdVersion:
+def find_storage_version(crd: Crd) -> CrdVersion:
     """Return the storage version, whose fields are those of the kind."""
     return next((each for each in crd.versions if each.storage), crd.versions[-1])
 
 
-def own_parts(
+def extract_author_parts(
     version: CrdVersion, columns: Mapping[str, Any], made: Mapping[str, Any], reserved: Reserved
 ) -> Entry:
     """Return the author's fields, rules and columns of a version.
@@ -113,7 +113,7 @@ def own_parts(
     for part in ("spec", "status"):
         schema = mapping_of(version.schema, "properties", part)
         # What a status requires is a limit of the whole status.
-        fields = fields_of(schema if part == "spec" else {**schema, "required": []})
+        fields = convert_fields(schema if part == "spec" else {**schema, "required": []})
         taken = mapping_of(generated, part, "properties")
         own = {
             name: field for name, field in fields.items() if name not in reserved[part].union(taken)
@@ -121,28 +121,32 @@ def own_parts(
         if own:
             entry[part] = own
     usual = mapping_of(made, "schema", "openAPIV3Schema")
-    contract = contract_fields(version.schema, usual, reserved)
+    contract = find_contract_fields(version.schema, usual, reserved)
     if contract:
         entry["contractFields"] = contract
-    rules = own_rules(mapping_of(version.schema, "properties", "spec"), generated.get("spec"))
+    rules = extract_author_rules(
+        mapping_of(version.schema, "properties", "spec"), generated.get("spec")
+    )
     if rules:
         entry["validations"] = rules
-    object_rules = own_rules(version.schema, mapping_of(made, "schema", "openAPIV3Schema"))
+    object_rules = extract_author_rules(
+        version.schema, mapping_of(made, "schema", "openAPIV3Schema")
+    )
     if object_rules:
         entry["objectValidations"] = object_rules
-    listed = own_columns(columns, made)
+    listed = extract_author_columns(columns, made)
     if listed:
         entry["printerColumns"] = listed
-    limits = part_limits(version.schema, ("spec", "status"))
+    limits = find_part_limits(version.schema, ("spec", "status"))
     if limits:
         entry["partLimits"] = limits
-    parts = required_parts(version.schema)
+    parts = find_required_parts(version.schema)
     if parts is not None:
         entry["requiredParts"] = parts
     return entry
 
 
-def differing(parts: Entry, hub: Entry, schema: Mapping[str, Any]) -> Entry:
+def find_version_differences(parts: Entry, hub: Entry, schema: Mapping[str, Any]) -> Entry:
     """Return what a version has otherwise than the storage version, texts aside.
 
     ``schema`` is that of the version, which may need its required parts where the other does not.
@@ -173,38 +177,40 @@ def _without_texts(value: Any) -> Any:
     return [_without_texts(each) for each in value] if isinstance(value, list) else value
 
 
-def kind_names_of(crd: Crd, made: Mapping[str, Any]) -> Entry:
+def describe_names(crd: Crd, made: Mapping[str, Any]) -> Entry:
     """Return the description, short names and categories that do not follow from the kind."""
     entry: Entry = {}
-    description = text_of(hub_of(crd).schema, "description")
+    description = text_of(find_storage_version(crd).schema, "description")
     usual = _description(made)
-    if text(description) and text(description) != usual:
-        entry["description"] = text(description)
+    if clean_description(description) and clean_description(description) != usual:
+        entry["description"] = clean_description(description)
     generated = texts_of(made, "spec", "names", "shortNames")
-    if names_of(crd, "shortNames") != list(generated):
-        entry["shortNames"] = names_of(crd, "shortNames")
-    entry |= categories_of(crd)
+    if list_names(crd, "shortNames") != list(generated):
+        entry["shortNames"] = list_names(crd, "shortNames")
+    entry |= describe_categories(crd)
     if not has_contract_columns(crd, made):
         entry["contractColumns"] = False
-    return entry | object_name_of(crd)
+    return entry | describe_object_name(crd)
 
 
-def object_name_of(crd: Crd) -> Entry:
+def describe_object_name(crd: Crd) -> Entry:
     """Return the limits for the names of objects, if there are any."""
-    schema = mapping_of(hub_of(crd).schema, "properties", "metadata", "properties", "name")
+    schema = mapping_of(
+        find_storage_version(crd).schema, "properties", "metadata", "properties", "name"
+    )
     limits = {key: value for key, value in schema.items() if key not in ("type", "description")}
     if RULES in limits:
-        limits[RULES] = [rules_entry(rule) for rule in list_of(schema, RULES)]
+        limits[RULES] = [clean_rule(rule) for rule in list_of(schema, RULES)]
     return {"objectName": limits} if limits else {}
 
 
-def bootstrap_of(crd: Crd, kinds: Iterable[str]) -> Any:
+def find_bootstrap_kind(crd: Crd, kinds: Iterable[str]) -> Any:
     """Return the kind of the bootstrap configurations of a control plane of Machines, or None.
 
     The spec of another provider's has no schema in the control plane, and no CRD names it: it is
     taken for kubeadm's.
     """
-    spec = mapping_of(hub_of(crd).schema, "properties", "spec", "properties")
+    spec = mapping_of(find_storage_version(crd).schema, "properties", "spec", "properties")
     if not list(kinds) or "x-kubernetes-preserve-unknown-fields" in mapping_of(spec, EMBEDDED):
         return _KUBEADM
     return None
@@ -215,22 +221,22 @@ def _description(made: Mapping[str, Any]) -> str:
     return text_of(versions[0], "schema", "openAPIV3Schema", "description") if versions else ""
 
 
-def own_rules(spec: Mapping[str, Any], made: Any) -> list[Any]:
+def extract_author_rules(spec: Mapping[str, Any], made: Any) -> list[Any]:
     """Return the rules of a schema that are not in what capsmith generates."""
-    generated = normal(mapping_of(made)).get(RULES, [])
+    generated = normalize(mapping_of(made)).get(RULES, [])
     kept = []
     for rule in list_of(spec, RULES):
-        (plain,) = normal({RULES: [rule]}).get(RULES) or (None,)
+        (plain,) = normalize({RULES: [rule]}).get(RULES) or (None,)
         if plain not in generated:
-            kept.append(rules_entry(rule))
+            kept.append(clean_rule(rule))
     return kept
 
 
 def _version(crd: Crd, name: str) -> CrdVersion:
-    return next((each for each in crd.versions if each.name == name), hub_of(crd))
+    return next((each for each in crd.versions if each.name == name), find_storage_version(crd))
 
 
-def api_versions(crd: Crd, versions: Sequence[Version]) -> Entry:
+def describe_versions(crd: Crd, versions: Sequence[Version]) -> Entry:
     """Return the entry ``apiVersions`` of a CRD, or nothing if it has all ``versions`` as such."""
     originals = {
         text_of(each, "name"): mapping_of(each)
@@ -257,14 +263,14 @@ def _entry(version: Version, original: Mapping[str, Any]) -> str | Entry:
     return entry if len(entry) > 1 else version.name
 
 
-def names_of(crd: Crd, key: str) -> list[str]:
+def list_names(crd: Crd, key: str) -> list[str]:
     """Return the short names or categories of a CRD."""
     return [name.strip() for name in texts_of(crd.manifest.document, "spec", "names", key)]
 
 
-def categories_of(crd: Crd) -> Entry:
+def describe_categories(crd: Crd) -> Entry:
     """Return the categories of a CRD, and whether it is in that of Cluster API."""
-    found = names_of(crd, "categories")
+    found = list_names(crd, "categories")
     own = list(dict.fromkeys(name for name in found if name != _CATEGORY))
     entry: Entry = {"categories": own} if own else {}
     return entry if _CATEGORY in found else {**entry, "contractCategory": False}
@@ -274,29 +280,29 @@ def has_contract_columns(crd: Crd, made: Mapping[str, Any]) -> bool:
     """Return whether each served version has all columns of what capsmith generates for it."""
     generated = {text_of(each, "name"): each for each in list_of(made, "spec", "versions")}
     return all(
-        column in columns_of(version)
+        column in normalize_columns(version)
         for version in list_of(crd.manifest.document, "spec", "versions")
         if mapping_of(version).get("served")
-        for column in columns_of(generated.get(text_of(version, "name"), {}))
+        for column in normalize_columns(generated.get(text_of(version, "name"), {}))
     )
 
 
-def own_columns(version: Mapping[str, Any], made: Mapping[str, Any]) -> list[Entry]:
+def extract_author_columns(version: Mapping[str, Any], made: Mapping[str, Any]) -> list[Entry]:
     """Return the columns of a version that capsmith does not generate without an author."""
-    generated = columns_of(made)
+    generated = normalize_columns(made)
     kept = []
-    for column, plain in zip(_columns(version), columns_of(version), strict=True):
+    for column, plain in zip(_columns(version), normalize_columns(version), strict=True):
         if plain not in generated:
             entry = {key: column[key] for key in _COLUMN_KEYS if column.get(key)}
             if isinstance(entry.get("description"), str):
-                entry["description"] = text(entry["description"])
+                entry["description"] = clean_description(entry["description"])
             entry["jsonPath"] = text_of(column, "jsonPath").strip()
             others = {key: value for key, value in column.items() if key not in _COLUMN_KEYS}
             kept.append({**entry, **others})
     return kept
 
 
-def without_columns(crd: Mapping[str, Any]) -> dict[str, Any]:
+def drop_columns(crd: Mapping[str, Any]) -> dict[str, Any]:
     """Return a generated CRD without columns."""
     versions: Iterable[Any] = list_of(crd, "spec", "versions")
     kept = [

@@ -21,7 +21,7 @@ _INT64 = range(-(2**63), 2**63)
 _HEADER = "# yaml-language-server: $schema=.capsmith/provider.schema.json\n"
 
 
-def provider_yaml(data: Mapping[str, Any]) -> str:
+def dump_provider_yaml(data: Mapping[str, Any]) -> str:
     """Return the text of a provider.yaml; kinds and their fields have lines of their own."""
     node = _mapping(data, 0, blocks=4)
     text = yaml.serialize(node, Dumper=_DUMPER, width=_WIDTH, allow_unicode=True)
@@ -97,16 +97,19 @@ def _scalar(value: Any) -> yaml.ScalarNode:
 _REPRESENTER = yaml.representer.SafeRepresenter()
 
 
-def plain_data(value: Any) -> Any:
+def convert_to_plain_data(value: Any) -> Any:
     """Return a copy whose keys are texts and whose values can be written.
 
     YAML reads a plain 2030-01-31 as a date, the API server as a text.  Numbers that no field can
     hold become texts, which the checks refuse.
     """
     if isinstance(value, Mapping):
-        return {UNPRINTABLE.sub("", str(key)): plain_data(each) for key, each in value.items()}
+        return {
+            UNPRINTABLE.sub("", str(key)): convert_to_plain_data(each)
+            for key, each in value.items()
+        }
     if isinstance(value, list | tuple):
-        return [plain_data(each) for each in value]
+        return [convert_to_plain_data(each) for each in value]
     if isinstance(value, str):
         return UNPRINTABLE.sub("", value)
     if value is None or isinstance(value, bool):

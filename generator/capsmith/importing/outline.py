@@ -71,7 +71,7 @@ class Outline(NamedTuple):
         return entries
 
 
-def name_of(sources: Iterable[SourceCrd]) -> str:
+def find_provider_name(sources: Iterable[SourceCrd]) -> str:
     """Return the name in the provider label of the CRDs, without the type, or ''."""
     types = sorted((each.type for each in SECTION_TYPES.values()), key=len, reverse=True)
     for source in sources:
@@ -82,7 +82,7 @@ def name_of(sources: Iterable[SourceCrd]) -> str:
     return ""
 
 
-def outline(
+def decide_outline(
     name: str,
     sources: Sequence[SourceCrd],
     metadata: Sequence[Manifest],

@@ -33,7 +33,7 @@ class Refusal(NamedTuple):
     finding: Finding
 
 
-class Checked(NamedTuple):
+class CheckedData(NamedTuple):
     """The result of checking data: the findings, and the draft if the data fits the model."""
 
     document: Document
@@ -42,34 +42,34 @@ class Checked(NamedTuple):
     provider: Provider | None
 
 
-def check(data: Mapping[str, Any], contracts: Mapping[str, Contract]) -> Checked:
+def check_data(data: Mapping[str, Any], contracts: Mapping[str, Contract]) -> CheckedData:
     """Check the data of a provider.yaml; each place in it has a line of its own."""
     document = _document(data)
     parsed = validate_document(document)
     if parsed.spec is None:
-        return Checked(document, parsed.findings, None, None)
+        return CheckedData(document, parsed.findings, None, None)
     resolved = resolve(parsed.spec, document, contracts)
     findings = (*parsed.findings, *resolved.findings)
-    return Checked(document, findings, resolved.draft, resolved.provider)
+    return CheckedData(document, findings, resolved.draft, resolved.provider)
 
 
-def without_refused(
+def remove_refused(
     data: dict[str, Any], contracts: Mapping[str, Contract]
-) -> tuple[Checked, tuple[Refusal, ...]]:
+) -> tuple[CheckedData, tuple[Refusal, ...]]:
     """Remove refused parts from ``data`` until nothing is left that can be removed.
 
     Return the last check, with the findings that remain, and what was removed.
     """
     removed: list[Refusal] = []
     for _ in range(_ROUNDS):
-        checked = check(data, contracts)
+        checked = check_data(data, contracts)
         # The last one of a list first, so that the other paths stay valid.
         refused = sorted(_refused(checked), key=lambda each: _order(each.path), reverse=True)
         done = [refusal for refusal in refused if _remove(data, refusal.path)]
         removed += done
         if not done:
             return checked, tuple(removed)
-    return check(data, contracts), tuple(removed)
+    return check_data(data, contracts), tuple(removed)
 
 
 def _document(data: Mapping[str, Any]) -> Document:
@@ -86,7 +86,7 @@ def _mark(value: Any, path: Path, marks: dict[Path, Mark]) -> None:
         _mark(each, (*path, key), marks)
 
 
-def _refused(checked: Checked) -> list[Refusal]:
+def _refused(checked: CheckedData) -> list[Refusal]:
     paths = {mark.value[0]: path for path, mark in checked.document.marks.items()}
     found: dict[Path, Refusal] = {}
     for finding in checked.findings:

@@ -10,7 +10,7 @@ from typing import Any
 import yaml
 
 from capsmith.findings import Finding, Location, Severity
-from capsmith.importing.compare import Change, Difference
+from capsmith.importing.compare import Difference, DifferenceKind
 from capsmith.importing.importer import ImportedCrd, has_own_kind
 from capsmith.importing.refusals import Refusal
 from capsmith.manifests.parse import Manifest
@@ -21,7 +21,7 @@ from capsmith.yamldoc.quote import clip
 _LOADER: Any = getattr(yaml, "CSafeLoader", yaml.SafeLoader)
 
 
-class Positions:
+class PositionFinder:
     """Finds lines and columns; each file is composed once."""
 
     def __init__(self) -> None:
@@ -65,21 +65,23 @@ _OF_CONTRACT = "Cluster API or capsmith requires it; compare the two and decide.
 _ADDED = "Nothing to do: capsmith's manager or Cluster API uses it."
 
 
-def findings_of(crds: Iterable[ImportedCrd], refusals: Sequence[Refusal] = ()) -> Iterator[Finding]:
+def report_differences(
+    crds: Iterable[ImportedCrd], refusals: Sequence[Refusal] = ()
+) -> Iterator[Finding]:
     """Yield a finding for each difference.
 
     ``import-lost`` is an error: the generated CRD lacks it.  ``import-changed`` is a warning: the
     contract has the field, and capsmith generates it otherwise.  ``import-added`` is only
     information.
     """
-    positions = Positions()
+    positions = PositionFinder()
     reasons = {path: _reasons(path, refusals) for path in dict.fromkeys(each.path for each in crds)}
     for crd in crds:
         for difference in crd.differences:
             yield _finding(crd, difference, reasons[crd.path], positions)
 
 
-def facts_of(crds: Sequence[ImportedCrd]) -> dict[str, Any]:
+def collect_facts(crds: Sequence[ImportedCrd]) -> dict[str, Any]:
     """Return the same as data for machines, with the values of both sides."""
     return {
         "crds": [
@@ -96,7 +98,7 @@ def facts_of(crds: Sequence[ImportedCrd]) -> dict[str, Any]:
     }
 
 
-def summary(crds: Sequence[ImportedCrd]) -> str:
+def summarize(crds: Sequence[ImportedCrd]) -> str:
     """Return one line about all CRDs."""
     made = [each for each in crds if has_own_kind(each)]
     own = sum(1 for each in made if each.role == "Resource")
@@ -117,17 +119,17 @@ def is_equal_but_for_additions(crd: ImportedCrd) -> bool:
 
 def is_lossy(crd: ImportedCrd) -> bool:
     """Return whether the generated CRD lacks something."""
-    return any(severity_of(crd, each) is Severity.ERROR for each in crd.differences)
+    return any(choose_severity(crd, each) is Severity.ERROR for each in crd.differences)
 
 
-def severity_of(crd: ImportedCrd, difference: Difference) -> Severity:
+def choose_severity(crd: ImportedCrd, difference: Difference) -> Severity:
     """Return an error for a loss, information for an addition, else a warning."""
     is_rule = bool(difference.field) and difference.what not in _VALUES
     if is_rule and _is_of_contract(crd, difference.field):
         return Severity.WARNING
     if difference.is_addition:
         return Severity.INFO
-    if difference.change is Change.ADDED and (difference.field == "." or not is_rule):
+    if difference.change is DifferenceKind.ADDED and (difference.field == "." or not is_rule):
         return Severity.WARNING
     return Severity.ERROR
 
@@ -144,9 +146,9 @@ def _finding(
     crd: ImportedCrd,
     difference: Difference,
     reasons: Mapping[tuple[str, str], str],
-    positions: Positions,
+    positions: PositionFinder,
 ) -> Finding:
-    severity = severity_of(crd, difference)
+    severity = choose_severity(crd, difference)
     ids = {
         Severity.ERROR: ("import-lost", _LOST),
         Severity.WARNING: ("import-changed", _OF_CONTRACT),
@@ -155,7 +157,7 @@ def _finding(
     id, hint = ids[severity]
     reason = _reason(crd, difference, reasons) if severity is Severity.ERROR else ""
     version = f" {difference.version}" if difference.version else ""
-    message = f"{crd.crd.kind}{version} {json_path(difference.path)}: {_words(difference)}"
+    message = f"{crd.crd.kind}{version} {format_path(difference.path)}: {_words(difference)}"
     return Finding(
         id,
         message + (f" ({reason})" if reason else ""),
@@ -168,12 +170,12 @@ def _finding(
 def _words(difference: Difference) -> str:
     what = f"field {difference.field}" if difference.what == "field" else difference.what
     match difference.change:
-        case Change.MISSING:
+        case DifferenceKind.MISSING:
             return f"{what} is not generated"
-        case Change.ADDED:
+        case DifferenceKind.ADDED:
             value = "" if difference.what == "field" else _value(difference.generated)
             return f"{what} is added{': ' + value if value else ''}"
-        case Change.CHANGED:
+        case DifferenceKind.CHANGED:
             values = (_value(difference.original), _value(difference.generated))
             return f"{what} is {values[1]} instead of {values[0]}"
 
@@ -182,7 +184,7 @@ def _value(value: Any) -> str:
     return "" if value is None else clip(json.dumps(value, ensure_ascii=False, default=str))
 
 
-def json_path(path: Path) -> str:
+def format_path(path: Path) -> str:
     """Return ``.spec.versions[0].name`` of keys and indexes."""
     return "".join(
         (
@@ -242,10 +244,10 @@ def _reason(
 
 def _data(crd: ImportedCrd, difference: Difference) -> dict[str, Any]:
     return {
-        "severity": str(severity_of(crd, difference)),
+        "severity": str(choose_severity(crd, difference)),
         "change": str(difference.change),
         "version": difference.version or None,
-        "path": json_path(difference.path),
+        "path": format_path(difference.path),
         "field": difference.field or None,
         "what": difference.what,
         "original": difference.original,

@@ -6,8 +6,8 @@ from collections.abc import Iterable, Mapping, Sequence
 from typing import Any, NamedTuple
 
 from capsmith.contract.model import Contract
-from capsmith.importing.compare import normal
-from capsmith.importing.fields import fields_of
+from capsmith.importing.compare import normalize
+from capsmith.importing.fields import convert_fields
 from capsmith.manifests.crds import Crd, read_crds
 from capsmith.manifests.parse import Manifest, mapping_of
 from capsmith.provider.model import SECRET_REF
@@ -204,10 +204,10 @@ def is_identity(crd: Crd, contract: Contract) -> bool:
     known = [name for name in (SECRET_REF, _ALLOWED) if name in fields]
     if (_ALLOWED in fields) != (crd.scope == "Cluster") or not known:
         return False
-    return all(normal(fields[name]) == normal(shape[name].schema) for name in known)
+    return all(normalize(fields[name]) == normalize(shape[name].schema) for name in known)
 
 
-def credentials(crds: Iterable[Crd], with_fields: bool) -> Any:
+def describe_credentials(crds: Iterable[Crd], with_fields: bool) -> Any:
     """Return the value of the key ``credentials``, or None; the keys of Secrets are in no CRD."""
     entries = [_identity(crd, with_fields) for crd in crds]
     return entries[0] if len(entries) == 1 else entries or None
@@ -220,7 +220,7 @@ def _identity(crd: Crd, with_fields: bool) -> Any:
         entry["namespaced"] = True
     if SECRET_REF not in fields:
         entry["secret"] = False
-    spec = fields_of(mapping_of(_identity_schema(crd), "properties", "spec"))
+    spec = convert_fields(mapping_of(_identity_schema(crd), "properties", "spec"))
     own = {name: field for name, field in spec.items() if name not in (SECRET_REF, _ALLOWED)}
     if own and with_fields:
         entry["spec"] = own

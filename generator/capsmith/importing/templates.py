@@ -6,20 +6,25 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from capsmith.cel_text import is_transition
-from capsmith.importing.compare import RULES, Schema, compare_schemas, normal
-from capsmith.importing.contract_fields import EMBEDDED, Reserved, contract_fields, part_limits
-from capsmith.importing.fields import field_of, fields_of
+from capsmith.importing.compare import RULES, Schema, compare_schemas, normalize
+from capsmith.importing.contract_fields import (
+    EMBEDDED,
+    Reserved,
+    find_contract_fields,
+    find_part_limits,
+)
+from capsmith.importing.fields import convert_field, convert_fields
 from capsmith.importing.kinds import (
     Entry,
-    api_versions,
-    categories_of,
+    describe_categories,
+    describe_object_name,
+    describe_versions,
+    drop_columns,
+    extract_author_columns,
+    extract_author_rules,
+    find_storage_version,
     has_contract_columns,
-    hub_of,
-    names_of,
-    object_name_of,
-    own_columns,
-    own_rules,
-    without_columns,
+    list_names,
 )
 from capsmith.importing.outline import Version
 from capsmith.manifests.crds import Crd, CrdVersion
@@ -37,7 +42,7 @@ _EMPTY: Mapping[str, Any] = {
 }
 
 
-def template_of(
+def describe_template(
     crd: Crd, made: Made, kind: Mapping[str, Any], versions: Sequence[Version]
 ) -> Entry:
     """Return the template's entry without fields of its own in ``spec.template.spec``.
@@ -45,49 +50,51 @@ def template_of(
     ``made`` is what capsmith generates without an author; ``kind`` the entry of the kind.
     """
     found: Entry = {}
-    own_versions = api_versions(crd, versions)
+    own_versions = describe_versions(crd, versions)
     if own_versions != {k: kind[k] for k in ("apiVersions",) if k in kind}:
         found["apiVersions"] = own_versions.get("apiVersions", [each.name for each in versions])
-    found |= object_name_of(crd)
-    short = names_of(crd, "shortNames")
+    found |= describe_object_name(crd)
+    short = list_names(crd, "shortNames")
     if short:
         found["shortNames"] = short
-    own, of_kind = categories_of(crd), {k: kind[k] for k in _CATEGORY_KEYS if k in kind}
+    own, of_kind = describe_categories(crd), {k: kind[k] for k in _CATEGORY_KEYS if k in kind}
     if own != of_kind:
         found["categories"] = own.get("categories", [])
         found["contractCategory"] = own.get("contractCategory", True)
     has_columns = has_contract_columns(crd, made)
     if has_columns != kind.get("contractColumns", True):
         found["contractColumns"] = has_columns
-    made = made if has_columns else without_columns(made)
+    made = made if has_columns else drop_columns(made)
     if any(has_transitions(mapping_of(each.schema, *_INNER)) for each in crd.versions):
         found["transitionRules"] = True
-    status = mapping_of(hub_of(crd).schema, "properties", "status")
-    taken = mapping_of(_schema(made, hub_of(crd).name), "properties", "status", "properties")
-    fields = {name: field for name, field in fields_of(status).items() if name not in taken}
+    status = mapping_of(find_storage_version(crd).schema, "properties", "status")
+    taken = mapping_of(
+        _schema(made, find_storage_version(crd).name), "properties", "status", "properties"
+    )
+    fields = {name: field for name, field in convert_fields(status).items() if name not in taken}
     if fields:
         found["status"] = fields
     return _with_versions(found, crd, {each.name: _parts(crd, each, made) for each in _served(crd)})
 
 
-def own_spec_of(crd: Crd, made: Made, reserved: Reserved, written: Entry) -> Entry:
+def describe_own_spec(crd: Crd, made: Made, reserved: Reserved, written: Entry) -> Entry:
     """Return the template's entry ``written`` with all fields of ``spec.template.spec``."""
     parts = {}
     if not has_contract_columns(crd, made):
-        made = without_columns(made)
+        made = drop_columns(made)
     for version in _served(crd):
         inner = mapping_of(version.schema, *_INNER)
         usual = mapping_of(_schema(made, version.name), *_INNER)
         found = _parts(crd, version, made)
-        contract = contract_fields(_spec(inner), _spec(usual), reserved)
+        contract = find_contract_fields(_spec(inner), _spec(usual), reserved)
         # A template without the embedded spec is one of a kind without it.
         without = [each for each in contract.pop("without", ()) if each != f"spec.{EMBEDDED}"]
         contract |= {"without": without} if without else {}
         found["contractFields"] = _joined({"spec": {}, **contract}, found.get("contractFields", {}))
         taken = reserved["spec"].union(mapping_of(usual, "properties")) - {EMBEDDED}
-        fields = fields_of(inner)
+        fields = convert_fields(inner)
         found["spec"] = {name: field for name, field in fields.items() if name not in taken}
-        found["validations"] = own_rules(inner, usual)
+        found["validations"] = extract_author_rules(inner, usual)
         parts[version.name] = found
     kept = {key: value for key, value in written.items() if key not in (*_EMPTY, *_OF_VERSIONS)}
     return _with_versions(kept, crd, parts)
@@ -96,11 +103,11 @@ def own_spec_of(crd: Crd, made: Made, reserved: Reserved, written: Entry) -> Ent
 def _parts(crd: Crd, version: CrdVersion, made: Made) -> Entry:
     """Return what a version of a template has outside ``spec.template.spec``."""
     usual = _schema(made, version.name)
-    found = template_parts(version.schema, usual)
-    metadata = template_metadata(version.schema, usual)
+    found = find_template_parts(version.schema, usual)
+    metadata = find_template_metadata(version.schema, usual)
     status: Reserved = {"spec": frozenset(), "status": frozenset()}
-    contract = contract_fields(_status(version.schema), _status(usual), status)
-    columns = own_columns(_original(crd, version.name), _version(made, version.name))
+    contract = find_contract_fields(_status(version.schema), _status(usual), status)
+    columns = extract_author_columns(_original(crd, version.name), _version(made, version.name))
     if columns:
         found["printerColumns"] = columns
     joined = _joined(metadata.pop("contractFields", {}), contract)
@@ -115,7 +122,7 @@ def _joined(one: Entry, other: Entry) -> Entry:
 
 def _with_versions(entry: Entry, crd: Crd, parts: Mapping[str, Entry]) -> Entry:
     """Return the entry with the parts of the storage version, and those of others that differ."""
-    hub = hub_of(crd)
+    hub = find_storage_version(crd)
     versions = {}
     for version in _served(crd):
         own = parts[version.name]
@@ -127,11 +134,11 @@ def _with_versions(entry: Entry, crd: Crd, parts: Mapping[str, Entry]) -> Entry:
             if own.get(key, _EMPTY.get(key)) != parts[hub.name].get(key, _EMPTY.get(key))
         }
         if "requiredParts" in found:
-            found["requiredParts"] = required_in(version.schema)
+            found["requiredParts"] = list_required_parts(version.schema)
         if found.get("metadata", "") is None:
             # Elsewhere it is the usual one, or there is none.
             schema = mapping_of(version.schema, *_INNER[:-1], "metadata")
-            found["metadata"] = field_of(normal({"type": "object", **schema}))
+            found["metadata"] = convert_field(normalize({"type": "object", **schema}))
         if found:
             versions[version.name] = found
     full = {**entry, **parts[hub.name]}
@@ -139,7 +146,7 @@ def _with_versions(entry: Entry, crd: Crd, parts: Mapping[str, Entry]) -> Entry:
 
 
 def _served(crd: Crd) -> list[CrdVersion]:
-    hub = hub_of(crd)
+    hub = find_storage_version(crd)
     return [each for each in crd.versions if each.served or each is hub]
 
 
@@ -166,19 +173,19 @@ def _version(crd: Made, name: str) -> Mapping[str, Any]:
     return next(iter(named), mapping_of(versions[-1]) if versions else {})
 
 
-def template_parts(schema: Schema, made: Schema) -> dict[str, Any]:
+def find_template_parts(schema: Schema, made: Schema) -> dict[str, Any]:
     """Return what is required in a template, its limits and its metadata, if not the usual."""
     found: dict[str, Any] = {}
-    parts, usual = required_in(schema), required_in(made)
+    parts, usual = list_required_parts(schema), list_required_parts(made)
     if parts != usual:
         found["requiredParts"] = parts
-    limits = part_limits(schema, (*_PARTS, "status"))
+    limits = find_part_limits(schema, (*_PARTS, "status"))
     if limits:
         found["partLimits"] = limits
     return found
 
 
-def template_metadata(schema: Schema, made: Schema) -> dict[str, Any]:
+def find_template_metadata(schema: Schema, made: Schema) -> dict[str, Any]:
     """Return the metadata of a template and whether that is exact, or that it has none."""
     keys = ("properties", "spec", "properties", "template", "properties", "metadata")
     own, generated = mapping_of(schema, *keys), mapping_of(made, *keys)
@@ -186,7 +193,7 @@ def template_metadata(schema: Schema, made: Schema) -> dict[str, Any]:
         return {"contractFields": {"without": ["metadata"]}}
     if not compare_schemas(own, generated):
         return {}
-    found: dict[str, Any] = {"metadata": field_of(normal(own))}
+    found: dict[str, Any] = {"metadata": convert_field(normalize(own))}
     if compare_schemas(own, with_contract(own, generated)):
         found["contractFields"] = {"exact": True}
     return found
@@ -202,7 +209,7 @@ def has_transitions(schema: Any) -> bool:
     return any(map(is_transition, rules)) or any(map(has_transitions, schema.values()))
 
 
-def required_in(schema: Schema) -> list[str]:
+def list_required_parts(schema: Schema) -> list[str]:
     """Return the parts of a template that are required."""
     found, here = ["metadata"] if "metadata" in list_of(schema, "required") else [], schema
     for part in _PARTS:

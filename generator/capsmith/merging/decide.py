@@ -7,7 +7,13 @@ from enum import StrEnum
 from typing import NamedTuple
 
 from capsmith.merging.lock import Lock, LockedFile
-from capsmith.merging.shared_file import Names, Style, has_crlf, merge_shared, verified_base
+from capsmith.merging.shared_file import (
+    ConflictLabels,
+    ConflictStyle,
+    has_crlf,
+    merge_shared,
+    verify_base,
+)
 from capsmith.report import Outcome
 from capsmith.tree import FileTree, GeneratedFile, Owner, is_text_of
 
@@ -72,8 +78,8 @@ class OnDisk(NamedTuple):
 class MergeOptions(NamedTuple):
     """Options of a merge, and the files that may be replaced."""
 
-    names: Names
-    style: Style = Style.MERGE
+    names: ConflictLabels
+    style: ConflictStyle = ConflictStyle.MERGE
     force: bool = False
     """Replace edited generated files."""
     restore: frozenset[str] = frozenset()
@@ -131,7 +137,7 @@ def settle(
     return None
 
 
-def kept_scaffolds(
+def record_kept_scaffolds(
     decisions: Iterable[Decision], incoming: FileTree, disk: OnDisk, lock: Lock | None
 ) -> dict[str, LockedFile]:
     """Return what the lock is to say of scaffolds whose text stays as it is, by path."""
@@ -231,7 +237,7 @@ def _edited(
 def _merged(
     file: GeneratedFile, content: bytes, known: LockedFile, disk: OnDisk, options: MergeOptions
 ) -> Decision:
-    base = verified_base(file.path, disk.base.get(file.path), known.digest)
+    base = verify_base(file.path, disk.base.get(file.path), known.digest)
     merged = merge_shared(base, content, file.text.encode(), options.style, options.names)
     if merged is None:
         return Decision(file.path, Outcome.REFUSED, Reason.NOT_TEXT)

@@ -115,7 +115,7 @@ _FINDINGS = {
 }
 
 
-def findings_on(decisions: Iterable[Decision], tree: FileTree) -> tuple[Finding, ...]:
+def report_decisions(decisions: Iterable[Decision], tree: FileTree) -> tuple[Finding, ...]:
     """Return the findings on ``decisions`` about bringing a repository in line with ``tree``."""
     decisions = tuple(decisions)
     found = [
@@ -134,7 +134,7 @@ def findings_on(decisions: Iterable[Decision], tree: FileTree) -> tuple[Finding,
     return ordered(found)
 
 
-def not_restored(path: str) -> Finding:
+def report_not_restored(path: str) -> Finding:
     """Return the finding on a file that was to be restored and was not."""
     return Finding(
         "restore-not-deleted",
@@ -144,7 +144,7 @@ def not_restored(path: str) -> Finding:
     )
 
 
-def not_takeable(path: str) -> Finding:
+def report_not_takeable(path: str) -> Finding:
     """Return the finding on a file that was to be taken over and is not capsmith's."""
     return Finding(
         "mine-already",
@@ -154,7 +154,7 @@ def not_takeable(path: str) -> Finding:
     )
 
 
-def not_returnable(path: str) -> Finding:
+def report_not_returnable(path: str) -> Finding:
     """Return the finding on a file to hand back to capsmith that was never taken over."""
     return Finding(
         "mine-not",
@@ -164,7 +164,7 @@ def not_returnable(path: str) -> Finding:
     )
 
 
-def refused(decisions: Iterable[Decision]) -> tuple[Decision, ...]:
+def select_refused(decisions: Iterable[Decision]) -> tuple[Decision, ...]:
     """Return the decisions that keep the whole plan from being carried out."""
     return tuple(each for each in decisions if each.outcome is Outcome.REFUSED)
 
@@ -212,7 +212,7 @@ def _located(finding: Finding, path: str) -> Finding:
     return finding._replace(location=Location(path), hint=hint)
 
 
-def difference(path: str, before: bytes | None, after: bytes | None) -> str:
+def diff_contents(path: str, before: bytes | None, after: bytes | None) -> str:
     """Return a unified diff; empty when there is no difference.  None is a missing file."""
     if before == after:
         return ""

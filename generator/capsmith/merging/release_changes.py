@@ -17,7 +17,7 @@ METADATA_PATH = RelativePath("metadata.yaml")
 _SERIES = re.compile(r"^- major: (\d+)\r?\n  minor: (\d+)\r?$", re.MULTILINE)
 
 
-def dropped_series(before: bytes | None, tree: FileTree) -> tuple[Finding, ...]:
+def find_dropped_series(before: bytes | None, tree: FileTree) -> tuple[Finding, ...]:
     """Warn of each series that the metadata ``before`` names, and that of ``tree`` does not.
 
     clusterctl can neither install nor upgrade from a release whose series it does not know
@@ -67,7 +67,7 @@ class _Form(NamedTuple):
         return type in others and len(others) > 1
 
 
-def changed_components(
+def find_changed_components(
     provider: Provider, tree: FileTree, lock: Lock | None
 ) -> tuple[Finding, ...]:
     """Warn of sections that were combined with others, or separated, since the lock was written.

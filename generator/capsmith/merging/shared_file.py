@@ -21,14 +21,14 @@ _MARK = "\ufeff".encode()
 _SIZE = 7
 
 
-class Style(StrEnum):
+class ConflictStyle(StrEnum):
     """The content between conflict markers: both sides, or the original too."""
 
     MERGE = "merge"
     DIFF3 = "diff3"
 
 
-class Names(NamedTuple):
+class ConflictLabels(NamedTuple):
     """The labels of the two sides and of the original in conflict markers."""
 
     ours: str
@@ -44,7 +44,7 @@ class Merged(NamedTuple):
 
 
 def merge_shared(
-    base: bytes, ours: bytes, theirs: bytes, style: Style, names: Names
+    base: bytes, ours: bytes, theirs: bytes, style: ConflictStyle, names: ConflictLabels
 ) -> Merged | None:
     """Return ``ours`` with the changes from ``base`` to ``theirs``; None when ``ours`` is no text.
 
@@ -68,7 +68,9 @@ def merge_shared(
     return Merged(mark + (content.replace(b"\n", b"\r\n") if crlf else content), conflicts)
 
 
-def unresolved(content: bytes, names: Names, genuine: Iterable[bytes]) -> tuple[int, ...]:
+def find_conflict_markers(
+    content: bytes, names: ConflictLabels, genuine: Iterable[bytes]
+) -> tuple[int, ...]:
     """Return the lines (from 1) of ``content`` with a conflict marker.
 
     A bare ``=======`` is none if one of ``genuine``, the texts that were merged, has such a line.
@@ -92,9 +94,9 @@ def _lines(content: bytes) -> Lines:
 
 
 def _written(
-    chunks: Iterable[Agreed | Conflict], style: Style, names: Names
+    chunks: Iterable[Agreed | Conflict], style: ConflictStyle, names: ConflictLabels
 ) -> tuple[list[bytes], tuple[int, ...]]:
-    from capsmith.merging.three_way import Agreed, common_ends
+    from capsmith.merging.three_way import Agreed, count_common_ends
 
     lines: list[bytes] = []
     conflicts: list[int] = []
@@ -102,13 +104,15 @@ def _written(
         if isinstance(chunk, Agreed):
             lines += chunk.lines
             continue
-        head, tail = common_ends(chunk.ours, chunk.theirs) if style is Style.MERGE else (0, 0)
+        head, tail = (
+            count_common_ends(chunk.ours, chunk.theirs) if style is ConflictStyle.MERGE else (0, 0)
+        )
         ours = chunk.ours[head : len(chunk.ours) - tail]
         theirs = chunk.theirs[head : len(chunk.theirs) - tail]
         lines += chunk.ours[:head]
         conflicts.append(len(lines) + 1)
         lines += [_marker("<", names.ours), *ours]
-        if style is Style.DIFF3:
+        if style is ConflictStyle.DIFF3:
             lines += [_marker("|", names.base), *chunk.base]
         lines += [_marker("="), *theirs, _marker(">", names.theirs)]
         lines += chunk.ours[len(chunk.ours) - tail :]
@@ -119,7 +123,7 @@ def _marker(sign: str, name: str = "") -> bytes:
     return (sign * _SIZE + (f" {name}" if name else "")).encode()
 
 
-def verified_base(path: str, content: bytes | None, digest: str) -> bytes:
+def verify_base(path: str, content: bytes | None, digest: str) -> bytes:
     """Return what was generated for the shared file ``path``: the base of its merge.
 
     ``content`` is the stored copy.  Raises UnreadableInput when that is missing or altered: a

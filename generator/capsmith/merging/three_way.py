@@ -110,7 +110,7 @@ def _regions(mine: tuple[_Hunk, ...], other: tuple[_Hunk, ...]) -> Iterator[tupl
     yield start, end
 
 
-def common_ends(one: Sequence[bytes], other: Sequence[bytes]) -> tuple[int, int]:
+def count_common_ends(one: Sequence[bytes], other: Sequence[bytes]) -> tuple[int, int]:
     """Return how many lines both begin with, and how many of the others both end with."""
     shortest = min(len(one), len(other))
     head = next((i for i in range(shortest) if one[i] != other[i]), shortest)
@@ -120,7 +120,7 @@ def common_ends(one: Sequence[bytes], other: Sequence[bytes]) -> tuple[int, int]
 
 
 def _hunks(base: Sequence[bytes], side: Sequence[bytes]) -> tuple[_Hunk, ...]:
-    head, tail = common_ends(base, side)
+    head, tail = count_common_ends(base, side)
     old, new = base[head : len(base) - tail], side[head : len(side) - tail]
     if not old and not new:
         return ()

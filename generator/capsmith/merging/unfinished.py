@@ -7,7 +7,7 @@ from collections.abc import Mapping
 from dataclasses import asdict, dataclass
 
 from capsmith.errors import UnreadableInput
-from capsmith.merging.shared_file import Names
+from capsmith.merging.shared_file import ConflictLabels
 from capsmith.safetext import RelativePath
 
 UNFINISHED_FOLDER = RelativePath(".capsmith/unfinished")
@@ -28,7 +28,7 @@ class Touched:
 class Unfinished:
     """An update with conflicts."""
 
-    names: Names
+    names: ConflictLabels
     conflicts: tuple[str, ...]
     touched: Mapping[str, Touched]
     records: Mapping[str, str]
@@ -56,11 +56,13 @@ class Unfinished:
                 _path(path): Touched(str(t["before"]), str(t["after"]), int(t["mode"]) & 0o777)
                 for path, t in document["touched"].items()
             }
-            names = Names(*(str(document["names"][key]) for key in ("ours", "base", "theirs")))
+            names = ConflictLabels(
+                *(str(document["names"][key]) for key in ("ours", "base", "theirs"))
+            )
             conflicts = tuple(_path(path) for path in document["conflicts"])
             records = {_path(path): str(kept) for path, kept in document["records"].items()}
             found = cls(names, conflicts, touched, records)
-            _ = [kept_path(kept) for kept in found.kept]  # each of them is one
+            _ = [locate_kept_text(kept) for kept in found.kept]  # each of them is one
             return found
         except (ValueError, KeyError, TypeError, AttributeError, RecursionError) as error:
             raise UnreadableInput(
@@ -71,7 +73,7 @@ class Unfinished:
             ) from error
 
 
-def kept_path(digest: str) -> str:
+def locate_kept_text(digest: str) -> str:
     """Return where the text with ``digest`` is kept; raise ValueError for what is no digest."""
     return RelativePath(f"{UNFINISHED_FOLDER}/{digest.removeprefix('sha256:')}")
 

@@ -16,14 +16,14 @@ _AT_ONCE = 8
 """Number of files that are written at a time."""
 
 
-def reached(folder: Path, path: str) -> Path:
+def resolve_without_symlinks(folder: Path, path: str) -> Path:
     """Return the file ``path`` of the repository in ``folder``, whether it exists or not.
 
     Raises Refused when the file or a folder on its path is a symlink, when a parent is not a
     folder, and for a path in ``.git``.
     """
     if ".git" in path.lower().split("/"):
-        raise refusal(path, "the path belongs to git")
+        raise make_refusal(path, "the path belongs to git")
     *parents, name = path.split("/")
     place = folder
     for parent in parents:
@@ -32,12 +32,12 @@ def reached(folder: Path, path: str) -> Path:
         if kind is None:  # A missing folder has nothing below it.
             return folder / path
         if stat.S_ISLNK(kind):
-            raise refusal(path, f"the parent {parent} is a symlink")
+            raise make_refusal(path, f"the parent {parent} is a symlink")
         if not stat.S_ISDIR(kind):
-            raise refusal(path, f"the parent {parent} is not a folder")
+            raise make_refusal(path, f"the parent {parent} is not a folder")
     kind = _kind(place / name)
     if kind is not None and stat.S_ISLNK(kind):
-        raise refusal(path, "this is a symlink")
+        raise make_refusal(path, "this is a symlink")
     return folder / path
 
 
@@ -48,12 +48,15 @@ def _kind(place: Path) -> int | None:
         return None
 
 
-def contained(folder: Path, path: str) -> Path:
-    """Return the same as :func:`reached`; raise ValueError for a path outside ``folder``."""
-    return reached(folder, RelativePath(path))
+def resolve_inside(folder: Path, path: str) -> Path:
+    """Return the file ``path`` of the repository, as :func:`resolve_without_symlinks` does.
+
+    Raises ValueError, too, for a path that leaves the folder, such as ``../x``, or is too long.
+    """
+    return resolve_without_symlinks(folder, RelativePath(path))
 
 
-def refusal(path: str, why: str) -> Refused:
+def make_refusal(path: str, why: str) -> Refused:
     """Return the refusal to touch ``path``."""
     return Refused(
         "output-not-regular",
@@ -74,17 +77,17 @@ def remove_empty_parents(folder: Path, target: Path) -> None:
             parent.rmdir()
 
 
-def state(file: Path) -> str:
+def digest_file(file: Path) -> str:
     """Return the digest of a file; empty when there is none."""
     return digest(file.read_bytes()) if file.is_file() else ""
 
 
-def mode(file: Path) -> int:
+def read_permissions(file: Path) -> int:
     """Return the permissions of a file."""
     return stat.S_IMODE(file.stat().st_mode) & 0o777
 
 
-def write(target: Path, content: bytes, permissions: int) -> None:
+def write_synced(target: Path, content: bytes, permissions: int) -> None:
     """Write and sync a file in a folder that exists, with exactly these permissions."""
     with target.open("wb") as file:
         file.write(content)
@@ -94,7 +97,7 @@ def write(target: Path, content: bytes, permissions: int) -> None:
 
 
 def write_all(files: Iterable[tuple[Path, bytes, int]]) -> None:
-    """Write files as :func:`write` does, several at a time, and make their folders.
+    """Write files as :func:`write_synced` does, several at a time, and make their folders.
 
     On return, the content of every file is on the disk, so a later rename never refers to a file
     that a power loss would leave empty.  The files may be written in any order: until this
@@ -128,20 +131,20 @@ def _write_share(files: Sequence[tuple[Path, bytes, int]], failures: list[BaseEx
         for target, content, permissions in files:
             if failures:
                 return
-            write(target, content, permissions)
+            write_synced(target, content, permissions)
     except BaseException as error:
         failures.append(error)
 
 
-def replace(target: Path, content: bytes) -> None:
+def replace_file(target: Path, content: bytes) -> None:
     """Write a file atomically: at any moment it has the old or the new content."""
-    temporary = target.with_name(unfinished(target.name))
+    temporary = target.with_name(name_temporary(target.name))
     temporary.parent.mkdir(parents=True, exist_ok=True)
-    write(temporary, content, 0o644)
+    write_synced(temporary, content, 0o644)
     os.replace(temporary, target)
 
 
-def create(target: Path, content: bytes) -> None:
+def create_file(target: Path, content: bytes) -> None:
     """Write a file that is not there yet, whole or not at all; raise FileExistsError if it is."""
     # Imported when it is used: most commands do without.
     import tempfile
@@ -149,12 +152,12 @@ def create(target: Path, content: bytes) -> None:
     descriptor, name = tempfile.mkstemp(prefix=f".{target.name}-", dir=target.parent)
     os.close(descriptor)
     try:
-        write(Path(name), content, 0o644)
+        write_synced(Path(name), content, 0o644)
         os.link(name, target)  # A rename would replace what has been written meanwhile.
     finally:
         os.unlink(name)
 
 
-def unfinished(name: str) -> str:
-    """Return the name of a file while :func:`replace` writes it."""
+def name_temporary(name: str) -> str:
+    """Return the name of a file while :func:`replace_file` writes it."""
     return name + ".new"

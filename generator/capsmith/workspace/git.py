@@ -12,7 +12,7 @@ _TIMEOUT = 120.0
 """Seconds."""
 
 
-def uncommitted(folder: Path) -> tuple[str, ...]:
+def list_uncommitted(folder: Path) -> tuple[str, ...]:
     """Return the paths below ``folder`` with uncommitted changes, without ignored ones.
 
     Empty without git, and outside of a work tree.  Raises Refused when git cannot tell.

@@ -12,7 +12,7 @@ from capsmith.errors import DiskError, Refused
 
 
 @contextlib.contextmanager
-def held(folder: Path, *, writes: bool = True) -> Iterator[None]:
+def hold_folder(folder: Path, *, writes: bool = True) -> Iterator[None]:
     """Keep other runs of capsmith out of ``folder``; the system releases it if this run dies.
 
     Runs that do not write may be at work together.  A folder that is not there yet is not held:
@@ -35,17 +35,17 @@ def held(folder: Path, *, writes: bool = True) -> Iterator[None]:
         os.close(descriptor)
 
 
-def abandoned(folder: Path) -> bool:
+def is_abandoned(folder: Path) -> bool:
     """Return whether no run holds ``folder``."""
     try:
-        with held(folder):
+        with hold_folder(folder):
             return True
     except Refused:
         return False
 
 
 @contextlib.contextmanager
-def disk_errors(folder: Path) -> Iterator[None]:
+def convert_disk_errors(folder: Path) -> Iterator[None]:
     """Convert OSError into a DiskError that names the file, or else ``folder``."""
     try:
         yield

@@ -22,14 +22,14 @@ from typing import NamedTuple
 from capsmith.errors import Refused, UnreadableInput
 from capsmith.safetext import RelativePath
 from capsmith.workspace.files import (
-    contained,
-    mode,
-    reached,
-    refusal,
+    digest_file,
+    make_refusal,
+    name_temporary,
+    read_permissions,
     remove_empty_parents,
-    replace,
-    state,
-    unfinished,
+    replace_file,
+    resolve_inside,
+    resolve_without_symlinks,
     write_all,
 )
 
@@ -92,7 +92,7 @@ class Journal:
     @property
     def is_pending(self) -> bool:
         """Return whether a change was interrupted."""
-        return contained(self._folder, _PENDING).is_file()
+        return resolve_inside(self._folder, _PENDING).is_file()
 
     @property
     def is_undoing(self) -> bool:
@@ -105,8 +105,8 @@ class Journal:
         try:
             write_all(self._staged(path, file) for path, file in change.writes.items())
             paths = sorted({*change.writes, *change.removals})
-            after = {path: state(self._new(path)) for path in paths}
-            before = {path: state(contained(self._folder, path)) for path in paths}
+            after = {path: digest_file(self._new(path)) for path in paths}
+            before = {path: digest_file(resolve_inside(self._folder, path)) for path in paths}
             write_all(self._kept(path) for path in _written(before))
             # With the list, a later run can complete or undo the change; without it, nothing has
             # changed.  So the list is written after every file that it names.
@@ -130,7 +130,7 @@ class Journal:
         for path in _written(pending.after):
             staged = self._new(path)
             if staged.is_file():  # Otherwise an earlier attempt has moved it.
-                target = contained(self._folder, path)
+                target = resolve_inside(self._folder, path)
                 target.parent.mkdir(parents=True, exist_ok=True)
                 os.replace(staged, target)
         for path in _absent(pending.after):
@@ -149,22 +149,22 @@ class Journal:
     def clear(self) -> None:
         """Remove what was staged and is not pending."""
         stage = self._discard_stage()
-        contained(self._folder, unfinished(_PENDING)).unlink(missing_ok=True)
+        resolve_inside(self._folder, name_temporary(_PENDING)).unlink(missing_ok=True)
         remove_empty_parents(self._folder, stage)
 
     def _discard_stage(self) -> Path:
         """Remove what is staged.  Raises Refused if it is no folder: opening a pipe would block."""
-        stage = contained(self._folder, _STAGE)
+        stage = resolve_inside(self._folder, _STAGE)
         if os.path.lexists(stage) and not stage.is_dir():
-            raise refusal(_STAGE, "this is not a folder")
+            raise make_refusal(_STAGE, "this is not a folder")
         shutil.rmtree(stage, ignore_errors=True)
         return stage
 
     def _undo(self, pending: _Pending) -> None:
         self._check_undoable(pending)
         for path in _written(pending.before):
-            kept, target = self._old(path), contained(self._folder, path)
-            if state(target) != pending.before[path]:
+            kept, target = self._old(path), resolve_inside(self._folder, path)
+            if digest_file(target) != pending.before[path]:
                 target.parent.mkdir(parents=True, exist_ok=True)
                 os.replace(kept, target)
         for path in _absent(pending.before):
@@ -176,14 +176,16 @@ class Journal:
         self.clear()
 
     def _remove(self, path: str) -> None:
-        target = contained(self._folder, path)
+        target = resolve_inside(self._folder, path)
         target.unlink(missing_ok=True)
         remove_empty_parents(self._folder, target)
 
     def _check_completable(self, pending: _Pending) -> None:
         for path, after in pending.after.items():
             before = pending.before[path]
-            staged, there = state(self._new(path)), state(contained(self._folder, path))
+            staged, there = digest_file(self._new(path)), digest_file(
+                resolve_inside(self._folder, path)
+            )
             if after and not staged and there != before:
                 continue  # An earlier attempt has moved it.
             if staged != after:
@@ -193,17 +195,17 @@ class Journal:
 
     def _check_undoable(self, pending: _Pending) -> None:
         for path, before in pending.before.items():
-            there = state(contained(self._folder, path))
+            there = digest_file(resolve_inside(self._folder, path))
             if there not in ("", before, pending.after[path]):
                 raise _edited(path)
-            if there != before and before != state(self._old(path)):
+            if there != before and before != digest_file(self._old(path)):
                 raise _damaged(path)
 
     def _note(self, pending: _Pending) -> None:
-        replace(self._folder / _PENDING, json.dumps(asdict(pending)).encode())
+        replace_file(self._folder / _PENDING, json.dumps(asdict(pending)).encode())
 
     def _load(self) -> _Pending:
-        file = contained(self._folder, _PENDING)
+        file = resolve_inside(self._folder, _PENDING)
         try:
             document = json.loads(file.read_bytes())
             before, after = (_states(document[key]) for key in ("before", "after"))
@@ -219,19 +221,19 @@ class Journal:
             ) from error
 
     def _staged(self, path: str, file: Write) -> tuple[Path, bytes, int]:
-        there = contained(self._folder, path)
-        kept = mode(there) if there.is_file() else 0o644
+        there = resolve_inside(self._folder, path)
+        kept = read_permissions(there) if there.is_file() else 0o644
         return self._new(path), file.content, kept if file.mode is None else file.mode
 
     def _kept(self, path: str) -> tuple[Path, bytes, int]:
-        there = contained(self._folder, path)
-        return self._old(path), there.read_bytes(), mode(there)
+        there = resolve_inside(self._folder, path)
+        return self._old(path), there.read_bytes(), read_permissions(there)
 
     def _new(self, path: str) -> Path:
-        return reached(self._folder, f"{_STAGE}/new/{RelativePath(path)}")
+        return resolve_without_symlinks(self._folder, f"{_STAGE}/new/{RelativePath(path)}")
 
     def _old(self, path: str) -> Path:
-        return reached(self._folder, f"{_STAGE}/old/{RelativePath(path)}")
+        return resolve_without_symlinks(self._folder, f"{_STAGE}/old/{RelativePath(path)}")
 
 
 def _edited(path: str) -> Refused:

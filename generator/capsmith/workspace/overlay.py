@@ -10,7 +10,7 @@ from pathlib import Path
 from capsmith.errors import Refused, UnreadableInput
 from capsmith.findings import Finding, Location
 from capsmith.safetext import RelativePath
-from capsmith.workspace.files import contained
+from capsmith.workspace.files import resolve_inside
 from capsmith.workspace.reading import read_document
 
 MOST_FILES = 500
@@ -52,13 +52,13 @@ def read_overlay(folder: Path) -> tuple[dict[str, str], tuple[Finding, ...]]:
     return dict(sorted(texts.items())), tuple(findings)
 
 
-def own_overlay(repository: Path, named: str) -> Path:
+def locate_overlay(repository: Path, named: str) -> Path:
     """Return the folder ``named`` by provider.yaml: inside ``repository``, without links.
 
     Raises UnreadableInput for anything else.
     """
     try:
-        return contained(repository, named)
+        return resolve_inside(repository, named)
     except (Refused, ValueError) as error:
         message = (
             error.finding.message

@@ -124,7 +124,7 @@ class Limit(NamedTuple):
     hint: str
 
 
-def yaml_files(folder: Path, limit: Limit, names: Container[str] = ()) -> Iterator[Path]:
+def find_yaml_files(folder: Path, limit: Limit, names: Container[str] = ()) -> Iterator[Path]:
     """Yield the YAML files below ``folder`` in order, and those with other ``names``.
 
     Symbolic links, hidden files and folders, and folders of dependencies are left out.  Raises

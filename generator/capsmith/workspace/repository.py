@@ -14,8 +14,8 @@ from collections.abc import Callable, Container, Iterable, Iterator, Mapping
 from pathlib import Path
 
 from capsmith.errors import Refused, UnreadableInput
-from capsmith.workspace.files import contained, mode, refusal, write_all
-from capsmith.workspace.hold import abandoned, disk_errors, held
+from capsmith.workspace.files import make_refusal, read_permissions, resolve_inside, write_all
+from capsmith.workspace.hold import convert_disk_errors, hold_folder, is_abandoned
 from capsmith.workspace.journal import Change, Journal, Write
 
 __all__ = ["Change", "Repository"]
@@ -30,7 +30,7 @@ class Repository:
         self._journal = Journal(folder)
 
     @contextlib.contextmanager
-    def held(self, *, writes: bool = True) -> Iterator[None]:
+    def hold(self, *, writes: bool = True) -> Iterator[None]:
         """Keep other runs out, if this one ``writes`` or another does.
 
         A folder that is not there yet stays new, whatever others do.  Raises Refused when another
@@ -38,7 +38,7 @@ class Repository:
         refuses.
         """
         self._new = not os.path.lexists(self.folder)
-        with disk_errors(self.folder), held(self.folder, writes=writes):
+        with convert_disk_errors(self.folder), hold_folder(self.folder, writes=writes):
             if not self._new and not self.folder.is_dir():
                 raise UnreadableInput(
                     "output-not-a-folder",
@@ -48,19 +48,19 @@ class Repository:
                 )
             yield
 
-    def names(self) -> tuple[str, ...]:
+    def list_names(self) -> tuple[str, ...]:
         """Return what lies in the folder itself, sorted; empty when there is no folder."""
         if self._new:
             return ()
         return tuple(sorted(entry.name for entry in self.folder.iterdir()))
 
-    def contents_beside(self, path: str) -> dict[str, bytes]:
+    def read_beside(self, path: str) -> dict[str, bytes]:
         """Return the bytes of the regular files in the folder of ``path``, sorted by path.
 
         The author names those files, so their names may hold any character.  An unreadable file
         counts as empty.
         """
-        place = contained(self.folder, path).parent
+        place = resolve_inside(self.folder, path).parent
         if self._new or not place.is_dir():
             return {}
         prefix = path[: path.rfind("/") + 1]
@@ -73,12 +73,12 @@ class Repository:
                     found[prefix + entry.name] = b""
         return found
 
-    def read(self, path: str) -> str | None:
+    def read_text(self, path: str) -> str | None:
         """Return the text of a file, None when it is not there.
 
-        Raises as :meth:`content` does, and UnreadableInput when it is not UTF-8.
+        Raises as :meth:`read_bytes` does, and UnreadableInput when it is not UTF-8.
         """
-        content = self.content(path)
+        content = self.read_bytes(path)
         try:
             return content.decode() if content is not None else None
         except UnicodeDecodeError as error:
@@ -89,19 +89,19 @@ class Repository:
                 hint="Restore the file from version control.",
             ) from error
 
-    def content(self, path: str) -> bytes | None:
+    def read_bytes(self, path: str) -> bytes | None:
         """Return the bytes of a file, None when it is not there.
 
         Raises Refused for anything but a regular file that is reached without symlinks.
         """
-        target = contained(self.folder, path)
+        target = resolve_inside(self.folder, path)
         if self._new or not os.path.lexists(target):
             return None
         if not stat.S_ISREG(target.lstat().st_mode):
-            raise refusal(path, "this is not a regular file")
+            raise make_refusal(path, "this is not a regular file")
         return target.read_bytes()
 
-    def contents(self, paths: Iterable[str], theirs: Container[str] = ()) -> dict[str, bytes]:
+    def read_existing(self, paths: Iterable[str], theirs: Container[str] = ()) -> dict[str, bytes]:
         """Return the bytes of those of ``paths`` that exist.
 
         Only the existence of ``theirs``, the author's files, matters: an unreadable one counts as
@@ -110,7 +110,7 @@ class Repository:
         found: dict[str, bytes] = {}
         for path in paths:
             try:
-                content = self.content(path)
+                content = self.read_bytes(path)
             except (Refused, PermissionError):
                 if path not in theirs:
                     raise
@@ -119,10 +119,10 @@ class Repository:
                 found[path] = content
         return found
 
-    def mode(self, path: str) -> int:
+    def read_permissions(self, path: str) -> int:
         """Return the permissions of a file; the usual ones for a file that does not exist."""
-        target = contained(self.folder, path)
-        return mode(target) if not self._new and target.is_file() else 0o644
+        target = resolve_inside(self.folder, path)
+        return read_permissions(target) if not self._new and target.is_file() else 0o644
 
     def apply(self, change: Change) -> None:
         """Apply ``change``.
@@ -131,7 +131,7 @@ class Repository:
         is recorded first; :meth:`complete_pending` finishes one that was interrupted.
         """
         for path in (*change.writes, *change.removals):
-            contained(self.folder, path)
+            resolve_inside(self.folder, path)
         if not change:
             return
         if self._new:
@@ -180,12 +180,12 @@ class Repository:
         parent, prefix = self.folder.parent, f".{self.folder.name}.capsmith-"
         parent.mkdir(parents=True, exist_ok=True)
         for entry in list(parent.iterdir()):
-            if entry.name.startswith(prefix) and entry.is_dir() and abandoned(entry):
+            if entry.name.startswith(prefix) and entry.is_dir() and is_abandoned(entry):
                 shutil.rmtree(entry, ignore_errors=True)  # of a run that was killed
         building = parent / f"{prefix}{os.getpid()}"
         building.mkdir()
         try:
-            with held(building):
+            with hold_folder(building):
                 write_all(
                     (building / path, file.content, 0o644 if file.mode is None else file.mode)
                     for path, file in writes.items()

@@ -9,9 +9,9 @@ import pytest
 from jinja2 import TemplateSyntaxError
 
 from capsmith import resources
-from capsmith.blueprint.overlay import NAMES, Overlay, overlay_of, read_rows
+from capsmith.blueprint.overlay import NAMES, Overlay, parse_overlay, read_rows
 from capsmith.blueprint.overlay_render import OverlayEnvironment, plan_rows
-from capsmith.blueprint.plan import Entry, Scope, planned
+from capsmith.blueprint.plan import BlueprintEntry, BlueprintScope, plan_entry
 from capsmith.commands import build
 from capsmith.commands.load import load
 from capsmith.findings import Finding, has_errors
@@ -26,7 +26,7 @@ OWN = {"project/Makefile.jinja": "all:\n", "project/docs/a.md.jinja": "a\n", "ma
 
 
 def overlay(**texts: str) -> tuple[Overlay | None, tuple[Finding, ...]]:
-    return overlay_of(texts, OWN, "over", "over")
+    return parse_overlay(texts, OWN, "over", "over")
 
 
 def manifest(rows: str, *sources: str) -> tuple[Overlay | None, tuple[Finding, ...]]:
@@ -43,7 +43,9 @@ def test_what_replaces_and_what_is_added() -> None:
     assert found == ()
     assert made is not None
     (row,) = made.rows
-    assert row.entry == Entry("mine.jinja", "mine", Scope.PROVIDER, (), Owner.GENERATED, False)
+    assert row.entry == BlueprintEntry(
+        "mine.jinja", "mine", BlueprintScope.PROVIDER, (), Owner.GENERATED, False
+    )
     assert str(row.location) == "over/manifest.yaml:2:3"
     assert set(made.sources) == {"project/mine.jinja", "project/Makefile.jinja"}
 
@@ -155,8 +157,10 @@ def test_where_nothing_may_be_written(target: str, said: str, provider: Provider
     own = [
         file
         for name in ("Makefile", "config/crd/a.yaml")
-        for file in planned(
-            Entry("o.jinja", name, Scope.PROVIDER, (), Owner.GENERATED, False), provider, RUNTIME
+        for file in plan_entry(
+            BlueprintEntry("o.jinja", name, BlueprintScope.PROVIDER, (), Owner.GENERATED, False),
+            provider,
+            RUNTIME,
         )
     ]
     _, (finding,) = plan_rows(made, provider, RUNTIME, own)
@@ -179,10 +183,14 @@ def test_a_condition_that_needs_more_than_there_is(provider: Provider) -> None:
 
 
 @pytest.mark.parametrize("scope", list(NAMES))
-def test_a_target_may_use_the_names_of_its_scope(scope: Scope, provider: Provider) -> None:
+def test_a_target_may_use_the_names_of_its_scope(scope: BlueprintScope, provider: Provider) -> None:
     target = "/".join(f"{{{name}}}" for name in NAMES[scope])
     assert {name for _, name, _, _ in Formatter().parse(target)} == set(NAMES[scope])
-    files = list(planned(Entry("x", target, scope, (), Owner.GENERATED, False), provider, RUNTIME))
+    files = list(
+        plan_entry(
+            BlueprintEntry("x", target, scope, (), Owner.GENERATED, False), provider, RUNTIME
+        )
+    )
     assert files
     assert all(file.path.count("/") >= len(NAMES[scope]) - 1 for file in files)
 
@@ -192,10 +200,10 @@ def test_the_digest_is_of_paths_and_texts_only() -> None:
     digests = set()
     for where, named in (("here", ""), ("there/else", "else")):
         for order in (texts, dict(reversed(texts.items()))):
-            made, _ = overlay_of(order, OWN, where, named)
+            made, _ = parse_overlay(order, OWN, where, named)
             assert made is not None
             digests.add(made.digest)
-    other, _ = overlay_of({**texts, "macros/a": "z"}, OWN, "here", "")
+    other, _ = parse_overlay({**texts, "macros/a": "z"}, OWN, "here", "")
     assert len(digests) == 1
     assert other is not None
     assert other.digest not in digests
@@ -209,7 +217,7 @@ def test_capsmiths_own_blueprints_would_do_as_an_overlay(name: str) -> None:
     assert made is not None
     own = read_texts(resources.blueprints())
     copies = {path: text for path, text in own.items() if path.startswith("project/")}
-    whole, found = overlay_of(copies, own, "over", "")
+    whole, found = parse_overlay(copies, own, "over", "")
     assert found == ()
     assert whole is not None
     tree, found = build.build_overlaid(made, whole)

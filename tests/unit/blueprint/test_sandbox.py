@@ -6,7 +6,7 @@ import pytest
 
 from capsmith.blueprint.overlay import Overlay
 from capsmith.blueprint.overlay_render import OverlayRenderer
-from capsmith.blueprint.plan import Entry, PlannedFile, Scope
+from capsmith.blueprint.plan import BlueprintEntry, BlueprintScope, PlannedFile
 from capsmith.blueprint.render import Formatter
 from capsmith.findings import Finding
 from capsmith.provider.model import Provider
@@ -26,7 +26,9 @@ def rendered(
     texts = {"project/mine.jinja": text, **{f"macros/{name}": more[name] for name in more}}
     renderer = OverlayRenderer(Overlay("over", "", texts, ()), OWN, Formatter(None))
     renderer.check()
-    entry = Entry("mine.jinja", target, Scope.PROVIDER, (), Owner.GENERATED, False)
+    entry = BlueprintEntry(
+        "mine.jinja", target, BlueprintScope.PROVIDER, (), Owner.GENERATED, False
+    )
     made = renderer.render([PlannedFile(entry, RelativePath(target), {"provider": provider})])
     return (made[0].text if made else None), renderer.findings
 
@@ -183,7 +185,9 @@ def test_errors_are_reported_by_line_and_all_at_once(provider: Provider) -> None
     renderer = OverlayRenderer(Overlay("over", "", texts, ()), OWN, Formatter(None))
     renderer.check()
     names = ("a.jinja", "b.jinja", "c.jinja")
-    entries = [Entry(n, n, Scope.PROVIDER, (), Owner.GENERATED, False) for n in names]
+    entries = [
+        BlueprintEntry(n, n, BlueprintScope.PROVIDER, (), Owner.GENERATED, False) for n in names
+    ]
     context = {"provider": provider}
     files = [PlannedFile(each, RelativePath(each.target), context) for each in entries]
     assert renderer.render([*files, *files]) == []

@@ -6,7 +6,7 @@ import pytest
 import yaml
 
 from capsmith.blueprint.filters import to_yaml
-from capsmith.blueprint.provider_filters import component_contract_labels, listed
+from capsmith.blueprint.provider_filters import find_shared_contract_labels, join_for_display
 from tests.unit.provider.build import provider, version
 
 
@@ -30,13 +30,13 @@ def test_what_replaces_a_variable_stays_a_string() -> None:
 
 def test_a_label_stands_for_all_crds_of_a_component_or_for_none() -> None:
     component = provider().components[0]
-    assert component_contract_labels(component) == {"cluster.x-k8s.io/v1beta2": "v1alpha1"}
+    assert find_shared_contract_labels(component) == {"cluster.x-k8s.io/v1beta2": "v1alpha1"}
 
     first, *rest = component.resources
     other = first._replace(versions=(version("v1alpha2"),))
     mixed = component._replace(resources=(other, *rest))
-    assert component_contract_labels(mixed) == {}
+    assert find_shared_contract_labels(mixed) == {}
 
 
 def test_the_core_group_has_a_name_for_display() -> None:
-    assert listed(("", "events.k8s.io")) == "core, events.k8s.io"
+    assert join_for_display(("", "events.k8s.io")) == "core, events.k8s.io"

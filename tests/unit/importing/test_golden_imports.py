@@ -9,7 +9,7 @@ import pytest
 import yaml
 
 from capsmith.commands.load import all_contracts, load
-from capsmith.importing.compare import normal
+from capsmith.importing.compare import normalize
 from capsmith.importing.importer import Imported, compare_provider, import_crds
 from capsmith.importing.source import read_sources
 from capsmith.manifests.parse import read_substituted
@@ -45,7 +45,8 @@ def _imported(provider: Provider) -> tuple[Imported, str]:
 
 def _fields(fields: Mapping[str, FieldLike] | None) -> dict[str, Any]:
     return {
-        name: (normal(plain(field)), is_required(field)) for name, field in (fields or {}).items()
+        name: (normalize(plain(field)), is_required(field))
+        for name, field in (fields or {}).items()
     }
 
 

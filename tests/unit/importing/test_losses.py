@@ -12,14 +12,14 @@ from capsmith.commands.load import all_contracts
 from capsmith.findings import Severity
 from capsmith.importing.compare import compare_crds
 from capsmith.importing.importer import Imported
-from capsmith.importing.report import facts_of, findings_of, summary
+from capsmith.importing.report import collect_facts, report_differences, summarize
 from capsmith.importing.source import read_sources
 from capsmith.provider_yaml.parse import parse
 from tests.unit.importing.crds import crd, imported, machine_of, manifests_of, provider
 
 
 def _lost(found: Imported) -> list[str]:
-    findings = findings_of(found.crds, found.refusals)
+    findings = report_differences(found.crds, found.refusals)
     return [each.message for each in findings if each.severity is Severity.ERROR]
 
 
@@ -38,7 +38,7 @@ def test_a_loss_has_its_line_and_column() -> None:
     found = imported(*provider(spec={"own": {"type": "string", "uniqueItems": True}}))
     (finding,) = (
         each
-        for each in findings_of(found.crds, found.refusals)
+        for each in report_differences(found.crds, found.refusals)
         if each.severity is Severity.ERROR and each.message.startswith("AcmeMachine ")
     )
     crds = [each for each in found.crds if each.crd.kind == "AcmeMachine"]
@@ -133,7 +133,9 @@ def test_machines_without_template_and_foreign_kinds_are_further_kinds() -> None
         "AcmePooledMachine": "Resource",
     }
     assert "scope: Cluster" in found.text
-    assert summary(found.crds).startswith("5 CRDs: 4 with a role of the contract, 1 further kinds")
+    assert summarize(found.crds).startswith(
+        "5 CRDs: 4 with a role of the contract, 1 further kinds"
+    )
 
 
 def test_a_kind_may_be_in_some_versions_only() -> None:
@@ -157,7 +159,7 @@ def test_a_named_role_wins() -> None:
 
 def test_facts_hold_both_values() -> None:
     found = imported(*provider(names={"shortNames": ["am"]}))
-    cluster, *_ = facts_of(found.crds)["crds"]
+    cluster, *_ = collect_facts(found.crds)["crds"]
     assert cluster["role"] == "InfraCluster"
     assert not cluster["equal"]
     assert cluster["equalButForAdditions"]
@@ -181,7 +183,7 @@ def test_broken_schemas_are_no_crash(broken: Any) -> None:
     crds = provider()
     crds[2]["spec"]["versions"][0]["schema"]["openAPIV3Schema"] = broken
     found = imported(*crds)
-    assert list(findings_of(found.crds, found.refusals))
+    assert list(report_differences(found.crds, found.refusals))
 
 
 def test_hostile_names_reach_no_provider_yaml() -> None:

@@ -10,7 +10,7 @@ import yaml
 from capsmith.commands.load import all_contracts
 from capsmith.contract.model import Contract
 from capsmith.findings import Severity
-from capsmith.importing.refusals import check
+from capsmith.importing.refusals import check_data
 from tests.unit.importing.crds import crd, imported, provider
 
 _ADDONS = "addons.cluster.x-k8s.io"
@@ -89,7 +89,7 @@ def test_a_provider_without_infrastructure_is_valid(
     }
     assert found == sections
     assert "credentials" not in data
-    findings = check(data, _contracts()).findings
+    findings = check_data(data, _contracts()).findings
     assert [each.message for each in findings if each.severity is Severity.ERROR] == []
 
 

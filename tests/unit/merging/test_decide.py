@@ -7,12 +7,12 @@ import pytest
 from capsmith.errors import UnreadableInput
 from capsmith.merging.decide import Decision, MergeOptions, OnDisk, Reason, decide
 from capsmith.merging.lock import Lock, LockedFile
-from capsmith.merging.shared_file import Names
+from capsmith.merging.shared_file import ConflictLabels
 from capsmith.report import Outcome
 from capsmith.safetext import RelativePath
 from capsmith.tree import FileTree, GeneratedFile, Owner, digest
 
-NAMES = Names("yours", "before", "capsmith")
+NAMES = ConflictLabels("yours", "before", "capsmith")
 G, M, S = Owner.GENERATED, Owner.MERGED, Owner.SCAFFOLD
 
 

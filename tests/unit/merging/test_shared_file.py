@@ -6,15 +6,21 @@ import time
 
 import pytest
 
-from capsmith.merging.shared_file import Merged, Names, Style, merge_shared, unresolved
+from capsmith.merging.shared_file import (
+    ConflictLabels,
+    ConflictStyle,
+    Merged,
+    find_conflict_markers,
+    merge_shared,
+)
 from capsmith.merging.three_way import Agreed, merge
 
-NAMES = Names("yours", "before", "capsmith 2")
+NAMES = ConflictLabels("yours", "before", "capsmith 2")
 BASE = b"one\ntwo\nthree\nfour\nfive\n"
 
 
 def merged(
-    ours: bytes, theirs: bytes, base: bytes = BASE, style: Style = Style.MERGE
+    ours: bytes, theirs: bytes, base: bytes = BASE, style: ConflictStyle = ConflictStyle.MERGE
 ) -> Merged | None:
     return merge_shared(base, ours, theirs, style, NAMES)
 
@@ -39,10 +45,10 @@ def test_the_same_change_is_made_once() -> None:
     assert clean(both, both.replace(b"five", b"5")) == both.replace(b"five", b"5")
 
 
-@pytest.mark.parametrize("style", Style)
-def test_a_conflict_has_both_sides_between_markers(style: Style) -> None:
+@pytest.mark.parametrize("style", ConflictStyle)
+def test_a_conflict_has_both_sides_between_markers(style: ConflictStyle) -> None:
     ours, theirs = BASE.replace(b"two", b"mine"), BASE.replace(b"two", b"theirs")
-    origin = b"||||||| before\ntwo\n" if style is Style.DIFF3 else b""
+    origin = b"||||||| before\ntwo\n" if style is ConflictStyle.DIFF3 else b""
     assert merged(ours, theirs, style=style) == Merged(
         b"one\n<<<<<<< yours\nmine\n" + origin + b"=======\ntheirs\n>>>>>>> capsmith 2\n"
         b"three\nfour\nfive\n",
@@ -55,7 +61,7 @@ def test_lines_that_both_sides_agree_on_are_not_in_the_conflict() -> None:
     assert result == Merged(
         b"a\n<<<<<<< yours\nmine\n=======\ntheirs\n>>>>>>> capsmith 2\nz\n", (2,)
     )
-    whole = merged(b"a\nmine\n", b"a\ntheirs\n", base=b"old\n", style=Style.DIFF3)
+    whole = merged(b"a\nmine\n", b"a\ntheirs\n", base=b"old\n", style=ConflictStyle.DIFF3)
     assert whole is not None
     assert whole.content.startswith(b"<<<<<<< yours\na\nmine\n||||||| before\nold\n=======\na\n")
 
@@ -113,15 +119,20 @@ def test_what_is_no_text_is_not_merged() -> None:
 
 def test_markers_that_are_left_are_found() -> None:
     ours, theirs = BASE.replace(b"two", b"mine"), BASE.replace(b"two", b"theirs")
-    result = merged(ours, theirs, style=Style.DIFF3)
+    result = merged(ours, theirs, style=ConflictStyle.DIFF3)
     assert result is not None
-    assert unresolved(result.content, NAMES, [ours, theirs]) == (2, 4, 6, 8)
+    assert find_conflict_markers(result.content, NAMES, [ours, theirs]) == (2, 4, 6, 8)
     in_windows = result.content.replace(b"\n", b"\r\n")
-    assert unresolved(b"\xef\xbb\xbf" + in_windows, NAMES, [ours, theirs]) == (2, 4, 6, 8)
-    assert unresolved(b"one\n=======\n", NAMES, [ours, theirs]) == (2,)
-    assert unresolved(b"Title\n=======\n", NAMES, [b"Title\n=======\n", theirs]) == ()
+    assert find_conflict_markers(b"\xef\xbb\xbf" + in_windows, NAMES, [ours, theirs]) == (
+        2,
+        4,
+        6,
+        8,
+    )
+    assert find_conflict_markers(b"one\n=======\n", NAMES, [ours, theirs]) == (2,)
+    assert find_conflict_markers(b"Title\n=======\n", NAMES, [b"Title\n=======\n", theirs]) == ()
     # Markers of git are none of these.
-    assert unresolved(b"<<<<<<< HEAD\n", NAMES, [ours, theirs]) == ()
+    assert find_conflict_markers(b"<<<<<<< HEAD\n", NAMES, [ours, theirs]) == ()
 
 
 def test_a_merge_of_many_equal_lines_ends() -> None:

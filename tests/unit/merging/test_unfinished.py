@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from capsmith.merging.shared_file import Names
+from capsmith.merging.shared_file import ConflictLabels
 from capsmith.merging.unfinished import Touched, Unfinished
 
 DIGEST = "sha256:" + 64 * "0"
@@ -10,7 +10,7 @@ DIGEST = "sha256:" + 64 * "0"
 
 def test_a_state_is_read_as_it_was_written() -> None:
     state = Unfinished(
-        Names("yours", "before", "capsmith"),
+        ConflictLabels("yours", "before", "capsmith"),
         ("Makefile",),
         {"Makefile": Touched(DIGEST, "", 0o640)},
         {".capsmith/lock.yaml": DIGEST},

@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from capsmith.errors import Refused, UnreadableInput
-from capsmith.workspace.hold import held
+from capsmith.workspace.hold import hold_folder
 from capsmith.workspace.journal import Journal
 from capsmith.workspace.repository import Repository
 from tests.unit.workspace.changing import Died, change, contents, dying, interrupted
@@ -173,6 +173,6 @@ def test_a_strange_list_of_pending_changes_is_named(tmp_path: Path, text: str) -
 def test_what_a_killed_run_left_beside_a_new_folder_is_cleared_away(tmp_path: Path) -> None:
     (tmp_path / ".repo.capsmith-1/a").mkdir(parents=True)
     (tmp_path / ".repo.capsmith-2").mkdir()
-    with held(tmp_path / ".repo.capsmith-2"):
+    with hold_folder(tmp_path / ".repo.capsmith-2"):
         Repository(tmp_path / "repo").apply(change("new", "a"))
         assert sorted(p.name for p in tmp_path.iterdir()) == [".repo.capsmith-2", "repo"]

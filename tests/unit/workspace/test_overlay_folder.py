@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from capsmith.errors import UnreadableInput
-from capsmith.workspace.overlay import MOST_BYTES, MOST_FILES, own_overlay, read_overlay
+from capsmith.workspace.overlay import MOST_BYTES, MOST_FILES, locate_overlay, read_overlay
 from tests.conftest import without_privileges
 
 
@@ -96,9 +96,9 @@ def test_the_folder_has_to_be_one(folder: Path, name: str) -> None:
 def test_a_folder_that_a_description_names_is_in_the_repository(folder: Path, named: str) -> None:
     (folder / "link").symlink_to(folder)
     (folder / "file").write_text("x")
-    assert own_overlay(folder, "project/docs") == folder / "project/docs"
+    assert locate_overlay(folder, "project/docs") == folder / "project/docs"
     with pytest.raises(UnreadableInput) as caught:
-        read_overlay(own_overlay(folder, named))
+        read_overlay(locate_overlay(folder, named))
     assert caught.value.finding.id == "overlay-not-a-folder"
 
 

@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from capsmith.errors import DiskError, Refused, UnreadableInput
-from capsmith.workspace.hold import disk_errors, held
+from capsmith.workspace.hold import convert_disk_errors, hold_folder
 from capsmith.workspace.repository import Change, Repository
 from tests.unit.workspace.changing import change, contents
 
@@ -55,7 +55,7 @@ def test_symlinks_are_not_followed(tmp_path: Path, path: str) -> None:
     assert list(outside.iterdir()) == []
     assert [entry.name for entry in inside.iterdir()] == ["link"]
     with pytest.raises(Refused):
-        repository.read(path)
+        repository.read_text(path)
 
 
 @pytest.mark.parametrize("path", ["../out", "/etc/passwd", "a/../../b", "a//b", "", ".", "a\x00b"])
@@ -98,9 +98,9 @@ def test_a_file_in_the_place_of_a_folder_is_refused_before_anything_is_done(tmp_
 def test_a_folder_created_by_another_process_is_not_touched(tmp_path: Path) -> None:
     target = tmp_path / "repo"
     repository = Repository(target)
-    with repository.held():
+    with repository.hold():
         Repository(target).apply(change("theirs", "a"))
-        assert repository.read("a") is None
+        assert repository.read_text("a") is None
         with pytest.raises(Refused) as caught:
             repository.apply(change("new", "a"))
     assert caught.value.finding.id == "output-busy"
@@ -109,10 +109,10 @@ def test_a_folder_created_by_another_process_is_not_touched(tmp_path: Path) -> N
 
 
 def test_a_folder_is_held_by_one_run_at_a_time(tmp_path: Path) -> None:
-    with held(tmp_path), pytest.raises(Refused) as caught, held(tmp_path):
+    with hold_folder(tmp_path), pytest.raises(Refused) as caught, hold_folder(tmp_path):
         pass
     assert caught.value.finding.id == "output-busy"
-    with held(tmp_path):
+    with hold_folder(tmp_path):
         pass
 
 
@@ -130,13 +130,13 @@ def test_the_authors_files_may_be_anything(tmp_path: Path) -> None:
     (tmp_path / "folder").mkdir()
     paths = ["link", "latin", "folder", "none"]
     repository = Repository(tmp_path)
-    found = repository.contents(paths, theirs=paths)
+    found = repository.read_existing(paths, theirs=paths)
     assert found == {"link": b"", "latin": b"caf\xe9", "folder": b""}
     for path in ("link", "folder"):
         with pytest.raises(Refused):
-            repository.contents([path])
+            repository.read_existing([path])
     with pytest.raises(UnreadableInput):
-        repository.read("latin")
+        repository.read_text("latin")
 
 
 def test_a_pipe_in_the_place_of_the_stage_is_refused(tmp_path: Path) -> None:
@@ -153,6 +153,6 @@ def test_a_rename_that_fails_names_the_file_of_the_repository(tmp_path: Path) ->
     staged, target = tmp_path / "staged", tmp_path / "docs"
     staged.write_text("new")
     (target / "folder").mkdir(parents=True)
-    with pytest.raises(DiskError) as caught, disk_errors(tmp_path):
+    with pytest.raises(DiskError) as caught, convert_disk_errors(tmp_path):
         os.replace(staged, target)
     assert caught.value.finding.location.file == str(target)
