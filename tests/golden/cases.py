@@ -13,7 +13,7 @@ from pathlib import Path
 from capsmith.commands.build import SCHEMA_PATH
 from capsmith.commands.generate import generate
 from capsmith.merging.lock import LOCK_PATH, SPEC_NAME
-from capsmith.provider.author_api import AUTHOR_API_PATH
+from capsmith.output.reference import AUTHOR_API_PATH
 from tests.repositories import add_authored_code, has_authored_code
 
 HERE = Path(__file__).parent

@@ -17,7 +17,7 @@ from capsmith.commands.upgrade import apply_request
 from capsmith.findings import has_errors
 from capsmith.output.conversion import converted_resources
 from capsmith.provider.model import Provider
-from capsmith.provider.order import series_order
+from capsmith.provider.versions import series_order
 from capsmith.provider_upgrade.request import UpgradeRequest
 from tests.realapi.crd_lineage import check_labels, crds_of, migrated, removed, upgraded
 

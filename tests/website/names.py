@@ -14,7 +14,7 @@ import click
 from capsmith import resources
 from capsmith.cli import main
 from capsmith.contract.load import known_versions, load_all_rules, load_contract
-from capsmith.provider.workload import WORKLOAD_CLIENT
+from capsmith.provider.model import WORKLOAD_CLIENT
 from capsmith.provider_yaml.jsonschema import provider_schema
 from capsmith_runtime.migration.options import MIGRATION
 from capsmith_runtime.options import parse

@@ -13,10 +13,10 @@ from capsmith.output.admission import admitted_kinds, has_admission
 from capsmith.output.conversion import (
     converted_resources,
     has_conversion,
+    has_migration,
     has_webhooks,
     serves_webhooks,
 )
-from capsmith.output.migration import has_migration
 from capsmith.output.rbac import (
     aggregate_permissions,
     kubeadm_bootstrap_permissions,
@@ -24,8 +24,7 @@ from capsmith.output.rbac import (
 )
 from capsmith.output.runtime import Runtime
 from capsmith.output.version_types import converted_versions, has_version_functions
-from capsmith.provider.model import Component, Provider, Resource, Role
-from capsmith.provider.templates import TOPOLOGY_FLAVOR
+from capsmith.provider.model import TOPOLOGY_FLAVOR, Component, Provider, Resource, Role
 from capsmith.provider_upgrade.changes import steps
 from capsmith.safetext import RelativePath, SafeText
 from capsmith.tree import Owner

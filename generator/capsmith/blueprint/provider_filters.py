@@ -14,13 +14,19 @@ from capsmith.output.clusterctl import hosting, package_url, release_url, templa
 from capsmith.output.conversion import (
     converted_resources,
     has_conversion,
+    has_migration,
     has_webhooks,
+    migrated_resources,
     serves_webhooks,
     shape_changes,
     version_of_contract,
 )
-from capsmith.output.crd import contract_labels, custom_resource_definition
-from capsmith.output.migration import has_migration, migrated_resources
+from capsmith.output.crd import (
+    contract_labels,
+    custom_resource_definition,
+    needs_messages,
+    required_status,
+)
 from capsmith.output.monitoring import alert_rules, dashboard_text
 from capsmith.output.python_types import python_module
 from capsmith.output.rbac import (
@@ -36,7 +42,6 @@ from capsmith.output.rbac import (
     viewer_permissions,
 )
 from capsmith.output.reference import field_rows, missing_fields, version_rows
-from capsmith.output.required_status import needs_messages, required_status
 from capsmith.output.slices import standalone_resources
 from capsmith.output.topology import (
     credentials_name,
@@ -53,9 +58,7 @@ from capsmith.output.version_types import (
 )
 from capsmith.provider.extension import author_classes, author_names
 from capsmith.provider.model import Component, Provider
-from capsmith.provider.order import preferred_version
-from capsmith.provider.pools import pool_machine, shared_fields
-from capsmith.provider.version_fields import version_changes
+from capsmith.provider.versions import preferred_version, version_changes
 from capsmith.provider_upgrade.changes import kind_changes, steps
 from capsmith.safetext import SafeText
 
@@ -164,7 +167,7 @@ PROVIDER_FILTERS: Mapping[str, Callable[..., Any]] = {
     "uses_hub": uses_hub,
     "version_module": version_module,
     "part": Component.part,
-    "pool_machine": pool_machine,
-    "shared_fields": shared_fields,
+    "pool_machine": lambda pool, component: component.find_pool_machine(pool),
+    "shared_fields": lambda pool, component: component.list_shared_fields(pool),
     "standalone_resources": standalone_resources,
 }

@@ -12,6 +12,8 @@ from capsmith.blueprint.plan import load_manifest, plan_files
 from capsmith.blueprint.render import Formatter, render
 from capsmith.contract.reading import parse
 from capsmith.findings import Finding, Severity, ordered
+from capsmith.output.rbac.model import DeclaredPermissions, parse_permissions
+from capsmith.output.reference import AUTHOR_API_PATH, author_api
 from capsmith.output.runtime import (
     PERMISSIONS_FILE,
     SLICES_FILE,
@@ -21,8 +23,7 @@ from capsmith.output.runtime import (
     runtime_of,
     vendored_files,
 )
-from capsmith.provider.author_api import AUTHOR_API_PATH, author_api
-from capsmith.provider.declared import declared_crds
+from capsmith.provider.contract_fields import declared_crds
 from capsmith.provider.model import Provider
 from capsmith.safetext import RelativePath
 from capsmith.tree import FileTree, GeneratedFile, Owner, digest
@@ -31,7 +32,6 @@ from capsmith.workspace.reading import LazyTexts, read_texts
 
 if TYPE_CHECKING:
     from capsmith.blueprint.overlay import Overlay
-    from capsmith.output.rbac.model import DeclaredPermissions
 
 
 @cache
@@ -65,11 +65,8 @@ class _Permissions(Mapping[str, "DeclaredPermissions"]):
 
     def __getitem__(self, folder: str) -> DeclaredPermissions:
         if folder not in self._read:
-            # Imported here: building the validators takes time.
-            from capsmith.output.rbac.declarations import declared_permissions
-
             path = self._files[folder]
-            self._read[folder] = declared_permissions(parse(self._sources[path], path), path)
+            self._read[folder] = parse_permissions(parse(self._sources[path], path), path)
         return self._read[folder]
 
     def __iter__(self) -> Iterator[str]:

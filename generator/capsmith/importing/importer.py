@@ -24,9 +24,8 @@ from capsmith.manifests.crds import Crd, CrdVersion
 from capsmith.manifests.parse import Manifest, list_of, mapping_of, text_of
 from capsmith.output.crd import custom_resource_definition
 from capsmith.provider.build import build_provider
-from capsmith.provider.control_planes import MANAGED
+from capsmith.provider.described_kinds import MACHINES, MANAGED
 from capsmith.provider.model import Component, Provider
-from capsmith.provider.pools import MACHINES
 from capsmith.provider.sections import SECTION_TYPES
 
 Crds = Mapping[tuple[str, str], Mapping[str, Any]]

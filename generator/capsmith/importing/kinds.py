@@ -19,7 +19,7 @@ from capsmith.importing.outline import Outline, Version
 from capsmith.importing.source import RESOURCE, SourceCrd
 from capsmith.manifests.crds import Crd, CrdVersion
 from capsmith.manifests.parse import list_of, mapping_of, text_of, texts_of
-from capsmith.provider.control_planes import MANAGED
+from capsmith.provider.described_kinds import MANAGED
 from capsmith.provider.naming import pluralise
 
 Entry = dict[str, Any]

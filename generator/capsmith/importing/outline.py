@@ -10,8 +10,8 @@ from capsmith.contract.model import Contract
 from capsmith.importing.source import PROVIDER_LABEL, RESOURCE, SourceCrd
 from capsmith.manifests.crds import CrdVersion
 from capsmith.manifests.parse import Manifest, list_of, mapping_of, text_of
-from capsmith.provider.order import series_order, version_order
 from capsmith.provider.sections import SECTION_TYPES
+from capsmith.provider.versions import series_order, version_order
 from capsmith.safetext import SeriesName, VersionName
 
 

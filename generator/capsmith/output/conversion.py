@@ -1,4 +1,4 @@
-"""Kinds whose API versions follow different contracts, and what differs between their shapes."""
+"""Kinds in several API versions: shapes of different contracts, and stored objects to migrate."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from capsmith.contract.model import ChangeKind, Conversion, FieldChange, Where
 from capsmith.output.admission import admitted_kinds
 from capsmith.output.crd import is_converted, version_schema
 from capsmith.provider.model import Component, Provider, Resource, Schema
-from capsmith.provider.order import version_order
+from capsmith.provider.versions import version_order
 
 Path = tuple[str, ...]
 
@@ -105,3 +105,21 @@ def has_path(path: Path, schema: Schema) -> Path:
         if found is None:
             return ()
     return path
+
+
+def migrated_resources(component: Component, provider: Provider) -> tuple[Resource, ...]:
+    """Return the kinds of a component whose stored objects its manager migrates (CRD-16).
+
+    Templates and identities too: no reconcile ever writes them.  A release of an earlier contract
+    may have had a version that is gone, and users may upgrade from it directly.
+    """
+    return tuple(
+        resource
+        for resource in component.resources
+        if len(resource.versions) > 1 or provider.former_contracts
+    )
+
+
+def has_migration(provider: Provider) -> bool:
+    """Return whether some manager migrates stored objects."""
+    return any(migrated_resources(component, provider) for component in provider.components)

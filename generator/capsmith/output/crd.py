@@ -7,13 +7,13 @@ version follows is the version's own (:class:`ApiVersion`).
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
-from typing import Any
+from typing import Any, Final
 
 from capsmith.cel_text import is_transition
 from capsmith.contract.model import Contract, ContractField, TypeShape
 from capsmith.provider.contract_fields import schema_of, with_own
 from capsmith.provider.model import ApiVersion, Component, Resource, Role, Schema
-from capsmith.provider.version_fields import in_version
+from capsmith.provider.versions import in_version
 
 _SCHEMA_MAPS = ("properties",)
 _SCHEMAS = ("items", "additionalProperties")
@@ -408,3 +408,33 @@ def _contract_validations(shape: TypeShape, resource: Resource) -> list[dict[str
 
 def _object_role(resource: Resource) -> str:
     return resource.role.value.removesuffix("Template")
+
+
+ZEROS: Final = {
+    **{"string": "", "boolean": False, "integer": 0, "number": 0},
+    **{"array": [], "object": {}},
+}
+"""The values that the manager writes, by JSON type."""
+
+
+def required_status(resource: Resource) -> tuple[tuple[str, str], ...]:
+    """Return names and JSON types of the required fields, of those that the author requires."""
+    if "required" not in resource.options.limits("status"):
+        return ()
+    schema = status_schema(resource, resource.storage_version) or {}
+    fields = schema.get("properties", {})
+    return tuple(
+        (name, fields[name]["type"])
+        for name in schema.get("required", ())
+        if "type" in fields.get(name, {}) and "default" not in fields[name]
+    )
+
+
+def needs_messages(resource: Resource) -> bool:
+    """Return whether the API server refuses conditions of a kind with an empty message."""
+    if resource.contract_fields is None:
+        return False
+    schema: Any = status_schema(resource, resource.storage_version) or {}
+    for key in ("properties", "conditions", "items", "properties", "message"):
+        schema = schema.get(key, {})
+    return bool(schema.get("minLength", 0))

@@ -11,7 +11,6 @@ from typing import Any, Final, Literal, NamedTuple
 
 from capsmith.output.clusterctl import Hosting, hosting
 from capsmith.provider.model import Component, Provider
-from capsmith.provider.workload import uses_workload_clusters
 from capsmith.safetext import SafeText
 
 RUNBOOK: Final = "docs/runbook.md"
@@ -238,7 +237,7 @@ def alert_rules(component: Component, provider: Provider) -> list[Mapping[str, A
 
 def dashboard(component: Component) -> Mapping[str, Any]:
     """Return the dashboard of the component's manager, in Grafana's model."""
-    has_workload = uses_workload_clusters(component)
+    has_workload = component.uses_workload_clusters
     panels = [each for each in _PANELS if has_workload or not each.needs_workload]
     source = {"name": "datasource", "type": "datasource", "query": "prometheus"}
     return {

@@ -7,12 +7,10 @@ from collections.abc import Iterator, Mapping, Sequence
 from typing import Final, Literal, NamedTuple
 
 from capsmith.output.admission import has_admission
-from capsmith.output.conversion import has_conversion
-from capsmith.output.migration import has_migration
+from capsmith.output.conversion import has_conversion, has_migration
 from capsmith.output.rbac.model import Declarations
 from capsmith.output.slices import slices_of
 from capsmith.provider.model import Provider
-from capsmith.provider.workload import has_workload_client
 from capsmith.safetext import RelativePath, SafeText
 from capsmith.tree import FileTree, GeneratedFile, Owner, digest
 
@@ -152,7 +150,7 @@ def recorded_files(record: str) -> dict[str, str]:
 def _slices(provider: Provider) -> Iterator[str]:
     for component in provider.components:
         yield from slices_of(component)
-        if has_workload_client(component):
+        if component.has_workload_client:
             yield "workload"
     if has_conversion(provider):
         yield "conversion"

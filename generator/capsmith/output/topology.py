@@ -12,9 +12,16 @@ from typing import Any, NamedTuple
 
 from capsmith.output.clusterctl import template_variable
 from capsmith.output.example import example, example_fields
-from capsmith.provider.model import SECRET_REF, Component, Field, Provider, Resource, Role
-from capsmith.provider.pools import POOL_FLAVOR
-from capsmith.provider.templates import TOPOLOGY_FLAVOR, template_of
+from capsmith.provider.model import (
+    POOL_FLAVOR,
+    SECRET_REF,
+    TOPOLOGY_FLAVOR,
+    Component,
+    Field,
+    Provider,
+    Resource,
+    Role,
+)
 from capsmith.safetext import DnsLabel, SafeText
 
 _FOREIGN = ("infrastructure.cluster.x-k8s.io/v1beta1", "ExampleMachineTemplate", "example")
@@ -159,7 +166,7 @@ def topology(
     """
     place = _place(provider, flavor, cluster_class)
     cluster = _kind_at(place, component.role(Role.INFRA_CLUSTER))
-    cluster_template = template_of(cluster, component)
+    cluster_template = component.find_template(cluster)
     machine = _kind_at(place, component.role(Role.INFRA_MACHINE))
     machine_template = _kind_at(place, component.role(Role.INFRA_MACHINE_TEMPLATE))
     shared = _names(cluster) & _names(machine) | _RESERVED
@@ -192,7 +199,7 @@ def _all_own(provider: Provider, role: Role) -> tuple[Own, ...]:
     return tuple(
         Own(
             kind,
-            template_of(kind, component),
+            component.find_template(kind),
             _spec(kind, provider),
             escaped(example_fields(kind.spec_fields)),
         )

@@ -21,7 +21,7 @@ from capsmith.output.python_types import (
     used_names,
 )
 from capsmith.provider.model import Component, Field, Provider, Resource
-from capsmith.provider.version_fields import PartChanges, VersionChanges, version_changes
+from capsmith.provider.versions import PartChanges, VersionChanges, version_changes
 from capsmith.safetext import Identifier, SafeText
 
 HUB: Final = "_hub"

@@ -20,9 +20,9 @@ from capsmith.provider.model import (
     Resource,
     Role,
 )
-from capsmith.provider.order import series_order
 from capsmith.provider.resources import identity, resources_of
 from capsmith.provider.sections import SectionType
+from capsmith.provider.versions import series_order
 from capsmith.safetext import (
     DnsLabel,
     DnsSubdomain,

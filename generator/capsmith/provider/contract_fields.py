@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from typing import Any
 
 from capsmith.contract.model import ContractField
-from capsmith.provider.model import ContractFields, OwnField, Schema
+from capsmith.provider.model import ContractFields, OwnField, Provider, Resource, Schema
+from capsmith.provider.naming import pluralise
 
 _OPEN = "x-kubernetes-preserve-unknown-fields"
 
@@ -68,3 +69,30 @@ def with_contract(own: Schema, contract: Schema) -> dict[str, Any]:
 def _in_order(schema: Schema, contract: Schema) -> dict[str, Any]:
     """Return ``schema`` with the keys of the contract first, in its order."""
     return {key: schema[key] for key in (*contract, *schema) if key in schema}
+
+
+def declared_crds(provider: Provider) -> frozenset[str]:
+    """Return the names of the files with such CRDs."""
+    return frozenset(
+        f"{each.group}_{each.plural}.yaml" for each in provider.resources if _is_declared(each)
+    )
+
+
+def _is_declared(resource: Resource) -> bool:
+    return (
+        resource.options.transition_rules
+        or str(resource.plural) != pluralise(str(resource.kind).lower())
+        or any(map(_is_otherwise, _contract_fields(resource)))
+    )
+
+
+def _contract_fields(resource: Resource) -> Iterator[ContractFields]:
+    versions = (resource.version_fields or {}).values()
+    for written in (resource.contract_fields, *(each.contract_fields for each in versions)):
+        if written is not None:
+            yield written
+
+
+def _is_otherwise(written: ContractFields) -> bool:
+    fields = (*written.spec.values(), *written.status.values())
+    return bool(written.without or fields or written.metadata)

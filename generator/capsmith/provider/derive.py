@@ -10,7 +10,13 @@ from collections.abc import Iterable, Mapping, Sequence
 from typing import TYPE_CHECKING
 from urllib.parse import urlsplit
 
-from capsmith.provider.control_planes import MANAGED, is_machine_based
+from capsmith.provider.described_kinds import (
+    MANAGED,
+    has_template,
+    is_machine_based,
+    supports_classes,
+    template_short_names,
+)
 from capsmith.provider.draft import (
     CREDENTIALS_FEATURE,
     DEFAULT_API_VERSION,
@@ -19,26 +25,28 @@ from capsmith.provider.draft import (
     DraftIdentity,
     DraftKind,
     DraftVersion,
-    draft_identities,
-    webhooks_of,
 )
-from capsmith.provider.model import GroupKind
-from capsmith.provider.naming import kebab, pluralise, words
-from capsmith.provider.order import series_order, version_order
-from capsmith.provider.pools import POOL_FLAVOR
-from capsmith.provider.sections import SECTION_TYPES, SectionType, combine
-from capsmith.provider.templates import (
+from capsmith.provider.model import (
+    POOL_FLAVOR,
     TOPOLOGY_FLAVOR,
-    has_template,
-    supports_classes,
-    template_short_names,
+    WORKLOAD_CLIENT,
+    GroupKind,
+    Webhooks,
 )
-from capsmith.provider.workload import WORKLOAD_CLIENT
+from capsmith.provider.naming import kebab, pluralise, words
+from capsmith.provider.sections import SECTION_TYPES, SectionType, combine
+from capsmith.provider.versions import series_order, version_order
 from capsmith.safetext import DnsSubdomain, KindName
 
 if TYPE_CHECKING:
     from capsmith.contract.model import Contract
-    from capsmith.provider_yaml.model import ApiVersionSpec, KindSpec, ProviderSpec
+    from capsmith.provider_yaml.model import (
+        ApiVersionSpec,
+        CredentialsSpec,
+        KindSpec,
+        ProviderSpec,
+        WebhooksSpec,
+    )
 
 
 def chosen_versions(
@@ -117,6 +125,8 @@ def _known_features(role: str, contracts: Iterable[Contract]) -> frozenset[str]:
     return known | frozenset(_WITHOUT_FIELD.get(role, ()))
 
 
+_DEFAULT_KEYS = ("token",)
+_TIMEOUT_SECONDS = 10
 _DESCRIPTION = "Cluster API {words} for {title}."
 _REGISTRIES = {"github.com": "ghcr.io", "gitlab.com": "registry.gitlab.com"}
 _SHORT = {
@@ -134,7 +144,7 @@ def derive(spec: ProviderSpec, contracts: Mapping[str, Contract]) -> Draft:
     distribution = re.sub(r"[^a-z0-9]+", "-", path[-1].lower()).strip("-")
     title = spec.title or _title(spec.name)
     sections = tuple(each for each in SECTION_TYPES.values() if spec.has(each.section))
-    identities = draft_identities(spec)
+    identities = _identities(spec)
     names = _kubectl_names(spec, identities)
     api_versions = _api_versions(spec)
     groups = _groups(spec)
@@ -265,7 +275,7 @@ def _kinds(
             namespaced=described.scope != "Cluster",
             machine_kind=_machine_kind(described, spec),
             bootstrap=_bootstrap(described, spec, groups),
-            webhooks=webhooks_of(described.webhooks, has_template(described)),
+            webhooks=_webhooks(described.webhooks, has_template(described)),
             group=described.group or groups[section],
             plural=described.plural or pluralise(kind.lower()),
             **_versions(described, api_versions),
@@ -324,6 +334,39 @@ def _bootstrap(
     if kind not in kinds:
         return None
     return GroupKind(DnsSubdomain(groups["bootstrap"]), KindName(kind))
+
+
+def _identities(spec: ProviderSpec) -> tuple[DraftIdentity, ...]:
+    """Return the kinds of identities, in the author's order."""
+    return tuple(_identity(path, each) for path, each in spec.identities())
+
+
+def _identity(path: tuple[str | int, ...], written: str | CredentialsSpec) -> DraftIdentity:
+    if isinstance(written, str):
+        return DraftIdentity(written, _DEFAULT_KEYS, False, True, {}, path, path)
+    secret = written.secret is not False
+    return DraftIdentity(
+        kind=written.kind,
+        keys=written.keys or (_DEFAULT_KEYS if secret else ()),
+        namespaced=written.namespaced or False,
+        secret=secret,
+        fields=written.spec or {},
+        path=path,
+        kind_path=(*path, "kind"),
+    )
+
+
+def _webhooks(written: WebhooksSpec | None, has_template: bool) -> Webhooks | None:
+    """Return the settings with their defaults; None if the author wrote none."""
+    if written is None:
+        return None
+    return Webhooks(
+        validation=bool(written.validation),
+        defaulting=bool(written.defaulting),
+        deletion=bool(written.deletion),
+        templates=has_template and written.templates is not False,
+        timeout_seconds=written.timeout_seconds or _TIMEOUT_SECONDS,
+    )
 
 
 def _hooks(spec: ProviderSpec) -> tuple[DraftHook, ...]:

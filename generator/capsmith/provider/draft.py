@@ -7,7 +7,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import TYPE_CHECKING, Final, NamedTuple
+from typing import TYPE_CHECKING, NamedTuple
 
 from capsmith.provider.model import GroupKind, Webhooks
 from capsmith.provider.sections import SectionType
@@ -15,12 +15,10 @@ from capsmith.provider.sections import SectionType
 if TYPE_CHECKING:
     from capsmith.provider_yaml.forms import FieldLike
     from capsmith.provider_yaml.model import (
-        CredentialsSpec,
         HookSpec,
         KindSpec,
         ProviderSpec,
         Section,
-        WebhooksSpec,
     )
 
 DEFAULT_API_VERSION = "v1alpha1"
@@ -129,42 +127,3 @@ class Draft(NamedTuple):
     def kinds_of(self, section: str) -> tuple[DraftKind, ...]:
         """Return the kinds of one section."""
         return tuple(kind for kind in self.kinds if kind.section == section)
-
-
-_DEFAULT_KEYS = ("token",)
-
-
-def draft_identities(spec: ProviderSpec) -> tuple[DraftIdentity, ...]:
-    """Return the kinds of identities, in the author's order."""
-    return tuple(_identity(path, each) for path, each in spec.identities())
-
-
-def _identity(path: tuple[str | int, ...], written: str | CredentialsSpec) -> DraftIdentity:
-    if isinstance(written, str):
-        return DraftIdentity(written, _DEFAULT_KEYS, False, True, {}, path, path)
-    secret = written.secret is not False
-    return DraftIdentity(
-        kind=written.kind,
-        keys=written.keys or (_DEFAULT_KEYS if secret else ()),
-        namespaced=written.namespaced or False,
-        secret=secret,
-        fields=written.spec or {},
-        path=path,
-        kind_path=(*path, "kind"),
-    )
-
-
-_TIMEOUT_SECONDS: Final = 10
-
-
-def webhooks_of(written: WebhooksSpec | None, has_template: bool) -> Webhooks | None:
-    """Return the settings with their defaults; None if the author wrote none."""
-    if written is None:
-        return None
-    return Webhooks(
-        validation=bool(written.validation),
-        defaulting=bool(written.defaulting),
-        deletion=bool(written.deletion),
-        templates=has_template and written.templates is not False,
-        timeout_seconds=written.timeout_seconds or _TIMEOUT_SECONDS,
-    )

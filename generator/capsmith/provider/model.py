@@ -233,6 +233,15 @@ class Webhooks(NamedTuple):
     timeout_seconds: int
 
 
+POOL_FLAVOR = "machinepool"
+"""The flavor whose workers are a pool; followed by ``-<kind>`` it is a pool of that kind."""
+TOPOLOGY_FLAVOR = "topology"
+"""The flavor whose cluster template uses the first ClusterClass."""
+WORKLOAD_CLIENT = "workloadClient"
+"""The feature of infrastructure clusters and machines whose code gets a client of the workload
+cluster."""
+_WORKLOAD_TYPES = frozenset({"addon", "control-plane"})
+"""The types of provider whose controllers use workload clusters themselves."""
 SECRET_REF = "secretRef"
 """The feature of identities that refer to a Secret."""
 
@@ -377,6 +386,34 @@ class Component(NamedTuple):
     def role(self, role: Role) -> tuple[Resource, ...]:
         """Return the resources that play ``role``."""
         return tuple(resource for resource in self.resources if resource.role is role)
+
+    def find_template(self, kind: Resource) -> Resource | None:
+        """Return the resource of a kind's template, or None if the kind has none."""
+        templates = self.role(kind.role.template)
+        return next((each for each in templates if each.kind == f"{kind.kind}Template"), None)
+
+    def find_pool_machine(self, pool: Resource) -> Resource:
+        """Return the kind of which a pool with Machines creates objects (MP-07)."""
+        machines = self.role(Role.INFRA_MACHINE)
+        return next(machine for machine in machines if machine.kind == pool.machine_kind)
+
+    def list_shared_fields(self, pool: Resource) -> tuple[str, ...]:
+        """Return the fields that machines get from their pool, under the same name (MP-11)."""
+        of_machines = {field.name for field in self.find_pool_machine(pool).spec_fields}
+        return tuple(field.name for field in pool.spec_fields if field.name in of_machines)
+
+    @property
+    def has_workload_client(self) -> bool:
+        """Return whether the author's code for any kind gets a client of the workload cluster."""
+        return WORKLOAD_CLIENT in self.features
+
+    @property
+    def uses_workload_clusters(self) -> bool:
+        """Return whether the manager sends requests to API servers of workload clusters.
+
+        The controllers of add-ons and control planes do so whether or not the author's code does.
+        """
+        return self.has_workload_client or not _WORKLOAD_TYPES.isdisjoint(self.types)
 
 
 class Provider(NamedTuple):

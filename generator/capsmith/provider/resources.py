@@ -6,8 +6,8 @@ from collections.abc import Iterable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
 from capsmith.cel_text import is_transition
-from capsmith.provider.control_planes import FIELD as EMBEDDED
-from capsmith.provider.control_planes import bootstrap_field
+from capsmith.provider.described_kinds import FIELD as EMBEDDED
+from capsmith.provider.described_kinds import MACHINES, bootstrap_field, template_short_names
 from capsmith.provider.draft import CREDENTIALS_FEATURE, Draft, DraftIdentity, DraftKind
 from capsmith.provider.model import (
     SECRET_REF,
@@ -24,9 +24,7 @@ from capsmith.provider.model import (
     Watch,
 )
 from capsmith.provider.naming import attribute, attributes, pluralise
-from capsmith.provider.pools import MACHINES
 from capsmith.provider.sections import SECTION_TYPES
-from capsmith.provider.templates import template_short_names
 from capsmith.provider_yaml.plain import (
     is_required,
     plain,

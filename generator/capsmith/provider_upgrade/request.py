@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 from capsmith.contract.load import known_versions
 from capsmith.findings import Finding
 from capsmith.provider.draft import Draft, DraftKind
-from capsmith.provider.order import series_order, version_order
+from capsmith.provider.versions import series_order, version_order
 from capsmith.safetext import SeriesName, VersionName
 from capsmith.yamldoc.quote import did_you_mean, listed, shown
 from capsmith.yamldoc.reporter import Place

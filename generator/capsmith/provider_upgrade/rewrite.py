@@ -7,7 +7,7 @@ from collections.abc import Iterable, Mapping
 from typing import TYPE_CHECKING, Any
 
 from capsmith.provider.draft import DEFAULT_API_VERSION, Draft, DraftVersion
-from capsmith.provider.order import series_order, version_order
+from capsmith.provider.versions import series_order, version_order
 from capsmith.provider_upgrade.request import UpgradeRequest, adds_contract
 
 if TYPE_CHECKING:

@@ -8,7 +8,7 @@ from collections.abc import Iterable
 import pytest
 
 from capsmith.commands.build import runtime_library
-from capsmith.provider.author_api import PLACEHOLDER, author_api
+from capsmith.output.reference import PLACEHOLDER, author_api
 from capsmith.safetext import SafeText
 from tests.golden.cases import EXAMPLES
 

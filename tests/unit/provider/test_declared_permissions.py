@@ -12,8 +12,7 @@ from capsmith import resources
 from capsmith.commands.build import runtime_library
 from capsmith.contract.load import load_rules
 from capsmith.errors import UnreadableInput
-from capsmith.output.rbac.declarations import declared_permissions
-from capsmith.output.rbac.model import DeclaredRule
+from capsmith.output.rbac.model import DeclaredRule, parse_permissions
 from capsmith.provider.model import Role
 
 RULE = {"groups": ["example.com"], "resources": ["things"], "verbs": ["get"], "reason": "Why."}
@@ -97,12 +96,12 @@ def _subresources(rule: DeclaredRule) -> list[str]:
 )
 def test_what_is_unknown_is_refused(data: Any, message: str) -> None:
     with pytest.raises(UnreadableInput, match=re.escape(message)) as refused:
-        declared_permissions(data, "infrastructure/permissions.yaml")
+        parse_permissions(data, "infrastructure/permissions.yaml")
     assert refused.value.finding.location.file == "infrastructure/permissions.yaml"
 
 
 def test_a_rule_as_it_is_written() -> None:
-    declared = declared_permissions({"manager": [RULE], "aggregate": [KINDS]}, "x.yaml")
+    declared = parse_permissions({"manager": [RULE], "aggregate": [KINDS]}, "x.yaml")
 
     assert declared.manager[0].groups == ("example.com",)
     assert declared.aggregate[0].kinds is not None

@@ -6,9 +6,8 @@ from typing import Any
 
 import pytest
 
-from capsmith.output.crd import custom_resource_definition
-from capsmith.output.required_status import needs_messages, required_status
-from capsmith.provider.declared import declared_crds
+from capsmith.output.crd import custom_resource_definition, needs_messages, required_status
+from capsmith.provider.contract_fields import declared_crds
 from capsmith.provider.model import Provider
 from tests.unit.provider.described import BASE, provider, resource
 

@@ -10,7 +10,6 @@ import pytest
 from capsmith.commands.load import load
 from capsmith.output.topology import topology
 from capsmith.provider.model import Component, Provider, Resource, Role
-from capsmith.provider.pools import pool_machine, shared_fields
 from tests.unit.provider.permissions import aggregate_permissions, manager_permissions
 
 EXAMPLE = Path(__file__).parents[3] / "examples" / "pools" / "provider.yaml"
@@ -53,8 +52,8 @@ def verbs(component: Component, group: str, plural: str) -> set[str]:
 def test_machines_get_the_fields_that_they_share_with_their_pool(component: Component) -> None:
     whole, machines = pools(component)
     assert whole.machine_kind is None
-    assert pool_machine(machines, component).kind == "TidalMachine"
-    assert shared_fields(machines, component) == ("size", "image", "diskGiB")
+    assert component.find_pool_machine(machines).kind == "TidalMachine"
+    assert component.list_shared_fields(machines) == ("size", "image", "diskGiB")
 
 
 def test_only_pools_with_machines_delete_machines(component: Component) -> None:

@@ -7,7 +7,7 @@ from typing import Any
 from capsmith.output.reference import field_rows
 from capsmith.output.topology import escaped, sample_spec, topology
 from capsmith.provider.model import Component, Field, Provider, Role
-from capsmith.provider.order import preferred_version
+from capsmith.provider.versions import preferred_version
 from capsmith.safetext import DnsLabel, Identifier
 from tests.unit.provider.build import REGION, SIZE, provider, resource, version
 

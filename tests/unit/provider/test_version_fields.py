@@ -12,8 +12,7 @@ from capsmith.output.crd import custom_resource_definition
 from capsmith.output.explain import explain_resolution
 from capsmith.output.version_types import converted_versions, uses_hub, version_module
 from capsmith.provider.model import Provider, Resource
-from capsmith.provider.order import preferred_version
-from capsmith.provider.version_fields import has_same_type
+from capsmith.provider.versions import has_same_type, preferred_version
 from capsmith.provider_upgrade.request import UpgradeRequest, validate_request
 
 _SPEC = """\

@@ -11,8 +11,7 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from string import Template
 from typing import Final
 
-from capsmith.output.conversion import converted_resources
-from capsmith.output.migration import migrated_resources
+from capsmith.output.conversion import converted_resources, migrated_resources
 from capsmith.output.rbac.model import (
     Declarations,
     DeclaredRule,

@@ -4,10 +4,15 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
+from functools import cache
 from string import Template
-from typing import Any, ClassVar, Final, Literal, NamedTuple, get_args
+from typing import TYPE_CHECKING, Any, ClassVar, Final, Literal, NamedTuple, get_args
 
+from capsmith.contract.reading import broken, problems
 from capsmith.provider.model import Role
+
+if TYPE_CHECKING:
+    from pydantic import TypeAdapter
 
 
 class Permission(NamedTuple):
@@ -132,3 +137,23 @@ class DeclaredPermissions:
 
 Declarations = Mapping[str, DeclaredPermissions]
 """What the library declares, by folder below the package: ``infrastructure``."""
+
+
+@cache
+def _adapter() -> TypeAdapter[DeclaredPermissions]:
+    from pydantic import TypeAdapter  # builds validators, which only fresh permissions need
+
+    return TypeAdapter(DeclaredPermissions)
+
+
+def parse_permissions(data: Any, file: str) -> DeclaredPermissions:
+    """Return the declarations of one ``permissions.yaml`` of the runtime library, given as data.
+
+    Raises UnreadableInput with all errors.
+    """
+    from pydantic import ValidationError
+
+    try:
+        return _adapter().validate_python(data)
+    except ValidationError as error:
+        raise broken(file, "; ".join(problems(error, data))) from None

@@ -6,7 +6,7 @@ from collections.abc import Iterable, Iterator, Mapping
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from capsmith.contract.model import Contract, ContractField, Level
-from capsmith.provider.control_planes import FIELD, is_machine_based
+from capsmith.provider.described_kinds import FIELD, is_machine_based
 from capsmith.provider.draft import CREDENTIALS_FEATURE, Draft, DraftKind
 from capsmith.provider_yaml.plain import plain
 from capsmith.yamldoc.quote import did_you_mean, listed, shown

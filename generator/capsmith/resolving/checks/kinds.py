@@ -7,10 +7,15 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING
 
 from capsmith.contract.model import Contract
-from capsmith.provider.control_planes import FIELD, is_machine_based
+from capsmith.provider.described_kinds import (
+    FIELD,
+    WITHOUT_TEMPLATE,
+    is_machine_based,
+    supports_classes,
+    template_short_names,
+)
 from capsmith.provider.draft import CREDENTIALS_FEATURE, Draft, DraftKind
 from capsmith.provider.naming import attribute, pluralise
-from capsmith.provider.templates import WITHOUT_TEMPLATE, supports_classes, template_short_names
 from capsmith.resolving.checks.contract_fields import check_contract_fields, check_template_fields
 from capsmith.resolving.checks.fields import check_examples, check_fields, check_own_fields
 from capsmith.resolving.checks.pools import check_pools

@@ -4,8 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
-from capsmith.output.crd import version_schema
-from capsmith.output.required_status import ZEROS
+from capsmith.output.crd import ZEROS, version_schema
 from capsmith.provider.model import ApiVersion, Provider, Resource
 from capsmith.provider_yaml.model import TemplateSpec
 from capsmith.provider_yaml.rules import check_expressions

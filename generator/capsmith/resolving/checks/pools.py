@@ -6,8 +6,8 @@ from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any
 
 from capsmith.cel_text import is_transition
+from capsmith.provider.described_kinds import MACHINES
 from capsmith.provider.draft import Draft, DraftKind
-from capsmith.provider.pools import MACHINES
 from capsmith.provider_yaml.plain import is_required, plain
 from capsmith.yamldoc.quote import did_you_mean, listed, shown
 from capsmith.yamldoc.reporter import Place

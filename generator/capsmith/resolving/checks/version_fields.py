@@ -7,11 +7,11 @@ from collections.abc import Sequence, Set
 from typing import TYPE_CHECKING
 
 from capsmith.contract.model import Contract
+from capsmith.provider.described_kinds import MACHINES
 from capsmith.provider.draft import Draft, DraftKind, DraftVersion
 from capsmith.provider.model import Field
-from capsmith.provider.pools import MACHINES
 from capsmith.provider.resources import fields_of
-from capsmith.provider.version_fields import PartChanges, part_changes
+from capsmith.provider.versions import PartChanges, part_changes
 from capsmith.provider_yaml.model import TemplateSpec
 from capsmith.resolving.checks.fields import check_fields
 from capsmith.resolving.checks.names import repeats

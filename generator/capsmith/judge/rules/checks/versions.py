@@ -15,7 +15,7 @@ from capsmith.judge.rules.checks.registry import Context, Problem, check
 from capsmith.manifests.bundle import Artefact
 from capsmith.manifests.crds import OPEN, Crd, CrdVersion, describe, walk
 from capsmith.manifests.parse import list_of, mapping_of, text_of
-from capsmith.provider.order import version_order
+from capsmith.provider.versions import version_order
 
 _CONTRACT_LABEL = re.compile(r"cluster\.x-k8s\.io/(v1beta1|v1beta2)")
 _VERSION = re.compile(r"v[0-9]{1,9}((alpha|beta)[0-9]{1,9})?")

@@ -1,9 +1,13 @@
-"""Fields of a kind in API versions in which they differ from those of the storage version."""
+"""API versions and release series: their order, and the author's fields where versions differ.
+
+The storage version is the hub, as in controller-runtime: other versions are compared with it.
+"""
 
 from __future__ import annotations
 
+import re
 from collections.abc import Mapping
-from typing import Any, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 from capsmith.provider.model import (
     ApiVersion,
@@ -11,6 +15,37 @@ from capsmith.provider.model import (
     Resource,
     Schema,
 )
+
+if TYPE_CHECKING:
+
+    from capsmith.safetext import VersionName
+
+
+def version_order(name: str) -> tuple[int, int, int]:
+    """Return the sort key of Kubernetes: GA before beta before alpha, then by number (GEN-03)."""
+    major, *stage = re.findall(r"alpha|beta|\d+", name)
+    if not stage:
+        return 2, int(major), 0
+    return int(stage[0] == "beta"), int(major), int(stage[1])
+
+
+def series_order(series: str) -> tuple[int, int]:
+    """Return major and minor of ``v0.1``."""
+    major, minor = series.removeprefix("v").split(".")
+    return int(major), int(minor)
+
+
+def preferred_version(resource: Resource) -> VersionName:
+    """Return the version that core uses (GEN-03); it warns if a ClusterClass names another.
+
+    All versions of a provider follow one contract, so every served one is in the same label.
+    Samples and templates have the fields of the storage version: a version with fields of its own
+    is never returned.
+    """
+    others = resource.version_fields or {}
+    served = (each.name for each in resource.versions if each.served and each.name not in others)
+    return max(served, key=version_order)
+
 
 _TYPE_KEYS = (
     *("type", "nullable", "x-kubernetes-int-or-string", "x-kubernetes-preserve-unknown-fields"),

@@ -1,8 +1,9 @@
-"""The bootstrap configurations of a control plane's Machines, as part of its spec.
+"""What a description says of a kind: its template, a pool's machines, a control plane's Machines.
 
-The spec of the configuration is part of the control plane's own, as ``bootstrapConfigSpec``: a
-ClusterClass clones and patches nothing else of a control plane (CP-30), and what is embedded needs
-no owner to be moved with its cluster (MV-06), which a template beside it would.
+The spec of the bootstrap configurations of a control plane's Machines is part of the control
+plane's own, as ``bootstrapConfigSpec``: a ClusterClass clones and patches nothing else of a control
+plane (CP-30), and what is embedded needs no owner to be moved with its cluster (MV-06), as a
+separate template would.
 """
 
 from __future__ import annotations
@@ -15,12 +16,39 @@ from capsmith.provider_yaml.plain import is_required, plain, plain_rule, without
 
 if TYPE_CHECKING:
     from capsmith.provider.draft import Draft
-    from capsmith.provider_yaml.model import KindSpec
+    from capsmith.provider_yaml.model import KindSpec, ProviderSpec
 
 FIELD = "bootstrapConfigSpec"
 MANAGED = "externalManagedControlPlane"
 """The feature that makes a control plane one without machines (CP-25)."""
 _FREE: Schema = {"type": "object", "x-kubernetes-preserve-unknown-fields": True}
+MACHINES = "machines"
+"""The feature of a pool that has a Machine for each of its machines (MP-07)."""
+WITHOUT_TEMPLATE = frozenset({"IPPool", "GlobalIPPool", "Addon", "Resource"})
+"""Roles whose kinds come without a template kind."""
+_OF_CLASSES = frozenset({"InfraCluster", "ControlPlane"})
+"""Roles of which each ClusterClass names a template."""
+
+
+def has_template(described: KindSpec) -> bool:
+    """Return whether capsmith adds a template kind."""
+    return described.implements not in WITHOUT_TEMPLATE and described.template is not False
+
+
+def supports_classes(spec: ProviderSpec) -> bool:
+    """Return whether ClusterClasses can use all kinds of clusters and control planes."""
+    return all(
+        described.template is not False
+        for _, _, described in spec.kinds()
+        if described.implements in _OF_CLASSES
+    )
+
+
+def template_short_names(described: KindSpec) -> tuple[str, ...]:
+    """Return the short names of a kind's template."""
+    template = described.template
+    names = () if template is None or isinstance(template, bool) else template.short_names
+    return names or ()
 
 
 def is_machine_based(described: KindSpec) -> bool:
