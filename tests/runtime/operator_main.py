@@ -17,8 +17,8 @@ from pathlib import Path
 from capsmith_runtime.kube import log
 from capsmith_runtime.kube.client import JSON, NamespacedName, ResourceType, Selection
 from capsmith_runtime.kube.controller import Controller, Result
+from capsmith_runtime.kube.diagnostics import DiagnosticsServer
 from capsmith_runtime.kube.executor import HandlerExecutor
-from capsmith_runtime.kube.health import DiagnosticsServer
 from capsmith_runtime.kube.informer import Informer
 from capsmith_runtime.kube.leaderelection import LeaderElector, LeadershipLost, LeaseTimings
 from capsmith_runtime.kube.lightkube_client import LightkubeClient

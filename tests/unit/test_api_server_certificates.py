@@ -29,7 +29,7 @@ MAKERS = {"create_default_context", "create_ssl_context", "default_ssl_context",
 """What makes contexts with the default of Python."""
 OWNERS = {
     "generator/capsmith/clusters/processes/api_server_tls.py",
-    "runtime/src/capsmith_runtime/kube/tls.py",
+    "runtime/src/capsmith_runtime/kube/connection.py",
 }
 
 

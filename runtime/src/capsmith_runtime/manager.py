@@ -15,21 +15,26 @@ from capsmith_runtime.contract.constants import CORE_GROUP
 from capsmith_runtime.contract.core import CoreReader
 from capsmith_runtime.contract.versions import CoreNotServedError, choose
 from capsmith_runtime.kube import log
-from capsmith_runtime.kube.alarm import SetAlarm, no_alarm, set_process_alarm
 from capsmith_runtime.kube.client import ApiError, KubeClient, NamespacedName
 from capsmith_runtime.kube.clock import monotonic
-from capsmith_runtime.kube.diagnostics import Diagnostics
-from capsmith_runtime.kube.garbage import PauseLimiter
-from capsmith_runtime.kube.handler_calls import DaemonThreadPool
-from capsmith_runtime.kube.health import Check
-from capsmith_runtime.kube.leaderelection import LeaderElector, LeadershipLost, new_identity
+from capsmith_runtime.kube.diagnostics import Check, Diagnostics
+from capsmith_runtime.kube.executor import DaemonThreadPool
+from capsmith_runtime.kube.leaderelection import (
+    LeaderElector,
+    LeadershipLost,
+    LeaseWatchdog,
+    new_identity,
+)
 from capsmith_runtime.kube.lightkube_client import LightkubeClient
 from capsmith_runtime.kube.metrics import Metrics
-from capsmith_runtime.kube.watchdog import (
+from capsmith_runtime.kube.process import (
     EndProcess,
-    LeaseWatchdog,
+    GcPauseLimiter,
+    SetAlarm,
     exit_process,
     exit_process_later,
+    no_alarm,
+    set_process_alarm,
 )
 from capsmith_runtime.options import ExtraFlags, Options, parse
 from capsmith_runtime.reconcile.caches import WatchScope
@@ -62,7 +67,7 @@ def main(
     log.setup(options.verbosity, options.logging_format, [package])
     if options.kubeconfig:
         os.environ["KUBECONFIG"] = options.kubeconfig
-    PauseLimiter().start()
+    GcPauseLimiter().start()
     try:
         asyncio.run(_run_until_signal(component, options))
     except Exception as error:

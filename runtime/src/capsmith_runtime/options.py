@@ -11,8 +11,7 @@ from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Final, Protocol
 
-from capsmith_runtime.kube.diagnostics import DiagnosticsOptions
-from capsmith_runtime.kube.health import parse_address
+from capsmith_runtime.kube.diagnostics import DiagnosticsOptions, parse_address
 from capsmith_runtime.kube.leaderelection import LeaseTimings
 
 _UNITS: Final = {"ms": 0.001, "s": 1.0, "m": 60.0, "h": 3600.0}

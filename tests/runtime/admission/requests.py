@@ -19,7 +19,7 @@ from capsmith_runtime.admission.api import (
 )
 from capsmith_runtime.admission.handlers import AdmissionHandler
 from capsmith_runtime.admission.kinds import AdmittedKind
-from capsmith_runtime.kube.http_connection import Request, Response
+from capsmith_runtime.kube.http_server import Request, Response
 from capsmith_runtime.kube.metrics import Metrics
 from tests.runtime.extension.json_patch import patched
 

@@ -12,7 +12,7 @@ from capsmith_runtime.conversion.controllers import (
     ConversionWebhookGroup,
 )
 from capsmith_runtime.kube.client import JSON, KubeClient, Page, ServerError
-from capsmith_runtime.kube.http_connection import Request
+from capsmith_runtime.kube.http_server import Request
 from capsmith_runtime.kube.metrics import Metrics
 from capsmith_runtime.webhook.options import WebhookOptions
 from tests.runtime.conversion.kinds import NEW, OLD, kinds, named, resources

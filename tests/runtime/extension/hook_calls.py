@@ -10,7 +10,7 @@ from typing import Any
 
 from capsmith_runtime.extension import lifecycle
 from capsmith_runtime.extension.dispatch import API_VERSION, Dispatcher, Handler
-from capsmith_runtime.kube.http_connection import Request, Response
+from capsmith_runtime.kube.http_server import Request, Response
 from capsmith_runtime.kube.metrics import Metrics
 
 ROOT = f"/{API_VERSION}/"

@@ -14,8 +14,7 @@ from typing import Any
 import trustme
 
 from capsmith_runtime.kube.certificates import CertificateFiles, Certificates
-from capsmith_runtime.kube.http_connection import Limits, RequestHandler
-from capsmith_runtime.kube.http_server import HTTPServer
+from capsmith_runtime.kube.http_server import HTTPServer, Limits, RequestHandler
 from capsmith_runtime.kube.metrics import Metrics
 
 

@@ -12,7 +12,7 @@ import pytest
 import trustme
 
 from capsmith_runtime.kube import http_server
-from capsmith_runtime.kube.http_connection import Budget, Limits, Request, Response
+from capsmith_runtime.kube.http_server import Budget, Limits, Request, Response
 from tests.runtime.extension.hook_serving import (
     Running,
     reply,

@@ -12,7 +12,7 @@ from capsmith_runtime.infrastructure.controllers import InfrastructureController
 from capsmith_runtime.kube.client import JSON, NamespacedName
 from capsmith_runtime.kube.informer import Informer
 from capsmith_runtime.kube.metrics import Metrics
-from capsmith_runtime.kube.priority import Priority
+from capsmith_runtime.kube.requeue import Priority
 from capsmith_runtime.kube.store import Delta
 from capsmith_runtime.testing import clock
 from capsmith_runtime.testing.infrastructure.environment import InfrastructureEnvironment

@@ -19,7 +19,7 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from capsmith_runtime.kube.certificates import CertificateFiles, Certificates, read_expiration
-from capsmith_runtime.kube.http_connection import Request, Response, text_response
+from capsmith_runtime.kube.http_server import Request, Response, text_response
 from capsmith_runtime.kube.metrics import Metrics
 from capsmith_runtime.webhook.options import WebhookOptions
 from capsmith_runtime.webhook.server import WebhookServer

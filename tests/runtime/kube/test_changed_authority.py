@@ -15,8 +15,7 @@ import trustme
 
 from capsmith_runtime.kube.certificates import CertificateFiles, Certificates
 from capsmith_runtime.kube.client import Unreachable
-from capsmith_runtime.kube.http_connection import Limits, Request, Response
-from capsmith_runtime.kube.http_server import HTTPServer
+from capsmith_runtime.kube.http_server import HTTPServer, Limits, Request, Response
 from capsmith_runtime.kube.lightkube_client import TLS_FAILURES, LightkubeClient
 from capsmith_runtime.kube.metrics import Metrics
 from tests.runtime.extension.hook_serving import write_certificate

@@ -13,10 +13,9 @@ import pytest
 
 from capsmith_runtime.kube.client import Conflict, ServerError, TooManyRequests
 from capsmith_runtime.kube.controller import Controller, Result
-from capsmith_runtime.kube.errors import DeferredError
 from capsmith_runtime.kube.executor import HandlerExecutor
 from capsmith_runtime.kube.metrics import Metrics
-from capsmith_runtime.kube.priority import Priority
+from capsmith_runtime.kube.requeue import DeferredError, Priority
 from capsmith_runtime.kube.workqueue import WorkQueue
 from tests.runtime.support.clock import virtually
 from tests.runtime.support.following import sample

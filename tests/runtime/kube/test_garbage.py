@@ -9,25 +9,25 @@ from collections.abc import Iterator
 
 import pytest
 
-from capsmith_runtime.kube.garbage import PauseLimiter
+from capsmith_runtime.kube.process import GcPauseLimiter
 
 
 @pytest.fixture
-def limited() -> Iterator[PauseLimiter]:
-    limiter = PauseLimiter(0.0)
+def limited() -> Iterator[GcPauseLimiter]:
+    limiter = GcPauseLimiter(0.0)
     limiter.start()
     yield limiter
     limiter.stop()
 
 
-def test_survivors_of_a_slow_collection_are_not_visited_again(limited: PauseLimiter) -> None:
+def test_survivors_of_a_slow_collection_are_not_visited_again(limited: GcPauseLimiter) -> None:
     cached = [{"metadata": {"name": [str(number)]}} for number in range(100_000)]
     first = _seconds_of_a_collection()
     assert _seconds_of_a_collection() < first / 3
     assert gc.get_freeze_count() > 2 * len(cached)
 
 
-def test_frozen_objects_are_freed_by_their_last_reference(limited: PauseLimiter) -> None:
+def test_frozen_objects_are_freed_by_their_last_reference(limited: GcPauseLimiter) -> None:
     kept = Node()
     gc.collect()
     reference = weakref.ref(kept)
@@ -35,7 +35,7 @@ def test_frozen_objects_are_freed_by_their_last_reference(limited: PauseLimiter)
     assert reference() is None
 
 
-def test_new_cycles_are_freed(limited: PauseLimiter) -> None:
+def test_new_cycles_are_freed(limited: GcPauseLimiter) -> None:
     gc.collect()
     node = Node()
     node.other = node
@@ -46,7 +46,7 @@ def test_new_cycles_are_freed(limited: PauseLimiter) -> None:
 
 
 def test_a_quick_collection_freezes_nothing() -> None:
-    limiter = PauseLimiter(3600.0)
+    limiter = GcPauseLimiter(3600.0)
     limiter.start()
     # The first collection of Python 3.12 itself sets immortal objects apart.
     gc.collect()

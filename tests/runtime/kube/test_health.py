@@ -10,8 +10,8 @@ from dataclasses import replace
 
 import pytest
 
-from capsmith_runtime.kube.health import LIMITS, DiagnosticsServer, parse_address
-from capsmith_runtime.kube.http_connection import Limits, Request
+from capsmith_runtime.kube.diagnostics import LIMITS, DiagnosticsServer, parse_address
+from capsmith_runtime.kube.http_server import Limits, Request
 from capsmith_runtime.kube.metrics import Metrics
 
 

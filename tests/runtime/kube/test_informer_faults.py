@@ -10,8 +10,8 @@ from pathlib import Path
 
 import pytest
 
-from capsmith_runtime.kube.backoff import Backoff
 from capsmith_runtime.kube.client import Selection
+from capsmith_runtime.kube.clock import Backoff
 from tests.runtime.support.faults import Hold, Loss, Request, failure
 from tests.runtime.support.following import Following, following
 from tests.runtime.support.http1 import Answer

@@ -9,8 +9,8 @@ from hypothesis import strategies as st
 
 from capsmith_runtime.kube.controller import Controller, Result
 from capsmith_runtime.kube.metrics import Metrics
-from capsmith_runtime.kube.priority import LOW_SHARE, Priority, PriorityFifo
-from capsmith_runtime.kube.workqueue import WorkQueue
+from capsmith_runtime.kube.requeue import Priority
+from capsmith_runtime.kube.workqueue import LOW_SHARE, PriorityFifo, WorkQueue
 from tests.runtime.support.clock import virtually
 
 LOW, NORMAL = Priority.LOW, Priority.NORMAL

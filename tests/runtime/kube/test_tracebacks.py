@@ -8,9 +8,8 @@ from collections.abc import Callable
 import pytest
 
 from capsmith_runtime.kube.controller import Controller, Result
-from capsmith_runtime.kube.executor import HandlerExecutor, handler_of
+from capsmith_runtime.kube.executor import HandlerExecutor, TracebackLimiter, handler_of
 from capsmith_runtime.kube.metrics import Metrics
-from capsmith_runtime.kube.tracebacks import TracebackLimiter
 from capsmith_runtime.kube.workqueue import WorkQueue
 from tests.runtime.support.waiting import eventually, running
 

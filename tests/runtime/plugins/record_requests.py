@@ -15,7 +15,6 @@ from typing import cast
 import pytest
 
 from capsmith_runtime.component import Component
-from capsmith_runtime.kube.alarm import SetAlarm, no_alarm
 from capsmith_runtime.kube.client import (
     JSON,
     KubeClient,
@@ -25,9 +24,9 @@ from capsmith_runtime.kube.client import (
     Selection,
     WatchEvent,
 )
-from capsmith_runtime.kube.health import Check
+from capsmith_runtime.kube.diagnostics import Check
 from capsmith_runtime.kube.metrics import Metrics
-from capsmith_runtime.kube.watchdog import EndProcess, exit_process
+from capsmith_runtime.kube.process import EndProcess, SetAlarm, exit_process, no_alarm
 from capsmith_runtime.manager import Manager
 from capsmith_runtime.options import Options
 

@@ -6,10 +6,9 @@ import asyncio
 
 import pytest
 
-from capsmith_runtime.kube.errors import DeferredError
 from capsmith_runtime.kube.executor import HandlerExecutor
 from capsmith_runtime.kube.metrics import Metrics
-from capsmith_runtime.kube.priority import Priority
+from capsmith_runtime.kube.requeue import DeferredError, Priority
 from capsmith_runtime.reconcile.author_calls import AuthorCalls
 from capsmith_runtime.reconcile.session_pools import SessionPools
 from capsmith_runtime.testing import clock

@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from capsmith_runtime.kube.priority import Priority
+from capsmith_runtime.kube.requeue import Priority
 from capsmith_runtime.reconcile.session_pools import Rate, RateLimiter
 from capsmith_runtime.testing import clock
 

@@ -11,7 +11,6 @@ from typing import Any
 
 from lightkube import KubeConfig, SingleConfig
 
-from capsmith_runtime.kube.backoff import Backoff
 from capsmith_runtime.kube.client import (
     JSON,
     NamespacedName,
@@ -20,6 +19,7 @@ from capsmith_runtime.kube.client import (
     key_of,
     version_of,
 )
+from capsmith_runtime.kube.clock import Backoff
 from capsmith_runtime.kube.informer import Informer
 from capsmith_runtime.kube.lightkube_client import LightkubeClient
 from capsmith_runtime.kube.metrics import Metrics

@@ -31,10 +31,9 @@ from capsmith_runtime.contract.core import Cluster
 from capsmith_runtime.contract.model import Object
 from capsmith_runtime.kube.client import JSON, NamespacedName
 from capsmith_runtime.kube.controller import Result
-from capsmith_runtime.kube.errors import DeferredError
 from capsmith_runtime.kube.informer import Informer
 from capsmith_runtime.kube.log import get_logger
-from capsmith_runtime.kube.priority import Priority
+from capsmith_runtime.kube.requeue import DeferredError, Priority
 from capsmith_runtime.reconcile.author_calls import AuthorCalls
 from capsmith_runtime.reconcile.base import ControllerContext
 from capsmith_runtime.reconcile.caches import Caches

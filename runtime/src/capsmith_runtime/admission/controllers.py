@@ -7,7 +7,7 @@ from dataclasses import dataclass
 
 from capsmith_runtime.admission.handlers import AdmissionHandler
 from capsmith_runtime.admission.kinds import AdmittedKind
-from capsmith_runtime.kube.http_connection import RequestHandler
+from capsmith_runtime.kube.http_server import RequestHandler
 from capsmith_runtime.kube.metrics import Metrics
 from capsmith_runtime.reconcile.base import ControllerContext
 from capsmith_runtime.reconcile.caches import Caches

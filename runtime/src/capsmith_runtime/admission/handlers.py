@@ -26,11 +26,15 @@ from capsmith_runtime.api.encoding import encode
 from capsmith_runtime.contract import metadata
 from capsmith_runtime.contract.guards import deleted_for_move
 from capsmith_runtime.kube.client import JSON
-from capsmith_runtime.kube.executor import HandlerExecutor, HooksExhaustedError, HookTimeoutError
-from capsmith_runtime.kube.http_connection import Request, RequestHandler, Response, text_response
+from capsmith_runtime.kube.executor import (
+    HandlerExecutor,
+    HooksExhaustedError,
+    HookTimeoutError,
+    TracebackLimiter,
+)
+from capsmith_runtime.kube.http_server import Request, RequestHandler, Response, text_response
 from capsmith_runtime.kube.log import describe_error, get_logger
 from capsmith_runtime.kube.metrics import Metrics
-from capsmith_runtime.kube.tracebacks import TracebackLimiter
 from capsmith_runtime.reconcile.results import unexpected_result
 from capsmith_runtime.webhook.json_patch import Operation, json_patch
 

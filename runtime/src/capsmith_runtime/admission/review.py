@@ -13,7 +13,7 @@ import msgspec
 from capsmith_runtime.admission.kinds import AdmittedKind
 from capsmith_runtime.contract.model import shortened
 from capsmith_runtime.kube.client import JSON
-from capsmith_runtime.kube.http_connection import Response
+from capsmith_runtime.kube.http_server import Response
 from capsmith_runtime.webhook.json_patch import Operation, canonical_json
 
 API_VERSION: Final = "admission.k8s.io/v1"

@@ -14,7 +14,7 @@ from capsmith_runtime.contract.machine_pool import read_machine_pool
 from capsmith_runtime.contract.versions import BOOTSTRAP_STATUS_WRITERS
 from capsmith_runtime.kube.client import JSON, NamespacedName, Selection, key_of
 from capsmith_runtime.kube.informer import Handler, Informer
-from capsmith_runtime.kube.priority import Priority
+from capsmith_runtime.kube.requeue import Priority
 from capsmith_runtime.kube.store import Delta
 from capsmith_runtime.kube.workqueue import WorkQueue
 from capsmith_runtime.reconcile.base import ControllerContext

@@ -35,8 +35,8 @@ from capsmith_runtime.controlplane.summary import ReconcileSummary
 from capsmith_runtime.controlplane.sync_machines import MachineSyncer
 from capsmith_runtime.kube.client import JSON, ApiError, NamespacedName, key_of
 from capsmith_runtime.kube.controller import Result
-from capsmith_runtime.kube.errors import DeferredError
 from capsmith_runtime.kube.informer import Informer
+from capsmith_runtime.kube.requeue import DeferredError
 from capsmith_runtime.reconcile.base import BaseController, ControllerContext
 from capsmith_runtime.reconcile.caches import BY_CLUSTER, Caches, cluster_name_of, owning_cluster
 from capsmith_runtime.reconcile.patcher import Patcher, paused

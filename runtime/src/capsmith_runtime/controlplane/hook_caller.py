@@ -13,7 +13,7 @@ from capsmith_runtime.controlplane.api import (
     ControlPlaneScope,
 )
 from capsmith_runtime.kube.client import JSON, NamespacedName, key_of
-from capsmith_runtime.kube.errors import DeferredError
+from capsmith_runtime.kube.requeue import DeferredError
 from capsmith_runtime.reconcile.author_calls import AuthorCalls
 from capsmith_runtime.reconcile.context import ControllerContext
 from capsmith_runtime.reconcile.errors import (

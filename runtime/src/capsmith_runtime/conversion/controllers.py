@@ -13,7 +13,7 @@ from capsmith_runtime.contract import metadata
 from capsmith_runtime.conversion.objects import ConversionError, ConvertedKind, Converter
 from capsmith_runtime.kube.client import JSON, ApiError, KubeClient, ResourceType, Selection
 from capsmith_runtime.kube.clock import monotonic
-from capsmith_runtime.kube.http_connection import Request, RequestHandler, Response, text_response
+from capsmith_runtime.kube.http_server import Request, RequestHandler, Response, text_response
 from capsmith_runtime.kube.log import get_logger
 from capsmith_runtime.kube.metrics import Metrics
 from capsmith_runtime.reconcile.base import ControllerContext

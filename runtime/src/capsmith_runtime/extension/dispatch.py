@@ -14,11 +14,15 @@ from capsmith_runtime.api.decoding import DecodingError
 from capsmith_runtime.contract.model import shortened
 from capsmith_runtime.extension.codec import Codec
 from capsmith_runtime.extension.responses import HookError
-from capsmith_runtime.kube.executor import HandlerExecutor, HooksExhaustedError, HookTimeoutError
-from capsmith_runtime.kube.http_connection import Request, Response, text_response
+from capsmith_runtime.kube.executor import (
+    HandlerExecutor,
+    HooksExhaustedError,
+    HookTimeoutError,
+    TracebackLimiter,
+)
+from capsmith_runtime.kube.http_server import Request, Response, text_response
 from capsmith_runtime.kube.log import describe_error, get_logger
 from capsmith_runtime.kube.metrics import Metrics
-from capsmith_runtime.kube.tracebacks import TracebackLimiter
 from capsmith_runtime.reconcile.results import unexpected_result
 
 _log = get_logger("hooks")

@@ -16,10 +16,10 @@ from capsmith_runtime.infrastructure.results import MachineCapacity
 from capsmith_runtime.infrastructure.scopes import InfraMachineTemplateScope
 from capsmith_runtime.kube.client import JSON, NamespacedName
 from capsmith_runtime.kube.controller import Result
-from capsmith_runtime.kube.errors import DeferredError
 from capsmith_runtime.kube.informer import Informer
 from capsmith_runtime.kube.log import get_logger
 from capsmith_runtime.kube.patch import write
+from capsmith_runtime.kube.requeue import DeferredError
 from capsmith_runtime.reconcile.author_calls import AuthorCalls, checked_result
 from capsmith_runtime.reconcile.caches import cluster_name_of
 from capsmith_runtime.reconcile.credentials import Credentials

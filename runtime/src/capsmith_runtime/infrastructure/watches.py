@@ -24,7 +24,7 @@ from capsmith_runtime.infrastructure.caches import (
 )
 from capsmith_runtime.kube.client import JSON, NamespacedName, key_of
 from capsmith_runtime.kube.informer import Informer
-from capsmith_runtime.kube.priority import Priority
+from capsmith_runtime.kube.requeue import Priority
 from capsmith_runtime.kube.store import Delta
 from capsmith_runtime.reconcile.caches import BY_CLUSTER, BY_SECRET, cluster_name_of
 from capsmith_runtime.reconcile.groups import Queues

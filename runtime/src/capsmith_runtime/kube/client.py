@@ -10,7 +10,7 @@ from collections.abc import AsyncGenerator, Mapping
 from dataclasses import dataclass
 from typing import Any, NamedTuple, Protocol
 
-from capsmith_runtime.kube.errors import RetryAfterError
+from capsmith_runtime.kube.requeue import RetryAfterError
 
 JSON = dict[str, Any]
 

@@ -1,16 +1,19 @@
-"""Address and credentials of the API server, as lightkube reads them."""
+"""Address, credentials and TLS of API servers, of management and of workload clusters.
+
+lightkube reads the configuration.  Nothing else in this package makes a TLS context for an API
+server, or uses the default of Python.
+"""
 
 from __future__ import annotations
 
 import os
 import socket
+import ssl
 
 import httpx2
 from lightkube import ConfigError, KubeConfig, SingleConfig
-from lightkube.config.client_adapter import user_auth
+from lightkube.config.client_adapter import user_auth, verify_cluster
 from lightkube.config.models import User
-
-from capsmith_runtime.kube.tls import api_server_context
 
 # With keep-alive the kernel detects a peer that has vanished, without any request.
 _KEEPALIVE = [(socket.SOL_SOCKET, socket.SO_KEEPALIVE, 1)] + [
@@ -48,3 +51,17 @@ def open_session(config: SingleConfig, user_agent: str) -> httpx2.AsyncClient:
     return httpx2.AsyncClient(
         base_url=config.cluster.server, auth=user_auth(user), headers=headers, transport=transport
     )
+
+
+def api_server_context(config: SingleConfig) -> ssl.SSLContext:
+    """Return a context that verifies the API server's chain, dates and name, as Go's clients do.
+
+    Raises OSError or ValueError for certificates or keys that cannot be read.
+    """
+    context = verify_cluster(config.cluster, config.user or User(), config.abs_file)
+    # Since Python 3.13 the default has this flag (https://docs.python.org/3.13/library/ssl.html,
+    # ssl.create_default_context).  It refuses certificates without key identifiers, such as EKS'
+    # (https://github.com/kubernetes-client/python/issues/2394), and authorities without key usage.
+    # kubectl and core accept them, so a manager has to.
+    context.verify_flags &= ~ssl.VERIFY_X509_STRICT
+    return context

@@ -9,13 +9,11 @@ from dataclasses import dataclass
 from typing import Any, Generic
 
 from capsmith_runtime.kube.client import Conflict
-from capsmith_runtime.kube.errors import DeferredError, RetryAfterError
-from capsmith_runtime.kube.executor import StillRunningError
+from capsmith_runtime.kube.executor import StillRunningError, TracebackLimiter
 from capsmith_runtime.kube.log import describe_error, get_logger
 from capsmith_runtime.kube.metrics import Metrics
-from capsmith_runtime.kube.priority import K, Priority
-from capsmith_runtime.kube.tracebacks import TracebackLimiter
-from capsmith_runtime.kube.workqueue import QueueClosed, WorkQueue
+from capsmith_runtime.kube.requeue import DeferredError, Priority, RetryAfterError
+from capsmith_runtime.kube.workqueue import K, QueueClosed, WorkQueue
 
 _log = get_logger("controller")
 

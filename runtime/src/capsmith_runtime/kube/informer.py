@@ -7,7 +7,6 @@ import contextlib
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
-from capsmith_runtime.kube.backoff import Backoff
 from capsmith_runtime.kube.client import (
     EVERYTHING,
     JSON,
@@ -20,7 +19,7 @@ from capsmith_runtime.kube.client import (
     WatchEvent,
     version_of,
 )
-from capsmith_runtime.kube.clock import monotonic
+from capsmith_runtime.kube.clock import Backoff, monotonic
 from capsmith_runtime.kube.log import get_logger
 from capsmith_runtime.kube.metrics import Metrics
 from capsmith_runtime.kube.store import Cache, Delta, IndexFunction, Projection

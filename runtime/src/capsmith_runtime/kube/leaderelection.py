@@ -10,12 +10,14 @@ import asyncio
 import contextlib
 import random
 import socket
+import sys
+import threading
 import time
+import traceback
 import uuid
 from dataclasses import dataclass
 from datetime import UTC, datetime
 
-from capsmith_runtime.kube.alarm import SetAlarm, no_alarm, until
 from capsmith_runtime.kube.client import (
     JSON,
     AlreadyExists,
@@ -28,6 +30,13 @@ from capsmith_runtime.kube.client import (
 )
 from capsmith_runtime.kube.log import get_logger
 from capsmith_runtime.kube.metrics import Metrics
+from capsmith_runtime.kube.process import (
+    EndProcess,
+    SetAlarm,
+    no_alarm,
+    run_briefly,
+    seconds_until,
+)
 
 LEASE = ResourceType("coordination.k8s.io", "v1", "Lease", "leases")
 
@@ -193,7 +202,7 @@ class LeaderElector:
     def _was_renewed(self, began: float) -> None:
         """Let the process end when other processes may consider the lease expired."""
         self._renewed = began
-        self._set_alarm(until(began + self.timings.duration, _now()))
+        self._set_alarm(seconds_until(began + self.timings.duration, _now()))
 
     async def _read(self) -> None:
         try:
@@ -251,3 +260,44 @@ def _now() -> float:
 
 def _micro_time() -> str:
     return datetime.now(UTC).strftime("%Y-%m-%dT%H:%M:%S.%fZ")
+
+
+# The event loop renews the lease, and notices when that fails.  A blocking call in an asynchronous
+# handler stops both, so another thread watches.
+class LeaseWatchdog:
+    """Ends the process if its lease was not renewed in time, although the process still runs.
+
+    Watches the lease of an elector between `start` and `stop`, in a thread.
+    """
+
+    def __init__(self, elector: LeaderElector, end_process: EndProcess) -> None:
+        self._elector = elector
+        self._end_process = end_process
+        self._stopped = threading.Event()
+        self._loop_thread: int | None = None
+
+    def start(self) -> None:
+        """Start the thread; call this in the thread of the event loop."""
+        self._loop_thread = threading.get_ident()
+        threading.Thread(target=self._run, name="lease-watchdog", daemon=True).start()
+
+    def stop(self) -> None:
+        """Let the thread end."""
+        self._stopped.set()
+
+    def _run(self) -> None:
+        while not self._stopped.wait(self._elector.timings.retry / 2):
+            if self._elector.is_overdue:
+                try:
+                    run_briefly(self._report)
+                finally:
+                    self._end_process(1)
+                return
+
+    def _report(self) -> None:
+        frame = sys._current_frames().get(self._loop_thread or 0)
+        stack = "".join(traceback.format_stack(frame)) if frame else ""
+        _log.error(
+            "the event loop is blocked, and the lease was not renewed: the process ends",
+            stack=stack,
+        )

@@ -12,7 +12,7 @@ import random
 import ssl
 import time
 from collections.abc import AsyncGenerator, Callable, Mapping
-from typing import Final
+from typing import Annotated, Any, Final, TypeVar
 
 import httpx2
 import msgspec
@@ -21,18 +21,119 @@ from prometheus_client import Counter
 
 from capsmith_runtime.kube.client import (
     JSON,
+    ApiError,
     NamespacedName,
     NotFound,
     Page,
+    ResourceExpired,
     ResourceType,
     Selection,
     Unreachable,
     WatchEvent,
+    api_error,
 )
 from capsmith_runtime.kube.connection import load_config, open_session
 from capsmith_runtime.kube.log import get_logger
 from capsmith_runtime.kube.metrics import Metrics
-from capsmith_runtime.kube.responses import error_of, event_of, object_of, page_of, versions_of
+
+T = TypeVar("T")
+
+_MAX_RETRY_AFTER = 300.0
+
+
+# No response is trusted: one that is not from Kubernetes, but from a proxy in front of it, counts
+# as none (`Unreachable`).
+class _ListMetadata(msgspec.Struct, rename="camel"):
+    resource_version: Annotated[str, msgspec.Meta(pattern="^[0-9]+$")]
+    token: str = msgspec.field(name="continue", default="")
+
+
+class _List(msgspec.Struct):
+    metadata: _ListMetadata
+    items: list[JSON] | None = None
+
+
+class _Event(msgspec.Struct):
+    type: str
+    object: JSON
+
+
+class _Version(msgspec.Struct):
+    version: str
+
+
+class _Group(msgspec.Struct, rename="camel"):
+    preferred_version: _Version
+    versions: list[_Version]
+
+
+def parse_object(content: bytes) -> JSON:
+    """Return the object of a response."""
+    return _with_metadata(_decoded(content, dict[str, Any]))
+
+
+def parse_page(content: bytes) -> Page:
+    """Return the page of a list."""
+    found = _decoded(content, _List)
+    items = [_with_metadata(item) for item in found.items or []]
+    return Page(items, found.metadata.resource_version, found.metadata.token)
+
+
+def parse_versions(content: bytes) -> tuple[str, ...]:
+    """Return the versions of an API group, preferred first."""
+    found = _decoded(content, _Group)
+    preferred = found.preferred_version.version
+    return (preferred, *(each.version for each in found.versions if each.version != preferred))
+
+
+def parse_event(line: bytes) -> WatchEvent:
+    """Return an event of a watch; raise the error with which the server ends it."""
+    event = _decoded(line, _Event)
+    if event.type == "ERROR":
+        raise _status_error(event.object, event.object.get("code"))
+    return WatchEvent(event.type, _with_metadata(event.object))
+
+
+def parse_error(response: httpx2.Response) -> ApiError:
+    """Return the error of a response, whatever its body is."""
+    asked = response.headers.get("Retry-After", "")
+    try:
+        status = msgspec.json.decode(response.content, type=dict[str, Any])
+    except msgspec.MsgspecError:
+        status = {"message": response.text[:200].strip()}
+    return _status_error(status, response.status_code, int(asked) if asked.isdecimal() else None)
+
+
+def _status_error(status: JSON, code: object, retry_after: float | None = None) -> ApiError:
+    if retry_after is None:
+        details = status.get("details")
+        seconds = details.get("retryAfterSeconds") if isinstance(details, dict) else None
+        retry_after = seconds if isinstance(seconds, int) and seconds > 0 else None
+    if retry_after is not None:
+        retry_after = min(float(retry_after), _MAX_RETRY_AFTER)
+    number = code if isinstance(code, int) else 500
+    reason, message = str(status.get("reason") or ""), str(status.get("message") or "")
+    if reason == "Expired":
+        return ResourceExpired(number, reason, message)
+    return api_error(number, reason, message, retry_after)
+
+
+def _decoded(content: bytes, kind: type[T]) -> T:
+    try:
+        return msgspec.json.decode(content, type=kind)
+    except msgspec.MsgspecError as error:
+        raise _nonsense(str(error)) from error
+
+
+def _with_metadata(obj: JSON) -> JSON:
+    if not isinstance(obj.get("metadata"), dict):
+        raise _nonsense("not an object of Kubernetes")
+    return obj
+
+
+def _nonsense(message: str) -> Unreachable:
+    return Unreachable(0, "UnexpectedAnswer", message)
+
 
 _log = get_logger("client")
 _MERGE = "application/merge-patch+json"
@@ -83,16 +184,16 @@ class LightkubeClient:
         """See KubeClient."""
         params = {**_selectors(selection), "limit": str(limit) if limit else "", "continue": token}
         path, headers = resource.path(selection.namespace), _headers(selection, "List")
-        return page_of(await self._call("list", "GET", path, params, headers=headers))
+        return parse_page(await self._call("list", "GET", path, params, headers=headers))
 
     async def get(self, resource: ResourceType, key: NamespacedName) -> JSON:
         """See KubeClient."""
-        return object_of(await self._call("get", "GET", resource.path(*key)))
+        return parse_object(await self._call("get", "GET", resource.path(*key)))
 
     async def create(self, resource: ResourceType, obj: JSON) -> JSON:
         """See KubeClient."""
         path = resource.path(obj["metadata"].get("namespace", ""))
-        return object_of(await self._call("create", "POST", path, self._manager(), obj))
+        return parse_object(await self._call("create", "POST", path, self._manager(), obj))
 
     async def patch(
         self, resource: ResourceType, key: NamespacedName, body: JSON, *, resource_version: str = ""
@@ -112,7 +213,7 @@ class LightkubeClient:
         metadata = obj["metadata"]
         path = resource.path(metadata.get("namespace", ""), metadata["name"])
         params = {**self._manager(), "force": "true" if force else ""}
-        return object_of(await self._call("apply", "PATCH", path, params, obj, _APPLY))
+        return parse_object(await self._call("apply", "PATCH", path, params, obj, _APPLY))
 
     async def delete(self, resource: ResourceType, key: NamespacedName, *, uid: str = "") -> None:
         """See KubeClient."""
@@ -122,7 +223,7 @@ class LightkubeClient:
     async def served_versions(self, group: str) -> tuple[str, ...]:
         """See KubeClient."""
         try:
-            return versions_of(await self._call("get", "GET", f"/apis/{group}"))
+            return parse_versions(await self._call("get", "GET", f"/apis/{group}"))
         except NotFound:
             return ()
 
@@ -149,7 +250,7 @@ class LightkubeClient:
                     *lines, rest = (rest + chunk).split(b"\n")
                     for line in lines:
                         if line:
-                            yield event_of(line)
+                            yield parse_event(line)
             finally:
                 await response.aclose()
         except _FAILURES as error:
@@ -166,7 +267,7 @@ class LightkubeClient:
         if version:
             metadata = body.get("metadata") or {}
             body = {**body, "metadata": {**metadata, "resourceVersion": version}}
-        return object_of(await self._call(verb, "PATCH", path, self._manager(), body, _MERGE))
+        return parse_object(await self._call(verb, "PATCH", path, self._manager(), body, _MERGE))
 
     async def _call(
         self,
@@ -233,7 +334,7 @@ class LightkubeClient:
             await response.aread()
             await response.aclose()
             if response.status_code != 401 or retry or not self._renew(session):
-                raise error_of(response)
+                raise parse_error(response)
         raise AssertionError("unreachable")
 
     def _renew(self, used: httpx2.AsyncClient) -> bool:

@@ -6,8 +6,8 @@ import asyncio
 from collections.abc import Sequence
 from typing import Final
 
-from capsmith_runtime.kube.backoff import Backoff
 from capsmith_runtime.kube.client import ApiError, Forbidden, KubeClient, NamespacedName, Selection
+from capsmith_runtime.kube.clock import Backoff
 from capsmith_runtime.kube.controller import Controller
 from capsmith_runtime.kube.informer import Informer
 from capsmith_runtime.kube.log import get_logger

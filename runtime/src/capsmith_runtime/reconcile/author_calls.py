@@ -7,9 +7,9 @@ from typing import Any, TypeVar
 
 from capsmith_runtime.contract import constants
 from capsmith_runtime.kube.clock import monotonic
-from capsmith_runtime.kube.errors import DeferredError
 from capsmith_runtime.kube.executor import HandlerExecutor, StillRunningError
 from capsmith_runtime.kube.log import get_logger
+from capsmith_runtime.kube.requeue import DeferredError
 from capsmith_runtime.reconcile.credentials import Credentials, qualified_identity
 from capsmith_runtime.reconcile.errors import (
     ContractError,

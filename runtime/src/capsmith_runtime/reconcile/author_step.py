@@ -9,7 +9,7 @@ from capsmith_runtime.api.decoding import DecodingError, decode
 from capsmith_runtime.contract import constants, metadata
 from capsmith_runtime.kube.client import JSON, NamespacedName, key_of
 from capsmith_runtime.kube.clock import monotonic
-from capsmith_runtime.kube.errors import DeferredError
+from capsmith_runtime.kube.requeue import DeferredError
 from capsmith_runtime.reconcile.author_calls import AuthorCalls, checked_result
 from capsmith_runtime.reconcile.context import ControllerContext
 from capsmith_runtime.reconcile.kinds import Kind

@@ -13,9 +13,8 @@ from capsmith_runtime.contract.core import Cluster
 from capsmith_runtime.kube.client import JSON, Invalid, NamespacedName, key_of
 from capsmith_runtime.kube.clock import monotonic
 from capsmith_runtime.kube.controller import Result
-from capsmith_runtime.kube.errors import DeferredError
 from capsmith_runtime.kube.informer import Informer
-from capsmith_runtime.kube.priority import Priority
+from capsmith_runtime.kube.requeue import DeferredError, Priority
 from capsmith_runtime.reconcile.author_calls import AuthorCalls, checked_result
 from capsmith_runtime.reconcile.caches import Caches
 from capsmith_runtime.reconcile.context import ControllerContext as ControllerContext

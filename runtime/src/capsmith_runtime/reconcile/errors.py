@@ -7,8 +7,8 @@ from typing import Any, Final
 
 from capsmith_runtime.contract.constants import REASON_INTERNAL_ERROR
 from capsmith_runtime.contract.model import check_reason
-from capsmith_runtime.kube.errors import RetryAfterError
 from capsmith_runtime.kube.log import describe_error
+from capsmith_runtime.kube.requeue import RetryAfterError
 
 _MESSAGE_CHARACTERS: Final = 4096
 """The CRD allows 32,768 (ST-01); that is too long to read."""

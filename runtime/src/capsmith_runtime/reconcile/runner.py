@@ -11,7 +11,7 @@ from capsmith_runtime.kube.client import JSON, Invalid, NamespacedName
 from capsmith_runtime.kube.controller import Result
 from capsmith_runtime.kube.informer import Informer
 from capsmith_runtime.kube.log import get_logger
-from capsmith_runtime.kube.priority import Priority
+from capsmith_runtime.kube.requeue import Priority
 from capsmith_runtime.reconcile.context import ControllerContext
 from capsmith_runtime.reconcile.errors import TerminalError
 from capsmith_runtime.reconcile.kinds import Kind

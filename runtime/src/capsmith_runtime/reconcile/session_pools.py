@@ -13,7 +13,8 @@ from typing import Any, Final, NamedTuple
 from capsmith_runtime.kube.clock import monotonic
 from capsmith_runtime.kube.executor import HandlerExecutor
 from capsmith_runtime.kube.log import describe_error, get_logger
-from capsmith_runtime.kube.priority import LOW_SHARE, Priority, PriorityFifo
+from capsmith_runtime.kube.requeue import Priority
+from capsmith_runtime.kube.workqueue import LOW_SHARE, PriorityFifo
 from capsmith_runtime.reconcile.session_pool import SessionPool
 from capsmith_runtime.reconcile.sessions import SessionFactory
 

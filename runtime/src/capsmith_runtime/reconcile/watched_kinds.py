@@ -13,11 +13,11 @@ from functools import partial
 from typing import Any, Final
 
 from capsmith_runtime.contract import metadata
-from capsmith_runtime.kube.backoff import Backoff
 from capsmith_runtime.kube.client import JSON, KubeClient, NamespacedName, ResourceType, Selection
+from capsmith_runtime.kube.clock import Backoff
 from capsmith_runtime.kube.informer import Informer
 from capsmith_runtime.kube.metrics import Metrics
-from capsmith_runtime.kube.priority import Priority
+from capsmith_runtime.kube.requeue import Priority
 from capsmith_runtime.kube.store import Delta
 from capsmith_runtime.reconcile.groups import ControllerGroup, Queues, Runnable
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from http import HTTPStatus
 
-from capsmith_runtime.kube.http_connection import Request, RequestHandler, Response, text_response
+from capsmith_runtime.kube.http_server import Request, RequestHandler, Response, text_response
 from capsmith_runtime.kube.log import get_logger
 from capsmith_runtime.kube.metrics import Metrics
 from capsmith_runtime.reconcile.groups import ControllerGroup, Runnable

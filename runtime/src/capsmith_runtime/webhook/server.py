@@ -10,8 +10,7 @@ from typing import Final
 
 from capsmith_runtime.kube.certificates import CertificateFiles, Certificates
 from capsmith_runtime.kube.clock import monotonic
-from capsmith_runtime.kube.http_connection import RequestHandler
-from capsmith_runtime.kube.http_server import HTTPServer
+from capsmith_runtime.kube.http_server import HTTPServer, RequestHandler
 from capsmith_runtime.kube.log import get_logger
 from capsmith_runtime.kube.metrics import Metrics
 from capsmith_runtime.webhook.options import WebhookOptions

@@ -30,8 +30,8 @@ from capsmith_runtime.infrastructure.machine_pool.pool_machines import (
 )
 from capsmith_runtime.kube.client import JSON, NamespacedName
 from capsmith_runtime.kube.controller import Result
-from capsmith_runtime.kube.errors import DeferredError
 from capsmith_runtime.kube.informer import Informer
+from capsmith_runtime.kube.requeue import DeferredError
 from capsmith_runtime.reconcile.errors import ContractError
 from capsmith_runtime.reconcile.patcher import Patcher
 from capsmith_runtime.reconcile.results import NotAvailableError, Waiting

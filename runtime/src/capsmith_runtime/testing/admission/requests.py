@@ -13,7 +13,7 @@ from capsmith_runtime.admission.api import AdmissionObject
 from capsmith_runtime.admission.handlers import AdmissionHandler
 from capsmith_runtime.admission.kinds import AdmittedKind
 from capsmith_runtime.kube.client import JSON
-from capsmith_runtime.kube.http_connection import Request
+from capsmith_runtime.kube.http_server import Request
 from capsmith_runtime.kube.metrics import Metrics
 from capsmith_runtime.testing.core import NAMESPACE
 

@@ -1,10 +1,22 @@
-"""Base classes of errors that say when to retry."""
+"""When an object is reconciled again: priorities, and errors that say when.
+
+This module is imported by the interface of the client, so it loads neither metrics nor a client.
+"""
 
 from __future__ import annotations
 
 from collections.abc import Callable
+from enum import IntEnum
 
-from capsmith_runtime.kube.priority import Priority
+
+class Priority(IntEnum):
+    """How urgent a reconcile is."""
+
+    LOW = 0
+    """Nothing is known to have changed for this object: first list, resync, shared settings."""
+    NORMAL = 1
+    """The object, or something that it waits for, has changed."""
+
 
 Subscribe = Callable[[Callable[[], None], Priority], None]
 """Calls a function once, when the reconcile may be repeated; waiters of high priority first."""

@@ -1,0 +1,130 @@
+"""The process itself: how it ends, and how long the garbage collector may stop it.
+
+A process that has lost its lease must stop at once: another leader may act on the same objects.
+"""
+
+from __future__ import annotations
+
+import ctypes
+import gc
+import logging
+import os
+import signal
+import threading
+import time
+from collections.abc import Callable, Mapping
+from functools import cache
+from typing import Any, Final
+
+EndProcess = Callable[[int], None]
+"""Ends the process with an exit code; tests pass a function that returns."""
+
+_FLUSH_SECONDS: Final = 1.0
+
+
+def exit_process(code: int) -> None:
+    """End the process without joining a thread or running exit handlers; logs are flushed."""
+    try:
+        run_briefly(logging.shutdown)
+    finally:
+        os._exit(code)
+
+
+def exit_process_later(seconds: float, code: int, end: EndProcess = exit_process) -> None:
+    """End the process if it still runs after some seconds, e.g. because an exit handler hangs."""
+    timer = threading.Timer(seconds, end, (code,))
+    timer.daemon = True
+    timer.start()
+
+
+def run_briefly(function: Callable[[], object]) -> None:
+    """Run a function that may block, such as logging into a full pipe, for a second at most."""
+    thread = threading.Thread(target=function, name="run-briefly", daemon=True)
+    thread.start()
+    thread.join(_FLUSH_SECONDS)
+
+
+# A process that was frozen, by SIGSTOP, a debugger or the freezer of a cgroup, continues with all
+# its threads at the same moment.  One of them may send the request for which another leader has
+# deleted the object since then.  The kernel delivers the signal of an expired timer before a thread
+# continues; a thread that watches the clock would be one of many.
+SetAlarm = Callable[[float], None]
+"""Ends the process after some seconds, unless it is called again before; 0 cancels it."""
+
+_LEAST_SECONDS: Final = 0.001
+
+
+def set_process_alarm(seconds: float) -> None:
+    """End this process, with exit code 14, after some seconds of real time; 0 cancels it.
+
+    It uses the timer and the signal of `signal.alarm`.  Does nothing where these do not exist.
+    """
+    if hasattr(signal, "setitimer") and _handles_alarms():
+        signal.setitimer(signal.ITIMER_REAL, seconds)
+
+
+def no_alarm(seconds: float) -> None:
+    """Set no alarm: other code of this process must not end with a lease."""
+
+
+def seconds_until(moment: float, now: float) -> float:
+    """Return the seconds from ``now`` until ``moment``; 1 ms for a moment that has passed.
+
+    Never 0, which would cancel the alarm.
+    """
+    return max(moment - now, _LEAST_SECONDS)
+
+
+@cache
+def _handles_alarms() -> bool:
+    """Let the signal call `_exit` of the C library, which needs no thread of Python.
+
+    The default action would end every process but the first one of a container.
+    """
+    try:
+        library = ctypes.CDLL(None)
+        library.signal.argtypes = [ctypes.c_int, ctypes.c_void_p]
+        library.signal.restype = ctypes.c_void_p
+        end = ctypes.cast(library._exit, ctypes.c_void_p)
+        failed = ctypes.c_void_p(-1).value
+        return bool(library.signal(int(signal.SIGALRM), end) != failed)
+    except (AttributeError, OSError, TypeError):
+        return False
+
+
+PAUSE_SECONDS: Final = 0.02
+"""Processor time of a full collection after which its survivors are not visited again."""
+_OLDEST: Final = 2
+
+
+# A full collection visits every object in memory and stops the event loop meanwhile: for more than
+# 100 ms with thousands of cached Kubernetes objects.  Cached objects contain no reference cycles,
+# so reference counting alone frees them.
+class GcPauseLimiter:
+    """Exclude the survivors of a slow full garbage collection from later ones.
+
+    A reference cycle that they become part of is not freed.  That is rare: between two slow
+    collections there are as many new objects as PAUSE_SECONDS are enough for.
+    """
+
+    def __init__(self, seconds: float = PAUSE_SECONDS) -> None:
+        self._seconds = seconds
+        self._began = 0.0
+
+    def start(self) -> None:
+        """Start watching the garbage collector of this process."""
+        gc.callbacks.append(self._observe)
+
+    def stop(self) -> None:
+        """Stop watching the garbage collector, and unfreeze the frozen objects."""
+        gc.callbacks.remove(self._observe)
+        gc.unfreeze()
+
+    def _observe(self, phase: str, info: Mapping[str, Any]) -> None:
+        if info["generation"] < _OLDEST:
+            return
+        # A collection runs in one thread, with the interpreter locked.
+        if phase == "start":
+            self._began = time.thread_time()
+        elif time.thread_time() - self._began > self._seconds:
+            gc.freeze()
