@@ -12,7 +12,7 @@ Those of the test itself come after them.
 _SERIES = re.compile(r"v1\.\d+")
 _REAL = ("tests/e2e/", "tests/realapi/", "tests/runtime/")
 """Folders of tests that need the tools, which Go builds for minutes where they are missing."""
-_BRIEF = ("tests/rules/", "tests/traceability/", "tests/unit/", "tests/verify/")
+_BRIEF = ("tests/meta/", "tests/rules/", "tests/traceability/", "tests/unit/", "tests/verify/")
 """Folders whose groups take seconds: at the end they keep all processes busy to the last moment."""
 
 

@@ -18,7 +18,7 @@ from capsmith.clusters.processes.process import free_port
 from capsmith.clusters.processes.servers import ApiServer, Etcd
 from capsmith.clusters.processes.wait import NotYet, eventually
 from tests.realapi.managers import Installation, Manager
-from tests.runtime.extension.hook_serving import write_certificate
+from tests.runtime.webhook.hook_serving import write_certificate
 
 GROUP = "infrastructure.cluster.x-k8s.io"
 OLD, NEW = "v1alpha1", "v1beta1"

@@ -26,7 +26,7 @@ from capsmith_runtime.kube.diagnostics import Diagnostics, DiagnosticsOptions
 from capsmith_runtime.kube.lightkube_client import LightkubeClient
 from capsmith_runtime.kube.metrics import Metrics
 from tests.golden.cases import EXAMPLES, Case, generated
-from tests.runtime.extension.hook_serving import trusting, write_certificate
+from tests.runtime.webhook.hook_serving import trusting, write_certificate
 
 NAMESPACE = "default"
 RBAC = "rbac.authorization.k8s.io"

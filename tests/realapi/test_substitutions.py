@@ -11,7 +11,7 @@ import yaml
 
 from capsmith.clusters.processes.tools.catalogue import core_module, default_core
 from tests.e2e.tools.required import required_toolbox
-from tests.unit.conformance.substitutions import FORMS, VALUES
+from tests.unit.manifests.substitutions import FORMS, VALUES
 
 _DOCUMENT = "value: |-\n  "
 

@@ -19,7 +19,7 @@ from capsmith_runtime.kube.client import KubeClient
 from capsmith_runtime.kube.metrics import Metrics
 from capsmith_runtime.webhook.group import WebhookGroup
 from capsmith_runtime.webhook.options import WebhookOptions
-from tests.runtime.extension.hook_serving import write_certificate
+from tests.runtime.webhook.hook_serving import write_certificate
 
 
 class ServedGroup:

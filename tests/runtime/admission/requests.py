@@ -21,7 +21,7 @@ from capsmith_runtime.admission.handlers import AdmissionHandler
 from capsmith_runtime.admission.kinds import AdmittedKind
 from capsmith_runtime.kube.http_server import Request, Response
 from capsmith_runtime.kube.metrics import Metrics
-from tests.runtime.extension.json_patch import patched
+from tests.runtime.webhook.json_patch import patched
 
 GROUP = "infrastructure.cluster.x-k8s.io"
 

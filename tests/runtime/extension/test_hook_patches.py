@@ -14,7 +14,7 @@ from capsmith_runtime.extension.in_place import CAN_UPDATE_MACHINE_SET
 from capsmith_runtime.extension.patches import copy_value, json_patch
 from capsmith_runtime.extension.responses import InPlace
 from capsmith_runtime.extension.topology import GENERATE_PATCHES, Patches
-from tests.runtime.extension.json_patch import patched
+from tests.runtime.webhook.json_patch import patched
 
 JSON = st.recursive(
     st.none() | st.booleans() | st.integers(-2, 2) | st.text("ab/~", max_size=3),

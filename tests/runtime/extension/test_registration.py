@@ -24,7 +24,7 @@ from capsmith_runtime.reconcile.base import ControllerContext
 from capsmith_runtime.reconcile.caches import Caches, WatchScope
 from capsmith_runtime.webhook import server
 from capsmith_runtime.webhook.options import WEBHOOK, WebhookOptions
-from tests.runtime.extension.hook_serving import Running, trusting, write_certificate
+from tests.runtime.webhook.hook_serving import Running, trusting, write_certificate
 
 HANDLERS = (
     Handler(

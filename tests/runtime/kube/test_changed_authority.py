@@ -18,8 +18,8 @@ from capsmith_runtime.kube.client import Unreachable
 from capsmith_runtime.kube.http_server import HTTPServer, Limits, Request, Response
 from capsmith_runtime.kube.lightkube_client import TLS_FAILURES, LightkubeClient
 from capsmith_runtime.kube.metrics import Metrics
-from tests.runtime.extension.hook_serving import write_certificate
 from tests.runtime.support.following import connected
+from tests.runtime.webhook.hook_serving import write_certificate
 
 GROUP = {"preferredVersion": {"version": "v1"}, "versions": [{"version": "v1"}]}
 

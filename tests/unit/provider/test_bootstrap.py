@@ -11,12 +11,12 @@ from capsmith.provider.model import Component, Provider, Role
 from capsmith.provider_yaml.parse import parse
 from capsmith.resolving.resolve import resolve
 from tests.invalid.cases import CONTRACTS
+from tests.unit.output.test_rbac import verbs
 from tests.unit.provider.permissions import (
     aggregate_permissions,
     manager_permissions,
     namespace_permissions,
 )
-from tests.unit.provider.test_rbac import verbs
 
 GROUP = "bootstrap.cluster.x-k8s.io"
 

@@ -10,12 +10,12 @@ from capsmith.provider.model import Component, Provider
 from capsmith.provider_yaml.parse import parse
 from capsmith.resolving.resolve import resolve
 from tests.invalid.cases import CONTRACTS
+from tests.unit.output.test_rbac import verbs
 from tests.unit.provider.permissions import (
     aggregate_permissions,
     manager_permissions,
     namespace_permissions,
 )
-from tests.unit.provider.test_rbac import verbs
 
 GROUP = "ipam.cluster.x-k8s.io"
 MOVE, HIERARCHY = (f"clusterctl.cluster.x-k8s.io/{name}" for name in ("move", "move-hierarchy"))

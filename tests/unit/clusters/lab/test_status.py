@@ -17,7 +17,7 @@ from capsmith.clusters.lab.objects import Cluster, MachineObjects
 from capsmith.clusters.lab.place import LabFolder, acquire, named
 from capsmith.clusters.lab.state import Component, LabState, RunState, write
 from capsmith.clusters.lab.status import data, lines, status_of, table
-from tests.unit.lab.objects import bootstrap, cluster, deployment, infrastructure, machine
+from tests.unit.clusters.lab.objects import bootstrap, cluster, deployment, infrastructure, machine
 
 
 @pytest.fixture

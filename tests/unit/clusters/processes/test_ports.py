@@ -11,7 +11,7 @@ import pytest
 from capsmith.clusters.processes import process
 from capsmith.clusters.processes.process import free_port
 
-_ROOT = Path(__file__).parents[2]
+_ROOT = Path(__file__).parents[4]
 _EPHEMERAL = Path("/proc/sys/net/ipv4/ip_local_port_range")
 _ELSEWHERE = """
 import sys

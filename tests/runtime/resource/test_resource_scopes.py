@@ -23,8 +23,8 @@ from capsmith_runtime.testing.conformance.resource.base import ResourceCase, Res
 from capsmith_runtime.testing.objects import condition
 from capsmith_runtime.testing.provider import ProviderUnderTest
 from capsmith_runtime.testing.resource.environment import ResourceEnvironment
-from tests.runtime.resource_kinds import scripted_resources
-from tests.runtime.resource_kinds.scripted_resources import (
+from tests.runtime.resource import scripted_resources
+from tests.runtime.resource.scripted_resources import (
     CONTROLLERS,
     GROUP,
     IDENTITY,

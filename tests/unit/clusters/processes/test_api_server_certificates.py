@@ -23,7 +23,7 @@ from tests.certificates import (
     strict_default,
 )
 
-ROOT = Path(__file__).parents[2]
+ROOT = Path(__file__).parents[4]
 ALL = pytest.mark.parametrize("form", FORMS.values(), ids=FORMS)
 MAKERS = {"create_default_context", "create_ssl_context", "default_ssl_context", "verify_cluster"}
 """What makes contexts with the default of Python."""

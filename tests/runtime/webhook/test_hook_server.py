@@ -13,7 +13,7 @@ import trustme
 
 from capsmith_runtime.kube import http_server
 from capsmith_runtime.kube.http_server import Budget, Limits, Request, Response
-from tests.runtime.extension.hook_serving import (
+from tests.runtime.webhook.hook_serving import (
     Running,
     reply,
     request,

@@ -12,8 +12,8 @@ from capsmith_runtime.resource import ResourceDeleteScope, ResourceScope, Resour
 from capsmith_runtime.testing import infrastructure, resource
 from capsmith_runtime.testing.conformance.base import scenario
 from capsmith_runtime.testing.resource.environment import ResourceEnvironment
-from tests.runtime.resource_kinds import scripted_resources
-from tests.runtime.resource_kinds.scripted_resources import (
+from tests.runtime.resource import scripted_resources
+from tests.runtime.resource.scripted_resources import (
     CLUSTER,
     SECURITY_GROUP,
     SecurityGroupConformance,

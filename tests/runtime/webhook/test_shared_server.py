@@ -25,7 +25,7 @@ from capsmith_runtime.reconcile.groups import ControllerGroup
 from capsmith_runtime.webhook.group import WebhookGroup
 from capsmith_runtime.webhook.options import WEBHOOK
 from tests.runtime.admission.requests import GROUP, author, kind, review, widget
-from tests.runtime.extension.hook_serving import trusting, write_certificate
+from tests.runtime.webhook.hook_serving import trusting, write_certificate
 
 VALIDATE = f"/validate/widgets.{GROUP}"
 

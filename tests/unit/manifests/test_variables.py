@@ -4,7 +4,7 @@ import pytest
 
 from capsmith.manifests.envsubst import MAX_DEPTH
 from capsmith.manifests.variables import Trouble, required, scan, substitute
-from tests.unit.conformance.substitutions import FORMS, VALUES
+from tests.unit.manifests.substitutions import FORMS, VALUES
 
 
 @pytest.mark.parametrize(("text", "result"), FORMS)

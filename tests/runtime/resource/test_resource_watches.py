@@ -11,7 +11,7 @@ from capsmith_runtime.kube.client import JSON, NamespacedName
 from capsmith_runtime.testing import clock
 from capsmith_runtime.testing.resource.environment import ResourceEnvironment
 from tests.runtime.infrastructure.scripted_provider import NoInfrastructure
-from tests.runtime.resource_kinds.scripted_resources import (
+from tests.runtime.resource.scripted_resources import (
     CLUSTER,
     COMPONENT,
     CONTROLLERS,

@@ -9,7 +9,7 @@ import pytest
 from capsmith_runtime.api.decoding import DecodingError
 from capsmith_runtime.kube.client import ResourceType
 from capsmith_runtime.resource import CustomObject
-from tests.runtime.resource_kinds.scripted_resources import SecurityGroupSpec, SecurityGroupStatus
+from tests.runtime.resource.scripted_resources import SecurityGroupSpec, SecurityGroupStatus
 
 RULE = {"protocol": "tcp", "port": 22}
 OWNER = {"apiVersion": "example.com/v1", "kind": "Net", "name": "n", "uid": "1"}

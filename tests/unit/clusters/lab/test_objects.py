@@ -7,7 +7,7 @@ from dataclasses import replace
 import pytest
 
 from capsmith.clusters.lab.objects import Cluster, MachineObjects, Row, changes, rows, waits_for
-from tests.unit.lab.objects import (
+from tests.unit.clusters.lab.objects import (
     bootstrap,
     cluster,
     condition,
