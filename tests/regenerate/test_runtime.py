@@ -21,7 +21,7 @@ MODULE = f"{FOLDER}/kube/backoff.py"
 LATER = "0.2.1"
 COMMANDS = ("plan", "build", "preconditions", "update", "up_to_date", "doctor")
 SWITCHED = {"provider.yaml", "pyproject.toml", "Dockerfile", ".dockerignore", ".gitattributes"}
-GUIDE = "AGENTS.md"
+GUIDE = "CONTRIBUTING.md"
 """It says where the runtime is."""
 
 

@@ -15,8 +15,8 @@ _FINDINGS = {
         "output-edited",
         "this generated file was edited",
         Location(""),
-        hint="Move the edit to a file that is yours (AGENTS.md lists them) and delete this one: "
-        "it comes back.  Or discard the edit: --force.  Or take over the file: --mine PATH.",
+        hint="Move the edit to a file that is yours (CONTRIBUTING.md lists them) and delete this "
+        "one: it comes back.  Or discard the edit: --force.  Or take over the file: --mine PATH.",
     ),
     Reason.TAKEN_BACK: Finding(
         "output-taken-back",

@@ -4,7 +4,8 @@
 Core waits for each answer, and asks again whenever it looks at a cluster: be quick, change nothing
 twice, and give the same answer to the same request (RX-06).  HookError says no, with a message
 that core may write into conditions: without times, secrets or errors of other systems (RX-10).
-Any other exception is a failure whose text stays in the log.
+Any other exception is a failure whose text stays in the log.  docs/reference.md explains
+ids of rules such as RX-06.
 """
 
 from __future__ import annotations
