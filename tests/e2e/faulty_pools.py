@@ -6,7 +6,7 @@ import dataclasses
 from collections.abc import Callable
 from typing import Any
 
-from capsmith_runtime.infrastructure.machine_pool import plan, pool
+from capsmith_runtime.infrastructure.machine_pool import plan, steps
 from capsmith_runtime.infrastructure.machine_pool.create import PoolMachineClient
 from capsmith_runtime.ipam.address_writer import IPAddressWriter
 from capsmith_runtime.ipam.claims import ClaimController
@@ -29,7 +29,7 @@ def pool_unsorted() -> None:
 
         return faulty
 
-    replace(pool, "pool_spec", make)
+    replace(steps, "pool_spec", make)
 
 
 def pool_controls_machines() -> None:

@@ -7,10 +7,12 @@ deletion needs neither Machine nor Cluster (BC-19).
 
 from __future__ import annotations
 
+import asyncio
 import math
 from collections.abc import Callable
 from contextlib import suppress
 from datetime import UTC, datetime
+from functools import partial
 from typing import Any, Final
 
 from capsmith_runtime.api.encoding import status_fields
@@ -33,12 +35,15 @@ from capsmith_runtime.contract.data_secret import DataContent
 from capsmith_runtime.kube.client import JSON, NamespacedName
 from capsmith_runtime.kube.controller import Result
 from capsmith_runtime.kube.informer import Informer
-from capsmith_runtime.reconcile.base import BaseController, ControllerContext
+from capsmith_runtime.reconcile.author_step import AuthorStep
 from capsmith_runtime.reconcile.caches import Caches
+from capsmith_runtime.reconcile.context import ControllerContext
 from capsmith_runtime.reconcile.kinds import Kind
 from capsmith_runtime.reconcile.patcher import Patcher, paused, ready
 from capsmith_runtime.reconcile.results import Waiting
+from capsmith_runtime.reconcile.runner import ReconcileRunner, resync_seconds
 from capsmith_runtime.reconcile.scopes import BootstrapData
+from capsmith_runtime.reconcile.status_reporter import StatusReporter
 
 BootstrapConfigKind = Kind[BootstrapConfigReconciler[Any]]
 
@@ -52,7 +57,12 @@ def utc_now() -> datetime:
     return datetime.now(UTC)
 
 
-class BootstrapConfigController(BaseController[BootstrapConfigReconciler[Any]]):
+def is_owned_by_machine(config: JSON) -> bool:
+    """Return whether a configuration is of a Machine, and not of a MachinePool."""
+    return metadata.owner_name(config, constants.MACHINE_KIND, constants.CORE_GROUP) is not None
+
+
+class BootstrapConfigController:
     """Reconcile one BootstrapConfig kind."""
 
     def __init__(
@@ -65,7 +75,20 @@ class BootstrapConfigController(BaseController[BootstrapConfigReconciler[Any]]):
         writer: BootstrapStatusWriter,
         now: Callable[[], datetime] = utc_now,
     ) -> None:
-        super().__init__(kind, informer, caches, context)
+        self.kind = kind
+        self._context = context
+        self._caches = caches
+        # Core panics on failure fields in a config of a MachinePool (MP-13).
+        self._reporter = StatusReporter(kind, context, has_failure_fields=is_owned_by_machine)
+        self._author = AuthorStep(kind, context, self._reporter)
+        self._runner = ReconcileRunner(
+            kind,
+            informer,
+            context,
+            self._reporter,
+            new_patcher=partial(Patcher, context.client, informer, context.writer),
+            forget=self._forget,
+        )
         self._owners = owners
         self._status = writer
         self._now = now
@@ -74,6 +97,10 @@ class BootstrapConfigController(BaseController[BootstrapConfigReconciler[Any]]):
         self._owner_updated: set[NamespacedName] = set()
         """Configurations whose Secret names its owner in the current API version."""
 
+    async def reconcile(self, key: NamespacedName) -> Result:
+        """Reconcile one configuration, or report in its conditions why that failed."""
+        return await self._runner.run(key, self._reconcile)
+
     async def _reconcile(self, key: NamespacedName, patcher: Patcher) -> Result:
         obj = patcher.obj
         if guards.deleted_for_move(obj) or metadata.deleting(obj):
@@ -81,19 +108,13 @@ class BootstrapConfigController(BaseController[BootstrapConfigReconciler[Any]]):
         owner = self._owners.find(obj)
         cluster = self._caches.cluster(key.namespace, owner.cluster_name if owner else None)
         # Without owners there is nothing to do yet; their events requeue this object (BC-11).
-        if owner is None or cluster is None or await self._is_paused(patcher, cluster):
+        if owner is None or cluster is None:
+            return Result()
+        if await self._reporter.ensure_paused_condition(patcher, cluster):
             return Result()
         if owner.is_control_plane and cluster.control_plane_initialized:
             await self._lock.release(cluster)
         return await self._reconcile_normal(patcher, key, cluster, owner)
-
-    def _has_failure_fields(self, obj: JSON) -> bool:
-        # Core panics on these fields in a config of a MachinePool (MP-13).
-        return metadata.owner_name(obj, constants.MACHINE_KIND, constants.CORE_GROUP) is not None
-
-    def _forget(self, key: NamespacedName) -> Result:
-        self._owner_updated.discard(key)
-        return super()._forget(key)
 
     async def _reconcile_normal(
         self, patcher: Patcher, key: NamespacedName, cluster: Cluster, owner: ConfigOwner
@@ -107,12 +128,14 @@ class BootstrapConfigController(BaseController[BootstrapConfigReconciler[Any]]):
         if used_name is not None and (owner.pool is None or used_name != own_name):
             return await self._restore_status(patcher, cluster, used_name)
         if not cluster.infrastructure_provisioned:
-            return await self._wait(patcher, _no_infrastructure(cluster))
+            return await self._reporter.report_wait(patcher, _no_infrastructure(cluster))
         try:
             in_use = used_name is not None
             content = await self._secrets.read(patcher.obj, cluster.name, in_use=in_use)
         except DataSecretNameTakenError as error:
-            await self._report(patcher, bootstrap.REASON_DATA_SECRET_NAME_TAKEN, str(error))
+            await self._reporter.report_error(
+                patcher, bootstrap.REASON_DATA_SECRET_NAME_TAKEN, str(error)
+            )
             return Result(NAME_TAKEN_RETRY_SECONDS)
         if content is not None and not self._is_outdated(content, patcher, owner):
             return await self._report_created(patcher, own_name, content)
@@ -134,17 +157,16 @@ class BootstrapConfigController(BaseController[BootstrapConfigReconciler[Any]]):
         if not cluster.control_plane_initialized and current is None:
             waiting = await self._acquire_init_lock(cluster, owner)
             if waiting is not None:
-                return await self._wait(patcher, waiting)
+                return await self._reporter.report_wait(patcher, waiting)
             is_first = True
-        spec = await self._decoded_spec(patcher)
+        spec = await self._author.decode_spec(patcher)
         if spec is None:
             return Result()
         scope = self._scope(patcher, spec, cluster, owner, current, is_first=is_first)
-        document = await self._call(
-            patcher, self.reconciler.bootstrap_data, scope, BootstrapDocument
-        )
+        hook = self._author.reconciler.bootstrap_data
+        document = await self._author.call(patcher, hook, scope, BootstrapDocument)
         if isinstance(document, Waiting):
-            return await self._wait(patcher, document)
+            return await self._reporter.report_wait(patcher, document)
         inputs = owner.inputs_digest(patcher.obj)
         content = self._content(document, owner, inputs, scope.external_id)
         if content != current:
@@ -163,7 +185,7 @@ class BootstrapConfigController(BaseController[BootstrapConfigReconciler[Any]]):
         *,
         is_first: bool,
     ) -> BootstrapConfigScope[Any]:
-        fields = self._scope_fields(patcher.obj)
+        fields = self._author.scope_fields(patcher.obj)
         if current is not None and current.external_id:
             # A move changes the UID of the configuration, and keeps the Secret.
             fields["external_id"] = current.external_id
@@ -177,7 +199,7 @@ class BootstrapConfigController(BaseController[BootstrapConfigReconciler[Any]]):
             node_taints=() if owner.is_control_plane else (bootstrap.UNINITIALIZED_TAINT,),
             previous=BootstrapData(current.value, current.format) if current else None,
             _certificates=certificate_reader(self._context.client, cluster),
-            _loop=self._loop(),
+            _loop=asyncio.get_running_loop(),
         )
 
     async def _acquire_init_lock(self, cluster: Cluster, owner: ConfigOwner) -> Waiting | None:
@@ -243,6 +265,12 @@ class BootstrapConfigController(BaseController[BootstrapConfigReconciler[Any]]):
             return 0
         return max(0.0, due.timestamp() - self._now().timestamp())
 
+    def _forget(self, key: NamespacedName) -> Result:
+        self._owner_updated.discard(key)
+        self._reporter.forget(key)
+        self._author.forget(key)
+        return Result()
+
     async def _report_created(
         self, patcher: Patcher, secret: str, content: DataContent | None = None, extra: Any = None
     ) -> Result:
@@ -258,11 +286,11 @@ class BootstrapConfigController(BaseController[BootstrapConfigReconciler[Any]]):
         )
         status = self._context.writer.without_failure(status)
         await patcher.write_status(status, (ready(True, constants.REASON_READY, ""), paused("")))
-        self._debounce.forget(key)
+        self._reporter.forget(key)
         left = self._seconds_left(content) if content is not None else None
         if left is None:
             return Result()
-        resync = self._next_look()
+        resync = resync_seconds(self._context)
         return Result(left if resync is None else min(left, resync))
 
 

@@ -3,80 +3,91 @@
 from __future__ import annotations
 
 from functools import partial
-from typing import Any
 
 from capsmith_runtime.api.encoding import status_fields
 from capsmith_runtime.contract import guards, metadata
 from capsmith_runtime.contract.core import Cluster, read_endpoint
-from capsmith_runtime.contract.status_writer import ClusterFacts, with_endpoint, with_extra
-from capsmith_runtime.infrastructure.context import InfrastructureController
-from capsmith_runtime.infrastructure.reconcilers import InfraClusterReconciler
+from capsmith_runtime.contract.status_writer import ClusterFacts, with_endpoint
+from capsmith_runtime.infrastructure.context import InfrastructureContext
+from capsmith_runtime.infrastructure.kinds import InfraClusterKind
 from capsmith_runtime.infrastructure.results import InfraClusterState
-from capsmith_runtime.infrastructure.scopes import InfraClusterDeleteScope, InfraClusterScope
-from capsmith_runtime.kube.client import JSON, NamespacedName
+from capsmith_runtime.infrastructure.scopes import (
+    InfraClusterDeleteScope,
+    InfraClusterScope,
+    reference_to,
+)
+from capsmith_runtime.infrastructure.workload_client import workload_client
+from capsmith_runtime.kube.client import NamespacedName
 from capsmith_runtime.kube.controller import Result
+from capsmith_runtime.kube.informer import Informer
+from capsmith_runtime.reconcile.author_step import AuthorStep
 from capsmith_runtime.reconcile.caches import cluster_name_of, owning_cluster
 from capsmith_runtime.reconcile.patcher import Patcher
-from capsmith_runtime.reconcile.results import Waiting
+from capsmith_runtime.reconcile.results import Deleted, Waiting
+from capsmith_runtime.reconcile.runner import ReconcileRunner
+from capsmith_runtime.reconcile.status_reporter import StatusReporter
 
 
-class InfraClusterController(InfrastructureController[InfraClusterReconciler[Any]]):
+class InfraClusterController:
     """Reconcile one kind of infrastructure clusters."""
 
-    async def _reconcile(self, key: NamespacedName, patcher: Patcher) -> Result:
-        obj = patcher.obj
-        if guards.externally_managed(obj) or guards.deleted_for_move(obj):
-            return Result()
-        if metadata.deleting(obj):
-            clean_up = partial(self._clean_up, patcher)
-            return await self._finalize(patcher, key, cluster_name_of(obj), clean_up)
-        cluster = self._caches.cluster(key.namespace, owning_cluster(obj))
-        # Without an owner there is nothing to do yet; an event of the owner enqueues this object.
-        if cluster is None or await self._is_paused(patcher, cluster):
-            return Result()
-        return await self._normal(patcher, cluster)
+    def __init__(
+        self, kind: InfraClusterKind, informer: Informer, context: InfrastructureContext
+    ) -> None:
+        self.kind = kind
+        self._context = context
+        self._caches = context.caches.core
+        self._reporter = StatusReporter(kind, context, has_failure_fields=lambda _: True)
+        self._author = AuthorStep(kind, context, self._reporter)
+        self._runner = ReconcileRunner(
+            kind,
+            informer,
+            context,
+            self._reporter,
+            new_patcher=partial(Patcher, context.client, informer, context.writer),
+            forget=self._forget,
+        )
 
-    async def _normal(self, patcher: Patcher, cluster: Cluster) -> Result:
+    async def reconcile(self, key: NamespacedName) -> Result:
+        """Reconcile one infrastructure cluster, or report in its conditions why that failed."""
+        return await self._runner.run(key, self._reconcile)
+
+    async def _reconcile(self, key: NamespacedName, patcher: Patcher) -> Result:
+        if guards.externally_managed(patcher.obj) or guards.deleted_for_move(patcher.obj):
+            return Result()
+        if metadata.deleting(patcher.obj):
+            return await self._reconcile_delete(key, patcher)
+        cluster = self._caches.cluster(key.namespace, owning_cluster(patcher.obj))
+        # Without an owner there is nothing to do yet; an event of the owner enqueues this object.
+        if cluster is None or await self._reporter.ensure_paused_condition(patcher, cluster):
+            return Result()
+        return await self._reconcile_normal(patcher, cluster)
+
+    async def _reconcile_normal(self, patcher: Patcher, cluster: Cluster) -> Result:
         await patcher.add_finalizer(self.kind)
-        spec = await self._decoded_spec(patcher)
+        spec = await self._author.decode_spec(patcher)
         if spec is None:
             return Result()
-        credentials = self._credentials.of_cluster(patcher.obj)
+        credentials = self._context.credentials.of_cluster(patcher.obj)
         if isinstance(credentials, Waiting):
             return await self._wait(patcher, credentials)
         scope = InfraClusterScope(
-            **self._owner_scope_fields(patcher.obj),
-            workload_client=self._workload_client(cluster),
+            **self._author.scope_fields(patcher.obj),
+            _reference=reference_to(self.kind.resource, patcher.obj),
+            workload_client=workload_client(self.kind, cluster, self._context.workload),
             spec=spec,
             cluster=cluster,
             control_plane_endpoint=read_endpoint(patcher.obj),
             credentials=credentials,
         )
-        state = await self._call(
-            patcher, self.reconciler.reconcile_normal, scope, InfraClusterState
-        )
+        hook = self._author.reconciler.reconcile_normal
+        state = await self._author.call(patcher, hook, scope, InfraClusterState)
         if isinstance(state, Waiting):
             return await self._wait(patcher, state)
-        return await self._write(patcher, state)
+        return await self._write_state(patcher, state)
 
-    def _has_failure_fields(self, obj: JSON) -> bool:
-        return True
-
-    async def _partial_status(self, patcher: Patcher, waiting: Waiting) -> JSON:
-        possible = {"control_plane_endpoint", "failure_domains"}
-        await self._check_partial_results(patcher, waiting, possible)
-        writer, features = self._context.writer, self.kind.features
-        if waiting.control_plane_endpoint is not None:
-            endpoint = waiting.control_plane_endpoint
-            await patcher.write_spec(with_endpoint(patcher.obj, endpoint, features))
-        status = with_extra(
-            dict(metadata.mapping(patcher.obj, "status")), status_fields(waiting.status)
-        )
-        if waiting.failure_domains is not None:
-            status = writer.with_failure_domains(status, waiting.failure_domains, features)
-        return status
-
-    async def _write(self, patcher: Patcher, state: InfraClusterState) -> Result:
+    async def _write_state(self, patcher: Patcher, state: InfraClusterState) -> Result:
+        """Write the endpoint into the spec, then the status: core copies the endpoint (IC-02)."""
         facts = ClusterFacts(
             endpoint=state.control_plane_endpoint,
             failure_domains=state.failure_domains,
@@ -86,14 +97,42 @@ class InfraClusterController(InfrastructureController[InfraClusterReconciler[Any
         spec = writer.cluster_spec(patcher.obj, facts, features)
         await patcher.write_spec(spec, state.conditions)
         status = writer.cluster_status(patcher.obj, facts, features)
-        return await self._provisioned(patcher, status, state)
+        return await self._reporter.report_state(patcher, status, state)
 
-    async def _clean_up(self, patcher: Patcher, cluster: Cluster | None) -> Result:
+    async def _reconcile_delete(self, key: NamespacedName, patcher: Patcher) -> Result:
+        if self.kind.finalizer not in metadata.finalizers(patcher.obj):
+            return self._forget(key)
+        cluster = await self._caches.live_cluster(key.namespace, cluster_name_of(patcher.obj))
+        if await self._reporter.ensure_paused_condition(patcher, cluster):
+            return Result()
         scope = InfraClusterDeleteScope(
-            **self._delete_scope_fields(patcher.obj),
-            workload_client=self._workload_client(cluster),
-            _credentials=self._credentials.of_cluster(patcher.obj),
+            **self._author.delete_scope_fields(patcher.obj),
+            workload_client=workload_client(self.kind, cluster, self._context.workload),
+            _credentials=self._context.credentials.of_cluster(patcher.obj),
             cluster=cluster,
             control_plane_endpoint=read_endpoint(patcher.obj),
         )
-        return await self._call_delete(patcher, self.reconciler.reconcile_delete, scope)
+        hook = self._author.reconciler.reconcile_delete
+        result = await self._author.call(patcher, hook, scope, Deleted)
+        if isinstance(result, Waiting):
+            return await self._wait(patcher, result)
+        await patcher.remove_finalizer(self.kind.finalizer)
+        return self._forget(key)
+
+    async def _wait(self, patcher: Patcher, waiting: Waiting) -> Result:
+        """Write the partial results of a wait, and return when to reconcile again."""
+        possible = frozenset({"control_plane_endpoint", "failure_domains"})
+        await self._reporter.check_partial_results(patcher, waiting, possible)
+        writer, features = self._context.writer, self.kind.features
+        if waiting.control_plane_endpoint is not None:
+            endpoint = waiting.control_plane_endpoint
+            await patcher.write_spec(with_endpoint(patcher.obj, endpoint, features))
+        status = self._reporter.author_status(patcher, waiting.status)
+        if waiting.failure_domains is not None:
+            status = writer.with_failure_domains(status, waiting.failure_domains, features)
+        return await self._reporter.report_wait(patcher, waiting, status)
+
+    def _forget(self, key: NamespacedName) -> Result:
+        self._reporter.forget(key)
+        self._author.forget(key)
+        return Result()

@@ -19,7 +19,6 @@ from capsmith_runtime.reconcile.scopes import (
     BootstrapData,
     BootstrapReader,
     DeleteScope,
-    ScopeFields,
     SessionScope,
 )
 from capsmith_runtime.reconcile.waiting import wait_for
@@ -87,12 +86,6 @@ def reference_to(resource: ResourceType, obj: JSON) -> Mapping[str, str]:
         "name": metadata.name(obj),
         "uid": metadata.uid(obj),
     }
-
-
-class OwnerScopeFields(ScopeFields):
-    """The arguments of :class:`OwnerScope`."""
-
-    _reference: Mapping[str, str]
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -3,82 +3,96 @@
 from __future__ import annotations
 
 from functools import partial
-from typing import Any
 
-from capsmith_runtime.api.encoding import status_fields
 from capsmith_runtime.contract import constants, guards, metadata
 from capsmith_runtime.contract.core import Cluster
-from capsmith_runtime.contract.status_writer import with_extra
 from capsmith_runtime.infrastructure.cluster_infrastructure import ClusterInfrastructure
-from capsmith_runtime.infrastructure.context import InfrastructureContext, InfrastructureController
-from capsmith_runtime.infrastructure.scopes import InfraClusterView
+from capsmith_runtime.infrastructure.context import InfrastructureContext
+from capsmith_runtime.infrastructure.scopes import InfraClusterView, reference_to
 from capsmith_runtime.kube.client import JSON, NamespacedName
 from capsmith_runtime.kube.controller import Result
+from capsmith_runtime.reconcile.author_step import AuthorStep
 from capsmith_runtime.reconcile.patcher import Patcher
-from capsmith_runtime.reconcile.results import Waiting
+from capsmith_runtime.reconcile.results import Deleted, Waiting
+from capsmith_runtime.reconcile.runner import ReconcileRunner
+from capsmith_runtime.reconcile.status_reporter import StatusReporter
 from capsmith_runtime.resource.api import (
     Owner,
     ResourceDeleteScope,
-    ResourceReconciler,
     ResourceScope,
     ResourceState,
 )
 from capsmith_runtime.resource.caches import ResourceCaches, ResourceKind
 
 
-class ResourceController(InfrastructureController[ResourceReconciler[Any]]):
+class ResourceController:
     """Reconcile one kind of resources, with or without a Cluster."""
 
     def __init__(
         self, kind: ResourceKind, resources: ResourceCaches, context: InfrastructureContext
     ) -> None:
-        super().__init__(kind, resources.informers[kind.resource.kind], context)
+        self.kind = kind
         self._resources = resources
+        self._caches = context.caches
+        self._credentials = context.credentials
+        self._reporter = StatusReporter(kind, context)
+        self._author = AuthorStep(kind, context, self._reporter)
+        informer = resources.informers[kind.resource.kind]
+        self._runner = ReconcileRunner(
+            kind,
+            informer,
+            context,
+            self._reporter,
+            new_patcher=partial(Patcher, context.client, informer, context.writer),
+            forget=self._forget,
+        )
+
+    async def reconcile(self, key: NamespacedName) -> Result:
+        """Reconcile one resource, or report in its conditions why that failed."""
+        return await self._runner.run(key, self._reconcile)
 
     async def _reconcile(self, key: NamespacedName, patcher: Patcher) -> Result:
-        obj = patcher.obj
-        if guards.deleted_for_move(obj):
+        if guards.deleted_for_move(patcher.obj):
             return Result()
-        name = self._resources.cluster_name(obj)
-        if metadata.deleting(obj):
-            clean_up = partial(self._clean_up, patcher)
-            return await self._finalize(patcher, key, name, clean_up)
-        cluster = self._caches.cluster(key.namespace, name)
-        if await self._is_paused(patcher, cluster):
+        name = self._resources.cluster_name(patcher.obj)
+        if metadata.deleting(patcher.obj):
+            return await self._reconcile_delete(key, patcher, name)
+        cluster = self._caches.core.cluster(key.namespace, name)
+        if await self._reporter.ensure_paused_condition(patcher, cluster):
             return Result()
         if name is not None and cluster is None:
             # The Cluster might be paused: ``clusterctl move`` and ``kubectl apply`` create it
             # together with the resource, and an event of the Cluster enqueues this object.
-            message = f"Cluster {name} does not exist"
-            return await self._wait(
-                patcher, Waiting(constants.REASON_CLUSTER_NOT_FOUND, message, None)
+            waiting = Waiting(
+                constants.REASON_CLUSTER_NOT_FOUND, f"Cluster {name} does not exist", None
             )
-        return await self._normal(patcher, cluster)
+            return await self._reporter.report_wait(patcher, waiting)
+        return await self._reconcile_normal(patcher, cluster)
 
-    async def _normal(self, patcher: Patcher, cluster: Cluster | None) -> Result:
+    async def _reconcile_normal(self, patcher: Patcher, cluster: Cluster | None) -> Result:
         await patcher.add_finalizer(self.kind)
         await self._adopt_identity(patcher, cluster)
-        spec = await self._decoded_spec(patcher)
+        spec = await self._author.decode_spec(patcher)
         if spec is None:
             return Result()
         credentials = self._credentials.of_cluster(patcher.obj)
         if isinstance(credentials, Waiting):
-            return await self._wait(patcher, credentials)
+            return await self._reporter.report_wait(patcher, credentials)
         scope = ResourceScope(
-            **self._owner_scope_fields(patcher.obj),
+            **self._author.scope_fields(patcher.obj),
+            _reference=reference_to(self.kind.resource, patcher.obj),
             spec=spec,
             cluster=cluster,
             owners=_owners(patcher.obj),
             credentials=credentials,
             infra_cluster=self._infra_cluster(patcher.obj, cluster),
         )
-        state = await self._call(patcher, self.reconciler.reconcile_normal, scope, ResourceState)
+        hook = self._author.reconciler.reconcile_normal
+        state = await self._author.call(patcher, hook, scope, ResourceState)
         if isinstance(state, Waiting):
-            return await self._wait(patcher, state)
-        status = dict(metadata.mapping(patcher.obj, "status"))
-        return await self._provisioned(
-            patcher, with_extra(status, status_fields(state.status)), state
-        )
+            return await self._reporter.report_wait(patcher, state)
+        status = self._reporter.author_status(patcher, state.status)
+        return await self._reporter.report_state(patcher, status, state)
 
     async def _adopt_identity(self, patcher: Patcher, cluster: Cluster | None) -> None:
         """Record the identity of the cluster's infrastructure, unless the object names one.
@@ -87,12 +101,39 @@ class ResourceController(InfrastructureController[ResourceReconciler[Any]]):
         still needs the credentials, and the identity must stay until then.
         """
         spec = metadata.mapping(patcher.obj, "spec")
-        if not self._infrastructure.kinds.identities or cluster is None or "identityRef" in spec:
+        if not self._caches.kinds.identities or cluster is None or "identityRef" in spec:
             return
-        infra_cluster = self._infrastructure.infra_cluster_of(cluster) or {}
+        infra_cluster = self._caches.infra_cluster_of(cluster) or {}
         reference = metadata.mapping(infra_cluster, "spec", "identityRef")
         if reference:
             await patcher.write_spec({**spec, "identityRef": dict(reference)})
+
+    async def _reconcile_delete(
+        self, key: NamespacedName, patcher: Patcher, name: str | None
+    ) -> Result:
+        if self.kind.finalizer not in metadata.finalizers(patcher.obj):
+            return self._forget(key)
+        cluster = await self._caches.core.live_cluster(key.namespace, name)
+        if await self._reporter.ensure_paused_condition(patcher, cluster):
+            return Result()
+        scope = ResourceDeleteScope(
+            **self._author.delete_scope_fields(patcher.obj),
+            _credentials=self._credentials.of_cluster(patcher.obj),
+            cluster=cluster,
+            owners=_owners(patcher.obj),
+            infra_cluster=self._infra_cluster(patcher.obj, cluster),
+        )
+        hook = self._author.reconciler.reconcile_delete
+        result = await self._author.call(patcher, hook, scope, Deleted)
+        if isinstance(result, Waiting):
+            return await self._reporter.report_wait(patcher, result)
+        await patcher.remove_finalizer(self.kind.finalizer)
+        return self._forget(key)
+
+    def _forget(self, key: NamespacedName) -> Result:
+        self._reporter.forget(key)
+        self._author.forget(key)
+        return Result()
 
     def _infra_cluster(self, obj: JSON, cluster: Cluster | None) -> InfraClusterView | None:
         name = self._resources.cluster_name(obj)
@@ -100,18 +141,8 @@ class ResourceController(InfrastructureController[ResourceReconciler[Any]]):
             return None
         namespace = metadata.namespace(obj)
         return ClusterInfrastructure.of(
-            self._infrastructure, self._credentials, namespace, cluster, name
+            self._caches, self._credentials, namespace, cluster, name
         ).infra_cluster
-
-    async def _clean_up(self, patcher: Patcher, cluster: Cluster | None) -> Result:
-        scope = ResourceDeleteScope(
-            **self._delete_scope_fields(patcher.obj),
-            _credentials=self._credentials.of_cluster(patcher.obj),
-            cluster=cluster,
-            owners=_owners(patcher.obj),
-            infra_cluster=self._infra_cluster(patcher.obj, cluster),
-        )
-        return await self._call_delete(patcher, self.reconciler.reconcile_delete, scope)
 
 
 def _owners(obj: JSON) -> tuple[Owner, ...]:

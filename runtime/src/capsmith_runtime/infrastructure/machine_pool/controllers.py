@@ -6,7 +6,6 @@ from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
-from capsmith_runtime.api.encoding import status_fields
 from capsmith_runtime.contract import metadata
 from capsmith_runtime.contract.constants import CLUSTER_NAME_LABEL, MACHINE_POOL_KIND
 from capsmith_runtime.contract.core import Machine
@@ -15,23 +14,15 @@ from capsmith_runtime.contract.machine_pool import (
     read_machine_pool,
     read_pool_machine,
 )
-from capsmith_runtime.contract.machine_pool_facts import InstanceFacts, PoolFacts
 from capsmith_runtime.infrastructure.caches import InfrastructureCaches
 from capsmith_runtime.infrastructure.context import InfrastructureContext
-from capsmith_runtime.infrastructure.machine_pool.api import (
-    InfraMachinePoolDeleteScope,
-    InfraMachinePoolReconciler,
-    InfraMachinePoolScope,
-    InfraMachinePoolState,
-)
 from capsmith_runtime.infrastructure.machine_pool.kinds import (
     InfraMachinePoolKind,
     MachinePoolMachinesKind,
 )
 from capsmith_runtime.infrastructure.machine_pool.machines import MachinePoolMachinesController
-from capsmith_runtime.infrastructure.machine_pool.pool import MachinePoolController
+from capsmith_runtime.infrastructure.machine_pool.pool import InfraMachinePoolController
 from capsmith_runtime.kube.client import JSON, NamespacedName, Selection, key_of, version_of
-from capsmith_runtime.kube.controller import Result
 from capsmith_runtime.kube.informer import Informer
 from capsmith_runtime.reconcile.caches import (
     BY_CLUSTER,
@@ -42,48 +33,7 @@ from capsmith_runtime.reconcile.caches import (
 )
 from capsmith_runtime.reconcile.groups import ControllerGroup, Queues, Reconcile
 from capsmith_runtime.reconcile.kinds import SECRET, Kind, core_type
-from capsmith_runtime.reconcile.patcher import Patcher
-from capsmith_runtime.reconcile.results import Waiting
 from capsmith_runtime.reconcile.watches import enqueue_object, on_change
-
-
-class InfraMachinePoolController(MachinePoolController[InfraMachinePoolReconciler[Any]]):
-    """Reconcile one kind of machine pools without Machines."""
-
-    async def _reconcile_pool(self, patcher: Patcher, scope: InfraMachinePoolScope[Any]) -> Result:
-        hook = self.reconciler.reconcile_normal
-        state = await self._call(patcher, hook, scope, InfraMachinePoolState)
-        if isinstance(state, Waiting):
-            return await self._wait(patcher, state)
-        result = await self._write_pool(patcher, _facts(state), state)
-        desired = len(state.instances) if state.replicas is None else state.replicas
-        await self._update_replicas(scope.machine_pool, desired)
-        return result
-
-    async def _delete_pool(
-        self, patcher: Patcher, scope: InfraMachinePoolDeleteScope[Any]
-    ) -> Result:
-        return await self._call_delete(patcher, self.reconciler.reconcile_delete, scope)
-
-
-def _facts(state: InfraMachinePoolState) -> PoolFacts:
-    instances = [
-        InstanceFacts(
-            name=instance.name,
-            provider_id=instance.provider_id,
-            addresses=instance.addresses,
-            version=instance.version,
-            ready=instance.ready,
-        )
-        for instance in state.instances
-    ]
-    return PoolFacts(
-        provisioned=True,
-        provider_ids=[instance.provider_id for instance in instances],
-        provider_id=state.provider_id,
-        instances=instances,
-        extra=status_fields(state.status),
-    )
 
 
 @dataclass(frozen=True, kw_only=True)

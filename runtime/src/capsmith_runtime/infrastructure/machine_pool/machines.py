@@ -7,35 +7,42 @@ Outdated machines are replaced one at a time, unless the author allows more.
 from __future__ import annotations
 
 from collections.abc import Sequence
+from functools import partial
 from typing import Any, NamedTuple
 
-from capsmith_runtime.contract import constants, metadata
+from capsmith_runtime.contract import constants, guards, metadata
+from capsmith_runtime.contract.core import Cluster
 from capsmith_runtime.contract.machine_pool import MachinePool
 from capsmith_runtime.contract.machine_pool_facts import InstanceFacts, PoolFacts
 from capsmith_runtime.contract.model import Address
+from capsmith_runtime.infrastructure.cluster_infrastructure import core_blocker
 from capsmith_runtime.infrastructure.context import InfrastructureContext
 from capsmith_runtime.infrastructure.machine_pool.api import (
-    InfraMachinePoolDeleteScope,
     InfraMachinePoolScope,
     InfraMachinePoolState,
-    MachinePoolMachinesReconciler,
 )
 from capsmith_runtime.infrastructure.machine_pool.create import PoolMachineClient
 from capsmith_runtime.infrastructure.machine_pool.kinds import MachinePoolMachinesKind
 from capsmith_runtime.infrastructure.machine_pool.plan import PoolMember, Rollout, plan
-from capsmith_runtime.infrastructure.machine_pool.pool import MachinePoolController
 from capsmith_runtime.infrastructure.machine_pool.pool_machines import (
     PoolMachines,
     PoolMachinesLister,
 )
+from capsmith_runtime.infrastructure.machine_pool.steps import (
+    MachinePoolClient,
+    PoolScopes,
+    PoolStatusWriter,
+    cluster_name,
+)
 from capsmith_runtime.kube.client import JSON, NamespacedName
 from capsmith_runtime.kube.controller import Result
 from capsmith_runtime.kube.informer import Informer
-from capsmith_runtime.kube.requeue import DeferredError
+from capsmith_runtime.reconcile.author_step import AuthorStep
 from capsmith_runtime.reconcile.errors import ContractError
 from capsmith_runtime.reconcile.patcher import Patcher
-from capsmith_runtime.reconcile.results import NotAvailableError, Waiting
-from capsmith_runtime.reconcile.scope_connection import connected
+from capsmith_runtime.reconcile.results import Waiting
+from capsmith_runtime.reconcile.runner import ReconcileRunner
+from capsmith_runtime.reconcile.status_reporter import StatusReporter
 
 _NAME_TAKEN_SECONDS = 1.0
 
@@ -56,7 +63,7 @@ class _Look(NamedTuple):
         return cls(obj, pool, desired, infra_machines, list(machines.machines.values()))
 
 
-class MachinePoolMachinesController(MachinePoolController[MachinePoolMachinesReconciler[Any]]):
+class MachinePoolMachinesController:
     """Reconcile one kind of machine pools with Machines."""
 
     def __init__(
@@ -66,24 +73,75 @@ class MachinePoolMachinesController(MachinePoolController[MachinePoolMachinesRec
         context: InfrastructureContext,
         machine_pools: Informer,
     ) -> None:
-        super().__init__(kind, informer, context, machine_pools)
-        self._own = kind
+        self.kind = kind
+        self._context = context
+        self._caches = context.caches.core
+        self._reporter = StatusReporter(kind, context)
+        self._author = AuthorStep(kind, context, self._reporter)
         self._rollout(0)  # refuse wrong limits at the start
+        self._machine_pools = MachinePoolClient(context.client, machine_pools)
+        self._status = PoolStatusWriter(kind, context, self._reporter)
+        self._scopes = PoolScopes(kind, context, self._author)
         self._lister = PoolMachinesLister(context.caches, kind)
         self._machines_client = PoolMachineClient(context.client, kind, self._lister)
         self._expectations = self._machines_client.expectations
         self._settled: dict[NamespacedName, _Look] = {}
         """The last look at each pool, if there was nothing to do."""
+        self._runner = ReconcileRunner(
+            kind,
+            informer,
+            context,
+            self._reporter,
+            new_patcher=partial(Patcher, context.client, informer, context.writer),
+            forget=self._forget,
+        )
 
-    async def _reconcile_pool(self, patcher: Patcher, scope: InfraMachinePoolScope[Any]) -> Result:
+    async def reconcile(self, key: NamespacedName) -> Result:
+        """Reconcile one pool, or report in its conditions why that failed."""
+        return await self._runner.run(key, self._reconcile)
+
+    async def _reconcile(self, key: NamespacedName, patcher: Patcher) -> Result:
+        if guards.deleted_for_move(patcher.obj):
+            return Result()
+        pool = self._machine_pools.find_owner(patcher.obj)
+        if metadata.deleting(patcher.obj):
+            return await self._reconcile_delete(key, patcher, pool)
+        cluster = self._caches.cluster(key.namespace, pool.cluster_name if pool else None)
+        # Without owners there is nothing to do yet; events of the owners enqueue this object.
+        if pool is None or cluster is None:
+            return Result()
+        if await self._reporter.ensure_paused_condition(patcher, cluster):
+            return Result()
+        if pool.deleting:
+            return Result()  # core deletes the infrastructure next
+        return await self._reconcile_normal(key, patcher, cluster, pool)
+
+    async def _reconcile_normal(
+        self, key: NamespacedName, patcher: Patcher, cluster: Cluster, pool: MachinePool
+    ) -> Result:
+        await patcher.add_finalizer(self.kind)
+        blocker = core_blocker(cluster, pool, constants.MACHINE_POOL_KIND)
+        if blocker is not None:
+            return await self._reporter.report_wait(patcher, blocker)
+        spec = await self._author.decode_spec(patcher)
+        if spec is None:
+            return Result()
+        scope = self._scopes.normal(patcher.obj, spec, cluster, pool)
+        if isinstance(scope, Waiting):
+            return await self._reporter.report_wait(patcher, scope)
         desired = await self._desired_replicas(patcher, scope)
         if isinstance(desired, Waiting):
-            return await self._wait(patcher, desired)
-        pool = scope.machine_pool
+            return await self._reporter.report_wait(patcher, desired)
+        return await self._reconcile_machines(key, patcher, pool, desired)
+
+    async def _reconcile_machines(
+        self, key: NamespacedName, patcher: Patcher, pool: MachinePool, desired: int | None
+    ) -> Result:
+        """Apply the next step towards the desired number, and report the machines there are."""
         machines = self._lister.cached(patcher.obj)
-        key = NamespacedName(scope.namespace, scope.name)
+        # Most reconciles follow an event of one machine that changes nothing for its pool.
         if self._settled.get(key) == _Look.at(patcher.obj, pool, desired, machines):
-            self._debounce.forget(key)
+            self._reporter.forget(key)
             return Result()
         await self._machines_client.update_owners(patcher.obj, machines)
         requeue_after = None
@@ -95,31 +153,41 @@ class MachinePoolMachinesController(MachinePoolController[MachinePoolMachinesRec
         target = alive if desired is None else desired
         facts = self._facts(patcher.obj, machines, target)
         state = _state(members, facts, target, requeue_after)
-        result = await self._write_pool(patcher, facts, state)
-        await self._update_replicas(pool, target)
+        result = await self._status.write(patcher, facts, state)
+        await self._machine_pools.update_replicas(pool, target)
         if not has_work:
             self._settled[key] = _Look.at(patcher.obj, pool, desired, machines)
         return result
 
-    def _forget(self, key: NamespacedName) -> Result:
-        self._settled.pop(key, None)
-        self._expectations.forget(key)
-        self._lister.forget(key)
-        return super()._forget(key)
-
-    async def _delete_pool(
-        self, patcher: Patcher, scope: InfraMachinePoolDeleteScope[Any]
+    async def _reconcile_delete(
+        self, key: NamespacedName, patcher: Patcher, pool: MachinePool | None
     ) -> Result:
+        if self.kind.finalizer not in metadata.finalizers(patcher.obj):
+            return self._forget(key)
+        name = cluster_name(patcher.obj, pool)
+        cluster = await self._caches.live_cluster(key.namespace, name)
+        if await self._reporter.ensure_paused_condition(patcher, cluster):
+            return Result()
         # The cache may lag: without the live list, machines could be left behind.
         machines = self._lister.cached(patcher.obj) or await self._lister.live(patcher.obj)
         if not machines:
-            return await self._release(patcher)
+            await patcher.remove_finalizer(self.kind.finalizer)
+            return self._forget(key)
         for machine in machines.machines.values():
             await self._machines_client.delete_machine(patcher.obj, machine)
         left = [name for name in machines.infra_machines if name not in machines.machines]
         await self._machines_client.delete(patcher.obj, machines, left)
         count = len(machines.infra_machines.keys() | machines.machines.keys())
-        return await self._wait(patcher, Waiting("Deleting", f"machines left: {count}", None))
+        waiting = Waiting("Deleting", f"machines left: {count}", None)
+        return await self._reporter.report_wait(patcher, waiting)
+
+    def _forget(self, key: NamespacedName) -> Result:
+        self._settled.pop(key, None)
+        self._expectations.forget(key)
+        self._lister.forget(key)
+        self._reporter.forget(key)
+        self._author.forget(key)
+        return Result()
 
     async def _desired_replicas(
         self, patcher: Patcher, scope: InfraMachinePoolScope[Any]
@@ -127,28 +195,13 @@ class MachinePoolMachinesController(MachinePoolController[MachinePoolMachinesRec
         """Return the desired number of machines; None leaves it to others (MP-17)."""
         if not scope.replicas_managed_elsewhere:
             return scope.replicas
-        try:
-            key = NamespacedName(scope.namespace, scope.name)
-            with connected(scope, self._context, patcher.obj):
-                replicas: int | None = await self._author.call(key, self.reconciler.replicas, scope)
-        except NotAvailableError as error:
-            return error.waiting
-        except DeferredError:
-            raise
-        except Exception as error:
-            await self._failed(patcher, error)
-            raise
-        if replicas is not None and replicas < 0:
-            contract_error = ContractError(
-                constants.REASON_INVALID_RESULT, f"replicas is {replicas}"
-            )
-            await self._failed(patcher, contract_error)
-            raise contract_error
-        return replicas
+        hook = self._author.reconciler.replicas
+        return await self._author.call_checked(patcher, hook, scope, _check_replicas)
 
     def _rollout(self, desired: int | None) -> Rollout:
         """Return the limits that the reconciler sets.  Raises ValueError for no number."""
-        return Rollout.of(self.reconciler.max_surge, self.reconciler.max_unavailable, desired or 0)
+        reconciler = self._author.reconciler
+        return Rollout.of(reconciler.max_surge, reconciler.max_unavailable, desired or 0)
 
     def _has_work(
         self, obj: JSON, pool: MachinePool, machines: PoolMachines, desired: int | None
@@ -207,10 +260,10 @@ class MachinePoolMachinesController(MachinePoolController[MachinePoolMachinesRec
         # infrastructure machines exist and at least one of them is provisioned.
         complete = len(instances) >= desired and (not desired or bool(existing))
         return PoolFacts(
-            provisioned=complete or self._pool_writer.provisioned(obj),
+            provisioned=complete or self._status.is_provisioned(obj),
             provider_ids=[instance.provider_id for instance in existing],
             instances=existing,
-            machine_kind=self._own.machines.kind,
+            machine_kind=self.kind.machines.kind,
         )
 
     def _instance(self, name: str, machine: JSON) -> InstanceFacts:
@@ -218,7 +271,7 @@ class MachinePoolMachinesController(MachinePoolController[MachinePoolMachinesRec
             Address(entry["type"], entry["address"])
             for entry in metadata.items(machine, "status", "addresses")
         ]
-        version = metadata.annotations(machine).get(self._own.version_annotation)
+        version = metadata.annotations(machine).get(self.kind.version_annotation)
         return InstanceFacts(
             name=name,
             provider_id=metadata.text(machine, "spec", "providerID"),
@@ -226,6 +279,12 @@ class MachinePoolMachinesController(MachinePoolController[MachinePoolMachinesRec
             version=version,
             ready=self._context.writer.provisioned(machine),
         )
+
+
+def _check_replicas(replicas: int | None) -> int | None:
+    if replicas is not None and replicas < 0:
+        raise ContractError(constants.REASON_INVALID_RESULT, f"replicas is {replicas}")
+    return replicas
 
 
 def _state(

@@ -1,161 +1,140 @@
-"""Base controller of machine pools: waits, pausing and deletion (IM-19, MP-20)."""
+"""Controller of machine pools without Machines, such as scaling groups (IM-19, MP-20)."""
 
 from __future__ import annotations
 
-from abc import abstractmethod
 from functools import partial
-from typing import Any, TypeVar
 
+from capsmith_runtime.api.encoding import status_fields
 from capsmith_runtime.contract import constants, guards, metadata
 from capsmith_runtime.contract.core import Cluster
-from capsmith_runtime.contract.machine_pool import (
-    MachinePool,
-    owning_machine_pool,
-    read_machine_pool,
+from capsmith_runtime.contract.machine_pool import MachinePool
+from capsmith_runtime.contract.machine_pool_facts import InstanceFacts, PoolFacts
+from capsmith_runtime.infrastructure.cluster_infrastructure import core_blocker
+from capsmith_runtime.infrastructure.context import InfrastructureContext
+from capsmith_runtime.infrastructure.machine_pool.api import InfraMachinePoolState
+from capsmith_runtime.infrastructure.machine_pool.kinds import InfraMachinePoolKind
+from capsmith_runtime.infrastructure.machine_pool.steps import (
+    MachinePoolClient,
+    PoolScopes,
+    PoolStatusWriter,
+    cluster_name,
 )
-from capsmith_runtime.contract.machine_pool_facts import (
-    MAX_BYTES,
-    MAX_INSTANCES,
-    PoolFacts,
-    fits,
-    pool_spec,
-    without_addresses,
-)
-from capsmith_runtime.contract.versions import POOL_STATUS_WRITERS
-from capsmith_runtime.infrastructure.bootstrap_data import bootstrap_reader
-from capsmith_runtime.infrastructure.cluster_infrastructure import (
-    ClusterInfrastructure,
-)
-from capsmith_runtime.infrastructure.context import InfrastructureContext, InfrastructureController
-from capsmith_runtime.infrastructure.machine_pool.api import (
-    InfraMachinePoolDeleteScope,
-    InfraMachinePoolScope,
-    InfraMachinePoolState,
-)
-from capsmith_runtime.kube.client import JSON, NamespacedName
+from capsmith_runtime.kube.client import NamespacedName
 from capsmith_runtime.kube.controller import Result
 from capsmith_runtime.kube.informer import Informer
-from capsmith_runtime.reconcile.caches import cluster_name_of
-from capsmith_runtime.reconcile.kinds import Kind
+from capsmith_runtime.reconcile.author_step import AuthorStep
 from capsmith_runtime.reconcile.patcher import Patcher
+from capsmith_runtime.reconcile.results import Deleted, Waiting
+from capsmith_runtime.reconcile.runner import ReconcileRunner
+from capsmith_runtime.reconcile.status_reporter import StatusReporter
 
-R = TypeVar("R")
 
-
-class MachinePoolController(InfrastructureController[R]):
-    """Reconcile one kind of machine pools."""
+class InfraMachinePoolController:
+    """Reconcile one kind of machine pools without Machines."""
 
     def __init__(
         self,
-        kind: Kind[R],
+        kind: InfraMachinePoolKind,
         informer: Informer,
         context: InfrastructureContext,
         machine_pools: Informer,
     ) -> None:
-        super().__init__(kind, informer, context)
-        self._machine_pools = machine_pools
-        self._pool_writer = POOL_STATUS_WRITERS[context.contract]
+        self.kind = kind
+        self._caches = context.caches.core
+        self._reporter = StatusReporter(kind, context)
+        self._author = AuthorStep(kind, context, self._reporter)
+        self._machine_pools = MachinePoolClient(context.client, machine_pools)
+        self._status = PoolStatusWriter(kind, context, self._reporter)
+        self._scopes = PoolScopes(kind, context, self._author)
+        self._runner = ReconcileRunner(
+            kind,
+            informer,
+            context,
+            self._reporter,
+            new_patcher=partial(Patcher, context.client, informer, context.writer),
+            forget=self._forget,
+        )
+
+    async def reconcile(self, key: NamespacedName) -> Result:
+        """Reconcile one pool, or report in its conditions why that failed."""
+        return await self._runner.run(key, self._reconcile)
 
     async def _reconcile(self, key: NamespacedName, patcher: Patcher) -> Result:
-        obj = patcher.obj
-        if guards.deleted_for_move(obj):
+        if guards.deleted_for_move(patcher.obj):
             return Result()
-        pool = self._machine_pool(obj)
-        if metadata.deleting(obj):
-            name = pool.cluster_name if pool is not None else cluster_name_of(obj)
-            clean_up = partial(self._clean_up, patcher, pool, name)
-            return await self._finalize(patcher, key, name, clean_up)
-        name = pool.cluster_name if pool is not None else None
-        cluster = self._caches.cluster(key.namespace, name)
+        pool = self._machine_pools.find_owner(patcher.obj)
+        if metadata.deleting(patcher.obj):
+            return await self._reconcile_delete(key, patcher, pool)
+        cluster = self._caches.cluster(key.namespace, pool.cluster_name if pool else None)
         # Without owners there is nothing to do yet; events of the owners enqueue this object.
-        if pool is None or cluster is None or await self._is_paused(patcher, cluster):
+        if pool is None or cluster is None:
+            return Result()
+        if await self._reporter.ensure_paused_condition(patcher, cluster):
             return Result()
         if pool.deleting:
             return Result()  # core deletes the infrastructure next
-        return await self._normal(patcher, cluster, pool)
+        return await self._reconcile_normal(patcher, cluster, pool)
 
-    @abstractmethod
-    async def _reconcile_pool(self, patcher: Patcher, scope: InfraMachinePoolScope[Any]) -> Result:
-        """Create or update the pool."""
-
-    @abstractmethod
-    async def _delete_pool(
-        self, patcher: Patcher, scope: InfraMachinePoolDeleteScope[Any]
+    async def _reconcile_normal(
+        self, patcher: Patcher, cluster: Cluster, pool: MachinePool
     ) -> Result:
-        """Delete the pool; remove the finalizer when nothing is left."""
+        await patcher.add_finalizer(self.kind)
+        blocker = core_blocker(cluster, pool, constants.MACHINE_POOL_KIND)
+        if blocker is not None:
+            return await self._reporter.report_wait(patcher, blocker)
+        spec = await self._author.decode_spec(patcher)
+        if spec is None:
+            return Result()
+        scope = self._scopes.normal(patcher.obj, spec, cluster, pool)
+        if isinstance(scope, Waiting):
+            return await self._reporter.report_wait(patcher, scope)
+        hook = self._author.reconciler.reconcile_normal
+        state = await self._author.call(patcher, hook, scope, InfraMachinePoolState)
+        if isinstance(state, Waiting):
+            return await self._reporter.report_wait(patcher, state)
+        result = await self._status.write(patcher, _facts(state), state)
+        desired = len(state.instances) if state.replicas is None else state.replicas
+        await self._machine_pools.update_replicas(pool, desired)
+        return result
 
-    async def _normal(self, patcher: Patcher, cluster: Cluster, pool: MachinePool) -> Result:
-        ready = await self._prerequisites(patcher, cluster, pool, constants.MACHINE_POOL_KIND)
-        if isinstance(ready, Result):
-            return ready
-        scope = InfraMachinePoolScope(
-            **self._owner_scope_fields(patcher.obj),
-            spec=ready.spec,
-            cluster=cluster,
-            machine_pool=pool,
-            infra_cluster=ready.infra_cluster,
-            provider_ids=_provider_ids(patcher.obj),
-            credentials=ready.credentials,
-            _bootstrap=bootstrap_reader(self._context.client, pool),
-            _loop=self._loop(),
-        )
-        return await self._reconcile_pool(patcher, scope)
-
-    async def _clean_up(
-        self, patcher: Patcher, pool: MachinePool | None, name: str | None, cluster: Cluster | None
+    async def _reconcile_delete(
+        self, key: NamespacedName, patcher: Patcher, pool: MachinePool | None
     ) -> Result:
-        namespace = metadata.namespace(patcher.obj)
-        infrastructure = ClusterInfrastructure.of(
-            self._infrastructure, self._credentials, namespace, cluster, name
-        )
-        scope = InfraMachinePoolDeleteScope(
-            **self._delete_scope_fields(patcher.obj),
-            _credentials=infrastructure.credentials,
-            cluster=cluster,
-            machine_pool=pool,
-            infra_cluster=infrastructure.infra_cluster,
-            provider_ids=_provider_ids(patcher.obj),
-        )
-        return await self._delete_pool(patcher, scope)
+        if self.kind.finalizer not in metadata.finalizers(patcher.obj):
+            return self._forget(key)
+        name = cluster_name(patcher.obj, pool)
+        cluster = await self._caches.live_cluster(key.namespace, name)
+        if await self._reporter.ensure_paused_condition(patcher, cluster):
+            return Result()
+        scope = self._scopes.delete(patcher.obj, cluster, pool)
+        hook = self._author.reconciler.reconcile_delete
+        result = await self._author.call(patcher, hook, scope, Deleted)
+        if isinstance(result, Waiting):
+            return await self._reporter.report_wait(patcher, result)
+        await patcher.remove_finalizer(self.kind.finalizer)
+        return self._forget(key)
 
-    async def _write_pool(
-        self, patcher: Patcher, facts: PoolFacts, state: InfraMachinePoolState
-    ) -> Result:
-        """Write spec and status, without addresses if they are too large otherwise.
-
-        If they are still too large, report it and leave both as they are.
-        """
-        features = self.kind.features
-        for known in (facts, without_addresses(facts)):
-            spec = pool_spec(patcher.obj, known, features)
-            status = self._pool_writer.status(patcher.obj, known, features)
-            if fits(spec, status):
-                await patcher.write_spec(spec, state.conditions)
-                return await self._provisioned(patcher, status, state)
-        message = (
-            f"{len(facts.provider_ids)} machines do not fit into spec.providerIDList and status: "
-            f"an object holds at most {MAX_INSTANCES} of them, in {MAX_BYTES // 1024} KiB; "
-            "divide them among several pools"
-        )
-        await self._report(patcher, constants.REASON_TOO_MANY_INSTANCES, message)
+    def _forget(self, key: NamespacedName) -> Result:
+        self._reporter.forget(key)
+        self._author.forget(key)
         return Result()
 
-    async def _update_replicas(self, pool: MachinePool, observed: int) -> None:
-        """Write the number that another autoscaler has set into the MachinePool (MP-17)."""
-        if not pool.replicas_managed_elsewhere or pool.replicas == observed:
-            return
-        body = {"spec": {"replicas": observed}}
-        key = NamespacedName(pool.namespace, pool.name)
-        response = await self._context.client.patch(self._machine_pools.resource, key, body)
-        self._machine_pools.update_from_write(response)
 
-    def _machine_pool(self, obj: JSON) -> MachinePool | None:
-        name = owning_machine_pool(obj)
-        owner = (
-            self._machine_pools.get(NamespacedName(metadata.namespace(obj), name)) if name else None
+def _facts(state: InfraMachinePoolState) -> PoolFacts:
+    instances = [
+        InstanceFacts(
+            name=instance.name,
+            provider_id=instance.provider_id,
+            addresses=instance.addresses,
+            version=instance.version,
+            ready=instance.ready,
         )
-        return read_machine_pool(owner) if owner is not None else None
-
-
-def _provider_ids(obj: JSON) -> tuple[str, ...]:
-    return tuple(metadata.items(obj, "spec", "providerIDList"))
+        for instance in state.instances
+    ]
+    return PoolFacts(
+        provisioned=True,
+        provider_ids=[instance.provider_id for instance in instances],
+        provider_id=state.provider_id,
+        instances=instances,
+        extra=status_fields(state.status),
+    )

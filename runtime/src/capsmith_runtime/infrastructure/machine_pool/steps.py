@@ -1,0 +1,168 @@
+"""What the controllers of both types of machine pools own and call."""
+
+from __future__ import annotations
+
+import asyncio
+from typing import Any
+
+from capsmith_runtime.contract import constants, metadata
+from capsmith_runtime.contract.core import Cluster
+from capsmith_runtime.contract.machine_pool import (
+    MachinePool,
+    owning_machine_pool,
+    read_machine_pool,
+)
+from capsmith_runtime.contract.machine_pool_facts import (
+    MAX_BYTES,
+    MAX_INSTANCES,
+    PoolFacts,
+    fits,
+    pool_spec,
+    without_addresses,
+)
+from capsmith_runtime.contract.versions import POOL_STATUS_WRITERS
+from capsmith_runtime.infrastructure.bootstrap_data import bootstrap_reader
+from capsmith_runtime.infrastructure.cluster_infrastructure import ClusterInfrastructure
+from capsmith_runtime.infrastructure.context import InfrastructureContext
+from capsmith_runtime.infrastructure.machine_pool.api import (
+    InfraMachinePoolDeleteScope,
+    InfraMachinePoolScope,
+    InfraMachinePoolState,
+)
+from capsmith_runtime.infrastructure.scopes import reference_to
+from capsmith_runtime.kube.client import JSON, KubeClient, NamespacedName
+from capsmith_runtime.kube.controller import Result
+from capsmith_runtime.kube.informer import Informer
+from capsmith_runtime.reconcile.author_step import AuthorStep
+from capsmith_runtime.reconcile.caches import cluster_name_of
+from capsmith_runtime.reconcile.kinds import Kind
+from capsmith_runtime.reconcile.patcher import Patcher
+from capsmith_runtime.reconcile.results import Waiting
+from capsmith_runtime.reconcile.status_reporter import StatusReporter
+
+
+class MachinePoolClient:
+    """The MachinePools that own the pools of one kind, which core and users write."""
+
+    def __init__(self, client: KubeClient, machine_pools: Informer) -> None:
+        self._client = client
+        self._machine_pools = machine_pools
+
+    def find_owner(self, obj: JSON) -> MachinePool | None:
+        """Return the MachinePool that owns a pool, from the cache; None if it is not there."""
+        name = owning_machine_pool(obj)
+        owner = (
+            self._machine_pools.get(NamespacedName(metadata.namespace(obj), name)) if name else None
+        )
+        return read_machine_pool(owner) if owner is not None else None
+
+    async def update_replicas(self, pool: MachinePool, observed: int) -> None:
+        """Write the number that another autoscaler has set into the MachinePool (MP-17)."""
+        if not pool.replicas_managed_elsewhere or pool.replicas == observed:
+            return
+        body = {"spec": {"replicas": observed}}
+        key = NamespacedName(pool.namespace, pool.name)
+        response = await self._client.patch(self._machine_pools.resource, key, body)
+        self._machine_pools.update_from_write(response)
+
+
+class PoolStatusWriter:
+    """Writes the state of the pools of one kind into spec and status."""
+
+    def __init__(
+        self, kind: Kind[Any], context: InfrastructureContext, reporter: StatusReporter
+    ) -> None:
+        self._kind = kind
+        self._reporter = reporter
+        self._writer = POOL_STATUS_WRITERS[context.contract]
+
+    def is_provisioned(self, obj: JSON) -> bool:
+        """Return whether the pool was reported as provisioned."""
+        return self._writer.provisioned(obj)
+
+    async def write(
+        self, patcher: Patcher, facts: PoolFacts, state: InfraMachinePoolState
+    ) -> Result:
+        """Write spec and status, without addresses if they are too large with them.
+
+        If they are still too large, report it and leave both as they are.
+        """
+        features = self._kind.features
+        for known in (facts, without_addresses(facts)):
+            spec = pool_spec(patcher.obj, known, features)
+            status = self._writer.status(patcher.obj, known, features)
+            if fits(spec, status):
+                await patcher.write_spec(spec, state.conditions)
+                return await self._reporter.report_state(patcher, status, state)
+        message = (
+            f"{len(facts.provider_ids)} machines do not fit into spec.providerIDList and status: "
+            f"an object holds at most {MAX_INSTANCES} of them, in {MAX_BYTES // 1024} KiB; "
+            "divide them among several pools"
+        )
+        await self._reporter.report_error(patcher, constants.REASON_TOO_MANY_INSTANCES, message)
+        return Result()
+
+
+class PoolScopes:
+    """Creates the scopes of the pools of one kind."""
+
+    def __init__(
+        self, kind: Kind[Any], context: InfrastructureContext, author: AuthorStep[Any]
+    ) -> None:
+        self._kind = kind
+        self._context = context
+        self._author = author
+
+    def normal(
+        self, obj: JSON, spec: Any, cluster: Cluster, pool: MachinePool
+    ) -> InfraMachinePoolScope[Any] | Waiting:
+        """Return the scope, or what must exist before a machine can be created (IM-19)."""
+        context = self._context
+        infrastructure = ClusterInfrastructure.of(
+            context.caches, context.credentials, cluster.namespace, cluster
+        )
+        credentials = infrastructure.ready_credentials
+        if isinstance(credentials, Waiting):
+            return credentials
+        return InfraMachinePoolScope(
+            **self._author.scope_fields(obj),
+            _reference=reference_to(self._kind.resource, obj),
+            spec=spec,
+            cluster=cluster,
+            machine_pool=pool,
+            infra_cluster=infrastructure.infra_cluster,
+            provider_ids=_provider_ids(obj),
+            credentials=credentials,
+            _bootstrap=bootstrap_reader(context.client, pool),
+            _loop=asyncio.get_running_loop(),
+        )
+
+    def delete(
+        self, obj: JSON, cluster: Cluster | None, pool: MachinePool | None
+    ) -> InfraMachinePoolDeleteScope[Any]:
+        """Return the scope of a deletion, before which Cluster and MachinePool may be gone."""
+        context = self._context
+        infrastructure = ClusterInfrastructure.of(
+            context.caches,
+            context.credentials,
+            metadata.namespace(obj),
+            cluster,
+            cluster_name(obj, pool),
+        )
+        return InfraMachinePoolDeleteScope(
+            **self._author.delete_scope_fields(obj),
+            _credentials=infrastructure.credentials,
+            cluster=cluster,
+            machine_pool=pool,
+            infra_cluster=infrastructure.infra_cluster,
+            provider_ids=_provider_ids(obj),
+        )
+
+
+def cluster_name(obj: JSON, pool: MachinePool | None) -> str | None:
+    """Return the name of a pool's Cluster, by its MachinePool or else by its label."""
+    return pool.cluster_name if pool is not None else cluster_name_of(obj)
+
+
+def _provider_ids(obj: JSON) -> tuple[str, ...]:
+    return tuple(metadata.items(obj, "spec", "providerIDList"))
