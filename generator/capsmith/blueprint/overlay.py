@@ -16,7 +16,7 @@ from capsmith.findings import Finding, Location, ordered
 from capsmith.tree import Owner, digest_of_texts
 from capsmith.yamldoc.document import parse_document
 from capsmith.yamldoc.quote import did_you_mean, shown
-from capsmith.yamldoc.reporter import Place
+from capsmith.yamldoc.reporter import PathReporter
 
 MOST_ROWS = 500
 _KEYS = ("source", "target", "for_each", "when", "owner", "executable")
@@ -59,12 +59,14 @@ def read_rows(
     if document is None:
         return (), list(found)
     findings: list[Finding] = []
-    top = Place(document, (), findings)
+    top = PathReporter(document, (), findings)
     _known(top, document.data, ("files",))
     listed = document.data.get("files")
     if not isinstance(listed, list) or len(listed) > MOST_ROWS:
         message = f"`files` must be a list of at most {MOST_ROWS} rows"
-        top.error("overlay-manifest", message, "Write `files: [{source: …, target: …}]`.", "files")
+        top.add_error(
+            "overlay-manifest", message, "Write `files: [{source: …, target: …}]`.", "files"
+        )
         return (), findings
     rows = []
     for number, row in enumerate(listed):
@@ -74,84 +76,96 @@ def read_rows(
     return tuple(rows), findings
 
 
-def _row(row: Any, place: Place, sources: Collection[str]) -> BlueprintEntry | None:
+def _row(row: Any, reporter: PathReporter, sources: Collection[str]) -> BlueprintEntry | None:
     if not isinstance(row, dict):
-        place.error(
+        reporter.add_error(
             "overlay-manifest", "a row must be a mapping", "Write `{source: …, target: …}`."
         )
         return None
-    before = len(place.findings)
-    _known(place, row, _KEYS)
-    source = _text(row, place, "source", "")
-    if source not in sources and not place.findings[before:]:
+    before = len(reporter.findings)
+    _known(reporter, row, _KEYS)
+    source = _text(row, reporter, "source", "")
+    if source not in sources and not reporter.findings[before:]:
         message = f"this overlay has no blueprint {shown('project/' + source)}"
         below = ("source",) if "source" in row else ()
-        place.error("overlay-source", message, did_you_mean(source, sources), *below)
+        reporter.add_error("overlay-source", message, did_you_mean(source, sources), *below)
     if not source.endswith(".jinja"):
-        place.error("overlay-source", "the name of a blueprint must end in .jinja", "Rename it.")
-    scope = _text(row, place, "for_each", BlueprintScope.PROVIDER, tuple(NAMES))
-    owner = _text(row, place, "owner", Owner.GENERATED, tuple(Owner))
-    when = _conditions(row, place)
-    target = _text(row, place, "target", source.removesuffix(".jinja"))
+        reporter.add_error(
+            "overlay-source", "the name of a blueprint must end in .jinja", "Rename it."
+        )
+    scope = _text(row, reporter, "for_each", BlueprintScope.PROVIDER, tuple(NAMES))
+    owner = _text(row, reporter, "owner", Owner.GENERATED, tuple(Owner))
+    when = _conditions(row, reporter)
+    target = _text(row, reporter, "target", source.removesuffix(".jinja"))
     executable = row.get("executable", False)
     if not isinstance(executable, bool):
-        place.error("overlay-manifest", "`executable` must be true or false", "", "executable")
-    if place.findings[before:]:
+        reporter.add_error(
+            "overlay-manifest", "`executable` must be true or false", "", "executable"
+        )
+    if reporter.findings[before:]:
         return None
-    _check_target(target, BlueprintScope(scope), place)
-    if place.findings[before:]:
+    _check_target(target, BlueprintScope(scope), reporter)
+    if reporter.findings[before:]:
         return None
     return BlueprintEntry(source, target, BlueprintScope(scope), when, Owner(owner), executable)
 
 
-def _known(place: Place, mapping: Mapping[str, Any], keys: Collection[str]) -> None:
+def _known(reporter: PathReporter, mapping: Mapping[str, Any], keys: Collection[str]) -> None:
     for key in mapping:
         if key not in keys:
             hint = did_you_mean(key, keys)
-            place.error_at_key("overlay-unknown-key", f"unknown key {shown(key)}", hint, key)
+            reporter.add_error_at_key("overlay-unknown-key", f"unknown key {shown(key)}", hint, key)
 
 
 def _text(
-    row: Mapping[str, Any], place: Place, key: str, default: str, known: Collection[str] = ()
+    row: Mapping[str, Any],
+    reporter: PathReporter,
+    key: str,
+    default: str,
+    known: Collection[str] = (),
 ) -> str:
     value = row.get(key, default)
     if not isinstance(value, str):
-        place.error("overlay-manifest", f"`{key}` must be a string", "", key)
+        reporter.add_error("overlay-manifest", f"`{key}` must be a string", "", key)
     elif known and value not in known:
-        _not_one_of(place, value, known, key)
+        _not_one_of(reporter, value, known, key)
     else:
         return str(value)
     return str(default)
 
 
-def _conditions(row: Mapping[str, Any], place: Place) -> tuple[str, ...]:
+def _conditions(row: Mapping[str, Any], reporter: PathReporter) -> tuple[str, ...]:
     when = row.get("when", [])
     names = [when] if isinstance(when, str) else when
     if not isinstance(names, list) or not all(isinstance(name, str) for name in names):
-        place.error("overlay-manifest", "`when` must be a name or a list of names", "", "when")
+        reporter.add_error(
+            "overlay-manifest", "`when` must be a name or a list of names", "", "when"
+        )
         return ()
     for name in names:
         if name not in CONDITIONS:
-            _not_one_of(place, name, CONDITIONS, "when")
+            _not_one_of(reporter, name, CONDITIONS, "when")
     return tuple(names)
 
 
-def _not_one_of(place: Place, value: str, known: Collection[str], key: str) -> None:
+def _not_one_of(reporter: PathReporter, value: str, known: Collection[str], key: str) -> None:
     hint = did_you_mean(value, known)
-    place.error("overlay-not-one-of", f"`{key}` cannot be {shown(value)}", hint, key)
+    reporter.add_error("overlay-not-one-of", f"`{key}` cannot be {shown(value)}", hint, key)
 
 
-def _check_target(target: str, scope: BlueprintScope, place: Place) -> None:
-    below = ("target",) if (*place.path, "target") in place.document.marks else ()
+def _check_target(target: str, scope: BlueprintScope, reporter: PathReporter) -> None:
+    below = ("target",) if (*reporter.path, "target") in reporter.document.marks else ()
     if not _TARGET.fullmatch(target):
         message = f"{shown(target)} is not a path of letters, digits and names in braces"
-        place.error("overlay-target", message, "Write a path such as docs/{module}.md.", *below)
+        reporter.add_error(
+            "overlay-target", message, "Write a path such as docs/{module}.md.", *below
+        )
         return
     names = NAMES[scope]
     for name in _NAME.findall(target):
         if name not in names:
             message = f"{shown('{' + name + '}')} is not defined in a row for each `{scope}`"
-            place.error("overlay-target", message, did_you_mean(name, names), *below)
+            reporter.add_error("overlay-target", message, did_you_mean(name, names), *below)
 
 
 MANIFEST = "manifest.yaml"

@@ -30,7 +30,7 @@ from capsmith.resolving.resolve import link_rules
 from capsmith.workspace.repository import Repository
 from capsmith.yamldoc.editing import edited
 from capsmith.yamldoc.quote import listed
-from capsmith.yamldoc.reporter import Place
+from capsmith.yamldoc.reporter import PathReporter
 
 
 def upgrade(
@@ -98,23 +98,23 @@ def apply_request(loaded: Loaded, request: UpgradeRequest, file: str) -> Loaded:
         return loaded
     updated = understand(result.text, file)
     if request.keep_api_version and updated.provider is not None:
-        errors = _losses(updated.provider, Place(loaded.document, (), []))
+        errors = _losses(updated.provider, PathReporter(loaded.document, (), []))
         if errors:
             return _refused(loaded.text, *errors)
     return updated._replace(overlay=loaded.overlay)
 
 
-def _losses(provider: Provider, top: Place) -> tuple[Finding, ...]:
+def _losses(provider: Provider, top: PathReporter) -> tuple[Finding, ...]:
     """Report what stored objects lose when API versions keep their names: nothing converts."""
-    place = top.at("contracts")
+    reporter = top.at("contracts")
     for step in steps(provider)[-1:]:
         lost = lost_fields(provider, step)
         if lost:
             message = f"stored objects would lose user data in {listed(lost)}"
             both = f"--contract {step.old.version},{step.new.version}"
             hint = f"Run {both} first, and release that: only separate API versions are converted."
-            place.error("keep-api-version", message, hint)
-    return tuple(place.findings)
+            reporter.add_error("keep-api-version", message, hint)
+    return tuple(reporter.findings)
 
 
 def _facts(

@@ -11,7 +11,7 @@ from capsmith.provider.draft import Draft, DraftKind
 from capsmith.provider.versions import series_order, version_order
 from capsmith.safetext import SeriesName, VersionName
 from capsmith.yamldoc.quote import did_you_mean, listed, shown
-from capsmith.yamldoc.reporter import Place
+from capsmith.yamldoc.reporter import PathReporter
 
 if TYPE_CHECKING:
     from capsmith.yamldoc.document import Document
@@ -42,7 +42,7 @@ def validate_request(
     ``keep-api-version``, ``api-version-*``, ``drop-*``, CC-09 and ``release-*``.
     """
     findings: list[Finding] = []
-    top = Place(document, (), findings)
+    top = PathReporter(document, (), findings)
     versions = top.at("apiVersions" if "apiVersions" in document.data else "contracts")
     if request.contracts:
         _contracts(request, draft, top.at("contracts"))
@@ -61,81 +61,85 @@ def adds_contract(request: UpgradeRequest, draft: Draft) -> bool:
     return max(request.contracts) > max(draft.spec.contracts)
 
 
-def _contracts(request: UpgradeRequest, draft: Draft, place: Place) -> None:
+def _contracts(request: UpgradeRequest, draft: Draft, reporter: PathReporter) -> None:
     for name in request.contracts:
         if name not in known_versions():
             message = f"unknown contract {shown(name)}"
-            place.error("contract-unknown", message, did_you_mean(name, known_versions()))
+            reporter.add_error("contract-unknown", message, did_you_mean(name, known_versions()))
             return
     requested, followed = set(request.contracts), set(draft.spec.contracts)
     if max(requested) < max(followed) or (max(requested) == max(followed) and requested - followed):
         older = listed(sorted(requested - followed or requested))
         message = f"{older} is older than {shown(max(followed))}"
         hint = "Keep the newer contract: objects stored in its shape cannot be converted back."
-        place.error("contract-backwards", f"{message}, which is followed", hint)
+        reporter.add_error("contract-backwards", f"{message}, which is followed", hint)
     elif request.keep_api_version and len(requested) > 1:
         message = "API versions cannot keep their names while two contracts are followed"
         hint = (
             f"Specify one contract, {shown(max(requested))}: each requires its own version (GEN-06)"
         )
-        place.error("keep-api-version", message, f"{hint}; or omit --keep-api-version.")
+        reporter.add_error("keep-api-version", message, f"{hint}; or omit --keep-api-version.")
     elif request.keep_api_version and len(followed) > 1 and requested != followed:
         message = "each contract already has its own API version"
-        place.error("keep-api-version", message, "Omit --keep-api-version.")
+        reporter.add_error("keep-api-version", message, "Omit --keep-api-version.")
     elif (
         adds_contract(request, draft) and not request.keep_api_version and not followed <= requested
     ):
-        _skipped(requested | followed, max(requested), place)
+        _skipped(requested | followed, max(requested), reporter)
 
 
-def _skipped(both: set[str], newest: str, place: Place) -> None:
+def _skipped(both: set[str], newest: str, reporter: PathReporter) -> None:
     hint = (
         f"Run --contract {','.join(sorted(both))} first, and release that.  If no management "
         f"cluster needs the old contract, run --contract {newest} --keep-api-version."
     )
-    place.error("contract-stage-skipped", "no release would serve both contracts", hint)
+    reporter.add_error("contract-stage-skipped", "no release would serve both contracts", hint)
 
 
-def _api_version(request: UpgradeRequest, draft: Draft, place: Place) -> None:
+def _api_version(request: UpgradeRequest, draft: Draft, reporter: PathReporter) -> None:
     name, names = request.api_version, [each.name for each in draft.api_versions]
     if set(request.contracts) == set(draft.spec.contracts):
         return
     if request.keep_api_version or not adds_contract(request, draft):
         message = "no API version is added, so there is nothing to name"
-        place.error("api-version-unused", message, "Omit --api-version.")
+        reporter.add_error("api-version-unused", message, "Omit --api-version.")
     elif not _is(VersionName, name):
         message = f"{shown(name)} is not an API version"
-        place.error("spec-not-an-api-version", message, "Write a version such as v1alpha2.")
+        reporter.add_error("spec-not-an-api-version", message, "Write a version such as v1alpha2.")
     elif name in names:
         message = f"the API version {shown(name)} already exists"
-        place.error(
+        reporter.add_error(
             "api-version-exists", message, "Choose another version; the default is the next one."
         )
     elif version_order(name) < max(map(version_order, names)):
         message = f"{shown(name)} sorts before {listed(names)} in the version order of Kubernetes"
-        place.error("api-version-older", message, "Choose a version that sorts after all of them.")
+        reporter.add_error(
+            "api-version-older", message, "Choose a version that sorts after all of them."
+        )
 
 
-def _drop(name: str, draft: Draft, place: Place) -> None:
+def _drop(name: str, draft: Draft, reporter: PathReporter) -> None:
     versions = {each.name: (each, i) for i, each in enumerate(draft.api_versions)}
     if name not in versions:
         message = f"unknown API version {shown(name)}"
-        place.error("drop-unknown", message, f"Use one of: {listed(versions)}.")
+        reporter.add_error("drop-unknown", message, f"Use one of: {listed(versions)}.")
         return
     version, index = versions[name]
     if version.storage:
         message = f"{shown(name)} is the storage version"
-        place.error("drop-stored", message, "Stop serving and storing the version first.", index)
+        reporter.add_error(
+            "drop-stored", message, "Stop serving and storing the version first.", index
+        )
     elif naming := [each.name for each in draft.kinds if name in _named_in(each)]:
         message = f"{listed(naming)} name {shown(name)} in `apiVersions`"
-        place.error("drop-named", message, "Remove it there first.", index)
+        reporter.add_error("drop-named", message, "Remove it there first.", index)
     elif version.served:
         message = f"{shown(name)} is still served"
         newest = max(draft.spec.contracts)
         hint = f"Run --contract {newest} first, and release that."
         if len(draft.spec.contracts) == 1:
             hint = "Add `served: false` to it first, and release that."
-        place.error("drop-served", message, hint, index)
+        reporter.add_error("drop-served", message, hint, index)
 
 
 def _named_in(kind: DraftKind) -> set[str]:
@@ -146,7 +150,7 @@ def _named_in(kind: DraftKind) -> set[str]:
     return {each if isinstance(each, str) else each.name for each in written}
 
 
-def _fields(name: str, draft: Draft, top: Place) -> None:
+def _fields(name: str, draft: Draft, top: PathReporter) -> None:
     """Report kinds that still have fields of their own in a version that is to go."""
     for kind in draft.kinds:
         if name in (kind.spec.versions or {}):
@@ -154,15 +158,15 @@ def _fields(name: str, draft: Draft, top: Place) -> None:
             hint = "Remove them and repeat the command."
             if len(kind.spec.versions or {}) == 1:
                 hint = "Write `versions: {}` and repeat the command: the CRD keeps its webhook."
-            place = top.at(kind.section, kind.name, "versions", name)
-            place.error_at_key("drop-fields", message, hint)
+            reporter = top.at(kind.section, kind.name, "versions", name)
+            reporter.add_error_at_key("drop-fields", message, hint)
 
 
-def _release(request: UpgradeRequest, draft: Draft, place: Place) -> None:
+def _release(request: UpgradeRequest, draft: Draft, reporter: PathReporter) -> None:
     name = request.release
     if not _is(SeriesName, name):
         message = f"{shown(name)} is not a release series"
-        place.error("CC-05", message, "Write v0.2 for v0.2.0, v0.2.1 and so on.")
+        reporter.add_error("CC-05", message, "Write v0.2 for v0.2.0, v0.2.1 and so on.")
         return
     newest = draft.series[0]
     contract = max(request.contracts or draft.spec.contracts)
@@ -170,10 +174,12 @@ def _release(request: UpgradeRequest, draft: Draft, place: Place) -> None:
         message = (
             f"the series {shown(name)} has contract {draft.spec.releases[name]}: it cannot change"
         )
-        place.error("CC-09", message, "Choose a series that does not exist yet.", name)
+        reporter.add_error("CC-09", message, "Choose a series that does not exist yet.", name)
     elif series_order(name) < series_order(newest):
         message = f"{shown(name)} is older than {shown(newest)}"
-        place.error("release-order", message, "Choose a series that is newer than all others.")
+        reporter.add_error(
+            "release-order", message, "Choose a series that is newer than all others."
+        )
 
 
 def _is(form: type[VersionName] | type[SeriesName], text: str) -> bool:

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 from capsmith.cel_text import is_transition
 from capsmith.provider_yaml.forms import FieldSchema, Validation
 from capsmith.yamldoc.quote import did_you_mean, shown
-from capsmith.yamldoc.reporter import Place
+from capsmith.yamldoc.reporter import PathReporter
 
 if TYPE_CHECKING:
     from capsmith.provider_yaml.cel.compile import RuleProblem
@@ -45,21 +45,21 @@ def unknown_field(path: str, schema: Mapping[str, Any]) -> UnknownField | None:
     return None
 
 
-def check_rules(field: FieldSchema, schema: Mapping[str, Any], place: Place) -> None:
+def check_rules(field: FieldSchema, schema: Mapping[str, Any], reporter: PathReporter) -> None:
     """Check ``immutable`` and ``x-kubernetes-validations`` of a field with this ``schema``."""
     if field.immutable:
-        _transition(place.at("immutable"))
+        _transition(reporter.at("immutable"))
     rules = field.validations or ()
     for index, rule in enumerate(rules):
-        rule_place = place.at("x-kubernetes-validations", index)
+        rule_place = reporter.at("x-kubernetes-validations", index)
         check_form(rule, rule_place)
         if is_transition(rule.rule):
             _transition(rule_place)
     numbered = list(enumerate(rules))
-    check_expressions(numbered, schema, place.at("x-kubernetes-validations"))
-    _check_default(field, schema, place)
-    if (rules or field.immutable) and not place.bounded:
-        place.warning(
+    check_expressions(numbered, schema, reporter.at("x-kubernetes-validations"))
+    _check_default(field, schema, reporter)
+    if (rules or field.immutable) and not reporter.bounded:
+        reporter.add_warning(
             "schema-unbounded-rule",
             "a rule inside an unbounded list or map may exceed the cost limit",
             "Set maxItems on lists and maxProperties on maps, or the API server may refuse it.",
@@ -67,31 +67,33 @@ def check_rules(field: FieldSchema, schema: Mapping[str, Any], place: Place) -> 
         )
 
 
-def check_form(rule: Validation, place: Place) -> None:
+def check_form(rule: Validation, reporter: PathReporter) -> None:
     """Check what does not depend on the schema of one rule; id ``schema-rule``."""
     if not rule.rule.strip():
-        place.error("schema-rule", "the rule is empty", "Write a CEL expression.", "rule")
+        reporter.add_error("schema-rule", "the rule is empty", "Write a CEL expression.", "rule")
     if "\n" in rule.rule.strip() and not rule.message:
         message = "a multi-line rule requires a message"
-        place.error("schema-rule", message, "Add `message:`, which is shown to the user.", "rule")
+        reporter.add_error(
+            "schema-rule", message, "Add `message:`, which is shown to the user.", "rule"
+        )
     if rule.message is not None and "\n" in rule.message.strip():
-        place.error(
+        reporter.add_error(
             "schema-rule", "a message must be a single line", "Write it on one line.", "message"
         )
     if rule.field_path is not None and not is_field_path(rule.field_path):
         message = "fieldPath must be a path relative to this field, such as `.cidr`"
-        place.error("schema-rule", message, "Start it with a dot.", "fieldPath")
+        reporter.add_error("schema-rule", message, "Start it with a dot.", "fieldPath")
     if rule.optional_old_self is not None and not is_transition(rule.rule):
         message = "optionalOldSelf requires a rule that reads oldSelf"
-        place.error("schema-rule", message, "Remove it.", "optionalOldSelf")
+        reporter.add_error("schema-rule", message, "Remove it.", "optionalOldSelf")
 
 
 def check_expressions(
-    rules: Sequence[tuple[int, Validation]], schema: Mapping[str, Any], place: Place
+    rules: Sequence[tuple[int, Validation]], schema: Mapping[str, Any], reporter: PathReporter
 ) -> None:
     """Compile rules against their schema; ids ``schema-rule`` and ``schema-rule-unchecked``.
 
-    ``place`` is that of the list in which each rule has its index.
+    ``reporter`` is at the list; the rules come with their indexes in it.
     """
     if not rules:
         return
@@ -100,7 +102,7 @@ def check_expressions(
 
     compiler = Compiler.of(schema)
     for index, rule in rules:
-        here = place.at(index)
+        here = reporter.at(index)
         optional = bool(rule.optional_old_self)
         if rule.rule.strip():
             _report(compiler.problems(rule.rule, "bool", optional), here.at("rule"))
@@ -111,7 +113,7 @@ def check_expressions(
             _check_field_path(rule.field_path, schema, here)
 
 
-def _check_default(field: FieldSchema, schema: Mapping[str, Any], place: Place) -> None:
+def _check_default(field: FieldSchema, schema: Mapping[str, Any], reporter: PathReporter) -> None:
     """Report ``schema-default`` for a default that breaks the rules of its own field."""
     rules = [rule for rule in field.validations or () if not rule.optional_old_self]
     if not rules or field.default is None:
@@ -124,28 +126,30 @@ def _check_default(field: FieldSchema, schema: Mapping[str, Any], place: Place) 
         if not compiler.problems(rule.rule) and compiler.is_broken_by(rule.rule, field.default):
             message = f"the default is invalid: it violates the rule {shown(rule.rule)}"
             hint = "Write a value that the field itself allows."
-            place.error("schema-default", message, hint, "default")
+            reporter.add_error("schema-default", message, hint, "default")
 
 
-def _report(problems: Iterable[RuleProblem], place: Place) -> None:
+def _report(problems: Iterable[RuleProblem], reporter: PathReporter) -> None:
     for problem in problems:
         if problem.undecided:
-            place.warning("schema-rule-unchecked", problem.message, problem.hint)
+            reporter.add_warning("schema-rule-unchecked", problem.message, problem.hint)
         else:
             where = (problem.line, problem.column) if problem.line > 0 else None
-            place.error_inside("schema-rule", problem.message, problem.hint, where)
+            reporter.add_error_inside("schema-rule", problem.message, problem.hint, where)
 
 
-def _check_field_path(path: str, schema: Mapping[str, Any], place: Place) -> None:
+def _check_field_path(path: str, schema: Mapping[str, Any], reporter: PathReporter) -> None:
     unknown = unknown_field(path, schema)
     if unknown is not None:
         message = f"fieldPath names {shown(unknown.name)}, which is not a field of this object"
-        place.error("schema-rule", message, did_you_mean(unknown.name, unknown.known), "fieldPath")
+        reporter.add_error(
+            "schema-rule", message, did_you_mean(unknown.name, unknown.known), "fieldPath"
+        )
 
 
-def _transition(place: Place) -> None:
-    if not place.correlated:
-        place.error(
+def _transition(reporter: PathReporter) -> None:
+    if not reporter.correlated:
+        reporter.add_error(
             "schema-transition-in-list",
             "the API server cannot match old and new items of this list",
             "Put the rule on the list, or make it `x-kubernetes-list-type: map` with keys.",

@@ -7,6 +7,7 @@ and validation rules have modules of their own.
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
+from dataclasses import replace
 from typing import Any
 
 from capsmith.findings import Finding
@@ -24,28 +25,28 @@ from capsmith.provider_yaml.plain import JUNCTORS, plain, plain_name, required_n
 from capsmith.provider_yaml.values import is_of_type, mismatches, same
 from capsmith.yamldoc.document import Document
 from capsmith.yamldoc.quote import did_you_mean, listed, shown
-from capsmith.yamldoc.reporter import Place
+from capsmith.yamldoc.reporter import PathReporter
 
 _SCALARS = ("string", "integer", "number", "boolean")
 _LIST_TYPE, _MAP_KEYS = "x-kubernetes-list-type", "x-kubernetes-list-map-keys"
 
 
-def check_list(field: FieldSchema, place: Place) -> None:
+def check_list(field: FieldSchema, reporter: PathReporter) -> None:
     """Report ``schema-no-items``, ``schema-list-set`` and ``schema-list-map-keys``."""
     if field.type == "array" and field.items is None:
         hint = "Add items, such as `items: {type: string}`."
-        place.error("schema-no-items", "a list must declare its items", hint)
+        reporter.add_error("schema-no-items", "a list must declare its items", hint)
     if field.items is None:
         return
     if field.list_type in ("set", "map") and plain(field.items).get("nullable"):
         message = f"items of a {field.list_type} cannot be null"
-        place.error("schema-list-nullable", message, "Remove nullable.", "items", "nullable")
+        reporter.add_error("schema-list-nullable", message, "Remove nullable.", "items", "nullable")
     if field.list_type == "set":
-        _set(field.items, place)
+        _set(field.items, reporter)
     if field.list_type == "map":
-        _map(field, place)
+        _map(field, reporter)
     elif field.list_map_keys is not None:
-        place.error_at_key(
+        reporter.add_error_at_key(
             "schema-list-map-keys",
             f"{_MAP_KEYS} requires a list of type map",
             f"Add `{_LIST_TYPE}: map`.",
@@ -53,12 +54,12 @@ def check_list(field: FieldSchema, place: Place) -> None:
         )
 
 
-def _set(items: FieldLike, place: Place) -> None:
+def _set(items: FieldLike, reporter: PathReporter) -> None:
     schema = plain(items)
     atomic_list = schema.get(_LIST_TYPE) == "atomic"
     atomic_object = schema.get("x-kubernetes-map-type") == "atomic"
     if schema.get("type") not in _SCALARS and not (atomic_list or atomic_object):
-        place.error(
+        reporter.add_error(
             "schema-list-set",
             "items of a set must be scalars or atomic",
             "Use a list of type map with keys, or `x-kubernetes-map-type: atomic` on the items.",
@@ -66,43 +67,45 @@ def _set(items: FieldLike, place: Place) -> None:
         )
 
 
-def _map(field: FieldSchema, place: Place) -> None:
+def _map(field: FieldSchema, reporter: PathReporter) -> None:
     if field.list_map_keys is None:
         hint = f"Name the properties that identify an item: `{_MAP_KEYS}: [name]`."
-        place.error("schema-list-map-keys", f"a list of type map requires {_MAP_KEYS}", hint)
+        reporter.add_error("schema-list-map-keys", f"a list of type map requires {_MAP_KEYS}", hint)
         return
     items = field.items
     if not isinstance(items, FieldSchema) or items.type != "object":
         hint = "Give the items `type: object` and properties."
         message = "items of a list of type map must be objects"
-        place.error("schema-list-map-keys", message, hint, "items")
+        reporter.add_error("schema-list-map-keys", message, hint, "items")
         return
     seen: set[str] = set()
     for index, key in enumerate(field.list_map_keys):
-        key_place = place.at(_MAP_KEYS, index)
+        key_reporter = reporter.at(_MAP_KEYS, index)
         if key in seen:
             message = f"duplicate entry {shown(key)}"
-            key_place.error("schema-list-map-keys", message, "Keep one.")
+            key_reporter.add_error("schema-list-map-keys", message, "Keep one.")
         seen.add(key)
-        _map_key(key, items, key_place)
+        _map_key(key, items, key_reporter)
 
 
-def _map_key(key: str, items: FieldSchema, place: Place) -> None:
+def _map_key(key: str, items: FieldSchema, reporter: PathReporter) -> None:
     properties = items.properties or {}
     if key not in properties:
         message = f"{shown(key)} is not a property of the items"
-        place.error("schema-list-map-keys", message, did_you_mean(key, properties))
+        reporter.add_error("schema-list-map-keys", message, did_you_mean(key, properties))
         return
     schema = plain(properties[key])
     if schema.get("type") not in _SCALARS:
         message = f"{shown(key)} identifies items, so it must be a scalar"
-        place.error("schema-list-map-keys", message, f"Use one of {', '.join(_SCALARS)}.")
+        reporter.add_error("schema-list-map-keys", message, f"Use one of {', '.join(_SCALARS)}.")
     if schema.get("nullable"):
         message = f"{shown(key)} identifies items, so it cannot be null"
-        place.error("schema-list-map-keys", message, "Remove nullable.")
+        reporter.add_error("schema-list-map-keys", message, "Remove nullable.")
     if key not in required_names(items) and "default" not in schema:
         message = f"{shown(key)} identifies items, so it must be required or have a default"
-        place.error("schema-list-map-keys", message, "Write `required: true` at the property.")
+        reporter.add_error(
+            "schema-list-map-keys", message, "Write `required: true` at the property."
+        )
 
 
 _BOUNDS = (
@@ -120,21 +123,21 @@ _ALLOWED = frozenset(_LIMITS.split()) | frozenset(JUNCTORS)
 
 # Limits that allOf, anyOf, oneOf and not combine have no types, defaults or descriptions of their
 # own in a structural schema: the field beside them declares all that they mention.
-def check_limits(schema: Mapping[str, Any], place: Place) -> None:
+def check_limits(schema: Mapping[str, Any], reporter: PathReporter) -> None:
     """Report ``schema-bounds`` and ``schema-pattern``."""
     for low, high in _BOUNDS:
         if low in schema and high in schema and schema[low] > schema[high]:
             message = f"{low} {schema[low]} is greater than {high} {schema[high]}"
-            place.error("schema-bounds", message, "Swap them.", low)
+            reporter.add_error("schema-bounds", message, "Swap them.", low)
     for exclusive, bound in (("exclusiveMinimum", "minimum"), ("exclusiveMaximum", "maximum")):
         if exclusive in schema and bound not in schema:
             message = f"{exclusive} requires {bound}"
-            place.error("schema-bounds", message, f"Add {bound}.", exclusive)
+            reporter.add_error("schema-bounds", message, f"Add {bound}.", exclusive)
     if schema.get("multipleOf", 1) <= 0:
         message = "multipleOf must be greater than 0"
-        place.error("schema-bounds", message, "Remove it.", "multipleOf")
+        reporter.add_error("schema-bounds", message, "Remove it.", "multipleOf")
     if "pattern" in schema and (why := refusal(schema["pattern"])):
-        place.error(
+        reporter.add_error(
             "schema-pattern",
             f"the pattern is not a valid RE2 regular expression: {why}",
             "Use the syntax of the API server: https://github.com/google/re2/wiki/Syntax.",
@@ -142,10 +145,10 @@ def check_limits(schema: Mapping[str, Any], place: Place) -> None:
         )
 
 
-def check_junctors(field: FieldSchema, schema: Mapping[str, Any], place: Place) -> None:
+def check_junctors(field: FieldSchema, schema: Mapping[str, Any], reporter: PathReporter) -> None:
     """Report ``schema-junctor`` in the limits of a field with this ``schema``."""
     for key, below in _junctors(field):
-        _check(below, schema, place.at(*key))
+        _check(below, schema, reporter.at(*key))
 
 
 def _junctors(field: FieldSchema) -> Iterator[tuple[tuple[str | int, ...], FieldSchema]]:
@@ -156,35 +159,42 @@ def _junctors(field: FieldSchema) -> Iterator[tuple[tuple[str | int, ...], Field
         yield ("not",), field.not_
 
 
-def _check(limits: FieldSchema, outer: Mapping[str, Any], place: Place) -> None:
+def _check(limits: FieldSchema, outer: Mapping[str, Any], reporter: PathReporter) -> None:
     for name in sorted(limits.model_fields_set - _ALLOWED):
         key = type(limits).model_fields[name].alias or name
         message = f"{shown(key)} cannot be in allOf, anyOf, oneOf or not"
-        place.error_at_key("schema-junctor", message, "Move it to the field itself.", key)
+        reporter.add_error_at_key("schema-junctor", message, "Move it to the field itself.", key)
     if isinstance(limits.required, bool):
         message = "`required` must be a list of properties here"
-        place.error("schema-junctor", message, "Write the names in brackets.", "required")
-    check_limits(plain(limits), place)
-    check_junctors(limits, outer, place)
+        reporter.add_error("schema-junctor", message, "Write the names in brackets.", "required")
+    check_limits(plain(limits), reporter)
+    check_junctors(limits, outer, reporter)
     if limits.items is not None:
-        _check_alternative_below(limits.items, outer.get("items"), place.at("items"), {})
+        _check_alternative_below(limits.items, outer.get("items"), reporter.at("items"), {})
     declared = outer.get("properties", {})
     for name, below in (limits.properties or {}).items():
-        _check_alternative_below(below, declared.get(name), place.at("properties", name), declared)
+        _check_alternative_below(
+            below, declared.get(name), reporter.at("properties", name), declared
+        )
 
 
 def _check_alternative_below(
-    limits: FieldLike, outer: Mapping[str, Any] | None, place: Place, names: Mapping[str, Any]
+    limits: FieldLike,
+    outer: Mapping[str, Any] | None,
+    reporter: PathReporter,
+    names: Mapping[str, Any],
 ) -> None:
-    name = str(place.path[-1])
+    name = str(reporter.path[-1])
     if outer is None:
         message = f"the field that these limits apply to does not declare {shown(name)}"
-        place.error_at_key("schema-junctor", message, did_you_mean(name, names))
+        reporter.add_error_at_key("schema-junctor", message, did_you_mean(name, names))
     elif isinstance(limits, FieldSchema):
-        _check(limits, outer, place)
+        _check(limits, outer, reporter)
     else:
         message = "limits cannot have a type: the field itself declares it"
-        place.error("schema-junctor", message, "Write a mapping such as {minLength: 1}, or {}.")
+        reporter.add_error(
+            "schema-junctor", message, "Write a mapping such as {minLength: 1}, or {}."
+        )
 
 
 _NUMERIC = ("minimum", "maximum", "exclusiveMinimum", "exclusiveMaximum", "multipleOf", "format")
@@ -226,7 +236,7 @@ def check_structure(spec: ProviderSpec, document: Document) -> list[Finding]:
     """Check all fields of all kinds; ids ``schema-*``."""
     findings: list[Finding] = []
     for section, kind, described in spec.kinds():
-        top = Place(document, (section, kind), findings)
+        top = PathReporter(document, (section, kind), findings)
         _parts(described, top)
         for version, described_there in (described.versions or {}).items():
             _parts(described_there, top.at("versions", version))
@@ -236,32 +246,37 @@ def check_structure(spec: ProviderSpec, document: Document) -> list[Finding]:
             _name(described.object_name, top.at("objectName"))
     for path, identity in spec.identities():
         own = None if isinstance(identity, str) else identity.spec
-        _fields(own, Place(document, (*path, "spec"), findings))
+        _fields(own, PathReporter(document, (*path, "spec"), findings))
     return findings
 
 
-def _parts(described: KindSpec | VersionFieldsSpec, place: Place) -> None:
+def _parts(described: KindSpec | VersionFieldsSpec, reporter: PathReporter) -> None:
     for part, fields in (("spec", described.spec), ("status", described.status)):
-        _fields(fields, place.at(part))
-    _contract_fields(described.contract_fields, place.at("contractFields"))
+        _fields(fields, reporter.at(part))
+    _contract_fields(described.contract_fields, reporter.at("contractFields"))
     for index, rule in enumerate(described.validations or ()):
-        rules.check_form(rule, place.at("validations", index))
+        rules.check_form(rule, reporter.at("validations", index))
     for index, rule in enumerate(described.object_validations or ()):
-        rules.check_form(rule, place.at("objectValidations", index))
+        rules.check_form(rule, reporter.at("objectValidations", index))
 
 
-def _name(described: NameLimits, place: Place) -> None:
+def _name(described: NameLimits, reporter: PathReporter) -> None:
     schema = plain_name(described)
-    check_limits(schema, place)
-    rules.check_expressions(list(enumerate(described.validations or ())), schema, place.at(_RULES))
+    check_limits(schema, reporter)
+    rules.check_expressions(
+        list(enumerate(described.validations or ())), schema, reporter.at(_RULES)
+    )
 
 
-def _template(described: TemplateSpec, place: Place) -> None:
-    _fields(described.status, place.at("status"))
+def _template(described: TemplateSpec, reporter: PathReporter) -> None:
+    _fields(described.status, reporter.at("status"))
     if described.object_name is not None:
-        _name(described.object_name, place.at("objectName"))
+        _name(described.object_name, reporter.at("objectName"))
     versions = described.versions or {}
-    for version, here in (("", place), *((each, place.at("versions", each)) for each in versions)):
+    for version, here in (
+        ("", reporter),
+        *((each, reporter.at("versions", each)) for each in versions),
+    ):
         written = versions[version] if version else described
         _fields(written.spec, here.at("spec"))
         _contract_fields(written.contract_fields, here.at("contractFields"))
@@ -271,128 +286,130 @@ def _template(described: TemplateSpec, place: Place) -> None:
             rules.check_form(rule, here.at("validations", index))
 
 
-def _contract_fields(described: ContractFieldsSpec | None, place: Place) -> None:
+def _contract_fields(described: ContractFieldsSpec | None, reporter: PathReporter) -> None:
     if described is not None:
-        _fields(described.spec, place.at("spec"))
-        _fields(described.status, place.at("status"))
+        _fields(described.spec, reporter.at("spec"))
+        _fields(described.status, reporter.at("status"))
 
 
-def _fields(fields: Mapping[str, FieldLike] | None, place: Place) -> None:
+def _fields(fields: Mapping[str, FieldLike] | None, reporter: PathReporter) -> None:
     for name, field in (fields or {}).items():
-        _field(field, place.at(name))
+        _field(field, reporter.at(name))
 
 
-def _field(field: FieldLike, place: Place) -> None:
+def _field(field: FieldLike, reporter: PathReporter) -> None:
     if isinstance(field, str):
         return
     schema = plain(field)
-    _type(field, schema, place)
-    _keywords(field, place)
-    check_limits(schema, place)
-    check_junctors(field, schema, place)
-    _object(field, place)
-    check_list(field, place)
-    rules.check_rules(field, schema, place)
-    _enum(field, schema, place)
+    _type(field, schema, reporter)
+    _keywords(field, reporter)
+    check_limits(schema, reporter)
+    check_junctors(field, schema, reporter)
+    _object(field, reporter)
+    check_list(field, reporter)
+    rules.check_rules(field, schema, reporter)
+    _enum(field, schema, reporter)
     if "default" in field.model_fields_set:
-        _default(field, schema, place)
+        _default(field, schema, reporter)
     if "example" in field.model_fields_set:
-        _value("example", field.example, schema, place)
-    _below(field, place)
+        _value("example", field.example, schema, reporter)
+    _below(field, reporter)
 
 
-def _below(field: FieldSchema, place: Place) -> None:
+def _below(field: FieldSchema, reporter: PathReporter) -> None:
     for name, below in (field.properties or {}).items():
-        _field(below, place.at("properties", name))
+        _field(below, reporter.at("properties", name))
     if field.items is not None:
-        correlated = place.correlated and field.list_type == "map"
-        bounded = place.bounded and field.max_items is not None
-        _field(field.items, place.at("items")._replace(correlated=correlated, bounded=bounded))
+        correlated = reporter.correlated and field.list_type == "map"
+        bounded = reporter.bounded and field.max_items is not None
+        _field(field.items, replace(reporter.at("items"), correlated=correlated, bounded=bounded))
     if field.additional_properties is not None:
-        bounded = place.bounded and field.max_properties is not None
-        values = place.at("additionalProperties")._replace(bounded=bounded)
+        bounded = reporter.bounded and field.max_properties is not None
+        values = replace(reporter.at("additionalProperties"), bounded=bounded)
         _field(field.additional_properties, values)
 
 
-def _type(field: FieldSchema, schema: dict[str, Any], place: Place) -> None:
+def _type(field: FieldSchema, schema: dict[str, Any], reporter: PathReporter) -> None:
     for flag in _FLAGS:
         if schema.get(flag) is False:
-            place.error("schema-flag", f"{flag} can only be true", "Remove it.", flag)
+            reporter.add_error("schema-flag", f"{flag} can only be true", "Remove it.", flag)
     if field.int_or_string and field.type is not None:
         message = "an int-or-string field cannot have a type"
-        place.error("schema-type", message, "Remove type.", "type")
+        reporter.add_error("schema-type", message, "Remove type.", "type")
     if field.type is None and not field.int_or_string and not field.preserve_unknown:
         guesses = [kind for kind, keys in _MEANT_FOR.items() if any(key in schema for key in keys)]
         hint = f"Add `type: {guesses[0]}`." if guesses else "Add a type, such as `type: string`."
-        place.error("schema-type", "the field has no type", hint)
+        reporter.add_error("schema-type", "the field has no type", hint)
 
 
-def _keywords(field: FieldSchema, place: Place) -> None:
+def _keywords(field: FieldSchema, reporter: PathReporter) -> None:
     written = {type(field).model_fields[name].alias or name for name in field.model_fields_set}
     if field.type is not None:
         others = {key for keys in _MEANT_FOR.values() for key in keys}
         others -= set(_MEANT_FOR.get(field.type, ()))
         for key in sorted(written & others):
             message = f"{shown(key)} does not apply to type {field.type}"
-            place.error_at_key("schema-keyword", message, "Remove it.", key)
+            reporter.add_error_at_key("schema-keyword", message, "Remove it.", key)
     if isinstance(field.required, tuple) and field.properties is None:
         message = "`required` lists properties, but none are declared"
-        place.error("schema-required", message, "Add properties, or write true.", "required")
+        reporter.add_error("schema-required", message, "Add properties, or write true.", "required")
     known = _FORMATS.get(field.type or "", ())
     if field.format is not None and known and field.format not in known:
         message = f"the API server does not check the format {shown(field.format)}"
-        place.warning("schema-format", message, did_you_mean(field.format, known), "format")
+        reporter.add_warning("schema-format", message, did_you_mean(field.format, known), "format")
 
 
-def _object(field: FieldSchema, place: Place) -> None:
+def _object(field: FieldSchema, reporter: PathReporter) -> None:
     properties = field.properties or {}
     if field.properties is not None and field.additional_properties is not None:
         message = "properties and additionalProperties exclude each other"
         hint = "Move the free keys into a separate field."
-        place.error("schema-object", message, hint, "additionalProperties")
+        reporter.add_error("schema-object", message, hint, "additionalProperties")
     listed_names = field.required if isinstance(field.required, tuple) else ()
     for index, name in enumerate(listed_names):
         if properties and name not in properties:
             message = f"{shown(name)} is required but not declared in properties"
             hint = did_you_mean(name, properties)
-            place.error("schema-required", message, hint, "required", index)
+            reporter.add_error("schema-required", message, hint, "required", index)
     open_ended = field.additional_properties is not None or field.preserve_unknown
     if field.type == "object" and not properties and not open_ended:
-        place.warning(
+        reporter.add_warning(
             "schema-object",
             "the object declares no properties, so the API server drops everything in it",
             "Add properties, additionalProperties or x-kubernetes-preserve-unknown-fields.",
         )
 
 
-def _enum(field: FieldSchema, schema: dict[str, Any], place: Place) -> None:
+def _enum(field: FieldSchema, schema: dict[str, Any], reporter: PathReporter) -> None:
     seen: list[Any] = []
     for index, value in enumerate(field.enum or ()):
         if any(same(value, other) for other in seen):
             message = f"duplicate enum value {shown(str(value))}"
-            place.error("schema-enum", message, "Keep one.", "enum", index)
+            reporter.add_error("schema-enum", message, "Keep one.", "enum", index)
         seen = [*seen, value][-200:]
         null = value is None and field.nullable
         if field.type is not None and not null and not is_of_type(value, field.type):
-            raw = place.document.raw((*place.path, "enum", index))
+            raw = reporter.document.raw((*reporter.path, "enum", index))
             hint = f"Write a value of type {field.type}" + (
                 f', in quotes: "{raw}".' if raw else "."
             )
             message = "a value in the enum has the wrong type"
-            place.error("schema-enum", message, hint, "enum", index)
+            reporter.add_error("schema-enum", message, hint, "enum", index)
     if field.nullable and field.enum is not None and None not in field.enum:
         hint = f"Add null to {listed(str(value) for value in field.enum[:3])}."
-        place.error("schema-enum", "nullable has no effect: null is not in the enum", hint, "enum")
+        reporter.add_error(
+            "schema-enum", "nullable has no effect: null is not in the enum", hint, "enum"
+        )
 
 
-def _default(field: FieldSchema, schema: dict[str, Any], place: Place) -> None:
-    _value("default", field.default, schema, place)
+def _default(field: FieldSchema, schema: dict[str, Any], reporter: PathReporter) -> None:
+    _value("default", field.default, schema, reporter)
     if field.required is True:
         message = "a field with a default is never missing, so `required` has no effect"
-        place.warning("schema-default", message, "Remove one of the two.", "required")
+        reporter.add_warning("schema-default", message, "Remove one of the two.", "required")
 
 
-def _value(key: str, value: Any, schema: dict[str, Any], place: Place) -> None:
+def _value(key: str, value: Any, schema: dict[str, Any], reporter: PathReporter) -> None:
     for path, why in list(mismatches(value, schema))[:5]:
         hint = "Write a value that the field itself allows."
-        place.error(f"schema-{key}", f"the {key} is invalid: {why}", hint, key, *path)
+        reporter.add_error(f"schema-{key}", f"the {key} is invalid: {why}", hint, key, *path)

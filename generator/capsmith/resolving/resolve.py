@@ -1,6 +1,7 @@
 """Resolve a description to a :class:`Provider`: derive once, check, freeze.
 
-Findings have positions and come all at once.
+This file lists all checks across the keys of a description, in the order in which an author reads
+the file.  What holds for one key alone is checked when the text is parsed.
 """
 
 from __future__ import annotations
@@ -12,20 +13,42 @@ from capsmith.contract.model import Contract
 from capsmith.findings import Finding, has_errors, ordered
 from capsmith.provider.build import build_provider
 from capsmith.provider.derive import derive
-from capsmith.provider.draft import Draft
+from capsmith.provider.draft import Draft, DraftKind
 from capsmith.provider.model import Provider
 from capsmith.provider.sections import SECTION_TYPES
-from capsmith.resolving.checks.components import check_components
-from capsmith.resolving.checks.extension import check_extension
-from capsmith.resolving.checks.kinds import check_kinds
+from capsmith.resolving.checks.components import (
+    check_components,
+    check_services,
+    check_variables,
+)
+from capsmith.resolving.checks.contract_fields import check_contract_fields
+from capsmith.resolving.checks.fields import check_columns, check_fields
+from capsmith.resolving.checks.kinds import (
+    check_clashes,
+    check_features,
+    check_identities,
+    check_kind_names,
+    check_scope,
+    check_short_names,
+    check_templates,
+    check_webhooks,
+)
+from capsmith.resolving.checks.machines import check_control_planes, check_pools
 from capsmith.resolving.checks.names import check_names
-from capsmith.resolving.checks.part_limits import check_part_limits
-from capsmith.resolving.checks.rules import check_kind_rules
-from capsmith.resolving.checks.services import check_services, check_webhooks
-from capsmith.resolving.checks.variables import check_variables
-from capsmith.resolving.checks.versions import check_versions
+from capsmith.resolving.checks.rules import check_kind_rules, check_part_limits
+from capsmith.resolving.checks.sections import (
+    check_bootstrap,
+    check_extension,
+    check_sections,
+)
+from capsmith.resolving.checks.versions import (
+    check_kind_versions,
+    check_version_fields,
+    check_versions,
+)
+from capsmith.resolving.checks.watches import check_watches
 from capsmith.yamldoc.document import Document
-from capsmith.yamldoc.reporter import Place
+from capsmith.yamldoc.reporter import PathReporter
 
 if TYPE_CHECKING:
     from capsmith.provider_yaml.model import ProviderSpec
@@ -49,24 +72,65 @@ def resolve(spec: ProviderSpec, document: Document, contracts: Mapping[str, Cont
     """
     draft = derive(spec, contracts)
     findings: list[Finding] = []
-    top = Place(document, (), findings)
-    check_names(draft, top)
-    check_components(draft, top)
-    check_versions(draft, contracts, top)
-    check_kinds(draft, contracts, top)
-    check_extension(draft, top)
-    check_services(draft, top)
-    check_webhooks(draft, top)
-    for section in SECTION_TYPES:
-        check_variables(top.at(section), document.data.get(section))
+    top = PathReporter(document, (), findings)
+    _check_draft(draft, contracts, top)
+    for kind in draft.kinds:
+        _check_kind(kind, draft, contracts, top.at(kind.section, kind.name))
     if has_errors(findings):
         return Resolved(draft, None, link_rules(findings, contracts))
     provider = build_provider(draft, contracts)
+    # These compile CEL against the schemas of CRDs, which only a valid provider has.
     check_kind_rules(spec, provider, top)
     check_part_limits(spec, provider, top)
     return Resolved(
         draft, None if has_errors(findings) else provider, link_rules(findings, contracts)
     )
+
+
+def _check_draft(draft: Draft, contracts: Mapping[str, Contract], top: PathReporter) -> None:
+    """Run the checks of the provider as a whole."""
+    followed_first = _followed_first(draft, contracts)
+    check_names(draft, top)
+    check_versions(draft, contracts, top)
+    check_sections(draft, top)
+    check_components(draft, top)
+    check_services(draft, top)
+    for section in SECTION_TYPES:
+        check_variables(top.at(section), top.document.data.get(section))
+    check_clashes(draft, top)
+    check_short_names(draft, top)
+    check_kind_names(draft, top)
+    check_templates(draft, followed_first, top)
+    check_webhooks(draft, top)
+    check_pools(draft, top)
+    check_bootstrap(draft, top)
+    check_control_planes(draft, top)
+    check_extension(draft, top)
+    check_identities(draft, followed_first, top)
+
+
+def _check_kind(
+    kind: DraftKind, draft: Draft, contracts: Mapping[str, Contract], reporter: PathReporter
+) -> None:
+    """Run the checks of one kind, at its key."""
+    followed_first = _followed_first(draft, contracts)
+    check_scope(kind, reporter)
+    check_features(kind, reporter)
+    check_fields(draft, kind.spec, followed_first, reporter)
+    check_contract_fields(draft, kind, contracts, reporter)
+    check_columns(kind.spec, followed_first, reporter)
+    check_kind_versions(draft, kind, reporter)
+    check_version_fields(draft, kind, followed_first, reporter)
+    check_watches(kind, draft, reporter)
+
+
+def _followed_first(draft: Draft, contracts: Mapping[str, Contract]) -> list[Contract]:
+    """Return all contracts, first the ones that the provider follows.
+
+    A field that several contracts have is reported with the rule of the first.
+    """
+    followed = draft.spec.contracts
+    return [contracts[each] for each in sorted(contracts, key=lambda v: (v not in followed, v))]
 
 
 def link_rules(

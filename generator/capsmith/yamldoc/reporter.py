@@ -1,16 +1,27 @@
-"""A place in a document, at which checks report their findings."""
+"""Report findings about one path of a document."""
 
 from __future__ import annotations
 
-from typing import NamedTuple
+from dataclasses import dataclass, replace
 
 from capsmith.findings import Finding, Location, Severity
 from capsmith.yamldoc.compose import Path
 from capsmith.yamldoc.document import Document
 
 
-class Place(NamedTuple):
-    """A path into the document, and what is true of everything below it."""
+@dataclass(frozen=True, slots=True)
+class PathReporter:
+    """Reports findings at a path of a document, or at paths below it.
+
+    Reporters of one document share the list ``findings``, to which they append: a check returns
+    nothing.  The list is neither sorted nor free of repetitions; a Report is.
+
+    Example::
+
+        findings: list[Finding] = []
+        top = PathReporter(document, (), findings)
+        top.at("releases").add_error("release-order", message, hint, "v0.1")
+    """
 
     document: Document
     path: Path
@@ -20,29 +31,35 @@ class Place(NamedTuple):
     bounded: bool = True
     """Whether the lists and maps around it have a maximum size."""
 
-    def at(self, *below: str | int) -> Place:
-        """Return the place ``below`` this one."""
-        return self._replace(path=self.path + below)
+    def at(self, *below: str | int) -> PathReporter:
+        """Return the reporter of a path ``below`` this one, with the same list of findings."""
+        return replace(self, path=self.path + below)
 
-    def error(self, id: str, message: str, hint: str, *below: str | int) -> None:
-        """Report an error at the value of this place, or of one below."""
+    def add_error(self, id: str, message: str, hint: str, *below: str | int) -> None:
+        """Report an error at the value of this path, or of one below.
+
+        A path that the text does not have is reported at its nearest parent.
+        """
         self._add(Severity.ERROR, id, message, hint, self.document.value(self.path + below))
 
-    def error_inside(
+    def add_error_inside(
         self, id: str, message: str, hint: str, position: tuple[int, int] | None
     ) -> None:
-        """Report an error at a line and column, from 1, of the text that is the value here."""
+        """Report an error at a line and column, from 1, of the string that is the value here.
+
+        None means the whole value.
+        """
         where = self.document.value(self.path)
         if position is not None:
             where = self.document.inside(self.path, *position)
         self._add(Severity.ERROR, id, message, hint, where)
 
-    def warning(self, id: str, message: str, hint: str, *below: str | int) -> None:
-        """Report a warning at the value of this place, or of one below."""
+    def add_warning(self, id: str, message: str, hint: str, *below: str | int) -> None:
+        """Report a warning at the value of this path, or of one below."""
         self._add(Severity.WARNING, id, message, hint, self.document.value(self.path + below))
 
-    def error_at_key(self, id: str, message: str, hint: str, *below: str | int) -> None:
-        """Report an error at the key of this place, or of one below."""
+    def add_error_at_key(self, id: str, message: str, hint: str, *below: str | int) -> None:
+        """Report an error at the key of this path, or of one below."""
         self._add(Severity.ERROR, id, message, hint, self.document.key(self.path + below))
 
     def _add(self, severity: Severity, id: str, message: str, hint: str, where: Location) -> None:

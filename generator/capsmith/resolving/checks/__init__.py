@@ -1,1 +1,1 @@
-"""Checks across the keys of a description, which the model alone cannot make."""
+"""Checks across the keys of a description; :mod:`capsmith.resolving.resolve` lists them."""

@@ -1,51 +1,123 @@
-"""Check the key ``components``: which sections clusterctl installs as one provider."""
+"""What clusterctl installs: components, the Services of managers, and variables in its files."""
 
 from __future__ import annotations
 
+import re
+from typing import Any
+
+from capsmith.output import monitoring
+from capsmith.provider import extension
 from capsmith.provider.draft import Draft
+from capsmith.provider.sections import SectionType
 from capsmith.resolving.checks.names import repeats
+from capsmith.safetext import DnsLabel
 from capsmith.yamldoc.quote import shown
-from capsmith.yamldoc.reporter import Place
+from capsmith.yamldoc.reporter import PathReporter
 
 _INFRASTRUCTURE = "infrastructure"
 
 
-def check_components(draft: Draft, top: Place) -> None:
+def check_components(draft: Draft, top: PathReporter) -> None:
     """Report ``component-type``, ``component-repeated`` and ``section-unused``."""
-    place = top.at("components")
+    reporter = top.at("components")
     present = {section.section for section in draft.sections}
     seen: dict[str, str] = {}
     for main, parts in (draft.spec.components or {}).items():
-        repeats(parts, place.at(main))
+        repeats(parts, reporter.at(main))
         for index, part in enumerate(parts):
             if part not in present:
                 message = f"the section {shown(part)} does not exist"
-                place.error("section-unused", message, "Remove it.", main, index)
+                reporter.add_error("section-unused", message, "Remove it.", main, index)
             elif seen.setdefault(part, main) != main:
                 message = f"{shown(part)} is already in the component {shown(seen[part])}"
-                place.error(
+                reporter.add_error(
                     "component-repeated", message, "Remove it from one of them.", main, index
                 )
-        _check_type(main, parts, place)
+        _check_type(main, parts, reporter)
         _check_namespaces(draft, main, parts, top)
 
 
-def _check_type(main: str, parts: tuple[str, ...], place: Place) -> None:
+def _check_type(main: str, parts: tuple[str, ...], reporter: PathReporter) -> None:
     """Check the section that gives the component its type: clusterctl knows no other (CC-51)."""
     if main not in parts:
         message = f"the component {shown(main)} does not have the section {shown(main)}"
         hint = f"Add {main} to the list, or use one of the listed sections as the key."
-        place.error_at_key("component-type", message, hint, main)
+        reporter.add_error_at_key("component-type", message, hint, main)
     elif _INFRASTRUCTURE in parts and main != _INFRASTRUCTURE:
         # CC-70: clusterctl looks for cluster templates at infrastructure providers only.
         message = "clusterctl only finds the cluster templates of infrastructure providers"
         hint = f"Use `infrastructure: [{', '.join(parts)}]`."
-        place.error_at_key("component-type", message, hint, main)
+        reporter.add_error_at_key("component-type", message, hint, main)
 
 
-def _check_namespaces(draft: Draft, main: str, parts: tuple[str, ...], top: Place) -> None:
+def _check_namespaces(draft: Draft, main: str, parts: tuple[str, ...], top: PathReporter) -> None:
     for section in draft.spec.namespaces or {}:
         if section != main and section in parts:
             message = f"{section} is in the component {shown(main)}"
             hint = "Remove it: the component has one namespace."
-            top.error_at_key("section-unused", message, hint, "namespaces", section)
+            top.add_error_at_key("section-unused", message, hint, "namespaces", section)
+
+
+def check_services(draft: Draft, top: PathReporter) -> None:
+    """Report ``namespace-too-long`` and ``namespace-digit``.
+
+    The name of a Service begins with the namespace (CC-31).
+    """
+    admitting = _admitting(draft)
+    for section, *_ in draft.components:
+        converts = section.group and _converts(draft)
+        called = converts or section.section in admitting or section.section == "runtimeExtension"
+        _check_namespace(draft, section, extension.SERVICE if called else monitoring.SERVICE, top)
+
+
+def _converts(draft: Draft) -> bool:
+    """Return whether API versions, or releases, follow several contracts."""
+    return len({*draft.spec.contracts, *draft.spec.releases.values()}) > 1
+
+
+def _admitting(draft: Draft) -> set[str]:
+    """Return the main sections of the components that have kinds with admission webhooks."""
+    admitted = {kind.section for kind in draft.kinds if kind.webhooks is not None}
+    return {
+        sections[0].section
+        for sections in draft.components
+        if any(each.section in admitted for each in sections)
+    }
+
+
+def _check_namespace(draft: Draft, section: SectionType, service: str, top: PathReporter) -> None:
+    namespace = draft.namespaces[section.section]
+    given = section.section in (draft.spec.namespaces or {})
+    where = ("namespaces", section.section) if given else ("name",)
+    longest = DnsLabel.limit - len(service) - 1
+    if longest < len(namespace) <= DnsLabel.limit:
+        message = f"the Service `{namespace}-{service}` would have more than {DnsLabel.limit}"
+        hint = f"Add `namespaces: {{{section.section}: …}}` of at most {longest} characters."
+        top.add_error("namespace-too-long", f"{message} characters", hint, *where)
+    if namespace[:1].isdigit():
+        message = f"the Service `{namespace}-{service}` would start with a digit"
+        hint = f"Add `namespaces: {{{section.section}: …}}` with a name that starts with a letter."
+        top.add_error("namespace-digit", message, hint, *where)
+
+
+_VARIABLE = re.compile(r"\$\{|\$\$")
+
+
+def check_variables(reporter: PathReporter, value: Any) -> None:
+    """Report ``clusterctl-variable`` in ``value``, which is at ``reporter``, and in all below it.
+
+    clusterctl reads ``${X}`` as a variable that has to be set, and replaces two dollars by one,
+    also in descriptions and patterns of a CRD.
+    """
+    if isinstance(value, dict):
+        for name, below in value.items():
+            check_variables(reporter.at(name), below)
+    elif isinstance(value, list):
+        for index, below in enumerate(value):
+            check_variables(reporter.at(index), below)
+    elif isinstance(value, str) and (found := _VARIABLE.search(value)):
+        reporter.add_error(
+            "clusterctl-variable",
+            f"clusterctl would replace {shown(found[0] + value[found.end() :][:20])} in this text",
+            "Write it without `${` and `$$`; use [$] in a regular expression.",
+        )

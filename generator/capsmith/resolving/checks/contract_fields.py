@@ -10,7 +10,7 @@ from capsmith.provider.described_kinds import FIELD, is_machine_based
 from capsmith.provider.draft import CREDENTIALS_FEATURE, Draft, DraftKind
 from capsmith.provider_yaml.plain import plain
 from capsmith.yamldoc.quote import did_you_mean, listed, shown
-from capsmith.yamldoc.reporter import Place
+from capsmith.yamldoc.reporter import PathReporter
 
 if TYPE_CHECKING:
     from capsmith.provider_yaml.model import ContractFieldsSpec, TemplateSpec
@@ -39,7 +39,7 @@ class _Problem(NamedTuple):
 
 
 def check_template_fields(
-    kind: DraftKind, contracts: Iterable[Contract], template: TemplateSpec, place: Place
+    kind: DraftKind, contracts: Iterable[Contract], template: TemplateSpec, reporter: PathReporter
 ) -> None:
     """Report ``contract-field-unknown`` for fields of the contract in a template."""
     role, known = kind.spec.implements, {"metadata"}
@@ -49,7 +49,7 @@ def check_template_fields(
     versions = template.versions or {}
     for version, written in (("", template), *versions.items()):
         fields = written.contract_fields
-        here = (place.at("versions", version) if version else place).at("contractFields")
+        here = (reporter.at("versions", version) if version else reporter).at("contractFields")
         if fields is None:
             continue
         parts = {"spec": fields.spec, "status": fields.status}
@@ -62,13 +62,13 @@ def check_template_fields(
         for steps, path in {**paths, **omitted}.items():
             if path not in known:
                 message = f"no contract defines {shown(path)} for this kind of template"
-                here.error_at_key(
+                here.add_error_at_key(
                     "contract-field-unknown", message, did_you_mean(path, known), *steps
                 )
 
 
 def check_contract_fields(
-    draft: Draft, kind: DraftKind, contracts: Mapping[str, Contract], place: Place
+    draft: Draft, kind: DraftKind, contracts: Mapping[str, Contract], reporter: PathReporter
 ) -> None:
     """Report ``contract-field-unknown`` and ``-unwritten``, ``-type`` and ``-limits``, ``-needed``
     and ``-dropped``.
@@ -83,10 +83,10 @@ def check_contract_fields(
             origin = version.name if version.name in own else ""
             followed.setdefault(origin, []).append(contracts[version.contract])
     if kind.spec.contract_fields is not None:
-        here = place.at("contractFields")
+        here = reporter.at("contractFields")
         _Check(draft, kind, contracts, followed.get("", [])).all(kind.spec.contract_fields, here)
     for name, written in own.items():
-        here = place.at("versions", name, "contractFields")
+        here = reporter.at("versions", name, "contractFields")
         _Check(draft, kind, contracts, followed.get(name, []), True).all(written, here)
 
 
@@ -100,11 +100,11 @@ class _Check(NamedTuple):
     is_spoke: bool = False
     """Whether core reads another version, and the fields are those of a converted object."""
 
-    def all(self, written: ContractFieldsSpec, place: Place) -> None:
+    def all(self, written: ContractFieldsSpec, reporter: PathReporter) -> None:
         """Report all problems at their places."""
         for part, fields in (("spec", written.spec), ("status", written.status)):
             for name, field in (fields or {}).items():
-                here, schema = place.at(part), plain(field)
+                here, schema = reporter.at(part), plain(field)
                 found = self._named(name, part, self.followed)
                 if not any(self._is_on(each) for each in found):
                     self._unwritten(name, part, here)
@@ -112,30 +112,30 @@ class _Check(NamedTuple):
                 for problem in dict.fromkeys(problems):
                     _report(name, problem, here)
         for index, path in enumerate(written.without or ()):
-            self._left_out(path, place.at("without", index))
+            self._left_out(path, reporter.at("without", index))
 
-    def _left_out(self, path: str, place: Place) -> None:
+    def _left_out(self, path: str, reporter: PathReporter) -> None:
         """Report a field that the CRD does not have, though core or capsmith uses it."""
         part, _, name = path.partition(".")
         if path == f"spec.{FIELD}" and is_machine_based(self.kind.spec):
             message = "without it, the bootstrap configurations of the Machines have an empty spec"
-            place.warning("contract-field-dropped", message, "Remove it from `without`.")
+            reporter.add_warning("contract-field-dropped", message, "Remove it from `without`.")
             return
         if not name or not self._named(name, part, self.contracts.values()):
             message = f"no contract defines {shown(path)} for this role"
             hint = "Remove it; only fields of the contract can be left out."
-            place.error("contract-field-unknown", message, hint)
+            reporter.add_error("contract-field-unknown", message, hint)
             return
         found = self._named(name, part, self.followed)
         needed = [each.rule for each in found if not each.feature and self._is_must(each.rule)]
         if needed and not self.is_spoke:
             message = f"the contract requires {shown(path)} ({needed[0]})"
-            place.error("contract-field-needed", message, "Remove it from `without`.")
+            reporter.add_error("contract-field-needed", message, "Remove it from `without`.")
         elif any(self._is_on(each) for each in found):
             message = (
                 f"capsmith uses {shown(path)}; the API server drops its value if the CRD lacks it"
             )
-            place.warning("contract-field-dropped", message, "Remove it from `without`.")
+            reporter.add_warning("contract-field-dropped", message, "Remove it from `without`.")
 
     def _is_must(self, rule: str) -> bool:
         known = [each.rules[rule] for each in self.followed if rule in each.rules]
@@ -151,28 +151,30 @@ class _Check(NamedTuple):
             return bool(self.draft.identities)
         return not field.feature or field.feature in self.kind.features
 
-    def _unwritten(self, name: str, part: str, place: Place) -> None:
+    def _unwritten(self, name: str, part: str, reporter: PathReporter) -> None:
         if not self._named(name, part, self.contracts.values()):
             message = f"no contract defines {shown(name)} in {part} for this role"
-            place.error_at_key("contract-field-unknown", message, f"Move it to `{part}`.", name)
+            reporter.add_error_at_key(
+                "contract-field-unknown", message, f"Move it to `{part}`.", name
+            )
             return
         message = f"{shown(name)} is declared, but capsmith neither reads nor writes it here"
         hint = "Let your code write it, or enable the feature or contract that it belongs to."
-        place.warning("contract-field-unwritten", message, hint, name)
+        reporter.add_warning("contract-field-unwritten", message, hint, name)
 
 
-def _report(name: str, problem: _Problem, place: Place) -> None:
+def _report(name: str, problem: _Problem, reporter: PathReporter) -> None:
     field = shown(name + problem.field)
     if problem.is_type:
         message = f"{field}: {problem.what}"
         hint = "Use the type that Cluster API and the manager write."
-        place.error("contract-field-type", message, hint, name)
+        reporter.add_error("contract-field-type", message, hint, name)
     else:
         message = (
             f"{field} has {problem.what}, which the contract does not have: writes may be refused"
         )
         hint = "Remove the limit, or make sure that all values of the field satisfy it."
-        place.warning("contract-field-limits", message, hint, name)
+        reporter.add_warning("contract-field-limits", message, hint, name)
 
 
 def _below(own: Schema, contract: Schema, path: str) -> Iterator[_Problem]:

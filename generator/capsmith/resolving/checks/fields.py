@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterable, Iterator, Mapping
 from typing import TYPE_CHECKING, Any
 
@@ -11,8 +12,8 @@ from capsmith.provider.draft import CREDENTIALS_FEATURE, Draft
 from capsmith.provider.naming import attribute
 from capsmith.provider_yaml.plain import is_required, plain
 from capsmith.provider_yaml.values import mismatches
-from capsmith.yamldoc.quote import shown
-from capsmith.yamldoc.reporter import Place
+from capsmith.yamldoc.quote import did_you_mean, shown
+from capsmith.yamldoc.reporter import PathReporter
 
 if TYPE_CHECKING:
     from capsmith.provider_yaml.forms import FieldLike
@@ -37,7 +38,7 @@ _CONDITIONS_READ_BY_CORE = frozenset(
 
 
 def check_fields(
-    draft: Draft, described: KindSpec, contracts: list[Contract], place: Place
+    draft: Draft, described: KindSpec, contracts: list[Contract], reporter: PathReporter
 ) -> None:
     """Report ``field-reserved``, ``-attribute-clash``, ``-example``, ``-required``, ST-04, ST-05.
 
@@ -47,33 +48,35 @@ def check_fields(
     for part, fields in (("spec", described.spec), ("status", described.status)):
         reserved = _reserved(part, described.implements, contracts, draft)
         if part == "spec" and "failureDomain" in (fields or {}):
-            _failure_domain((fields or {})["failureDomain"], draft, reserved, place.at(part))
-        check_own_fields(fields or {}, reserved, place.at(part))
+            _check_failure_domain(
+                (fields or {})["failureDomain"], draft, reserved, reporter.at(part)
+            )
+        check_own_fields(fields or {}, reserved, reporter.at(part))
     if described.implements in _CONDITIONS_READ_BY_CORE:
-        _legacy_conditions(described.status or {}, place.at("status"))
-    check_examples(described.spec or {}, place.at("spec"))
-    _required_status(described.status or {}, place.at("status"))
+        _check_legacy_conditions(described.status or {}, reporter.at("status"))
+    check_examples(described.spec or {}, reporter.at("spec"))
+    _check_required_status(described.status or {}, reporter.at("status"))
 
 
 def check_own_fields(
-    fields: Mapping[str, FieldLike], reserved: Mapping[str, str], place: Place
+    fields: Mapping[str, FieldLike], reserved: Mapping[str, str], reporter: PathReporter
 ) -> None:
     """Check the author's fields beside the contract's, which are given with their rules."""
     for name in fields:
         if name in reserved:
-            place.error_at_key(
+            reporter.add_error_at_key(
                 "field-reserved",
                 f"{shown(name)} is a field of the contract ({reserved[name]})",
                 "Remove it: capsmith adds it; `features` enables the optional fields.",
                 name,
             )
     own = [name for name in fields if name not in reserved]
-    _attributes([*reserved, *own], frozenset(own), place)
+    _check_attributes([*reserved, *own], frozenset(own), reporter)
     for name in own:
-        _nested(plain(fields[name]), place.at(name))
+        _check_nested(plain(fields[name]), reporter.at(name))
 
 
-def _required_status(fields: Mapping[str, FieldLike], place: Place) -> None:
+def _check_required_status(fields: Mapping[str, FieldLike], reporter: PathReporter) -> None:
     """Report required fields of the status, which the generated CRD does not require.
 
     The API server would refuse the conditions that the manager writes before the author's code
@@ -82,19 +85,21 @@ def _required_status(fields: Mapping[str, FieldLike], place: Place) -> None:
     for name, field in fields.items():
         if is_required(field) and "default" not in plain(field):
             message = f"{shown(name)} is not required in the CRD: conditions are written before it"
-            place.warning(
+            reporter.add_warning(
                 "field-required", message, "Give it a default, or do not require it.", name
             )
 
 
-def check_examples(fields: Mapping[str, FieldLike], place: Place) -> None:
+def check_examples(fields: Mapping[str, FieldLike], reporter: PathReporter) -> None:
     """Report required fields for which samples and templates would hold an invalid value."""
     for name, field in fields.items():
         if is_required(field):
-            _example(name, plain(field), place.at(name))
+            _check_example(name, plain(field), reporter.at(name))
 
 
-def _failure_domain(field: FieldLike, draft: Draft, reserved: dict[str, str], place: Place) -> None:
+def _check_failure_domain(
+    field: FieldLike, draft: Draft, reserved: dict[str, str], reporter: PathReporter
+) -> None:
     """Report IM-07: without versions of contract v1beta1 the field is the author's."""
     followed = {version.contract for version in draft.api_versions}
     if reserved.get("failureDomain") != "IM-07" or "v1beta1" in followed:
@@ -103,27 +108,27 @@ def _failure_domain(field: FieldLike, draft: Draft, reserved: dict[str, str], pl
     hint = "Use it for the zone of the machine, or give the field another name."
     if plain(field).get("type") == "string":
         message = "core copies `spec.failureDomain` to the Machine, whatever its origin"
-        place.warning("IM-07", message, hint, "failureDomain")
+        reporter.add_warning("IM-07", message, hint, "failureDomain")
     else:
         message = "core reads `spec.failureDomain`, which must be a string"
-        place.error("IM-07", message, hint, "failureDomain")
+        reporter.add_error("IM-07", message, hint, "failureDomain")
 
 
-def _legacy_conditions(fields: Mapping[str, FieldLike], place: Place) -> None:
+def _check_legacy_conditions(fields: Mapping[str, FieldLike], reporter: PathReporter) -> None:
     """Report ST-04 and ST-05: conditions beside those of the contract."""
     for name, (rule, message, hint) in _LEGACY_STATUS.items():
         if name in fields:
-            place.warning(rule, message, hint, name)
+            reporter.add_warning(rule, message, hint, name)
 
 
-def _example(name: str, schema: Mapping[str, Any], place: Place) -> None:
+def _check_example(name: str, schema: Mapping[str, Any], reporter: PathReporter) -> None:
     """Report a required field for which samples and templates would hold an invalid value."""
     wrong = next(mismatches(example(schema), schema), None)
     if wrong is not None:
         message = (
             f"no valid value of {shown(name)} can be derived for samples and templates: {wrong[1]}"
         )
-        place.warning("field-example", message, "Add an `example`.")
+        reporter.add_warning("field-example", message, "Add an `example`.")
 
 
 def _reserved(part: str, role: str, contracts: list[Contract], draft: Draft) -> dict[str, str]:
@@ -136,32 +141,34 @@ def _reserved(part: str, role: str, contracts: list[Contract], draft: Draft) -> 
     return found
 
 
-def _nested(schema: Mapping[str, Any], place: Place) -> None:
+def _check_nested(schema: Mapping[str, Any], reporter: PathReporter) -> None:
     properties: Mapping[str, Any] = schema.get("properties", {})
     for name, other in _clashes(properties):
-        _numbered(name, other, place, "properties", name)
+        _check_numbered(name, other, reporter, "properties", name)
     for name, below in properties.items():
-        _nested(below, place.at("properties", name))
+        _check_nested(below, reporter.at("properties", name))
     for part in ("items", "additionalProperties"):
         if part in schema:
-            _nested(schema[part], place.at(part))
+            _check_nested(schema[part], reporter.at(part))
 
 
-def _attributes(everything: Iterable[str], own: frozenset[str], place: Place) -> None:
+def _check_attributes(
+    everything: Iterable[str], own: frozenset[str], reporter: PathReporter
+) -> None:
     for name, other in _clashes(everything):
         if name in own and other in own:
-            _numbered(name, other, place, name)
+            _check_numbered(name, other, reporter, name)
         elif name in own:
             pythonic = shown(attribute(name))
             message = f"{shown(name)} and {shown(other)} would both be {pythonic} in Python"
             hint = "Choose names that still differ in snake_case."
-            place.error_at_key("field-attribute-clash", message, hint, name)
+            reporter.add_error_at_key("field-attribute-clash", message, hint, name)
 
 
-def _numbered(name: str, other: str, place: Place, *path: str) -> None:
+def _check_numbered(name: str, other: str, reporter: PathReporter, *path: str) -> None:
     message = f"{shown(name)} gets a number in Python, because {shown(other)} has the name"
     hint = f"Choose names whose Python form is not {shown(attribute(name))} for both."
-    place.warning("field-attribute-clash", message, hint, *path)
+    reporter.add_warning("field-attribute-clash", message, hint, *path)
 
 
 def _clashes(names: Iterable[str]) -> Iterator[tuple[str, str]]:
@@ -171,3 +178,59 @@ def _clashes(names: Iterable[str]) -> Iterator[tuple[str, str]]:
         other = taken.setdefault(attribute(name), name)
         if other != name:
             yield name, other
+
+
+_NAME = r"(?:[^\s.,\[\]$@{}\\]|\\.)+"
+
+
+_OPERAND = r"(?:[A-Za-z0-9_/-]|\\.)+"
+
+
+_QUOTED = r"'(?:[^'\\\n]|\\.)+'|\"(?:[^\"\\\n]|\\.)+\""
+
+
+_VALUE = rf"(?:{_QUOTED}|-?[0-9]+(?:\.[0-9]+)?|true|false)"
+
+
+_FILTER = rf"\?\(@(?:\.{_OPERAND})+ ?(?:==|!=|<=?|>=?) ?{_VALUE}\)"
+
+
+_INDEX = rf"\[(?:{_QUOTED}|\*|-?[0-9]+|-?[0-9]*:-?[0-9]*|{_FILTER})\]"
+
+
+_PATH = re.compile(rf"(?:\.{_NAME}(?:{_INDEX})*)+")
+
+
+_FIRST = re.compile(r"\.(spec|status)\.([A-Za-z0-9_-]+)")
+
+
+def check_columns(described: KindSpec, contracts: list[Contract], reporter: PathReporter) -> None:
+    """Report ``column-path``, ``column-path-unknown`` and ``spec-repeated``."""
+    seen: set[str] = set()
+    for index, column in enumerate(described.printer_columns or ()):
+        here = reporter.at("printerColumns", index)
+        if column.name in seen:
+            message = f"duplicate column {shown(column.name)}"
+            here.add_warning("spec-repeated", message, "Give it another name.", "name")
+        seen.add(column.name)
+        if not _PATH.fullmatch(column.json_path):
+            message = f"{shown(column.json_path)} is not a valid JSON path"
+            hint = (
+                'Write a path such as .spec.size or .status.conditions[?(@.type=="Ready")].status.'
+            )
+            here.add_error("column-path", message, hint, "jsonPath")
+        elif first := _FIRST.match(column.json_path):
+            _check_column(first[1], first[2], described, contracts, here)
+
+
+def _check_column(
+    part: str, name: str, described: KindSpec, contracts: list[Contract], here: PathReporter
+) -> None:
+    own = described.spec if part == "spec" else described.status
+    known = set(own or {})
+    for contract in contracts:
+        shape = contract.types[described.implements]
+        known |= set(shape.spec if part == "spec" else shape.status)
+    if name not in known:
+        message = f"unknown field {shown(name)} in {part}: the column stays empty"
+        here.add_warning("column-path-unknown", message, did_you_mean(name, known), "jsonPath")

@@ -13,7 +13,7 @@ from capsmith.provider.draft import Draft
 from capsmith.provider.sections import SectionType
 from capsmith.safetext import DnsLabel, ImageName
 from capsmith.yamldoc.quote import shown
-from capsmith.yamldoc.reporter import Place
+from capsmith.yamldoc.reporter import PathReporter
 
 _SYSTEM_NAMESPACES = """
     default kube-system kube-public kube-node-lease cert-manager capi-system
@@ -34,24 +34,24 @@ too (RB-01, RB-02)."""
 _TAKEN_PACKAGES = frozenset({"capsmith", "lightkube", "prometheus_client", "tests", "yaml"})
 
 
-def check_names(draft: Draft, top: Place) -> None:
+def check_names(draft: Draft, top: PathReporter) -> None:
     """Check all names of the provider; ids CC-*, CRD-05 and ``*-reserved``."""
-    _name(draft, top)
-    _repository(draft, top)
-    _package(draft, top)
-    _sdk(draft, top)
-    _image(draft, top)
+    _check_name(draft, top)
+    _check_repository(draft, top)
+    _check_package(draft, top)
+    _check_sdk(draft, top)
+    _check_image(draft, top)
     for section in draft.sections:
         if section.group:
-            _group(draft, section, top)
+            _check_group(draft, section, top)
     for main, *_ in draft.components:
-        _namespace(draft, main, top)
-    _unused(draft, top)
-    _licence(draft, top)
-    _lists(draft, top)
+        _check_namespace(draft, main, top)
+    _check_unused(draft, top)
+    _check_licence(draft, top)
+    _check_lists(draft, top)
 
 
-def _licence(draft: Draft, top: Place) -> None:
+def _check_licence(draft: Draft, top: PathReporter) -> None:
     """Check the licence: building a Python package fails for one that SPDX does not list."""
     if draft.spec.licence in (None, "Apache-2.0"):
         return
@@ -64,138 +64,150 @@ def _licence(draft: Draft, top: Place) -> None:
         known = ""
     if known != draft.spec.licence:
         message = f"unknown SPDX licence {shown(str(draft.spec.licence))}"
-        top.error("spec-not-a-licence", message, f"Write {known}." if known else hint, "licence")
+        top.add_error(
+            "spec-not-a-licence", message, f"Write {known}." if known else hint, "licence"
+        )
 
 
-def _name(draft: Draft, top: Place) -> None:
+def _check_name(draft: Draft, top: PathReporter) -> None:
     if draft.spec.name == "cluster-api":
         hint = "Use the name of your infrastructure."
-        top.error("CC-50", "`cluster-api` is the name of the core provider", hint, "name")
+        top.add_error("CC-50", "`cluster-api` is the name of the core provider", hint, "name")
     longest_type = _longest_type(draft)
     longest = DnsLabel.limit - len(longest_type) - 1
     if len(draft.spec.name) > longest:
         message = f"the label `{longest_type}-<name>` would have more than {DnsLabel.limit}"
-        top.error("CC-51", f"{message} characters", f"Use at most {longest} characters.", "name")
+        top.add_error(
+            "CC-51", f"{message} characters", f"Use at most {longest} characters.", "name"
+        )
 
 
 def _longest_type(draft: Draft) -> str:
     return max((main.type for main, *_ in draft.components), key=len, default="")
 
 
-def _repository(draft: Draft, top: Place) -> None:
+def _check_repository(draft: Draft, top: PathReporter) -> None:
     if draft.spec.repository.endswith(".git"):
         message = "the URL of the repository page must not end in .git"
-        top.error("spec-not-a-repository", message, "Remove .git.", "repository")
+        top.add_error("spec-not-a-repository", message, "Remove .git.", "repository")
     path = draft.repository_path
     if urlsplit(draft.spec.repository).netloc == "github.com" and len(path) != 2:
         message = "the URL of a GitHub repository must be https://github.com/<owner>/<name>"
-        top.error("CC-56", message, "Remove the rest of the path.", "repository")
+        top.add_error("CC-56", message, "Remove the rest of the path.", "repository")
     if hosting(draft.spec.repository) is Hosting.OTHER:
         message = (
             "clusterctl downloads releases only from GitHub and from GitLab at gitlab.<domain>"
         )
         hint = "Use a repository there, or tell users to copy each release into a local folder."
-        top.warning("CC-60", message, hint, "repository")
+        top.add_warning("CC-60", message, hint, "repository")
     if not DnsLabel.form.fullmatch(draft.distribution) or len(path[-1]) > DnsLabel.limit:
         message = f"{shown(path[-1])} cannot be used as the name of a Python distribution"
         hint = "Name the repository cluster-api-provider-<name>."
-        top.error("spec-not-a-repository", message, hint, "repository")
+        top.add_error("spec-not-a-repository", message, hint, "repository")
 
 
-def _package(draft: Draft, top: Place) -> None:
+def _check_package(draft: Draft, top: PathReporter) -> None:
     package = draft.package
     where = "package" if draft.spec.package is not None else "repository"
     hint = f"Add `package: cluster_api_provider_{draft.spec.name.replace('-', '_')}`."
     if not package.isidentifier() or keyword.iskeyword(package):
-        top.error("package-name", f"{shown(package)} is not an importable Python name", hint, where)
+        top.add_error(
+            "package-name", f"{shown(package)} is not an importable Python name", hint, where
+        )
     elif package in sys.stdlib_module_names:
         message = f"{shown(package)} is a module of Python's standard library"
-        top.error("package-reserved", message, hint, where)
+        top.add_error("package-reserved", message, hint, where)
     elif package in _TAKEN_PACKAGES:
         message = f"{shown(package)} is the name of another package"
-        top.error("package-reserved", message, hint, where)
+        top.add_error("package-reserved", message, hint, where)
 
 
-def _sdk(draft: Draft, top: Place) -> None:
+def _check_sdk(draft: Draft, top: PathReporter) -> None:
     sdk = draft.spec.sdk
     if sdk is None:
         return
     parts = sdk.split(".")
     hint = "Write what follows `import`, such as boto3."
     if any(map(keyword.iskeyword, parts)):
-        top.error("sdk-name", f"{shown(sdk)} is not an importable Python name", hint, "sdk")
+        top.add_error("sdk-name", f"{shown(sdk)} is not an importable Python name", hint, "sdk")
     elif parts[0] in {draft.package, *_TAKEN_PACKAGES, *sys.stdlib_module_names}:
-        top.error("sdk-reserved", f"{shown(sdk)} is not the SDK of an infrastructure", hint, "sdk")
+        top.add_error(
+            "sdk-reserved", f"{shown(sdk)} is not the SDK of an infrastructure", hint, "sdk"
+        )
     elif not any(each.section == "infrastructure" for each in draft.sections):
         hint = "Add infrastructure, or list the package only in dependencies."
-        top.error("sdk-unused", "only the section infrastructure has an SDK client", hint, "sdk")
+        top.add_error(
+            "sdk-unused", "only the section infrastructure has an SDK client", hint, "sdk"
+        )
 
 
-def _image(draft: Draft, top: Place) -> None:
+def _check_image(draft: Draft, top: PathReporter) -> None:
     image = draft.image
     where = "image" if draft.spec.image is not None else "repository"
     hint = f"Add `image: ghcr.io/<org>/cluster-api-{draft.spec.name}-controller`."
     if len(image) > ImageName.limit or not ImageName.form.fullmatch(image):
-        top.error("CC-27", f"{shown(image)} is not a valid image name", hint, where)
+        top.add_error("CC-27", f"{shown(image)} is not a valid image name", hint, where)
         return
     host, *path = image.split("/")
     has_host = "." in host or ":" in host or host == "localhost"
     if not has_host or (host == "docker.io" and len(path) < 2):
         message = f"{shown(image)} is not canonical: clusterctl requires the registry host"
-        top.error("CC-27", message, hint, where)
+        top.add_error("CC-27", message, hint, where)
 
 
-def _group(draft: Draft, section: SectionType, top: Place) -> None:
+def _check_group(draft: Draft, section: SectionType, top: PathReporter) -> None:
     group = draft.groups[section.section]
-    place = top.at("groups", section.section)
+    reporter = top.at("groups", section.section)
     if "." not in group:
         message = "the API group of custom resources must contain a dot"
-        place.error(
+        reporter.add_error(
             "CRD-05",
             message,
             f"Write a group such as {section.group.split('.')[0]}.acme.example.com.",
         )
     if re.search(r"(^|\.)(k8s|kubernetes)\.io$", group):
         message = f"{shown(group)} is reserved for the Kubernetes project"
-        place.error("CRD-05", message, "Use a domain of your own.")
+        reporter.add_error("CRD-05", message, "Use a domain of your own.")
     open_groups = _OPEN_GROUPS if section.group in _OPEN_GROUPS else {section.group}
     if group in _CORE_GROUPS - open_groups:
         message = f"{shown(group)} belongs to other parts of Cluster API"
-        place.error("CRD-05", message, f"Use {section.group} or a domain of your own.")
+        reporter.add_error("CRD-05", message, f"Use {section.group} or a domain of your own.")
 
 
-def _namespace(draft: Draft, section: SectionType, top: Place) -> None:
+def _check_namespace(draft: Draft, section: SectionType, top: PathReporter) -> None:
     namespace = draft.namespaces[section.section]
     given = draft.spec.namespaces or {}
     where = ("namespaces", section.section) if section.section in given else ("name",)
     if namespace in _SYSTEM_NAMESPACES.split():
         message = f"the namespace {shown(namespace)} is reserved"
         hint = f"Add `namespaces: {{{section.section}: …}}`."
-        top.error("namespace-reserved", message, hint, *where)
+        top.add_error("namespace-reserved", message, hint, *where)
     named = len(draft.spec.name) + len(_longest_type(draft)) < DnsLabel.limit
     if len(namespace) > DnsLabel.limit and named:
         message = f"the namespace {shown(namespace)} has more than {DnsLabel.limit} characters"
         hint = f"Add `namespaces: {{{section.section}: …}}`."
-        top.error("namespace-too-long", message, hint, *where)
+        top.add_error("namespace-too-long", message, hint, *where)
     for other, *_ in draft.components:
         if other is section:
             break
         if draft.namespaces[other.section] == namespace:
             message = f"{other.section} also has the namespace {shown(namespace)}"
-            top.error("namespace-shared", message, "Give each section its own namespace.", *where)
+            top.add_error(
+                "namespace-shared", message, "Give each section its own namespace.", *where
+            )
 
 
-def _unused(draft: Draft, top: Place) -> None:
+def _check_unused(draft: Draft, top: PathReporter) -> None:
     """Report groups and namespaces of missing sections."""
     present = {section.section for section in draft.sections}
     for key, given in (("groups", draft.spec.groups), ("namespaces", draft.spec.namespaces)):
         for section in given or {}:
             if section not in present:
                 message = f"the section {shown(section)} does not exist"
-                top.error_at_key("section-unused", message, "Remove it.", key, section)
+                top.add_error_at_key("section-unused", message, "Remove it.", key, section)
 
 
-def _lists(draft: Draft, top: Place) -> None:
+def _check_lists(draft: Draft, top: PathReporter) -> None:
     repeats(draft.spec.flavors or (), top.at("flavors"))
     repeats(draft.spec.cluster_classes or (), top.at("clusterClasses"))
     for key, requirements in (
@@ -207,25 +219,29 @@ def _lists(draft: Draft, top: Place) -> None:
     if "topology" in draft.flavors and not draft.cluster_classes:
         message = "the flavor `topology` requires a ClusterClass, but there is none"
         hint = "Add a name, or remove the flavor: `flavors: []`."
-        top.error("flavor-needs-class", message, hint, "clusterClasses")
+        top.add_error("flavor-needs-class", message, hint, "clusterClasses")
     for identity in draft.identities:
         repeats(identity.keys, top.at(*identity.path, "keys"))
     for index, rule in enumerate(draft.spec.rbac or ()):
         for part, values in (("apiGroups", rule.api_groups), ("verbs", rule.verbs)):
-            _wildcard(values, top.at("rbac", index, part))
-        _wildcard(rule.resources, top.at("rbac", index, "resources"))
+            _check_wildcard(values, top.at("rbac", index, part))
+        _check_wildcard(rule.resources, top.at("rbac", index, "resources"))
 
 
-def _wildcard(values: Sequence[str], place: Place) -> None:
+def _check_wildcard(values: Sequence[str], reporter: PathReporter) -> None:
     if "*" in values:
         message = "`*` grants the manager more permissions than it needs"
-        place.warning("rbac-wildcard", message, "List what the code uses.", values.index("*"))
+        reporter.add_warning(
+            "rbac-wildcard", message, "List what the code uses.", values.index("*")
+        )
 
 
-def repeats(names: Sequence[str], place: Place) -> None:
+def repeats(names: Sequence[str], reporter: PathReporter) -> None:
     """Report each name that is in a list twice."""
     seen: set[str] = set()
     for index, name in enumerate(names):
         if name in seen:
-            place.error("spec-repeated", f"duplicate entry {shown(name)}", "Keep one.", index)
+            reporter.add_error(
+                "spec-repeated", f"duplicate entry {shown(name)}", "Keep one.", index
+            )
         seen.add(name)

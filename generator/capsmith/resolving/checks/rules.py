@@ -1,4 +1,4 @@
-"""Rules on the whole spec of a kind: they read the contract's fields beside the author's."""
+"""CEL rules and limits on whole parts of objects, checked on the CRDs that the provider has."""
 
 from __future__ import annotations
 
@@ -6,24 +6,31 @@ from typing import TYPE_CHECKING, Any, Final
 
 from capsmith.cel_text import is_transition
 from capsmith.findings import Finding
-from capsmith.output.crd import spec_schema, version_schema
+from capsmith.output.crd import ZEROS, spec_schema, version_schema
 from capsmith.provider.model import ApiVersion, Provider, Resource
 from capsmith.provider_yaml.model import TemplateSpec, TemplateVersionSpec
 from capsmith.provider_yaml.rules import check_expressions
-from capsmith.yamldoc.reporter import Place
+from capsmith.provider_yaml.values import mismatches
+from capsmith.yamldoc.quote import did_you_mean, shown
+from capsmith.yamldoc.reporter import PathReporter
 
 if TYPE_CHECKING:
     from capsmith.provider_yaml.forms import Validation
     from capsmith.provider_yaml.model import KindSpec, ProviderSpec, VersionFieldsSpec
 
     _Source = KindSpec | VersionFieldsSpec | TemplateSpec | TemplateVersionSpec
+    from collections.abc import Mapping
+
+    from capsmith.provider_yaml.model import KindSpec, PartLimits
 
 _OF_SPEC: Final = "validations"
+
+
 _KEYS: Final = {_OF_SPEC: "validations", "objectValidations": "object_validations"}
 """Keys of a kind with rules, and their attributes."""
 
 
-def check_kind_rules(spec: ProviderSpec, provider: Provider, top: Place) -> None:
+def check_kind_rules(spec: ProviderSpec, provider: Provider, top: PathReporter) -> None:
     """Compile the rules of kinds in every CRD that has them; ids as for the rules of fields.
 
     Each version has the fields of its contract or its own, and a template only some of its
@@ -39,7 +46,7 @@ def check_kind_rules(spec: ProviderSpec, provider: Provider, top: Place) -> None
 
 
 def _check(
-    key: str, described: KindSpec, resource: Resource, version: ApiVersion, here: Place
+    key: str, described: KindSpec, resource: Resource, version: ApiVersion, here: PathReporter
 ) -> None:
     """Compile the rules under one key in one version: its own, or those of the kind."""
     template = described.template if resource.role.is_template else None
@@ -57,7 +64,7 @@ def _of_version(described: KindSpec | TemplateSpec, version: ApiVersion) -> list
 
 
 def _check_sources(
-    key: str, sources: list[_Source], resource: Resource, version: ApiVersion, here: Place
+    key: str, sources: list[_Source], resource: Resource, version: ApiVersion, here: PathReporter
 ) -> None:
     """Compile the rules of the last source that has any; the first one is not of a version."""
     first, *own = sources
@@ -99,3 +106,71 @@ def _object_schema(resource: Resource, version: ApiVersion) -> dict[str, Any]:
     names = {name: {"type": "string"} for name in ("name", "generateName")}
     metadata = {"metadata": {"type": "object", "properties": names}}
     return {**schema, "properties": {**schema["properties"], **metadata}}
+
+
+_STATUS = "status"
+
+
+_RULES = "x-kubernetes-validations"
+
+
+def check_part_limits(spec: ProviderSpec, provider: Provider, top: PathReporter) -> None:
+    """Report ``part-limits-*`` and the ids of rules."""
+    resources = {str(resource.kind): resource for resource in provider.resources}
+    for section, kind, described in spec.kinds():
+        _check_limits_of_versions(described, resources[kind], top.at(section, kind))
+        if isinstance(described.template, TemplateSpec):
+            template = resources[f"{kind}Template"]
+            _check_limits_of_versions(
+                described.template, template, top.at(section, kind, "template")
+            )
+
+
+def _check_limits_of_versions(
+    described: KindSpec | TemplateSpec, resource: Resource, reporter: PathReporter
+) -> None:
+    _check_limits(described.part_limits, resource, resource.storage_version, reporter)
+    versions = {str(each.name): each for each in resource.versions}
+    for name, written in (described.versions or {}).items():
+        if name in versions:
+            _check_limits(
+                written.part_limits, resource, versions[name], reporter.at("versions", name)
+            )
+
+
+def _check_limits(
+    limits: Mapping[Any, PartLimits] | None,
+    resource: Resource,
+    version: ApiVersion,
+    reporter: PathReporter,
+) -> None:
+    schema = version_schema(resource, version)
+    for part, written in (limits or {}).items():
+        here, found = reporter.at("partLimits", part), schema
+        for step in part.split("."):
+            found = found.get("properties", {}).get(step, {})
+        check_expressions(list(enumerate(written.validations or ())), found, here.at(_RULES))
+        if written.required is not None and (part != _STATUS or resource.role.is_template):
+            message = f"the required fields of {shown(part)} are marked on the fields themselves"
+            here.add_error_at_key(
+                "part-limits-required", message, "Set `required: true` on the field.", "required"
+            )
+        elif written.required is not None:
+            for index, name in enumerate(written.required):
+                _check_required(name, found.get("properties", {}), here.at("required", index))
+
+
+def _check_required(name: str, fields: Mapping[str, Any], reporter: PathReporter) -> None:
+    """Report a field for which the zero value is none, and say that there will be zero values."""
+    if name not in fields:
+        hint = did_you_mean(name, fields) or "Name a field of the status."
+        reporter.add_error("part-limits-required", f"unknown field {shown(name)} in status", hint)
+        return
+    schema = fields[name]
+    zero = ZEROS.get(str(schema.get("type")))
+    if "default" in schema or name == "conditions":
+        return
+    wrong = "it has no type" if zero is None else next((e[1] for e in mismatches(zero, schema)), "")
+    if wrong:
+        message = f"the manager has no zero value for {shown(name)}: {wrong}"
+        reporter.add_error("part-limits-zero", message, "Give it a default, or do not require it.")

@@ -1,4 +1,4 @@
-"""Check the sections: there is at least one, and each has the roles that it needs."""
+"""The sections: there is one, each has the roles that it needs, and hooks have unique names."""
 
 from __future__ import annotations
 
@@ -7,15 +7,19 @@ from typing import Final
 from capsmith.provider.draft import Draft
 from capsmith.provider.sections import SECTION_TYPES
 from capsmith.yamldoc.quote import listed, shown
-from capsmith.yamldoc.reporter import Place
+from capsmith.yamldoc.reporter import PathReporter
 
 _SECTION: Final = "bootstrap"
+
+
 _TAKEN: Final = "KubeadmConfig"
+
+
 _ITSELF: Final = "kubeadm"
 """The name of the provider that has that kind."""
 
 
-def check_bootstrap(draft: Draft, top: Place) -> None:
+def check_bootstrap(draft: Draft, top: PathReporter) -> None:
     """Report ``kind-taken``; core also treats templates of that kind in its own way (BC-17)."""
     for kind in (each.name for each in draft.kinds_of(_SECTION)):
         if kind.lower() != _TAKEN.lower():
@@ -25,33 +29,53 @@ def check_bootstrap(draft: Draft, top: Place) -> None:
             hint = "Choose another name, or `groups: {bootstrap: …}` with a domain of your own."
             here = top.at(_SECTION, kind)
             if draft.spec.name == _ITSELF:
-                hint = "Install this provider in place of the kubeadm bootstrap provider only."
-                here.warning("kind-taken", message, hint)
+                hint = "Install this provider in reporter of the kubeadm bootstrap provider only."
+                here.add_warning("kind-taken", message, hint)
             else:
-                here.error_at_key("kind-taken", message, hint)
+                here.add_error_at_key("kind-taken", message, hint)
 
 
 _NEEDED = {"infrastructure": ("InfraCluster", "InfraMachine")}
 
 
-def check_sections(draft: Draft, top: Place) -> None:
+def check_sections(draft: Draft, top: PathReporter) -> None:
     """Report ``section-missing``, ``kind-missing``, ``kind-taken`` and ``credentials-unused``."""
     if not draft.sections:
         message = "the provider has no kinds and no runtime extension"
         hint = f"Add a section: {listed(SECTION_TYPES)}."
-        top.error("section-missing", message, hint)
+        top.add_error("section-missing", message, hint)
     for section, roles in _NEEDED.items():
         if section in {each.section for each in draft.sections}:
-            _roles(draft, section, roles, top.at(section))
-    check_bootstrap(draft, top)
+            _check_roles(draft, section, roles, top.at(section))
     if draft.identities and draft.spec.infrastructure is None:
         message = "credentials require infrastructure, but the section has no kinds"
-        top.error_at_key("credentials-unused", message, "Remove them.", "credentials")
+        top.add_error_at_key("credentials-unused", message, "Remove them.", "credentials")
 
 
-def _roles(draft: Draft, section: str, roles: tuple[str, ...], place: Place) -> None:
+def _check_roles(
+    draft: Draft, section: str, roles: tuple[str, ...], reporter: PathReporter
+) -> None:
     for role in roles:
         kinds = [each.name for each in draft.kinds_of(section) if each.spec.implements == role]
         if not kinds:
             message = f"no kind implements {role}"
-            place.error_at_key("kind-missing", message, f"Add one: `implements: {role}`.")
+            reporter.add_error_at_key("kind-missing", message, f"Add one: `implements: {role}`.")
+
+
+def check_extension(draft: Draft, top: PathReporter) -> None:
+    """Report RX-04 and RX-05."""
+    if draft.spec.runtime_extension is None:
+        return
+    hooks: set[str] = set()
+    names: set[str] = set()
+    reporter = top.at("runtimeExtension", "hooks")
+    for index, (hook, name) in enumerate((each.hook, each.name) for each in draft.hooks):
+        if hook in hooks:
+            message = f"duplicate hook {shown(hook)}"
+            hint = "Keep one: your code can tell patches apart by their settings."
+            reporter.add_error("RX-05", message, hint, index)
+        elif name in names:
+            message = f"{shown(name)} is the name of another hook"
+            reporter.add_error("RX-04", message, "Choose another `name`.", index)
+        hooks.add(hook)
+        names.add(name)

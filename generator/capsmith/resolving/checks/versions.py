@@ -1,49 +1,65 @@
-"""Check that contracts, API versions and releases agree with each other."""
+"""API versions: of the provider and of kinds, and the fields of a kind that differ between them."""
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping, Sequence, Set
 from itertools import pairwise
+from typing import TYPE_CHECKING
 
 from capsmith.contract.model import Contract
-from capsmith.provider.draft import Draft, DraftVersion
+from capsmith.provider.described_kinds import MACHINES
+from capsmith.provider.draft import Draft, DraftKind, DraftVersion
+from capsmith.provider.model import Field
+from capsmith.provider.resources import fields_of
+from capsmith.provider.versions import PartChanges, part_changes
+from capsmith.provider_yaml.model import TemplateSpec
+from capsmith.resolving.checks.fields import check_columns, check_fields
 from capsmith.resolving.checks.names import repeats
-from capsmith.yamldoc.quote import listed, shown
-from capsmith.yamldoc.reporter import Place
+from capsmith.yamldoc.quote import did_you_mean, listed, shown
+from capsmith.yamldoc.reporter import PathReporter
+
+if TYPE_CHECKING:
+    from capsmith.provider_yaml.model import ApiVersionSpec, VersionFieldsSpec
 
 _LABEL_LIMIT = 63
 """Of the value of a label."""
 
 
-def check_versions(draft: Draft, contracts: Mapping[str, Contract], top: Place) -> None:
+def check_versions(draft: Draft, contracts: Mapping[str, Contract], top: PathReporter) -> None:
     """Report GEN-02, GEN-08, GEN-09, ``api-version-*``, ``contract-label-*``, ``release-order``."""
-    _contracts(draft, contracts, top.at("contracts"))
-    _api_versions(draft, top.at("apiVersions"))
-    _releases(draft, top.at("releases"))
+    _check_contracts(draft, contracts, top.at("contracts"))
+    _check_api_versions(draft, top.at("apiVersions"))
+    _check_releases(draft, top.at("releases"))
 
 
-def _contracts(draft: Draft, contracts: Mapping[str, Contract], place: Place) -> None:
-    repeats(draft.spec.contracts, place)
+def _check_contracts(
+    draft: Draft, contracts: Mapping[str, Contract], reporter: PathReporter
+) -> None:
+    repeats(draft.spec.contracts, reporter)
     for index, version in enumerate(draft.spec.contracts):
         if version not in contracts:
             message = f"capsmith does not know the contract {shown(version)}"
-            place.error("contract-unknown", message, f"Use one of: {listed(contracts)}.", index)
+            reporter.add_error(
+                "contract-unknown", message, f"Use one of: {listed(contracts)}.", index
+            )
 
 
-def _api_versions(draft: Draft, place: Place) -> None:
+def _check_api_versions(draft: Draft, reporter: PathReporter) -> None:
     versions = draft.api_versions
-    repeats([each.name for each in versions], place)
+    repeats([each.name for each in versions], reporter)
     storing = [index for index, each in enumerate(versions) if each.storage]
     if len(storing) != 1:
         message = f"exactly one API version must be the storage version, but {len(storing)} are"
-        place.error("api-version-storage", message, "Set `storage: true` on exactly one version.")
+        reporter.add_error(
+            "api-version-storage", message, "Set `storage: true` on exactly one version."
+        )
     for index in storing:
         if not versions[index].served:
             name = shown(versions[index].name)
             message = (
                 f"{name} is the storage version and in the contract label, so it must be served"
             )
-            place.error(
+            reporter.add_error(
                 "GEN-02",
                 message,
                 "Remove `served: false`, or set `storage: true` on another version.",
@@ -53,12 +69,12 @@ def _api_versions(draft: Draft, place: Place) -> None:
         if each.deprecation_warning and not each.deprecated:
             message = f"{shown(each.name)} is not deprecated, so its warning is never shown"
             hint = "Add `deprecated: true`."
-            place.error("api-version-deprecated", message, hint, index, "deprecationWarning")
-    check_contract_labels(versions, place)
-    _shapes(draft, versions, place)
+            reporter.add_error("api-version-deprecated", message, hint, index, "deprecationWarning")
+    check_contract_labels(versions, reporter)
+    _check_shapes(draft, versions, reporter)
 
 
-def check_contract_labels(versions: Sequence[DraftVersion], place: Place) -> None:
+def check_contract_labels(versions: Sequence[DraftVersion], reporter: PathReporter) -> None:
     """Report ``contract-label-too-long``: labels of CRDs name the versions of each contract."""
     for contract in sorted({each.contract for each in versions if each.contract}):
         served = [each.name for each in versions if each.served and each.contract == contract]
@@ -66,19 +82,23 @@ def check_contract_labels(versions: Sequence[DraftVersion], place: Place) -> Non
         if len(value) > _LABEL_LIMIT:
             message = f"`{value}` of the label `cluster.x-k8s.io/{contract}` would have more than"
             hint = "Remove versions, or write `served: false` at those that no client uses."
-            place.error("contract-label-too-long", f"{message} {_LABEL_LIMIT} characters", hint)
+            reporter.add_error(
+                "contract-label-too-long", f"{message} {_LABEL_LIMIT} characters", hint
+            )
 
 
-def _shapes(draft: Draft, versions: tuple[DraftVersion, ...], place: Place) -> None:
+def _check_shapes(draft: Draft, versions: tuple[DraftVersion, ...], reporter: PathReporter) -> None:
     """Each version follows one of the contracts (GEN-06), and each contract has one (GEN-08)."""
     contracts = draft.spec.contracts
     for index, each in enumerate(versions):
         if not each.contract:
             message = f"it is ambiguous which contract {shown(each.name)} follows: there are two"
-            place.error("api-version-contract", message, "Add `contract: …` to the version.", index)
+            reporter.add_error(
+                "api-version-contract", message, "Add `contract: …` to the version.", index
+            )
         elif each.served and each.contract not in contracts:
             message = f"{shown(each.name)} follows {each.contract}, which is not in `contracts`"
-            place.error(
+            reporter.add_error(
                 "api-version-contract",
                 message,
                 f"Use a contract that is served: {listed(contracts)}.",
@@ -91,20 +111,20 @@ def _shapes(draft: Draft, versions: tuple[DraftVersion, ...], place: Place) -> N
         if not one and not any(each.served and each.contract == contract for each in versions):
             message = f"no served API version follows the contract {contract}"
             hint = "Add a version that follows this contract, or remove the contract."
-            place.error("GEN-08", message, hint)
+            reporter.add_error("GEN-08", message, hint)
     newest = max(contracts)
     for index, each in enumerate(versions):
         if each.storage and each.contract != newest:
             message = f"the storage version {shown(each.name)} does not follow {newest}"
             hint = f"Set `storage: true` on a version that follows {newest}: controllers use it."
-            place.error("api-version-storage", message, hint, index)
+            reporter.add_error("api-version-storage", message, hint, index)
 
 
-def _releases(draft: Draft, place: Place) -> None:
+def _check_releases(draft: Draft, reporter: PathReporter) -> None:
     releases, newest = draft.spec.releases, draft.series[0]
     contract, contracts = releases[newest], draft.spec.contracts
     if contract not in contracts:
-        place.error(
+        reporter.add_error(
             "GEN-09",
             f"the newest series {newest} has {contract}, but {listed(contracts)} is served",
             "Use the same contract for the newest series and in `contracts`.",
@@ -115,4 +135,137 @@ def _releases(draft: Draft, place: Place) -> None:
             message = (
                 f"{newer} has an older contract than {older}, so no release can be upgraded to it"
             )
-            place.warning("release-order", message, "Add a series for the new contract.", newer)
+            reporter.add_warning(
+                "release-order", message, "Add a series for the new contract.", newer
+            )
+
+
+def check_kind_versions(draft: Draft, kind: DraftKind, reporter: PathReporter) -> None:
+    """Report ``kind-version-*``, GEN-02, GEN-08 and MP-07, also for the template of the kind."""
+    template = kind.spec.template
+    if isinstance(template, TemplateSpec) and template.api_versions is not None:
+        here = reporter.at("template", "apiVersions")
+        _check_named(draft, template.api_versions, kind.template_versions, here)
+    if kind.spec.api_versions is None:
+        return
+    here, names = reporter.at("apiVersions"), [each.name for each in kind.versions]
+    _check_named(draft, kind.spec.api_versions, kind.versions, here)
+    followed = {version.contract for version in kind.versions}
+    served = {each.contract for each in draft.api_versions if each.served}
+    for contract in sorted(served - followed) if kind.spec.implements != "Resource" else ():
+        message = f"{shown(kind.name)} is in no API version that follows {contract}"
+        here.add_error("GEN-08", message, "Add the API version of that contract.")
+    known = {each.name for each in draft.api_versions}
+    for name in kind.spec.versions or {}:
+        if name in known and name not in names:
+            message = f"{shown(kind.name)} is not in {shown(name)}"
+            hint = "Remove these fields, or add the version to `apiVersions` of the kind."
+            reporter.add_error_at_key("kind-version-unknown", message, hint, "versions", name)
+    _check_machines(draft, kind, set(names), reporter)
+
+
+def _check_named(
+    draft: Draft,
+    written: Sequence[str | ApiVersionSpec],
+    chosen: Sequence[DraftVersion],
+    reporter: PathReporter,
+) -> None:
+    names = [each if isinstance(each, str) else each.name for each in written]
+    repeats(names, reporter)
+    known = {each.name for each in draft.api_versions}
+    for index, name in enumerate(names):
+        if name not in known:
+            message = f"{shown(name)} is not an API version of this provider"
+            hint = did_you_mean(name, known) or "Declare it in `apiVersions` at the top."
+            reporter.add_error("kind-version-unknown", message, hint, index)
+    check_contract_labels(chosen, reporter)
+    stored = [each for each in chosen if each.storage]
+    if len(stored) != 1:
+        message = f"exactly one version must be the storage version, but {len(stored)} are"
+        hint = "Add the storage version of `apiVersions` at the top, or set `storage: true` on one."
+        reporter.add_error("kind-version-stored", message, hint)
+    elif not stored[0].served:
+        message = f"{shown(stored[0].name)} is the storage version, so it must be served"
+        reporter.add_error(
+            "GEN-02", message, "Remove `served: false`, or set `storage: true` on another version."
+        )
+
+
+def _check_machines(draft: Draft, pool: DraftKind, named: Set[str], reporter: PathReporter) -> None:
+    """Core reads the machines of a pool in the version of the pool (MP-07)."""
+    if MACHINES not in pool.features or pool.machine_kind is None:
+        return
+    for kind in draft.kinds:
+        own = {each.name for each in kind.versions}
+        if kind.name == pool.machine_kind and not named <= own:
+            message = f"{shown(kind.name)} is not in {listed(sorted(named - own))}"
+            hint = "Give the machines of a pool all API versions of the pool."
+            reporter.add_error("MP-07", message, hint, "apiVersions")
+
+
+# What client-go's parser reads as one name: all but its terminators.
+def check_version_fields(
+    draft: Draft, kind: DraftKind, contracts: list[Contract], reporter: PathReporter
+) -> None:
+    """Report ``version-fields-unknown``, ``-stored`` and ``-required``, and below as for fields."""
+    # A version that the kind is not in is reported with the versions of the kind.
+    versions = {version.name: version for version in (*draft.api_versions, *kind.versions)}
+    for name, written in (kind.spec.versions or {}).items():
+        here = reporter.at("versions", name)
+        if name not in versions:
+            message = f"{shown(name)} is not an API version of this provider"
+            hint = did_you_mean(name, versions) or "Declare it in `apiVersions`."
+            here.add_error_at_key("version-fields-unknown", message, hint)
+            continue
+        if versions[name].storage:
+            message = f"{shown(name)} is the storage version, which has the fields of the kind"
+            hint = "Declare its fields in `spec` and `status` of the kind itself, not here."
+            here.add_error_at_key("version-fields-stored", message, hint)
+            continue
+        own = {"spec": written.spec, "status": written.status}
+        check_fields(draft, kind.spec.model_copy(update=own), contracts, here)
+        merged = {part: fields or getattr(kind.spec, part) for part, fields in own.items()}
+        columns = {"printer_columns": written.printer_columns}
+        check_columns(kind.spec.model_copy(update=merged | columns), contracts, here)
+        _check_required(kind, name, written, reporter)
+
+
+def _check_required(
+    kind: DraftKind, version: str, written: VersionFieldsSpec, reporter: PathReporter
+) -> None:
+    """Report required fields that an object of the other version leaves empty.
+
+    Where the other version has fields of its own, the author's conversion can fill them, which a
+    test of the repository checks.
+    """
+    if written.spec is None:
+        return
+    stored = next((each.name for each in kind.versions if each.storage), "")
+    changes = part_changes("spec", fields_of(written.spec), fields_of(kind.spec.spec))
+    here = reporter.at("versions", version, "spec")
+    for field in () if changes.hub_changes else changes.spoke_changes:
+        if _is_needed(field):
+            message = f"{version} requires {shown(field.name)}, but {stored} has no value for it"
+            hint = f"Give it a default in {version}, do not require it, or keep it in {stored}."
+            here.add_error_at_key("version-fields-required", message, hint, field.name)
+    for field, why in _unfilled_in_hub(changes, fields_of(kind.spec.spec)):
+        message = f"{stored} requires {shown(field.name)}, which {why} in {version}"
+        hint = f"Give it a default, or do not require it: objects are stored in {stored}."
+        reporter.add_error_at_key("version-fields-required", message, hint, "spec", field.name)
+
+
+def _unfilled_in_hub(changes: PartChanges, hub: tuple[Field, ...]) -> list[tuple[Field, str]]:
+    spoke = {field.name: field for field in changes.spoke}
+    changed = {field.name for field in changes.hub_changes}
+    found = []
+    for field in filter(_is_needed, hub):
+        if field.name in changed:
+            if not changes.spoke_changes:
+                found.append((field, "does not exist"))
+        elif not spoke[field.name].required and "default" not in spoke[field.name].schema:
+            found.append((field, "is optional"))
+    return found
+
+
+def _is_needed(field: Field) -> bool:
+    return field.required and "default" not in field.schema

@@ -10,7 +10,7 @@ from capsmith.provider.naming import pluralise
 from capsmith.provider_yaml.plain import plain
 from capsmith.safetext import DnsLabel
 from capsmith.yamldoc.quote import did_you_mean, shown
-from capsmith.yamldoc.reporter import Place
+from capsmith.yamldoc.reporter import PathReporter
 
 if TYPE_CHECKING:
     from capsmith.provider_yaml.model import WatchSpec
@@ -21,43 +21,43 @@ _NEEDED = {"field": "path", "label": "label"}
 """Way to the objects -> key that it needs."""
 
 
-def check_watches(kind: DraftKind, draft: Draft, place: Place) -> None:
+def check_watches(kind: DraftKind, draft: Draft, reporter: PathReporter) -> None:
     """Report ``watch-own-kind``, ``-by``, ``-path-unknown``, ``-scope``, ``-plural``, repeated."""
     seen: set[tuple[str | None, ...]] = set()
     plurals: dict[tuple[str, str], tuple[str, str | None]] = {}
     for index, watch in enumerate(kind.spec.watches or ()):
-        here = place.at("watches", index)
+        here = reporter.at("watches", index)
         group = watch.api_version.rpartition("/")[0]
         identity = (group, watch.kind, watch.by, watch.path, watch.label)
         if identity in seen:
-            here.error("spec-repeated", "duplicate watch", "Remove it.")
+            here.add_error("spec-repeated", "duplicate watch", "Remove it.")
         seen.add(identity)
         if (group, watch.kind) == (kind.group, kind.name):
             message = f"changes of {shown(kind.name)} already trigger its reconcile"
-            here.error("watch-own-kind", message, "Remove this watch.", "kind")
-        _plural(watch, plurals.setdefault((group, watch.kind), _names(watch)), here)
-        _by(watch, here)
-        _scope(watch, kind, here)
+            here.add_error("watch-own-kind", message, "Remove this watch.", "kind")
+        _check_plural(watch, plurals.setdefault((group, watch.kind), _names(watch)), here)
+        _check_by(watch, here)
+        _check_scope(watch, kind, here)
         if watch.by == "field" and watch.path:
-            _path(watch.path, kind, here)
+            _check_path(watch.path, kind, here)
 
 
 def _names(watch: WatchSpec) -> tuple[str, str | None]:
     return watch.resource or pluralise(watch.kind.lower()), watch.scope
 
 
-def _plural(watch: WatchSpec, first: tuple[str, str | None], here: Place) -> None:
+def _check_plural(watch: WatchSpec, first: tuple[str, str | None], here: PathReporter) -> None:
     if len(_names(watch)[0]) > DnsLabel.limit:
         message = f"the plural of {shown(watch.kind)} would have more than {DnsLabel.limit}"
-        here.error(
+        here.add_error(
             "watch-plural", f"{message} characters", "Set it explicitly: `resource: …`.", "kind"
         )
     elif _names(watch) != first:
         message = f"{shown(watch.kind)} has a different `resource` or `scope` above"
-        here.error("watch-plural", message, "Use the same values in each watch of the kind.")
+        here.add_error("watch-plural", message, "Use the same values in each watch of the kind.")
 
 
-def _by(watch: WatchSpec, here: Place) -> None:
+def _check_by(watch: WatchSpec, here: PathReporter) -> None:
     needed = _NEEDED.get(watch.by)
     for key in ("path", "label"):
         is_given = getattr(watch, key) is not None
@@ -68,26 +68,26 @@ def _by(watch: WatchSpec, here: Place) -> None:
                 if key == "path"
                 else "Add the label, such as `label: acme.io/machine`."
             )
-            here.error("watch-by", message, hint, "by")
+            here.add_error("watch-by", message, hint, "by")
         elif key != needed and is_given:
             message = f"`by: {watch.by}` does not allow `{key}`"
-            here.error_at_key("watch-by", message, "Remove it.", key)
+            here.add_error_at_key("watch-by", message, "Remove it.", key)
 
 
-def _scope(watch: WatchSpec, kind: DraftKind, here: Place) -> None:
+def _check_scope(watch: WatchSpec, kind: DraftKind, here: PathReporter) -> None:
     """Owners and labels lead to objects in the same namespace, fields to names in it."""
     is_global = kind.spec.implements in _CLUSTER_SCOPED
     if watch.scope == "Cluster" and not is_global and watch.by != "field":
         message = (
             f"`by: {watch.by}` cannot find {shown(kind.name)} objects from a cluster-scoped object"
         )
-        here.error("watch-scope", message, "Use `by: field`.", "by")
+        here.add_error("watch-scope", message, "Use `by: field`.", "by")
     if watch.scope != "Cluster" and is_global and watch.by == "field":
         message = f"{shown(kind.name)} is cluster-scoped: its field cannot name a namespaced object"
-        here.error("watch-scope", message, "Use `by: ownerReference` or `by: label`.", "by")
+        here.add_error("watch-scope", message, "Use `by: ownerReference` or `by: label`.", "by")
 
 
-def _path(path: str, kind: DraftKind, here: Place) -> None:
+def _check_path(path: str, kind: DraftKind, here: PathReporter) -> None:
     """Follow a path through objects and items of lists to a text."""
     _, *steps = path.split(".")
     fields: Mapping[str, Any] = {
@@ -99,7 +99,7 @@ def _path(path: str, kind: DraftKind, here: Place) -> None:
         known = schema.get("properties", {})
         if step not in known:
             message = f"{way} of {shown(kind.name)} has no field {shown(step)}"
-            here.error("watch-path-unknown", message, did_you_mean(step, known), "path")
+            here.add_error("watch-path-unknown", message, did_you_mean(step, known), "path")
             return
         way = f"{way}.{step}"
         schema = known[step]
@@ -107,4 +107,4 @@ def _path(path: str, kind: DraftKind, here: Place) -> None:
             schema = schema.get("items", {})
     if schema.get("type") != "string":
         message = f"{way} is not a string, so it cannot name an object"
-        here.error("watch-path-unknown", message, "Use the field that holds the name.", "path")
+        here.add_error("watch-path-unknown", message, "Use the field that holds the name.", "path")

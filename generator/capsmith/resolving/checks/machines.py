@@ -1,4 +1,4 @@
-"""Check pools with Machines: the kind of their machines, and the fields that it requires."""
+"""Kinds that create objects of other kinds: pools create machines, control planes Machines."""
 
 from __future__ import annotations
 
@@ -6,11 +6,15 @@ from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any
 
 from capsmith.cel_text import is_transition
-from capsmith.provider.described_kinds import MACHINES
+from capsmith.provider.described_kinds import (
+    FIELD,
+    MACHINES,
+    is_machine_based,
+)
 from capsmith.provider.draft import Draft, DraftKind
 from capsmith.provider_yaml.plain import is_required, plain
 from capsmith.yamldoc.quote import did_you_mean, listed, shown
-from capsmith.yamldoc.reporter import Place
+from capsmith.yamldoc.reporter import PathReporter
 
 if TYPE_CHECKING:
     from capsmith.provider_yaml.model import KindSpec
@@ -18,17 +22,17 @@ if TYPE_CHECKING:
 _FOR_PEOPLE = ("title", "description", "example")
 
 
-def check_pools(draft: Draft, top: Place) -> None:
+def check_pools(draft: Draft, top: PathReporter) -> None:
     """Report ``pool-machine-kind``, ``pool-field-missing``, ``pool-field-differs`` (MP-07, MP-11).
 
     A pool with Machines creates objects of another kind: what that kind requires has to be a field
     of the pool, and a field that both have has to mean the same.
     """
     for kind in draft.kinds:
-        place = top.at(kind.section, kind.name)
+        reporter = top.at(kind.section, kind.name)
         pool = kind.spec.implements == "InfraMachinePool"
         if pool and MACHINES in kind.features:
-            _machines(kind, draft, place)
+            _check_machines(kind, draft, reporter)
         elif getattr(kind.spec, "machine_kind", None) is not None:
             message = f"{shown(kind.name)} is not a pool with Machines"
             hint = (
@@ -36,10 +40,10 @@ def check_pools(draft: Draft, top: Place) -> None:
                 if pool
                 else "Remove it: it belongs to kinds that implement InfraMachinePool."
             )
-            place.error_at_key("pool-machine-kind", message, hint, "machineKind")
+            reporter.add_error_at_key("pool-machine-kind", message, hint, "machineKind")
 
 
-def _machines(pool: DraftKind, draft: Draft, place: Place) -> None:
+def _check_machines(pool: DraftKind, draft: Draft, reporter: PathReporter) -> None:
     known, chosen = draft.machine_kinds, pool.machine_kind
     if chosen is None:
         if known:
@@ -47,17 +51,17 @@ def _machines(pool: DraftKind, draft: Draft, place: Place) -> None:
                 f"the kind of the machines of {shown(pool.name)} is ambiguous: {listed(known)}"
             )
             hint = f"Choose one, such as `machineKind: {known[0]}`."
-            place.error("pool-machine-kind", message, hint, "features")
+            reporter.add_error("pool-machine-kind", message, hint, "features")
         return
     if chosen not in known:
         message = f"{shown(chosen)} is not a kind that implements InfraMachine"
-        place.error("pool-machine-kind", message, did_you_mean(chosen, known), "machineKind")
+        reporter.add_error("pool-machine-kind", message, did_you_mean(chosen, known), "machineKind")
         return
     (machine,) = (kind.spec for kind in draft.kinds if kind.name == chosen)
-    _fields(pool.spec, chosen, machine, place)
+    _check_fields(pool.spec, chosen, machine, reporter)
 
 
-def _fields(pool: KindSpec, name: str, machine: KindSpec, place: Place) -> None:
+def _check_fields(pool: KindSpec, name: str, machine: KindSpec, reporter: PathReporter) -> None:
     own = pool.spec or {}
     for field, described in (machine.spec or {}).items():
         here = own.get(field)
@@ -65,11 +69,11 @@ def _fields(pool: KindSpec, name: str, machine: KindSpec, place: Place) -> None:
             if is_required(described):
                 message = f"{shown(name)} requires {shown(field)}, but the pool has no such field"
                 hint = f"Add {shown(field)} to the spec of the pool as in {shown(name)}."
-                _at_spec(place, "pool-field-missing", message, hint, pool)
+                _check_at_spec(reporter, "pool-field-missing", message, hint, pool)
             continue
         if is_required(described) and not is_required(here) and "default" not in plain(here):
             message = f"{shown(name)} requires {shown(field)}, but the pool does not"
-            place.error_at_key(
+            reporter.add_error_at_key(
                 "pool-field-missing", message, "Require it here as well.", "spec", field
             )
         if _meaning(plain(here)) != _meaning(plain(described)):
@@ -77,12 +81,14 @@ def _fields(pool: KindSpec, name: str, machine: KindSpec, place: Place) -> None:
             hint = (
                 "Write the same schema, or use another name: machines receive the value unchanged."
             )
-            place.error_at_key("pool-field-differs", message, hint, "spec", field)
+            reporter.add_error_at_key("pool-field-differs", message, hint, "spec", field)
 
 
-def _at_spec(place: Place, id: str, message: str, hint: str, pool: KindSpec) -> None:
+def _check_at_spec(
+    reporter: PathReporter, id: str, message: str, hint: str, pool: KindSpec
+) -> None:
     below = ("spec",) if pool.spec is not None else ()
-    place.error_at_key(id, message, hint, *below)
+    reporter.add_error_at_key(id, message, hint, *below)
 
 
 def _meaning(schema: Mapping[str, Any]) -> dict[str, Any]:
@@ -98,3 +104,39 @@ def _meaning(schema: Mapping[str, Any]) -> dict[str, Any]:
         if part in kept:
             kept[part] = _meaning(kept[part])
     return kept
+
+
+def check_control_planes(draft: Draft, top: PathReporter) -> None:
+    """Report ``bootstrap-missing``, ``-unknown``, ``-unused`` and ``field-reserved``."""
+    for kind in draft.kinds_of("controlPlane"):
+        reporter = top.at("controlPlane", kind.name)
+        if is_machine_based(kind.spec):
+            _check_bootstrap(draft, kind, reporter)
+            _check_field(kind.spec, reporter)
+        elif getattr(kind.spec, "bootstrap", None) is not None:
+            message = "a managed control plane has no Machines to bootstrap"
+            reporter.add_error_at_key("bootstrap-unused", message, "Remove it.", "bootstrap")
+
+
+def _check_bootstrap(draft: Draft, kind: DraftKind, reporter: PathReporter) -> None:
+    if kind.bootstrap is not None:
+        return
+    named = getattr(kind.spec, "bootstrap", None)
+    kinds = [each.name for each in draft.kinds_of("bootstrap")]
+    if named is not None:
+        message = f"{shown(named)} is not a kind of the section bootstrap"
+        hint = "Use one of them, or that of another provider: {group: …, kind: …}."
+        reporter.add_error("bootstrap-unknown", message, hint, "bootstrap")
+    elif kinds:
+        message = f"the kind of bootstrap configurations is ambiguous: {listed(kinds)}"
+        reporter.add_error_at_key("bootstrap-missing", message, "Choose one: `bootstrap: <kind>`.")
+    else:
+        message = "its Machines require bootstrap configurations, but there is no section bootstrap"
+        hint = "Add one, or name the kind of another provider: `bootstrap: {group: …, kind: …}`."
+        reporter.add_error_at_key("bootstrap-missing", message, hint)
+
+
+def _check_field(described: KindSpec, reporter: PathReporter) -> None:
+    if FIELD in (described.spec or {}):
+        message = f"{shown(FIELD)} holds the spec of the Machines' bootstrap configurations"
+        reporter.add_error_at_key("field-reserved", message, "Remove it.", "spec", FIELD)
