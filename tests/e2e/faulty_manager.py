@@ -11,7 +11,7 @@ import sys
 from collections.abc import Callable
 from typing import Any
 
-from capsmith_runtime.contract import constants, guards, metadata
+from capsmith_runtime.contract import constants, core, metadata
 from capsmith_runtime.contract.v1beta2 import V1Beta2Status
 from capsmith_runtime.infrastructure import machine
 from capsmith_runtime.infrastructure.cluster import InfraClusterController
@@ -165,11 +165,11 @@ def finalizer_stays() -> None:
 
 
 def ignored_pause() -> None:
-    replace(guards, "pause_message", lambda _: lambda obj, kind, cluster: "")
+    replace(core, "pause_message", lambda _: lambda obj, kind, cluster: "")
 
 
 def ignored_external_management() -> None:
-    replace(guards, "externally_managed", lambda _: lambda obj: False)
+    replace(core, "externally_managed", lambda _: lambda obj: False)
 
 
 def deletion_while_paused() -> None:
@@ -177,7 +177,7 @@ def deletion_while_paused() -> None:
         async def faulty(self: Any, patcher: Patcher, cluster: Any) -> bool:
             paused: bool = await is_paused(self, patcher, cluster)
             is_machine = self._kind.resource.kind.endswith("Machine")
-            return paused and not (is_machine and metadata.deleting(patcher.obj))
+            return paused and not (is_machine and metadata.is_deleting(patcher.obj))
 
         return faulty
 

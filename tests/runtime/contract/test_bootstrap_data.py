@@ -10,9 +10,19 @@ from typing import Any
 import pytest
 
 from capsmith_runtime.bootstrap.api import MAX_DOCUMENT_BYTES, BootstrapDocument
-from capsmith_runtime.contract import data_secret, init_lock
-from capsmith_runtime.contract.bootstrap import UNINITIALIZED_TAINT, Taint
-from capsmith_runtime.contract.data_secret import DataContent, Ownership
+from capsmith_runtime.contract.bootstrap import (
+    UNINITIALIZED_TAINT,
+    DataContent,
+    Ownership,
+    Taint,
+    add_owner,
+    build_controller_reference,
+    build_data_secret,
+    build_init_lock,
+    find_ownership,
+    init_lock_holder,
+    read_data_secret,
+)
 from capsmith_runtime.contract.v1beta1 import V1Beta1BootstrapStatus
 from capsmith_runtime.contract.v1beta2 import V1Beta2BootstrapStatus
 from capsmith_runtime.reconcile.results import NotAvailableError
@@ -33,25 +43,25 @@ CONTENT = DataContent(
     inputs="abc",
     certificates_expiry="2031-01-01T00:00:00Z",
 )
-OWNER = data_secret.controller_reference(CONFIG)
+OWNER = build_controller_reference(CONFIG)
 
 
 def test_a_secret_holds_the_whole_content() -> None:
     """Proves: BC-06, SEC-04."""
-    secret = data_secret.manifest(CONFIG, "c", CONTENT)
+    secret = build_data_secret(CONFIG, "c", CONTENT)
 
-    assert data_secret.read(secret, CONFIG) == CONTENT
-    assert data_secret.ownership(secret, CONFIG, "c") is Ownership.OURS
+    assert read_data_secret(secret, CONFIG) == CONTENT
+    assert find_ownership(secret, CONFIG, "c") is Ownership.OURS
     assert base64.b64decode(secret["data"]["value"]) == CONTENT.value
     assert secret["metadata"]["ownerReferences"] == [OWNER]
 
 
 def test_a_minimal_secret_has_no_annotations_and_the_default_format() -> None:
-    secret = data_secret.manifest(CONFIG, "c", DataContent(value=b"x", format="cloud-config"))
+    secret = build_data_secret(CONFIG, "c", DataContent(value=b"x", format="cloud-config"))
     assert secret["metadata"]["annotations"] == {}
 
     del secret["data"]["format"]
-    assert data_secret.read(secret, CONFIG).format == "cloud-config"
+    assert read_data_secret(secret, CONFIG).format == "cloud-config"
 
 
 @pytest.mark.parametrize(
@@ -69,27 +79,27 @@ def test_a_minimal_secret_has_no_annotations_and_the_default_format() -> None:
 )
 def test_ownership_of_a_secret(owners: list[dict[str, Any]], expected: Ownership) -> None:
     """Proves: BC-06."""
-    secret = data_secret.manifest(CONFIG, "c", CONTENT)
+    secret = build_data_secret(CONFIG, "c", CONTENT)
     secret["metadata"]["ownerReferences"] = owners
 
-    assert data_secret.ownership(secret, CONFIG, "c") is expected
+    assert find_ownership(secret, CONFIG, "c") is expected
 
 
 @pytest.mark.parametrize(
     "change", [{"type": "Opaque"}, {"data": {"other": "eA=="}}, {"metadata": {"name": "m1"}}]
 )
 def test_a_secret_of_another_kind_is_foreign(change: dict[str, Any]) -> None:
-    secret = data_secret.manifest(CONFIG, "c", CONTENT)
+    secret = build_data_secret(CONFIG, "c", CONTENT)
     secret["metadata"]["ownerReferences"] = []
 
-    assert data_secret.ownership({**secret, **change}, CONFIG, "c") is Ownership.FOREIGN
+    assert find_ownership({**secret, **change}, CONFIG, "c") is Ownership.FOREIGN
 
 
 def test_a_restored_owner_replaces_the_former_one() -> None:
     other = {"apiVersion": "v1", "kind": "Other", "name": "x", "uid": "y"}
     secret = {"metadata": {"ownerReferences": [{**OWNER, "uid": "u0"}, other]}}
 
-    assert data_secret.owners_with(secret, CONFIG) == [other, OWNER]
+    assert add_owner(secret, CONFIG) == [other, OWNER]
 
 
 def test_both_contracts_write_name_and_flag_together() -> None:
@@ -125,7 +135,7 @@ def test_created_needs_flag_and_name(writer: Any, status: dict[str, Any], expect
 
 def test_the_cluster_owns_the_lock() -> None:
     """Proves: BC-12."""
-    lock = init_lock.manifest(core_cluster("c"), "v1beta2", "m1")
+    lock = build_init_lock(core_cluster("c"), "v1beta2", "m1")
 
     assert lock["metadata"]["name"] == "c-lock"
     (owner,) = lock["metadata"]["ownerReferences"]
@@ -133,14 +143,14 @@ def test_the_cluster_owns_the_lock() -> None:
     assert (owner["kind"], owner["name"], owner["uid"]) == ("Cluster", "c", "uid-of-c")
     # Deleting the Cluster must not need a permission on it that bootstrap providers lack.
     assert "blockOwnerDeletion" not in owner
-    assert init_lock.holder(lock) == "m1"
+    assert init_lock_holder(lock) == "m1"
 
 
 @pytest.mark.parametrize(
     "data", [{}, {"lock-information": "no json"}, {"lock-information": "[]"}, {"other": "{}"}]
 )
 def test_other_config_maps_have_no_holder(data: dict[str, str]) -> None:
-    assert init_lock.holder({"data": data}) is None
+    assert init_lock_holder({"data": data}) is None
 
 
 def test_taints_as_the_kubelet_reads_them() -> None:

@@ -16,7 +16,7 @@ def ready(status: bool | None, message: str = "", reason: str = "Because") -> Co
 
 def test_a_new_condition_joins_those_of_others() -> None:
     """Proves: ST-01, ST-10."""
-    assert conditions.merged([FOREIGN], [ready(True, "m")], generation=3, now="t1") == [
+    assert conditions.merge([FOREIGN], [ready(True, "m")], generation=3, now="t1") == [
         FOREIGN,
         {
             "type": "Ready",
@@ -30,15 +30,15 @@ def test_a_new_condition_joins_those_of_others() -> None:
 
 
 def test_unchanged_conditions_stay_identical() -> None:
-    once = conditions.merged([FOREIGN], [ready(False, "m")], generation=3, now="t1")
+    once = conditions.merge([FOREIGN], [ready(False, "m")], generation=3, now="t1")
 
-    assert conditions.merged(once, [ready(False, "m")], generation=3, now="t2") == once
+    assert conditions.merge(once, [ready(False, "m")], generation=3, now="t2") == once
 
 
 def test_the_transition_time_changes_with_the_status_only() -> None:
-    before = conditions.merged([], [ready(False, "m")], generation=1, now="t1")
-    (same,) = conditions.merged(before, [ready(False, "other")], generation=2, now="t2")
-    (other,) = conditions.merged(before, [ready(None, "m")], generation=1, now="t2")
+    before = conditions.merge([], [ready(False, "m")], generation=1, now="t1")
+    (same,) = conditions.merge(before, [ready(False, "other")], generation=2, now="t2")
+    (other,) = conditions.merge(before, [ready(None, "m")], generation=1, now="t2")
 
     assert (same["lastTransitionTime"], same["message"]) == ("t1", "other")
     assert (other["lastTransitionTime"], other["status"]) == ("t2", "Unknown")
@@ -46,8 +46,8 @@ def test_the_transition_time_changes_with_the_status_only() -> None:
 
 def test_the_old_shape_has_a_severity_only_when_false() -> None:
     """Proves: ST-02."""
-    (false,) = conditions.merged_old_shape([], [ready(False)], now="t1")
-    (true,) = conditions.merged_old_shape([false], [ready(True)], now="t2")
+    (false,) = conditions.merge_old_shape([], [ready(False)], now="t1")
+    (true,) = conditions.merge_old_shape([false], [ready(True)], now="t2")
 
     assert false == {
         "type": "Ready",
@@ -63,14 +63,14 @@ def test_the_old_shape_has_a_severity_only_when_false() -> None:
 def test_broken_entries_of_others_do_no_harm() -> None:
     existing = [{"status": "True"}, {"type": "Ready"}]
 
-    merged = conditions.merged(existing, [ready(True)], generation=1, now="t1")
+    merged = conditions.merge(existing, [ready(True)], generation=1, now="t1")
 
     assert merged[0] == {"status": "True"}
     assert merged[1]["lastTransitionTime"] == "t1"
 
 
 def test_messages_are_cut() -> None:
-    (entry,) = conditions.merged([], [ready(True, "x" * 100_000)], generation=1, now="t")
+    (entry,) = conditions.merge([], [ready(True, "x" * 100_000)], generation=1, now="t")
     assert len(entry["message"]) == MAX_MESSAGE
 
 

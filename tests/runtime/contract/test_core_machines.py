@@ -8,13 +8,13 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from capsmith_runtime.contract import durations, kubernetes_version, times
-from capsmith_runtime.contract.control_plane_machine import (
+from capsmith_runtime.contract import kubernetes_version, times
+from capsmith_runtime.contract.control_plane import (
     CoreMachines,
     MachineCondition,
     MachineDraft,
     MachineSettings,
-    waits_for_pre_terminate,
+    is_waiting_for_pre_terminate,
 )
 from capsmith_runtime.contract.model import Condition, ObjectRef
 from capsmith_runtime.contract.versions import CORE_MACHINES
@@ -187,14 +187,14 @@ def test_a_deletion_that_waits_for_hooks_is_recognised(version: str) -> None:
     status = {"v1beta2": listed} if version == "v1beta1" else listed
     core = CORE_MACHINES[version]
 
-    assert waits_for_pre_terminate(core.read({"status": status}))
-    assert not waits_for_pre_terminate(core.read({}))
+    assert is_waiting_for_pre_terminate(core.read({"status": status}))
+    assert not is_waiting_for_pre_terminate(core.read({}))
 
 
 @settings(deadline=None)
 @given(st.integers(0, 10**7))
 def test_durations_round_trip(seconds: int) -> None:
-    assert durations.parse_seconds(durations.format_seconds(seconds)) == seconds
+    assert times.parse_seconds(times.format_seconds(seconds)) == seconds
 
 
 @pytest.mark.parametrize(
@@ -202,12 +202,12 @@ def test_durations_round_trip(seconds: int) -> None:
     [("5m", 300), ("1h30m", 5400), ("1.5s", 1), ("100ms", 0), ("0s", 0), ("1h0m0s", 3600)],
 )
 def test_durations(text: str, seconds: int) -> None:
-    assert durations.parse_seconds(text) == seconds
+    assert times.parse_seconds(text) == seconds
 
 
 @pytest.mark.parametrize("text", ["", "5", "5 m", "m", None, 5, "-5m"])
 def test_invalid_durations(text: object) -> None:
-    assert durations.parse_seconds(text) is None
+    assert times.parse_seconds(text) is None
 
 
 def test_versions_are_ordered_as_semantic_versions() -> None:
@@ -246,10 +246,10 @@ def test_a_missing_v_is_added() -> None:
 
 
 def test_times() -> None:
-    found = times.parse("2030-01-01T01:00:00+01:00")
+    found = times.parse_time("2030-01-01T01:00:00+01:00")
 
     assert found is not None
     assert times.format_time(found) == "2030-01-01T00:00:00Z"
-    assert times.parse("soon") is times.parse(None) is None
-    naive = times.parse("2030-01-01T00:00:00")
+    assert times.parse_time("soon") is times.parse_time(None) is None
+    naive = times.parse_time("2030-01-01T00:00:00")
     assert naive == found

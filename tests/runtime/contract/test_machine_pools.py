@@ -6,13 +6,15 @@ from typing import Any
 
 import pytest
 
-from capsmith_runtime.contract.label_value import label_value
 from capsmith_runtime.contract.machine_pool import (
+    InstanceFacts,
+    PoolFacts,
+    build_pool_spec,
     owning_machine_pool,
     read_machine_pool,
     read_pool_machine,
 )
-from capsmith_runtime.contract.machine_pool_facts import InstanceFacts, PoolFacts, pool_spec
+from capsmith_runtime.contract.metadata import label_value
 from capsmith_runtime.contract.model import Address, ObjectRef
 from capsmith_runtime.contract.versions import POOL_STATUS_WRITERS
 
@@ -140,8 +142,8 @@ def facts(*, provisioned: bool = True, ids: tuple[str, ...] = ("b", "a")) -> Poo
 
 def test_ids_come_in_one_order_each_once() -> None:
     """Proves: MP-03."""
-    first = pool_spec({"spec": {"size": "s"}}, facts(ids=("b", "a", "b")), FEATURES)
-    assert first == pool_spec({"spec": {"size": "s"}}, facts(ids=("a", "b")), FEATURES)
+    first = build_pool_spec({"spec": {"size": "s"}}, facts(ids=("b", "a", "b")), FEATURES)
+    assert first == build_pool_spec({"spec": {"size": "s"}}, facts(ids=("a", "b")), FEATURES)
     assert first == {"size": "s", "providerIDList": ["a", "b"], "providerID": "group"}
 
 
@@ -182,4 +184,4 @@ def test_both_flags_have_one_value() -> None:
 def test_what_is_switched_off_is_not_written() -> None:
     status = V1BETA2.status({}, facts(), frozenset())
     assert not {"instances", "infrastructureMachineKind"} & status.keys()
-    assert "providerID" not in pool_spec({}, facts(), frozenset())
+    assert "providerID" not in build_pool_spec({}, facts(), frozenset())

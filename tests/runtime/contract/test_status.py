@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from capsmith_runtime.contract.control_plane_facts import ControlPlaneFacts, ReplicaFacts
+from capsmith_runtime.contract.control_plane import ControlPlaneFacts, ReplicaFacts
 from capsmith_runtime.contract.model import Address, Condition, Endpoint, FailureDomain
 from capsmith_runtime.contract.status_writer import ClusterFacts, MachineFacts
 from capsmith_runtime.contract.v1beta1 import V1Beta1Status

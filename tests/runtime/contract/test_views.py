@@ -6,7 +6,8 @@ from typing import Any
 
 import pytest
 
-from capsmith_runtime.contract import external_id, guards, metadata, selector
+from capsmith_runtime.contract import external_id, metadata
+from capsmith_runtime.contract.core import is_deleted_for_move, is_externally_managed, pause_message
 from capsmith_runtime.contract.model import Endpoint, ObjectRef
 from capsmith_runtime.contract.v1beta1 import CoreV1Beta1
 from capsmith_runtime.contract.v1beta2 import CoreV1Beta2
@@ -117,18 +118,18 @@ def test_pause_names_every_cause() -> None:
     obj = {"metadata": {"annotations": {"cluster.x-k8s.io/paused": ""}}}
     view = CoreV1Beta2().cluster({"metadata": META, "spec": {"paused": True}})
 
-    assert guards.pause_message(obj, "AcmeMachine", view) == (
+    assert pause_message(obj, "AcmeMachine", view) == (
         "Cluster spec.paused is set to true, "
         "AcmeMachine has the cluster.x-k8s.io/paused annotation"
     )
-    assert guards.pause_message({"metadata": {}}, "AcmeMachine", None) == ""
+    assert pause_message({"metadata": {}}, "AcmeMachine", None) == ""
 
 
 def test_only_presence_of_an_annotation_counts() -> None:
     """Proves: IC-15, MV-08."""
     for key, guard in (
-        ("cluster.x-k8s.io/managed-by", guards.externally_managed),
-        ("clusterctl.cluster.x-k8s.io/delete-for-move", guards.deleted_for_move),
+        ("cluster.x-k8s.io/managed-by", is_externally_managed),
+        ("clusterctl.cluster.x-k8s.io/delete-for-move", is_deleted_for_move),
     ):
         assert guard({"metadata": {"annotations": {key: ""}}})
         assert not guard({"metadata": {"labels": {key: "true"}}})
@@ -137,7 +138,7 @@ def test_only_presence_of_an_annotation_counts() -> None:
 def test_an_identity_survives_a_move_but_not_a_copy() -> None:
     """Proves: SM-09, ST-11."""
     key = external_id.annotation(GROUP)
-    first = external_id.fresh({"metadata": {"name": "m.1", "uid": "u1"}})
+    first = external_id.create({"metadata": {"name": "m.1", "uid": "u1"}})
     moved = {"metadata": {"name": "m.1", "uid": "u2", "annotations": {key: first}}}
     copied = {"metadata": {"name": "m2", "uid": "u3", "annotations": {key: first}}}
 
@@ -166,7 +167,7 @@ def test_an_identity_survives_a_move_but_not_a_copy() -> None:
     ],
 )
 def test_selectors(wanted: dict[str, Any], holds: bool) -> None:
-    assert selector.matches(wanted, {"a": "1"}) is holds
+    assert metadata.is_selected(wanted, {"a": "1"}) is holds
 
 
 @pytest.mark.parametrize("reader", [CoreV1Beta1(), CoreV1Beta2()])

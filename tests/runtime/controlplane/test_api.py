@@ -21,4 +21,4 @@ def test_conditions_of_the_runtime_are_reserved(names: list[str]) -> None:
 def test_a_control_plane_has_a_short_id() -> None:
     scope = control_plane(None)
 
-    assert scope.short_id == external_id.short(scope.external_id)
+    assert scope.short_id == external_id.shorten(scope.external_id)

@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 from typing import Any, cast
 
-from capsmith_runtime.contract.ipam_versions import DIALECTS
+from capsmith_runtime.contract.ipam import DIALECTS
 from capsmith_runtime.ipam.address_index import AddressIndex, PoolKey
 from capsmith_runtime.ipam.address_ranges import AddressRanges, address_of
 from capsmith_runtime.ipam.allocator import (

@@ -15,8 +15,8 @@ from capsmith_runtime.addon.installation_status import (
     not_ready_message,
 )
 from capsmith_runtime.addon.installations import Installation
-from capsmith_runtime.contract import constants, guards, metadata, selector
-from capsmith_runtime.contract.core import Cluster
+from capsmith_runtime.contract import constants, metadata
+from capsmith_runtime.contract.core import Cluster, is_deleted_for_move
 from capsmith_runtime.contract.model import Object
 from capsmith_runtime.kube.client import JSON, NamespacedName
 from capsmith_runtime.kube.controller import Result
@@ -54,9 +54,9 @@ class AddonController(BaseController[AddonReconciler[Any]]):
         """Requeues one installation; set when the watches are set up."""
 
     async def _reconcile(self, key: NamespacedName, patcher: Patcher) -> Result:
-        if guards.deleted_for_move(patcher.obj):
+        if is_deleted_for_move(patcher.obj):
             return Result()
-        deleting = metadata.deleting(patcher.obj)
+        deleting = metadata.is_deleting(patcher.obj)
         if deleting and self.kind.finalizer not in metadata.finalizers(patcher.obj):
             return self._forget(key)
         if await self._is_paused(patcher, None):
@@ -81,7 +81,7 @@ class AddonController(BaseController[AddonReconciler[Any]]):
         return [
             metadata.name(cluster)
             for cluster in self._caches.clusters.items()
-            if not metadata.deleting(cluster) and selects(obj, cluster)
+            if not metadata.is_deleting(cluster) and selects(obj, cluster)
         ]
 
     async def _record_clusters(
@@ -145,7 +145,7 @@ def selects(addon: Object, cluster: Object | Cluster) -> bool:
     else:
         namespace, labels = metadata.namespace(cluster), metadata.labels(cluster)
     cluster_selector = metadata.mapping(addon, "spec", "clusterSelector")
-    return namespace == metadata.namespace(addon) and selector.matches(cluster_selector, labels)
+    return namespace == metadata.namespace(addon) and metadata.is_selected(cluster_selector, labels)
 
 
 def _shown_status(status: InstallationStatus, selected: bool) -> InstallationStatus:

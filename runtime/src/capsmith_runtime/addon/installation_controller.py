@@ -26,8 +26,8 @@ from capsmith_runtime.addon.installation_status import (
 )
 from capsmith_runtime.addon.installations import Installation
 from capsmith_runtime.api.decoding import DecodingError, decode
-from capsmith_runtime.contract import constants, guards, metadata
-from capsmith_runtime.contract.core import Cluster
+from capsmith_runtime.contract import constants, metadata
+from capsmith_runtime.contract.core import Cluster, is_deleted_for_move, pause_message
 from capsmith_runtime.contract.model import Object
 from capsmith_runtime.kube.client import JSON, NamespacedName
 from capsmith_runtime.kube.controller import Result
@@ -88,7 +88,7 @@ class InstallationController:
         if obj is None or not self._is_recorded(installation, obj):
             self._forget(installation)
             return Result()
-        if guards.pause_message(obj, self.kind.resource.kind, None):
+        if pause_message(obj, self.kind.resource.kind, None):
             return Result()
         namespace, name = installation.addon.namespace, installation.cluster
         cluster = self._caches.cluster(namespace, name)
@@ -114,7 +114,7 @@ class InstallationController:
 
     def _is_recorded(self, installation: Installation, obj: JSON) -> bool:
         return (
-            not guards.deleted_for_move(obj)
+            not is_deleted_for_move(obj)
             and self.kind.finalizer in metadata.finalizers(obj)
             and installation.cluster
             in installations.recorded_clusters(obj, self.kind.resource.group)
@@ -122,7 +122,7 @@ class InstallationController:
 
     def _reconcile_missing(self, installation: Installation, obj: JSON) -> Result:
         left = self._missing_clusters.left(installation.key, REASON_CLUSTER_MISSING)
-        expected = installation not in self._deleting_clusters and not metadata.deleting(obj)
+        expected = installation not in self._deleting_clusters and not metadata.is_deleting(obj)
         if left > 0 and expected:
             self._store(installation, InstallationStatus(False, REASON_CLUSTER_MISSING))
             return Result(left)
@@ -225,7 +225,7 @@ class InstallationController:
 
 
 def _is_selected(obj: Object, cluster: Cluster) -> bool:
-    return not metadata.deleting(obj) and selects(obj, cluster)
+    return not metadata.is_deleting(obj) and selects(obj, cluster)
 
 
 def _status_of(result: AddonState | Waiting) -> InstallationStatus:

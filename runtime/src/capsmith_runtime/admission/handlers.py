@@ -24,7 +24,7 @@ from capsmith_runtime.admission.review import (
 from capsmith_runtime.api.decoding import DecodingError, decode
 from capsmith_runtime.api.encoding import encode
 from capsmith_runtime.contract import metadata
-from capsmith_runtime.contract.guards import deleted_for_move
+from capsmith_runtime.contract.core import is_deleted_for_move
 from capsmith_runtime.kube.client import JSON
 from capsmith_runtime.kube.executor import (
     HandlerExecutor,
@@ -217,10 +217,10 @@ class AdmissionHandler:
         fields of such objects: what already exists must not be lost (MV-08).
         """
         if request.operation == "DELETE":
-            return deleted_for_move(request.old)
+            return is_deleted_for_move(request.old)
         if request.operation == "CREATE":
             return False
-        if metadata.deleting(request.new):
+        if metadata.is_deleting(request.new):
             return True
         new, old = (self._own_fields(request, each) for each in (request.new, request.old))
         return bool(new == old)

@@ -11,7 +11,7 @@ from typing import Any, Final
 import msgspec
 
 from capsmith_runtime.admission.kinds import AdmittedKind
-from capsmith_runtime.contract.model import shortened
+from capsmith_runtime.contract.model import shorten_message
 from capsmith_runtime.kube.client import JSON
 from capsmith_runtime.kube.http_server import Response
 from capsmith_runtime.webhook.json_patch import Operation, canonical_json
@@ -115,7 +115,7 @@ def write_review(request: AdmissionRequest, verdict: Verdict) -> Response:
 
 def refusal(status: HTTPStatus, reason: str, message: str, details: JSON | None = None) -> JSON:
     """Return the Status of Kubernetes for a request that is refused."""
-    text = shortened(message.encode(errors="replace").decode())
+    text = shorten_message(message.encode(errors="replace").decode())
     found: JSON = {"status": "Failure", "code": status.value, "reason": reason, "message": text}
     return found | ({"details": details} if details else {})
 

@@ -28,10 +28,9 @@ from capsmith_runtime.bootstrap.data_secrets import (
 )
 from capsmith_runtime.bootstrap.init_lock import ControlPlaneInitMutex
 from capsmith_runtime.bootstrap.owners import ConfigOwner, ConfigOwnerFinder
-from capsmith_runtime.contract import bootstrap, constants, data_secret, guards, metadata
-from capsmith_runtime.contract.bootstrap import BootstrapStatusWriter
-from capsmith_runtime.contract.core import Cluster
-from capsmith_runtime.contract.data_secret import DataContent
+from capsmith_runtime.contract import bootstrap, constants, metadata
+from capsmith_runtime.contract.bootstrap import BootstrapStatusWriter, DataContent, data_secret_of
+from capsmith_runtime.contract.core import Cluster, is_deleted_for_move
 from capsmith_runtime.kube.client import JSON, NamespacedName
 from capsmith_runtime.kube.controller import Result
 from capsmith_runtime.kube.informer import Informer
@@ -103,7 +102,7 @@ class BootstrapConfigController:
 
     async def _reconcile(self, key: NamespacedName, patcher: Patcher) -> Result:
         obj = patcher.obj
-        if guards.deleted_for_move(obj) or metadata.deleting(obj):
+        if is_deleted_for_move(obj) or metadata.is_deleting(obj):
             return self._forget(key)
         owner = self._owners.find(obj)
         cluster = self._caches.cluster(key.namespace, owner.cluster_name if owner else None)
@@ -119,7 +118,7 @@ class BootstrapConfigController:
     async def _reconcile_normal(
         self, patcher: Patcher, key: NamespacedName, cluster: Cluster, owner: ConfigOwner
     ) -> Result:
-        own_name, used_name = data_secret.name_of(patcher.obj), owner.data_secret_name
+        own_name, used_name = data_secret_of(patcher.obj), owner.data_secret_name
         if owner.pool is None and self._status.created(patcher.obj):
             if self.kind.has_other_versions and key not in self._owner_updated:
                 await self._secrets.update_owner(patcher.obj)
@@ -172,7 +171,7 @@ class BootstrapConfigController:
         if content != current:
             replace = current is not None
             await self._secrets.write(patcher.obj, cluster.name, content, replace=replace)
-        name = data_secret.name_of(patcher.obj)
+        name = data_secret_of(patcher.obj)
         return await self._report_created(patcher, name, content, document.status)
 
     def _scope(
@@ -224,7 +223,7 @@ class BootstrapConfigController:
     async def _restore_status(self, patcher: Patcher, cluster: Cluster, used_name: str) -> Result:
         """Write the status again for a Machine that has data: a move drops the status (ST-11)."""
         content = None
-        if used_name == data_secret.name_of(patcher.obj):
+        if used_name == data_secret_of(patcher.obj):
             with suppress(DataSecretNameTakenError):
                 content = await self._secrets.read(patcher.obj, cluster.name, in_use=True)
         return await self._report_created(patcher, used_name, content)

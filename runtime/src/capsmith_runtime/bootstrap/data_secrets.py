@@ -10,11 +10,21 @@ from capsmith_runtime.bootstrap.api import (
     CertificatePurpose,
     CertificateReader,
 )
-from capsmith_runtime.contract import data_secret, metadata
-from capsmith_runtime.contract.bootstrap import REASON_WAITING_FOR_CERTIFICATES
+from capsmith_runtime.contract import metadata
+from capsmith_runtime.contract.bootstrap import (
+    REASON_WAITING_FOR_CERTIFICATES,
+    DataContent,
+    Ownership,
+    add_owner,
+    build_data_secret,
+    data_annotations,
+    data_secret_of,
+    encode_data,
+    find_ownership,
+    read_data_secret,
+)
 from capsmith_runtime.contract.constants import CLUSTER_NAME_LABEL
 from capsmith_runtime.contract.core import Cluster
-from capsmith_runtime.contract.data_secret import DataContent, Ownership
 from capsmith_runtime.contract.model import Object
 from capsmith_runtime.kube.client import JSON, KubeClient, NamespacedName, NotFound
 from capsmith_runtime.reconcile.kinds import SECRET
@@ -45,9 +55,9 @@ class DataSecretStore:
             secret = await self._client.get(SECRET, _key(config))
         except NotFound:
             return None
-        ownership = data_secret.ownership(secret, config, cluster)
+        ownership = find_ownership(secret, config, cluster)
         if ownership is Ownership.FOREIGN:
-            name = data_secret.name_of(config)
+            name = data_secret_of(config)
             raise DataSecretNameTakenError(f"Secret {name} belongs to another object")
         if ownership is Ownership.FORMER and not in_use:
             await self._client.delete(SECRET, _key(config), uid=metadata.uid(secret))
@@ -56,19 +66,19 @@ class DataSecretStore:
             await self._update_owner(secret, config)
         else:
             await self._adopt(secret, config, cluster)
-        return data_secret.read(secret, config)
+        return read_data_secret(secret, config)
 
     async def write(
         self, config: JSON, cluster: str, content: DataContent, *, replace: bool
     ) -> None:
         """Create the Secret, or replace its content in place (MP-19)."""
         if not replace:
-            manifest = data_secret.manifest(config, cluster, content)
+            manifest = build_data_secret(config, cluster, content)
             await self._client.create(SECRET, manifest)
             return
         body = {
-            "metadata": {"annotations": data_secret.annotations_of(config, content)},
-            "data": data_secret.encoded(content),
+            "metadata": {"annotations": data_annotations(config, content)},
+            "data": encode_data(content),
         }
         await self._client.patch(SECRET, _key(config), body)
 
@@ -89,7 +99,7 @@ class DataSecretStore:
         await self._client.patch(SECRET, _key(config), body, resource_version=version)
 
     async def _adopt(self, secret: JSON, config: JSON, cluster: str) -> None:
-        owners = data_secret.owners_with(secret, config)
+        owners = add_owner(secret, config)
         body = {"metadata": {"ownerReferences": owners, "labels": {CLUSTER_NAME_LABEL: cluster}}}
         version = metadata.text(secret, "metadata", "resourceVersion")
         await self._client.patch(SECRET, _key(config), body, resource_version=version)
@@ -123,4 +133,4 @@ def _missing(message: str) -> NotAvailableError:
 
 
 def _key(config: JSON) -> NamespacedName:
-    return NamespacedName(metadata.namespace(config), data_secret.name_of(config))
+    return NamespacedName(metadata.namespace(config), data_secret_of(config))

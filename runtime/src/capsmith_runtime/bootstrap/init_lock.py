@@ -5,7 +5,13 @@ from __future__ import annotations
 from collections import OrderedDict
 from typing import Final
 
-from capsmith_runtime.contract import init_lock, metadata
+from capsmith_runtime.contract import metadata
+from capsmith_runtime.contract.bootstrap import (
+    build_init_lock,
+    init_lock_data,
+    init_lock_holder,
+    init_lock_name,
+)
 from capsmith_runtime.contract.constants import MACHINE_KIND
 from capsmith_runtime.contract.core import Cluster, Machine
 from capsmith_runtime.kube.client import JSON, KubeClient, NamespacedName, NotFound, ResourceType
@@ -37,9 +43,9 @@ class ControlPlaneInitMutex:
         try:
             lock = await self._client.get(CONFIG_MAP, _key(cluster))
         except NotFound:
-            manifest = init_lock.manifest(cluster, self._core_version, machine.name)
+            manifest = build_init_lock(cluster, self._core_version, machine.name)
             lock = await self._client.create(CONFIG_MAP, manifest)
-        holder = init_lock.holder(lock)
+        holder = init_lock_holder(lock)
         if holder is None or holder == machine.name or await self._exists(cluster, holder):
             return holder or ""
         return await self._take_over(lock, machine)
@@ -51,7 +57,7 @@ class ControlPlaneInitMutex:
             return
         try:
             lock = await self._client.get(CONFIG_MAP, key)
-            if init_lock.holder(lock) is not None:
+            if init_lock_holder(lock) is not None:
                 await self._client.delete(CONFIG_MAP, key, uid=metadata.uid(lock))
         except NotFound:
             pass  # another manager has released it, or there never was one
@@ -74,10 +80,10 @@ class ControlPlaneInitMutex:
         """
         key = NamespacedName(metadata.namespace(lock), metadata.name(lock))
         version = metadata.text(lock, "metadata", "resourceVersion")
-        body = {"data": init_lock.data(machine.name)}
+        body = {"data": init_lock_data(machine.name)}
         patched = await self._client.patch(CONFIG_MAP, key, body, resource_version=version)
-        return init_lock.holder(patched) or ""
+        return init_lock_holder(patched) or ""
 
 
 def _key(cluster: Cluster) -> NamespacedName:
-    return NamespacedName(cluster.namespace, init_lock.name_of(cluster))
+    return NamespacedName(cluster.namespace, init_lock_name(cluster))

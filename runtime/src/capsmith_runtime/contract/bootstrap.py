@@ -1,12 +1,21 @@
-"""Names and values of the contract for bootstrap configurations and their machines."""
+"""Bootstrap configurations: their status, the Secret with their data, and the init lock.
+
+What must survive the loss of a status, by ``clusterctl move`` or a crash between two writes, is in
+the Secret itself (ST-11).
+"""
 
 from __future__ import annotations
 
+import base64
+import json
 from collections.abc import Mapping, Set
 from dataclasses import dataclass
+from enum import Enum, auto
 from typing import Any, Final, Literal, Protocol
 
-from capsmith_runtime.contract import metadata
+from capsmith_runtime.contract import external_id, metadata
+from capsmith_runtime.contract.constants import CLUSTER_KIND, CLUSTER_NAME_LABEL, CORE_GROUP
+from capsmith_runtime.contract.core import Cluster
 from capsmith_runtime.contract.model import Object
 
 
@@ -75,3 +84,179 @@ UNINITIALIZED_TAINT: Final = Taint("node.cluster.x-k8s.io/uninitialized", "NoSch
 def is_updating_in_place(obj: Object) -> bool:
     """Return whether the machine is being updated in place: its data must not change (BC-15)."""
     return UPDATE_IN_PROGRESS_ANNOTATION in metadata.annotations(obj)
+
+
+SECRET_TYPE: Final = "cluster.x-k8s.io/secret"
+DEFAULT_FORMAT: Final = "cloud-config"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class DataContent:
+    """The content of a Secret with bootstrap data."""
+
+    value: bytes
+    format: str
+    refresh_at: str = ""
+    """When to generate the data of a pool again, in RFC 3339; empty for never (MP-19)."""
+    inputs: str = ""
+    """Digest of the inputs of the data of a pool; empty for a Machine."""
+    certificates_expiry: str = ""
+    """In RFC 3339; empty when the reconciler did not return it (BC-16)."""
+    external_id: str = ""
+    """The external id of the configuration; empty in Secrets of capsmith 0.1."""
+
+
+class Ownership(Enum):
+    """The relation between a configuration and a Secret of its name."""
+
+    OURS = auto()
+    UNOWNED = auto()
+    """It has no controller, but the right type and cluster."""
+    FORMER = auto()
+    """Its owner has the same name and another UID: a former or a restored configuration."""
+    FOREIGN = auto()
+
+
+def data_secret_of(config: Object) -> str:
+    """Return the name of the Secret, which follows from the configuration alone (BC-05)."""
+    return metadata.name(config)
+
+
+def build_data_secret(config: Object, cluster: str, content: DataContent) -> dict[str, Any]:
+    """Return the Secret of a configuration (BC-06)."""
+    return {
+        "apiVersion": "v1",
+        "kind": "Secret",
+        "type": SECRET_TYPE,
+        "metadata": {
+            "name": data_secret_of(config),
+            "namespace": metadata.namespace(config),
+            "labels": {CLUSTER_NAME_LABEL: cluster},
+            "annotations": {k: v for k, v in data_annotations(config, content).items() if v},
+            "ownerReferences": [build_controller_reference(config)],
+        },
+        "data": encode_data(content),
+    }
+
+
+def encode_data(content: DataContent) -> dict[str, str]:
+    """Return the ``data`` of the Secret."""
+    return {
+        "value": base64.b64encode(content.value).decode(),
+        "format": base64.b64encode(content.format.encode()).decode(),
+    }
+
+
+def data_annotations(config: Object, content: DataContent) -> dict[str, str | None]:
+    """Return the annotations of the Secret; None for those that it must not have."""
+    group = _group(config)
+    return {
+        f"{group}/refresh-at": content.refresh_at or None,
+        f"{group}/inputs": content.inputs or None,
+        external_id.annotation(group): content.external_id or None,
+        CERTIFICATES_EXPIRY_ANNOTATION: content.certificates_expiry or None,
+    }
+
+
+def read_data_secret(secret: Object, config: Object) -> DataContent:
+    """Return the content of the Secret of a configuration."""
+    data, annotations = metadata.mapping(secret, "data"), metadata.annotations(secret)
+    group = _group(config)
+    return DataContent(
+        value=base64.b64decode(data.get("value", "")),
+        format=base64.b64decode(data.get("format", "")).decode(errors="replace") or DEFAULT_FORMAT,
+        refresh_at=annotations.get(f"{group}/refresh-at", ""),
+        inputs=annotations.get(f"{group}/inputs", ""),
+        certificates_expiry=annotations.get(CERTIFICATES_EXPIRY_ANNOTATION, ""),
+        external_id=external_id.stored(secret, group) or "",
+    )
+
+
+def find_ownership(secret: Object, config: Object, cluster: str) -> Ownership:
+    """Return the relation between a configuration and a Secret of its name."""
+    if secret.get("type") != SECRET_TYPE or "value" not in metadata.mapping(secret, "data"):
+        return Ownership.FOREIGN
+    owners = metadata.items(secret, "metadata", "ownerReferences")
+    controller = next((owner for owner in owners if owner.get("controller")), None)
+    if controller is None:
+        same_cluster = metadata.labels(secret).get(CLUSTER_NAME_LABEL) == cluster
+        return Ownership.UNOWNED if same_cluster else Ownership.FOREIGN
+    if not _refers_to(controller, config):
+        return Ownership.FOREIGN
+    same_uid = controller.get("uid") == metadata.uid(config)
+    return Ownership.OURS if same_uid else Ownership.FORMER
+
+
+def add_owner(secret: Object, config: Object) -> list[dict[str, Any]]:
+    """Return the owner references with that of the configuration, replacing a former one."""
+    owners = metadata.items(secret, "metadata", "ownerReferences")
+    kept = [dict(owner) for owner in owners if not _refers_to(owner, config)]
+    return [*kept, build_controller_reference(config)]
+
+
+def build_controller_reference(config: Object) -> dict[str, Any]:
+    """Return the reference that makes a configuration the controller (BC-06, SM-07)."""
+    return {
+        "apiVersion": config["apiVersion"],
+        "kind": config["kind"],
+        "name": metadata.name(config),
+        "uid": metadata.uid(config),
+        "controller": True,
+        "blockOwnerDeletion": True,
+    }
+
+
+def _refers_to(reference: Object, config: Object) -> bool:
+    """Return whether a reference names the configuration, with any UID and API version."""
+    group = metadata.text(reference, "apiVersion").partition("/")[0]
+    identity = (_group(config), config["kind"], metadata.name(config))
+    return (group, reference.get("kind"), reference.get("name")) == identity
+
+
+def _group(config: Object) -> str:
+    return metadata.text(config, "apiVersion").partition("/")[0]
+
+
+# Name and content are those of the kubeadm bootstrap provider, so that two providers in one
+# Cluster exclude each other.
+_KEY: Final = "lock-information"
+
+
+def init_lock_name(cluster: Cluster) -> str:
+    """Return the name of the ConfigMap."""
+    return f"{cluster.name}-lock"
+
+
+def build_init_lock(cluster: Cluster, core_version: str, machine: str) -> dict[str, Any]:
+    """Return the lock of a Cluster, which owns it, held by a Machine."""
+    owner = {
+        "apiVersion": f"{CORE_GROUP}/{core_version}",
+        "kind": CLUSTER_KIND,
+        "name": cluster.name,
+        "uid": cluster.uid,
+    }
+    return {
+        "apiVersion": "v1",
+        "kind": "ConfigMap",
+        "metadata": {
+            "name": init_lock_name(cluster),
+            "namespace": cluster.namespace,
+            "labels": {CLUSTER_NAME_LABEL: cluster.name},
+            "ownerReferences": [owner],
+        },
+        "data": init_lock_data(machine),
+    }
+
+
+def init_lock_data(machine: str) -> dict[str, str]:
+    """Return the ``data`` of a lock that a Machine holds."""
+    return {_KEY: json.dumps({"machineName": machine})}
+
+
+def init_lock_holder(config_map: Object) -> str | None:
+    """Return the name of the Machine that holds the lock; None when the ConfigMap is no lock."""
+    try:
+        information = json.loads(metadata.text(config_map, "data", _KEY))
+    except ValueError:
+        return None
+    return metadata.text(information, "machineName") or None

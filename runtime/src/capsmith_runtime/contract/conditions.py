@@ -7,10 +7,11 @@ stay as they are, and an unchanged entry stays identical, with its
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence, Set
 from typing import Any
 
-from capsmith_runtime.contract.model import Condition, Object, shortened
+from capsmith_runtime.contract import metadata
+from capsmith_runtime.contract.model import Condition, Object, shorten_message
 
 _WORDS: Mapping[bool | None, str] = {True: "True", False: "False", None: "Unknown"}
 
@@ -20,7 +21,7 @@ def find(conditions: Sequence[Object], condition_type: str) -> Object | None:
     return next((entry for entry in conditions if entry.get("type") == condition_type), None)
 
 
-def merged(
+def merge(
     existing: Sequence[Object], wanted: Iterable[Condition], *, generation: int, now: str
 ) -> list[dict[str, Any]]:
     """Return the list with the ``wanted`` conditions merged in, as metav1.Condition (ST-01)."""
@@ -30,14 +31,14 @@ def merged(
             "type": condition.type,
             "status": _WORDS[condition.status],
             "reason": condition.reason,
-            "message": shortened(condition.message),
+            "message": shorten_message(condition.message),
             "observedGeneration": generation,
         }
         fresh[condition.type] = _with_time(entry, existing, now)
-    return _replaced(existing, fresh)
+    return _replace(existing, fresh)
 
 
-def merged_old_shape(
+def merge_old_shape(
     existing: Sequence[Object], wanted: Iterable[Condition], *, now: str
 ) -> list[dict[str, Any]]:
     """Return the list with the ``wanted`` conditions merged in, as in contract v1beta1 (ST-02).
@@ -52,14 +53,14 @@ def merged_old_shape(
             "reason": condition.reason,
         }
         if condition.message:
-            entry["message"] = shortened(condition.message)
+            entry["message"] = shorten_message(condition.message)
         if condition.status is False:
             entry["severity"] = condition.severity
         fresh[condition.type] = _with_time(entry, existing, now)
-    return _replaced(existing, fresh)
+    return _replace(existing, fresh)
 
 
-def without(existing: Sequence[Object], condition_type: str) -> list[dict[str, Any]]:
+def remove(existing: Sequence[Object], condition_type: str) -> list[dict[str, Any]]:
     """Return the list without the entry of this type."""
     return [dict(entry) for entry in existing if entry.get("type") != condition_type]
 
@@ -71,9 +72,29 @@ def _with_time(entry: dict[str, Any], existing: Sequence[Object], now: str) -> d
     return {**entry, "lastTransitionTime": kept or now}
 
 
-def _replaced(
+def _replace(
     existing: Sequence[Object], fresh: Mapping[str, dict[str, Any]]
 ) -> list[dict[str, Any]]:
     kept = [fresh.get(entry.get("type", ""), dict(entry)) for entry in existing]
     known = {entry.get("type") for entry in existing}
     return kept + [entry for name, entry in fresh.items() if name not in known]
+
+
+# Conditions of other writers must stay (ST-10), and nothing in a condition names its writer. So
+# an annotation lists the author's types; it is written before the conditions, which makes it
+# complete after a crash between the two.
+def record_annotation(group: str) -> str:
+    """Return the annotation that lists the types."""
+    return f"{group}/conditions"
+
+
+def recorded_types(obj: Object, group: str) -> frozenset[str]:
+    """Return the types of the object's conditions that the author's code wrote."""
+    text = metadata.annotations(obj).get(record_annotation(group), "")
+    return frozenset(name for name in text.split(",") if name)
+
+
+def record_types(obj: Object, group: str, types: Set[str]) -> dict[str, str]:
+    """Return the annotations of the object with these types."""
+    others = {k: v for k, v in metadata.annotations(obj).items() if k != record_annotation(group)}
+    return {**others, record_annotation(group): ",".join(sorted(types))} if types else others

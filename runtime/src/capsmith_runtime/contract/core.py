@@ -1,4 +1,4 @@
-"""Views of Cluster and Machine, independent of the version of core.
+"""Views of Cluster and Machine, independent of the version of core, and when not to change objects.
 
 Views contain only the fields on which providers act: an event that leaves the view equal needs no
 reconcile.
@@ -14,7 +14,10 @@ from capsmith_runtime.contract import metadata
 from capsmith_runtime.contract.constants import (
     CONTROL_PLANE_LABEL,
     CORE_GROUP,
+    DELETE_FOR_MOVE_ANNOTATION,
     MACHINE_POOL_KIND,
+    MANAGED_BY_ANNOTATION,
+    PAUSED_ANNOTATION,
 )
 from capsmith_runtime.contract.model import Endpoint, Object, ObjectRef
 
@@ -112,7 +115,7 @@ def read_cluster(
         uid=metadata.uid(obj),
         labels=metadata.labels(obj),
         annotations=metadata.annotations(obj),
-        deleting=metadata.deleting(obj),
+        deleting=metadata.is_deleting(obj),
         paused=metadata.lookup(obj, "spec", "paused") is True,
         infrastructure_provisioned=infrastructure_provisioned,
         control_plane_initialized=control_plane_initialized,
@@ -132,7 +135,7 @@ def read_machine(obj: Object, *, infrastructure: ObjectRef | None) -> Machine:
         uid=metadata.uid(obj),
         labels=metadata.labels(obj),
         annotations=metadata.annotations(obj),
-        deleting=metadata.deleting(obj),
+        deleting=metadata.is_deleting(obj),
         cluster_name=metadata.text(obj, "spec", "clusterName"),
         version=metadata.text(obj, "spec", "version") or None,
         failure_domain=metadata.text(obj, "spec", "failureDomain") or None,
@@ -169,3 +172,23 @@ def _data_secret_name(obj: Object) -> str | None:
     """Return ``spec.bootstrap.dataSecretName``; empty and absent differ (IM-21)."""
     value = metadata.lookup(obj, "spec", "bootstrap", "dataSecretName")
     return value if isinstance(value, str) else None
+
+
+def is_externally_managed(obj: Object) -> bool:
+    """Return whether another system manages the object, so that it must not be changed (IC-15)."""
+    return MANAGED_BY_ANNOTATION in metadata.annotations(obj)
+
+
+def is_deleted_for_move(obj: Object) -> bool:
+    """Return whether ``clusterctl move`` deletes this copy; the infrastructure stays (MV-08)."""
+    return DELETE_FOR_MOVE_ANNOTATION in metadata.annotations(obj)
+
+
+def pause_message(obj: Object, kind: str, cluster: Cluster | None) -> str:
+    """Return why the object is paused, or an empty text if it is not (SM-01, ST-08)."""
+    causes = []
+    if cluster is not None and cluster.paused:
+        causes.append("Cluster spec.paused is set to true")
+    if PAUSED_ANNOTATION in metadata.annotations(obj):
+        causes.append(f"{kind} has the {PAUSED_ANNOTATION} annotation")
+    return ", ".join(causes)

@@ -21,7 +21,7 @@ def annotation(group: str) -> str:
     return f"{group}/external-id"
 
 
-def fresh(obj: Object) -> str:
+def create(obj: Object) -> str:
     """Return a new external id for an object: ``<name>.<uid>``."""
     return f"{metadata.name(obj)}.{metadata.uid(obj)}"
 
@@ -36,9 +36,9 @@ def stored(obj: Object, group: str) -> str | None:
 
 def of(obj: Object, group: str) -> str:
     """Return the stored external id, or a new one."""
-    return stored(obj, group) or fresh(obj)
+    return stored(obj, group) or create(obj)
 
 
-def short(external_id: str) -> str:
+def shorten(external_id: str) -> str:
     """Return a short form of an external id: a lower-case DNS label that starts with a letter."""
     return "c" + hashlib.sha256(external_id.encode()).hexdigest()[: SHORT_CHARACTERS - 1]

@@ -6,11 +6,11 @@ Core defines both kinds, but none of its controllers acts on them (IP-01).
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, ClassVar, Final
 
-from capsmith_runtime.contract import metadata
+from capsmith_runtime.contract import conditions, metadata
 from capsmith_runtime.contract.constants import CLUSTER_NAME_LABEL, READY_CONDITION
 from capsmith_runtime.contract.model import Condition, Object, ObjectRef
 
@@ -130,3 +130,31 @@ def _pool(obj: Object) -> ObjectRef:
 
 def _reference(pool: ObjectRef) -> dict[str, str]:
     return {"apiGroup": pool.group, "kind": pool.kind, "name": pool.name}
+
+
+# Core ships the CRDs of its groups in one release, and every release so far gave this group the
+# same versions as cluster.x-k8s.io, so the version that was chosen at start applies here too.
+class IpamV1Beta1(IpamDialect):
+    """v1beta1: conditions in the old shape (ST-02)."""
+
+    version = "v1beta1"
+
+    def _merged(self, obj: Object, wanted: Sequence[Condition], now: str) -> list[dict[str, Any]]:
+        existing = metadata.items(obj, "status", "conditions")
+        return conditions.merge_old_shape(existing, wanted, now=now)
+
+
+class IpamV1Beta2(IpamDialect):
+    """v1beta2: metav1 conditions (ST-01), and every part of a poolRef is required."""
+
+    version = "v1beta2"
+
+    def _merged(self, obj: Object, wanted: Sequence[Condition], now: str) -> list[dict[str, Any]]:
+        existing = metadata.items(obj, "status", "conditions")
+        return conditions.merge(existing, wanted, generation=metadata.generation(obj), now=now)
+
+
+DIALECTS: Final[Mapping[str, IpamDialect]] = {
+    dialect.version: dialect for dialect in (IpamV1Beta2(), IpamV1Beta1())
+}
+"""Dialects by version of core."""

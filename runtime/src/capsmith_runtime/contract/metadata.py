@@ -1,7 +1,9 @@
-"""Read ``metadata`` and other paths of objects; missing fields are not an error."""
+"""Read ``metadata`` and other paths of objects, and match labels; missing fields are no error."""
 
+import base64
+import re
 from collections.abc import Mapping
-from typing import Any
+from typing import Any, Final
 
 from capsmith_runtime.contract.model import Object
 
@@ -70,7 +72,7 @@ def finalizers(obj: Object) -> list[str]:
     return items(obj, "metadata", "finalizers")
 
 
-def deleting(obj: Object) -> bool:
+def is_deleting(obj: Object) -> bool:
     """Return whether the object is being deleted."""
     return lookup(obj, "metadata", "deletionTimestamp") is not None
 
@@ -99,3 +101,47 @@ def owner_name(obj: Object, kind: str, group: str) -> str | None:
         if text(reference, "kind") == kind and group_of == group:
             return text(reference, "name") or None
     return None
+
+
+_LABEL_VALUE: Final = re.compile(r"([A-Za-z0-9]([A-Za-z0-9_.-]{0,61}[A-Za-z0-9])?)?")
+_FNV_OFFSET: Final = 0x811C9DC5
+_FNV_PRIME: Final = 0x01000193
+
+
+def label_value(name: str) -> str:
+    """Return the name, or ``hash_<base64>_z`` if it is not a valid label value (MP-08).
+
+    The hash is fnv32a, like core's, so that core finds objects by the label.
+    """
+    if _LABEL_VALUE.fullmatch(name):
+        return name
+    digest = base64.urlsafe_b64encode(_fnv32a(name.encode()).to_bytes(4, "big"))
+    return f"hash_{digest.decode().rstrip('=')}_z"
+
+
+def _fnv32a(data: bytes) -> int:
+    value = _FNV_OFFSET
+    for byte in data:
+        value = (value ^ byte) * _FNV_PRIME & 0xFFFFFFFF
+    return value
+
+
+def is_selected(selector: Object, labels: Mapping[str, str]) -> bool:
+    """Return whether the labels match the selector; an empty selector matches everything."""
+    wanted = mapping(selector, "matchLabels")
+    if any(labels.get(key) != value for key, value in wanted.items()):
+        return False
+    return all(_holds(item, labels) for item in items(selector, "matchExpressions"))
+
+
+def _holds(expression: Object, labels: Mapping[str, str]) -> bool:
+    key, operator = expression.get("key", ""), expression.get("operator", "")
+    values = items(expression, "values")
+    if operator == "In":
+        return labels.get(key) in values
+    if operator == "NotIn":
+        return labels.get(key) not in values
+    if operator == "Exists":
+        return key in labels
+    # An unknown operator matches nothing: it must not allow more than intended.
+    return operator == "DoesNotExist" and key not in labels

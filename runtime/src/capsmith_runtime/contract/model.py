@@ -1,8 +1,8 @@
 """Values of the contract that are the same in all contract versions.
 
 The author's code creates these values; their form in spec and status is defined by
-:mod:`.status`.  Each rejects values that Cluster API would reject later, when the cause is harder
-to find.
+:mod:`.v1beta1` and :mod:`.v1beta2`.  Each rejects values that Cluster API would reject later, when
+the cause is harder to find.
 """
 
 from __future__ import annotations
@@ -108,7 +108,7 @@ def check_reason(reason: str) -> None:
         raise ValueError(f"a reason must be one CamelCase word, not {reason!r}")
 
 
-def shortened(message: str) -> str:
+def shorten_message(message: str) -> str:
     """Return the message, shortened for a status."""
     return message if len(message) <= MAX_MESSAGE else message[: MAX_MESSAGE - 3] + "..."
 

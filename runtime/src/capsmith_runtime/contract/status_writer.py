@@ -103,7 +103,7 @@ def set_or_drop(status: dict[str, Any], key: str, value: Any) -> None:
         status[key] = value
 
 
-def with_feature(status: Object, field: str, value: Any, features: Set[str]) -> dict[str, Any]:
+def set_feature_field(status: Object, field: str, value: Any, features: Set[str]) -> dict[str, Any]:
     """Return the status with the field of a feature, if the kind has the feature of that name."""
     new = dict(status)
     if field in features:
@@ -111,19 +111,19 @@ def with_feature(status: Object, field: str, value: Any, features: Set[str]) -> 
     return new
 
 
-def with_extra(status: dict[str, Any], extra: Mapping[str, Any]) -> dict[str, Any]:
+def set_extra_fields(status: dict[str, Any], extra: Mapping[str, Any]) -> dict[str, Any]:
     """Return the status with the kind's own fields; None removes a field."""
     for key, value in extra.items():
         set_or_drop(status, key, value)
     return status
 
 
-def address_list(addresses: Sequence[Address]) -> list[dict[str, str]]:
+def build_addresses(addresses: Sequence[Address]) -> list[dict[str, str]]:
     """Return ``status.addresses``, which is the same in both contracts (IM-08)."""
     return [{"type": address.type, "address": address.address} for address in addresses]
 
 
-def with_endpoint(obj: Object, endpoint: Endpoint | None, features: Set[str]) -> dict[str, Any]:
+def add_endpoint(obj: Object, endpoint: Endpoint | None, features: Set[str]) -> dict[str, Any]:
     """Return the spec with the endpoint, unless it already has one (IC-02)."""
     spec = dict(obj.get("spec") or {})
     given = spec.get("controlPlaneEndpoint") or {}

@@ -1,11 +1,16 @@
-"""Timestamps in Kubernetes objects (RFC 3339)."""
+"""Timestamps (RFC 3339) and durations in Kubernetes objects.
+
+Contract v1beta1 and core v1beta1 write durations as texts: ``1h30m``, ``300s``, ``5m0s``.
+"""
 
 from __future__ import annotations
 
+import re
 from datetime import UTC, datetime
+from typing import Final
 
 
-def parse(text: object) -> datetime | None:
+def parse_time(text: object) -> datetime | None:
     """Return the time; None for an invalid one."""
     if not isinstance(text, str):
         return None
@@ -19,3 +24,31 @@ def parse(text: object) -> datetime | None:
 def format_time(time: datetime) -> str:
     """Return the time in UTC, to the second."""
     return time.astimezone(UTC).strftime("%Y-%m-%dT%H:%M:%SZ")
+
+
+_UNITS: Final = {
+    "ns": 1e-9,
+    "us": 1e-6,
+    "µs": 1e-6,
+    "ms": 1e-3,
+    "s": 1.0,
+    "m": 60.0,
+    "h": 3600.0,
+}
+_PART: Final = re.compile(r"(\d+(?:\.\d*)?|\.\d+)(ns|us|µs|ms|s|m|h)")
+
+
+def parse_seconds(text: object) -> int | None:
+    """Return the whole seconds of a duration, rounded down; None for an invalid one."""
+    if not isinstance(text, str) or not text or _PART.sub("", text):
+        return None
+    return int(sum(float(number) * _UNITS[unit] for number, unit in _PART.findall(text)))
+
+
+def format_seconds(seconds: int) -> str:
+    """Return a duration as Go formats it, so that core sees no difference."""
+    hours, rest = divmod(seconds, 3600)
+    minutes, rest = divmod(rest, 60)
+    parts = [f"{hours}h"] if hours else []
+    parts += [f"{minutes}m"] if hours or minutes else []
+    return "".join((*parts, f"{rest}s"))

@@ -6,35 +6,39 @@ from collections.abc import Iterable, Mapping, Sequence, Set
 from dataclasses import replace
 from typing import Any, Final
 
-from capsmith_runtime.contract import conditions, durations, metadata
+from capsmith_runtime.contract import conditions, metadata, times
 from capsmith_runtime.contract.bootstrap import data_secret_name
 from capsmith_runtime.contract.constants import PAUSED_CONDITION, READY_CONDITION
-from capsmith_runtime.contract.control_plane_facts import (
+from capsmith_runtime.contract.control_plane import (
     AVAILABLE,
+    DEFAULT_DELETION_SECONDS,
     NEGATIVE,
     ControlPlaneFacts,
-    MachineTemplate,
-)
-from capsmith_runtime.contract.control_plane_machine import (
-    DEFAULT_DELETION_SECONDS,
     ControlPlaneMachine,
     MachineDraft,
     MachineSettings,
-    new_machine,
+    MachineTemplate,
+    build_machine,
     read_control_plane_machine,
     set_or_remove,
 )
 from capsmith_runtime.contract.core import Cluster, Machine, read_cluster, read_machine
-from capsmith_runtime.contract.machine_pool_facts import PoolFacts, common_status
-from capsmith_runtime.contract.model import Condition, FailureDomain, Object, ObjectRef, shortened
+from capsmith_runtime.contract.machine_pool import PoolFacts, build_common_status
+from capsmith_runtime.contract.model import (
+    Condition,
+    FailureDomain,
+    Object,
+    ObjectRef,
+    shorten_message,
+)
 from capsmith_runtime.contract.status_writer import (
     ClusterFacts,
     MachineFacts,
-    address_list,
+    add_endpoint,
+    build_addresses,
+    set_extra_fields,
+    set_feature_field,
     set_or_drop,
-    with_endpoint,
-    with_extra,
-    with_feature,
 )
 
 
@@ -47,7 +51,7 @@ def read_reference(reference: Object) -> ObjectRef | None:
     return ObjectRef(group, metadata.text(reference, "kind"), name)
 
 
-def reference_to(obj: Object) -> dict[str, Any]:
+def build_reference(obj: Object) -> dict[str, Any]:
     """Return a reference to an object."""
     return {
         "apiVersion": obj["apiVersion"],
@@ -98,7 +102,11 @@ class V1Beta1Status:
 
     def with_failure(self, status: Object, reason: str, message: str) -> dict[str, Any]:
         """Set ``failureReason`` and ``failureMessage`` (IC-12, IM-11, BC-10, CP-27)."""
-        return {**status, "failureReason": reason, "failureMessage": shortened(message or reason)}
+        return {
+            **status,
+            "failureReason": reason,
+            "failureMessage": shorten_message(message or reason),
+        }
 
     def without_failure(self, status: Object) -> dict[str, Any]:
         """Remove ``failureReason`` and ``failureMessage``."""
@@ -110,7 +118,7 @@ class V1Beta1Status:
 
     def cluster_spec(self, obj: Object, facts: ClusterFacts, features: Set[str]) -> dict[str, Any]:
         """Set ``controlPlaneEndpoint`` (IC-03)."""
-        return with_endpoint(obj, facts.endpoint, features)
+        return add_endpoint(obj, facts.endpoint, features)
 
     def cluster_status(
         self, obj: Object, facts: ClusterFacts, features: Set[str]
@@ -118,13 +126,13 @@ class V1Beta1Status:
         """Set ready and the failure domains, an object keyed by name (IC-09)."""
         status = {**(obj.get("status") or {}), "ready": True}
         status = self.with_failure_domains(status, facts.failure_domains, features)
-        return with_extra(status, facts.extra)
+        return set_extra_fields(status, facts.extra)
 
     def with_failure_domains(
         self, status: Object, domains: Sequence[FailureDomain], features: Set[str]
     ) -> dict[str, Any]:
         """Set the failure domains (IC-09)."""
-        return with_feature(status, "failureDomains", _failure_domains(domains), features)
+        return set_feature_field(status, "failureDomains", _failure_domains(domains), features)
 
     def machine_spec(self, obj: Object, facts: MachineFacts, features: Set[str]) -> dict[str, Any]:
         """Set ``providerID``, and the failure domain, which core reads from the spec (IM-07)."""
@@ -139,10 +147,10 @@ class V1Beta1Status:
         """Set ready and addresses."""
         status = {**(obj.get("status") or {}), "ready": True}
         if "addresses" in features:
-            set_or_drop(status, "addresses", address_list(facts.addresses))
+            set_or_drop(status, "addresses", build_addresses(facts.addresses))
         if "interruptible" in features:
             set_or_drop(status, "interruptible", facts.interruptible or None)
-        return with_extra(status, facts.extra)
+        return set_extra_fields(status, facts.extra)
 
     def conditions(
         self, obj: Object, status: Object, wanted: Sequence[Condition], now: str
@@ -154,8 +162,8 @@ class V1Beta1Status:
         shown = [c for c in wanted if c.type != PAUSED_CONDITION or c.status]
         existing = metadata.items(obj, "status", "conditions")
         if len(shown) != len(wanted):
-            existing = conditions.without(existing, PAUSED_CONDITION)
-        return {**status, "conditions": conditions.merged_old_shape(existing, shown, now=now)}
+            existing = conditions.remove(existing, PAUSED_CONDITION)
+        return {**status, "conditions": conditions.merge_old_shape(existing, shown, now=now)}
 
 
 def _failure_domains(domains: Sequence[FailureDomain]) -> dict[str, Any]:
@@ -182,7 +190,7 @@ class V1Beta1BootstrapStatus:
     ) -> dict[str, Any]:
         """Return the status with ready and the name of the Secret, set together."""
         status = {**(obj.get("status") or {}), "dataSecretName": secret, "ready": True}
-        return with_extra(status, extra)
+        return set_extra_fields(status, extra)
 
 
 class V1Beta1PoolStatus:
@@ -196,7 +204,7 @@ class V1Beta1PoolStatus:
 
     def status(self, obj: Object, facts: PoolFacts, features: Set[str]) -> dict[str, Any]:
         """Return the whole status, without conditions."""
-        return common_status(obj, facts, features)
+        return build_common_status(obj, facts, features)
 
 
 class V1Beta1ControlPlane:
@@ -221,11 +229,9 @@ class V1Beta1ControlPlane:
                 metadata.text(reference, "name"),
             ),
             settings=MachineSettings(
-                drain_seconds=durations.parse_seconds(template.get("nodeDrainTimeout")),
-                volume_detach_seconds=durations.parse_seconds(
-                    template.get("nodeVolumeDetachTimeout")
-                ),
-                deletion_seconds=durations.parse_seconds(template.get("nodeDeletionTimeout")),
+                drain_seconds=times.parse_seconds(template.get("nodeDrainTimeout")),
+                volume_detach_seconds=times.parse_seconds(template.get("nodeVolumeDetachTimeout")),
+                deletion_seconds=times.parse_seconds(template.get("nodeDeletionTimeout")),
                 readiness_gates=metadata.items(template, "readinessGates"),
                 taints=metadata.items(template, "taints"),
             ),
@@ -253,7 +259,7 @@ class V1Beta1ControlPlane:
             status["version"] = facts.versions[0][0]
         if facts.externally_managed:
             status["externalManagedControlPlane"] = True
-        return with_extra(status, facts.extra)
+        return set_extra_fields(status, facts.extra)
 
     def conditions(self, conditions: Sequence[Condition]) -> Sequence[Condition]:
         """Copy Available to Ready (CP-27); omit negative-polarity conditions (ST-02)."""
@@ -291,11 +297,11 @@ class CoreMachinesV1Beta1:
 
     def new(self, draft: MachineDraft) -> dict[str, Any]:
         """Return the object to create."""
-        obj = new_machine(
+        obj = build_machine(
             draft,
             version=self.version,
-            bootstrap=reference_to(draft.bootstrap),
-            infrastructure=reference_to(draft.infrastructure),
+            bootstrap=build_reference(draft.bootstrap),
+            infrastructure=build_reference(draft.infrastructure),
         )
         return {**obj, "spec": self.spec(obj, draft.settings)}
 
@@ -309,9 +315,9 @@ class CoreMachinesV1Beta1:
         }
         spec = dict(metadata.mapping(obj, "spec"))
         for name, seconds in timeouts.items():
-            if durations.parse_seconds(spec.get(name)) != seconds:
+            if times.parse_seconds(spec.get(name)) != seconds:
                 set_or_remove(
-                    spec, name, None if seconds is None else durations.format_seconds(seconds)
+                    spec, name, None if seconds is None else times.format_seconds(seconds)
                 )
         set_or_remove(spec, "readinessGates", [dict(gate) for gate in settings.readiness_gates])
         return spec
@@ -324,9 +330,9 @@ class CoreMachinesV1Beta1:
         new: Sequence[Object] = metadata.items(obj, "status", "v1beta2", "conditions")
         old: Sequence[Object] = metadata.items(obj, "status", "conditions")
         for name in absent:
-            new, old = conditions.without(new, name), conditions.without(old, name)
+            new, old = conditions.remove(new, name), conditions.remove(old, name)
         generation = metadata.generation(obj)
-        listed = conditions.merged(new, present, generation=generation, now=now)
+        listed = conditions.merge(new, present, generation=generation, now=now)
         status["v1beta2"] = {**metadata.mapping(status, "v1beta2"), "conditions": listed}
         status["conditions"] = list(old)
         return status

@@ -7,28 +7,29 @@ from typing import Any
 
 from capsmith_runtime.contract import conditions, metadata
 from capsmith_runtime.contract.bootstrap import data_secret_name
-from capsmith_runtime.contract.control_plane_facts import ControlPlaneFacts, MachineTemplate
-from capsmith_runtime.contract.control_plane_machine import (
+from capsmith_runtime.contract.control_plane import (
     DEFAULT_DELETION_SECONDS,
+    ControlPlaneFacts,
     ControlPlaneMachine,
     MachineDraft,
     MachineSettings,
-    new_machine,
+    MachineTemplate,
+    build_machine,
     read_control_plane_machine,
     set_or_remove,
 )
 from capsmith_runtime.contract.core import Cluster, Machine, read_cluster, read_machine
-from capsmith_runtime.contract.machine_pool_facts import PoolFacts, common_status
+from capsmith_runtime.contract.machine_pool import PoolFacts, build_common_status
 from capsmith_runtime.contract.model import Condition, FailureDomain, Object, ObjectRef
 from capsmith_runtime.contract.status_writer import (
     READY_FIELD,
     ClusterFacts,
     MachineFacts,
-    address_list,
+    add_endpoint,
+    build_addresses,
+    set_extra_fields,
+    set_feature_field,
     set_or_drop,
-    with_endpoint,
-    with_extra,
-    with_feature,
 )
 
 
@@ -41,7 +42,7 @@ def read_reference(reference: Object) -> ObjectRef | None:
     return ObjectRef(group, metadata.text(reference, "kind"), name)
 
 
-def reference_to(obj: Object) -> dict[str, Any]:
+def build_reference(obj: Object) -> dict[str, Any]:
     """Return a reference to an object."""
     group = metadata.text(obj, "apiVersion").partition("/")[0]
     return {"apiGroup": group, "kind": obj["kind"], "name": metadata.name(obj)}
@@ -90,7 +91,7 @@ class V1Beta2Status:
 
     def cluster_spec(self, obj: Object, facts: ClusterFacts, features: Set[str]) -> dict[str, Any]:
         """Set ``controlPlaneEndpoint`` (IC-02)."""
-        return with_endpoint(obj, facts.endpoint, features)
+        return add_endpoint(obj, facts.endpoint, features)
 
     def cluster_status(
         self, obj: Object, facts: ClusterFacts, features: Set[str]
@@ -98,13 +99,13 @@ class V1Beta2Status:
         """Set provisioned and the list of failure domains (IC-08)."""
         status = _provisioned_status(obj, features)
         status = self.with_failure_domains(status, facts.failure_domains, features)
-        return with_extra(status, facts.extra)
+        return set_extra_fields(status, facts.extra)
 
     def with_failure_domains(
         self, status: Object, domains: Sequence[FailureDomain], features: Set[str]
     ) -> dict[str, Any]:
         """Set the failure domains (IC-08)."""
-        return with_feature(status, "failureDomains", _failure_domains(domains), features)
+        return set_feature_field(status, "failureDomains", _failure_domains(domains), features)
 
     def machine_spec(self, obj: Object, facts: MachineFacts, features: Set[str]) -> dict[str, Any]:
         """Set ``providerID`` (IM-01)."""
@@ -116,12 +117,12 @@ class V1Beta2Status:
         """Set provisioned, the addresses and the actual failure domain (IM-05)."""
         status = _provisioned_status(obj, features)
         if "addresses" in features:
-            set_or_drop(status, "addresses", address_list(facts.addresses))
+            set_or_drop(status, "addresses", build_addresses(facts.addresses))
         if "failureDomain" in features:
             set_or_drop(status, "failureDomain", facts.failure_domain)
         if "interruptible" in features:
             set_or_drop(status, "interruptible", facts.interruptible or None)
-        return with_extra(status, facts.extra)
+        return set_extra_fields(status, facts.extra)
 
     def conditions(
         self, obj: Object, status: Object, wanted: Sequence[Condition], now: str
@@ -129,7 +130,7 @@ class V1Beta2Status:
         """Write conditions as metav1.Condition (ST-01)."""
         return {
             **status,
-            "conditions": conditions.merged(
+            "conditions": conditions.merge(
                 metadata.items(obj, "status", "conditions"),
                 wanted,
                 generation=metadata.generation(obj),
@@ -174,7 +175,7 @@ class V1Beta2BootstrapStatus:
         status["initialization"] = {**flags, "dataSecretCreated": True}
         if READY_FIELD in features:
             status["ready"] = True
-        return with_extra(status, extra)
+        return set_extra_fields(status, extra)
 
 
 class V1Beta2PoolStatus:
@@ -193,7 +194,7 @@ class V1Beta2PoolStatus:
         ``ready`` and ``initialization.provisioned`` have the same value: the contract requires the
         second, and every core so far reads the first (MP-01, MP-02).
         """
-        status = common_status(obj, facts, features)
+        status = build_common_status(obj, facts, features)
         if facts.provisioned:
             before = status.get("initialization") or {}
             status["initialization"] = {**before, "provisioned": True}
@@ -257,7 +258,7 @@ class V1Beta2ControlPlane:
             ]
         if facts.externally_managed:
             status["externalManagedControlPlane"] = True
-        return with_extra(status, facts.extra)
+        return set_extra_fields(status, facts.extra)
 
     def conditions(self, conditions: Sequence[Condition]) -> Sequence[Condition]:
         """Return all conditions; Available replaces Ready (CP-26)."""
@@ -289,11 +290,11 @@ class CoreMachinesV1Beta2:
 
     def new(self, draft: MachineDraft) -> dict[str, Any]:
         """Return the object to create."""
-        obj = new_machine(
+        obj = build_machine(
             draft,
             version=self.version,
-            bootstrap=reference_to(draft.bootstrap),
-            infrastructure=reference_to(draft.infrastructure),
+            bootstrap=build_reference(draft.bootstrap),
+            infrastructure=build_reference(draft.infrastructure),
         )
         return {**obj, "spec": self.spec(obj, draft.settings)}
 
@@ -322,9 +323,9 @@ class CoreMachinesV1Beta2:
         """Set and remove conditions in the only list."""
         listed: Sequence[Object] = metadata.items(obj, "status", "conditions")
         for name in absent:
-            listed = conditions.without(listed, name)
+            listed = conditions.remove(listed, name)
         generation = metadata.generation(obj)
         return {
             **metadata.mapping(obj, "status"),
-            "conditions": conditions.merged(listed, present, generation=generation, now=now),
+            "conditions": conditions.merge(listed, present, generation=generation, now=now),
         }

@@ -7,10 +7,9 @@ from typing import Final
 
 from capsmith_runtime.contract.bootstrap import BootstrapStatusWriter
 from capsmith_runtime.contract.constants import CORE_GROUP
-from capsmith_runtime.contract.control_plane_facts import ControlPlaneShape
-from capsmith_runtime.contract.control_plane_machine import CoreMachines
+from capsmith_runtime.contract.control_plane import ControlPlaneShape, CoreMachines
 from capsmith_runtime.contract.core import CoreReader
-from capsmith_runtime.contract.machine_pool_facts import PoolStatusWriter
+from capsmith_runtime.contract.machine_pool import PoolStatusWriter
 from capsmith_runtime.contract.status_writer import StatusWriter
 from capsmith_runtime.contract.v1beta1 import (
     CoreMachinesV1Beta1,

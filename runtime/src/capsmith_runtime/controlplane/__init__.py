@@ -7,7 +7,7 @@ Kubernetes client.
 """
 
 from capsmith_runtime.api.decoding import DecodingError
-from capsmith_runtime.contract.control_plane_machine import ControlPlaneMachine
+from capsmith_runtime.contract.control_plane import ControlPlaneMachine
 from capsmith_runtime.contract.core import Cluster
 from capsmith_runtime.contract.model import Condition, Endpoint
 from capsmith_runtime.controlplane.api import (

@@ -12,7 +12,7 @@ from collections.abc import Mapping
 from dataclasses import asdict, dataclass
 from typing import Any
 
-from capsmith_runtime.contract.control_plane_machine import PRE_TERMINATE_PREFIX
+from capsmith_runtime.contract.control_plane import PRE_TERMINATE_PREFIX
 from capsmith_runtime.contract.model import Object
 
 

@@ -14,8 +14,7 @@ from dataclasses import dataclass, field
 from typing import Any, Generic, TypeVar
 
 from capsmith_runtime.contract.constants import PAUSED_CONDITION, READY_CONDITION
-from capsmith_runtime.contract.control_plane_facts import OWN_CONDITIONS
-from capsmith_runtime.contract.control_plane_machine import ControlPlaneMachine
+from capsmith_runtime.contract.control_plane import OWN_CONDITIONS, ControlPlaneMachine
 from capsmith_runtime.contract.core import Cluster
 from capsmith_runtime.contract.model import Condition
 from capsmith_runtime.kube.client import ApiError, KubeClient

@@ -8,9 +8,9 @@ from datetime import datetime
 from typing import Any
 
 from capsmith_runtime.contract import metadata, times
-from capsmith_runtime.contract.control_plane_facts import ControlPlaneShape
-from capsmith_runtime.contract.control_plane_machine import (
+from capsmith_runtime.contract.control_plane import (
     ControlPlaneMachine,
+    ControlPlaneShape,
     CoreMachines,
     is_control_plane,
 )
@@ -153,6 +153,6 @@ def _rollout_criteria(desired: DesiredMachine, obj: JSON) -> RolloutCriteria:
         template=desired.template.infrastructure,
         bootstrap_spec=desired.bootstrap_spec or {},
         bootstrap_annotation=desired.annotations.bootstrap_spec,
-        rollout_after=times.parse(metadata.lookup(obj, "spec", "rollout", "after")),
+        rollout_after=times.parse_time(metadata.lookup(obj, "spec", "rollout", "after")),
         certificates_expiry_seconds=days * _DAY_SECONDS if isinstance(days, int) else None,
     )

@@ -7,11 +7,10 @@ from datetime import UTC, datetime
 from functools import partial
 from typing import Any, Final
 
-from capsmith_runtime.contract import constants, guards, metadata
-from capsmith_runtime.contract.control_plane_facts import HEALTHY
-from capsmith_runtime.contract.control_plane_machine import is_control_plane
-from capsmith_runtime.contract.core import Cluster
-from capsmith_runtime.contract.model import Condition, shortened
+from capsmith_runtime.contract import constants, metadata
+from capsmith_runtime.contract.control_plane import HEALTHY, is_control_plane
+from capsmith_runtime.contract.core import Cluster, is_deleted_for_move
+from capsmith_runtime.contract.model import Condition, shorten_message
 from capsmith_runtime.contract.versions import CONTROL_PLANE_SHAPES, CORE_MACHINES
 from capsmith_runtime.controlplane.api import ControlPlaneReconciler, ControlPlaneScope
 from capsmith_runtime.controlplane.cluster_access import ClusterAccess
@@ -214,9 +213,9 @@ class ControlPlaneController(BaseController[ControlPlaneReconciler[Any]]):
         self._delete = DeleteReconciler(caches, self.scaler, machine_client, self._syncer)
 
     async def _reconcile(self, key: NamespacedName, patcher: Patcher) -> Result:
-        if not isinstance(patcher, ControlPlanePatcher) or guards.deleted_for_move(patcher.obj):
+        if not isinstance(patcher, ControlPlanePatcher) or is_deleted_for_move(patcher.obj):
             return Result()
-        if metadata.deleting(patcher.obj):
+        if metadata.is_deleting(patcher.obj):
             name = cluster_name_of(patcher.obj)
             deletion = partial(self._reconcile_delete, patcher, key, name)
             return await self._finalize(patcher, key, name, deletion)
@@ -311,7 +310,7 @@ class ControlPlaneController(BaseController[ControlPlaneReconciler[Any]]):
     ) -> dict[str, Any]:
         """Return the status with the terminal failure of a hook, until all hooks succeed."""
         error, writer = summary.error, self._context.writer
-        if isinstance(error, TerminalHookCallError) and not metadata.deleting(control_plane.obj):
+        if isinstance(error, TerminalHookCallError) and not metadata.is_deleting(control_plane.obj):
             return writer.with_failure(status, error.reason, error.message)
         if error is None and not summary.waits:
             return writer.without_failure(status)
@@ -319,7 +318,7 @@ class ControlPlaneController(BaseController[ControlPlaneReconciler[Any]]):
 
     async def _report(self, patcher: Patcher, reason: str, message: str) -> None:
         """Report a problem of the object itself; Available keeps its value (CP-26)."""
-        message = shortened(message.encode(errors="replace").decode())
+        message = shorten_message(message.encode(errors="replace").decode())
         self._context.events.warn(patcher.obj, reason, message)
         healthy = Condition(type=HEALTHY, status=None, reason=reason, message=message)
         await patcher.write_conditions(healthy, paused(""))

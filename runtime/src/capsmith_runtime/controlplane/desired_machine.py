@@ -9,10 +9,9 @@ from dataclasses import dataclass
 from typing import Any
 
 from capsmith_runtime.contract import constants, metadata
-from capsmith_runtime.contract.control_plane_facts import MachineTemplate
-from capsmith_runtime.contract.control_plane_machine import MachineDraft
+from capsmith_runtime.contract.control_plane import MachineDraft, MachineTemplate
 from capsmith_runtime.contract.core import Cluster
-from capsmith_runtime.contract.label_value import label_value
+from capsmith_runtime.contract.metadata import label_value
 from capsmith_runtime.contract.model import Object, ObjectRef
 from capsmith_runtime.controlplane.annotations import (
     Annotations,

@@ -5,9 +5,9 @@ from __future__ import annotations
 import asyncio
 from typing import Any
 
-from capsmith_runtime.contract.control_plane_machine import (
+from capsmith_runtime.contract.control_plane import (
     ControlPlaneMachine,
-    waits_for_pre_terminate,
+    is_waiting_for_pre_terminate,
 )
 from capsmith_runtime.controlplane.api import (
     ControlPlaneHealth,
@@ -92,7 +92,9 @@ class LifecycleHooks:
         if not held or len(held) < len(deleting):
             return  # there is none, or an earlier removal has not finished
         machine = held[0]
-        if has_other_pre_terminate_hooks(machine, hook) or not waits_for_pre_terminate(machine):
+        if has_other_pre_terminate_hooks(machine, hook) or not is_waiting_for_pre_terminate(
+            machine
+        ):
             return
         member = ControlPlaneMember(machine=machine, control_plane=scope)
         if len(control_plane.machines) > 1:

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from capsmith_runtime.contract import metadata
 from capsmith_runtime.contract.constants import MACHINE_KIND
-from capsmith_runtime.contract.control_plane_machine import ControlPlaneMachine, CoreMachines
+from capsmith_runtime.contract.control_plane import ControlPlaneMachine, CoreMachines
 from capsmith_runtime.controlplane.annotations import PendingMachine, RemediationData
 from capsmith_runtime.controlplane.contract_kinds import ContractKinds
 from capsmith_runtime.controlplane.desired_machine import DesiredMachine
@@ -121,7 +121,7 @@ class MachineClient:
             obj = await self._client.get(resource, key)
         except NotFound:
             return None
-        if metadata.deleting(obj) or not is_owned(obj, desired.owner):
+        if metadata.is_deleting(obj) or not is_owned(obj, desired.owner):
             raise MachineNameTakenError(f"{resource.kind} {key}")
         return obj
 

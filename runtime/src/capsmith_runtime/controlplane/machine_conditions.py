@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from typing import Final
 
 from capsmith_runtime.contract import times
-from capsmith_runtime.contract.control_plane_machine import ControlPlaneMachine
+from capsmith_runtime.contract.control_plane import ControlPlaneMachine
 from capsmith_runtime.contract.model import Condition
 from capsmith_runtime.controlplane.control_plane import ControlPlane
 from capsmith_runtime.controlplane.machine_filters import (

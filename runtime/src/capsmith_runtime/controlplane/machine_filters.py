@@ -6,10 +6,7 @@ from collections.abc import Mapping
 from typing import Final
 
 from capsmith_runtime.contract import metadata
-from capsmith_runtime.contract.control_plane_machine import (
-    PRE_TERMINATE_PREFIX,
-    ControlPlaneMachine,
-)
+from capsmith_runtime.contract.control_plane import PRE_TERMINATE_PREFIX, ControlPlaneMachine
 from capsmith_runtime.contract.model import Object
 
 REMEDIATE_MACHINE: Final = "cluster.x-k8s.io/remediate-machine"

@@ -46,5 +46,5 @@ class ControlPlanePatcher(Patcher):
         """Write the changed fields of the status, and remove the conditions in ``absent``."""
         full = self._writer.conditions(self.obj, status, present, self._now())
         for name in absent:
-            full["conditions"] = conditions.without(full["conditions"], name)
+            full["conditions"] = conditions.remove(full["conditions"], name)
         await self._write(status=self._with_generation(full) if complete else full)

@@ -8,7 +8,7 @@ from datetime import datetime, timedelta
 from typing import Final
 
 from capsmith_runtime.contract import metadata, times
-from capsmith_runtime.contract.control_plane_machine import ControlPlaneMachine
+from capsmith_runtime.contract.control_plane import ControlPlaneMachine
 from capsmith_runtime.contract.model import Object
 from capsmith_runtime.controlplane.annotations import RemediationData, read_remediation_data
 from capsmith_runtime.controlplane.preflight import quorum
@@ -90,7 +90,7 @@ def remediation_retry_after(
         return RemediationDelay(
             f"was replaced {last.retries} times without success, spec.remediation.maxRetry"
         )
-    elapsed = (now - (times.parse(last.time) or now)).total_seconds()
+    elapsed = (now - (times.parse_time(last.time) or now)).total_seconds()
     period = strategy.retry_period_seconds
     if elapsed < period:
         message = f"replaced {last.machine} less than {period} s ago"
@@ -112,7 +112,7 @@ def _last_remediation(
 ) -> RemediationData | None:
     """Return the remediation that created it; None if it has been healthy long enough since."""
     last = read_remediation_data(machine.annotations, annotation)
-    since = times.parse(last.time) if last is not None else None
+    since = times.parse_time(last.time) if last is not None else None
     if since is None or since + timedelta(seconds=strategy.min_healthy_seconds) <= now:
         return None
     return last

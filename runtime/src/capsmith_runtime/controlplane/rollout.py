@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from datetime import datetime, timedelta
 
 from capsmith_runtime.contract import metadata, times
-from capsmith_runtime.contract.control_plane_machine import ControlPlaneMachine
+from capsmith_runtime.contract.control_plane import ControlPlaneMachine
 from capsmith_runtime.contract.model import Object, ObjectRef
 from capsmith_runtime.controlplane.annotations import digest
 
@@ -62,7 +62,7 @@ def next_rollout_seconds(
     deadlines = [] if criteria.rollout_after is None else [criteria.rollout_after]
     if criteria.certificates_expiry_seconds is not None:
         before = timedelta(seconds=criteria.certificates_expiry_seconds)
-        expiries = (times.parse(machine.certificates_expiry) for machine in machines)
+        expiries = (times.parse_time(machine.certificates_expiry) for machine in machines)
         deadlines += [expiry - before for expiry in expiries if expiry is not None]
     remaining = [(deadline - now).total_seconds() for deadline in deadlines if deadline > now]
     # One second later, so that the deadline has certainly passed.
@@ -106,12 +106,12 @@ def _covers(value: object, desired: object) -> bool:
 
 
 def _is_created_before(machine: ControlPlaneMachine, after: datetime | None, now: datetime) -> bool:
-    created = times.parse(machine.created)
+    created = times.parse_time(machine.created)
     return after is not None and created is not None and created < after <= now
 
 
 def _expires(machine: ControlPlaneMachine, seconds: float | None, now: datetime) -> bool:
-    expiry = times.parse(machine.certificates_expiry)
+    expiry = times.parse_time(machine.certificates_expiry)
     if expiry is None or seconds is None:
         return False
     return expiry - timedelta(seconds=seconds) <= now

@@ -8,7 +8,7 @@ from dataclasses import replace
 from typing import Final
 
 from capsmith_runtime.contract import constants, metadata
-from capsmith_runtime.contract.control_plane_machine import ControlPlaneMachine
+from capsmith_runtime.contract.control_plane import ControlPlaneMachine
 from capsmith_runtime.controlplane.annotations import (
     PendingMachine,
     encode,
@@ -146,7 +146,7 @@ class MachineScaler:
         )
         page = await self._client.list_page(self._machines.resource, selection)
         live = {
-            (metadata.uid(obj), metadata.deleting(obj))
+            (metadata.uid(obj), metadata.is_deleting(obj))
             for obj in page.items
             if is_owned(obj, control_plane.obj)
         }

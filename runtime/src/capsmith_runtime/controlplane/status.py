@@ -6,7 +6,7 @@ from collections.abc import Iterable, Mapping, Sequence
 
 from capsmith_runtime.api.encoding import status_fields
 from capsmith_runtime.contract import constants, metadata
-from capsmith_runtime.contract.control_plane_facts import (
+from capsmith_runtime.contract.control_plane import (
     AVAILABLE,
     CERTIFICATES_AVAILABLE,
     DELETING,
@@ -19,9 +19,9 @@ from capsmith_runtime.contract.control_plane_facts import (
     SCALING_DOWN,
     SCALING_UP,
     ControlPlaneFacts,
+    ControlPlaneMachine,
     ReplicaFacts,
 )
-from capsmith_runtime.contract.control_plane_machine import ControlPlaneMachine
 from capsmith_runtime.contract.kubernetes_version import count_versions
 from capsmith_runtime.contract.model import Condition, Severity
 from capsmith_runtime.controlplane.control_plane import ControlPlane
@@ -105,7 +105,7 @@ def _available(control_plane: ControlPlane, summary: ReconcileSummary) -> Condit
     message = "" if complete else f"{len(healthy)} of {len(members)} are healthy"
     if members and len(healthy) < needed:
         return _false(AVAILABLE, f"{message}, but {needed} must be", "Error")
-    if metadata.deleting(control_plane.obj):
+    if metadata.is_deleting(control_plane.obj):
         return _false(AVAILABLE, "Control plane is being deleted", "Info")
     return Condition(type=AVAILABLE, status=True, reason=AVAILABLE, message=message)
 
@@ -177,7 +177,7 @@ def _machines_up_to_date(control_plane: ControlPlane, summary: ReconcileSummary)
 def _progress(control_plane: ControlPlane, summary: ReconcileSummary) -> Iterable[Condition]:
     """Yield the conditions of operations in progress, with their obstacles."""
     current = len(control_plane.machines)
-    desired = 0 if metadata.deleting(control_plane.obj) else control_plane.replicas
+    desired = 0 if metadata.is_deleting(control_plane.obj) else control_plane.replicas
     outdated = _outdated(control_plane, summary)
     rollout = f"Rolling out {len(outdated)} not up-to-date replicas" if outdated else ""
     up = f"Scaling up from {current} to {desired} replicas" if current < desired else ""
@@ -213,7 +213,7 @@ def _remediating(control_plane: ControlPlane, summary: ReconcileSummary) -> Cond
 
 
 def _deleting(control_plane: ControlPlane, summary: ReconcileSummary) -> Condition:
-    if not metadata.deleting(control_plane.obj):
+    if not metadata.is_deleting(control_plane.obj):
         return _inactive(DELETING)
     message = _blocked(control_plane, summary)
     return Condition(type=DELETING, status=True, reason=DELETING, message=message)

@@ -7,7 +7,7 @@ from typing import Any
 
 from capsmith_runtime.contract import metadata
 from capsmith_runtime.contract.constants import CLUSTER_KIND, CORE_GROUP
-from capsmith_runtime.contract.control_plane_machine import ControlPlaneMachine, CoreMachines
+from capsmith_runtime.contract.control_plane import ControlPlaneMachine, CoreMachines
 from capsmith_runtime.contract.model import Condition
 from capsmith_runtime.controlplane.control_plane import ControlPlane
 from capsmith_runtime.controlplane.desired_machine import propagate
@@ -143,7 +143,7 @@ class MachineSyncer:
     async def _write_external(
         self, control_plane: ControlPlane, external: ExternalObject | None
     ) -> None:
-        if external is None or metadata.deleting(external.obj):
+        if external is None or metadata.is_deleting(external.obj):
             return
         template = control_plane.desired.template_metadata
         changed = propagate(external.obj, template, control_plane.annotations.propagated)

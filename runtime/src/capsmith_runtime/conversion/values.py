@@ -11,7 +11,7 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import Any, Final
 
-from capsmith_runtime.contract import durations
+from capsmith_runtime.contract import times
 from capsmith_runtime.conversion.paths import MISSING, Data
 
 INT32_MAX: Final = 2**31 - 1
@@ -171,13 +171,13 @@ def reference_to_old(value: Any, context: ValueContext) -> Any:
 
 def seconds(value: Any, context: ValueContext) -> Any:
     """Convert a duration to whole seconds, at most the greatest int32 (CP-14)."""
-    count = durations.parse_seconds(value)
+    count = times.parse_seconds(value)
     return MISSING if count is None else min(count, INT32_MAX)
 
 
 def duration(value: Any, context: ValueContext) -> Any:
     """Convert seconds to a duration (CP-15)."""
-    return durations.format_seconds(value) if isinstance(value, int) and value >= 0 else MISSING
+    return times.format_seconds(value) if isinstance(value, int) and value >= 0 else MISSING
 
 
 def complement(value: Any, context: ValueContext) -> Any:

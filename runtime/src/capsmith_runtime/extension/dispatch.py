@@ -11,7 +11,7 @@ from typing import Any, Final
 import msgspec
 
 from capsmith_runtime.api.decoding import DecodingError
-from capsmith_runtime.contract.model import shortened
+from capsmith_runtime.contract.model import shorten_message
 from capsmith_runtime.extension.codec import Codec
 from capsmith_runtime.extension.responses import HookError
 from capsmith_runtime.kube.executor import (
@@ -147,7 +147,7 @@ def _success(hook: str, fields: dict[str, Any]) -> Response:
 
 
 def _failure(hook: str, message: str) -> Response:
-    text = shortened(message.encode(errors="replace").decode())
+    text = shorten_message(message.encode(errors="replace").decode())
     return _response(hook, {"status": "Failure", "message": text})
 
 

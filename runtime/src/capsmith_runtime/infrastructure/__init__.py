@@ -6,8 +6,8 @@ internal.  Importing them loads no Kubernetes client.
 
 from capsmith_runtime.api.decoding import DecodingError
 from capsmith_runtime.contract.core import Cluster, Machine
-from capsmith_runtime.contract.label_value import label_value
 from capsmith_runtime.contract.machine_pool import MachinePool
+from capsmith_runtime.contract.metadata import label_value
 from capsmith_runtime.contract.model import Address, AddressType, Condition, Endpoint, FailureDomain
 from capsmith_runtime.infrastructure.machine_pool.api import (
     InfraMachinePoolDeleteScope,

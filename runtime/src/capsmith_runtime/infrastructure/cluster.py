@@ -5,9 +5,14 @@ from __future__ import annotations
 from functools import partial
 
 from capsmith_runtime.api.encoding import status_fields
-from capsmith_runtime.contract import guards, metadata
-from capsmith_runtime.contract.core import Cluster, read_endpoint
-from capsmith_runtime.contract.status_writer import ClusterFacts, with_endpoint
+from capsmith_runtime.contract import metadata
+from capsmith_runtime.contract.core import (
+    Cluster,
+    is_deleted_for_move,
+    is_externally_managed,
+    read_endpoint,
+)
+from capsmith_runtime.contract.status_writer import ClusterFacts, add_endpoint
 from capsmith_runtime.infrastructure.context import InfrastructureContext
 from capsmith_runtime.infrastructure.kinds import InfraClusterKind
 from capsmith_runtime.infrastructure.results import InfraClusterState
@@ -53,9 +58,9 @@ class InfraClusterController:
         return await self._runner.run(key, self._reconcile)
 
     async def _reconcile(self, key: NamespacedName, patcher: Patcher) -> Result:
-        if guards.externally_managed(patcher.obj) or guards.deleted_for_move(patcher.obj):
+        if is_externally_managed(patcher.obj) or is_deleted_for_move(patcher.obj):
             return Result()
-        if metadata.deleting(patcher.obj):
+        if metadata.is_deleting(patcher.obj):
             return await self._reconcile_delete(key, patcher)
         cluster = self._caches.cluster(key.namespace, owning_cluster(patcher.obj))
         # Without an owner there is nothing to do yet; an event of the owner enqueues this object.
@@ -126,7 +131,7 @@ class InfraClusterController:
         writer, features = self._context.writer, self.kind.features
         if waiting.control_plane_endpoint is not None:
             endpoint = waiting.control_plane_endpoint
-            await patcher.write_spec(with_endpoint(patcher.obj, endpoint, features))
+            await patcher.write_spec(add_endpoint(patcher.obj, endpoint, features))
         status = self._reporter.author_status(patcher, waiting.status)
         if waiting.failure_domains is not None:
             status = writer.with_failure_domains(status, waiting.failure_domains, features)

@@ -7,7 +7,7 @@ import binascii
 from collections.abc import Mapping
 from typing import Any, Final
 
-from capsmith_runtime.contract import constants, metadata, selector
+from capsmith_runtime.contract import constants, metadata
 from capsmith_runtime.contract.model import Object
 from capsmith_runtime.infrastructure.caches import InfrastructureCaches
 from capsmith_runtime.infrastructure.kinds import IdentityKind
@@ -111,7 +111,9 @@ class CredentialsResolver:
         labels = self._namespace_labels(namespace)
         chosen = allowed.get("selector")
         return (
-            isinstance(chosen, Mapping) and labels is not None and selector.matches(chosen, labels)
+            isinstance(chosen, Mapping)
+            and labels is not None
+            and metadata.is_selected(chosen, labels)
         )
 
     def _namespace_labels(self, namespace: str) -> Mapping[str, str] | None:

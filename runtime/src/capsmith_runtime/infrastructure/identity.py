@@ -43,7 +43,7 @@ class IdentityController:
         patcher = Patcher(self._context.client, self._identities, self._context.writer, obj)
         with suppress(ObjectDeletedError):
             await self._update_finalizer(patcher)
-            if not metadata.deleting(obj):
+            if not metadata.is_deleting(obj):
                 await self._reconcile_normal(patcher)
         return Result()
 
@@ -52,7 +52,7 @@ class IdentityController:
 
         A manager that sees only some of the objects adds none: another one would remove it.
         """
-        users, deleting = self._count_users(patcher.obj), metadata.deleting(patcher.obj)
+        users, deleting = self._count_users(patcher.obj), metadata.is_deleting(patcher.obj)
         if self._finalizer in metadata.finalizers(patcher.obj):
             if not users and (deleting or self._scope.is_unlimited):
                 await patcher.remove_finalizer(self._finalizer)

@@ -11,9 +11,9 @@ from functools import partial
 from typing import Any
 
 from capsmith_runtime.api.encoding import status_fields
-from capsmith_runtime.contract import constants, guards, metadata
-from capsmith_runtime.contract.core import Cluster, Machine
-from capsmith_runtime.contract.status_writer import MachineFacts, address_list, set_or_drop
+from capsmith_runtime.contract import constants, metadata
+from capsmith_runtime.contract.core import Cluster, Machine, is_deleted_for_move
+from capsmith_runtime.contract.status_writer import MachineFacts, build_addresses, set_or_drop
 from capsmith_runtime.infrastructure.bootstrap_data import bootstrap_reader
 from capsmith_runtime.infrastructure.cluster_infrastructure import (
     ClusterInfrastructure,
@@ -66,10 +66,10 @@ class InfraMachineController:
         return await self._runner.run(key, self._reconcile)
 
     async def _reconcile(self, key: NamespacedName, patcher: Patcher) -> Result:
-        if guards.deleted_for_move(patcher.obj):
+        if is_deleted_for_move(patcher.obj):
             return Result()
         machine = self._caches.machine_of(patcher.obj)
-        if metadata.deleting(patcher.obj):
+        if metadata.is_deleting(patcher.obj):
             return await self._reconcile_delete(key, patcher, machine)
         name = machine.cluster_name if machine is not None else None
         cluster = self._caches.core.cluster(key.namespace, name)
@@ -154,7 +154,7 @@ class InfraMachineController:
             )
         status = self._reporter.author_status(patcher, waiting.status)
         if waiting.addresses is not None and "addresses" in self.kind.features:
-            set_or_drop(status, "addresses", address_list(waiting.addresses))
+            set_or_drop(status, "addresses", build_addresses(waiting.addresses))
         return await self._reporter.report_wait(patcher, waiting, status)
 
     async def _check_provider_id(self, patcher: Patcher, provider_id: str) -> None:

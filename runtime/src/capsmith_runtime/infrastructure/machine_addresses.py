@@ -11,7 +11,7 @@ from contextlib import suppress
 
 from capsmith_runtime.contract import conditions, constants, metadata
 from capsmith_runtime.contract.core import Cluster
-from capsmith_runtime.contract.ipam_versions import DIALECTS
+from capsmith_runtime.contract.ipam import DIALECTS
 from capsmith_runtime.contract.model import ObjectRef
 from capsmith_runtime.infrastructure.caches import InfrastructureCaches
 from capsmith_runtime.infrastructure.scopes import ClaimedAddress

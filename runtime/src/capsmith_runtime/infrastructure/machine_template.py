@@ -5,8 +5,8 @@ from __future__ import annotations
 from typing import Any
 
 from capsmith_runtime.api.decoding import DecodingError, decode
-from capsmith_runtime.contract import constants, external_id, guards, metadata
-from capsmith_runtime.contract.core import Cluster
+from capsmith_runtime.contract import constants, external_id, metadata
+from capsmith_runtime.contract.core import Cluster, pause_message
 from capsmith_runtime.contract.status_writer import set_or_drop
 from capsmith_runtime.infrastructure.cluster_infrastructure import ClusterInfrastructure
 from capsmith_runtime.infrastructure.context import InfrastructureContext
@@ -48,11 +48,11 @@ class MachineTemplateController:
     async def reconcile(self, key: NamespacedName) -> Result:
         """Write the capacity of machines of one template."""
         obj = self._informer.get(key)
-        if obj is None or metadata.deleting(obj):
+        if obj is None or metadata.is_deleting(obj):
             self._author.forget(key)
             return Result()
         cluster = self._context.caches.core.cluster(key.namespace, cluster_name_of(obj))
-        if guards.pause_message(obj, "", cluster):
+        if pause_message(obj, "", cluster):
             return Result()
         try:
             fields = metadata.mapping(obj, "spec", "template", "spec")

@@ -7,11 +7,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Final, Literal
 
-from capsmith_runtime.contract.model import (
-    Address,
-    Endpoint,
-    FailureDomain,
-)
+from capsmith_runtime.contract.model import Address, Endpoint, FailureDomain
 from capsmith_runtime.reconcile.results import State, check_failure_domains, check_machine
 
 _QUANTITY: Final = re.compile(

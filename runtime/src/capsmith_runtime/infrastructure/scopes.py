@@ -64,7 +64,7 @@ class InfraClusterView:
 
         It has 32 lower-case letters and digits and starts with a letter: a DNS label.
         """
-        return external_id.short(self.external_id)
+        return external_id.shorten(self.external_id)
 
     def spec(self, cls: type[T]) -> T:
         """Return its spec as an instance of the generated class."""

@@ -184,4 +184,4 @@ def _machine_relevant_fields(group: str, obj: JSON) -> tuple[Object, str | None,
 def _priority(machine: JSON) -> Priority:
     """Return the priority of a machine after a change that all machines of its cluster share."""
     provisioned = bool(metadata.text(machine, "spec", "providerID"))
-    return Priority.LOW if provisioned and not metadata.deleting(machine) else Priority.NORMAL
+    return Priority.LOW if provisioned and not metadata.is_deleting(machine) else Priority.NORMAL

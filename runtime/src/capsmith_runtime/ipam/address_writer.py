@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from contextlib import suppress
 
-from capsmith_runtime.contract import constants, external_id, ipam, metadata
-from capsmith_runtime.contract.ipam import IpamDialect
+from capsmith_runtime.contract import constants, external_id, metadata
+from capsmith_runtime.contract.ipam import CLAIM_KIND, PROTECT_ADDRESS, IPAddress, IpamDialect
 from capsmith_runtime.ipam.api import Allocation
 from capsmith_runtime.kube.client import JSON, KubeClient, NotFound, ResourceType, key_of
 from capsmith_runtime.kube.informer import Informer
@@ -30,7 +30,7 @@ class IPAddressWriter:
         view = self._dialect.claim(claim)
         labels = {constants.CLUSTER_NAME_LABEL: view.cluster_name} if view.cluster_name else {}
         identity = external_id.annotation(resource.group)
-        address = ipam.IPAddress(
+        address = IPAddress(
             name=view.name,
             namespace=view.namespace,
             address=str(allocation.address),
@@ -47,7 +47,7 @@ class IPAddressWriter:
                 "namespace": view.namespace,
                 "labels": labels,
                 "annotations": {identity: external_id.of(claim, resource.group)},
-                "finalizers": [ipam.PROTECT_ADDRESS],
+                "finalizers": [PROTECT_ADDRESS],
                 "ownerReferences": self._owner_references(claim, pool, resource),
             },
             "spec": self._dialect.address_spec(address),
@@ -67,17 +67,17 @@ class IPAddressWriter:
             references = [*others, *owners]
         changed = {**address["metadata"], "ownerReferences": references}
         finalizers = metadata.finalizers(address)
-        if ipam.PROTECT_ADDRESS not in finalizers and not metadata.deleting(address):
-            changed["finalizers"] = [*finalizers, ipam.PROTECT_ADDRESS]
+        if PROTECT_ADDRESS not in finalizers and not metadata.is_deleting(address):
+            changed["finalizers"] = [*finalizers, PROTECT_ADDRESS]
         await self._update(address, {**address, "metadata": changed})
 
     async def delete(self, address: JSON) -> None:
         """Remove the finalizer of an address, then delete it; do nothing when it is gone."""
-        kept = [name for name in metadata.finalizers(address) if name != ipam.PROTECT_ADDRESS]
+        kept = [name for name in metadata.finalizers(address) if name != PROTECT_ADDRESS]
         with suppress(NotFound):
             changed = {**address["metadata"], "finalizers": kept}
             await self._update(address, {**address, "metadata": changed})
-            if not metadata.deleting(address):
+            if not metadata.is_deleting(address):
                 uid = metadata.uid(address)
                 await self._client.delete(self._addresses.resource, key_of(address), uid=uid)
 
@@ -104,7 +104,7 @@ def belongs_to_claim(address: JSON, claim: JSON) -> bool:
 def created_by_provider(address: JSON, group: str) -> bool:
     """Return whether a manager of this provider created an IPAddress, rather than a user."""
     owners = metadata.items(address, "metadata", "ownerReferences")
-    controlled = any(o.get("controller") and o.get("kind") == ipam.CLAIM_KIND for o in owners)
+    controlled = any(o.get("controller") and o.get("kind") == CLAIM_KIND for o in owners)
     return controlled and external_id.annotation(group) in metadata.annotations(address)
 
 

@@ -11,7 +11,12 @@ from contextlib import suppress
 from dataclasses import dataclass
 from typing import Final
 
-from capsmith_runtime.contract import ipam, metadata
+from capsmith_runtime.contract import metadata
+from capsmith_runtime.contract.ipam import (
+    REASON_ALLOCATION_FAILED,
+    REASON_POOL_EXHAUSTED,
+    REASON_POOL_NOT_READY,
+)
 from capsmith_runtime.ipam.address_index import AddressIndex, PoolKey
 from capsmith_runtime.ipam.address_ranges import address_of, parsed
 from capsmith_runtime.ipam.pool_usage import NOT_FOUND, PoolUsage
@@ -248,7 +253,7 @@ class PoolAllocator:
             if pool is None or self._requests:
                 return  # serving the requests writes all this too
             await self._load_reservations(pool)
-            if self._is_holder(pool) or metadata.deleting(pool):
+            if self._is_holder(pool) or metadata.is_deleting(pool):
                 with suppress(Conflict):  # the event of the other write leads here again
                     await self._write_allocation(await self._become_holder(pool))
             elif metadata.mapping(pool, "status").get("addresses") != self._counts():
@@ -260,7 +265,7 @@ class PoolAllocator:
         for _ in range(_ATTEMPTS):
             if pool is None:
                 return self._reject_all()
-            if metadata.deleting(pool):
+            if metadata.is_deleting(pool):
                 self._usage.close("is being deleted")
             try:
                 return await self._write_allocation(await self._become_holder(pool))
@@ -334,7 +339,7 @@ class PoolAllocator:
         has lost the lease may still create one, but it belongs to no claim and is removed.
         """
         address = self._context.addresses.get(reservation.claim)
-        if address is not None and not metadata.deleting(address):
+        if address is not None and not metadata.is_deleting(address):
             return True
         claim = self._context.claims.get(reservation.claim)
         if claim is None or metadata.uid(claim) != reservation.uid:
@@ -354,15 +359,15 @@ class PoolAllocator:
         if usage.problem is not None:
             return self.wait_for_pool(request.claim, usage.problem)
         if len(self._reservations) >= _MAX_RESERVATIONS:
-            return Waiting(ipam.REASON_POOL_NOT_READY, f"{usage.name} is busy", _BUSY_SECONDS)
+            return Waiting(REASON_POOL_NOT_READY, f"{usage.name} is busy", _BUSY_SECONDS)
         number = usage.first_free() if chosen is None else chosen
         if number is None:
             message = f"all addresses of {usage.name} are taken"
-            waiting = Waiting(ipam.REASON_POOL_EXHAUSTED, message, None)
+            waiting = Waiting(REASON_POOL_EXHAUSTED, message, None)
             return self.wait_for_pool(request.claim, waiting)
         if chosen is not None and usage.holders(number):
             message = f"{address_of(number)}, which {usage.name} has chosen, is taken"
-            return Waiting(ipam.REASON_ALLOCATION_FAILED, message)
+            return Waiting(REASON_ALLOCATION_FAILED, message)
         self._reservations.put(Reservation(number, request.claim, request.uid))
         return number
 

@@ -8,9 +8,16 @@ from __future__ import annotations
 
 from typing import Any
 
-from capsmith_runtime.contract import constants, guards, ipam, metadata
-from capsmith_runtime.contract.core import Cluster
-from capsmith_runtime.contract.ipam import IPAddressClaim, IpamDialect
+from capsmith_runtime.contract import constants, metadata
+from capsmith_runtime.contract.core import Cluster, is_deleted_for_move, pause_message
+from capsmith_runtime.contract.ipam import (
+    CLAIM_KIND,
+    REASON_ALLOCATION_FAILED,
+    REASON_POOL_EXHAUSTED,
+    REASON_POOL_NOT_READY,
+    IPAddressClaim,
+    IpamDialect,
+)
 from capsmith_runtime.ipam.address_ranges import address_of, number_of, parsed
 from capsmith_runtime.ipam.address_writer import (
     IPAddressWriter,
@@ -57,9 +64,9 @@ class ClaimController(BaseController[PoolReconciler[Any]]):
 
     async def _reconcile(self, key: NamespacedName, patcher: Patcher) -> Result:
         claim = self._dialect.claim(patcher.obj)
-        if guards.deleted_for_move(patcher.obj):
+        if is_deleted_for_move(patcher.obj):
             return Result()
-        if metadata.deleting(patcher.obj):
+        if metadata.is_deleting(patcher.obj):
             return await self._reconcile_delete(patcher, key, claim)
         cluster = self._caches.cluster(key.namespace, claim.cluster_name)
         # A Cluster that is named but missing may still come; its event requeues this claim.
@@ -101,7 +108,7 @@ class ClaimController(BaseController[PoolReconciler[Any]]):
             return await self._report_waiting(
                 patcher, _allocation_failed(f"IPAddress {key} exists, but has another owner")
             )
-        if metadata.deleting(address) and not belongs_to_claim(address, patcher.obj):
+        if metadata.is_deleting(address) and not belongs_to_claim(address, patcher.obj):
             await self._writer.delete(address)
             return Result()  # the event of its deletion requeues this claim
         number = parsed(view.address)
@@ -129,7 +136,7 @@ class ClaimController(BaseController[PoolReconciler[Any]]):
         if isinstance(number, Waiting):
             return number
         if ranges is None:
-            return Waiting(ipam.REASON_POOL_NOT_READY, "the pool has changed", _RETRY_SECONDS)
+            return Waiting(REASON_POOL_NOT_READY, "the pool has changed", _RETRY_SECONDS)
         return Allocation(address_of(number), ranges.prefix, ranges.gateway)
 
     async def _reconcile_delete(
@@ -172,9 +179,9 @@ class ClaimController(BaseController[PoolReconciler[Any]]):
 
     async def _report_waiting(self, patcher: Patcher, waiting: Waiting) -> Result:
         """Report why there is no address: failures at once, short waits only after a delay."""
-        if waiting.reason not in (ipam.REASON_POOL_EXHAUSTED, ipam.REASON_ALLOCATION_FAILED):
+        if waiting.reason not in (REASON_POOL_EXHAUSTED, REASON_ALLOCATION_FAILED):
             return await self._wait(patcher, waiting)
-        if waiting.reason == ipam.REASON_ALLOCATION_FAILED:
+        if waiting.reason == REASON_ALLOCATION_FAILED:
             self._context.events.warn(patcher.obj, waiting.reason, waiting.message)
         await patcher.write_conditions(ready(False, waiting.reason, waiting.message))
         return Result(waiting.requeue_after)
@@ -182,14 +189,14 @@ class ClaimController(BaseController[PoolReconciler[Any]]):
     async def _failed(self, patcher: Patcher, error: Exception) -> None:
         reason, message = reason_and_message(error)
         if not isinstance(error, ReconcileError):
-            reason = ipam.REASON_ALLOCATION_FAILED
+            reason = REASON_ALLOCATION_FAILED
         await self._report(patcher, reason, message)
 
     def _is_claim_paused(self, obj: JSON, claim: IPAddressClaim, cluster: Cluster | None) -> bool:
         """Return whether claim, Cluster or pool are paused (SM-01)."""
         if cluster is not None and constants.PAUSED_ANNOTATION in cluster.annotations:
             return True
-        paused = guards.pause_message(obj, ipam.CLAIM_KIND, cluster)
+        paused = pause_message(obj, CLAIM_KIND, cluster)
         return bool(paused) or self._registry.is_paused(self._pool_key(claim))
 
     def _conflicting_addresses(
@@ -203,4 +210,4 @@ class ClaimController(BaseController[PoolReconciler[Any]]):
 
 
 def _allocation_failed(message: str) -> Waiting:
-    return Waiting(ipam.REASON_ALLOCATION_FAILED, message, None)
+    return Waiting(REASON_ALLOCATION_FAILED, message, None)

@@ -7,10 +7,15 @@ from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import replace
 from typing import Any
 
-from capsmith_runtime.contract import constants, ipam, metadata
+from capsmith_runtime.contract import constants, metadata
 from capsmith_runtime.contract.core import Cluster
-from capsmith_runtime.contract.ipam import IPAddressClaim
-from capsmith_runtime.contract.ipam_versions import DIALECTS
+from capsmith_runtime.contract.ipam import (
+    ADDRESS_KIND,
+    CLAIM_KIND,
+    DIALECTS,
+    REASON_POOL_NOT_READY,
+    IPAddressClaim,
+)
 from capsmith_runtime.ipam.address_index import AddressIndex, PoolKey
 from capsmith_runtime.ipam.address_ranges import number_of
 from capsmith_runtime.ipam.allocator import AddressRequest, AllocatorContext, LiveAddressList
@@ -57,7 +62,7 @@ class ExternalClaimController(ClaimController):
         if usage.problem is not None:
             return allocator.wait_for_pool(key, usage.problem)
         if pool is None:
-            return Waiting(ipam.REASON_POOL_NOT_READY, "the pool has changed", _RETRY_SECONDS)
+            return Waiting(REASON_POOL_NOT_READY, "the pool has changed", _RETRY_SECONDS)
         # The first side effect happens in the other system, so the finalizer comes first (SM-08).
         await self._add_finalizer(patcher)
         scope = AddressClaim(
@@ -156,15 +161,15 @@ class IPAMGroup(ControllerGroup):
 
     def reconcilers(self) -> Iterator[tuple[str, Reconcile]]:
         """Yield the reconcilers; claims of all kinds share a queue, as each names its pool."""
-        yield ipam.CLAIM_KIND, self._reconcile_claim
-        yield ipam.ADDRESS_KIND, self._orphans.reconcile
+        yield CLAIM_KIND, self._reconcile_claim
+        yield ADDRESS_KIND, self._orphans.reconcile
         for name, pools in self._pools.items():
             yield name, pools.reconcile
 
     def setup_watches(self, queues: Queues) -> None:
         """Register the handlers of claims, addresses, pools and Clusters."""
         self._queues = queues
-        claims = queues[ipam.CLAIM_KIND]
+        claims = queues[CLAIM_KIND]
         self._claims.add_handler(lambda delta: claims.add(delta.key), own_writes=False)
         self._claims.add_handler(self._on_claim)
         self._addresses.add_handler(self._on_address)
@@ -194,10 +199,10 @@ class IPAMGroup(ControllerGroup):
     def _on_pool_pause(self, obj: JSON) -> None:
         """Requeue the claims of a pool: neither allocation nor release goes on while paused."""
         for claim in self._claims.by_index(_BY_POOL, str(PoolKey(obj["kind"], key_of(obj)))):
-            self._queues[ipam.CLAIM_KIND].add(key_of(claim))
+            self._queues[CLAIM_KIND].add(key_of(claim))
 
     def _on_claim(self, delta: Delta) -> None:
-        if delta.new is not None and not metadata.deleting(delta.new):
+        if delta.new is not None and not metadata.is_deleting(delta.new):
             return
         pool = self._pool_key(delta.latest)
         if pool is None:
@@ -206,7 +211,7 @@ class IPAMGroup(ControllerGroup):
         self._index.usage(pool).waiting_claims.pop(delta.key, None)
         self._requeue_claims(pool)
         self._requeue_counts(pool)
-        self._queues[ipam.ADDRESS_KIND].add(delta.key)
+        self._queues[ADDRESS_KIND].add(delta.key)
 
     def _on_address(self, delta: Delta) -> None:
         update = self._index.update(delta)
@@ -217,14 +222,14 @@ class IPAMGroup(ControllerGroup):
         for key in (delta.key, *update.conflicting_addresses):
             claim = self._claims.get(key)
             if claim is None:
-                self._queues[ipam.ADDRESS_KIND].add(key)
+                self._queues[ADDRESS_KIND].add(key)
             elif delta.new is None or not self._dialect.claim(claim).address_name:
-                self._queues[ipam.CLAIM_KIND].add(key)
+                self._queues[CLAIM_KIND].add(key)
 
     def _on_cluster(self, obj: JSON) -> None:
         value = f"{metadata.namespace(obj)}/{metadata.name(obj)}"
         for claim in self._claims.by_index(BY_CLUSTER, value):
-            self._queues[ipam.CLAIM_KIND].add(key_of(claim))
+            self._queues[CLAIM_KIND].add(key_of(claim))
 
     def _pause_flags(self, obj: JSON) -> tuple[bool, bool]:
         paused = self._caches.reader.cluster(obj).paused
@@ -232,7 +237,7 @@ class IPAMGroup(ControllerGroup):
 
     def _requeue_claims(self, pool: PoolKey) -> None:
         for key in self._index.usage(pool).pop_waiting_claims():
-            self._queues[ipam.CLAIM_KIND].add(key)
+            self._queues[CLAIM_KIND].add(key)
 
     def _requeue_counts(self, pool: PoolKey) -> None:
         self._pools[pool.kind].request_counts(pool.key)

@@ -8,8 +8,9 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
-from capsmith_runtime.contract import constants, external_id, guards, ipam, metadata
-from capsmith_runtime.contract.ipam import IpamDialect
+from capsmith_runtime.contract import constants, external_id, metadata
+from capsmith_runtime.contract.core import is_deleted_for_move, pause_message
+from capsmith_runtime.contract.ipam import ADDRESS_KIND, CLAIM_KIND, IpamDialect
 from capsmith_runtime.ipam.address_index import AddressIndex
 from capsmith_runtime.ipam.address_writer import IPAddressWriter, created_by_provider
 from capsmith_runtime.ipam.api import ExternalPoolReconciler
@@ -59,7 +60,7 @@ class OrphanedAddressController:
         """Delete an address that has no claim, after a grace period."""
         obj = self._addresses.get(key)
         pool = None
-        if obj is not None and not guards.deleted_for_move(obj):
+        if obj is not None and not is_deleted_for_move(obj):
             view = self._dialect.address(obj)
             pool = self._index.pool_key(view.pool, view.namespace)
         if obj is None or pool is None or self._claims.get(key) is not None:
@@ -71,7 +72,7 @@ class OrphanedAddressController:
         group = registry.kind.resource.group
         if not created_by_provider(obj, group):
             return Result()
-        left = self._debounce.left(key, ipam.CLAIM_KIND)
+        left = self._debounce.left(key, CLAIM_KIND)
         if left > 0:
             return Result(left)
         paused = registry.is_paused(pool.key) or await self._is_paused(obj)
@@ -92,7 +93,7 @@ class OrphanedAddressController:
     async def _is_paused(self, obj: JSON) -> bool:
         name = metadata.labels(obj).get(constants.CLUSTER_NAME_LABEL)
         cluster = await self._caches.live_cluster(metadata.namespace(obj), name)
-        return bool(guards.pause_message(obj, ipam.ADDRESS_KIND, cluster))
+        return bool(pause_message(obj, ADDRESS_KIND, cluster))
 
     async def _has_claim(self, key: NamespacedName) -> bool:
         """Ask the API server: the cache may lag behind, or be filtered by another label."""

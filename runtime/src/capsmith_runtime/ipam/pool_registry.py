@@ -5,7 +5,8 @@ from __future__ import annotations
 from typing import Any
 
 from capsmith_runtime.api.decoding import DecodingError, decode
-from capsmith_runtime.contract import guards, metadata
+from capsmith_runtime.contract import metadata
+from capsmith_runtime.contract.core import is_deleted_for_move, pause_message
 from capsmith_runtime.ipam.address_index import PoolKey
 from capsmith_runtime.ipam.address_ranges import address_of, parsed
 from capsmith_runtime.ipam.allocator import AllocatorContext, PoolAllocator
@@ -103,4 +104,4 @@ class PoolRegistry:
 
 def is_paused(pool: JSON) -> bool:
     """Return whether nothing may be allocated from a pool or released to it (SM-01, MV-08)."""
-    return guards.deleted_for_move(pool) or bool(guards.pause_message(pool, "", None))
+    return is_deleted_for_move(pool) or bool(pause_message(pool, "", None))

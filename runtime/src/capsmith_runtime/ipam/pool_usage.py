@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Hashable
 from typing import Final, NamedTuple
 
-from capsmith_runtime.contract import ipam
+from capsmith_runtime.contract.ipam import REASON_POOL_NOT_READY
 from capsmith_runtime.ipam.address_ranges import Address, AddressRanges, number_of
 from capsmith_runtime.kube.client import NamespacedName
 from capsmith_runtime.reconcile.results import Waiting
@@ -69,7 +69,7 @@ class PoolUsage:
 
         ``why`` continues the message after the name of the pool.
         """
-        problem = Waiting(ipam.REASON_POOL_NOT_READY, f"{self.name} {why}", None)
+        problem = Waiting(REASON_POOL_NOT_READY, f"{self.name} {why}", None)
         self.problem = problem
         return problem
 

@@ -7,8 +7,10 @@ from typing import Any
 
 from capsmith_runtime.api.decoding import DecodingError
 from capsmith_runtime.api.encoding import status_fields
-from capsmith_runtime.contract import constants, guards, ipam, metadata
-from capsmith_runtime.contract.status_writer import with_extra
+from capsmith_runtime.contract import constants, metadata
+from capsmith_runtime.contract.core import is_deleted_for_move
+from capsmith_runtime.contract.ipam import REASON_POOL_EXHAUSTED
+from capsmith_runtime.contract.status_writer import set_extra_fields
 from capsmith_runtime.ipam.api import ExternalPoolReconciler, PoolReconciler, PoolState
 from capsmith_runtime.ipam.pool_registry import PoolRegistry
 from capsmith_runtime.ipam.pool_usage import NOT_FOUND
@@ -42,10 +44,10 @@ class IPPoolController(BaseController[PoolReconciler[Any]]):
 
     async def _reconcile(self, key: NamespacedName, patcher: Patcher) -> Result:
         obj, usage = patcher.obj, self._registry.usage(key)
-        if guards.deleted_for_move(obj):
+        if is_deleted_for_move(obj):
             usage.close("is being moved")
             return Result()
-        if metadata.deleting(obj):
+        if metadata.is_deleting(obj):
             return await self._reconcile_delete(patcher, key)
         if await self._is_paused(patcher, None):
             usage.close("is paused")
@@ -73,10 +75,10 @@ class IPPoolController(BaseController[PoolReconciler[Any]]):
             state = replace(
                 state,
                 ready=False,
-                reason=ipam.REASON_POOL_EXHAUSTED,
+                reason=REASON_POOL_EXHAUSTED,
                 message="all addresses are taken",
             )
-        status = with_extra(
+        status = set_extra_fields(
             dict(metadata.mapping(patcher.obj, "status")), status_fields(state.status)
         )
         return await self._provisioned(patcher, status, state)

@@ -10,12 +10,8 @@ from capsmith_runtime.bootstrap.api import (
 from capsmith_runtime.bootstrap.api import (
     BootstrapConfigScope as BootstrapConfig,
 )
-from capsmith_runtime.contract.bootstrap import (
-    Taint,
-)
-from capsmith_runtime.contract.machine_pool import (
-    MachinePool,
-)
+from capsmith_runtime.contract.bootstrap import Taint
+from capsmith_runtime.contract.machine_pool import MachinePool
 from capsmith_runtime.reconcile.scopes import (
     BootstrapData,
 )

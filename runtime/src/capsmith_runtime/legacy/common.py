@@ -2,16 +2,8 @@
 
 from __future__ import annotations
 
-from capsmith_runtime.contract.core import (
-    Cluster,
-    Machine,
-)
-from capsmith_runtime.contract.model import (
-    Address,
-    Condition,
-    Endpoint,
-    FailureDomain,
-)
+from capsmith_runtime.contract.core import Cluster, Machine
+from capsmith_runtime.contract.model import Address, Condition, Endpoint, FailureDomain
 from capsmith_runtime.reconcile.results import (
     Deleted as Gone,
 )

@@ -2,9 +2,7 @@
 
 from __future__ import annotations
 
-from capsmith_runtime.contract.control_plane_machine import (
-    ControlPlaneMachine,
-)
+from capsmith_runtime.contract.control_plane import ControlPlaneMachine
 from capsmith_runtime.controlplane.api import (
     ControlPlaneHealth,
     ControlPlaneMember,

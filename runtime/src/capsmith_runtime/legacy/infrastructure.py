@@ -5,9 +5,7 @@ from __future__ import annotations
 from collections.abc import Awaitable
 from typing import ClassVar, Generic, TypeVar
 
-from capsmith_runtime.contract.machine_pool import (
-    MachinePool,
-)
+from capsmith_runtime.contract.machine_pool import MachinePool
 from capsmith_runtime.infrastructure import reconcilers
 from capsmith_runtime.infrastructure.machine_pool.api import (
     InfraMachinePoolDeleteScope as InfraMachinePoolDeletion,

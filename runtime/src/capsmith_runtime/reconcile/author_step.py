@@ -103,7 +103,7 @@ class AuthorStep(Generic[R]):
     ) -> T | Waiting:
         """Call a method like :meth:`call`; ``check`` returns its result, or raises an error."""
         try:
-            deletion = metadata.deleting(patcher.obj)
+            deletion = metadata.is_deleting(patcher.obj)
             with connected(scope, self._context, patcher.obj):
                 key = key_of(patcher.obj)
                 result = await self._calls.call(key, hook, scope, deletion=deletion)

@@ -8,8 +8,8 @@ from collections.abc import Awaitable, Callable
 from typing import Any, TypeVar
 
 from capsmith_runtime.api.decoding import DecodingError, decode
-from capsmith_runtime.contract import constants, guards, metadata
-from capsmith_runtime.contract.core import Cluster
+from capsmith_runtime.contract import constants, metadata
+from capsmith_runtime.contract.core import Cluster, pause_message
 from capsmith_runtime.kube.client import JSON, Invalid, NamespacedName, key_of
 from capsmith_runtime.kube.clock import monotonic
 from capsmith_runtime.kube.controller import Result
@@ -111,7 +111,7 @@ class BaseController(ReportingController[R], ABC):
 
     async def _is_paused(self, patcher: Patcher, cluster: Cluster | None) -> bool:
         """Return whether the object is paused; write a change of the Paused condition (ST-08)."""
-        message = guards.pause_message(patcher.obj, self.kind.resource.kind, cluster)
+        message = pause_message(patcher.obj, self.kind.resource.kind, cluster)
         if message or patcher.shows(constants.PAUSED_CONDITION, status="True"):
             await patcher.write_conditions(paused(message))
         return bool(message)
@@ -138,7 +138,7 @@ class BaseController(ReportingController[R], ABC):
     ) -> T | Waiting:
         """Return the result of a reconciler method; report exceptions and raise them again."""
         try:
-            deletion = metadata.deleting(patcher.obj)
+            deletion = metadata.is_deleting(patcher.obj)
             with connected(scope, self._context, patcher.obj):
                 key = key_of(patcher.obj)
                 result = await self._author.call(key, hook, scope, deletion=deletion)

@@ -75,7 +75,7 @@ class CustomObject(Generic[Spec, Status]):
             owner_references=metadata.items(obj, "metadata", "ownerReferences"),
             identity_ref=metadata.mapping(obj, "spec", "identityRef") or None,
             uid=metadata.uid(obj),
-            deleting=metadata.deleting(obj),
+            deleting=metadata.is_deleting(obj),
             ready=_ready(obj),
         )
 

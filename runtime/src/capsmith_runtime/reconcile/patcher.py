@@ -6,13 +6,7 @@ from collections.abc import Callable, Mapping, Sequence, Set
 from datetime import UTC, datetime
 from typing import Any
 
-from capsmith_runtime.contract import (
-    conditions,
-    constants,
-    external_id,
-    metadata,
-    own_conditions,
-)
+from capsmith_runtime.contract import conditions, constants, external_id, metadata
 from capsmith_runtime.contract.model import Condition, Object, Severity
 from capsmith_runtime.contract.status_writer import ConditionWriter
 from capsmith_runtime.kube.client import JSON, KubeClient, NotFound
@@ -64,7 +58,7 @@ class Patcher:
         if external_id.stored(self.obj, kind.resource.group) is None:
             changed["annotations"] = {
                 **metadata.annotations(self.obj),
-                external_id.annotation(kind.resource.group): external_id.fresh(self.obj),
+                external_id.annotation(kind.resource.group): external_id.create(self.obj),
             }
         await self._write(metadata=changed)
 
@@ -91,7 +85,7 @@ class Patcher:
     @property
     def recorded_conditions(self) -> frozenset[str]:
         """Return the types of conditions that the author's code has shown."""
-        return own_conditions.recorded(self.obj, self._informer.resource.group)
+        return conditions.recorded_types(self.obj, self._informer.resource.group)
 
     async def record_conditions(self, types: Set[str]) -> None:
         """Write which types of conditions the author's code shows, if that has changed."""
@@ -105,7 +99,7 @@ class Patcher:
         if types == self.recorded_conditions:
             return {}
         group = self._informer.resource.group
-        annotations = own_conditions.with_record(self.obj, group, types)
+        annotations = conditions.record_types(self.obj, group, types)
         return {"metadata": {**self.obj["metadata"], "annotations": annotations}}
 
     async def write_status(

@@ -8,7 +8,7 @@ from typing import Final, Generic, TypeVar
 from capsmith_runtime.api.encoding import status_fields
 from capsmith_runtime.contract import constants, metadata
 from capsmith_runtime.contract.model import Condition
-from capsmith_runtime.contract.status_writer import with_extra
+from capsmith_runtime.contract.status_writer import set_extra_fields
 from capsmith_runtime.kube.client import JSON, ApiError, NamespacedName, key_of
 from capsmith_runtime.kube.controller import Result
 from capsmith_runtime.kube.log import Logger, get_logger
@@ -57,8 +57,8 @@ class ReportingController(Generic[R]):
         message = limited_message(error.message)
         self._context.events.warn(patcher.obj, error.reason, message)
         status = dict(metadata.mapping(patcher.obj, "status"))
-        status = with_extra(status, status_fields(error.status))
-        if self._has_failure_fields(patcher.obj) and not metadata.deleting(patcher.obj):
+        status = set_extra_fields(status, status_fields(error.status))
+        if self._has_failure_fields(patcher.obj) and not metadata.is_deleting(patcher.obj):
             status = self._context.writer.with_failure(status, error.reason, message)
         # Unlike a retried error this one is not reported again soon: a failed write is raised.
         await patcher.write_status(
@@ -96,7 +96,7 @@ class ReportingController(Generic[R]):
         """Return the status with what is known so far."""
         await self._check_partial_results(patcher, waiting, frozenset())
         status = dict(metadata.mapping(patcher.obj, "status"))
-        return with_extra(status, status_fields(waiting.status))
+        return set_extra_fields(status, status_fields(waiting.status))
 
     async def _check_partial_results(
         self, patcher: Patcher, waiting: Waiting, possible: Set[str]

@@ -70,7 +70,7 @@ class Scope:
 
         It has 32 lower-case letters and digits and starts with a letter: a DNS label.
         """
-        return external_id.short(self.external_id)
+        return external_id.shorten(self.external_id)
 
     def status(self, cls: type[T]) -> T:
         """Return the status that you returned earlier, as an instance of the generated class.

@@ -6,10 +6,10 @@ from collections.abc import Callable, Sequence, Set
 from typing import Any, Final, NoReturn
 
 from capsmith_runtime.api.encoding import status_fields
-from capsmith_runtime.contract import constants, guards, metadata
-from capsmith_runtime.contract.core import Cluster
+from capsmith_runtime.contract import constants, metadata
+from capsmith_runtime.contract.core import Cluster, pause_message
 from capsmith_runtime.contract.model import Condition
-from capsmith_runtime.contract.status_writer import with_extra
+from capsmith_runtime.contract.status_writer import set_extra_fields
 from capsmith_runtime.kube.client import JSON, ApiError, NamespacedName, key_of
 from capsmith_runtime.kube.controller import Result
 from capsmith_runtime.kube.log import Logger, get_logger
@@ -72,7 +72,7 @@ class StatusReporter:
         An object that was never paused gets the condition with its next status, not by a request
         of its own.
         """
-        message = guards.pause_message(patcher.obj, self._kind.resource.kind, cluster)
+        message = pause_message(patcher.obj, self._kind.resource.kind, cluster)
         if message or patcher.shows(constants.PAUSED_CONDITION, status="True"):
             await patcher.write_conditions(paused(message))
         return bool(message)
@@ -138,7 +138,9 @@ class StatusReporter:
     @staticmethod
     def author_status(patcher: Patcher, fields: object) -> JSON:
         """Return a copy of the object's status with the author's status fields."""
-        return with_extra(dict(metadata.mapping(patcher.obj, "status")), status_fields(fields))
+        return set_extra_fields(
+            dict(metadata.mapping(patcher.obj, "status")), status_fields(fields)
+        )
 
     async def report_state(self, patcher: Patcher, status: JSON, state: State) -> Result:
         """Write the status of a provisioned object with the conditions of a state."""
@@ -163,7 +165,7 @@ class StatusReporter:
         message = limited_message(error.message)
         self._context.events.warn(patcher.obj, error.reason, message)
         status = self.author_status(patcher, error.status)
-        if self._has_failure_fields(patcher.obj) and not metadata.deleting(patcher.obj):
+        if self._has_failure_fields(patcher.obj) and not metadata.is_deleting(patcher.obj):
             status = self._context.writer.with_failure(status, error.reason, message)
         # Unlike a retried error this one is not reported again soon: a failed write is raised.
         await patcher.write_status(

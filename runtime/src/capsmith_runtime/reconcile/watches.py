@@ -52,4 +52,4 @@ def enqueue_owners(queues: Mapping[str, WorkQueue[NamespacedName]]) -> Handler:
 def _is_pending(obj: JSON) -> bool:
     """Return whether there is certainly something to do for an object."""
     ready = conditions.find(metadata.items(obj, "status", "conditions"), READY_CONDITION)
-    return metadata.deleting(obj) or ready is None or metadata.text(ready, "status") != "True"
+    return metadata.is_deleting(obj) or ready is None or metadata.text(ready, "status") != "True"

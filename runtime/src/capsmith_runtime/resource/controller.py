@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from functools import partial
 
-from capsmith_runtime.contract import constants, guards, metadata
-from capsmith_runtime.contract.core import Cluster
+from capsmith_runtime.contract import constants, metadata
+from capsmith_runtime.contract.core import Cluster, is_deleted_for_move
 from capsmith_runtime.infrastructure.cluster_infrastructure import ClusterInfrastructure
 from capsmith_runtime.infrastructure.context import InfrastructureContext
 from capsmith_runtime.infrastructure.scopes import InfraClusterView, reference_to
@@ -52,10 +52,10 @@ class ResourceController:
         return await self._runner.run(key, self._reconcile)
 
     async def _reconcile(self, key: NamespacedName, patcher: Patcher) -> Result:
-        if guards.deleted_for_move(patcher.obj):
+        if is_deleted_for_move(patcher.obj):
             return Result()
         name = self._resources.cluster_name(patcher.obj)
-        if metadata.deleting(patcher.obj):
+        if metadata.is_deleting(patcher.obj):
             return await self._reconcile_delete(key, patcher, name)
         cluster = self._caches.core.cluster(key.namespace, name)
         if await self._reporter.ensure_paused_condition(patcher, cluster):

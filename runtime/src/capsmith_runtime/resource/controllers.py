@@ -123,4 +123,4 @@ def _infra_cluster_view(obj: JSON) -> Any:
 
 
 def _cluster_view(obj: JSON) -> tuple[bool, bool]:
-    return metadata.lookup(obj, "spec", "paused") is True, metadata.deleting(obj)
+    return metadata.lookup(obj, "spec", "paused") is True, metadata.is_deleting(obj)

@@ -12,12 +12,12 @@ from functools import partial
 from typing import Any
 
 from capsmith_runtime.api.encoding import status_fields
-from capsmith_runtime.contract import constants, guards, metadata
-from capsmith_runtime.contract.control_plane_facts import ControlPlaneFacts
-from capsmith_runtime.contract.core import Cluster, read_endpoint
+from capsmith_runtime.contract import constants, metadata
+from capsmith_runtime.contract.control_plane import ControlPlaneFacts
+from capsmith_runtime.contract.core import Cluster, is_deleted_for_move, read_endpoint
 from capsmith_runtime.contract.kubernetes_version import normalize
 from capsmith_runtime.contract.model import Endpoint
-from capsmith_runtime.contract.status_writer import with_endpoint
+from capsmith_runtime.contract.status_writer import add_endpoint
 from capsmith_runtime.contract.versions import CONTROL_PLANE_SHAPES
 from capsmith_runtime.controlplane.managed.api import (
     ClusterCredentials,
@@ -62,9 +62,9 @@ class ManagedControlPlaneController(BaseController[ManagedControlPlaneReconciler
         self._now = now
 
     async def _reconcile(self, key: NamespacedName, patcher: Patcher) -> Result:
-        if guards.deleted_for_move(patcher.obj):
+        if is_deleted_for_move(patcher.obj):
             return Result()
-        if metadata.deleting(patcher.obj):
+        if metadata.is_deleting(patcher.obj):
             clean_up = partial(self._clean_up, patcher)
             return await self._finalize(patcher, key, cluster_name_of(patcher.obj), clean_up)
         cluster = self._caches.cluster(key.namespace, owning_cluster(patcher.obj))
@@ -96,7 +96,7 @@ class ManagedControlPlaneController(BaseController[ManagedControlPlaneReconciler
         self, patcher: Patcher, cluster: Cluster, state: ManagedControlPlaneState
     ) -> Result:
         """Write endpoint and kubeconfig before the status: core uses them then (CP-02, CP-22)."""
-        spec = with_endpoint(patcher.obj, state.endpoint, self.kind.features)
+        spec = add_endpoint(patcher.obj, state.endpoint, self.kind.features)
         await patcher.write_spec(spec, state.conditions)
         report = await self._reconcile_kubeconfig(patcher, cluster, state)
         facts = ControlPlaneFacts(

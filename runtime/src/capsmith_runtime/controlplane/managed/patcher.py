@@ -6,7 +6,7 @@ from collections.abc import Iterator, Sequence, Set
 
 from capsmith_runtime.contract import metadata
 from capsmith_runtime.contract.constants import READY_CONDITION
-from capsmith_runtime.contract.control_plane_facts import (
+from capsmith_runtime.contract.control_plane import (
     AVAILABLE,
     DELETING,
     ROLLING_OUT,
@@ -53,7 +53,7 @@ class ManagedControlPlanePatcher(ControlPlanePatcher):
 
     def _progress(self, status: Object) -> Iterator[Condition]:
         """Yield the conditions of operations in progress."""
-        deleting = metadata.deleting(self.obj)
+        deleting = metadata.is_deleting(self.obj)
         running = metadata.text(status, "version")
         desired = metadata.text(self.obj, "spec", "version")
         upgrading = bool(running and desired) and running != normalize(desired) and not deleting

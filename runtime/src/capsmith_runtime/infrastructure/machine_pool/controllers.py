@@ -206,7 +206,7 @@ def _pool_relevant_fields(obj: JSON) -> tuple[Any, ...]:
     """Return the fields of an infrastructure machine on which its pool acts."""
     meta, status = obj["metadata"], metadata.mapping(obj, "status")
     return (
-        metadata.deleting(obj),
+        metadata.is_deleting(obj),
         metadata.mapping(obj, "spec"),
         meta.get("annotations"),
         meta.get("ownerReferences"),

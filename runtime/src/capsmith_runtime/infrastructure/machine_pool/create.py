@@ -185,7 +185,7 @@ class PoolMachineClient:
         await self._delete(pool, self._lister.machine_type, machine)
 
     async def _delete(self, pool: JSON, resource: ResourceType, obj: JSON) -> None:
-        if metadata.deleting(obj):
+        if metadata.is_deleting(obj):
             return
         uid = metadata.uid(obj)
         # It may have been deleted, and perhaps replaced by an object of the same name.

@@ -10,10 +10,9 @@ from collections.abc import Sequence
 from functools import partial
 from typing import Any, NamedTuple
 
-from capsmith_runtime.contract import constants, guards, metadata
-from capsmith_runtime.contract.core import Cluster
-from capsmith_runtime.contract.machine_pool import MachinePool
-from capsmith_runtime.contract.machine_pool_facts import InstanceFacts, PoolFacts
+from capsmith_runtime.contract import constants, metadata
+from capsmith_runtime.contract.core import Cluster, is_deleted_for_move
+from capsmith_runtime.contract.machine_pool import InstanceFacts, MachinePool, PoolFacts
 from capsmith_runtime.contract.model import Address
 from capsmith_runtime.infrastructure.cluster_infrastructure import core_blocker
 from capsmith_runtime.infrastructure.context import InfrastructureContext
@@ -101,10 +100,10 @@ class MachinePoolMachinesController:
         return await self._runner.run(key, self._reconcile)
 
     async def _reconcile(self, key: NamespacedName, patcher: Patcher) -> Result:
-        if guards.deleted_for_move(patcher.obj):
+        if is_deleted_for_move(patcher.obj):
             return Result()
         pool = self._machine_pools.find_owner(patcher.obj)
-        if metadata.deleting(patcher.obj):
+        if metadata.is_deleting(patcher.obj):
             return await self._reconcile_delete(key, patcher, pool)
         cluster = self._caches.cluster(key.namespace, pool.cluster_name if pool else None)
         # Without owners there is nothing to do yet; events of the owners enqueue this object.

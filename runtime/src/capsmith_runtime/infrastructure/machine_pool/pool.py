@@ -5,10 +5,9 @@ from __future__ import annotations
 from functools import partial
 
 from capsmith_runtime.api.encoding import status_fields
-from capsmith_runtime.contract import constants, guards, metadata
-from capsmith_runtime.contract.core import Cluster
-from capsmith_runtime.contract.machine_pool import MachinePool
-from capsmith_runtime.contract.machine_pool_facts import InstanceFacts, PoolFacts
+from capsmith_runtime.contract import constants, metadata
+from capsmith_runtime.contract.core import Cluster, is_deleted_for_move
+from capsmith_runtime.contract.machine_pool import InstanceFacts, MachinePool, PoolFacts
 from capsmith_runtime.infrastructure.cluster_infrastructure import core_blocker
 from capsmith_runtime.infrastructure.context import InfrastructureContext
 from capsmith_runtime.infrastructure.machine_pool.api import InfraMachinePoolState
@@ -60,10 +59,10 @@ class InfraMachinePoolController:
         return await self._runner.run(key, self._reconcile)
 
     async def _reconcile(self, key: NamespacedName, patcher: Patcher) -> Result:
-        if guards.deleted_for_move(patcher.obj):
+        if is_deleted_for_move(patcher.obj):
             return Result()
         pool = self._machine_pools.find_owner(patcher.obj)
-        if metadata.deleting(patcher.obj):
+        if metadata.is_deleting(patcher.obj):
             return await self._reconcile_delete(key, patcher, pool)
         cluster = self._caches.cluster(key.namespace, pool.cluster_name if pool else None)
         # Without owners there is nothing to do yet; events of the owners enqueue this object.

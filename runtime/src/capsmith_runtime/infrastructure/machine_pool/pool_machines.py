@@ -12,12 +12,12 @@ from dataclasses import dataclass
 from typing import Final, NamedTuple
 
 from capsmith_runtime.contract import constants, metadata
-from capsmith_runtime.contract.label_value import label_value
 from capsmith_runtime.contract.machine_pool import (
     POOL_NAME_LABEL,
     owning_machine_pool,
     read_pool_machine,
 )
+from capsmith_runtime.contract.metadata import label_value
 from capsmith_runtime.contract.model import Object
 from capsmith_runtime.infrastructure.caches import InfrastructureCaches
 from capsmith_runtime.infrastructure.machine_pool.kinds import MachinePoolMachinesKind
@@ -49,7 +49,7 @@ class PoolMachines:
     def uids_not_deleting(self) -> set[str]:
         """Return the UIDs of all objects that are not being deleted."""
         objects = (*self.infra_machines.values(), *self.machines.values())
-        return {metadata.uid(obj) for obj in objects if not metadata.deleting(obj)}
+        return {metadata.uid(obj) for obj in objects if not metadata.is_deleting(obj)}
 
     @property
     def orphaned_machines(self) -> list[JSON]:
@@ -61,7 +61,7 @@ class PoolMachines:
         return [
             machine
             for name, machine in self.machines.items()
-            if name not in self.infra_machines and not metadata.deleting(machine)
+            if name not in self.infra_machines and not metadata.is_deleting(machine)
         ]
 
 
@@ -146,7 +146,7 @@ class PoolMachinesLister:
         return PoolMember(
             name=metadata.name(obj),
             number=number_of(metadata.name(pool), metadata.name(obj)),
-            deleting=metadata.deleting(obj) or (view is not None and view.deleting),
+            deleting=metadata.is_deleting(obj) or (view is not None and view.deleting),
             delete_requested=view is not None and view.delete_requested,
             unhealthy=view is not None and view.unhealthy,
             outdated=annotations.get(self._kind.version_annotation, "") != version

@@ -8,17 +8,15 @@ from typing import Any
 from capsmith_runtime.contract import constants, metadata
 from capsmith_runtime.contract.core import Cluster
 from capsmith_runtime.contract.machine_pool import (
-    MachinePool,
-    owning_machine_pool,
-    read_machine_pool,
-)
-from capsmith_runtime.contract.machine_pool_facts import (
     MAX_BYTES,
     MAX_INSTANCES,
+    MachinePool,
     PoolFacts,
-    fits,
-    pool_spec,
-    without_addresses,
+    build_pool_spec,
+    drop_addresses,
+    is_storable,
+    owning_machine_pool,
+    read_machine_pool,
 )
 from capsmith_runtime.contract.versions import POOL_STATUS_WRITERS
 from capsmith_runtime.infrastructure.bootstrap_data import bootstrap_reader
@@ -88,10 +86,10 @@ class PoolStatusWriter:
         If they are still too large, report it and leave both as they are.
         """
         features = self._kind.features
-        for known in (facts, without_addresses(facts)):
-            spec = pool_spec(patcher.obj, known, features)
+        for known in (facts, drop_addresses(facts)):
+            spec = build_pool_spec(patcher.obj, known, features)
             status = self._writer.status(patcher.obj, known, features)
-            if fits(spec, status):
+            if is_storable(spec, status):
                 await patcher.write_spec(spec, state.conditions)
                 return await self._reporter.report_state(patcher, status, state)
         message = (

@@ -11,10 +11,7 @@ from capsmith_runtime.bootstrap.api import (
     CertificatePurpose,
     CertificateReader,
 )
-from capsmith_runtime.contract.bootstrap import (
-    REASON_WAITING_FOR_CERTIFICATES,
-    UNINITIALIZED_TAINT,
-)
+from capsmith_runtime.contract.bootstrap import REASON_WAITING_FOR_CERTIFICATES, UNINITIALIZED_TAINT
 from capsmith_runtime.contract.core import Cluster
 from capsmith_runtime.contract.machine_pool import MachinePool, read_machine_pool
 from capsmith_runtime.contract.model import Endpoint

@@ -6,7 +6,7 @@ from collections.abc import Awaitable, Callable
 from dataclasses import replace
 from typing import Any, Final, TypeVar
 
-from capsmith_runtime.contract.control_plane_machine import ControlPlaneMachine
+from capsmith_runtime.contract.control_plane import ControlPlaneMachine
 from capsmith_runtime.controlplane.api import (
     ControlPlaneHealth,
     ControlPlaneMember,

@@ -8,7 +8,7 @@ from collections.abc import AsyncGenerator
 from typing import Any, Self
 
 from capsmith_runtime.component import Component
-from capsmith_runtime.contract.label_value import label_value
+from capsmith_runtime.contract.metadata import label_value
 from capsmith_runtime.infrastructure.controllers import InfrastructureControllers
 from capsmith_runtime.infrastructure.machine_pool.kinds import MachinePoolMachinesKind
 from capsmith_runtime.kube.client import JSON, NamespacedName, ResourceType, Selection, WatchEvent
