@@ -20,7 +20,7 @@ from benchmarks.extension import Blueprints
 from capsmith import resources
 from capsmith.blueprint.plan import load_manifest, plan_files
 from capsmith.blueprint.render import is_static
-from capsmith.commands.build import runtime_library
+from capsmith.commands.build import load_runtime_library
 from capsmith.contract.load import Lazy
 from capsmith.output.runtime import runtime_of, vendored_files
 from capsmith.provider.model import Provider
@@ -57,7 +57,7 @@ def make_tree(provider: Provider, contexts: Path) -> Tree:
     """The templates; what they see is written to ``contexts``."""
     sources = read_texts(resources.blueprints())
     seen, files = {}, []
-    library = runtime_library()
+    library = load_runtime_library()
     runtime = runtime_of(provider, library)
     entries = load_manifest(sources["manifest.yaml"], "manifest.yaml")
     for file in plan_files(entries, provider, runtime):

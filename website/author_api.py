@@ -9,7 +9,7 @@ from __future__ import annotations
 import posixpath
 from typing import Final
 
-from capsmith.reference.model import anchor
+from capsmith.reference.model import make_anchor
 from website.author_modules import (
     FOLDER,
     GROUPS,
@@ -108,7 +108,7 @@ def _link(module: Module) -> str:
 
 
 def _page(module: Module, shared: dict[str, str]) -> str:
-    explained = "../../author-api.md#" + anchor(f"{module.title}: {module.path}")
+    explained = "../../author-api.md#" + make_anchor(f"{module.title}: {module.path}")
     parts = [f"# {module.path}\n\n{module.title}: [explanations and examples]({explained}).\n"]
     if module.shared:
         links = ", ".join(f"[`{name}`][{shared[name]}]" for name in sorted(module.shared))

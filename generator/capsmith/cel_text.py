@@ -16,11 +16,11 @@ LITERAL = re.compile(
 _OLD_SELF = re.compile(r"(?<![\w.])oldSelf\b")
 
 
-def without_literals(expression: str) -> str:
+def strip_literals(expression: str) -> str:
     """Return ``expression`` without comments, and with empty texts for all quoted ones."""
     return LITERAL.sub(lambda match: " " if match[0].startswith("//") else "''", expression)
 
 
 def is_transition(rule: str) -> bool:
     """Return whether a rule reads ``oldSelf``, the value before the update."""
-    return _OLD_SELF.search(without_literals(rule)) is not None
+    return _OLD_SELF.search(strip_literals(rule)) is not None

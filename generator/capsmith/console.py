@@ -44,13 +44,15 @@ class Console:
         self._out = out if out is not None else sys.stdout
         self._verbose = verbose
 
-    def report(self, report: Report, done: str, facts: Mapping[str, Any] | None = None) -> None:
+    def print_report(
+        self, report: Report, done: str, facts: Mapping[str, Any] | None = None
+    ) -> None:
         """Print findings and file outcomes; ``done`` is the closing line of a success.
 
         ``facts`` are for machines only, beside the rest.
         """
         if self._format == "json" and facts is not None:
-            self.data({**report_data(report, report.exit_code), "facts": facts})
+            self.print_data({**convert_report(report, report.exit_code), "facts": facts})
             return
         if self._machine(report, report.exit_code):
             return
@@ -58,21 +60,21 @@ class Console:
         self._outcomes(report)
         self._diffs(report)
         if report.exit_code == 0 and done:
-            self._line(printable(done))
+            self._line(make_printable(done))
 
-    def next_commands(self, commands: Sequence[str]) -> None:
+    def print_next_commands(self, commands: Sequence[str]) -> None:
         """Print commands to type next, one a line to copy; as text only."""
         if commands and self._format == "text":
             for line in ("Next:", *(f"    {command}" for command in commands)):
-                self._line(printable(line))
+                self._line(make_printable(line))
 
-    def verdict(self, verdict: Verdict) -> None:
+    def print_verdict(self, verdict: Verdict) -> None:
         """Print a verdict, and on a terminal its summary last."""
         from capsmith.judge.release import output
 
         match self._format:
             case "json":
-                self.data(output.data(verdict))
+                self.print_data(output.data(verdict))
             case "sarif":
                 self._line(output.sarif(verdict, __version__))
             case "junit":
@@ -81,68 +83,68 @@ class Console:
                 for violation in verdict.violations:
                     head, *rest = output.lines(violation)
                     colour = _COLOURS[violation.finding().severity]
-                    self._line(click.style(printable(head), fg=colour))
+                    self._line(click.style(make_printable(head), fg=colour))
                     for line in rest:
-                        self._line(printable(line))
+                        self._line(make_printable(line))
                 for text in verdict.not_judged:
-                    self._line(printable(f"not judged: {text}"))
+                    self._line(make_printable(f"not judged: {text}"))
                 for text in verdict.unanswered:
-                    self._line(printable(f"not answered: {text}"))
-                self._line(printable(output.summary(verdict)))
+                    self._line(make_printable(f"not answered: {text}"))
+                self._line(make_printable(output.summary(verdict)))
 
-    def progress(self, text: str) -> None:
+    def print_progress(self, text: str) -> None:
         """Print a line on standard error about a step that takes long, if that is a terminal."""
         if sys.stderr.isatty():
-            click.echo(printable(text), file=sys.stderr)
+            click.echo(make_printable(text), file=sys.stderr)
 
-    def working(self, text: str) -> AbstractContextManager[None]:
+    def show_working(self, text: str) -> AbstractContextManager[None]:
         """Show ``text`` on standard error while a block takes long, if that is a terminal."""
-        return working(printable(text))
+        return show_working(make_printable(text))
 
-    def step(self, text: str) -> None:
+    def print_step(self, text: str) -> None:
         """Print a line on standard error about a step, wherever that goes, at once."""
-        click.echo(printable(text), file=sys.stderr)
+        click.echo(make_printable(text), file=sys.stderr)
 
-    def result(self, result: Result) -> None:
+    def print_result(self, result: Result) -> None:
         """Print the result of a check as soon as it is known."""
         from capsmith.judge.running import output
 
         if self._format == "text":
             head, *rest = output.lines(result)
-            self._line(click.style(printable(head), fg=_OUTCOME_COLOURS[result.outcome.value]))
+            self._line(click.style(make_printable(head), fg=_OUTCOME_COLOURS[result.outcome.value]))
             for line in rest:
-                self._line(printable(line))
+                self._line(make_printable(line))
 
-    def behaviour(self, report: BehaviourReport) -> None:
+    def print_conformance(self, report: BehaviourReport) -> None:
         """Print the results of all checks; as text, whose results are printed, their summary."""
         from capsmith.judge.running import output
 
         match self._format:
             case "json":
-                self.data(output.data(report))
+                self.print_data(output.data(report))
             case "junit":
                 self._line(output.junit(report))
             case _:
-                self._line(printable(output.summary(report)))
+                self._line(make_printable(output.summary(report)))
 
-    def failure(self, error: CapsmithError) -> None:
+    def print_failure(self, error: CapsmithError) -> None:
         """Print an error that stopped the run: on standard error, or as the JSON report."""
         if self._machine(Report(findings=(error.finding,)), error.exit_code):
             return
-        first, *rest = finding_lines(_without_details(error.finding))
+        first, *rest = format_finding(_without_details(error.finding))
         details = error.finding.message.splitlines()[1:]
-        for line in [first, *(f"    {printable(each)}" for each in details), *rest]:
+        for line in [first, *(f"    {make_printable(each)}" for each in details), *rest]:
             click.echo(line, file=sys.stderr)
 
-    def data(self, value: Any) -> None:
+    def print_data(self, value: Any) -> None:
         """Print a value as JSON, with its keys in the given order."""
         self._line(json.dumps(value, indent=2, ensure_ascii=False), "json")
 
-    def text(self, text: str) -> None:
+    def print_text(self, text: str) -> None:
         """Print text unchanged."""
         self._line(text)
 
-    def table(self, rows: Sequence[Sequence[str]]) -> None:
+    def print_table(self, rows: Sequence[Sequence[str]]) -> None:
         """Print rows in aligned columns; the last column stays ragged."""
         if not rows:
             return
@@ -155,22 +157,22 @@ class Console:
         """Print the report in a machine-readable format, if one was chosen."""
         match self._format:
             case "json":
-                self.data(report_data(report, exit_code))
+                self.print_data(convert_report(report, exit_code))
             case "sarif":
-                from capsmith.formats import sarif
+                from capsmith.formats import format_sarif
 
-                self._line(sarif(report.findings, __version__))
+                self._line(format_sarif(report.findings, __version__))
             case "junit":
-                from capsmith.formats import junit
+                from capsmith.formats import format_junit
 
-                self._line(junit(report.findings, "capsmith"))
+                self._line(format_junit(report.findings, "capsmith"))
             case _:
                 return False
         return True
 
     def _findings(self, findings: Sequence[Finding]) -> None:
         for finding in findings:
-            first, *rest = finding_lines(finding)
+            first, *rest = format_finding(finding)
             self._line(click.style(first, fg=_COLOURS[finding.severity]))
             for line in rest:
                 self._line(line)
@@ -180,7 +182,7 @@ class Console:
 
     def _outcomes(self, report: Report) -> None:
         if report.runtime is not None and report.runtime.outcome is not Outcome.UNCHANGED:
-            self._line(runtime_line(report.runtime))
+            self._line(format_runtime(report.runtime))
         for outcome in Outcome:
             paths = [file.path for file in report.outcomes if file.outcome is outcome]
             if not paths:
@@ -213,7 +215,7 @@ class Console:
         return text
 
 
-def runtime_line(runtime: RuntimeOutcome) -> str:
+def format_runtime(runtime: RuntimeOutcome) -> str:
     """Describe the change of the runtime library in one line."""
     if runtime.outcome is Outcome.KEPT:
         return f"runtime: kept, a fork of {runtime.version}"
@@ -227,7 +229,7 @@ def _without_details(finding: Finding) -> Finding:
     return finding._replace(message=next(iter(finding.message.splitlines()), ""))
 
 
-def finding_lines(finding: Finding) -> list[str]:
+def format_finding(finding: Finding) -> list[str]:
     """Return the lines of a finding: the problem, the hint, and the link to the rule."""
     where = f"{finding.location}: " if finding.location.file else ""
     lines = [f"{where}{finding.severity} {finding.id}: {finding.message}"]
@@ -235,25 +237,25 @@ def finding_lines(finding: Finding) -> list[str]:
         lines.append(f"    hint: {finding.hint}")
     if finding.link:
         lines.append(f"    see: {finding.link}")
-    return [printable(line) for line in lines]
+    return [make_printable(line) for line in lines]
 
 
-def printable(text: str) -> str:
+def make_printable(text: str) -> str:
     """Return ``text`` with control characters, as in a file's name, made visible."""
     return "".join(c if c.isprintable() else repr(c)[1:-1] for c in text)
 
 
 def _patch_line(line: str) -> str:
-    """Return a line of a diff as :func:`printable`, but with tabs and the line end as they are."""
+    """Make a line of a diff printable; tabs and the line end stay as they are."""
     ended = line.removesuffix("\r")
-    return "\t".join(map(printable, ended.split("\t"))) + line[len(ended) :]
+    return "\t".join(map(make_printable, ended.split("\t"))) + line[len(ended) :]
 
 
-def report_data(report: Report, exit_code: int) -> Mapping[str, Any]:
+def convert_report(report: Report, exit_code: int) -> Mapping[str, Any]:
     """Return a report as plain data, the shape of ``--format json``."""
     return {
         "exitCode": exit_code,
-        "findings": [finding_data(finding) for finding in report.findings],
+        "findings": [convert_finding(finding) for finding in report.findings],
         "runtime": _runtime_data(report.runtime),
         "files": [
             {"path": f.path, "outcome": str(f.outcome), **({"diff": f.diff} if f.diff else {})}
@@ -273,7 +275,7 @@ def _runtime_data(runtime: RuntimeOutcome | None) -> Mapping[str, Any] | None:
     }
 
 
-def finding_data(finding: Finding) -> Mapping[str, Any]:
+def convert_finding(finding: Finding) -> Mapping[str, Any]:
     """Return a finding as plain data."""
     return {
         "id": finding.id,
@@ -291,7 +293,7 @@ DELAY_SECONDS: Final = 1.0
 
 
 @contextlib.contextmanager
-def working(text: str, delay: float = DELAY_SECONDS) -> Iterator[None]:
+def show_working(text: str, delay: float = DELAY_SECONDS) -> Iterator[None]:
     """Show ``text`` while the block runs, after ``delay`` seconds, and remove it in the end."""
     if not sys.stderr.isatty():
         yield

@@ -17,7 +17,7 @@ _SARIF_LEVELS = {Severity.ERROR: "error", Severity.WARNING: "warning", Severity.
 _NO_XML = re.compile("[^\t\n -\ud7ff\ue000-\ufffd\U00010000-\U0010ffff]")
 
 
-def sarif(findings: Sequence[Finding], version: str) -> str:
+def format_sarif(findings: Sequence[Finding], version: str) -> str:
     """Return a SARIF 2.1.0 log; ``version`` is capsmith's.
 
     Source: OASIS, Static Analysis Results Interchange Format 2.1.0.
@@ -62,7 +62,7 @@ def _uri(path: str) -> str:
     return ("file://" if path.startswith("/") else "") + quote(path, errors="replace")
 
 
-def junit(findings: Sequence[Finding], name: str) -> str:
+def format_junit(findings: Sequence[Finding], name: str) -> str:
     """Return a JUnit report: one case for each finding, or one that passed; errors fail."""
     failures = sum(finding.severity is Severity.ERROR for finding in findings)
     suite = ElementTree.Element(
@@ -72,11 +72,11 @@ def junit(findings: Sequence[Finding], name: str) -> str:
         ElementTree.SubElement(suite, "testcase", classname=name, name="contract")
     for finding in findings:
         case = ElementTree.SubElement(
-            suite, "testcase", classname=finding.id, name=xml_text(str(finding.location))
+            suite, "testcase", classname=finding.id, name=clean_xml(str(finding.location))
         )
-        body = xml_text("\n".join(part for part in (finding.message, finding.hint) if part))
+        body = clean_xml("\n".join(part for part in (finding.message, finding.hint) if part))
         if finding.severity is Severity.ERROR:
-            failure = ElementTree.SubElement(case, "failure", message=xml_text(finding.message))
+            failure = ElementTree.SubElement(case, "failure", message=clean_xml(finding.message))
             failure.text = body
         else:
             ElementTree.SubElement(case, "system-out").text = body
@@ -84,6 +84,6 @@ def junit(findings: Sequence[Finding], name: str) -> str:
     return ElementTree.tostring(suite, encoding="unicode", xml_declaration=False)
 
 
-def xml_text(text: str) -> str:
+def clean_xml(text: str) -> str:
     """Return ``text`` without the characters that XML 1.0 cannot hold."""
     return "".join("?" if _NO_XML.match(character) else character for character in text)

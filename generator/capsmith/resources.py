@@ -38,7 +38,7 @@ def author_api() -> Traversable:
     return _folder("docs") / "author-api.md"
 
 
-def fingerprint() -> str | None:
+def compute_fingerprint() -> str | None:
     """Return a fingerprint that changes with capsmith, its data, and distributions beside it.
 
     Made of names, sizes and times of files, so it costs little.  None when capsmith is not there

@@ -53,7 +53,7 @@ def is_text_of(content: bytes, expected: str) -> bool:
     return b"\r\n" in content and digest(content.replace(b"\r\n", b"\n")) == expected
 
 
-def digest_of_texts(texts: Mapping[str, str]) -> str:
+def digest_texts(texts: Mapping[str, str]) -> str:
     """Return the digest of texts and the paths that they have, in whatever order."""
     return digest(json.dumps(sorted(texts.items())))
 

@@ -13,7 +13,7 @@ from capsmith.clusters.processes.kube import JSON
 from capsmith.clusters.processes.repository import dump
 from capsmith.clusters.processes.wait import NotYet, eventually, steadily
 from capsmith.commands.conformance import run
-from capsmith.commands.conformance_release import Request
+from capsmith.commands.conformance_release import ConformanceRequest
 from capsmith.contract.model import Shown
 from capsmith.judge.running.checks import WHOLE_CLUSTER
 from capsmith.judge.running.model import Outcome
@@ -87,7 +87,7 @@ def test_kubeadm_conforms(kubeadm: KubeadmStack, tmp_path: Path) -> None:
         documents = kubeadm.render(scenario, control_planes=1, workers=1)
         objects = tmp_path / "objects.yaml"
         objects.write_text(dump(documents))
-        request = Request(
+        request = ConformanceRequest(
             core=kubeadm.series,
             kubeconfig=scenario.management.kubeconfig,
             objects=objects,

@@ -13,7 +13,7 @@ from capsmith.clusters.processes.kube import JSON, KubeClient
 from capsmith.clusters.processes.servers import ApiServer
 from capsmith.clusters.processes.wait import NotYet, eventually, steadily
 from capsmith.commands.conformance import run
-from capsmith.commands.conformance_release import Request
+from capsmith.commands.conformance_release import ConformanceRequest
 from capsmith.judge.running.model import Outcome
 from tests.e2e.harness.contract import ContractVersion
 from tests.e2e.harness.provider import ProviderUnderTest
@@ -72,7 +72,7 @@ def scenario(request: pytest.FixtureRequest, managed: tuple[Stack, Site]) -> Ite
 def test_infrastructure_without_an_endpoint_conforms(managed: tuple[Stack, Site]) -> None:
     stack, site = managed
     checks = ("cluster-endpoint", "cluster-ready")
-    request = Request(stack.series, site.management.kubeconfig, select=checks)
+    request = ConformanceRequest(stack.series, site.management.kubeconfig, select=checks)
     report = run(stack.provider.out, request, print, lambda result: None)
     assert [each.outcome for each in report.results] == [Outcome.SKIPPED, Outcome.PASSED]
 

@@ -16,7 +16,7 @@ from capsmith.clusters.processes.kube import JSON
 from capsmith.clusters.processes.process import free_port
 from capsmith.clusters.processes.wait import NotYet, eventually, steadily
 from capsmith.commands.conformance import run
-from capsmith.commands.conformance_release import Request
+from capsmith.commands.conformance_release import ConformanceRequest
 from capsmith.contract.load import load_rules
 from capsmith.judge.running.checks import WHOLE_CLUSTER
 from capsmith.judge.running.model import Outcome
@@ -108,7 +108,7 @@ def test_whole_conforms(whole: WholeStack) -> None:
     stack, contract = whole.stack, whole.combination.contract
     of_whole = {check.name for check in WHOLE_CLUSTER}
     of_others = {"machine-provider-id", "claim-allocated", "pool-in-use"}
-    request = Request(
+    request = ConformanceRequest(
         kubeconfig=whole.site.management.kubeconfig,
         core=whole.combination.series,
         select=(*of_whole, *of_others),

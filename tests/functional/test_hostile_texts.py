@@ -14,8 +14,8 @@ from typing import Any
 import pytest
 import yaml
 
-from capsmith.commands.build import build, conformance
-from capsmith.commands.load import understand
+from capsmith.commands.build import build, check_conformance
+from capsmith.commands.load import load_text
 from capsmith.findings import has_errors
 from capsmith.tree import FileTree
 
@@ -74,10 +74,10 @@ def description() -> dict[str, Any]:
 @pytest.fixture(scope="module", params=["v1beta1", "v1beta2"])
 def tree(request: pytest.FixtureRequest) -> FileTree:
     spec = {**description(), "contracts": [request.param], "releases": {"v0.1": request.param}}
-    loaded = understand(yaml.safe_dump(spec), "provider.yaml")
+    loaded = load_text(yaml.safe_dump(spec), "provider.yaml")
     assert loaded.provider is not None, loaded.findings
     made = build(loaded.provider)
-    assert not has_errors(conformance(made, loaded.provider))
+    assert not has_errors(check_conformance(made, loaded.provider))
     return made
 
 

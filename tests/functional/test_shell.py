@@ -17,8 +17,8 @@ from capsmith_runtime.version import __version__ as runtime_version
 
 WORK = """
 import sys
-from capsmith.console import working
-with working("Generating [bold]acme", delay=float(sys.argv[1])):
+from capsmith.console import show_working
+with show_working("Generating [bold]acme", delay=float(sys.argv[1])):
     sys.stdin.readline()
 print("done")
 """

@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from capsmith import __version__
-from capsmith.commands.build import SCHEMA_PATH, schema_text
+from capsmith.commands.build import SCHEMA_PATH, read_schema
 from capsmith.output.runtime import FOLDER, RECORD
 from capsmith.tree import digest
 from tests.golden.cases import BASE, Case, File, cases, difference, generated, kept, read
@@ -36,7 +36,7 @@ def test_copies_are_copies(case: Case, tmp_path: Path) -> None:
         path: files[path].text for path in base
     }
     assert files["provider.yaml"] == File(case.spec.read_text(encoding="utf-8"), False)
-    assert files[SCHEMA_PATH].text == schema_text()
+    assert files[SCHEMA_PATH].text == read_schema()
 
 
 @CASES

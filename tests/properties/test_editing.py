@@ -9,7 +9,7 @@ import yaml
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from capsmith.commands.load import understand
+from capsmith.commands.load import load_text
 from capsmith.findings import has_errors
 from capsmith.provider.draft import Draft
 from capsmith.provider_upgrade.request import UpgradeRequest, validate_request
@@ -77,7 +77,7 @@ def test_it_means_what_was_meant_and_the_rest_stays(data: st.DataObject) -> None
     assert result.finding is None, text
     before, after = yaml.safe_load(text), yaml.safe_load(result.text)
     assert after == {**before, **values}
-    understood = understand(result.text, "provider.yaml")
+    understood = load_text(result.text, "provider.yaml")
     assert not has_errors(understood.findings), understood.findings
     assert [after["releases"].get(series) for series in state["releases"]] == list(
         state["releases"].values()
@@ -100,7 +100,7 @@ def test_a_key_is_added_and_the_rest_stays(data: st.DataObject) -> None:
 
 
 def _draft(text: str) -> tuple[Draft, Document]:
-    loaded = understand(text, "provider.yaml")
+    loaded = load_text(text, "provider.yaml")
     assert loaded.draft is not None
     assert loaded.document is not None
     return loaded.draft, loaded.document

@@ -31,7 +31,7 @@ FEW = ("config/crd", "/_generated/api/", "metadata.yaml", "docs/")
 MEMORY = Path("/dev/shm")
 Tree = dict[str, tuple[bytes, int]]
 
-_understand, _build = cache(load.understand), build_command.build
+_understand, _build = cache(load.load_text), build_command.build
 
 
 @cache
@@ -62,9 +62,9 @@ def _rendered_once() -> Iterator[None]:
         return _built(texts[id(provider)])
 
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(load, "understand", lambda text, file: _loaded(text))
+        patch.setattr(load, "load_text", lambda text, file: _loaded(text))
         patch.setattr(build_command, "build", build)
-        patch.setattr(build_command, "conformance", lambda tree, provider: ())
+        patch.setattr(build_command, "check_conformance", lambda tree, provider: ())
         yield
 
 

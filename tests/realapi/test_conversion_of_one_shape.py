@@ -9,7 +9,7 @@ import pytest
 
 from capsmith.clusters.processes.kube import JSON, ApiError, KubeClient
 from capsmith.clusters.processes.wait import NotYet, eventually
-from capsmith.commands.load import understand
+from capsmith.commands.load import load_text
 from tests.golden.cases import Case, generated
 from tests.realapi.crd_lineage import crds_of, migrated, removed, upgraded
 from tests.realapi.webhook import Webhook
@@ -89,7 +89,7 @@ def test_written_in_one_read_in_the_other(
 
 
 def _crds(text: str) -> Iterator[JSON]:
-    provider = understand(text, "provider.yaml").provider
+    provider = load_text(text, "provider.yaml").provider
     assert provider is not None
     return crds_of(provider, _KINDS)
 

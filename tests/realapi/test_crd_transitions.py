@@ -12,7 +12,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from capsmith.clusters.processes.kube import JSON, KubeClient
-from capsmith.commands.load import Loaded, understand
+from capsmith.commands.load import Loaded, load_text
 from capsmith.commands.upgrade import apply_request
 from capsmith.findings import has_errors
 from capsmith.output.conversion import converted_resources
@@ -52,7 +52,7 @@ def _wish(**wishes: Any) -> Move:
     """A command."""
 
     def move(text: str) -> str | None:
-        return _valid(apply_request(understand(text, FILE), UpgradeRequest(**wishes), FILE), text)
+        return _valid(apply_request(load_text(text, FILE), UpgradeRequest(**wishes), FILE), text)
 
     return move
 
@@ -69,7 +69,7 @@ def _edit(edit: Callable[[Data], None]) -> Move:
         newest = max(data["releases"], key=series_order)
         data["releases"][f"v0.{series_order(newest)[1] + 1}"] = max(data["contracts"])
         fresh = yaml.safe_dump(data, sort_keys=False)
-        return _valid(understand(fresh, FILE), text)
+        return _valid(load_text(fresh, FILE), text)
 
     return move
 
@@ -166,7 +166,7 @@ def _walked(api: KubeClient, contract: str, versions: str, moves: list[str]) -> 
 
 def _released(api: KubeClient, text: str) -> list[str]:
     """The names of the CRDs of a release, which are installed and as they have to be."""
-    provider = understand(text, FILE).provider
+    provider = load_text(text, FILE).provider
     assert provider is not None
     wanted = list(crds_of(provider, _KINDS))
     answering = _answering(provider)

@@ -105,7 +105,7 @@ SCENARIOS = {
 
 def render_once() -> None:
     """Resolve and render the descriptions; of each, take a few files of every owner."""
-    loaded = {text: load.understand(text, "provider.yaml") for text in (OLD, NEW, PAST)}
+    loaded = {text: load.load_text(text, "provider.yaml") for text in (OLD, NEW, PAST)}
     raised = upgrade_command.apply_request(loaded[PAST], BOTH, "provider.yaml")
     loaded[raised.text] = raised
     trees = [
@@ -120,9 +120,9 @@ def render_once() -> None:
 
     with_patches = pytest.MonkeyPatch()
     for module in (load, upgrade_command):
-        with_patches.setattr(module, "understand", lambda text, file: loaded[text])
+        with_patches.setattr(module, "load_text", lambda text, file: loaded[text])
     with_patches.setattr(build_command, "build", build)
-    with_patches.setattr(build_command, "conformance", lambda tree, provider: ())
+    with_patches.setattr(build_command, "check_conformance", lambda tree, provider: ())
 
 
 def _few(tree: FileTree) -> FileTree:

@@ -12,7 +12,7 @@ from pathlib import Path
 import pytest
 import yaml
 
-from capsmith.commands.build import runtime_library
+from capsmith.commands.build import load_runtime_library
 from capsmith.output.runtime import FOLDER, RECORD
 from tests.regenerate.conftest import Provider, Said, run
 from tests.repositories import import_path
@@ -28,7 +28,7 @@ GUIDE = "CONTRIBUTING.md"
 @pytest.fixture
 def later(monkeypatch: pytest.MonkeyPatch) -> None:
     """A later release of capsmith, whose runtime has one line more."""
-    now = runtime_library()
+    now = load_runtime_library()
     path = MODULE.removeprefix(f"{FOLDER}/")
     sources = {**now.sources, path: now.sources[path] + "# later\n"}
     released = now._replace(version=LATER, sources=sources)
@@ -39,8 +39,8 @@ def later(monkeypatch: pytest.MonkeyPatch) -> None:
             continue
         if getattr(module, "__version__", None) == now.version:
             monkeypatch.setattr(module, "__version__", LATER)
-        if getattr(module, "runtime_library", None) is runtime_library:
-            monkeypatch.setattr(module, "runtime_library", lambda: released)
+        if getattr(module, "load_runtime_library", None) is load_runtime_library:
+            monkeypatch.setattr(module, "load_runtime_library", lambda: released)
 
 
 def runtime_entry(provider: Provider) -> dict[str, object]:

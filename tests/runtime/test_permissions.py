@@ -9,7 +9,7 @@ from functools import cached_property
 
 import pytest
 
-from capsmith.commands.build import runtime_library
+from capsmith.commands.build import load_runtime_library
 from capsmith.commands.load import load
 from capsmith.output.rbac import Permission, granted, manager_permissions, namespace_permissions
 from capsmith.output.rbac.model import DeclaredRule
@@ -28,7 +28,7 @@ SCENARIOS = {
     "two-contracts": "",
 }
 """Examples, and which of their conformance tests; together they send every kind of request."""
-DECLARED = runtime_library().permissions
+DECLARED = load_runtime_library().permissions
 pytestmark = pytest.mark.slow
 
 

@@ -6,8 +6,8 @@ from collections.abc import Iterable
 from itertools import groupby
 
 from capsmith.contract.model import Level
-from capsmith.reference.markdown import table_row
-from capsmith.reference.model import anchor
+from capsmith.reference.markdown import format_row
+from capsmith.reference.model import make_anchor
 from tests.traceability.markdown import escape, items, table_head
 from tests.traceability.page import heading, page
 from tests.traceability.reasons import Reason
@@ -55,7 +55,7 @@ def _file(name: str) -> str:
 def _counts(pages: list[tuple[str, list[Row]]]) -> str:
     every = [row for _, rows in pages for row in rows]
     lines = [
-        table_row(
+        format_row(
             (
                 title,
                 len(rows),
@@ -99,4 +99,4 @@ def _awaited(rows: Iterable[Row]) -> str:
 
 
 def _name(row: Row) -> str:
-    return f"[{row.rule.id}]({_file(row.rule.page)}#{anchor(heading(row))})"
+    return f"[{row.rule.id}]({_file(row.rule.page)}#{make_anchor(heading(row))})"

@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Iterable
 
-from capsmith.reference.markdown import table_row, wrapped
+from capsmith.reference.markdown import format_row, wrap_text
 
 UP = "../../"
 """From a page to the repository's root."""
@@ -23,9 +23,9 @@ def escape(text: str) -> str:
 
 def items(texts: Iterable[str]) -> str:
     """Return a list, one item a text, each line ended."""
-    return "".join(f"{wrapped(text, '- ', '  ')}\n" for text in texts)
+    return "".join(f"{wrap_text(text, '- ', '  ')}\n" for text in texts)
 
 
 def table_head(*titles: str) -> str:
     """Return the head of a table."""
-    return table_row(titles) + "|---" * len(titles) + "|\n"
+    return format_row(titles) + "|---" * len(titles) + "|\n"

@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator
 from itertools import groupby
 
-from capsmith.reference.markdown import table_row, wrapped
-from capsmith.reference.model import anchor
+from capsmith.reference.markdown import format_row, wrap_text
+from capsmith.reference.model import make_anchor
 from tests.traceability.carriers import Carrier
 from tests.traceability.claims import Claim
 from tests.traceability.markdown import escape, items, link, table_head
@@ -44,9 +44,9 @@ def heading(row: Row) -> str:
 
 def _contents(rows: Iterable[Row]) -> str:
     lines = (
-        table_row(
+        format_row(
             (
-                f"[{row.rule.id}](#{anchor(heading(row))})",
+                f"[{row.rule.id}](#{make_anchor(heading(row))})",
                 escape(row.rule.title),
                 row.rule.level.value,
                 ", ".join(row.rule.contracts),
@@ -74,7 +74,7 @@ def _section(row: Row) -> str:
     binding = f"**{rule.level.value}** ({rule.origin.value})"
     parts = [
         f"## {escape(heading(row))}\n\n",
-        f"{wrapped(f'{binding} {escape(rule.statement)}')}\n\n",
+        f"{wrap_text(f'{binding} {escape(rule.statement)}')}\n\n",
         f"Defined in {link(str(row.place), f'{row.place.file}#L{row.place.line}')}.\n",
     ]
     carried, proofs = list(_carried(row)), list(_proofs(row))
@@ -84,7 +84,7 @@ def _section(row: Row) -> str:
         parts.append(f"\n{'Proven' if row.proven else 'Checked'} by\n\n{items(proofs)}")
     if not row.proven:
         text = row.reason.text if row.reason is not None else "The proof is awaited."
-        parts.append(f"\n{wrapped(f'Not proven. {escape(text)}')}\n")
+        parts.append(f"\n{wrap_text(f'Not proven. {escape(text)}')}\n")
     return "".join(parts)
 
 

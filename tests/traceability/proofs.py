@@ -10,7 +10,7 @@ from functools import cache
 from pathlib import Path
 
 from capsmith.blueprint.plan import PlannedFile, plan_files
-from capsmith.commands.build import runtime_library
+from capsmith.commands.build import load_runtime_library
 from capsmith.commands.load import load
 from capsmith.contract.model import Rule
 from capsmith.manifests.crds import Crd, find, read_crds
@@ -158,7 +158,7 @@ def _provider(case: Case) -> Provider:
 @cache
 def _planned(case: Case) -> tuple[PlannedFile, ...]:
     provider = _provider(case)
-    return plan_files(blueprints(), provider, runtime_of(provider, runtime_library()))
+    return plan_files(blueprints(), provider, runtime_of(provider, load_runtime_library()))
 
 
 @cache

@@ -7,7 +7,7 @@ import re
 import pytest
 
 from capsmith.contract.model import Level
-from capsmith.reference.model import anchor
+from capsmith.reference.model import make_anchor
 from tests.traceability.catalogue import ROOT
 from tests.traceability.document import FOLDER, INDEX, render
 from tests.traceability.table import Row, Table, table
@@ -61,7 +61,7 @@ def test_anchors_lead_somewhere(files: dict[str, str]) -> None:
     for name, text in files.items():
         for page, fragment in re.findall(r"\]\(([\w-]+\.md)?#([^)]+)\)", text):
             headings = re.findall(r"^#+ (.*)$", files[page or name], re.MULTILINE)
-            assert fragment in {anchor(heading) for heading in headings}
+            assert fragment in {make_anchor(heading) for heading in headings}
 
 
 def test_a_checked_rule_in_full(made: Table) -> None:

@@ -10,14 +10,14 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from capsmith.findings import Finding, Location, Severity
-from capsmith.formats import junit, sarif
+from capsmith.formats import format_junit, format_sarif
 
 ERROR = Finding("IC-05", "wrong", Location("a.yaml", 3, 5), hint="right it", link="https://x.test/")
 NOTE = Finding("spec-hint", "could be better", Location("a.yaml"), Severity.INFO)
 
 
 def test_sarif_names_rule_place_and_help() -> None:
-    (run,) = json.loads(sarif((ERROR, NOTE), "1.2.3"))["runs"]
+    (run,) = json.loads(format_sarif((ERROR, NOTE), "1.2.3"))["runs"]
     assert run["tool"]["driver"]["semanticVersion"] == "1.2.3"
     assert run["tool"]["driver"]["rules"] == [
         {"id": "IC-05", "helpUri": "https://x.test/"},
@@ -42,26 +42,26 @@ def test_sarif_names_rule_place_and_help() -> None:
     ],
 )
 def test_sarif_names_files_by_uri(file: str, uri: str) -> None:
-    (run,) = json.loads(sarif((Finding("x", "wrong", Location(file)),), "1"))["runs"]
+    (run,) = json.loads(format_sarif((Finding("x", "wrong", Location(file)),), "1"))["runs"]
     (location,) = run["results"][0]["locations"]
     assert location["physicalLocation"]["artifactLocation"]["uri"] == uri
 
 
 def test_sarif_of_a_finding_on_no_file_has_no_place() -> None:
-    (run,) = json.loads(sarif((Finding("x", "wrong", Location("")),), "1"))["runs"]
+    (run,) = json.loads(format_sarif((Finding("x", "wrong", Location("")),), "1"))["runs"]
     assert run["results"][0]["locations"] == []
 
 
 def test_junit_holds_characters_that_xml_does_not() -> None:
     text = "a\ufffe\uffff\ud800\x0b\r\U0001fffe"
-    suite = ElementTree.fromstring(junit((Finding("x", text, Location("f")),), "c"))
+    suite = ElementTree.fromstring(format_junit((Finding("x", text, Location("f")),), "c"))
     failure = suite.find("testcase/failure")
     assert failure is not None
     assert failure.get("message") == "a?????\U0001fffe"
 
 
 def test_junit_fails_for_errors_only() -> None:
-    suite = ElementTree.fromstring(junit((ERROR, NOTE), "capsmith"))
+    suite = ElementTree.fromstring(format_junit((ERROR, NOTE), "capsmith"))
     assert (suite.get("tests"), suite.get("failures")) == ("2", "1")
     failed, passed = suite.findall("testcase")
     assert failed.get("name") == "a.yaml:3:5"
@@ -72,7 +72,7 @@ def test_junit_fails_for_errors_only() -> None:
 
 
 def test_junit_without_findings_has_a_case_that_passed() -> None:
-    suite = ElementTree.fromstring(junit((), "capsmith"))
+    suite = ElementTree.fromstring(format_junit((), "capsmith"))
     assert (suite.get("tests"), suite.get("failures")) == ("1", "0")
     assert len(suite.findall("testcase")) == 1
 
@@ -80,5 +80,5 @@ def test_junit_without_findings_has_a_case_that_passed() -> None:
 @given(st.text(st.characters(exclude_categories=["Cs"])))
 def test_any_text_gives_documents_that_parse(text: str) -> None:
     finding = Finding("x", text, Location(text or "f"), hint=text)
-    assert json.loads(sarif((finding,), "1"))["runs"][0]["results"]
-    assert len(ElementTree.fromstring(junit((finding,), "capsmith"))) == 1
+    assert json.loads(format_sarif((finding,), "1"))["runs"][0]["results"]
+    assert len(ElementTree.fromstring(format_junit((finding,), "capsmith"))) == 1

@@ -13,7 +13,7 @@ from typing import Any
 
 from capsmith.blueprint.plan import CONDITIONS, BlueprintEntry, BlueprintScope
 from capsmith.findings import Finding, Location, ordered
-from capsmith.tree import Owner, digest_of_texts
+from capsmith.tree import Owner, digest_texts
 from capsmith.yamldoc.document import parse_document
 from capsmith.yamldoc.quote import did_you_mean, shown
 from capsmith.yamldoc.reporter import PathReporter
@@ -194,7 +194,7 @@ class Overlay:
     @property
     def digest(self) -> str:
         """Return the digest of paths and texts, which does not depend on the folder."""
-        return digest_of_texts(self.texts)
+        return digest_texts(self.texts)
 
 
 def parse_overlay(

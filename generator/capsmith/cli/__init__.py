@@ -18,10 +18,10 @@ from capsmith.cli.lab import lab
 from capsmith.cli.new import generate, new
 from capsmith.cli.options import (
     FOLDER,
-    Group,
+    CapsmithGroup,
     blueprints_option,
-    command,
     format_option,
+    handle_exit,
     import_pydantic,
 )
 from capsmith.cli.reference import explain, reference, rules, schema
@@ -36,7 +36,7 @@ _SHELLS = ("bash", "zsh", "fish")
 _COMPLETION_VARIABLE = "_CAPSMITH_COMPLETE"
 
 
-def version_lines() -> tuple[str, ...]:
+def read_versions() -> tuple[str, ...]:
     """Return what ``--version`` prints, capsmith itself first."""
     # Imported here: each --help imports this module.
     from capsmith import resources
@@ -59,12 +59,13 @@ def version_lines() -> tuple[str, ...]:
 def _show_versions(context: click.Context, _parameter: click.Parameter, value: bool) -> None:
     """Print the versions and end the run, if the option was given."""
     if value and not context.resilient_parsing:
-        click.echo("\n".join(version_lines()))
+        click.echo("\n".join(read_versions()))
         context.exit()
 
 
 @click.group(
-    cls=Group, context_settings={"help_option_names": ["-h", "--help"], "max_content_width": 100}
+    cls=CapsmithGroup,
+    context_settings={"help_option_names": ["-h", "--help"], "max_content_width": 100},
 )
 @click.option(
     "--version",
@@ -86,7 +87,7 @@ def main() -> None:
 @blueprints_option
 @click.option("--explain", is_flag=True, help="Show everything that is derived from the file.")
 @format_option("sarif", "junit")
-@command
+@handle_exit
 def validate(spec: Path, blueprints: Path | None, explain: bool, format_: str) -> int:
     """Check SPEC (default: provider.yaml) against the contract."""
     import_pydantic()
@@ -96,9 +97,9 @@ def validate(spec: Path, blueprints: Path | None, explain: bool, format_: str) -
     report, resolution = validate(spec, blueprints)
     console = Console(format_)
     if explain and resolution is not None:
-        console.data(resolution)
+        console.print_data(resolution)
     else:
-        console.report(report, done=f"{spec} is valid.")
+        console.print_report(report, done=f"{spec} is valid.")
     return report.exit_code
 
 
@@ -118,7 +119,7 @@ main.add_command(reference)
 @main.command()
 @click.argument("folder", metavar="[DIR]", type=FOLDER, default=".")
 @format_option()
-@command
+@handle_exit
 def doctor(folder: Path, format_: str) -> int:
     """Show contract versions, file ownership and pending updates of DIR (default: .)."""
     import_pydantic()
@@ -128,8 +129,8 @@ def doctor(folder: Path, format_: str) -> int:
     report, facts = examine(folder)
     console = Console(format_)
     if format_ != "json":
-        console.text("\n".join(format_facts(facts)))
-    console.report(report, done="", facts=facts)
+        console.print_text("\n".join(format_facts(facts)))
+    console.print_report(report, done="", facts=facts)
     return report.exit_code
 
 
@@ -139,7 +140,7 @@ def doctor(folder: Path, format_: str) -> int:
 @click.option("--allow-dirty", is_flag=True, help="Continue despite uncommitted changes.")
 @click.option("-v", "--verbose", is_flag=True, help="List every file that changes.")
 @format_option()
-@command
+@handle_exit
 def eject(folder: Path, dry_run: bool, allow_dirty: bool, verbose: bool, format_: str) -> int:
     """Remove capsmith from the repository in DIR (default: .); every file becomes yours."""
     import_pydantic()
@@ -148,14 +149,14 @@ def eject(folder: Path, dry_run: bool, allow_dirty: bool, verbose: bool, format_
 
     report = eject(folder, dry_run=dry_run, allow_dirty=allow_dirty)
     done = f"{folder} would be yours." if dry_run else f"{folder} is yours."
-    Console(format_, verbose=verbose).report(report, done=done)
+    Console(format_, verbose=verbose).print_report(report, done=done)
     return report.exit_code
 
 
 @main.command()
 @click.argument("shell", type=click.Choice(_SHELLS), metavar="SHELL")
 @click.pass_context
-@command
+@handle_exit
 def completion(context: click.Context, shell: str) -> int:
     """Print the completion script of SHELL: bash, zsh or fish.
 
@@ -172,5 +173,5 @@ def completion(context: click.Context, shell: str) -> int:
     kind = get_completion_class(shell)
     assert kind is not None  # click has all three
     script = kind(context.find_root().command, {}, "capsmith", _COMPLETION_VARIABLE)
-    Console().text(script.source().strip("\n"))
+    Console().print_text(script.source().strip("\n"))
     return 0

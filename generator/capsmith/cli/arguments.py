@@ -14,7 +14,7 @@ if TYPE_CHECKING:
     from capsmith.provider_upgrade.request import UpgradeRequest
 
 
-class Mode(StrEnum):
+class UpdateMode(StrEnum):
     """What to do with the repository; each but ``UPDATE`` has an option."""
 
     UPDATE = ""
@@ -25,7 +25,7 @@ class Mode(StrEnum):
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Arguments:
+class UpdateArguments:
     """The command line of ``update``, named as the options are."""
 
     check: bool
@@ -49,19 +49,21 @@ class Arguments:
     allow_dirty: bool
 
     @property
-    def mode(self) -> Mode:
+    def mode(self) -> UpdateMode:
         """Return the mode; ``--diff`` previews unless it goes with ``--check``.
 
         Raises UsageError for options that exclude each other.
         """
-        modes = [mode for mode in Mode if mode and getattr(self, mode)]
-        if len(modes) > 1 or (self.diff and modes and modes[0] in (Mode.RESUME, Mode.ABORT)):
+        modes = [mode for mode in UpdateMode if mode and getattr(self, mode)]
+        if len(modes) > 1 or (
+            self.diff and modes and modes[0] in (UpdateMode.RESUME, UpdateMode.ABORT)
+        ):
             raise click.UsageError("--check, --dry-run, --continue and --abort exclude each other.")
-        if self.runtime and modes and modes[0] is not Mode.PREVIEW:
+        if self.runtime and modes and modes[0] is not UpdateMode.PREVIEW:
             raise click.UsageError("--check, --continue and --abort cannot change the runtime.")
         if modes:
             return modes[0]
-        return Mode.PREVIEW if self.diff else Mode.UPDATE
+        return UpdateMode.PREVIEW if self.diff else UpdateMode.UPDATE
 
     @property
     def changes_spec(self) -> bool:
@@ -112,7 +114,7 @@ class Arguments:
         )
 
     def _check_request(self) -> None:
-        if self.mode not in (Mode.UPDATE, Mode.PREVIEW):
+        if self.mode not in (UpdateMode.UPDATE, UpdateMode.PREVIEW):
             raise click.UsageError("--check, --continue and --abort cannot change the contract.")
         if self.runtime:
             raise click.UsageError("--runtime excludes a change of contracts or API versions.")

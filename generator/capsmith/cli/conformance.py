@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from capsmith.cli.options import FOLDER, command, core_option, format_option, import_pydantic
+from capsmith.cli.options import FOLDER, core_option, format_option, handle_exit, import_pydantic
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -77,7 +77,7 @@ if TYPE_CHECKING:
 @click.option("--strict", is_flag=True, help="Exit with 1 on warnings as well.")
 @click.option("--logs", type=FOLDER, metavar="DIR", help="Keep the logs of all processes in DIR.")
 @format_option("junit")
-@command
+@handle_exit
 def conformance(release: Path, format_: str, **options: Any) -> int:
     """Check the behaviour of the provider, in any language, in RELEASE.
 
@@ -95,14 +95,16 @@ def conformance(release: Path, format_: str, **options: Any) -> int:
     """
     import_pydantic()
     from capsmith.commands.conformance import run
-    from capsmith.commands.conformance_release import Request
+    from capsmith.commands.conformance_release import ConformanceRequest
     from capsmith.console import Console
 
     console = Console(format_)
     given = {name: value for name, value in options.items() if value is not None}
     try:
-        report = run(release, Request(**given), console.progress, console.result)
+        report = run(
+            release, ConformanceRequest(**given), console.print_progress, console.print_result
+        )
     except ValueError as error:
         raise click.UsageError(str(error)) from None
-    console.behaviour(report)
+    console.print_conformance(report)
     return report.exit_code

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 
 import click
 
-from capsmith.cli.options import FOLDER, command, format_option, import_pydantic
+from capsmith.cli.options import FOLDER, format_option, handle_exit, import_pydantic
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -78,7 +78,7 @@ def _checked(_context: click.Context, parameter: click.Parameter, value: str) ->
 @click.option("--partial", is_flag=True, help="Exit with 0 even if something cannot be expressed.")
 @click.option("--check", is_flag=True, help="Compare with an existing file; write nothing.")
 @format_option()
-@command
+@handle_exit
 def import_(
     paths: tuple[Path, ...],
     output: Path,
@@ -101,9 +101,9 @@ def import_(
     options = ImportOptions(name, repository, roles, partial)
     run = check_provider if check else import_provider
     console = Console(format_)
-    with console.working("Reading CRDs"):
+    with console.show_working("Reading CRDs"):
         result = run(paths, output, options)
-    console.report(result.report, done="", facts=result.facts)
+    console.print_report(result.report, done="", facts=result.facts)
     if format_ == "text":
-        console.text(result.summary)
+        console.print_text(result.summary)
     return result.report.exit_code

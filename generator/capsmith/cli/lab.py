@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from capsmith.cli.options import FOLDER, command, core_option, format_option
+from capsmith.cli.options import FOLDER, core_option, format_option, handle_exit
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -26,7 +26,7 @@ class _LinuxGroup(click.Group):
         try:
             require_platform()
         except CapsmithError as error:
-            Console().failure(error)
+            Console().print_failure(error)
             ctx.exit(error.exit_code)
         return super().invoke(ctx)
 
@@ -50,7 +50,7 @@ def lab() -> None:
 @_name_option
 @click.option("--kubeconfig", type=FOLDER, metavar="FILE", help="Use this management cluster.")
 @click.option("--kind", is_flag=True, help="Create a cluster with kind and docker, and use it.")
-@command
+@handle_exit
 def up(core: str, name: str | None, kubeconfig: Path | None, kind: bool) -> int:
     """Start a lab in the background.
 
@@ -65,16 +65,16 @@ def up(core: str, name: str | None, kubeconfig: Path | None, kind: bool) -> int:
         raise click.UsageError("--kubeconfig and --kind exclude each other.")
     folder = _new(name, None)
     console = Console()
-    state = start(folder, UpRequest(core, kubeconfig, kind), console.step)
-    console.text(f"The lab {folder.name} is running. Next: capsmith lab run [DIR].")
-    console.text(f"export KUBECONFIG={state.kubeconfig}")
+    state = start(folder, UpRequest(core, kubeconfig, kind), console.print_step)
+    console.print_text(f"The lab {folder.name} is running. Next: capsmith lab run [DIR].")
+    console.print_text(f"export KUBECONFIG={state.kubeconfig}")
     return 0
 
 
 @lab.command()
 @click.argument("folder", metavar="[DIR]", type=FOLDER, default=".")
 @_name_option
-@command
+@handle_exit
 def run(folder: Path, name: str | None) -> int:
     """Run the provider in DIR (default: .) until ctrl-C, and follow changes of its files.
 
@@ -88,7 +88,7 @@ def run(folder: Path, name: str | None) -> int:
 
     provider = provider_in(folder)
     console = Console()
-    run_provider(provider, _existing(name, folder), console.step, console.failure)
+    run_provider(provider, _existing(name, folder), console.print_step, console.print_failure)
     return 0
 
 
@@ -96,7 +96,7 @@ def run(folder: Path, name: str | None) -> int:
 @click.argument("folder", metavar="[DIR]", type=FOLDER, default=".")
 @_core_option
 @_name_option
-@command
+@handle_exit
 def demo(folder: Path, core: str, name: str | None) -> int:
     """Show a cluster of the provider in DIR (default: .) until its Machines run.
 
@@ -110,7 +110,7 @@ def demo(folder: Path, core: str, name: str | None) -> int:
 @lab.command()
 @_name_option
 @format_option()
-@command
+@handle_exit
 def status(name: str | None, format_: str) -> int:
     """Show what runs.  Exit codes: 0 everything runs, 1 something does not."""
     from capsmith.clusters.lab.status import data, lines, status_of, table
@@ -119,10 +119,10 @@ def status(name: str | None, format_: str) -> int:
     console = Console(format_)
     found = status_of(_existing(name, None))
     if format_ == "json":
-        console.data(data(found))
+        console.print_data(data(found))
     else:
-        console.text("\n".join(lines(found)))
-        console.table(table(found))
+        console.print_text("\n".join(lines(found)))
+        console.print_table(table(found))
     return 0 if found.is_healthy else 1
 
 
@@ -130,7 +130,7 @@ def status(name: str | None, format_: str) -> int:
 @click.argument("component", required=False)
 @click.option("-f", "--follow", is_flag=True, help="Show new lines until Ctrl-C.")
 @_name_option
-@command
+@handle_exit
 def logs(component: str | None, follow: bool, name: str | None) -> int:
     """Show the end of the log of COMPONENT: etcd, apiserver, core, manager … (default: all)."""
     from capsmith.clusters.lab.logs import follow as new_lines
@@ -141,18 +141,18 @@ def logs(component: str | None, follow: bool, name: str | None) -> int:
     files = selected(folder, component)
     for title, path in files.items():
         if len(files) > 1:
-            console.text(f"==> {title} <==")
+            console.print_text(f"==> {title} <==")
         for line in last_lines(path):
-            console.text(line)
+            console.print_text(line)
     if follow:
         for title, line in new_lines(folder, files):
-            console.text(f"{title}: {line}" if len(files) > 1 else line)
+            console.print_text(f"{title}: {line}" if len(files) > 1 else line)
     return 0
 
 
 @lab.command()
 @_name_option
-@command
+@handle_exit
 def kubeconfig(name: str | None) -> int:
     """Print the path of the kubeconfig: export KUBECONFIG=$(capsmith lab kubeconfig)."""
     from capsmith.clusters.lab.errors import not_running
@@ -163,7 +163,7 @@ def kubeconfig(name: str | None) -> int:
     state = read_lab(folder.state)
     if state is None or not folder.is_running:
         raise not_running(folder.name)
-    Console().text(state.kubeconfig)
+    Console().print_text(state.kubeconfig)
     return 0
 
 
@@ -171,7 +171,7 @@ def kubeconfig(name: str | None) -> int:
 @_name_option
 @click.option("--all", "all_", is_flag=True, help="End all labs.")
 @click.option("--force", is_flag=True, help="End it even if clusters exist outside of it.")
-@command
+@handle_exit
 def down(name: str | None, all_: bool, force: bool) -> int:
     """End a lab and remove its files, also after a crash.  Tools are kept."""
     from capsmith.clusters.lab.clusters import check_no_clusters
@@ -187,9 +187,11 @@ def down(name: str | None, all_: bool, force: bool) -> int:
             check_no_clusters(folder)
         given = folder.kubeconfig.exists() and not folder.kind.exists()
         end(folder)
-        console.text(f"The lab {folder.name} has ended; nothing of it is left on this machine.")
+        console.print_text(
+            f"The lab {folder.name} has ended; nothing of it is left on this machine."
+        )
         if given:
-            console.text("Everything installed in the cluster of --kubeconfig stays there.")
+            console.print_text("Everything installed in the cluster of --kubeconfig stays there.")
     return 0
 
 

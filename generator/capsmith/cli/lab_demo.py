@@ -32,29 +32,29 @@ def show_demo(folder: Path, lab: LabFolder, core: str) -> int:
     console = Console()
     began = time.monotonic()
     if not lab.is_running:
-        up(lab, UpRequest(core), console.step)
+        up(lab, UpRequest(core), console.print_step)
     state = read_lab(lab.state)
     if state is None:
         raise not_running(lab.name)
     check_template(provider, state)
-    run = ensure_run(provider, lab, console.step)
+    run = ensure_run(provider, lab, console.print_step)
     try:
-        create(provider, lab, _CLUSTER, console.step)
+        create(provider, lab, _CLUSTER, console.print_step)
         created = time.monotonic()
         with _screen(console) as show:
             found = watch(lab, _CLUSTER, show)
     except KeyboardInterrupt:
-        console.step(
+        console.print_step(
             "The lab and the provider keep running; to end them, run "
             f"capsmith lab down --name {lab.name}"
         )
         raise
     now = time.monotonic()
-    console.text(
+    console.print_text(
         f"The Cluster {_CLUSTER} has {found.running} Machines Running, {now - created:.0f} s after "
         f"its creation, {now - began:.0f} s in all."
     )
-    console.text("\n".join(hints(lab.name, state, run, found)))
+    console.print_text("\n".join(hints(lab.name, state, run, found)))
     return 0
 
 
@@ -77,7 +77,7 @@ def _lines(console: Console) -> Show:
         now = rows(found)
         for row in changes(shown, now):
             waiting = f" ({row.waiting})" if row.waiting else ""
-            console.text(f"{row.kind}/{row.name}: {row.state}{waiting}")
+            console.print_text(f"{row.kind}/{row.name}: {row.state}{waiting}")
         shown[:] = now
 
     return show

@@ -11,8 +11,8 @@ import click
 from capsmith.cli.options import (
     FOLDER,
     blueprints_option,
-    command,
     format_option,
+    handle_exit,
     import_pydantic,
     no_blueprints_option,
 )
@@ -22,10 +22,10 @@ if TYPE_CHECKING:
 
     from capsmith.console import Console
     from capsmith.report import Report
-    from capsmith.scaffold import Options
+    from capsmith.scaffold import ScaffoldOptions
 
 
-def next_commands(folder: Path) -> tuple[str, ...]:
+def suggest_commands(folder: Path) -> tuple[str, ...]:
     """Return the commands that install, test and show the new repository in ``folder``.
 
     None of them needs an activated environment, which would hide the command capsmith itself.
@@ -61,7 +61,7 @@ def _beside_others(function: Callable[..., Any]) -> Callable[..., Any]:
 @no_blueprints_option
 @click.option("-v", "--verbose", is_flag=True, help="List every file that changes.")
 @format_option()
-@command
+@handle_exit
 def generate(
     spec: Path,
     output: Path | None,
@@ -80,7 +80,7 @@ def generate(
     folder = output if output is not None else spec.parent
     options = UpdateOptions(blueprints=blueprints, no_blueprints=no_blueprints)
     console = Console(format_, verbose=verbose)
-    with console.working(f"Generating {folder}"):
+    with console.show_working(f"Generating {folder}"):
         report = generate(spec, folder, beside_others=beside_others, options=options)
     _report(console, report, folder, f"{folder} is up to date with {spec}.")
     return report.exit_code
@@ -95,7 +95,7 @@ def generate(
 @click.option("--default-config", is_flag=True, help="Ignore the user configuration.")
 @_beside_others
 @format_option()
-@command
+@handle_exit
 def new(
     arguments: tuple[str, ...],
     no_input: bool,
@@ -116,7 +116,7 @@ def new(
     folders = [argument for argument in arguments if "=" not in argument]
     if len(folders) > 1:
         raise click.UsageError(f"Give at most one DIR, not {' '.join(folders)}.")
-    options = scaffold.Options(
+    options = scaffold.ScaffoldOptions(
         no_input=no_input,
         overrides=dict(argument.split("=", 1) for argument in arguments if "=" in argument),
         config_file=config_file,
@@ -127,7 +127,7 @@ def new(
     return _create(options, next(iter(folders), None), beside_others, format_)
 
 
-def _create(options: Options, named: str | None, beside_others: bool, format_: str) -> int:
+def _create(options: ScaffoldOptions, named: str | None, beside_others: bool, format_: str) -> int:
     """Ask and generate, again while the answers lead to errors; return the exit code."""
     from pathlib import Path
 
@@ -140,17 +140,17 @@ def _create(options: Options, named: str | None, beside_others: bool, format_: s
 
     console = Console(format_)
     while True:
-        proposal = scaffold.propose(options)
+        proposal = scaffold.propose_spec(options)
         unusable = scaffold.check_answers(proposal.answers)
         if unusable:
             report = Report(unusable)
-            console.report(report, done="")
+            console.print_report(report, done="")
             if not options.asks:
                 return report.exit_code
             options = options.again(proposal, {each.location.file for each in unusable})
             continue
         folder = Path(named if named is not None else proposal.folder)
-        with console.working(f"Generating {folder}"):
+        with console.show_working(f"Generating {folder}"):
             report = create(proposal.text, folder, beside_others=beside_others)
         _report(console, report, folder, f"{folder} is a provider repository.")
         if report.exit_code == 0 or report.outcomes or not options.asks:
@@ -161,6 +161,6 @@ def _create(options: Options, named: str | None, beside_others: bool, format_: s
 def _report(console: Console, report: Report, folder: Path, done: str) -> None:
     """Print the report, and after a first run the commands that follow."""
 
-    commands = next_commands(folder) if report.is_first and report.exit_code == 0 else ()
-    console.report(report, done=done, facts={"next": list(commands)} if commands else None)
-    console.next_commands(commands)
+    commands = suggest_commands(folder) if report.is_first and report.exit_code == 0 else ()
+    console.print_report(report, done=done, facts={"next": list(commands)} if commands else None)
+    console.print_next_commands(commands)

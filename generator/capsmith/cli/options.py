@@ -70,7 +70,7 @@ def core_option(help: str) -> Callable[..., Any]:
     )
 
 
-class Group(click.Group):
+class CapsmithGroup(click.Group):
     """Commands whose help can be written to a full disk too: that is no traceback."""
 
     def main(self, *args: Any, **options: Any) -> Any:
@@ -110,7 +110,7 @@ def _exit_on_signals() -> Iterator[None]:
             signal.signal(number, signal.SIG_DFL)
 
 
-def command(function: Callable[..., int]) -> Callable[..., None]:
+def handle_exit(function: Callable[..., int]) -> Callable[..., None]:
     """Exit with the code that a command returns, or with that of the error that stops it."""
 
     @functools.wraps(function)
@@ -126,7 +126,7 @@ def command(function: Callable[..., int]) -> Callable[..., None]:
             with _exit_on_signals():
                 code = function(*args, **options)
         except CapsmithError as error:
-            Console(options.get("format_", "text")).failure(error)
+            Console(options.get("format_", "text")).print_failure(error)
             code = error.exit_code
         except KeyboardInterrupt:
             click.echo(_interruption(options.get("folder")), err=True)

@@ -6,39 +6,39 @@ from typing import TYPE_CHECKING
 
 import click
 
-from capsmith.cli.options import FOLDER, command, format_option, import_pydantic
+from capsmith.cli.options import FOLDER, format_option, handle_exit, import_pydantic
 
 if TYPE_CHECKING:
     from pathlib import Path
 
 
 @click.command()
-@command
+@handle_exit
 def schema() -> int:
     """Print the JSON Schema of provider.yaml, for editors."""
-    from capsmith.commands.build import schema_text
+    from capsmith.commands.build import read_schema
     from capsmith.console import Console
 
-    Console().text(schema_text().rstrip("\n"))
+    Console().print_text(read_schema().rstrip("\n"))
     return 0
 
 
 @click.command()
 @click.argument("rule")
 @format_option()
-@command
+@handle_exit
 def explain(rule: str, format_: str) -> int:
     """Explain the contract rule RULE, for example IC-05."""
-    from capsmith.commands.rules import explain
+    from capsmith.commands.rules import explain_rule
     from capsmith.console import Console
     from capsmith.contract.explain import lines
 
-    explanation = explain(rule)
+    explanation = explain_rule(rule)
     console = Console(format_)
     if format_ == "json":
-        console.data(explanation)
+        console.print_data(explanation)
     else:
-        console.text("\n".join(lines(explanation)))
+        console.print_text("\n".join(lines(explanation)))
     return 0
 
 
@@ -47,19 +47,19 @@ def explain(rule: str, format_: str) -> int:
 @click.option("--contract", help="List only the rules of one contract version.")
 @click.option("--level", type=click.Choice(["MUST", "SHOULD", "MAY", "INFO"]))
 @format_option()
-@command
+@handle_exit
 def rules(page: str | None, contract: str | None, level: str | None, format_: str) -> int:
     """List the contract rules that capsmith knows."""
-    from capsmith.commands.rules import rules
+    from capsmith.commands.rules import list_rules
     from capsmith.console import Console
     from capsmith.contract.explain import table_row
 
-    rows = rules(page, contract, level)
+    rows = list_rules(page, contract, level)
     console = Console(format_)
     if format_ == "json":
-        console.data(rows)
+        console.print_data(rows)
     else:
-        console.table([table_row(row) for row in rows])
+        console.print_table([table_row(row) for row in rows])
     return 0
 
 
@@ -81,7 +81,7 @@ def rules(page: str | None, contract: str | None, level: str | None, format_: st
     show_default=True,
     help="Format of the pages.",
 )
-@command
+@handle_exit
 def reference(output: Path, format_: str) -> int:
     """Write the reference of the contract: its fields and rules, a page for each role.
 
@@ -92,5 +92,5 @@ def reference(output: Path, format_: str) -> int:
     from capsmith.console import Console
 
     number = write_reference(output, format_)
-    Console().text(f"{number} pages are in {output}.")
+    Console().print_text(f"{number} pages are in {output}.")
     return 0

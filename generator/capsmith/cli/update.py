@@ -10,8 +10,8 @@ import click
 from capsmith.cli.options import (
     FOLDER,
     blueprints_option,
-    command,
     format_option,
+    handle_exit,
     import_pydantic,
     no_blueprints_option,
 )
@@ -19,7 +19,7 @@ from capsmith.cli.options import (
 if TYPE_CHECKING:
     from pathlib import Path
 
-    from capsmith.cli.arguments import Arguments, Mode
+    from capsmith.cli.arguments import UpdateArguments, UpdateMode
     from capsmith.report import Report
 
 _PREVIEWED = "is unchanged: this was a preview."
@@ -86,7 +86,7 @@ def _upgrade_options(function: Callable[..., Any]) -> Callable[..., Any]:
 @click.option("--allow-dirty", is_flag=True, help="Continue despite uncommitted changes.")
 @click.option("-v", "--verbose", is_flag=True, help="List every file that changes.")
 @format_option()
-@command
+@handle_exit
 def update(folder: Path, verbose: bool, format_: str, **options: Any) -> int:
     """Bring the repository in DIR (default: .) up to date with its provider.yaml and this capsmith.
 
@@ -97,41 +97,41 @@ def update(folder: Path, verbose: bool, format_: str, **options: Any) -> int:
     Exit codes: 0 success, 1 drift, conflicts or refusals, 2 usage error or unreadable input.
     """
     # Imported here: each --help imports this module, and dataclasses take long to import.
-    from capsmith.cli.arguments import Arguments, Mode
-    from capsmith.console import Console, printable
+    from capsmith.cli.arguments import UpdateArguments, UpdateMode
+    from capsmith.console import Console, make_printable
 
-    arguments = Arguments(**options)
+    arguments = UpdateArguments(**options)
     mode = arguments.mode
     console = Console(format_, verbose=verbose)
     if not arguments.changes_spec:
-        with console.working(f"Updating {folder}"):
+        with console.show_working(f"Updating {folder}"):
             report, done = _update(folder, mode, arguments)
-        console.report(report, done=f"{folder} {done}")
+        console.print_report(report, done=f"{folder} {done}")
         return report.exit_code
     request = arguments.request()
     import_pydantic()
     from capsmith.commands.upgrade import upgrade
 
-    dry_run = mode is Mode.PREVIEW
-    with console.working(f"Moving {folder} to another contract"):
+    dry_run = mode is UpdateMode.PREVIEW
+    with console.show_working(f"Moving {folder} to another contract"):
         report, facts = upgrade(folder, request, arguments.options(), dry_run=dry_run)
     done = _PREVIEWED if dry_run else _UP_TO_DATE
-    console.report(report, done=f"{folder} {done}", facts={"upgrade": facts})
+    console.print_report(report, done=f"{folder} {done}", facts={"upgrade": facts})
     if facts is not None and format_ != "json":
         from capsmith.provider_upgrade.facts import format_facts
 
-        console.text("\n".join(printable(line) for line in format_facts(facts)))
+        console.print_text("\n".join(make_printable(line) for line in format_facts(facts)))
     return report.exit_code
 
 
-def _update(folder: Path, mode: Mode, arguments: Arguments) -> tuple[Report, str]:
+def _update(folder: Path, mode: UpdateMode, arguments: UpdateArguments) -> tuple[Report, str]:
     """Return the report, and the closing line for a run without errors."""
-    from capsmith.cli.arguments import Mode
+    from capsmith.cli.arguments import UpdateMode
 
-    if mode is Mode.CHECK and not arguments.differs_from_last_run:
-        from capsmith.commands.up_to_date import still_up_to_date
+    if mode is UpdateMode.CHECK and not arguments.differs_from_last_run:
+        from capsmith.commands.up_to_date import check_from_cache
 
-        report = still_up_to_date(folder, arguments.blueprints)
+        report = check_from_cache(folder, arguments.blueprints)
         if report is not None:
             return report, _UP_TO_DATE
 
@@ -141,14 +141,14 @@ def _update(folder: Path, mode: Mode, arguments: Arguments) -> tuple[Report, str
 
     options = arguments.options()
     match mode:
-        case Mode.CHECK:
+        case UpdateMode.CHECK:
             return update.check(folder, options), _UP_TO_DATE
-        case Mode.RESUME:
+        case UpdateMode.RESUME:
             return update.resume(folder), _UP_TO_DATE
-        case Mode.ABORT:
+        case UpdateMode.ABORT:
             report = update.abort(folder, force=options.force)
             return report, "is as it was before the update."
-        case Mode.PREVIEW:
+        case UpdateMode.PREVIEW:
             return update.preview(folder, options), _PREVIEWED
-        case Mode.UPDATE:
+        case UpdateMode.UPDATE:
             return update.update(folder, options), _UP_TO_DATE

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from capsmith.cli.options import FOLDER, command, format_option, import_pydantic
+from capsmith.cli.options import FOLDER, format_option, handle_exit, import_pydantic
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -58,7 +58,7 @@ if TYPE_CHECKING:
 @click.option("--baseline", type=FOLDER, metavar="FILE", help="Accept the violations in FILE.")
 @click.option("--write-baseline", type=FOLDER, metavar="FILE", help="Write the violations to FILE.")
 @format_option("sarif", "junit")
-@command
+@handle_exit
 def verify(paths: tuple[Path, ...], format_: str, **options: Any) -> int:
     """Judge the releases of providers, in any language, in PATH: files or folders.
 
@@ -68,7 +68,7 @@ def verify(paths: tuple[Path, ...], format_: str, **options: Any) -> int:
     Exit codes: 0 nothing breaks, 1 something breaks, 2 usage error or unreadable input.
     """
     import_pydantic()
-    from capsmith.commands.verify import Request, run
+    from capsmith.commands.verify import VerifyRequest, run_verify
     from capsmith.console import Console
 
     if not options["live"]:
@@ -78,11 +78,11 @@ def verify(paths: tuple[Path, ...], format_: str, **options: Any) -> int:
     given = {name: value for name, value in options.items() if value is not None}
     console = Console(format_)
     try:
-        with console.working(f"Verifying {', '.join(map(str, paths))}"):
-            verdict = run(paths, Request(**given))
+        with console.show_working(f"Verifying {', '.join(map(str, paths))}"):
+            verdict = run_verify(paths, VerifyRequest(**given))
     except ValueError as error:
         raise click.UsageError(str(error)) from None
-    console.verdict(verdict)
+    console.print_verdict(verdict)
     return 0 if options["write_baseline"] is not None else verdict.exit_code
 
 

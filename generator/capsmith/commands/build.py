@@ -35,7 +35,7 @@ if TYPE_CHECKING:
 
 
 @cache
-def runtime_library() -> Library:
+def load_runtime_library() -> Library:
     """Return the runtime library that is shipped with capsmith."""
     sources = LazyTexts(resources.runtime())
     data: dict[str, Any] = parse(sources[SLICES_FILE], SLICES_FILE)
@@ -91,7 +91,7 @@ def build_checked(
     if overlay is not None:
         return build_overlaid(provider, overlay, legacy_imports)
     tree = build(provider, legacy_imports)
-    return tree, conformance(tree, provider)
+    return tree, check_conformance(tree, provider)
 
 
 def build(provider: Provider, legacy_imports: bool = False) -> FileTree:
@@ -102,7 +102,7 @@ def build(provider: Provider, legacy_imports: bool = False) -> FileTree:
     """
     sources = read_texts(resources.blueprints())
     entries = load_manifest(sources["manifest.yaml"], "blueprints/manifest.yaml")
-    library = runtime_library()
+    library = load_runtime_library()
     runtime = runtime_of(provider, library, legacy_imports)
     tree = render(
         plan_files(entries, provider, runtime), sources, FolderCache.of_user(), __version__
@@ -126,7 +126,7 @@ def build_overlaid(
     sources = read_texts(resources.blueprints())
     cache = FolderCache.of_user()
     entries = load_manifest(sources["manifest.yaml"], "blueprints/manifest.yaml")
-    library = runtime_library()
+    library = load_runtime_library()
     runtime = runtime_of(provider, library, legacy_imports)
     planned = plan_files(entries, provider, runtime)
     added, found = plan_rows(overlay, provider, runtime, planned)
@@ -148,7 +148,7 @@ def build_overlaid(
         ]
     )
     origins = {str(file.path): f"{overlay.where}/{PROJECT}{file.entry.source}" for file in overlaid}
-    return tree, tuple(_blamed(each, origins) for each in conformance(tree, provider))
+    return tree, tuple(_blamed(each, origins) for each in check_conformance(tree, provider))
 
 
 def _copies(provider: Provider, runtime: Runtime) -> tuple[GeneratedFile, ...]:
@@ -156,7 +156,7 @@ def _copies(provider: Provider, runtime: Runtime) -> tuple[GeneratedFile, ...]:
     page = resources.author_api().read_text(encoding="utf-8")
     api = author_api(page, runtime.slices, provider.package)
     return (
-        GeneratedFile(SCHEMA_PATH, schema_text(), Owner.GENERATED),
+        GeneratedFile(SCHEMA_PATH, read_schema(), Owner.GENERATED),
         GeneratedFile(AUTHOR_API_PATH, api, Owner.GENERATED),
     )
 
@@ -169,7 +169,7 @@ def _blamed(finding: Finding, origins: Mapping[str, str]) -> Finding:
     return finding._replace(hint=f"{finding.hint}  Its blueprint is {origin}.".strip())
 
 
-def conformance(tree: FileTree, provider: Provider) -> tuple[Finding, ...]:
+def check_conformance(tree: FileTree, provider: Provider) -> tuple[Finding, ...]:
     """Return the violations of the contract in the rendered manifests."""
     files = [file for file in tree if file.path.endswith(".yaml") and file.path[0] != "."]
     cache = FolderCache.of_user()
@@ -219,6 +219,6 @@ def _rules_digest() -> str:
     return digest("".join(path + text for path, text in rules.items()))
 
 
-def schema_text() -> str:
+def read_schema() -> str:
     """Return the JSON Schema of provider.yaml."""
     return (resources.schemas() / "provider.schema.json").read_text(encoding="utf-8")

@@ -17,7 +17,12 @@ from capsmith.clusters.processes.kube import JSON, ApiError, KubeClient
 from capsmith.clusters.processes.kubeconfig_file import client_of
 from capsmith.clusters.processes.tools import core_releases, kubernetes_version, toolbox
 from capsmith.clusters.processes.tools.catalogue import KUBERNETES, core_module
-from capsmith.commands.conformance_release import Provider, Request, read_objects, read_provider
+from capsmith.commands.conformance_release import (
+    CheckedProvider,
+    ConformanceRequest,
+    read_objects,
+    read_provider,
+)
 from capsmith.contract.load import load_rules
 from capsmith.errors import UnreadableInput
 from capsmith.judge.running.base_session import BaseSession
@@ -54,7 +59,7 @@ def parse_ids(texts: Iterable[str]) -> frozenset[str]:
     return frozenset(part.strip() for text in texts for part in text.split(",") if part.strip())
 
 
-class Access(NamedTuple):
+class ManagementAccess(NamedTuple):
     """The management cluster of a run."""
 
     client: KubeClient
@@ -62,26 +67,26 @@ class Access(NamedTuple):
     clusterctl: Callable[[], Clusterctl]
 
 
-class Part(NamedTuple):
+class CheckGroup(NamedTuple):
     """The checks of some roles, and what opens their session in a namespace."""
 
     checks: tuple[Check[Any], ...]
-    open: Callable[[Provider, Request, Access, str], BaseSession]
+    open: Callable[[CheckedProvider, ConformanceRequest, ManagementAccess, str], BaseSession]
 
 
-def parts_of(roles: Mapping[str, str]) -> Iterator[Part]:
+def select_groups(roles: Mapping[str, str]) -> Iterator[CheckGroup]:
     """Yield the parts for the roles of a release, which are given by kind."""
     found = set(roles.values())
     if found.intersection(_INFRASTRUCTURE) or not found.intersection((*_WHOLE, *POOL_ROLES)):
-        yield Part(INFRASTRUCTURE, _infrastructure)
+        yield CheckGroup(INFRASTRUCTURE, _infrastructure)
     if found.intersection(_WHOLE):
-        yield Part(WHOLE_CLUSTER, _whole_cluster)
+        yield CheckGroup(WHOLE_CLUSTER, _whole_cluster)
     if found.intersection(POOL_ROLES):
-        yield Part(ADDRESSES, _addresses)
+        yield CheckGroup(ADDRESSES, _addresses)
 
 
 def _infrastructure(
-    provider: Provider, request: Request, access: Access, namespace: str
+    provider: CheckedProvider, request: ConformanceRequest, access: ManagementAccess, namespace: str
 ) -> BaseSession:
     documents = _documents(provider, request, access, namespace)
     documents += _pools(provider, request, access, namespace, documents)
@@ -95,7 +100,7 @@ def _infrastructure(
 
 
 def _whole_cluster(
-    provider: Provider, request: Request, access: Access, namespace: str
+    provider: CheckedProvider, request: ConformanceRequest, access: ManagementAccess, namespace: str
 ) -> BaseSession:
     documents = _documents(provider, request, access, namespace)
     own = {kind: role for kind, role in provider.roles.items() if role in _WHOLE}
@@ -112,7 +117,9 @@ def _whole_cluster(
     )
 
 
-def _addresses(provider: Provider, request: Request, access: Access, namespace: str) -> BaseSession:
+def _addresses(
+    provider: CheckedProvider, request: ConformanceRequest, access: ManagementAccess, namespace: str
+) -> BaseSession:
     documents = [] if request.objects is None else read_objects(request.objects)
     crds = [crd for component in provider.components for crd in component.crds]
     pools = ipam_objects(documents, crds, provider.roles)
@@ -124,7 +131,7 @@ def _addresses(provider: Provider, request: Request, access: Access, namespace: 
     return IpamSession(access.client, core, contract, _timing(request), pools)
 
 
-def _timing(request: Request) -> Timing:
+def _timing(request: ConformanceRequest) -> Timing:
     return Timing(request.timeout, request.quiet, request.timeout)
 
 
@@ -145,7 +152,9 @@ def _require_installed(client: KubeClient, *kinds: tuple[str, str]) -> str:
         ) from error
 
 
-def _documents(provider: Provider, request: Request, access: Access, namespace: str) -> list[JSON]:
+def _documents(
+    provider: CheckedProvider, request: ConformanceRequest, access: ManagementAccess, namespace: str
+) -> list[JSON]:
     """Return the objects of a cluster: those of a file, or of the generated template."""
     if request.objects is not None:
         return read_objects(request.objects)
@@ -161,7 +170,11 @@ def _documents(provider: Provider, request: Request, access: Access, namespace: 
 
 
 def _pools(
-    provider: Provider, request: Request, access: Access, namespace: str, known: list[JSON]
+    provider: CheckedProvider,
+    request: ConformanceRequest,
+    access: ManagementAccess,
+    namespace: str,
+    known: list[JSON],
 ) -> list[JSON]:
     """Return the machine pools of the other templates, one of each kind that is not known."""
     missing = {kind for kind, role in provider.roles.items() if role == MACHINE_POOL}
@@ -180,7 +193,7 @@ def _pools(
     return list(found.values())
 
 
-def _template(provider: Provider, flavor: str) -> Path:
+def _template(provider: CheckedProvider, flavor: str) -> Path:
     """Return the cluster template of the first release that has one of the flavor."""
     suffix = f"-{flavor}" if flavor else ""
     paths = [each.folder / f"cluster-template{suffix}.yaml" for each in provider.releases]
@@ -203,9 +216,9 @@ _OBJECTS = ("conformance-objects", "conformance-template")
 class _Run(NamedTuple):
     """One run of the command."""
 
-    provider: Provider
-    request: Request
-    access: Access
+    provider: CheckedProvider
+    request: ConformanceRequest
+    access: ManagementAccess
     progress: Progress
     done: Callable[[Result], None]
     servers: Servers | None = None
@@ -213,7 +226,7 @@ class _Run(NamedTuple):
 
 
 def run(
-    folder: Path, request: Request, progress: Progress, done: Callable[[Result], None]
+    folder: Path, request: ConformanceRequest, progress: Progress, done: Callable[[Result], None]
 ) -> Report:
     """Return the report on the release in a folder; ``done`` gets each result at once.
 
@@ -230,8 +243,8 @@ def run(
 
 
 def _given(
-    provider: Provider,
-    request: Request,
+    provider: CheckedProvider,
+    request: ConformanceRequest,
     kubeconfig: Path,
     scratch: Path,
     progress: Progress,
@@ -239,13 +252,13 @@ def _given(
 ) -> Report:
     """Check a provider that already runs in the user's management cluster."""
     with closing(client_of(kubeconfig, scratch)) as client:
-        access = Access(client, kubeconfig, lambda: _own_clusterctl(request, scratch))
+        access = ManagementAccess(client, kubeconfig, lambda: _own_clusterctl(request, scratch))
         return _report(_Run(provider, request, access, progress, done))
 
 
 def _started(
-    provider: Provider,
-    request: Request,
+    provider: CheckedProvider,
+    request: ConformanceRequest,
     scratch: Path,
     progress: Progress,
     done: Callable[[Result], None],
@@ -269,11 +282,13 @@ def _started(
     tools = toolbox([KUBERNETES, core_module(request.core)], progress)
     with started(tools, request.core, installed, scratch, progress) as servers:
         management = servers.first.management
-        access = Access(management.client, management.kubeconfig, lambda: servers.clusterctl)
+        access = ManagementAccess(
+            management.client, management.kubeconfig, lambda: servers.clusterctl
+        )
         return _report(_Run(provider, request, access, progress, done, servers))
 
 
-def _installation(provider: Provider, request: Request) -> Installation:
+def _installation(provider: CheckedProvider, request: ConformanceRequest) -> Installation:
     from capsmith.judge.running.servers import Installation, ManagerCommand
 
     commands = [ManagerCommand(each, provider.commands[each.type]) for each in provider.started]
@@ -295,7 +310,7 @@ def _report(run: _Run) -> Report:
     all_rules = load_rules(resources.schemas())
     parts = [
         part
-        for part in parts_of(run.provider.roles)
+        for part in select_groups(run.provider.roles)
         if any(selection.includes(check, all_rules) for check in part.checks)
     ]
     for number, part in enumerate(parts, 1):
@@ -313,7 +328,7 @@ def _report(run: _Run) -> Report:
 
 
 def _results(
-    run: _Run, part: Part, session: BaseSession, selection: Selection
+    run: _Run, part: CheckGroup, session: BaseSession, selection: Selection
 ) -> tuple[Result, ...]:
     rules = load_rules(resources.schemas(), session.contract)
     with ExitStack() as ends:
@@ -340,12 +355,12 @@ def _add_servers(
         session.kubeconfig = servers.first.management.apiserver.kubeconfig_text
 
 
-def _namespace(provider: Provider, number: int) -> str:
+def _namespace(provider: CheckedProvider, number: int) -> str:
     suffix = f"-{number}" if number > 1 else ""
     return f"conformance-{provider.name}"[: 63 - len(suffix)].rstrip("-") + suffix
 
 
-def _own_clusterctl(request: Request, scratch: Path) -> Clusterctl:
+def _own_clusterctl(request: ConformanceRequest, scratch: Path) -> Clusterctl:
     """Return the clusterctl on PATH, or build one."""
     config = scratch / "clusterctl.yaml"
     config.write_text("providers: []\n")
@@ -356,7 +371,7 @@ def _own_clusterctl(request: Request, scratch: Path) -> Clusterctl:
     return Clusterctl(tools, request.core, config, scratch)
 
 
-def _prerequisites(request: Request) -> list[JSON]:
+def _prerequisites(request: ConformanceRequest) -> list[JSON]:
     return [document for path in request.apply for document in read_objects(path)]
 
 

@@ -10,7 +10,7 @@ from typing import NamedTuple
 from capsmith.clusters.processes.component import Component
 from capsmith.clusters.processes.kube import JSON
 from capsmith.clusters.processes.release import ProviderRelease, newest_version
-from capsmith.commands.load import all_contracts
+from capsmith.commands.load import load_contracts
 from capsmith.errors import UnreadableInput
 from capsmith.judge.release.settings import parse_role
 from capsmith.judge.running.model import Timing
@@ -23,7 +23,7 @@ from capsmith.workspace.reading import read_document
 _LARGEST = 1 << 24
 
 
-class Request(NamedTuple):
+class ConformanceRequest(NamedTuple):
     """The options of the command line, not yet parsed."""
 
     core: str
@@ -66,7 +66,7 @@ _PROVIDER_IDS = "spec.providerIDList"
 _OTHER_TYPES = ("addon", "core", "runtime-extension")
 
 
-class Provider(NamedTuple):
+class CheckedProvider(NamedTuple):
     """What is known of a release before anything runs."""
 
     release: ProviderRelease
@@ -115,7 +115,7 @@ class Provider(NamedTuple):
         return self.contracts[key]
 
 
-def read_provider(folder: Path, request: Request) -> Provider:
+def read_provider(folder: Path, request: ConformanceRequest) -> CheckedProvider:
     """Return the provider of a release in a folder.
 
     Raises UnreadableInput if it cannot be read or has no component with checks, and ValueError for
@@ -127,18 +127,18 @@ def read_provider(folder: Path, request: Request) -> Provider:
     commands = _commands(request.managers, (release, *others))
     components = _components(release, commands)
     manifests = [each for part in components for each in read_manifests(folder / part.file)]
-    known = sorted({role for contract in all_contracts() for role in contract.types})
+    known = sorted({role for contract in load_contracts() for role in contract.types})
     given = dict(parse_role(text, known) for text in request.roles)
     bundle = Bundle(tuple(manifests), given)
     by_name = roles_of(bundle, given)
     contracts = {
         (crd.kind, version): contract.version
-        for contract in all_contracts()
+        for contract in load_contracts()
         for crd in bundle.crds
         for version in crd.labelled(contract.label)
     }
     roles = {crd.kind: _role(crd, by_name[crd.manifest.name]) for crd in bundle.crds}
-    return Provider(release, others, components, roles, contracts, commands)
+    return CheckedProvider(release, others, components, roles, contracts, commands)
 
 
 def _role(crd: Crd, role: str) -> str:

@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import Any
 
 from capsmith import __version__
-from capsmith.commands.load import Loaded, all_contracts, load
+from capsmith.commands.load import Loaded, load, load_contracts
 from capsmith.commands.plan import UpdateOptions
 from capsmith.commands.preconditions import require_lock
 from capsmith.commands.update import preview
@@ -40,7 +40,7 @@ def examine(folder: Path) -> tuple[Report, Data]:
     preview_report = _preview(folder)
     facts = {
         "generator": {"here": __version__, "generatedBy": lock.generator},
-        "contracts": [_contract(each, loaded) for each in all_contracts()],
+        "contracts": [_contract(each, loaded) for each in load_contracts()],
         "apiVersions": _api_versions(loaded),
         "runtime": _runtime(lock),
         "files": _files(lock),
@@ -169,7 +169,7 @@ def _update(report: Report) -> Data | None:
 def _upgrade(loaded: Loaded) -> Data | None:
     if loaded.provider is None:
         return None
-    step = next_step(loaded.provider, all_contracts())
+    step = next_step(loaded.provider, load_contracts())
     return step_facts(loaded.provider, step) if step is not None else None
 
 

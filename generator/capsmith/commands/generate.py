@@ -7,9 +7,9 @@ from collections.abc import Container
 from pathlib import Path
 
 from capsmith.commands.apply import apply_plan
-from capsmith.commands.load import Loaded, load, understand
+from capsmith.commands.load import Loaded, load, load_text
 from capsmith.commands.overlay import add_overlay
-from capsmith.commands.plan import UpdateOptions, make_plan, spec_digest
+from capsmith.commands.plan import UpdateOptions, digest_spec, make_plan
 from capsmith.commands.preconditions import complete_interrupted, read_lock, refuse_unfinished
 from capsmith.errors import Refused
 from capsmith.findings import has_errors
@@ -64,7 +64,7 @@ def create(text: str, folder: Path, *, beside_others: bool = False) -> Report:
                 file=str(folder / SPEC_NAME),
                 hint="Edit it and run capsmith generate, or specify another folder.",
             )
-        loaded = understand(text, str(folder / SPEC_NAME))
+        loaded = load_text(text, str(folder / SPEC_NAME))
         allowed = set(names) if beside_others else set()
         return _bring_in_line(repository, loaded, allowed, UpdateOptions(), add_spec=True)
 
@@ -112,7 +112,7 @@ def _add_spec(repository: Repository, change: Change, text: str, lock: Lock | No
     """Write the provider.yaml beside what is generated from it."""
     present = repository.read_text(SPEC_NAME)
     if present not in (None, text) and (
-        lock is None or spec_digest(present or "") != lock.spec_digest
+        lock is None or digest_spec(present or "") != lock.spec_digest
     ):
         raise Refused(
             "output-other-spec",

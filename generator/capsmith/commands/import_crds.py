@@ -6,7 +6,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any, NamedTuple
 
-from capsmith.commands.load import all_contracts, load, understand
+from capsmith.commands.load import load, load_contracts, load_text
 from capsmith.errors import Refused, UnreadableInput
 from capsmith.findings import Finding, Location, Severity, ordered
 from capsmith.importing.importer import ImportedCrd, compare_provider, import_crds
@@ -62,7 +62,7 @@ def import_provider(paths: Sequence[Path], output: Path, options: ImportOptions)
         found.append(
             Finding("import-repository", message, Location(str(output)), Severity.WARNING, hint)
         )
-    contracts = {contract.version: contract for contract in all_contracts()}
+    contracts = {contract.version: contract for contract in load_contracts()}
     imported = import_crds(sources, metadata, (name, repository), contracts)
     _write(output, imported.text)
     found += [
@@ -79,7 +79,7 @@ def import_provider(paths: Sequence[Path], output: Path, options: ImportOptions)
     kept = [each for each in findings if each.id != "import-added"]
     if options.partial:
         kept = [_tolerated(each) for each in kept]
-    loaded = understand(imported.text, str(output))
+    loaded = load_text(imported.text, str(output))
     errors = [each for each in loaded.findings if each.severity is Severity.ERROR]
     return _result([*kept, *errors], imported.crds)
 
@@ -125,7 +125,7 @@ def _read(
         if each.kind == "Metadata" or Path(each.file).name == "metadata.yaml"
     )
     crds = [each for each in build(manifests) if each.kind == _CRD]
-    sources = read_sources(crds, options.roles, all_contracts()[-1])
+    sources = read_sources(crds, options.roles, load_contracts()[-1])
     for foreign in find_foreign(crds, sources):
         hint = "If it belongs to the provider, add --role KIND=Resource."
         message = f"{foreign.name} is skipped: it has no provider label"

@@ -34,7 +34,7 @@ class Loaded(NamedTuple):
     draft: Draft | None = None
 
 
-def all_contracts() -> tuple[Contract, ...]:
+def load_contracts() -> tuple[Contract, ...]:
     """Return every known contract, the oldest first."""
     schemas = resources.schemas()
     return tuple(load_contract(version, schemas) for version in known_versions())
@@ -45,7 +45,7 @@ def load(path: Path, blueprints: Path | None = None) -> Loaded:
 
     Raises UnreadableInput when there is nothing to parse, or no such folder.
     """
-    loaded = understand(read_document(path), str(path))
+    loaded = load_text(read_document(path), str(path))
     if blueprints is None and not loaded.blueprints:
         return loaded
     # Imported here because few providers have an overlay, and reading one is slow to import.
@@ -55,9 +55,9 @@ def load(path: Path, blueprints: Path | None = None) -> Loaded:
     return loaded._replace(findings=ordered((*loaded.findings, *findings)), overlay=overlay)
 
 
-def understand(text: str, file: str) -> Loaded:
+def load_text(text: str, file: str) -> Loaded:
     """Parse and resolve the text of a provider.yaml; ``file`` is its name in the findings."""
-    contracts = {contract.version: contract for contract in all_contracts()}
+    contracts = {contract.version: contract for contract in load_contracts()}
     parsed = parse(text, file)
     if parsed.spec is None or parsed.document is None:
         return Loaded(text, None, link_rules(parsed.findings, contracts))

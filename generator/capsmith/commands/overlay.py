@@ -9,7 +9,7 @@ from capsmith import resources
 from capsmith.errors import Refused
 from capsmith.findings import Finding, Location
 from capsmith.merging.lock import LOCK_PATH, SPEC_NAME, Lock, LockedBlueprints
-from capsmith.tree import digest_of_texts
+from capsmith.tree import digest_texts
 from capsmith.workspace.overlay import locate_overlay, read_overlay
 from capsmith.workspace.reading import read_texts
 from capsmith.workspace.repository import Change, Repository
@@ -39,7 +39,7 @@ def find_overlay(
     return overlay, tuple(found)
 
 
-def missing_overlay(
+def find_missing_overlay(
     named: str, overlay: Overlay | None, lock: Lock | None, *, without: bool
 ) -> tuple[Finding, ...]:
     """Report a missing ``overlay`` if the repository was generated with one.
@@ -61,7 +61,7 @@ def missing_overlay(
     )
 
 
-def locked_overlay(overlay: Overlay | None) -> LockedBlueprints | None:
+def make_lock_entry(overlay: Overlay | None) -> LockedBlueprints | None:
     """Return the entry of the lock for an overlay."""
     return LockedBlueprints(overlay.digest, overlay.named) if overlay is not None else None
 
@@ -79,7 +79,7 @@ def add_overlay(
     if folder.exists():
         present, unread = read_overlay(folder)
         former = lock.blueprints if lock is not None else None
-        unchanged = former is not None and former.digest == digest_of_texts(present)
+        unchanged = former is not None and former.digest == digest_texts(present)
         if unread or (present != overlay.texts and not unchanged):
             raise Refused(
                 "output-other-overlay",

@@ -8,9 +8,9 @@ from typing import NamedTuple
 
 from capsmith import __version__
 from capsmith.commands import build
-from capsmith.commands.build import runtime_library
+from capsmith.commands.build import load_runtime_library
 from capsmith.commands.load import Loaded
-from capsmith.commands.overlay import locked_overlay, missing_overlay
+from capsmith.commands.overlay import find_missing_overlay, make_lock_entry
 from capsmith.findings import Finding, has_errors, ordered
 from capsmith.merging.decide import (
     Decision,
@@ -112,7 +112,7 @@ def make_plan(
     Raises UnreadableInput, Refused or BlueprintError.
     """
     names = _names(lock)
-    missing = missing_overlay(
+    missing = find_missing_overlay(
         loaded.blueprints, loaded.overlay, lock, without=options.no_blueprints
     )
     if loaded.provider is None or has_errors(loaded.findings) or missing:
@@ -178,7 +178,7 @@ def _impossible(findings: tuple[Finding, ...], names: ConflictLabels) -> Plan:
     return Plan(Report(ordered(findings)), Change(), Change(), names, False)
 
 
-def spec_digest(text: str) -> str:
+def digest_spec(text: str) -> str:
     """Return the digest of a provider.yaml, regardless of the line ends that git gave it."""
     return digest(text.replace("\r\n", "\n"))
 
@@ -297,14 +297,14 @@ def _next_lock(
     lock: Lock | None,
     kept: Mapping[str, LockedFile],
 ) -> Lock:
-    runtime = runtime_of(provider, runtime_library())
+    runtime = runtime_of(provider, load_runtime_library())
     return Lock.of(
         tree,
         __version__,
         tuple(contract.version for contract in provider.contracts),
-        spec_digest(loaded.text),
+        digest_spec(loaded.text),
         lock,
-        locked_overlay(loaded.overlay),
+        make_lock_entry(loaded.overlay),
         LockedRuntime.of(runtime, tree),
         _keeps_legacy_imports(lock),
         kept,

@@ -5,29 +5,29 @@ from __future__ import annotations
 from pathlib import Path
 
 from capsmith import resources
-from capsmith.commands.load import all_contracts
+from capsmith.commands.load import load_contracts
 from capsmith.contract.access import load_access
 from capsmith.contract.compatibility import load_compatibility
 from capsmith.contract.pages import load_pages
 from capsmith.errors import Refused
 from capsmith.reference import html, markdown
 from capsmith.reference.model import MARK
-from capsmith.reference.pages import all_pages
+from capsmith.reference.pages import build_pages
 from capsmith.workspace.files import replace_file, resolve_inside
 from capsmith.workspace.hold import convert_disk_errors
 
 _FORMATS = {
-    "markdown": (markdown.file_name, markdown.render),
-    "html": (html.file_name, html.render),
+    "markdown": (markdown.name_file, markdown.render),
+    "html": (html.name_file, html.render),
 }
 
 
-def reference_texts(format_: str) -> dict[str, str]:
+def render_reference(format_: str) -> dict[str, str]:
     """Return the text of each page by the name of its file; ``markdown`` or ``html``."""
     file_name, render = _FORMATS[format_]
     schemas = resources.schemas()
     core = load_compatibility(schemas).core
-    pages = all_pages(all_contracts(), load_pages(schemas), load_access(schemas), core)
+    pages = build_pages(load_contracts(), load_pages(schemas), load_access(schemas), core)
     return {file_name(page.path): render(page) for page in pages}
 
 
@@ -36,7 +36,7 @@ def write_reference(folder: Path, format_: str) -> int:
 
     Replaces pages of an earlier run and no other file.  Raises Refused or DiskError.
     """
-    texts = reference_texts(format_)
+    texts = render_reference(format_)
     with convert_disk_errors(folder):
         folder.mkdir(parents=True, exist_ok=True)
         files = {resolve_inside(folder, name): text for name, text in texts.items()}

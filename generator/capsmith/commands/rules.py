@@ -10,7 +10,7 @@ from capsmith.contract.compatibility import load_compatibility
 from capsmith.contract.load import load_all_rules
 
 
-def explain(rule_id: str) -> dict[str, Any]:
+def explain_rule(rule_id: str) -> dict[str, Any]:
     """Return everything about one rule, of the contract or on releases.
 
     Raises UnreadableInput for an unknown id, with similar ids.
@@ -19,7 +19,7 @@ def explain(rule_id: str) -> dict[str, Any]:
     return _with_source(found, _executed())
 
 
-def rules(page: str | None, contract: str | None, level: str | None) -> list[dict[str, Any]]:
+def list_rules(page: str | None, contract: str | None, level: str | None) -> list[dict[str, Any]]:
     """Return the rules that pass every given filter.
 
     Raises UnreadableInput for a page or contract without rules.

@@ -16,32 +16,32 @@ from capsmith.merging.lock import BASE_FOLDER, LOCK_PATH, SPEC_NAME, Lock, Locke
 from capsmith.merging.unfinished import STATE_PATH
 from capsmith.output.runtime import RECORD, is_vendored
 from capsmith.report import FileOutcome, Outcome, Report, RuntimeOutcome
-from capsmith.tree import Owner, digest, digest_of_texts, is_text_of
+from capsmith.tree import Owner, digest, digest_texts, is_text_of
 from capsmith.workspace.cache import FolderCache
 from capsmith.workspace.overlay import locate_overlay, read_overlay
 from capsmith.workspace.repository import Repository
 
 
-def key(repository: Repository) -> str | None:
+def compute_key(repository: Repository) -> str | None:
     """Return the cache key of everything the lock depends on; None when part of it is missing."""
-    own = resources.fingerprint()
+    own = resources.compute_fingerprint()
     spec, lock = repository.read_bytes(SPEC_NAME), repository.read_bytes(LOCK_PATH)
     if own is None or spec is None or lock is None:
         return None
     return f"up-to-date-{__version__}-{own}-{digest(spec)}-{digest(lock)}"
 
 
-def remember(repository: Repository, known: str | None) -> None:
+def record_up_to_date(repository: Repository, known: str | None) -> None:
     """Record that ``repository`` is up to date and without findings.
 
     ``known`` is its key from before the check.
     """
     cache = FolderCache.of_user()
-    if cache is not None and known is not None and known == key(repository):
+    if cache is not None and known is not None and known == compute_key(repository):
         cache.put(known, b"")
 
 
-def still_up_to_date(folder: Path, blueprints: Path | None = None) -> Report | None:
+def check_from_cache(folder: Path, blueprints: Path | None = None) -> Report | None:
     """Return the report on a repository that is up to date; None when that is not known.
 
     ``blueprints`` is the folder of an overlay that provider.yaml does not name.
@@ -51,7 +51,7 @@ def still_up_to_date(folder: Path, blueprints: Path | None = None) -> Report | N
         return None
     try:
         with repository.hold(writes=False):
-            known = key(repository)
+            known = compute_key(repository)
             if known is None or cache.get(known) is None or repository.is_interrupted:
                 return None
             if repository.read_bytes(STATE_PATH) is not None:
@@ -74,7 +74,7 @@ def _has_overlay(lock: Lock, folder: Path, given: Path | None) -> bool:
     if source is None:
         return False
     texts, unread = read_overlay(source)
-    return not unread and digest_of_texts(texts) == locked.digest
+    return not unread and digest_texts(texts) == locked.digest
 
 
 def _compare(repository: Repository, lock: Lock) -> Report | None:

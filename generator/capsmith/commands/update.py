@@ -8,7 +8,7 @@ from pathlib import Path
 
 from capsmith import __version__
 from capsmith.commands import apply, up_to_date
-from capsmith.commands.load import Loaded, load, understand
+from capsmith.commands.load import Loaded, load, load_text
 from capsmith.commands.plan import Plan, UpdateOptions, add_spec_change, make_plan
 from capsmith.commands.preconditions import (
     complete_interrupted,
@@ -54,10 +54,10 @@ def check(folder: Path, options: UpdateOptions) -> Report:
     """Report what :func:`update` would do; any change is an error."""
     repository = Repository(folder)
     with repository.hold(writes=False):
-        known = up_to_date.key(repository)
+        known = up_to_date.compute_key(repository)
         plan = _preview(repository, options)
         if plan.is_nothing and not plan.report.findings:
-            up_to_date.remember(repository, known)
+            up_to_date.record_up_to_date(repository, known)
     if plan.is_nothing or plan.report.exit_code != 0:
         return plan.report
     behind = Finding(
@@ -119,7 +119,7 @@ def _change_runtime(loaded: Loaded, runtime: Mode, file: str) -> Loaded:
     result = edited(loaded.text, loaded.document, {"runtime": runtime}, after)
     if result.finding is not None:
         return Loaded(loaded.text, None, (result.finding,))
-    changed = understand(result.text, file)
+    changed = load_text(result.text, file)
     return changed._replace(overlay=loaded.overlay)
 
 

@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import Any
 
 from capsmith.commands.apply import apply_plan
-from capsmith.commands.load import Loaded, all_contracts, load, understand
+from capsmith.commands.load import Loaded, load, load_contracts, load_text
 from capsmith.commands.plan import Plan, UpdateOptions, add_spec_change, make_plan
 from capsmith.commands.preconditions import (
     complete_interrupted,
@@ -96,7 +96,7 @@ def apply_request(loaded: Loaded, request: UpgradeRequest, file: str) -> Loaded:
         return _refused(loaded.text, result.finding)
     if not values:
         return loaded
-    updated = understand(result.text, file)
+    updated = load_text(result.text, file)
     if request.keep_api_version and updated.provider is not None:
         errors = _losses(updated.provider, PathReporter(loaded.document, (), []))
         if errors:
@@ -121,7 +121,7 @@ def _facts(
     repository: Repository, loaded: Loaded, lock: Lock, request: UpgradeRequest, plan: Plan
 ) -> dict[str, Any] | None:
     assert loaded.provider is not None  # or nothing would be possible
-    step = next_step(loaded.provider, all_contracts())
+    step = next_step(loaded.provider, load_contracts())
     if step is None:
         return None
     paths, manifests = _author_files(repository, lock, plan)
@@ -152,5 +152,5 @@ def _is_manifest(path: str) -> bool:
 
 
 def _refused(text: str, *findings: Finding) -> Loaded:
-    contracts = {contract.version: contract for contract in all_contracts()}
+    contracts = {contract.version: contract for contract in load_contracts()}
     return Loaded(text, None, link_rules(findings, contracts))

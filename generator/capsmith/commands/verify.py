@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import NamedTuple
 
 from capsmith import resources
-from capsmith.commands.load import all_contracts
+from capsmith.commands.load import load_contracts
 from capsmith.contract.compatibility import load_compatibility
 from capsmith.contract.load import load_live_rules, load_upgrade_rules
 from capsmith.errors import UnreadableInput
@@ -39,7 +39,7 @@ LIMIT = Limit(5_000, "verify-too-much", "Specify the folder with the release.")
 _CONFIG = ".capsmith-verify.yaml"
 
 
-class Request(NamedTuple):
+class VerifyRequest(NamedTuple):
     """The options of the command line, not yet parsed."""
 
     target: str = ""
@@ -62,13 +62,13 @@ class Request(NamedTuple):
     """Whether to install missing CRDs while it is asked."""
 
 
-def run(paths: Sequence[Path], request: Request) -> Verdict:
+def run_verify(paths: Sequence[Path], request: VerifyRequest) -> Verdict:
     """Return the verdict on the release assets in ``paths``.
 
     Raises UnreadableInput when there is nothing to judge or a file cannot be read, and ValueError
     for an option that means nothing.
     """
-    contracts = {contract.version: contract for contract in all_contracts()}
+    contracts = {contract.version: contract for contract in load_contracts()}
     known = sorted({role for contract in contracts.values() for role in contract.types})
     roles: dict[str, str] = {}
     targets = known_targets(load_compatibility(resources.schemas()).core)
@@ -104,7 +104,7 @@ def run(paths: Sequence[Path], request: Request) -> Verdict:
     return verdict
 
 
-def _answers(request: Request, asked: Questions) -> Answers:
+def _answers(request: VerifyRequest, asked: Questions) -> Answers:
     """Return what the API server of the kubeconfig answers."""
     # Imported here because only --live needs a client.
     from capsmith.clusters.processes.user_kubeconfig import connected, kubeconfig_files, read_access

@@ -14,13 +14,13 @@ from capsmith.reference.model import (
     Heading,
     Items,
     Link,
-    Page,
     Paragraph,
+    ReferencePage,
     Span,
     Spans,
     Table,
 )
-from capsmith.reference.rules import Texts, links, releases
+from capsmith.reference.rules import Texts, describe_releases, link_rules
 
 PATH = "access"
 TITLE = "Who reads and writes the objects of providers"
@@ -43,7 +43,9 @@ _TESTS = {
 }
 
 
-def access_page(table: AccessTable, core: Project, rules: Mapping[str, Rule]) -> Page:
+def build_access_page(
+    table: AccessTable, core: Project, rules: Mapping[str, Rule]
+) -> ReferencePage:
     """Return the page; sources are those of the releases of ``core`` that are run."""
     texts = Texts(rules)
     blocks: list[Block] = [
@@ -56,7 +58,7 @@ def access_page(table: AccessTable, core: Project, rules: Mapping[str, Rule]) ->
         rows = (row for row in table.rows if row.manager == manager)
         cells = tuple(_row(row, core, texts, rules) for row in rows)
         blocks += [Heading(2, manager.title), Table(f"Requests of {manager.title}", _HEAD, cells)]
-    return Page(PATH, TITLE, tuple(blocks))
+    return ReferencePage(PATH, TITLE, tuple(blocks))
 
 
 def _introduction(core: Project) -> Iterator[Span]:
@@ -115,8 +117,8 @@ def _row(row: Access, core: Project, texts: Texts, rules: Mapping[str, Rule]) ->
         (", ".join(row.verbs),),
         texts.spans(row.purpose),
         (Code(row.permission.value),),
-        links([rules[id] for id in row.rules]),
-        (releases({"since": row.since, "until": row.until}),),
+        link_rules([rules[id] for id in row.rules]),
+        (describe_releases({"since": row.since, "until": row.until}),),
         _sources(row.sources, core, row.until),
         evidence,
     )

@@ -15,7 +15,7 @@ _BINDING = (Level.MUST, Level.SHOULD)
 _KEYS = "x-kubernetes-list-map-keys"
 
 
-class Field(NamedTuple):
+class DocumentedField(NamedTuple):
     """One field."""
 
     path: str
@@ -41,22 +41,22 @@ class Field(NamedTuple):
         return "; ".join([*words, "value required"] if self.required else words)
 
 
-def fields(contract: Contract, role: str) -> list[Field]:
+def list_fields(contract: Contract, role: str) -> list[DocumentedField]:
     """Return the fields of a role in a contract, without capsmith's own."""
     named: dict[str, list[tuple[Rule, str]]] = {}
     for rule in contract.rules.values():
         if role in rule.applies_to:
-            for path, type_ in named_paths(rule):
+            for path, type_ in list_named_paths(rule):
                 named.setdefault(path, []).append((rule, type_))
     found = {each.path: each for each in _declared(contract, role, named)}
     for path, entries in named.items():
         if path not in found:
             rules = tuple(rule for rule, _ in entries)
-            found[path] = Field(path, entries[0][1], (), "", False, rules, False, "")
+            found[path] = DocumentedField(path, entries[0][1], (), "", False, rules, False, "")
     return sorted(found.values(), key=lambda field: _ORDER.index(field.path.partition(".")[0]))
 
 
-def named_paths(rule: Rule) -> Iterator[tuple[str, str]]:
+def list_named_paths(rule: Rule) -> Iterator[tuple[str, str]]:
     """Yield the paths that the rule's check expects, with their types."""
     if rule.check is None:
         return
@@ -69,7 +69,7 @@ def named_paths(rule: Rule) -> Iterator[tuple[str, str]]:
 
 def _declared(
     contract: Contract, role: str, named: Mapping[str, list[tuple[Rule, str]]]
-) -> Iterator[Field]:
+) -> Iterator[DocumentedField]:
     if not _is_of_contract(role):
         return
     shape = contract.types[role]
@@ -83,10 +83,10 @@ def _declared(
                 is_top = path == f"{part}.{entry.name}"
                 if not rules:
                     rules = (owner,) if is_top else _nearest(path, named) or (owner,)
-                yield Field(
+                yield DocumentedField(
                     path,
                     type_words(schema, formats=True),
-                    tuple(limits(schema)),
+                    tuple(describe_limits(schema)),
                     str(schema.get("pattern", "")),
                     required,
                     rules,
@@ -133,7 +133,7 @@ def _nearest(path: str, named: Mapping[str, list[tuple[Rule, str]]]) -> tuple[Ru
     return ()
 
 
-def limits(schema: Schema) -> Iterator[str]:
+def describe_limits(schema: Schema) -> Iterator[str]:
     """Yield the limits of a schema in words."""
     if "enum" in schema:
         yield "one of " + ", ".join(map(str, schema["enum"]))
@@ -166,7 +166,7 @@ def _necessity(rule: Rule, path: str) -> str:
     params = rule.check.params if rule.check is not None else {}
     words = rule.level.value
     if name == "schema-one-of-paths":
-        others = [each for each, _ in named_paths(rule) if each != path]
+        others = [each for each, _ in list_named_paths(rule) if each != path]
         words += f", unless {' or '.join(others)} is declared"
     condition = f"{params['when']} is declared" if params.get("when") else rule.condition
     if condition:

@@ -7,28 +7,36 @@ from importlib.resources import files
 
 from jinja2 import Environment, StrictUndefined, Template
 
-from capsmith.reference.model import MARK, Block, Link, Page, Span, anchor, relative
+from capsmith.reference.model import (
+    MARK,
+    Block,
+    Link,
+    ReferencePage,
+    Span,
+    make_anchor,
+    make_relative,
+)
 
 
-def file_name(path: str) -> str:
+def name_file(path: str) -> str:
     """Return the name of a page's file."""
     return f"{path}.html"
 
 
-def render(page: Page) -> str:
+def render(page: ReferencePage) -> str:
     """Return the text of a page, with a final newline."""
 
     def address(link: Link) -> str:
         if link.url:
             return link.url
-        fragment = f"#{anchor(link.heading)}" if link.heading else ""
-        return f"{relative(page.path, file_name(link.page))}{fragment}"
+        fragment = f"#{make_anchor(link.heading)}" if link.heading else ""
+        return f"{make_relative(page.path, name_file(link.page))}{fragment}"
 
     return _template().render(
         page=page,
         mark=MARK,
         address=address,
-        anchor=anchor,
+        anchor=make_anchor,
         kind=_kind,
     )
 

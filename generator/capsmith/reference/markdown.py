@@ -15,24 +15,24 @@ from capsmith.reference.model import (
     Heading,
     Items,
     Link,
-    Page,
     Paragraph,
+    ReferencePage,
     Span,
     Strong,
     Table,
-    anchor,
-    relative,
+    make_anchor,
+    make_relative,
 )
 
 _WIDTH = 100
 
 
-def file_name(path: str) -> str:
+def name_file(path: str) -> str:
     """Return the name of a page's file."""
     return "README.md" if path == INDEX else f"{path}.md"
 
 
-def render(page: Page) -> str:
+def render(page: ReferencePage) -> str:
     """Return the text of a page, with a final newline."""
     blocks = (_block(block, page.path) for block in page.blocks)
     return "\n".join((f"{MARK}\n", f"# {_escaped(page.title)}\n", *blocks))
@@ -43,9 +43,9 @@ def _block(block: Block, path: str) -> str:
         case Heading(level, text):
             return f"{'#' * level} {_escaped(text)}\n"
         case Paragraph(spans):
-            return f"{wrapped(_spans(spans, path))}\n"
+            return f"{wrap_text(_spans(spans, path))}\n"
         case Items(entries):
-            return "".join(f"{wrapped(_spans(each, path), '- ', '  ')}\n" for each in entries)
+            return "".join(f"{wrap_text(_spans(each, path), '- ', '  ')}\n" for each in entries)
         case CodeBlock(text):
             return f"```yaml\n{text}```\n"
         case Table():
@@ -54,11 +54,11 @@ def _block(block: Block, path: str) -> str:
 
 def _table(table: Table, path: str) -> str:
     rows = ((_spans(cell, path).replace("|", "\\|") for cell in row) for row in table.rows)
-    lines = [table_row(table.head), "|---" * len(table.head) + "|\n", *map(table_row, rows)]
+    lines = [format_row(table.head), "|---" * len(table.head) + "|\n", *map(format_row, rows)]
     return f"{_escaped(table.caption)}:\n\n{''.join(lines)}"
 
 
-def table_row(cells: Iterable[object]) -> str:
+def format_row(cells: Iterable[object]) -> str:
     """Return one row of a table."""
     return f"| {' | '.join(map(str, cells))} |\n"
 
@@ -82,15 +82,15 @@ def _span(span: Span, path: str) -> str:
 def _address(link: Link, path: str) -> str:
     if link.url:
         return link.url
-    fragment = f"#{anchor(link.heading)}" if link.heading else ""
-    return f"{relative(path, file_name(link.page))}{fragment}"
+    fragment = f"#{make_anchor(link.heading)}" if link.heading else ""
+    return f"{make_relative(path, name_file(link.page))}{fragment}"
 
 
 def _escaped(text: str) -> str:
     return re.sub(r"([<*\[\]_\\])", r"\\\1", text)
 
 
-def wrapped(text: str, first: str = "", further: str = "") -> str:
+def wrap_text(text: str, first: str = "", further: str = "") -> str:
     """Return text wrapped at spaces, with these indents; lines with long links can be longer."""
     return textwrap.fill(
         text,

@@ -10,8 +10,8 @@ from capsmith.contract.compatibility import Project
 from capsmith.contract.load import order
 from capsmith.contract.model import Contract, Origin, Rule
 from capsmith.contract.pages import Page as ContractPage
-from capsmith.reference.access import access_page
-from capsmith.reference.fields import Field, fields
+from capsmith.reference.access import build_access_page
+from capsmith.reference.fields import DocumentedField, list_fields
 from capsmith.reference.model import (
     INDEX,
     Block,
@@ -19,13 +19,20 @@ from capsmith.reference.model import (
     Heading,
     Items,
     Link,
-    Page,
     Paragraph,
+    ReferencePage,
     Span,
     Spans,
     Table,
 )
-from capsmith.reference.rules import Texts, level_blocks, links, releases, rule_pages, source_name
+from capsmith.reference.rules import (
+    Texts,
+    build_level_blocks,
+    build_rule_pages,
+    describe_releases,
+    link_rules,
+    name_source,
+)
 
 _FIELD_HEAD = ("Path", "Type", "Limits", "Necessity", "Rules", "Releases of core", "Meaning")
 
@@ -49,12 +56,12 @@ _OTHER_ROLES = (
 _PROVIDER = Subject("provider", "All providers: manager, permissions and releases", ())
 
 
-def all_pages(
+def build_pages(
     contracts: Sequence[Contract],
     tables: Sequence[ContractPage],
     access: AccessTable,
     core: Project,
-) -> list[Page]:
+) -> list[ReferencePage]:
     """Return the pages on ``contracts``, the oldest contract first, and on ``access``."""
     found = {id: rule for contract in contracts for id, rule in contract.rules.items()}
     rules = {id: found[id] for id in sorted(found, key=order)}
@@ -63,16 +70,16 @@ def all_pages(
         *_OTHER_ROLES,
         _PROVIDER,
     )
-    full = list(rule_pages(rules))
+    full = list(build_rule_pages(rules))
     texts = Texts(rules)
     of_roles = [
         _page(contract, subject, subjects, texts) for contract in contracts for subject in subjects
     ]
-    requests = access_page(access, core, rules)
+    requests = build_access_page(access, core, rules)
     return [_index(contracts, subjects, requests, full), *of_roles, requests, *full]
 
 
-def rules_of(contract: Contract, subject: Subject, subjects: Sequence[Subject]) -> list[Rule]:
+def select_rules(contract: Contract, subject: Subject, subjects: Sequence[Subject]) -> list[Rule]:
     """Return the rules of a contract that the page of a subject lists."""
     if subject.roles:
         return [rule for rule in contract.rules.values() if _is_about(rule, subject)]
@@ -89,22 +96,24 @@ def _is_about(rule: Rule, subject: Subject) -> bool:
     return is_of_page or not set(subject.roles).isdisjoint(rule.applies_to)
 
 
-def _page(contract: Contract, subject: Subject, subjects: Sequence[Subject], texts: Texts) -> Page:
-    rules = rules_of(contract, subject, subjects)
+def _page(
+    contract: Contract, subject: Subject, subjects: Sequence[Subject], texts: Texts
+) -> ReferencePage:
+    rules = select_rules(contract, subject, subjects)
     blocks: list[Block] = [Paragraph(_introduction(contract, subject, rules))]
     if subject.table is not None and contract.end is None:  # the tables are those of its pages
         blocks += _rows_of_page(subject.table, contract)
     for role in subject.roles:
-        found = fields(contract, role)
+        found = list_fields(contract, role)
         if found:
             rows = tuple(_field_row(field, texts) for field in found)
             caption = f"Fields of {role} in contract {contract.version}"
             blocks += [Heading(2, f"Fields of {role}"), Table(caption, _FIELD_HEAD, rows)]
     blocks.append(Heading(2, "Rules"))
     what = f"{subject.title} in contract {contract.version}"
-    blocks += level_blocks(rules, subject.roles, texts, what)
+    blocks += build_level_blocks(rules, subject.roles, texts, what)
     title = f"{subject.title}, contract {contract.version}"
-    return Page(f"{contract.version}/{subject.name}", title, tuple(blocks))
+    return ReferencePage(f"{contract.version}/{subject.name}", title, tuple(blocks))
 
 
 def _introduction(contract: Contract, subject: Subject, rules: Sequence[Rule]) -> Spans:
@@ -118,7 +127,7 @@ def _introduction(contract: Contract, subject: Subject, rules: Sequence[Rule]) -
         and rule.source.partition("#")[0].endswith(f"/contracts/{subject.name}")
     }
     for address in addresses:
-        spans += [" Page of the contract: ", Link(source_name(address), url=address), "."]
+        spans += [" Page of the contract: ", Link(name_source(address), url=address), "."]
     return tuple(spans)
 
 
@@ -128,7 +137,7 @@ def _rows_of_page(table: ContractPage, contract: Contract) -> Iterator[Block]:
     for row in table.rows:
         mandatory = "Yes" if row.mandatory else f"If {row.when}" if row.when else "No"
         found = table.rules_of(row, contract.rules.values())
-        cell: Spans = links(found)
+        cell: Spans = link_rules(found)
         if row.see:
             cell = (Link(f"{len(found)} rules", f"rules/{row.see}"),)
         rows.append(((row.title,), (mandatory,), cell))
@@ -137,7 +146,7 @@ def _rows_of_page(table: ContractPage, contract: Contract) -> Iterator[Block]:
     yield Table(caption, ("Row", "Mandatory", "Rules"), tuple(rows))
 
 
-def _field_row(field: Field, texts: Texts) -> tuple[Spans, ...]:
+def _field_row(field: DocumentedField, texts: Texts) -> tuple[Spans, ...]:
     limits: list[Span] = ["; ".join(field.limits)] if field.limits else []
     if field.pattern:
         limits += ["; ", Code(field.pattern)] if limits else [Code(field.pattern)]
@@ -147,8 +156,8 @@ def _field_row(field: Field, texts: Texts) -> tuple[Spans, ...]:
         (field.type,),
         tuple(limits) or ("-",),
         texts.spans(field.necessity),
-        links(field.rules),
-        ("; ".join(dict.fromkeys(map(releases, cores))),),
+        link_rules(field.rules),
+        ("; ".join(dict.fromkeys(map(describe_releases, cores))),),
         (field.meaning or "-",),
     )
 
@@ -156,9 +165,9 @@ def _field_row(field: Field, texts: Texts) -> tuple[Spans, ...]:
 def _index(
     contracts: Sequence[Contract],
     subjects: Sequence[Subject],
-    requests: Page,
-    full: Sequence[Page],
-) -> Page:
+    requests: ReferencePage,
+    full: Sequence[ReferencePage],
+) -> ReferencePage:
     blocks: list[Block] = [
         Paragraph(
             (
@@ -182,17 +191,17 @@ def _index(
         for page in full
     )
     blocks += [Heading(2, "Rules in full"), Table("Rules by topic", ("Topic", "Rules"), counts)]
-    return Page(INDEX, "Reference of the provider contract", tuple(blocks))
+    return ReferencePage(INDEX, "Reference of the provider contract", tuple(blocks))
 
 
-def _sections(page: Page) -> int:
+def _sections(page: ReferencePage) -> int:
     return sum(isinstance(block, Heading) for block in page.blocks)
 
 
 def _contract_table(contract: Contract, subjects: Sequence[Subject]) -> Table:
     rows: list[tuple[Spans, ...]] = []
     for subject in subjects:
-        rules = rules_of(contract, subject, subjects)
+        rules = select_rules(contract, subject, subjects)
         levels = [rule.level.value for rule in rules]
         counts = [str(levels.count(level)) for level in ("MUST", "SHOULD", "MAY", "INFO")]
         link = Link(subject.title, f"{contract.version}/{subject.name}")

@@ -18,8 +18,8 @@ from capsmith.reference.model import (
     Heading,
     Items,
     Link,
-    Page,
     Paragraph,
+    ReferencePage,
     Span,
     Spans,
     Strong,
@@ -29,14 +29,14 @@ from capsmith.reference.model import (
 _PART = re.compile(r"`([^`]+)`|\b([A-Z]{2,3}-[0-9]{2})\b")
 
 
-def heading(rule: Rule) -> str:
+def format_heading(rule: Rule) -> str:
     """Return the heading of a rule's section."""
     return f"{rule.id} {rule.title}"
 
 
-def rule_link(rule: Rule) -> Link:
+def link_rule(rule: Rule) -> Link:
     """Return a link to the section on a rule, with its id."""
-    return Link(rule.id, f"rules/{rule.page}", heading(rule))
+    return Link(rule.id, f"rules/{rule.page}", format_heading(rule))
 
 
 class Texts:
@@ -57,21 +57,21 @@ class Texts:
                 continue
             if part.start() > end:
                 yield text[end : part.start()]
-            yield rule_link(rule) if rule is not None else Code(part[1])
+            yield link_rule(rule) if rule is not None else Code(part[1])
             end = part.end()
         if end < len(text):
             yield text[end:]
 
 
-def links(rules: Collection[Rule]) -> Spans:
+def link_rules(rules: Collection[Rule]) -> Spans:
     """Return the ids of rules as links; a dash if there are none."""
     found: list[Span] = []
     for rule in rules:
-        found += [", ", rule_link(rule)] if found else [rule_link(rule)]
+        found += [", ", link_rule(rule)] if found else [link_rule(rule)]
     return tuple(found) or ("-",)
 
 
-def releases(core: Mapping[str, Any]) -> str:
+def describe_releases(core: Mapping[str, Any]) -> str:
     """Return releases of core for a cell: ``since v1.13``; ``all`` without bounds."""
     words = {"since": "since", "deprecated": "deprecated in", "until": "until"}
     found = [f"{words[name]} {core[name]}" for name in words if core.get(name)]
@@ -89,7 +89,7 @@ _RELEASE = re.compile(r"https://release-(\d+)-(\d+)\.")
 _PROOFS = {"behaviour": "test of the controller", "runtime": "running cluster"}
 
 
-def rule_pages(rules: Mapping[str, Rule]) -> Iterator[Page]:
+def build_rule_pages(rules: Mapping[str, Rule]) -> Iterator[ReferencePage]:
     """Yield one page for each file of rules."""
     texts = Texts(rules)
     by_page = sorted(rules.values(), key=lambda rule: rule.page)
@@ -98,12 +98,12 @@ def rule_pages(rules: Mapping[str, Rule]) -> Iterator[Page]:
         blocks: list[Block] = [Paragraph((Link("Contents", "index"), f": {len(of_page)} rules."))]
         for rule in of_page:
             blocks += _section(rule, texts)
-        yield Page(f"rules/{name}", f"Rules: {name}", tuple(blocks))
+        yield ReferencePage(f"rules/{name}", f"Rules: {name}", tuple(blocks))
 
 
 def _section(rule: Rule, texts: Texts) -> Iterator[Block]:
     data = details(rule)
-    yield Heading(2, heading(rule))
+    yield Heading(2, format_heading(rule))
     binding: Spans = (Strong(data["level"]), f" in contract {', '.join(data['contracts'])}. ")
     yield Paragraph((*binding, *texts.spans(origin_text(data))))
     yield Paragraph(texts.spans(data["statement"]))
@@ -114,14 +114,14 @@ def _section(rule: Rule, texts: Texts) -> Iterator[Block]:
     facts.append(("What to do: ", *texts.spans(data["hint"])))
     if checked_text(data):
         facts.append(texts.spans(checked_text(data)))
-    facts.append(("Source: ", Link(source_name(data["source"]), url=data["source"])))
+    facts.append(("Source: ", Link(name_source(data["source"]), url=data["source"])))
     facts.append(("In a terminal: ", Code(f"capsmith explain {rule.id}")))
     yield Items(tuple(facts))
     if data["checked"]["by"] == "static" and data["checked"]["with"]:
         yield CodeBlock(yaml.safe_dump(data["checked"]["with"], sort_keys=False, width=100))
 
 
-def level_blocks(
+def build_level_blocks(
     rules: Iterable[Rule], roles: Sequence[str], texts: Texts, what: str
 ) -> Iterator[Block]:
     """Yield a heading and a table for each level; ``what`` ends the captions."""
@@ -143,12 +143,12 @@ def _row(rule: Rule, roles: Sequence[str], texts: Texts) -> tuple[Spans, ...]:
     checked = data["checked"]
     by: Span = Code(checked["check"]) if rule.check else _PROOFS.get(checked["by"], "-")
     return (
-        (rule_link(rule), f" {rule.title}"),
+        (link_rule(rule), f" {rule.title}"),
         statement,
         (*_class(rule, roles), *texts.spans(data["consequence"])),
-        (releases(data["core"]),),
+        (describe_releases(data["core"]),),
         (by,),
-        (f"{rule.origin.value}: ", Link(source_name(data["source"]), url=data["source"])),
+        (f"{rule.origin.value}: ", Link(name_source(data["source"]), url=data["source"])),
     )
 
 
@@ -163,7 +163,7 @@ def _class(rule: Rule, roles: Sequence[str]) -> Spans:
     return (Strong(effect_text(shown)), ". ")
 
 
-def source_name(url: str) -> str:
+def name_source(url: str) -> str:
     """Return a short name of a source: the last parts of its address, and the book's release."""
     address, _, fragment = url.partition("#")
     name = address.rstrip("/").rpartition("/")[2]

@@ -41,7 +41,7 @@ Answer = str | bool
 
 
 @dataclass(frozen=True, slots=True)
-class Options:
+class ScaffoldOptions:
     """Where answers come from, besides the prompts; the names are those of cookiecutter."""
 
     no_input: bool = False
@@ -61,7 +61,7 @@ class Options:
         """Return whether the answers of an earlier run are used."""
         return self.replay or self.replay_file is not None
 
-    def again(self, proposal: Proposal, unusable: Collection[str] = ()) -> Options:
+    def again(self, proposal: Proposal, unusable: Collection[str] = ()) -> ScaffoldOptions:
         """Return the options for another round, with the answers to ``proposal`` as defaults.
 
         Defaults that depend on other answers, and those of ``unusable`` ones, are computed again.
@@ -84,7 +84,7 @@ class Proposal:
     """provider.yaml."""
 
 
-def propose(options: Options) -> Proposal:
+def propose_spec(options: ScaffoldOptions) -> Proposal:
     """Ask the questions, keep the answers for ``--replay``, and render provider.yaml.
 
     Raises UnreadableInput for a user configuration, a replay file or an override that cannot be
@@ -133,7 +133,7 @@ def _find_problems(answer: str) -> Iterator[str]:
         yield f"the answer contains the character U+{ord(character):04X}"
 
 
-def _asked(context: dict[str, Any], options: Options) -> dict[str, Any]:
+def _asked(context: dict[str, Any], options: ScaffoldOptions) -> dict[str, Any]:
     try:
         return dict(prompt_for_config(context, not options.asks))
     except exceptions.UndefinedVariableInTemplate as error:
@@ -147,7 +147,7 @@ def _default(environment: Environment, question: Any, answers: dict[str, Any]) -
     return first if isinstance(first, bool) else render_variable(environment, first, answers)
 
 
-def _settings(options: Options) -> dict[str, Any]:
+def _settings(options: ScaffoldOptions) -> dict[str, Any]:
     named = os.fspath(options.config_file) if options.config_file is not None else None
     try:
         settings = dict(cookiecutter_config.get_user_config(named, options.default_config))
@@ -166,7 +166,7 @@ def _settings(options: Options) -> dict[str, Any]:
     return settings
 
 
-def _unusable_settings(message: str, options: Options) -> UnreadableInput:
+def _unusable_settings(message: str, options: ScaffoldOptions) -> UnreadableInput:
     default = os.environ.get("COOKIECUTTER_CONFIG") or cookiecutter_config.USER_CONFIG_PATH
     return UnreadableInput(
         "cookiecutter-config",

@@ -7,14 +7,14 @@ import signal
 
 import pytest
 
-from capsmith.cli.options import command
+from capsmith.cli.options import handle_exit
 
 
 @pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGHUP])
 def test_a_run_cleans_up_before_it_exits(number: signal.Signals) -> None:
     events: list[str] = []
 
-    @command
+    @handle_exit
     def run() -> int:
         try:
             os.kill(os.getpid(), number)
@@ -34,7 +34,7 @@ def test_an_ignored_signal_stays_ignored() -> None:
     previous = signal.signal(signal.SIGHUP, signal.SIG_IGN)
     try:
 
-        @command
+        @handle_exit
         def run() -> int:
             os.kill(os.getpid(), signal.SIGHUP)
             return 3

@@ -11,8 +11,8 @@ import yaml
 from capsmith.clusters.processes.errors import RequestError
 from capsmith.clusters.processes.kube import Credentials, KubeClient
 from capsmith.clusters.processes.pki import Pki
-from capsmith.commands.conformance import parts_of
-from capsmith.commands.conformance_release import Provider, Request, read_provider
+from capsmith.commands.conformance import select_groups
+from capsmith.commands.conformance_release import CheckedProvider, ConformanceRequest, read_provider
 from capsmith.contract.load import load_rules
 from capsmith.errors import UnreadableInput
 from capsmith.judge.running.checks import ADDRESSES, INFRASTRUCTURE, WHOLE_CLUSTER
@@ -80,11 +80,11 @@ _CRDS = (
 )
 
 
-def _read(folder: Path, *managers: str, others: tuple[Path, ...] = ()) -> Provider:
-    return read_provider(folder, Request("v1.14", managers=managers, others=others))
+def _read(folder: Path, *managers: str, others: tuple[Path, ...] = ()) -> CheckedProvider:
+    return read_provider(folder, ConformanceRequest("v1.14", managers=managers, others=others))
 
 
-def _checked(provider: Provider) -> list[str]:
+def _checked(provider: CheckedProvider) -> list[str]:
     return [each.type for each in provider.components]
 
 
@@ -156,7 +156,7 @@ def test_a_pool_is_known_by_its_field(release: Path) -> None:
     ],
 )
 def test_each_role_has_its_checks(roles: tuple[str, ...], checks: tuple[object, ...]) -> None:
-    found = parts_of({f"Kind{number}": role for number, role in enumerate(roles)})
+    found = select_groups({f"Kind{number}": role for number, role in enumerate(roles)})
     assert tuple(part.checks for part in found) == checks
 
 

@@ -11,7 +11,7 @@ import pytest
 import yaml
 
 from capsmith import resources
-from capsmith.commands.load import all_contracts, load
+from capsmith.commands.load import load, load_contracts
 from capsmith.contract.access import Access, AccessTable, load_access, series_order
 from capsmith.contract.compatibility import load_compatibility
 from capsmith.contract.model import Permission, Shown
@@ -20,7 +20,7 @@ from capsmith.manifests.permissions import Grant, missing
 from tests.golden.cases import Case, cases
 
 TABLE = load_access(resources.schemas())
-RULES = {id: rule for contract in all_contracts() for id, rule in contract.rules.items()}
+RULES = {id: rule for contract in load_contracts() for id, rule in contract.rules.items()}
 CORE = load_compatibility(resources.schemas()).core
 CASES = cases()
 VARIABLE = re.compile(r"\$\{\w+:=([^}]*)\}")

@@ -56,7 +56,7 @@ def test_rules_on_releases_name_the_option(rule_id: str, option: str) -> None:
 
 
 def test_releases_that_no_test_runs_are_named() -> None:
-    unknown, run = rules.explain("CP-33"), rules.explain("CP-09")
+    unknown, run = rules.explain_rule("CP-33"), rules.explain_rule("CP-09")
 
     assert (unknown["coreFromSource"], run["coreFromSource"]) == (["v1.12"], [])
     assert "since v1.12 (v1.12 as read from source)." in "\n".join(lines(unknown))

@@ -7,7 +7,7 @@ from typing import Any
 
 import yaml
 
-from capsmith.commands.load import all_contracts
+from capsmith.commands.load import load_contracts
 from capsmith.importing.importer import Imported, import_crds
 from capsmith.importing.source import read_sources
 from capsmith.manifests.parse import Manifest, read_substituted
@@ -84,7 +84,7 @@ def manifests_of(*crds: Mapping[str, Any]) -> tuple[Manifest, ...]:
 
 def imported(*crds: Mapping[str, Any], roles: Mapping[str, str] | None = None) -> Imported:
     """Return the import of CRDs."""
-    contracts = {contract.version: contract for contract in all_contracts()}
+    contracts = {contract.version: contract for contract in load_contracts()}
     sources = read_sources(manifests_of(*crds), roles or {}, contracts["v1beta2"])
     names = ("acme", "https://github.com/acme/cluster-api-provider-acme")
     return import_crds(sources, (), names, contracts)

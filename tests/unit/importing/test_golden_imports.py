@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 import yaml
 
-from capsmith.commands.load import all_contracts, load
+from capsmith.commands.load import load, load_contracts
 from capsmith.importing.compare import normalize
 from capsmith.importing.importer import Imported, compare_provider, import_crds
 from capsmith.importing.source import read_sources
@@ -33,11 +33,11 @@ def _crds(provider: Provider) -> str:
 
 
 def _imported(provider: Provider) -> tuple[Imported, str]:
-    contracts = {contract.version: contract for contract in all_contracts()}
+    contracts = {contract.version: contract for contract in load_contracts()}
     text = _crds(provider)
     manifests, findings = read_substituted(text, "crds.yaml", text)
     assert not findings
-    sources = read_sources(manifests, {}, all_contracts()[-1])
+    sources = read_sources(manifests, {}, load_contracts()[-1])
     names = (str(provider.name), str(provider.repository))
     imported = import_crds(sources, (), names, contracts)
     return imported, text
@@ -86,6 +86,6 @@ def test_the_crds_of_a_golden_provider_are_generated_again(case: Case) -> None:
     assert not differences
     assert len(imported.crds) == text.count("\nkind: CustomResourceDefinition")
     manifests, _ = read_substituted(text, "crds.yaml", text)
-    sources = read_sources(manifests, {}, all_contracts()[-1])
+    sources = read_sources(manifests, {}, load_contracts()[-1])
     compared = compare_provider(sources, loaded.provider)
     assert not [each.crd.kind for each in compared if each.differences]

@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 import yaml
 
-from capsmith.commands.load import all_contracts
+from capsmith.commands.load import load_contracts
 from capsmith.findings import Severity
 from capsmith.importing.compare import compare_crds
 from capsmith.importing.importer import Imported
@@ -202,7 +202,7 @@ def test_a_hostile_kind_is_reported_and_left_out() -> None:
 
 
 def test_core_s_kinds_are_left_out() -> None:
-    contract = all_contracts()[-1]
+    contract = load_contracts()[-1]
     core = manifests_of(crd("IPAddress", group="ipam.cluster.x-k8s.io"))
     assert not read_sources(core, {}, contract)
 

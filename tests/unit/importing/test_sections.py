@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 import yaml
 
-from capsmith.commands.load import all_contracts
+from capsmith.commands.load import load_contracts
 from capsmith.contract.model import Contract
 from capsmith.findings import Severity
 from capsmith.importing.refusals import check_data
@@ -20,7 +20,7 @@ _IPAM = "ipam.cluster.x-k8s.io"
 
 
 def _contracts() -> dict[str, Contract]:
-    return {each.version: each for each in all_contracts()}
+    return {each.version: each for each in load_contracts()}
 
 
 def _labelled(made: dict[str, Any], type_: str) -> dict[str, Any]:

@@ -6,7 +6,7 @@ import json
 
 import pytest
 
-from capsmith.commands.load import understand
+from capsmith.commands.load import load_text
 from capsmith.output.clusterctl import package_url, release_url, template_variables
 from tests.unit.provider.described import BASE, provider
 
@@ -40,7 +40,7 @@ def test_a_package_on_gitlab() -> None:
 )
 def test_a_host_without_downloads_is_a_warning(host: str, ids: list[str]) -> None:
     repository = f"https://{host}/acme/cluster-api-provider-acme"
-    loaded = understand(json.dumps({**BASE, "repository": repository}), "provider.yaml")
+    loaded = load_text(json.dumps({**BASE, "repository": repository}), "provider.yaml")
     assert [finding.id for finding in loaded.findings] == ids
     assert loaded.provider is not None
 

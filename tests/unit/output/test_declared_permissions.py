@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 from capsmith import resources
-from capsmith.commands.build import runtime_library
+from capsmith.commands.build import load_runtime_library
 from capsmith.contract.load import load_rules
 from capsmith.errors import UnreadableInput
 from capsmith.output.rbac.model import DeclaredRule, parse_permissions
@@ -20,14 +20,14 @@ KINDS = {"kinds": {"features": ["reconciled"]}, "verbs": ["get"], "reason": "Why
 
 
 def rules() -> Iterator[DeclaredRule]:
-    for declared in runtime_library().permissions.values():
+    for declared in load_runtime_library().permissions.values():
         yield from (*declared.manager, *declared.namespace, *declared.aggregate)
 
 
 def test_each_provider_type_declares_its_own() -> None:
-    slices = set(runtime_library().slices) - {"admission", "webhook", "workload"}
+    slices = set(load_runtime_library().slices) - {"admission", "webhook", "workload"}
 
-    assert set(runtime_library().permissions) == {*slices, "kube", "reconcile"}
+    assert set(load_runtime_library().permissions) == {*slices, "kube", "reconcile"}
 
 
 def test_a_reason_names_the_rules_of_the_contract() -> None:
@@ -46,7 +46,7 @@ def test_only_verbs_that_the_api_server_requires_are_granted_without_a_request()
 
     Proves: RB-04.
     """
-    for declared in runtime_library().permissions.values():
+    for declared in load_runtime_library().permissions.values():
         for rule in (*declared.manager, *declared.namespace):
             for key, reason in rule.uncalled.items():
                 if rule.kinds and rule.kinds.roles == (Role.RESOURCE,):
@@ -63,7 +63,7 @@ def test_core_gets_something_on_each_kind_that_it_reads() -> None:
     """Proves: RB-03."""
     aggregated = {
         role
-        for declared in runtime_library().permissions.values()
+        for declared in load_runtime_library().permissions.values()
         for rule in declared.aggregate
         if rule.kinds
         for role in rule.kinds.roles

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from capsmith.commands.build import runtime_library
+from capsmith.commands.build import load_runtime_library
 from capsmith.output import rbac
 from capsmith.output.rbac import Permission
 from capsmith.provider.model import Component, Provider
@@ -10,16 +10,16 @@ from tests.unit.provider.build import provider
 
 
 def manager_permissions(provider: Provider, component: Component) -> tuple[Permission, ...]:
-    return rbac.manager_permissions(provider, component, runtime_library().permissions)
+    return rbac.manager_permissions(provider, component, load_runtime_library().permissions)
 
 
 def client_permissions(provider: Provider, component: Component) -> tuple[Permission, ...]:
-    return rbac.client_permissions(provider, component, runtime_library().permissions)
+    return rbac.client_permissions(provider, component, load_runtime_library().permissions)
 
 
 def namespace_permissions(provider: Provider, component: Component) -> tuple[Permission, ...]:
-    return rbac.namespace_permissions(provider, component, runtime_library().permissions)
+    return rbac.namespace_permissions(provider, component, load_runtime_library().permissions)
 
 
 def aggregate_permissions(component: Component) -> tuple[Permission, ...]:
-    return rbac.aggregate_permissions(provider(), component, runtime_library().permissions)
+    return rbac.aggregate_permissions(provider(), component, load_runtime_library().permissions)

@@ -7,7 +7,7 @@ from collections.abc import Iterable
 
 import pytest
 
-from capsmith.commands.build import runtime_library
+from capsmith.commands.build import load_runtime_library
 from capsmith.output.reference import PLACEHOLDER, author_api
 from capsmith.safetext import SafeText
 from tests.golden.cases import EXAMPLES
@@ -20,7 +20,7 @@ def _modules(page: str) -> list[str]:
     return re.findall(r"^## .*`capsmith_runtime\.(\w+)`", page, re.MULTILINE)
 
 
-SLICES = sorted(set(_modules(PAGE)) & set(runtime_library().slices))
+SLICES = sorted(set(_modules(PAGE)) & set(load_runtime_library().slices))
 
 
 def _anchors(headings: Iterable[str]) -> set[str]:

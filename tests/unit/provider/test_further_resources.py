@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from capsmith.commands.build import runtime_library
+from capsmith.commands.build import load_runtime_library
 from capsmith.output.crd import custom_resource_definition
 from capsmith.output.rbac import Permission, editor_permissions, manager_permissions
 from capsmith.output.runtime import runtime_of
@@ -47,7 +47,7 @@ def resolved(text: str) -> Provider:
 
 def manager(provider: Provider) -> tuple[Permission, ...]:
     (component,) = provider.components
-    return manager_permissions(provider, component, runtime_library().permissions)
+    return manager_permissions(provider, component, load_runtime_library().permissions)
 
 
 def component_of(provider: Provider) -> Component:
@@ -107,7 +107,7 @@ def test_users_may_edit_them(made: Provider) -> None:
 
 
 def test_a_provider_without_them_has_neither_permissions_nor_the_slice(made: Provider) -> None:
-    library = runtime_library()
+    library = load_runtime_library()
     assert runtime_of(made, library).slices == ("infrastructure", "resource")
     other = plain_provider()
     assert runtime_of(other, library).slices == ("infrastructure",)
@@ -150,7 +150,7 @@ def test_each_section_may_have_them() -> None:
     (control_plane,) = (each for each in made.resources if each.kind == "KeelControlPlane")
     assert control_plane.bootstrap is not None
     assert control_plane.bootstrap.kind == "KeelConfig"
-    assert "resource" in runtime_of(made, runtime_library()).slices
+    assert "resource" in runtime_of(made, load_runtime_library()).slices
 
 
 @pytest.mark.parametrize("type_", ["bootstrap", "control-plane", "ipam", "addon"])
@@ -161,7 +161,7 @@ def test_a_manager_without_infrastructure_follows_their_clusters(type_: str) -> 
     assert component is not None
     granted = {
         (resource, verb)
-        for each in manager_permissions(made, component, runtime_library().permissions)
+        for each in manager_permissions(made, component, load_runtime_library().permissions)
         if "cluster.x-k8s.io" in each.groups
         for resource in each.resources
         for verb in each.verbs

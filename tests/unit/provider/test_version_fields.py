@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from capsmith.commands.load import understand
+from capsmith.commands.load import load_text
 from capsmith.output.admission import admitted_kinds
 from capsmith.output.crd import custom_resource_definition
 from capsmith.output.explain import explain_resolution
@@ -54,7 +54,7 @@ _OLD = """\
 
 
 def provider(versions: str = _OLD) -> Provider:
-    understood = understand(_SPEC.format(versions=versions), "provider.yaml")
+    understood = load_text(_SPEC.format(versions=versions), "provider.yaml")
     assert understood.provider is not None, understood.findings
     return understood.provider
 
@@ -249,7 +249,7 @@ def test_types_are_compared_without_limits(
 def test_a_version_with_fields_is_not_dropped(versions: str, hint: str) -> None:
     text = _SPEC.format(versions=versions)
     text = text.replace("{name: v1alpha1}", "{name: v1alpha1, served: false}")
-    loaded = understand(text, "provider.yaml")
+    loaded = load_text(text, "provider.yaml")
     assert loaded.draft is not None
     assert loaded.document is not None
 

@@ -11,7 +11,7 @@ import pytest
 from click.testing import CliRunner
 
 from capsmith.cli import main
-from capsmith.commands.reference import reference_texts
+from capsmith.commands.reference import render_reference
 from capsmith.reference import html, markdown
 from capsmith.reference.model import (
     MARK,
@@ -20,13 +20,13 @@ from capsmith.reference.model import (
     Heading,
     Items,
     Link,
-    Page,
     Paragraph,
+    ReferencePage,
     Strong,
     Table,
 )
 
-PAGE = Page(
+PAGE = ReferencePage(
     "v1/page",
     "A <title>",
     (
@@ -96,7 +96,7 @@ def test_html_escapes_texts_and_links_pages() -> None:
 
 
 def test_html_is_well_formed_accessible_and_self_contained() -> None:
-    pages = reference_texts("html")
+    pages = render_reference("html")
     for name, text in pages.items():
         page = outline(text)
         assert page.of("html") == [{"lang": "en"}]
@@ -119,7 +119,7 @@ def test_html_is_well_formed_accessible_and_self_contained() -> None:
 
 @pytest.mark.parametrize("format_", ["markdown", "html"])
 def test_pages_do_not_depend_on_the_run(format_: str) -> None:
-    assert reference_texts(format_) == reference_texts(format_)
+    assert render_reference(format_) == render_reference(format_)
 
 
 def test_the_command_writes_and_replaces_its_pages(tmp_path: Path) -> None:
@@ -127,7 +127,7 @@ def test_the_command_writes_and_replaces_its_pages(tmp_path: Path) -> None:
     run = CliRunner().invoke(main, ["reference", "-o", str(folder), "--format", "html"])
     assert run.exit_code == 0, run.output
     files = {file.relative_to(folder).as_posix() for file in folder.rglob("*.html")}
-    assert files == set(reference_texts("html"))
+    assert files == set(render_reference("html"))
     assert f"{len(files)} pages are in " in run.output
     index = folder / "index.html"
     whole = index.read_text()

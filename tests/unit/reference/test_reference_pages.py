@@ -8,26 +8,26 @@ from pathlib import Path
 
 import pytest
 
-from capsmith.commands.load import all_contracts
-from capsmith.commands.reference import reference_texts
+from capsmith.commands.load import load_contracts
+from capsmith.commands.reference import render_reference
 from capsmith.contract.explain import explain
 from capsmith.contract.model import Contract
-from capsmith.reference.fields import Field, fields
-from capsmith.reference.model import anchor
+from capsmith.reference.fields import DocumentedField, list_fields
+from capsmith.reference.model import make_anchor
 
 ROOT = Path(__file__).parents[3]
-CONTRACTS = {contract.version: contract for contract in all_contracts()}
+CONTRACTS = {contract.version: contract for contract in load_contracts()}
 RULES = {id: rule for contract in CONTRACTS.values() for id, rule in contract.rules.items()}
 LINK = re.compile(r"(?<!\\)\]\(([^)\s]+)\)")
 
 
 @cache
 def markdown() -> dict[str, str]:
-    return reference_texts("markdown")
+    return render_reference("markdown")
 
 
-def fields_of(version: str, role: str) -> dict[str, Field]:
-    return {field.path: field for field in fields(CONTRACTS[version], role)}
+def fields_of(version: str, role: str) -> dict[str, DocumentedField]:
+    return {field.path: field for field in list_fields(CONTRACTS[version], role)}
 
 
 def test_the_committed_pages_are_up_to_date() -> None:
@@ -72,7 +72,7 @@ def test_no_page_has_a_rule_of_another_contract_only(version: str) -> None:
 
 def test_links_lead_to_sections() -> None:
     headings = {
-        name: {anchor(line) for line in re.findall(r"^#+ (.*)$", text, re.MULTILINE)}
+        name: {make_anchor(line) for line in re.findall(r"^#+ (.*)$", text, re.MULTILINE)}
         for name, text in markdown().items()
     }
     checked = 0
@@ -152,7 +152,7 @@ def test_own_fields_are_no_fields_of_the_contract(version: str) -> None:
 
 @pytest.mark.parametrize("contract", CONTRACTS.values(), ids=lambda contract: contract.version)
 def test_maps_and_formats(contract: Contract) -> None:
-    template = {field.path: field for field in fields(contract, "InfraMachineTemplate")}
+    template = {field.path: field for field in list_fields(contract, "InfraMachineTemplate")}
     assert template["status.capacity"].type == "map of integer or string"
-    observed = {field.path: field for field in fields(contract, "InfraMachine")}
+    observed = {field.path: field for field in list_fields(contract, "InfraMachine")}
     assert observed["status.observedGeneration"].type == "integer (int64)"

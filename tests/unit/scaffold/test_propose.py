@@ -18,7 +18,7 @@ from hypothesis import strategies as st
 from capsmith.errors import UnreadableInput
 from capsmith.provider_yaml.model import ProviderSpec
 from capsmith.provider_yaml.parse import parse
-from capsmith.scaffold import TEMPLATE, Options, Proposal, propose
+from capsmith.scaffold import TEMPLATE, Proposal, ScaffoldOptions, propose_spec
 
 ROOT = Path(__file__).parents[3]
 TEMPLATE_FOLDER = ROOT / "generator" / "capsmith" / "scaffold" / TEMPLATE
@@ -47,7 +47,7 @@ def config(tmp_path: Path) -> Path:
 
 
 def _new(config: Path, **overrides: str | bool) -> Proposal:
-    return propose(Options(no_input=True, config_file=config, overrides=overrides))
+    return propose_spec(ScaffoldOptions(no_input=True, config_file=config, overrides=overrides))
 
 
 def _cookiecutter(config: Path, folder: Path, template: Path = ROOT, **arguments: Any) -> bytes:
@@ -99,7 +99,7 @@ def test_same_bytes_when_typed(
     typed = ["home-lab", "", "", "", "RackMachine", "2", "", "n", "3", owner, "y", "", "y"]
     typed += ["google.cloud.compute_v1", ""]
     _typed(monkeypatch, typed)
-    proposal = propose(Options(config_file=config))
+    proposal = propose_spec(ScaffoldOptions(config_file=config))
     _typed(monkeypatch, ["1", *typed])  # cookiecutter asks for the type of provider first
 
     made = _cookiecutter(config, tmp_path / "made")
@@ -205,15 +205,15 @@ def test_defaults_of_the_user(config: Path) -> None:
 def test_replay(config: Path, tmp_path: Path) -> None:
     first = _new(config, **ANSWERS)
 
-    assert propose(Options(config_file=config, replay=True)) == first
+    assert propose_spec(ScaffoldOptions(config_file=config, replay=True)) == first
     kept = tmp_path / "replay" / f"{TEMPLATE}.json"
-    assert propose(Options(config_file=config, replay_file=kept)) == first
+    assert propose_spec(ScaffoldOptions(config_file=config, replay_file=kept)) == first
 
 
 def test_replay_of_cookiecutter(config: Path, tmp_path: Path) -> None:
     made = _cookiecutter(config, tmp_path / "made", no_input=True, extra_context=ANSWERS)
 
-    assert propose(Options(config_file=config, replay=True)).text.encode() == made
+    assert propose_spec(ScaffoldOptions(config_file=config, replay=True)).text.encode() == made
 
 
 def test_cookiecutter_replays_capsmith(config: Path, tmp_path: Path) -> None:
@@ -229,20 +229,22 @@ def test_replay_imports_nothing(config: Path, tmp_path: Path) -> None:
     hostile = {"name": "acme", "_extensions": ["antigravity.Easter"], "__folder": "../x"}
     kept.write_text(json.dumps({"cookiecutter": hostile}), encoding="utf-8")
 
-    proposal = propose(Options(config_file=config, replay_file=kept))
+    proposal = propose_spec(ScaffoldOptions(config_file=config, replay_file=kept))
 
     assert proposal.folder == "cluster-api-provider-acme"
 
 
-def _unreadable(tmp_path: Path) -> Iterator[tuple[str, Options]]:
+def _unreadable(tmp_path: Path) -> Iterator[tuple[str, ScaffoldOptions]]:
     file = tmp_path / "file"
     config = Path(file.parent / "cookiecutterrc")
-    yield "cookiecutter-config", Options(config_file=tmp_path / "none")
-    yield "replay-unreadable", Options(config_file=config, replay=True)
-    yield "replay-unreadable", Options(config_file=config, replay_file=file)
-    yield "answer-unusable", Options(config_file=config, overrides={"nmae": "x"})
-    yield "answer-unusable", Options(config_file=config, overrides={"contract": "v2"})
-    yield "answer-unusable", Options(config_file=config, overrides={"credentials": "perhaps"})
+    yield "cookiecutter-config", ScaffoldOptions(config_file=tmp_path / "none")
+    yield "replay-unreadable", ScaffoldOptions(config_file=config, replay=True)
+    yield "replay-unreadable", ScaffoldOptions(config_file=config, replay_file=file)
+    yield "answer-unusable", ScaffoldOptions(config_file=config, overrides={"nmae": "x"})
+    yield "answer-unusable", ScaffoldOptions(config_file=config, overrides={"contract": "v2"})
+    yield "answer-unusable", ScaffoldOptions(
+        config_file=config, overrides={"credentials": "perhaps"}
+    )
 
 
 @pytest.mark.parametrize("content", ["", "[]", "{}", '{"cookiecutter": {"name": {}}}', "\xff"])
@@ -250,7 +252,7 @@ def test_unusable_input_is_reported(content: str, config: Path, tmp_path: Path) 
     (tmp_path / "file").write_text(content, encoding="latin-1")
     for id_, options in _unreadable(tmp_path):
         with pytest.raises(UnreadableInput) as caught:
-            propose(options)
+            propose_spec(options)
 
         assert caught.value.finding.id == id_ or options.replay_file is not None
         assert caught.value.finding.hint
@@ -271,7 +273,7 @@ def test_unusable_user_configuration_is_named(content: str, message: str, tmp_pa
     path = tmp_path / "cookiecutterrc"
     path.write_text(content, encoding="utf-8")
     with pytest.raises(UnreadableInput, match=re.escape(message)) as caught:
-        propose(Options(no_input=True, config_file=path))
+        propose_spec(ScaffoldOptions(no_input=True, config_file=path))
     assert caught.value.finding.id == "cookiecutter-config"
     assert caught.value.finding.location.file == str(path)
 
@@ -287,5 +289,5 @@ def test_a_deep_replay_file_is_unreadable(config: Path, tmp_path: Path) -> None:
     path = tmp_path / "replay.json"
     path.write_text('{"cookiecutter": ' + "[" * 100_000 + "]" * 100_000 + "}", encoding="utf-8")
     with pytest.raises(UnreadableInput) as caught:
-        propose(Options(config_file=config, replay_file=path))
+        propose_spec(ScaffoldOptions(config_file=config, replay_file=path))
     assert caught.value.finding.id == "replay-unreadable"

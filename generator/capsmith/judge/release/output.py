@@ -91,7 +91,7 @@ def _violation(violation: Violation) -> dict[str, Any]:
 
 def sarif(verdict: Verdict, version: str) -> str:
     """Return a SARIF 2.1.0 log; class, path and releases are in the properties of a result."""
-    from capsmith.formats import sarif as log_of
+    from capsmith.formats import format_sarif as log_of
 
     log = json.loads(log_of([violation.finding() for violation in verdict.violations], version))
     for result, violation in zip(log["runs"][0]["results"], verdict.violations, strict=True):
@@ -103,6 +103,6 @@ def sarif(verdict: Verdict, version: str) -> str:
 
 def junit(verdict: Verdict) -> str:
     """Return a JUnit report, in which only what breaks fails."""
-    from capsmith.formats import junit as suite_of
+    from capsmith.formats import format_junit as suite_of
 
     return suite_of([violation.finding() for violation in verdict.violations], "capsmith verify")

@@ -6,7 +6,7 @@ from collections.abc import Iterator
 from typing import Any
 from xml.etree import ElementTree
 
-from capsmith.formats import xml_text
+from capsmith.formats import clean_xml
 from capsmith.judge.running.model import Outcome, Report, Result
 
 _VIOLATED = (Outcome.FAILED, Outcome.WARNING)
@@ -65,7 +65,7 @@ def junit(report: Report) -> str:
     """Return a JUnit report with one case for each check."""
     suite = ElementTree.Element(
         "testsuite",
-        name=xml_text(f"capsmith conformance {report.provider}"),
+        name=clean_xml(f"capsmith conformance {report.provider}"),
         tests=str(len(report.results)),
         failures=str(sum(_fails(result, report) for result in report.results)),
         skipped=str(report.count(Outcome.SKIPPED)),
@@ -79,12 +79,12 @@ def junit(report: Report) -> str:
             time=f"{result.seconds:.2f}",
         )
         if _fails(result, report):
-            failure = ElementTree.SubElement(case, "failure", message=xml_text(result.message))
-            failure.text = xml_text("\n".join(lines(result)))
+            failure = ElementTree.SubElement(case, "failure", message=clean_xml(result.message))
+            failure.text = clean_xml("\n".join(lines(result)))
         elif result.outcome is Outcome.WARNING:
-            ElementTree.SubElement(case, "system-out").text = xml_text("\n".join(lines(result)))
+            ElementTree.SubElement(case, "system-out").text = clean_xml("\n".join(lines(result)))
         elif result.outcome is Outcome.SKIPPED:
-            ElementTree.SubElement(case, "skipped", message=xml_text(result.message))
+            ElementTree.SubElement(case, "skipped", message=clean_xml(result.message))
     ElementTree.indent(suite)
     return ElementTree.tostring(suite, encoding="unicode", xml_declaration=False)
 

@@ -15,7 +15,7 @@ from typing import Any
 
 from cel_expr_python import cel
 
-from capsmith.cel_text import LITERAL, without_literals
+from capsmith.cel_text import LITERAL, strip_literals
 from capsmith.provider_yaml.cel.declared import CelType, Declarations
 from capsmith.provider_yaml.cel.functions import RELEASE, environment
 from capsmith.provider_yaml.patterns import refusal
@@ -35,7 +35,7 @@ def may_be_function(name: str, expression: str) -> bool:
 
     A release of Kubernetes may have it; the variables of a rule are the same in all releases.
     """
-    text = without_literals(expression)
+    text = strip_literals(expression)
     last = re.escape(name.rpartition(".")[2])
     if re.search(rf"(?<!\w){last}\s*\(", text):
         return True
