@@ -5,7 +5,7 @@ from __future__ import annotations
 from capsmith import resources
 from capsmith.contract.compatibility import Project, Supported, load_compatibility
 from capsmith.contract.model import Run
-from capsmith.judge.release.targets import known_targets
+from capsmith.judge.release.targets import list_targets
 
 _HEAD = """# Compatibility
 
@@ -29,7 +29,7 @@ _CONTRACTS = {("v1beta1",): "v1beta1", ("v1beta2", "v1beta1"): "v1beta2, and v1b
 def compatibility_page() -> str:
     """Return the page."""
     table = load_compatibility(resources.schemas())
-    targets = known_targets(table.core)
+    targets = list_targets(table.core)
     contracts = {
         each: _CONTRACTS[core.contracts]
         for each, core in zip(table.core.releases, targets.known, strict=True)

@@ -22,8 +22,8 @@ if TYPE_CHECKING:
     from rich.status import Status
 
     from capsmith.judge.release.model import Verdict
-    from capsmith.judge.running.model import Report as BehaviourReport
-    from capsmith.judge.running.model import Result
+    from capsmith.judge.running.model import CheckResult
+    from capsmith.judge.running.model import ConformanceReport as BehaviourReport
 
 
 _COLOURS = {Severity.ERROR: "red", Severity.WARNING: "yellow", Severity.INFO: "cyan"}
@@ -74,14 +74,14 @@ class Console:
 
         match self._format:
             case "json":
-                self.print_data(output.data(verdict))
+                self.print_data(output.make_data(verdict))
             case "sarif":
-                self._line(output.sarif(verdict, __version__))
+                self._line(output.render_sarif(verdict, __version__))
             case "junit":
-                self._line(output.junit(verdict))
+                self._line(output.render_junit(verdict))
             case _:
                 for violation in verdict.violations:
-                    head, *rest = output.lines(violation)
+                    head, *rest = output.render_lines(violation)
                     colour = _COLOURS[violation.finding().severity]
                     self._line(click.style(make_printable(head), fg=colour))
                     for line in rest:
@@ -90,7 +90,7 @@ class Console:
                     self._line(make_printable(f"not judged: {text}"))
                 for text in verdict.unanswered:
                     self._line(make_printable(f"not answered: {text}"))
-                self._line(make_printable(output.summary(verdict)))
+                self._line(make_printable(output.render_summary(verdict)))
 
     def print_progress(self, text: str) -> None:
         """Print a line on standard error about a step that takes long, if that is a terminal."""
@@ -105,12 +105,12 @@ class Console:
         """Print a line on standard error about a step, wherever that goes, at once."""
         click.echo(make_printable(text), file=sys.stderr)
 
-    def print_result(self, result: Result) -> None:
+    def print_result(self, result: CheckResult) -> None:
         """Print the result of a check as soon as it is known."""
         from capsmith.judge.running import output
 
         if self._format == "text":
-            head, *rest = output.lines(result)
+            head, *rest = output.render_lines(result)
             self._line(click.style(make_printable(head), fg=_OUTCOME_COLOURS[result.outcome.value]))
             for line in rest:
                 self._line(make_printable(line))
@@ -121,11 +121,11 @@ class Console:
 
         match self._format:
             case "json":
-                self.print_data(output.data(report))
+                self.print_data(output.make_data(report))
             case "junit":
-                self._line(output.junit(report))
+                self._line(output.render_junit(report))
             case _:
-                self._line(make_printable(output.summary(report)))
+                self._line(make_printable(output.render_summary(report)))
 
     def print_failure(self, error: CapsmithError) -> None:
         """Print an error that stopped the run: on standard error, or as the JSON report."""

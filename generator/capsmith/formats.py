@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import json
 import re
+from collections import Counter
 from collections.abc import Sequence
-from typing import Any
+from typing import Any, Literal, NamedTuple
 from urllib.parse import quote
 from xml.etree import ElementTree
 
@@ -18,7 +19,12 @@ _NO_XML = re.compile("[^\t\n -\ud7ff\ue000-\ufffd\U00010000-\U0010ffff]")
 
 
 def format_sarif(findings: Sequence[Finding], version: str) -> str:
-    """Return a SARIF 2.1.0 log; ``version`` is capsmith's.
+    """Return a SARIF 2.1.0 log as text; ``version`` is capsmith's."""
+    return format_json(make_sarif_log(findings, version))
+
+
+def make_sarif_log(findings: Sequence[Finding], version: str) -> dict[str, Any]:
+    """Return a SARIF 2.1.0 log of one run as plain data, with one result for each finding in order.
 
     Source: OASIS, Static Analysis Results Interchange Format 2.1.0.
     """
@@ -28,12 +34,16 @@ def format_sarif(findings: Sequence[Finding], version: str) -> str:
         "semanticVersion": version,
         "rules": [_sarif_rule(rules[id]) for id in sorted(rules)],
     }
-    log = {
+    return {
         "$schema": "https://json.schemastore.org/sarif-2.1.0.json",
         "version": "2.1.0",
         "runs": [{"tool": {"driver": driver}, "results": [_sarif_result(f) for f in findings]}],
     }
-    return json.dumps(log, indent=2, ensure_ascii=False)
+
+
+def format_json(data: Any) -> str:
+    """Return data as JSON in the form of all reports: indented, other alphabets as they are."""
+    return json.dumps(data, indent=2, ensure_ascii=False)
 
 
 def _sarif_rule(finding: Finding) -> dict[str, Any]:
@@ -62,26 +72,61 @@ def _uri(path: str) -> str:
     return ("file://" if path.startswith("/") else "") + quote(path, errors="replace")
 
 
+class JUnitCase(NamedTuple):
+    """One test case of a JUnit report."""
+
+    classname: str
+    name: str
+    outcome: Literal["passed", "noted", "failed", "skipped"] = "passed"
+    """``noted``: it passed, but has something to say."""
+    message: str = ""
+    """One line: why it failed or was skipped."""
+    text: str = ""
+    """All that there is to say, of a case that failed or was noted."""
+    seconds: float | None = None
+
+
 def format_junit(findings: Sequence[Finding], name: str) -> str:
     """Return a JUnit report: one case for each finding, or one that passed; errors fail."""
-    failures = sum(finding.severity is Severity.ERROR for finding in findings)
-    suite = ElementTree.Element(
-        "testsuite", name=name, tests=str(max(len(findings), 1)), failures=str(failures)
-    )
-    if not findings:
-        ElementTree.SubElement(suite, "testcase", classname=name, name="contract")
-    for finding in findings:
-        case = ElementTree.SubElement(
-            suite, "testcase", classname=finding.id, name=clean_xml(str(finding.location))
+    cases = [
+        JUnitCase(
+            finding.id,
+            str(finding.location),
+            "failed" if finding.severity is Severity.ERROR else "noted",
+            finding.message,
+            "\n".join(part for part in (finding.message, finding.hint) if part),
         )
-        body = clean_xml("\n".join(part for part in (finding.message, finding.hint) if part))
-        if finding.severity is Severity.ERROR:
-            failure = ElementTree.SubElement(case, "failure", message=clean_xml(finding.message))
-            failure.text = body
-        else:
-            ElementTree.SubElement(case, "system-out").text = body
+        for finding in findings
+    ]
+    return format_junit_cases(name, cases or [JUnitCase(name, "contract")])
+
+
+def format_junit_cases(name: str, cases: Sequence[JUnitCase], *, can_skip: bool = False) -> str:
+    """Return a JUnit report with the cases in order; ``can_skip``: it counts those skipped."""
+    count = Counter(case.outcome for case in cases)
+    totals = {"tests": len(cases), "failures": count["failed"]}
+    if can_skip:
+        totals["skipped"] = count["skipped"]
+    numbers = {key: str(value) for key, value in totals.items()}
+    suite = ElementTree.Element("testsuite", {"name": clean_xml(name), **numbers})
+    for case in cases:
+        _add_case(suite, case)
     ElementTree.indent(suite)
     return ElementTree.tostring(suite, encoding="unicode", xml_declaration=False)
+
+
+def _add_case(suite: ElementTree.Element, case: JUnitCase) -> None:
+    names = {"classname": case.classname, "name": clean_xml(case.name)}
+    if case.seconds is not None:
+        names["time"] = f"{case.seconds:.2f}"
+    element = ElementTree.SubElement(suite, "testcase", names)
+    message = clean_xml(case.message)
+    if case.outcome == "failed":
+        ElementTree.SubElement(element, "failure", message=message).text = clean_xml(case.text)
+    elif case.outcome == "noted":
+        ElementTree.SubElement(element, "system-out").text = clean_xml(case.text)
+    elif case.outcome == "skipped":
+        ElementTree.SubElement(element, "skipped", message=message)
 
 
 def clean_xml(text: str) -> str:

@@ -10,10 +10,10 @@ from capsmith.clusters.processes.cluster import Base
 from capsmith.clusters.processes.manager import ProviderManager
 from capsmith.clusters.processes.release import ProviderRelease
 from capsmith.judge.running.contract import CoreObjects
-from capsmith.judge.running.ipam_session import IpamObjects, IpamSession, ipam_objects
+from capsmith.judge.running.ipam_session import IpamObjects, IpamSession, select_ipam_objects
 from capsmith.judge.running.model import Timing
-from capsmith.judge.running.objects import TEMPLATE_NAME, ProviderObjects, provider_objects
-from capsmith.judge.running.servers import Installation, ManagerCommand, Servers
+from capsmith.judge.running.objects import TEMPLATE_NAME, ProviderObjects, select_provider_objects
+from capsmith.judge.running.servers import Installation, ManagementServers, ManagerCommand
 from capsmith.judge.running.session import Session
 from tests.e2e.harness.cloud import VARIABLE
 from tests.e2e.harness.provider import ProviderUnderTest
@@ -78,7 +78,7 @@ class Site:
             {},
             provider.prerequisites,
         )
-        self.servers = Servers(base, NEWEST, installed, folder)
+        self.servers = ManagementServers(base, NEWEST, installed, folder)
         self.objects: ProviderObjects
         self.pools: IpamObjects
 
@@ -104,8 +104,8 @@ class Site:
                 management.kubeconfig, TEMPLATE_NAME, options | flavor, {}
             )
         ]
-        self.objects = provider_objects(documents, _ROLES)
-        self.pools = ipam_objects([], self._component.crds, _ROLES)
+        self.objects = select_provider_objects(documents, _ROLES)
+        self.pools = select_ipam_objects([], self._component.crds, _ROLES)
 
     def manager(self, name: str, *command: str) -> ProviderManager:
         argv = [sys.executable, *command, self._provider.package]

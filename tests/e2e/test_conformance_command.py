@@ -22,7 +22,7 @@ from capsmith import resources
 from capsmith.clusters.processes.cluster import Base
 from capsmith.contract.load import load_rules
 from capsmith.judge.running.checks import ADDRESSES, INFRASTRUCTURE
-from capsmith.judge.running.model import Outcome, Result, Selection
+from capsmith.judge.running.model import CheckOutcome, CheckResult, Selection
 from capsmith.judge.running.run import run_checks
 from tests.checkout import environment
 from tests.e2e.conformance_site import CONTRACT, GOOD, Expected, Site, Violation, homelab
@@ -106,14 +106,14 @@ def site(base: Base) -> Iterator[Site]:
 @pytest.fixture(scope="module")
 def runs(
     request: pytest.FixtureRequest, site: Site
-) -> Iterator[dict[str, Future[tuple[Result, ...]]]]:
+) -> Iterator[dict[str, Future[tuple[CheckResult, ...]]]]:
     """The runs of the faulty managers, side by side.
 
     A child process ends with the thread that started it, so the threads last for the module.
     """
     rules = load_rules(resources.schemas(), CONTRACT)
 
-    def run(fault: str) -> tuple[Result, ...]:
+    def run(fault: str) -> tuple[CheckResult, ...]:
         expected, name = EXPECTED[fault], fault.replace("_", "-")
         manager = site.manager(name, "-P", "-m", "tests.e2e.faulty_manager", fault)
         try:
@@ -135,13 +135,13 @@ def runs(
 
 
 @pytest.mark.parametrize("fault", FAULTS)
-def test_a_fault_is_named(runs: dict[str, Future[tuple[Result, ...]]], fault: str) -> None:
+def test_a_fault_is_named(runs: dict[str, Future[tuple[CheckResult, ...]]], fault: str) -> None:
     results = runs[fault].result()
 
     expected = EXPECTED[fault]
     for violation in (Violation(*expected[:3]), *expected.also):
         (result,) = (each for each in results if each.name == violation.check)
-        outcome = Outcome.WARNING if violation.check in _RECOMMENDED else Outcome.FAILED
+        outcome = CheckOutcome.WARNING if violation.check in _RECOMMENDED else CheckOutcome.FAILED
         assert result.outcome is outcome, results
         assert violation.rule in result.rules
         assert violation.message in result.message
@@ -156,7 +156,7 @@ def test_a_generated_provider_passes(site: Site) -> None:
 
     results = run_checks(session, INFRASTRUCTURE, rules)
 
-    assert [each for each in results if each.outcome is not Outcome.PASSED] == []
+    assert [each for each in results if each.outcome is not CheckOutcome.PASSED] == []
     assert len(results) == len(INFRASTRUCTURE)
 
 
@@ -169,7 +169,7 @@ def test_a_generated_ipam_provider_passes(site: Site) -> None:
     finally:
         manager.stop()
 
-    assert [each for each in results if each.outcome is not Outcome.PASSED] == []
+    assert [each for each in results if each.outcome is not CheckOutcome.PASSED] == []
     assert len(results) == len(ADDRESSES)
 
 

@@ -16,7 +16,7 @@ from capsmith.commands.conformance import run
 from capsmith.commands.conformance_release import ConformanceRequest
 from capsmith.contract.model import Shown
 from capsmith.judge.running.checks import WHOLE_CLUSTER
-from capsmith.judge.running.model import Outcome
+from capsmith.judge.running.model import CheckOutcome
 from capsmith.judge.running.objects import TEMPLATE_NAME
 from tests.e2e.access import check_shown
 from tests.e2e.conforming import cluster_session
@@ -95,7 +95,7 @@ def test_kubeadm_conforms(kubeadm: KubeadmStack, tmp_path: Path) -> None:
         )
         with kubeadm.report.phase(kubeadm.name, "kubeadm: conformance"):
             report = run(kubeadm.release, request, lambda text: None, lambda result: None)
-    failed = [each for each in report.results if each.outcome is not Outcome.PASSED]
+    failed = [each for each in report.results if each.outcome is not CheckOutcome.PASSED]
     assert not failed, "\n".join(f"{each.name}: {each.subject} {each.message}" for each in failed)
     assert len(report.results) == len(WHOLE_CLUSTER)
 

@@ -14,7 +14,7 @@ from capsmith.clusters.processes.servers import ApiServer
 from capsmith.clusters.processes.wait import NotYet, eventually, steadily
 from capsmith.commands.conformance import run
 from capsmith.commands.conformance_release import ConformanceRequest
-from capsmith.judge.running.model import Outcome
+from capsmith.judge.running.model import CheckOutcome
 from tests.e2e.harness.contract import ContractVersion
 from tests.e2e.harness.provider import ProviderUnderTest
 from tests.e2e.harness.report import Report
@@ -74,7 +74,7 @@ def test_infrastructure_without_an_endpoint_conforms(managed: tuple[Stack, Site]
     checks = ("cluster-endpoint", "cluster-ready")
     request = ConformanceRequest(stack.series, site.management.kubeconfig, select=checks)
     report = run(stack.provider.out, request, print, lambda result: None)
-    assert [each.outcome for each in report.results] == [Outcome.SKIPPED, Outcome.PASSED]
+    assert [each.outcome for each in report.results] == [CheckOutcome.SKIPPED, CheckOutcome.PASSED]
 
 
 def test_managed_life(scenario: Scenario, managed: tuple[Stack, Site]) -> None:

@@ -19,7 +19,7 @@ from capsmith.commands.conformance import run
 from capsmith.commands.conformance_release import ConformanceRequest
 from capsmith.contract.load import load_rules
 from capsmith.judge.running.checks import WHOLE_CLUSTER
-from capsmith.judge.running.model import Outcome
+from capsmith.judge.running.model import CheckOutcome
 from capsmith.judge.running.objects import TEMPLATE_NAME
 from tests import checkout
 from tests.e2e.harness.cloud import VARIABLE, SimulatedCloud
@@ -120,9 +120,9 @@ def test_whole_conforms(whole: WholeStack) -> None:
         stack.report.phase(stack.name, "whole: conformance"),
     ):
         report = run(stack.provider.out, request, print, lambda result: None)
-    good = (Outcome.PASSED, Outcome.SKIPPED)
+    good = (CheckOutcome.PASSED, CheckOutcome.SKIPPED)
     assert [each for each in report.results if each.outcome not in good] == []
-    passed = {each.name for each in report.results if each.outcome is Outcome.PASSED}
+    passed = {each.name for each in report.results if each.outcome is CheckOutcome.PASSED}
     assert of_others < passed
     assert report.contract == contract
     rules = load_rules(resources.schemas(), contract)

@@ -81,7 +81,7 @@ def _data(session: ClusterSession) -> JSON:
 
 
 def _kubeconfig(session: ClusterSession) -> JSON:
-    name = f"{session.whole_cluster()['metadata']['name']}-kubeconfig"
+    name = f"{session.ensure_whole_cluster()['metadata']['name']}-kubeconfig"
     return session.client.get("v1", "Secret", name, session.namespace)
 
 

@@ -5,17 +5,17 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator
 from typing import Any
 
-from capsmith.manifests.crds import Crd, find
+from capsmith.manifests.crds import Crd, find_field
 from capsmith.manifests.parse import Manifest
 from capsmith.manifests.permissions import (
     Grant,
     ServiceAccount,
-    aggregated,
+    find_aggregated,
+    find_manager_grants,
+    find_managers,
+    find_missing,
     grants_of,
     is_subject,
-    manager_deployments,
-    manager_grants,
-    missing,
 )
 from tests.mutation.mutants import (
     Document,
@@ -37,7 +37,7 @@ _SPEC = "spec.template.spec"
 @operator("aggregate-role")
 def aggregate_role(site: Site) -> Iterator[Mutant]:
     label = site.params.label
-    roles = aggregated(site.bundle, label)
+    roles = find_aggregated(site.bundle, label)
     if not roles or all(crd.group in site.params.exempt for crd in site.context.crds()):
         return
     for value in ("false", True):
@@ -50,7 +50,7 @@ def aggregate_role(site: Site) -> Iterator[Mutant]:
 @operator("aggregate-verbs")
 def aggregate_verbs(site: Site) -> Iterator[Mutant]:
     verbs_of = {entry.role: entry.verbs for entry in site.params.kinds}
-    roles = aggregated(site.bundle, site.params.label)
+    roles = find_aggregated(site.bundle, site.params.label)
     for crd in site.context.crds():
         for verb in verbs_of.get(crd.role, ()) if crd.group not in site.params.exempt else ():
             yield from _without(roles, crd.group, crd.plural, (verb,))
@@ -102,7 +102,7 @@ def manager_own_kinds(site: Site) -> Iterator[Mutant]:
 
 @operator("manager-finalizers")
 def manager_finalizers(site: Site) -> Iterator[Mutant]:
-    if not any(_may_all(site, deployment) for deployment in manager_deployments(site.bundle)):
+    if not any(_may_all(site, deployment) for deployment in find_managers(site.bundle)):
         return
     for crd in site.context.crds():
         for verb in site.params.verbs:
@@ -111,9 +111,10 @@ def manager_finalizers(site: Site) -> Iterator[Mutant]:
 
 def _may_all(site: Site, deployment: Manifest) -> bool:
     """Whether a manager may do what makes it need the finalizers."""
-    grants = manager_grants(site.bundle, deployment)
+    grants = find_manager_grants(site.bundle, deployment)
     return not any(
-        missing(grants, each.group, each.resource, each.verbs) for each in site.params.when_granted
+        find_missing(grants, each.group, each.resource, each.verbs)
+        for each in site.params.when_granted
     )
 
 
@@ -130,7 +131,9 @@ def manager_access(site: Site) -> Iterator[Mutant]:
 
 
 def _declares(site: Site, path: str) -> bool:
-    return not path or any(find(version.schema, path) for _, version in site.context.versions())
+    return not path or any(
+        find_field(version.schema, path) for _, version in site.context.versions()
+    )
 
 
 def _denied(site: Site, group: str, resource: str, verbs: Iterable[str]) -> Iterator[Mutant]:
@@ -237,7 +240,7 @@ def template_not_required(site: Site) -> Iterator[Mutant]:
 @operator("pool-machine-kind")
 def pool_machine_kind(site: Site) -> Iterator[Mutant]:
     for crd, version in site.context.versions():
-        if find(version.schema, site.params.path) is not None:
+        if find_field(version.schema, site.params.path) is not None:
             machines = [
                 other.manifest
                 for other in site.bundle.crds
@@ -249,5 +252,5 @@ def pool_machine_kind(site: Site) -> Iterator[Mutant]:
 @operator("topology-infrastructure-ref")
 def infrastructure_ref(site: Site) -> Iterator[Mutant]:
     for crd, version in site.context.versions():
-        if find(version.schema, site.params.path) is not None:
+        if find_field(version.schema, site.params.path) is not None:
             yield undeclare(crd, version.name, site.params.path)

@@ -7,7 +7,7 @@ from typing import Any
 
 from capsmith.manifests.bundle import Artefact
 from capsmith.manifests.parse import Manifest
-from capsmith.manifests.permissions import arguments, manager_deployments
+from capsmith.manifests.permissions import arguments, find_managers
 from tests.mutation.mutants import (
     Document,
     Mutant,
@@ -81,7 +81,7 @@ def images_canonical(site: Site) -> Iterator[Mutant]:
 
 @operator("container-named")
 def container_named(site: Site) -> Iterator[Mutant]:
-    for manifest in manager_deployments(site.bundle, site.params.name):
+    for manifest in find_managers(site.bundle, site.params.name):
         yield edited(manifest, "container main", put((*_POD, "containers", 0, "name"), "main"))
 
 
@@ -104,7 +104,7 @@ def cluster_scoped_prefix(site: Site) -> Iterator[Mutant]:
 
 @operator("manager-arguments")
 def manager_arguments(site: Site) -> Iterator[Mutant]:
-    for manifest in manager_deployments(site.bundle):
+    for manifest in find_managers(site.bundle):
         for argument in site.params.arguments:
             if not any(given.startswith(argument) for given in arguments(manifest)):
                 continue
@@ -119,7 +119,7 @@ def manager_arguments(site: Site) -> Iterator[Mutant]:
 
 @operator("manager-pod")
 def manager_pod(site: Site) -> Iterator[Mutant]:
-    for manifest in manager_deployments(site.bundle, site.params.container):
+    for manifest in find_managers(site.bundle, site.params.container):
         place = (*_POD, "containers", 0)
         for probe in site.params.probes:
             yield edited(manifest, f"no {probe}", drop((*place, probe)))

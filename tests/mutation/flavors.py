@@ -7,7 +7,7 @@ from collections.abc import Iterator, Mapping
 from typing import Any
 
 from capsmith.manifests.bundle import Artefact
-from capsmith.manifests.crds import Crd, walk
+from capsmith.manifests.crds import Crd, walk_schema
 from capsmith.manifests.parse import Manifest, mapping_of, may_vary
 from capsmith.manifests.variables import Trouble, scan
 from capsmith.provider_yaml.string_formats import fits_format
@@ -149,7 +149,7 @@ def _beyond_limits(manifest: Manifest, crd: Crd, is_complete: bool) -> Iterator[
     """Yield the mutants in which a value is beyond a limit or missing, where no variable is."""
     name = manifest.document["apiVersion"].rpartition("/")[2]
     for version in crd.versions:
-        for path, schema in walk(version.schema) if version.name == name else ():
+        for path, schema in walk_schema(version.schema) if version.name == name else ():
             steps = tuple(path.split("."))
             if steps[0] != "spec" or "[]" in path or "{}" in path or may_vary(manifest, steps):
                 continue

@@ -7,7 +7,7 @@ from collections.abc import Callable, Iterator, Mapping
 from dataclasses import replace
 from typing import Any, NamedTuple
 
-from capsmith.judge.release.release import Release
+from capsmith.judge.release.release import ReleaseFiles
 from capsmith.judge.rules.checks.registry import Context
 from capsmith.manifests.bundle import Bundle
 from capsmith.manifests.crds import Crd
@@ -30,7 +30,7 @@ class Mutant(NamedTuple):
     rewritten: Mapping[str, str] = {}
     """New texts of files."""
 
-    def of(self, release: Release) -> Release:
+    def of(self, release: ReleaseFiles) -> ReleaseFiles:
         """Return the release with the change."""
         manifests: list[Manifest] = []
         for manifest in release.manifests:
@@ -43,7 +43,7 @@ class Mutant(NamedTuple):
             found, wrong = parse_manifests(text, file)
             assert not wrong, (self.text, wrong)
             manifests += found
-        return Release(tuple(manifests))
+        return ReleaseFiles(tuple(manifests))
 
 
 class Site(NamedTuple):

@@ -15,12 +15,12 @@ from capsmith.contract.compatibility import load_compatibility
 from capsmith.contract.load import known_versions, load_contract
 from capsmith.contract.model import Contract, Rule
 from capsmith.judge.release.judge import judge
-from capsmith.judge.release.model import Options, Violation
-from capsmith.judge.release.release import Release
-from capsmith.judge.release.targets import choose, known_targets, parse_core
+from capsmith.judge.release.model import ReleaseViolation, VerifyOptions
+from capsmith.judge.release.release import ReleaseFiles
+from capsmith.judge.release.targets import choose, list_targets, parse_core
 from capsmith.judge.rules import checks
 from capsmith.judge.rules.checks.registry import Context, NoParams, bind
-from capsmith.manifests.bundle import Installed, roles_of, split
+from capsmith.manifests.bundle import Installed, find_roles, split
 from capsmith.manifests.crds import Crd
 from tests.mutation import access, components, crds, flavors, shapes, validations
 from tests.mutation.mutants import OPERATORS, Mutant, Site
@@ -28,8 +28,8 @@ from tests.mutation.sources import generated, good
 
 MODULES = (access, components, crds, flavors, shapes, validations)
 """Their import registers the operators."""
-_KNOWN = known_targets(load_compatibility(resources.schemas()).core).known
-_OPTIONS = Options(_KNOWN)
+_KNOWN = list_targets(load_compatibility(resources.schemas()).core).known
+_OPTIONS = VerifyOptions(_KNOWN)
 _SURVIVORS = Path(__file__).with_name("survivors.yaml")
 
 
@@ -93,15 +93,15 @@ def runs(target: Target, most: int | None = None) -> Iterator[Run]:
             return
 
 
-def _mutants(target: Target, release: Release) -> Iterator[Mutant]:
+def _mutants(target: Target, release: ReleaseFiles) -> Iterator[Mutant]:
     rule, contract = target
     assert rule.check is not None
-    named = checks.registered()[rule.check.name]
+    named = checks.list_checks()[rule.check.name]
     params = None if named.params is NoParams else bind(named.params, rule.check.params)
     bundles = list(split(release.manifests, {}))
     installed = Installed(tuple(m for bundle in bundles for m in bundle.objects))
     for bundle in bundles:
-        roles = roles_of(bundle, {})
+        roles = find_roles(bundle, {})
         whole = replace(bundle, roles=roles, installed=installed)
         whole = replace(whole, judged=_judged(whole.crds, target))
         yield from OPERATORS[rule.check.name](Site(Context(whole, contract, rule), params))
@@ -120,11 +120,11 @@ def _judged(crds: Sequence[Crd], target: Target) -> Mapping[str, str]:
     }
 
 
-def _keys(target: Target, release: Release) -> frozenset[tuple[str, str]]:
+def _keys(target: Target, release: ReleaseFiles) -> frozenset[tuple[str, str]]:
     return frozenset((each.subject, each.message) for each in judge_by(target, release))
 
 
-def judge_by(target: Target, release: Release) -> tuple[Violation, ...]:
+def judge_by(target: Target, release: ReleaseFiles) -> tuple[ReleaseViolation, ...]:
     """Return what verify finds by the rule, advice included."""
     alike = [each.contract for each in targets() if each.rule.id == target.rule.id]
     contracts = {

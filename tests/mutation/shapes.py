@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import Any
 
-from capsmith.manifests.crds import Crd, CrdVersion, describe, find, walk
+from capsmith.manifests.crds import Crd, CrdVersion, describe, find_field, walk_schema
 from tests.mutation.mutants import (
     Document,
     Mutant,
@@ -29,10 +29,10 @@ _EXTRA = "capsmithExtra"
 def paths(site: Site) -> Iterator[Mutant]:
     params = site.params
     for crd, version in site.context.versions():
-        if params.when and find(version.schema, params.when) is None:
+        if params.when and find_field(version.schema, params.when) is None:
             continue
         first = params.parts[0]
-        if find(version.schema, first.path) is None:
+        if find_field(version.schema, first.path) is None:
             yield declare(crd, version.name, first.path, _other(first.type))
             continue
         if params.needed:
@@ -72,8 +72,8 @@ def _subresource(site: Site, crd: Crd, version: CrdVersion) -> Iterator[Mutant]:
 @operator("schema-one-of-paths")
 def one_of_paths(site: Site) -> Iterator[Mutant]:
     for crd, version in site.context.versions():
-        declared = [p for p in site.params.parts if find(version.schema, p.path)]
-        if site.params.when and not find(version.schema, site.params.when):
+        declared = [p for p in site.params.parts if find_field(version.schema, p.path)]
+        if site.params.when and not find_field(version.schema, site.params.when):
             continue
         if declared:
             yield undeclare(crd, version.name, *(part.path for part in declared))
@@ -88,7 +88,7 @@ def map_list(site: Site) -> Iterator[Mutant]:
         for field in (params.path, *params.also):
             path = crd.schema_path(version.name, field)
             yield declare(crd, version.name, field, dict(Scalar))
-            if find(version.schema, field) is None:
+            if find_field(version.schema, field) is None:
                 items = {"type": "array", "items": {"type": "object"}}
                 yield declare(crd, version.name, field, items)
                 continue
@@ -112,7 +112,7 @@ def items(site: Site) -> Iterator[Mutant]:
     for crd, version in site.context.versions():
         path = crd.schema_path(version.name, f"{params.path}[]")
         yield declare(crd, version.name, params.path, dict(Scalar))
-        if find(version.schema, f"{params.path}[]") is None:
+        if find_field(version.schema, f"{params.path}[]") is None:
             some = {"type": "array", "items": {"type": "object"}}
             yield declare(crd, version.name, params.path, some)
             continue
@@ -126,7 +126,7 @@ def items(site: Site) -> Iterator[Mutant]:
 @operator("schema-list-types")
 def list_types(site: Site) -> Iterator[Mutant]:
     for crd, version in site.context.versions():
-        found = [path for path, part in walk(version.schema) if describe(part) == "list"]
+        found = [path for path, part in walk_schema(version.schema) if describe(part) == "list"]
         for field in found[:2]:
             place = (*crd.schema_path(version.name, field), "x-kubernetes-list-type")
             yield edited(crd.manifest, f"{field} has no list type", drop(place))

@@ -8,7 +8,7 @@ from pathlib import Path
 
 import yaml
 
-from capsmith.judge.release.release import Release, SourceFile, read_release
+from capsmith.judge.release.release import ReleaseFiles, SourceFile, read_release
 from capsmith.manifests.bundle import Artefact, Bundle, split
 from capsmith.manifests.kustomize import build
 from tests.golden.cases import cases
@@ -20,19 +20,19 @@ _DUMPER = getattr(yaml, "CSafeDumper", yaml.SafeDumper)
 
 
 @cache
-def generated() -> dict[str, Release]:
+def generated() -> dict[str, ReleaseFiles]:
     """Return the release of each golden tree by its name."""
     return {case.name: _release(case.expected) for case in cases() if case.expected.is_dir()}
 
 
 @cache
-def good(rule: str, label: str) -> dict[str, Release]:
+def good(rule: str, label: str) -> dict[str, ReleaseFiles]:
     """Return what keeps one rule, labelled with a contract, for kinds that no golden tree has."""
     folders = sorted((ROOT / rule).rglob("good"))
     return {folder.relative_to(ROOT).as_posix(): _good(folder, label) for folder in folders}
 
 
-def _good(folder: Path, label: str) -> Release:
+def _good(folder: Path, label: str) -> ReleaseFiles:
     files = sorted(folder.rglob("*.yaml"))
     release = read_release(
         SourceFile(file.relative_to(folder).as_posix(), file.read_text(encoding="utf-8"))
@@ -49,7 +49,7 @@ def _good(folder: Path, label: str) -> Release:
     return release
 
 
-def _release(tree: Path) -> Release:
+def _release(tree: Path) -> ReleaseFiles:
     source = read_release(
         SourceFile(file.relative_to(tree).as_posix(), file.read_text(encoding="utf-8"))
         for file in sorted(tree.rglob("*.yaml"))

@@ -9,7 +9,7 @@ from typing import Any, NamedTuple
 import pytest
 
 from capsmith.clusters.processes.kube import ApiError, KubeClient
-from capsmith.judge.rules.checks.validations import faults, rule_places
+from capsmith.judge.rules.checks.validations import find_rule_faults, find_rule_places
 from tests.realapi.test_rules import BAD, CRD, FIELDS, GOOD
 
 FOREIGN = """
@@ -133,9 +133,9 @@ def test_rule_that_is_refused_has_a_fault(api: KubeClient, case: Case) -> None:
 def found(case: Case) -> list[str]:
     return [
         fault.message
-        for place in rule_places(schema_of(case))
+        for place in find_rule_places(schema_of(case))
         for rule in place.rules
-        for fault in faults(rule, place)
+        for fault in find_rule_faults(rule, place)
     ]
 
 

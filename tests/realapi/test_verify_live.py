@@ -12,8 +12,8 @@ import pytest
 
 from capsmith.clusters.processes.kube import JSON, KubeClient
 from capsmith.clusters.processes.servers import ApiServer
-from capsmith.judge.release.live import Questions, questions
-from capsmith.judge.release.model import Options
+from capsmith.judge.release.live import Questions, prepare_questions
+from capsmith.judge.release.model import VerifyOptions
 from capsmith.judge.release.release import SourceFile, read_release
 from capsmith.judge.review import INSTALLED_BY, Review
 from tests.realapi.mutating import mutating
@@ -75,8 +75,8 @@ class Live:
 
     def questions(self) -> Questions:
         files = [SourceFile(str(p), p.read_text()) for p in sorted(self.folder.glob("*.yaml"))]
-        options = Options((), roles={KIND: "InfraMachineTemplate"})
-        return questions(read_release(files), options, ["InfraMachineTemplate"])
+        options = VerifyOptions((), roles={KIND: "InfraMachineTemplate"})
+        return prepare_questions(read_release(files), options, ["InfraMachineTemplate"])
 
 
 @pytest.fixture

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from capsmith.judge.rules.evaluate import violations
+from capsmith.judge.rules.evaluate import find_violations
 from capsmith.manifests.bundle import split
 from capsmith.manifests.kustomize import build
 from tests.rules.cases import ROOT, Case, cases, read, rules
@@ -50,7 +50,7 @@ def test_a_violation_has_a_place_in_its_object(case: Case) -> None:
     found = [
         problem
         for bundle in split(build(read(case.folder / "bad")), {})
-        for problem in violations(case.rule, bundle, case.contract)
+        for problem in find_violations(case.rule, bundle, case.contract)
     ]
     without = [each.message for each in found if not each.path and not each.line]
     assert bool(without) is (case.rule.id in _OF_WHOLE_FILES)

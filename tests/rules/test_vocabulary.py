@@ -10,13 +10,13 @@ import pytest
 
 from capsmith import resources
 from capsmith.judge.rules import checks
-from capsmith.judge.rules.vocabulary import rules_schema, rules_schema_text
+from capsmith.judge.rules.vocabulary import make_rules_schema, render_rules_schema
 from tests.rules.cases import rules
 from tests.rules.vocabulary import expected
 
 ENTRIES: dict[str, dict[str, Any]] = {
     entry["properties"]["name"]["const"]: entry
-    for entry in rules_schema()["$defs"]["CheckEntry"]["oneOf"]
+    for entry in make_rules_schema()["$defs"]["CheckEntry"]["oneOf"]
 }
 
 
@@ -27,13 +27,13 @@ def test_the_file_is_current(file: Path) -> None:
 
 def test_the_schema_ships_with_the_generator() -> None:
     shipped = (resources.schemas() / "rules.schema.json").read_text(encoding="utf-8")
-    assert json.loads(shipped) == rules_schema()
-    assert rules_schema_text().endswith("}\n")
+    assert json.loads(shipped) == make_rules_schema()
+    assert render_rules_schema().endswith("}\n")
 
 
 def test_every_check_is_used_and_described() -> None:
     used = {rule.check.name for rule in rules().values() if rule.check is not None}
-    assert set(ENTRIES) == set(checks.registered()) == used
+    assert set(ENTRIES) == set(checks.list_checks()) == used
     for entry in ENTRIES.values():
         assert entry["description"].endswith("."), entry
         for name, value in entry["properties"].get("with", {}).get("properties", {}).items():

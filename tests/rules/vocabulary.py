@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from capsmith.judge.rules.vocabulary import checks_page, rules_schema_text
+from capsmith.judge.rules.vocabulary import render_checks_page, render_rules_schema
 from tests.rules.cases import rules
 
 _ROOT = Path(__file__).parents[2]
@@ -13,8 +13,8 @@ _ROOT = Path(__file__).parents[2]
 def expected() -> dict[Path, str]:
     """Return the texts by file."""
     return {
-        _ROOT / "schemas" / "rules.schema.json": rules_schema_text(),
-        _ROOT / "docs" / "checks.md": checks_page(rules().values()),
+        _ROOT / "schemas" / "rules.schema.json": render_rules_schema(),
+        _ROOT / "docs" / "checks.md": render_checks_page(rules().values()),
     }
 
 

@@ -13,7 +13,7 @@ from capsmith.blueprint.plan import PlannedFile, plan_files
 from capsmith.commands.build import load_runtime_library
 from capsmith.commands.load import load
 from capsmith.contract.model import Rule
-from capsmith.manifests.crds import Crd, find, read_crds
+from capsmith.manifests.crds import Crd, find_field, read_crds
 from capsmith.manifests.parse import parse_manifests
 from capsmith.output.runtime import runtime_of
 from capsmith.provider.model import Provider
@@ -128,7 +128,7 @@ def _declares_fields(case: Case, rule: Rule) -> bool:
     paths = [part["path"] for part in params.get("parts", ())[:1]]
     paths += [params["path"], *params.get("also", ())] if "path" in params else []
     return not paths or any(
-        find(version.schema, path) is not None
+        find_field(version.schema, path) is not None
         for crd in _crds(case)
         if crd.role in rule.applies_to
         for version in crd.versions

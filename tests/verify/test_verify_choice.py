@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 import yaml
 
-from capsmith.judge.release.targets import Core, choose, kubernetes_order, span
+from capsmith.judge.release.targets import Core, choose, format_span, kubernetes_order
 from tests.verify.places import run
 from tests.verify.releases import crd, ids, read_crd, violations, write
 
@@ -36,7 +36,7 @@ def test_order_of_versions() -> None:
 
 
 def test_spans() -> None:
-    assert [span(()), span([Core(1, 9)]), span([Core(1, 15), Core(1, 9)])] == [
+    assert [format_span(()), format_span([Core(1, 9)]), format_span([Core(1, 15), Core(1, 9)])] == [
         *("", "v1.9", "v1.9 to v1.15"),
     ]
 

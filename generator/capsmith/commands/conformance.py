@@ -27,16 +27,36 @@ from capsmith.contract.load import load_rules
 from capsmith.errors import UnreadableInput
 from capsmith.judge.running.base_session import BaseSession
 from capsmith.judge.running.checks import ADDRESSES, INFRASTRUCTURE, WHOLE_CLUSTER
-from capsmith.judge.running.cluster_session import ClusterSession, provided_kind, referenced_roles
+from capsmith.judge.running.cluster_session import (
+    ClusterSession,
+    find_provided_kind,
+    read_referenced_roles,
+)
 from capsmith.judge.running.contract import CoreObjects
-from capsmith.judge.running.ipam_session import IPAM_GROUP, POOL_ROLES, IpamSession, ipam_objects
-from capsmith.judge.running.model import Check, Report, Result, Selection, Timing
-from capsmith.judge.running.objects import CORE_GROUP, MACHINE_POOL, TEMPLATE_NAME, provider_objects
-from capsmith.judge.running.run import run_checks, skipped
+from capsmith.judge.running.ipam_session import (
+    IPAM_GROUP,
+    POOL_ROLES,
+    IpamSession,
+    select_ipam_objects,
+)
+from capsmith.judge.running.model import (
+    CheckResult,
+    ConformanceCheck,
+    ConformanceReport,
+    Selection,
+    Timing,
+)
+from capsmith.judge.running.objects import (
+    CORE_GROUP,
+    MACHINE_POOL,
+    TEMPLATE_NAME,
+    select_provider_objects,
+)
+from capsmith.judge.running.run import run_checks, skip_checks
 from capsmith.judge.running.session import Session
 
 if TYPE_CHECKING:
-    from capsmith.judge.running.servers import Installation, Servers
+    from capsmith.judge.running.servers import Installation, ManagementServers
 
 
 _INFRASTRUCTURE = ("InfraCluster", "InfraMachine")
@@ -70,7 +90,7 @@ class ManagementAccess(NamedTuple):
 class CheckGroup(NamedTuple):
     """The checks of some roles, and what opens their session in a namespace."""
 
-    checks: tuple[Check[Any], ...]
+    checks: tuple[ConformanceCheck[Any], ...]
     open: Callable[[CheckedProvider, ConformanceRequest, ManagementAccess, str], BaseSession]
 
 
@@ -90,7 +110,7 @@ def _infrastructure(
 ) -> BaseSession:
     documents = _documents(provider, request, access, namespace)
     documents += _pools(provider, request, access, namespace, documents)
-    objects = provider_objects(documents, provider.roles)
+    objects = select_provider_objects(documents, provider.roles)
     machine = (objects.machine_kind, objects.machine_version)
     cluster = (objects.cluster_kind, objects.cluster_version)
     version = _require_installed(access.client, cluster, machine)
@@ -104,14 +124,14 @@ def _whole_cluster(
 ) -> BaseSession:
     documents = _documents(provider, request, access, namespace)
     own = {kind: role for kind, role in provider.roles.items() if role in _WHOLE}
-    roles = provider.roles | referenced_roles(documents)
-    provided = provided_kind(documents, own)
+    roles = provider.roles | read_referenced_roles(documents)
+    provided = find_provided_kind(documents, own)
     return ClusterSession(
         access.client,
         CoreObjects(_require_installed(access.client, provided), namespace, kubernetes_version()),
         provider.contract(*provided),
         _timing(request),
-        provider_objects(documents, roles),
+        select_provider_objects(documents, roles),
         documents=tuple(documents),
         roles=roles,
     )
@@ -122,7 +142,7 @@ def _addresses(
 ) -> BaseSession:
     documents = [] if request.objects is None else read_objects(request.objects)
     crds = [crd for component in provider.components for crd in component.crds]
-    pools = ipam_objects(documents, crds, provider.roles)
+    pools = select_ipam_objects(documents, crds, provider.roles)
     installed = [(kind, version) for version, kind in pools.kinds]
     core = CoreObjects(
         _require_installed(access.client, *installed), namespace, kubernetes_version()
@@ -220,14 +240,17 @@ class _Run(NamedTuple):
     request: ConformanceRequest
     access: ManagementAccess
     progress: Progress
-    done: Callable[[Result], None]
-    servers: Servers | None = None
+    done: Callable[[CheckResult], None]
+    servers: ManagementServers | None = None
     """What the run started; None in a given management cluster."""
 
 
 def run(
-    folder: Path, request: ConformanceRequest, progress: Progress, done: Callable[[Result], None]
-) -> Report:
+    folder: Path,
+    request: ConformanceRequest,
+    progress: Progress,
+    done: Callable[[CheckResult], None],
+) -> ConformanceReport:
     """Return the report on the release in a folder; ``done`` gets each result at once.
 
     Raises CapsmithError if the release cannot be read or a process fails, and ValueError for an
@@ -248,8 +271,8 @@ def _given(
     kubeconfig: Path,
     scratch: Path,
     progress: Progress,
-    done: Callable[[Result], None],
-) -> Report:
+    done: Callable[[CheckResult], None],
+) -> ConformanceReport:
     """Check a provider that already runs in the user's management cluster."""
     with closing(client_of(kubeconfig, scratch)) as client:
         access = ManagementAccess(client, kubeconfig, lambda: _own_clusterctl(request, scratch))
@@ -261,12 +284,12 @@ def _started(
     request: ConformanceRequest,
     scratch: Path,
     progress: Progress,
-    done: Callable[[Result], None],
-) -> Report:
+    done: Callable[[CheckResult], None],
+) -> ConformanceReport:
     """Start management clusters with the provider, and check it there."""
     # Imported when it is used: it needs packages of the extra.
     try:
-        from capsmith.judge.running.servers import started
+        from capsmith.judge.running.servers import start_servers
     except ModuleNotFoundError as error:
         raise UnreadableInput(
             "conformance-extra",
@@ -280,7 +303,7 @@ def _started(
         raise ValueError(f"--core must be one of {', '.join(known)}, not {request.core}.")
     installed = _installation(provider, request)
     tools = toolbox([KUBERNETES, core_module(request.core)], progress)
-    with started(tools, request.core, installed, scratch, progress) as servers:
+    with start_servers(tools, request.core, installed, scratch, progress) as servers:
         management = servers.first.management
         access = ManagementAccess(
             management.client, management.kubeconfig, lambda: servers.clusterctl
@@ -302,10 +325,10 @@ def _installation(provider: CheckedProvider, request: ConformanceRequest) -> Ins
     )
 
 
-def _report(run: _Run) -> Report:
+def _report(run: _Run) -> ConformanceReport:
     """Run the parts one after another, each in a namespace of its own."""
     request, contracts = run.request, []
-    results: list[Result] = []
+    results: list[CheckResult] = []
     selection = Selection(parse_ids(request.select), parse_ids(request.ignore))
     all_rules = load_rules(resources.schemas())
     parts = [
@@ -319,17 +342,17 @@ def _report(run: _Run) -> Report:
         except UnreadableInput as error:
             if len(parts) == 1 or error.finding.id not in _OBJECTS:
                 raise
-            results += skipped(part.checks, all_rules, selection, str(error), run.done)
+            results += skip_checks(part.checks, all_rules, selection, str(error), run.done)
             continue
         contracts.append(session.contract)
         results += _results(run, part, session, selection)
     contract = ", ".join(dict.fromkeys(contracts))
-    return Report(run.provider.label, contract, tuple(results), request.strict)
+    return ConformanceReport(run.provider.label, contract, tuple(results), request.strict)
 
 
 def _results(
     run: _Run, part: CheckGroup, session: BaseSession, selection: Selection
-) -> tuple[Result, ...]:
+) -> tuple[CheckResult, ...]:
     rules = load_rules(resources.schemas(), session.contract)
     with ExitStack() as ends:
         if run.servers is None:
@@ -341,7 +364,7 @@ def _results(
 
 
 def _add_servers(
-    session: BaseSession, servers: Servers, ends: ExitStack, progress: Progress
+    session: BaseSession, servers: ManagementServers, ends: ExitStack, progress: Progress
 ) -> None:
     """Give a session what only a run with servers of its own can do."""
     if isinstance(session, IpamSession):

@@ -15,8 +15,8 @@ from capsmith.errors import UnreadableInput
 from capsmith.judge.release.settings import parse_role
 from capsmith.judge.running.model import Timing
 from capsmith.judge.running.objects import MACHINE_POOL
-from capsmith.manifests.bundle import NONE, Bundle, roles_of
-from capsmith.manifests.crds import Crd, find
+from capsmith.manifests.bundle import NONE, Bundle, find_roles
+from capsmith.manifests.crds import Crd, find_field
 from capsmith.manifests.parse import Manifest, parse_manifests
 from capsmith.workspace.reading import read_document
 
@@ -130,7 +130,7 @@ def read_provider(folder: Path, request: ConformanceRequest) -> CheckedProvider:
     known = sorted({role for contract in load_contracts() for role in contract.types})
     given = dict(parse_role(text, known) for text in request.roles)
     bundle = Bundle(tuple(manifests), given)
-    by_name = roles_of(bundle, given)
+    by_name = find_roles(bundle, given)
     contracts = {
         (crd.kind, version): contract.version
         for contract in load_contracts()
@@ -143,7 +143,7 @@ def read_provider(folder: Path, request: ConformanceRequest) -> CheckedProvider:
 
 def _role(crd: Crd, role: str) -> str:
     """Return the role of a kind; only machine pools list provider IDs, whatever their name."""
-    lists_ids = any(find(version.schema, _PROVIDER_IDS) for version in crd.versions)
+    lists_ids = any(find_field(version.schema, _PROVIDER_IDS) for version in crd.versions)
     return MACHINE_POOL if role == NONE and lists_ids else role
 
 

@@ -14,18 +14,22 @@ from capsmith.commands.load import load_contracts
 from capsmith.contract.compatibility import load_compatibility
 from capsmith.contract.load import load_live_rules, load_upgrade_rules
 from capsmith.errors import UnreadableInput
-from capsmith.judge.release.kustomized import BuiltFolder, built_by, refuse_what_needs_kustomize
-from capsmith.judge.release.live import Answers, Questions, judge_live, questions
-from capsmith.judge.release.model import Options, Verdict
-from capsmith.judge.release.release import Release, SourceFile, is_release_asset, read_release
+from capsmith.judge.release.kustomized import (
+    BuiltFolder,
+    build_with_kustomize,
+    refuse_what_needs_kustomize,
+)
+from capsmith.judge.release.live import Answers, Questions, judge_live, prepare_questions
+from capsmith.judge.release.model import Verdict, VerifyOptions
+from capsmith.judge.release.release import ReleaseFiles, SourceFile, is_release_asset, read_release
 from capsmith.judge.release.settings import (
-    baseline_text,
     parse_baseline,
     parse_config,
     parse_role,
     parse_target,
+    render_baseline,
 )
-from capsmith.judge.release.targets import known_targets
+from capsmith.judge.release.targets import list_targets
 from capsmith.judge.release.verdict import verify, verify_upgrade
 from capsmith.manifests.kustomize import Kustomizations, build
 from capsmith.manifests.parse import Manifest, parse_manifests
@@ -71,9 +75,9 @@ def run_verify(paths: Sequence[Path], request: VerifyRequest) -> Verdict:
     contracts = {contract.version: contract for contract in load_contracts()}
     known = sorted({role for contract in contracts.values() for role in contract.types})
     roles: dict[str, str] = {}
-    targets = known_targets(load_compatibility(resources.schemas()).core)
+    targets = list_targets(load_compatibility(resources.schemas()).core)
     cores = parse_target(request.target, targets) if request.target else targets.known
-    options = Options(cores, release=request.release, advice=request.advice)
+    options = VerifyOptions(cores, release=request.release, advice=request.advice)
     config = request.config or (Path(_CONFIG) if Path(_CONFIG).is_file() else None)
     if config is not None:
         roles, ignored = parse_config(read_document(config), str(config), known)
@@ -87,7 +91,7 @@ def run_verify(paths: Sequence[Path], request: VerifyRequest) -> Verdict:
         baseline = parse_baseline(read_document(request.baseline), str(request.baseline))
     release = _release(paths)
     if request.live:
-        answers = _answers(request, questions(release, options, known))
+        answers = _answers(request, prepare_questions(release, options, known))
         found = judge_live(release, answers, load_live_rules(resources.schemas()), options)
         verdict = verify(release, contracts, options, baseline, found)
         verdict = replace(verdict, unanswered=answers.unanswered)
@@ -100,7 +104,7 @@ def run_verify(paths: Sequence[Path], request: VerifyRequest) -> Verdict:
     verdict = replace(verdict, from_source=unknown)
     if request.write_baseline is not None:
         with convert_disk_errors(request.write_baseline):
-            replace_file(request.write_baseline, baseline_text(verdict.violations).encode())
+            replace_file(request.write_baseline, render_baseline(verdict.violations).encode())
     return verdict
 
 
@@ -115,7 +119,7 @@ def _answers(request: VerifyRequest, asked: Questions) -> Answers:
         return Review(client, request.install_crds).ask(asked)
 
 
-def _release(paths: Sequence[Path]) -> Release:
+def _release(paths: Sequence[Path]) -> ReleaseFiles:
     """Return what is in the paths, with the kustomizations of source trees applied."""
     files = _files(paths)
     release = read_release(files)
@@ -144,7 +148,7 @@ def _build(files: Sequence[SourceFile], manifests: Sequence[Manifest]) -> tuple[
     def read(name: str) -> tuple[Manifest, ...]:
         return parse_manifests(_read(Path(name)), name)[0] if Path(name).is_file() else ()
 
-    return built_by(run, read, manifests)
+    return build_with_kustomize(run, read, manifests)
 
 
 def _ids(texts: Sequence[str]) -> frozenset[str]:

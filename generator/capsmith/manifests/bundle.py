@@ -9,7 +9,7 @@ from enum import StrEnum
 from functools import cached_property
 from pathlib import PurePosixPath
 
-from capsmith.manifests.crds import Crd, find, read_crds
+from capsmith.manifests.crds import Crd, find_field, read_crds
 from capsmith.manifests.parse import Manifest
 
 _ASIDE = frozenset({"samples", "examples", "templates", "testdata"})
@@ -221,7 +221,7 @@ _TELLING = {
 """Fields of which a kind of the role has at least one, in any version."""
 
 
-def roles_of(bundle: Bundle, given: Mapping[str, str]) -> dict[str, str]:
+def find_roles(bundle: Bundle, given: Mapping[str, str]) -> dict[str, str]:
     """Return the role of each CRD by the CRD's name; ``given`` is by kind or by that name.
 
     A kind that is called like a role, has no template and none of the role's fields is a helper.
@@ -241,4 +241,4 @@ def _is_helper(crd: Crd, kinds: set[tuple[str, str]]) -> bool:
     telling = _TELLING.get(crd.role)
     if telling is None or (crd.group, f"{crd.kind}Template") in kinds:
         return False
-    return not any(find(version.schema, path) for version in crd.versions for path in telling)
+    return not any(find_field(version.schema, path) for version in crd.versions for path in telling)

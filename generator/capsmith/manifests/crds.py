@@ -15,7 +15,7 @@ OPEN = "x-kubernetes-preserve-unknown-fields"
 """The key of a schema below which every field is kept, declared or not."""
 
 
-def find(schema: Schema, path: str) -> Schema | None:
+def find_field(schema: Schema, path: str) -> Schema | None:
     """Return the schema of a field by its dotted path, or None where the field is not declared.
 
     ``[]`` after a name steps into the items of a list, ``{}`` into the values of a map.
@@ -43,10 +43,10 @@ def is_open(schema: Schema, path: str) -> bool:
     return False
 
 
-def required(schema: Schema, path: str) -> bool:
+def is_required(schema: Schema, path: str) -> bool:
     """Return whether the last part of ``path`` is in the ``required`` of its parent."""
     parent, _, name = path.rpartition(".")
-    holder = find(schema, parent) if parent else schema
+    holder = find_field(schema, parent) if parent else schema
     return holder is not None and name in list_of(holder, "required")
 
 
@@ -60,16 +60,16 @@ def describe(schema: Schema) -> str:
     return "list" if kind == "array" else str(kind)
 
 
-def walk(schema: Schema, path: str = "") -> Iterator[tuple[str, Schema]]:
+def walk_schema(schema: Schema, path: str = "") -> Iterator[tuple[str, Schema]]:
     """Yield every schema below ``schema`` and its path, itself first."""
     yield path, schema
     for name, part in mapping_of(schema, "properties").items():
         if isinstance(part, Mapping):
-            yield from walk(part, f"{path}.{name}" if path else str(name))
+            yield from walk_schema(part, f"{path}.{name}" if path else str(name))
     for key, mark in (("items", "[]"), ("additionalProperties", "{}")):
         part = schema.get(key)
         if isinstance(part, Mapping):
-            yield from walk(part, path + mark)
+            yield from walk_schema(part, path + mark)
 
 
 _TEMPLATE = "Template"

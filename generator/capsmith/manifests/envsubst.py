@@ -60,14 +60,14 @@ class Substitution(NamedTuple):
                 yield from argument.inner
 
 
-class Refused(NamedTuple):
+class RefusedForm(NamedTuple):
     """A form that makes clusterctl refuse the whole file."""
 
     start: int
     end: int
 
 
-Piece: TypeAlias = str | Substitution | Refused
+Piece: TypeAlias = str | Substitution | RefusedForm
 _Function: TypeAlias = tuple[str, tuple[str | Substitution, ...], int]
 """An operator, its arguments, and the position behind them."""
 
@@ -76,12 +76,12 @@ class _BadSubstitution(Exception):
     """The text is no substitution."""
 
 
-def without_blanks(text: str) -> str:
+def remove_blanks(text: str) -> str:
     """Return ``text`` with ``${ NAME }`` written as ``${NAME}``; both mean the same."""
     return _LEGACY.sub(lambda found: _BLANK.sub("", found.group()), text)
 
 
-def pieces(text: str) -> Iterator[Piece]:
+def parse_pieces(text: str) -> Iterator[Piece]:
     """Yield literal text, with ``$$`` written as one dollar, and substitutions, in order."""
     position = 0
     while (dollar := text.find("$", position)) >= 0:
@@ -96,11 +96,11 @@ def pieces(text: str) -> Iterator[Piece]:
     yield text[position:]
 
 
-def _read(text: str, start: int) -> Substitution | Refused:
+def _read(text: str, start: int) -> Substitution | RefusedForm:
     try:
         return _substitution(text, start, 1)
     except _BadSubstitution:
-        return Refused(start, _end_of_refused(text, start))
+        return RefusedForm(start, _end_of_refused(text, start))
 
 
 def _end_of_refused(text: str, start: int) -> int:

@@ -23,7 +23,7 @@ class TemplateError(ValueError):
         self.position = position
 
 
-class Kind(StrEnum):
+class TokenKind(StrEnum):
     """The kind of a token."""
 
     TEXT = "text"
@@ -50,7 +50,7 @@ class Kind(StrEnum):
 class Token(NamedTuple):
     """A token and its offset in the template."""
 
-    kind: Kind
+    kind: TokenKind
     text: str
     position: int
 
@@ -69,25 +69,25 @@ _NUMBER = re.compile(
     r"(?:[+-][0-9.]+i)?i?"
 )
 _PATTERNS = (
-    (Kind.SPACE, re.compile(rf"{_SPACE}+?(?={_SPACE}-\}}\}})|{_SPACE}+")),
-    (Kind.ASSIGN, re.compile("=")),
-    (Kind.DECLARE, re.compile(":=")),
-    (Kind.PIPE, re.compile(r"\|")),
-    (Kind.STRING, re.compile(r'"(?:\\[^\n]|[^"\\\n])*"|`[^`]*`')),
-    (Kind.CHARACTER, re.compile(r"'(?:\\[^\n]|[^'\\\n])*'")),
-    (Kind.VARIABLE, re.compile(r"\$\w*")),
-    (Kind.FIELD, re.compile(r"\.\w+")),
-    (Kind.DOT, re.compile(r"\.")),
-    (Kind.WORD, re.compile(r"\w+")),
-    (Kind.LEFT, re.compile(r"\(")),
-    (Kind.RIGHT, re.compile(r"\)")),
-    (Kind.OTHER, re.compile(r"[!-/;-@\[-`{-~]")),
+    (TokenKind.SPACE, re.compile(rf"{_SPACE}+?(?={_SPACE}-\}}\}})|{_SPACE}+")),
+    (TokenKind.ASSIGN, re.compile("=")),
+    (TokenKind.DECLARE, re.compile(":=")),
+    (TokenKind.PIPE, re.compile(r"\|")),
+    (TokenKind.STRING, re.compile(r'"(?:\\[^\n]|[^"\\\n])*"|`[^`]*`')),
+    (TokenKind.CHARACTER, re.compile(r"'(?:\\[^\n]|[^'\\\n])*'")),
+    (TokenKind.VARIABLE, re.compile(r"\$\w*")),
+    (TokenKind.FIELD, re.compile(r"\.\w+")),
+    (TokenKind.DOT, re.compile(r"\.")),
+    (TokenKind.WORD, re.compile(r"\w+")),
+    (TokenKind.LEFT, re.compile(r"\(")),
+    (TokenKind.RIGHT, re.compile(r"\)")),
+    (TokenKind.OTHER, re.compile(r"[!-/;-@\[-`{-~]")),
 )
-_NAMES = frozenset({Kind.VARIABLE, Kind.FIELD, Kind.DOT, Kind.WORD})
+_NAMES = frozenset({TokenKind.VARIABLE, TokenKind.FIELD, TokenKind.DOT, TokenKind.WORD})
 _UNFINISHED = {'"': "a quoted string", "`": "a quoted string", "'": "a character", ":": "`:=`"}
 
 
-def tokens(text: str) -> Iterator[Token]:
+def read_tokens(text: str) -> Iterator[Token]:
     """Yield the tokens of a template; the last one is of kind END.
 
     Raises TemplateError for what is no token.
@@ -97,16 +97,16 @@ def tokens(text: str) -> Iterator[Token]:
         start = text.find("{{", position)
         if start != position:
             stop = len(text) if start < 0 else start
-            yield Token(Kind.TEXT, text[position:stop], position)
+            yield Token(TokenKind.TEXT, text[position:stop], position)
             position = stop
         elif comment := _COMMENT.match(text, position):
             position = _after_comment(text, comment.end())
         else:
             opening = _OPEN.match(text, position)
             assert opening is not None
-            yield Token(Kind.OPEN, opening[0], position)
+            yield Token(TokenKind.OPEN, opening[0], position)
             position = yield from _action(text, opening.end())
-    yield Token(Kind.END, "", len(text))
+    yield Token(TokenKind.END, "", len(text))
 
 
 def _after_comment(text: str, position: int) -> int:
@@ -127,12 +127,12 @@ def _action(text: str, position: int) -> Generator[Token, None, int]:
         if closing is not None:
             if depth:
                 raise TemplateError("`)` is missing before `}}`", position)
-            yield Token(Kind.CLOSE, closing[0], position)
+            yield Token(TokenKind.CLOSE, closing[0], position)
             return closing.end()
         if position == len(text):
             raise TemplateError("`}}` is missing", position)
         token = _token(text, position)
-        depth += {Kind.LEFT: 1, Kind.RIGHT: -1}.get(token.kind, 0)
+        depth += {TokenKind.LEFT: 1, TokenKind.RIGHT: -1}.get(token.kind, 0)
         if depth < 0:
             raise TemplateError("`)` has no `(`", position)
         yield token
@@ -144,7 +144,7 @@ def _token(text: str, position: int) -> Token:
         found = _NUMBER.match(text, position)
         if found is None or re.match(r"[\w+-]", text[found.end() : found.end() + 1]):
             raise TemplateError("a number is malformed", position)
-        return Token(Kind.NUMBER, found[0], position)
+        return Token(TokenKind.NUMBER, found[0], position)
     for kind, pattern in _PATTERNS:
         found = pattern.match(text, position)
         if found is None:
@@ -208,7 +208,7 @@ class Cursor:
 
     def peek_solid(self) -> Token:
         """Return the next token that is no space, and stay before it."""
-        while self.peek.kind is Kind.SPACE:
+        while self.peek.kind is TokenKind.SPACE:
             self.at += 1
         return self.peek
 
@@ -217,7 +217,7 @@ class Cursor:
         self.peek_solid()
         return self.next()
 
-    def expect(self, kind: Kind, where: str) -> Token:
+    def expect(self, kind: TokenKind, where: str) -> Token:
         """Return the next token that is no space; raises TemplateError if it is of another kind."""
         token = self.next_solid()
         if token.kind is not kind:
@@ -226,13 +226,15 @@ class Cursor:
 
     def word_after_open(self) -> str:
         """Return the word that follows the braces before which this is; empty if none does."""
-        following = (token for token in self.tokens[self.at + 1 :] if token.kind is not Kind.SPACE)
+        following = (
+            token for token in self.tokens[self.at + 1 :] if token.kind is not TokenKind.SPACE
+        )
         token = next(following)
-        return token.text if token.kind is Kind.WORD else ""
+        return token.text if token.kind is TokenKind.WORD else ""
 
     def unexpected(self, token: Token, where: str) -> TemplateError:
         """Return the error on a token that cannot be where it is."""
-        found = "the end" if token.kind is Kind.END else shown(token.text)
+        found = "the end" if token.kind is TokenKind.END else shown(token.text)
         return TemplateError(f"{found} is unexpected {where}", token.position)
 
 
@@ -242,7 +244,7 @@ _VALUES = frozenset({"nil", "true", "false"})
 _KEYWORDS = _VALUES | {
     *("block", "break", "continue", "define", "else", "end", "if", "range", "template", "with")
 }
-_LITERALS = frozenset({Kind.STRING, Kind.CHARACTER, Kind.NUMBER})
+_LITERALS = frozenset({TokenKind.STRING, TokenKind.CHARACTER, TokenKind.NUMBER})
 _ESCAPES = re.compile(
     r"\\(?:[abfnrtv\\\"']|x[0-9a-fA-F]{2}|u[0-9a-fA-F]{4}|U[0-9a-fA-F]{8}|[0-7]{3})"
 )
@@ -261,7 +263,7 @@ def parse_template(text: str) -> Template:
 
     Raises TemplateError where core's webhook refuses it.
     """
-    parser = _Parser(list(tokens(text)))
+    parser = _Parser(list(read_tokens(text)))
     parser.template()
     return Template(frozenset(parser.variables))
 
@@ -278,8 +280,8 @@ class _Parser(Cursor):
     """Whether ``$`` is; a defined template is given other data."""
 
     def template(self) -> None:
-        while self.peek.kind is not Kind.END:
-            if self.peek.kind is Kind.OPEN and self.word_after_open() == "define":
+        while self.peek.kind is not TokenKind.END:
+            if self.peek.kind is TokenKind.OPEN and self.word_after_open() == "define":
                 self.next()
                 self.next_solid()
                 self._definition()
@@ -289,9 +291,9 @@ class _Parser(Cursor):
     def _item(self) -> Token | None:
         """Read a text or an action; return the ``end`` or ``else`` that it is instead."""
         token = self.next_solid()
-        if token.kind is Kind.TEXT:
+        if token.kind is TokenKind.TEXT:
             return None
-        if token.kind is not Kind.OPEN:
+        if token.kind is not TokenKind.OPEN:
             raise self.unexpected(token, "here")
         return self._action()
 
@@ -300,7 +302,7 @@ class _Parser(Cursor):
         self.depth += 1
         if self.depth > _MAX_DEPTH:
             raise TemplateError("it is nested too deeply", self.peek.position)
-        while self.peek_solid().kind is not Kind.END:
+        while self.peek_solid().kind is not TokenKind.END:
             if end := self._item():
                 self.depth -= 1
                 return end
@@ -308,35 +310,35 @@ class _Parser(Cursor):
 
     def _action(self) -> Token | None:
         token = self.peek_solid()
-        keyword = token.text if token.kind is Kind.WORD else ""
+        keyword = token.text if token.kind is TokenKind.WORD else ""
         match keyword:
             case "if" | "range" | "with":
                 self.next()
                 self._control(keyword)
             case "end":
                 self.next()
-                self.expect(Kind.CLOSE, "after `end`")
+                self.expect(TokenKind.CLOSE, "after `end`")
                 return token
             case "else":
                 self.next()
                 if self.peek_solid().text not in {"if", "with"}:
-                    self.expect(Kind.CLOSE, "after `else`")
+                    self.expect(TokenKind.CLOSE, "after `else`")
                 return token
             case "break" | "continue":
                 self.next()
-                self.expect(Kind.CLOSE, f"after `{keyword}`")
+                self.expect(TokenKind.CLOSE, f"after `{keyword}`")
                 if not self.ranges:
                     raise TemplateError(f"{shown(keyword)} is outside of `range`", token.position)
             case "template" | "block":
                 self.next()
                 self._named(keyword)
             case _:
-                self._pipeline(Kind.CLOSE, "in an action")
+                self._pipeline(TokenKind.CLOSE, "in an action")
         return None
 
     def _control(self, keyword: str) -> None:
         scope, at_root = len(self.scope), self.at_root
-        self._pipeline(Kind.CLOSE, f"in `{keyword}`", keyword)
+        self._pipeline(TokenKind.CLOSE, f"in `{keyword}`", keyword)
         self.ranges += keyword == "range"
         self.at_root = at_root and keyword == "if"
         end = self._items()
@@ -344,7 +346,7 @@ class _Parser(Cursor):
         self.at_root = at_root
         if end.text == "else":
             following = self.peek_solid()
-            if following.kind is Kind.WORD and following.text == keyword in {"if", "with"}:
+            if following.kind is TokenKind.WORD and following.text == keyword in {"if", "with"}:
                 self.next()
                 self._nested(keyword)
             elif (end := self._items()).text != "end":
@@ -360,16 +362,16 @@ class _Parser(Cursor):
         self.depth -= 1
 
     def _definition(self) -> None:
-        self._unquoted(self.expect(Kind.STRING, "in `define`"))
-        self.expect(Kind.CLOSE, "in `define`")
+        self._unquoted(self.expect(TokenKind.STRING, "in `define`"))
+        self.expect(TokenKind.CLOSE, "in `define`")
         self._body("in `define`")
 
     def _named(self, keyword: str) -> None:
-        self._unquoted(self.expect(Kind.STRING, f"in `{keyword}`"))
-        if keyword == "template" and self.peek_solid().kind is Kind.CLOSE:
+        self._unquoted(self.expect(TokenKind.STRING, f"in `{keyword}`"))
+        if keyword == "template" and self.peek_solid().kind is TokenKind.CLOSE:
             self.next()
             return
-        self._pipeline(Kind.CLOSE, f"in `{keyword}`")
+        self._pipeline(TokenKind.CLOSE, f"in `{keyword}`")
         if keyword == "block":
             self._body("in `block`")
 
@@ -382,7 +384,7 @@ class _Parser(Cursor):
             raise self.unexpected(end, where)
         self.scope, self.ranges, self.at_root, self.root_known = kept
 
-    def _pipeline(self, end: Kind, where: str, context: str = "") -> None:
+    def _pipeline(self, end: TokenKind, where: str, context: str = "") -> None:
         self.depth += 1
         if self.depth > _MAX_DEPTH:
             raise TemplateError("it is nested too deeply", self.peek.position)
@@ -400,15 +402,15 @@ class _Parser(Cursor):
 
     def _declarations(self, context: str) -> None:
         first = self.peek_solid()
-        if first.kind is not Kind.VARIABLE:
+        if first.kind is not TokenKind.VARIABLE:
             return
         start = self.at
         self.next()
         token = self.peek_solid()
-        if token.kind in {Kind.ASSIGN, Kind.DECLARE}:
+        if token.kind in {TokenKind.ASSIGN, TokenKind.DECLARE}:
             self.next()
             self.scope.append(first.text)
-        elif token.kind is Kind.OTHER and token.text == ",":
+        elif token.kind is TokenKind.OTHER and token.text == ",":
             if context != "range":
                 raise self.unexpected(token, "after a variable")
             self.next()
@@ -419,17 +421,17 @@ class _Parser(Cursor):
 
     def _second_declaration(self) -> None:
         token = self.peek_solid()
-        if token.kind in {Kind.CLOSE, Kind.RIGHT}:
+        if token.kind in {TokenKind.CLOSE, TokenKind.RIGHT}:
             return
-        if token.kind is not Kind.VARIABLE:
+        if token.kind is not TokenKind.VARIABLE:
             raise self.unexpected(token, "where `range` declares variables")
         start = self.at
         self.next()
         following = self.peek_solid()
-        if following.kind in {Kind.ASSIGN, Kind.DECLARE}:
+        if following.kind in {TokenKind.ASSIGN, TokenKind.DECLARE}:
             self.next()
             self.scope.append(token.text)
-        elif following.kind is Kind.OTHER and following.text == ",":
+        elif following.kind is TokenKind.OTHER and following.text == ",":
             raise self.unexpected(following, "where `range` declares variables")
         else:
             self.at = start
@@ -442,11 +444,11 @@ class _Parser(Cursor):
             self.peek_solid()
             operands += self._operand()
             token = self.next()
-            if token.kind is Kind.SPACE:
+            if token.kind is TokenKind.SPACE:
                 continue
-            if token.kind in {Kind.CLOSE, Kind.RIGHT}:
+            if token.kind in {TokenKind.CLOSE, TokenKind.RIGHT}:
                 self.at -= 1
-            elif token.kind is not Kind.PIPE:
+            elif token.kind is not TokenKind.PIPE:
                 raise self.unexpected(token, "after a value")
             break
         if number and self._is_literal(first):
@@ -455,12 +457,18 @@ class _Parser(Cursor):
             raise self.unexpected(token, "where a value is missing")
 
     def _is_literal(self, token: Token) -> bool:
-        return token.kind in {*_LITERALS, Kind.DOT} or token.text in _VALUES
+        return token.kind in {*_LITERALS, TokenKind.DOT} or token.text in _VALUES
 
     def _is_term(self, token: Token) -> bool:
-        if token.kind is Kind.WORD:
+        if token.kind is TokenKind.WORD:
             return token.text not in _KEYWORDS or token.text in _VALUES
-        return token.kind in {*_LITERALS, Kind.DOT, Kind.FIELD, Kind.VARIABLE, Kind.LEFT}
+        return token.kind in {
+            *_LITERALS,
+            TokenKind.DOT,
+            TokenKind.FIELD,
+            TokenKind.VARIABLE,
+            TokenKind.LEFT,
+        }
 
     def _operand(self) -> bool:
         """Read a term and the fields behind it; return whether there is one."""
@@ -470,34 +478,36 @@ class _Parser(Cursor):
         self.next()
         self._term(token)
         following = self.peek
-        if following.kind is Kind.FIELD:
+        if following.kind is TokenKind.FIELD:
             if self._is_literal(token):
                 raise self.unexpected(following, f"after {shown(token.text)}")
             if token.text == "$" and self.root_known:
                 self.variables.add(following.text[1:])
-            while self.peek.kind is Kind.FIELD:
+            while self.peek.kind is TokenKind.FIELD:
                 self.next()
         return True
 
     def _term(self, token: Token) -> None:
         match token.kind:
-            case Kind.WORD if token.text not in FUNCTIONS | _KEYWORDS:
+            case TokenKind.WORD if token.text not in FUNCTIONS | _KEYWORDS:
                 raise TemplateError(f"unknown function {shown(token.text)}", token.position)
-            case Kind.VARIABLE if token.text not in self.scope:
+            case TokenKind.VARIABLE if token.text not in self.scope:
                 raise TemplateError(f"{shown(token.text)} is not declared", token.position)
-            case Kind.FIELD if self.at_root:
+            case TokenKind.FIELD if self.at_root:
                 self.variables.add(token.text[1:])
-            case Kind.STRING | Kind.CHARACTER:
+            case TokenKind.STRING | TokenKind.CHARACTER:
                 self._unquoted(token)
-            case Kind.LEFT:
-                self._pipeline(Kind.RIGHT, "in parentheses")
+            case TokenKind.LEFT:
+                self._pipeline(TokenKind.RIGHT, "in parentheses")
 
     def _unquoted(self, token: Token) -> None:
         """Raise TemplateError for an escape that Go does not know."""
         if token.text.startswith("`"):
             return
         rest = _ESCAPES.sub("", token.text[1:-1])
-        is_long = token.kind is Kind.CHARACTER and len(_ESCAPES.sub("a", token.text[1:-1])) != 1
-        foreign = "\\'" if token.kind is Kind.STRING else '\\"'
+        is_long = (
+            token.kind is TokenKind.CHARACTER and len(_ESCAPES.sub("a", token.text[1:-1])) != 1
+        )
+        foreign = "\\'" if token.kind is TokenKind.STRING else '\\"'
         if "\\" in rest or is_long or foreign in token.text.replace("\\\\", ""):
             raise TemplateError(f"{shown(token.text)} is malformed", token.position)

@@ -47,10 +47,10 @@ class Patch:
             if key == "metadata":
                 value = {k: v for k, v in mapping_of(value).items() if k != "name"}
             if key not in {"apiVersion", "kind"}:
-                document[key] = merged(document.get(key), value)
+                document[key] = merge(document.get(key), value)
 
 
-def merged(base: Any, patch: Any) -> Any:
+def merge(base: Any, patch: Any) -> Any:
     """Return ``base`` with ``patch`` merged into it; neither is changed."""
     if isinstance(base, Mapping) and isinstance(patch, Mapping):
         result = dict(base)
@@ -58,7 +58,7 @@ def merged(base: Any, patch: Any) -> Any:
             if value is None:
                 result.pop(key, None)
             else:
-                result[key] = merged(result.get(key), value)
+                result[key] = merge(result.get(key), value)
         return result
     if _named(base) and _named(patch):
         return _by_name(base, patch)
@@ -69,7 +69,7 @@ def _by_name(base: list[Any], patch: list[Any]) -> list[Any]:
     changes = {item["name"]: item for item in patch}
     there = {item["name"] for item in base}
     new = [copy.deepcopy(item) for item in patch if item["name"] not in there]
-    return [merged(item, changes.get(item["name"], {})) for item in base] + new
+    return [merge(item, changes.get(item["name"], {})) for item in base] + new
 
 
 def _named(value: Any) -> bool:

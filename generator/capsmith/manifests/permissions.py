@@ -88,7 +88,9 @@ class Grant:
         )
 
 
-def missing(grants: Iterable[Grant], group: str, resource: str, verbs: Iterable[str]) -> list[str]:
+def find_missing(
+    grants: Iterable[Grant], group: str, resource: str, verbs: Iterable[str]
+) -> list[str]:
     """Return the verbs that no grant allows."""
     known = list(grants)
     return [verb for verb in verbs if not any(g.covers(group, resource, verb) for g in known)]
@@ -107,7 +109,7 @@ def grants_of(role: Manifest) -> tuple[Grant, ...]:
     )
 
 
-def aggregated(bundle: Bundle, label: str) -> tuple[Manifest, ...]:
+def find_aggregated(bundle: Bundle, label: str) -> tuple[Manifest, ...]:
     """Return the ClusterRoles that carry an aggregation label."""
     return tuple(
         role
@@ -116,7 +118,7 @@ def aggregated(bundle: Bundle, label: str) -> tuple[Manifest, ...]:
     )
 
 
-def manager_deployments(bundle: Bundle, container: str = "manager") -> tuple[Manifest, ...]:
+def find_managers(bundle: Bundle, container: str = "manager") -> tuple[Manifest, ...]:
     """Return the Deployments that run a manager, known by the name of its container (CC-28)."""
     return tuple(
         deployment
@@ -139,18 +141,18 @@ def arguments(deployment: Manifest) -> list[str]:
     ]
 
 
-def manager_grants(bundle: Bundle, deployment: Manifest) -> tuple[Grant, ...]:
+def find_manager_grants(bundle: Bundle, deployment: Manifest) -> tuple[Grant, ...]:
     """Return what the ServiceAccount of a Deployment may do, by the bindings of the bundle."""
     account = text_of(deployment.document, "spec", "template", "spec", "serviceAccountName")
     return tuple(
         grant
         for binding in bundle.of("ClusterRoleBinding", "RoleBinding")
         if _binds(binding, account or "default")
-        for grant in bound_grants(bundle, binding)
+        for grant in find_bound_grants(bundle, binding)
     )
 
 
-def bound_grants(bundle: Bundle, binding: Manifest) -> Iterator[Grant]:
+def find_bound_grants(bundle: Bundle, binding: Manifest) -> Iterator[Grant]:
     """Yield what a binding grants to its subjects, with the roles that are aggregated.
 
     A ClusterRole that the release does not have, such as cluster-admin, may allow everything.

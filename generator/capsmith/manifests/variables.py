@@ -10,7 +10,13 @@ from dataclasses import dataclass
 from enum import StrEnum
 from types import MappingProxyType
 
-from capsmith.manifests.envsubst import Refused, Substitution, expand, pieces, without_blanks
+from capsmith.manifests.envsubst import (
+    RefusedForm,
+    Substitution,
+    expand,
+    parse_pieces,
+    remove_blanks,
+)
 
 _NO_VALUES: Mapping[str, str] = MappingProxyType({})
 
@@ -47,10 +53,10 @@ def scan(text: str) -> tuple[Variable, ...]:
     """Return the variables of a text, in order; variables within others are their ``inner``."""
     if "${" not in text:
         return ()
-    text = without_blanks(text)
+    text = remove_blanks(text)
     result: list[Variable] = []
     line, counted = 1, 0
-    for piece in pieces(text):
+    for piece in parse_pieces(text):
         if not isinstance(piece, str):
             line += text.count("\n", counted, piece.start)
             counted = piece.start
@@ -58,7 +64,7 @@ def scan(text: str) -> tuple[Variable, ...]:
     return tuple(result)
 
 
-def required(variables: Iterable[Variable]) -> frozenset[str]:
+def find_required(variables: Iterable[Variable]) -> frozenset[str]:
     """Return the names that clusterctl requires: those that first occur without a default."""
     first: dict[str, bool] = {}
     for variable in variables:
@@ -74,14 +80,14 @@ def substitute(text: str, values: Mapping[str, str] = _NO_VALUES) -> str:
     """
     if "$" not in text:
         return text
-    text = without_blanks(text)
-    return "".join(_replaced(text, piece, values) for piece in pieces(text))
+    text = remove_blanks(text)
+    return "".join(_replaced(text, piece, values) for piece in parse_pieces(text))
 
 
-def _replaced(text: str, piece: str | Substitution | Refused, values: Mapping[str, str]) -> str:
+def _replaced(text: str, piece: str | Substitution | RefusedForm, values: Mapping[str, str]) -> str:
     if isinstance(piece, str):
         return piece
-    if isinstance(piece, Refused):
+    if isinstance(piece, RefusedForm):
         return text[piece.start : piece.end]
     try:
         return expand(piece, values)
@@ -89,9 +95,9 @@ def _replaced(text: str, piece: str | Substitution | Refused, values: Mapping[st
         return text[piece.start : piece.end]
 
 
-def _variable(text: str, piece: Substitution | Refused, line: int) -> Variable:
+def _variable(text: str, piece: Substitution | RefusedForm, line: int) -> Variable:
     own, commented = text[piece.start : piece.end], _is_commented(text, piece.start)
-    if isinstance(piece, Refused):
+    if isinstance(piece, RefusedForm):
         return Variable(own, "", None, line, commented, Trouble.SYNTAX)
     default = None
     if piece.has_default:

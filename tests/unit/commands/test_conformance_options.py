@@ -14,8 +14,13 @@ from capsmith.clusters.processes.kubeconfig_file import client_of
 from capsmith.clusters.processes.release import newest_version
 from capsmith.errors import UnreadableInput
 from capsmith.judge.running import model, output
-from capsmith.judge.running.model import Check, Outcome, Report, Selection
-from capsmith.judge.running.objects import TEMPLATE_NAME, provider_objects
+from capsmith.judge.running.model import (
+    CheckOutcome,
+    ConformanceCheck,
+    ConformanceReport,
+    Selection,
+)
+from capsmith.judge.running.objects import TEMPLATE_NAME, select_provider_objects
 from capsmith.judge.running.session import Session
 
 _GROUP = "infrastructure.cluster.x-k8s.io"
@@ -122,7 +127,7 @@ def _documents() -> list[dict[str, object]]:
 
 
 def test_objects_belong_to_their_cluster() -> None:
-    objects = provider_objects(_documents(), _ROLES)
+    objects = select_provider_objects(_documents(), _ROLES)
 
     assert objects.cluster("one", "ns")["metadata"] == {"name": "one", "namespace": "ns"}
     assert objects.cluster("one", "ns")["spec"] == {"owner": "one-group"}
@@ -134,12 +139,14 @@ def test_objects_belong_to_their_cluster() -> None:
 
 def test_objects_without_a_role() -> None:
     with pytest.raises(UnreadableInput) as caught:
-        provider_objects(_documents()[:2], _ROLES)
+        select_provider_objects(_documents()[:2], _ROLES)
     assert caught.value.finding.id == "conformance-objects"
 
 
 def test_selection() -> None:
-    check: Check[Session] = Check("restart", "", ("SM-09", "IM-02"), lambda session: None)
+    check: ConformanceCheck[Session] = ConformanceCheck(
+        "restart", "", ("SM-09", "IM-02"), lambda session: None
+    )
     rules = {"SM-09": None}
     assert Selection().includes(check, rules)
     for name in ("restart", "SM-09", "SM"):
@@ -149,42 +156,42 @@ def test_selection() -> None:
     assert not Selection().includes(check, {}), "no rule of this contract"
 
 
-def _report() -> Report:
-    failed = model.Result(
+def _report() -> ConformanceReport:
+    failed = model.CheckResult(
         name="restart",
         title="It continues.",
         rules=("SM-09",),
-        outcome=Outcome.FAILED,
+        outcome=CheckOutcome.FAILED,
         message="it made two\x00",
         subject="BoxMachine ns/one-0",
         path="spec.providerID",
         hint="Make one.",
         links=("https://example.com",),
     )
-    skipped = model.Result("move", "It moves.", ("MV-02",), Outcome.SKIPPED, "no servers")
-    passed = model.Result("cluster-ready", "It is ready.", ("IC-10",), Outcome.PASSED)
-    return Report("infrastructure-box", "v1beta2", (failed, skipped, passed))
+    skipped = model.CheckResult("move", "It moves.", ("MV-02",), CheckOutcome.SKIPPED, "no servers")
+    passed = model.CheckResult("cluster-ready", "It is ready.", ("IC-10",), CheckOutcome.PASSED)
+    return ConformanceReport("infrastructure-box", "v1beta2", (failed, skipped, passed))
 
 
 def test_report_as_text() -> None:
     report = _report()
-    lines = [line for result in report.results for line in output.lines(result)]
+    lines = [line for result in report.results for line in output.render_lines(result)]
     assert lines[0] == "failed: restart (SM-09): It continues."
     assert "    at: BoxMachine ns/one-0 spec.providerID" in lines
     assert "    reason: no servers" in lines
-    assert "1 passed, 1 failed, 0 warnings, 1 skipped" in output.summary(report)
+    assert "1 passed, 1 failed, 0 warnings, 1 skipped" in output.render_summary(report)
 
 
 def test_report_as_data() -> None:
     report = _report()
-    data = output.data(report)
+    data = output.make_data(report)
     assert (report.exit_code, data["exitCode"]) == (1, 1)
     assert data["summary"] == {"passed": 1, "failed": 1, "warning": 0, "skipped": 1}
     assert data["results"][0]["rules"] == ["SM-09"]
 
 
 def test_report_as_junit() -> None:
-    suite = ElementTree.fromstring(output.junit(_report()))
+    suite = ElementTree.fromstring(output.render_junit(_report()))
     assert (suite.get("tests"), suite.get("failures"), suite.get("skipped")) == ("3", "1", "1")
     failure = suite.find("testcase[@classname='SM-09']/failure")
     assert failure is not None
@@ -192,12 +199,12 @@ def test_report_as_junit() -> None:
 
 
 def test_a_warning_fails_a_strict_run_only() -> None:
-    warning = model.Result(
-        "cluster-ready", "It is ready.", ("IC-10",), Outcome.WARNING, "it is not"
+    warning = model.CheckResult(
+        "cluster-ready", "It is ready.", ("IC-10",), CheckOutcome.WARNING, "it is not"
     )
     for strict in (False, True):
-        report = Report("infrastructure-box", "v1beta2", (warning,), strict)
-        suite = ElementTree.fromstring(output.junit(report))
+        report = ConformanceReport("infrastructure-box", "v1beta2", (warning,), strict)
+        suite = ElementTree.fromstring(output.render_junit(report))
         assert report.exit_code == int(strict)
         assert suite.get("failures") == str(int(strict))
         assert (suite.find("testcase/failure") is not None) == strict

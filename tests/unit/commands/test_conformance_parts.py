@@ -17,10 +17,10 @@ from capsmith.contract.load import load_rules
 from capsmith.errors import UnreadableInput
 from capsmith.judge.running.checks import ADDRESSES, INFRASTRUCTURE, WHOLE_CLUSTER
 from capsmith.judge.running.contract import CoreObjects
-from capsmith.judge.running.ipam_session import IpamObjects, IpamSession, ipam_objects
-from capsmith.judge.running.model import Check, Outcome, Selection, Timing
-from capsmith.judge.running.objects import provider_objects
-from capsmith.judge.running.run import run_checks, skipped
+from capsmith.judge.running.ipam_session import IpamObjects, IpamSession, select_ipam_objects
+from capsmith.judge.running.model import CheckOutcome, ConformanceCheck, Selection, Timing
+from capsmith.judge.running.objects import select_provider_objects
+from capsmith.judge.running.run import run_checks, skip_checks
 from capsmith.resources import schemas
 
 _METADATA = """\
@@ -161,7 +161,7 @@ def test_each_role_has_its_checks(roles: tuple[str, ...], checks: tuple[object, 
 
 
 def test_checks_have_one_name_and_known_rules() -> None:
-    checks: list[Check[Any]] = [*INFRASTRUCTURE, *WHOLE_CLUSTER, *ADDRESSES]
+    checks: list[ConformanceCheck[Any]] = [*INFRASTRUCTURE, *WHOLE_CLUSTER, *ADDRESSES]
     names = [check.name for check in checks]
     assert len(set(names)) == len(names)
     unknown = {rule for check in checks for rule in check.rules} - _RULES.keys()
@@ -178,7 +178,7 @@ def test_machine_pools_are_no_objects_of_all_clusters() -> None:
     roles = dict(
         zip(kinds, ["InfraCluster", "InfraMachineTemplate", *["InfraMachinePool"] * 2], strict=True)
     )
-    objects = provider_objects(documents, roles)
+    objects = select_provider_objects(documents, roles)
     assert objects.pool_kinds == ["BoxFleet"]
     assert objects.others("main", "ns") == []
     assert objects.pool("BoxFleet", "main", "ns", "one")["metadata"]["name"] == "one"
@@ -186,7 +186,7 @@ def test_machine_pools_are_no_objects_of_all_clusters() -> None:
 
 def test_a_pool_of_addresses_is_made_where_its_fields_are_known() -> None:
     crd = _crd("ipam", "BoxIPPool", {**_POOL, "gateway": {"type": "string"}})
-    pools = ipam_objects([], [crd], {"BoxIPPool": "IPPool"})
+    pools = select_ipam_objects([], [crd], {"BoxIPPool": "IPPool"})
     made = pools.pool("BoxIPPool", "ns")
     assert made["spec"]["gateway"] == "198.51.100.1"
     assert made["spec"]["addresses"] == ["198.51.100.10-198.51.100.13"]
@@ -196,23 +196,23 @@ def test_a_pool_of_addresses_is_made_where_its_fields_are_known() -> None:
 def test_a_given_pool_of_addresses_prevails() -> None:
     crd = _crd("ipam", "BoxIPPool", _POOL)
     given = {"apiVersion": "ipam.cluster.x-k8s.io/v1", "kind": "BoxIPPool", "spec": {"prefix": 8}}
-    pools = ipam_objects([given], [crd], {"BoxIPPool": "IPPool"})
+    pools = select_ipam_objects([given], [crd], {"BoxIPPool": "IPPool"})
     assert pools.pool("BoxIPPool", "ns")["spec"] == {"prefix": 8}
 
 
 def test_a_pool_of_addresses_with_other_fields_has_to_be_given() -> None:
     crd = _crd("ipam", "BoxIPPool", {"cidr": {"type": "string"}})
     with pytest.raises(UnreadableInput) as caught:
-        ipam_objects([], [crd], {"BoxIPPool": "IPPool"})
+        select_ipam_objects([], [crd], {"BoxIPPool": "IPPool"})
     assert caught.value.finding.id == "conformance-objects"
 
 
 def test_checks_of_a_part_without_objects_are_skipped() -> None:
     seen: list[object] = []
     selection = Selection(frozenset({"restart", "move"}))
-    results = skipped(INFRASTRUCTURE, _RULES, selection, "there is no template", seen.append)
+    results = skip_checks(INFRASTRUCTURE, _RULES, selection, "there is no template", seen.append)
     assert [each.name for each in results] == ["restart", "move"]
-    assert {each.outcome for each in results} == {Outcome.SKIPPED}
+    assert {each.outcome for each in results} == {CheckOutcome.SKIPPED}
     assert seen == list(results)
 
 

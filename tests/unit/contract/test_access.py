@@ -16,7 +16,7 @@ from capsmith.contract.access import Access, AccessTable, load_access, series_or
 from capsmith.contract.compatibility import load_compatibility
 from capsmith.contract.model import Permission, Shown
 from capsmith.errors import UnreadableInput
-from capsmith.manifests.permissions import Grant, missing
+from capsmith.manifests.permissions import Grant, find_missing
 from tests.golden.cases import Case, cases
 
 TABLE = load_access(resources.schemas())
@@ -158,7 +158,9 @@ def test_generated_roles_grant_what_the_table_says(case: Case) -> None:
             grants = [*_grants(row, documents)]
             for resource in provider.resources:
                 if str(resource.role) in row.kinds:
-                    left = missing(grants, str(resource.group), str(resource.plural), row.verbs)
+                    left = find_missing(
+                        grants, str(resource.group), str(resource.plural), row.verbs
+                    )
                     assert not left, f"{row.manager.name}: {resource.kind}"
 
 

@@ -19,7 +19,7 @@ from capsmith.clusters.processes.tools.catalogue import (
 from capsmith.contract.compatibility import Compatibility, load_compatibility
 from capsmith.contract.model import Run
 from capsmith.errors import UnreadableInput
-from capsmith.judge.release.targets import Core, known_targets
+from capsmith.judge.release.targets import Core, list_targets
 
 GOOD: dict[str, list[dict[str, object]]] = {
     "core": [
@@ -49,7 +49,7 @@ def test_the_default_is_the_newest_that_runs_for_each_change(tmp_path: Path) -> 
 
 
 def test_targets_are_the_releases_and_those_of_tests(tmp_path: Path) -> None:
-    targets = known_targets(read(tmp_path).core)
+    targets = list_targets(read(tmp_path).core)
     assert targets.known == (Core(1, 9), Core(1, 10), Core(1, 11))
     assert targets.executed == {Core(1, 9), Core(1, 10)}
 

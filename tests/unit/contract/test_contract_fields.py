@@ -16,7 +16,7 @@ from capsmith.contract.load import known_versions, load_contract
 from capsmith.contract.model import Contract, ContractField, FieldOrigin, Rule, TypeShape
 from capsmith.contract.pages import load_pages
 from capsmith.errors import UnreadableInput
-from capsmith.manifests.crds import Schema, describe, find, required
+from capsmith.manifests.crds import Schema, describe, find_field, is_required
 
 CONTRACTS = {version: load_contract(version, resources.schemas()) for version in known_versions()}
 ROLES = [
@@ -106,9 +106,9 @@ def test_a_shape_declares_what_the_rules_name(contract: Contract, shape: TypeSha
     schema = schema_of(shape)
     for rule in rules_of(contract, shape):
         for path, type_ in typed_paths(rule):
-            declared = find(schema, path)
+            declared = find_field(schema, path)
             if declared is None:
-                is_elsewhere = any(find(schema, other) for other in alternatives(rule))
+                is_elsewhere = any(find_field(schema, other) for other in alternatives(rule))
                 assert is_elsewhere or rule.id in NOT_DECLARED, (rule.id, path)
             else:
                 assert describe(declared) == type_, (rule.id, path)
@@ -120,12 +120,12 @@ def test_rules_and_shapes_agree_on_what_is_required(contract: Contract, shape: T
     for rule in rules_of(contract, shape):
         params = rule.check.params if rule.check is not None else {}
         for path in params.get("optional", ()):
-            assert not required(schema, path), (rule.id, path)
+            assert not is_required(schema, path), (rule.id, path)
         for name in params.get("required", ()):
-            assert required(schema, f"{params['path']}[].{name}"), (rule.id, name)
+            assert is_required(schema, f"{params['path']}[].{name}"), (rule.id, name)
         if params.get("needed") and not params.get("when"):
             first = params["parts"][0]["path"]
-            assert find(schema, first) is not None, (rule.id, first)
+            assert find_field(schema, first) is not None, (rule.id, first)
             field = dict(fields_of(shape)).get(".".join(first.split(".")[:2]))
             assert field is None or not field.feature, (rule.id, first)
 
@@ -149,7 +149,9 @@ def test_rules_and_shapes_agree_on_limits() -> None:
         for rule in rules_of(CONTRACTS[version], shape):
             for pattern, kind in ((CHARACTERS, "string"), (NUMBERS, "integer")):
                 stated = set(pattern.findall(f"{rule.statement} {rule.hint}"))
-                found = [find(schema, path) for path, type_ in typed_paths(rule) if type_ == kind]
+                found = [
+                    find_field(schema, path) for path, type_ in typed_paths(rule) if type_ == kind
+                ]
                 declared = {limits_of(each) for each in found if each is not None}
                 assert not stated or stated == declared, (rule.id, stated, declared)
                 compared += len(stated)

@@ -3,7 +3,7 @@ from __future__ import annotations
 import pytest
 
 from capsmith.manifests.envsubst import MAX_DEPTH
-from capsmith.manifests.variables import Trouble, required, scan, substitute
+from capsmith.manifests.variables import Trouble, find_required, scan, substitute
 from tests.unit.manifests.substitutions import FORMS, VALUES
 
 
@@ -76,7 +76,7 @@ def test_lines_and_comments() -> None:
 def test_clusterctl_requires_what_first_occurs_without_a_default(
     text: str, names: set[str]
 ) -> None:
-    assert required(scan(text)) == names
+    assert find_required(scan(text)) == names
 
 
 def test_variables_within_others() -> None:

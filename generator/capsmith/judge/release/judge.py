@@ -7,12 +7,12 @@ from dataclasses import replace
 
 from capsmith.contract.model import Contract, EffectClass, Rule
 from capsmith.findings import Finding, Location
-from capsmith.judge.release.model import Options, Violation
-from capsmith.judge.release.release import Release
-from capsmith.judge.release.targets import Core, choose, installable, parse_core, span
-from capsmith.judge.rules.checks.registry import Problem
-from capsmith.judge.rules.evaluate import violations
-from capsmith.manifests.bundle import Artefact, Bundle, Installed, roles_of, split
+from capsmith.judge.release.model import Breach, ReleaseViolation, VerifyOptions
+from capsmith.judge.release.release import ReleaseFiles
+from capsmith.judge.release.targets import Core, choose, filter_installable, format_span, parse_core
+from capsmith.judge.rules.checks.registry import Violation
+from capsmith.judge.rules.evaluate import find_violations
+from capsmith.manifests.bundle import Artefact, Bundle, Installed, find_roles, split
 from capsmith.manifests.crds import Crd
 from capsmith.manifests.parse import list_of, text_of
 
@@ -21,11 +21,11 @@ _BESIDE = "CC-01"
 
 
 def judge(
-    release: Release, contracts: Mapping[str, Contract], options: Options
-) -> tuple[Violation, ...]:
+    release: ReleaseFiles, contracts: Mapping[str, Contract], options: VerifyOptions
+) -> tuple[ReleaseViolation, ...]:
     """Return what the releases violate, in order; advice is included."""
     found = [_unreadable(finding, options.cores) for finding in release.findings]
-    merged: dict[Violation, tuple[Core, ...]] = {}
+    merged: dict[ReleaseViolation, tuple[Core, ...]] = {}
     bundles = list(split(release.manifests, {}))
     installed = Installed(tuple(manifest for bundle in bundles for manifest in bundle.objects))
     for bundle in bundles:
@@ -37,18 +37,18 @@ def judge(
     return tuple(_gravest(sorted(found, key=lambda violation: violation.sort_key)))
 
 
-def not_judged(release: Release, options: Options) -> tuple[str, ...]:
+def list_not_judged(release: ReleaseFiles, options: VerifyOptions) -> tuple[str, ...]:
     """Return the files of releases whose contract no release of core in the target speaks."""
     return tuple(
         f"{manifest.file}: no target supports contract {contract}"
         for bundle in split(release.manifests, {})
-        if (contract := series_contract(replace(bundle, release=options.release)))
-        if not installable(options.cores, contract)
+        if (contract := read_series_contract(replace(bundle, release=options.release)))
+        if not filter_installable(options.cores, contract)
         for manifest in bundle.objects[:1]
     )
 
 
-def _gravest(ordered: Iterable[Violation]) -> Iterator[Violation]:
+def _gravest(ordered: Iterable[ReleaseViolation]) -> Iterator[ReleaseViolation]:
     """Yield the violations without those that repeat a graver one, for other releases of core."""
     seen: set[tuple[str, str, str, Location]] = set()
     for violation in ordered:
@@ -59,11 +59,11 @@ def _gravest(ordered: Iterable[Violation]) -> Iterator[Violation]:
 
 
 def _of_bundle(
-    bundle: Bundle, release: Release, contracts: Mapping[str, Contract], options: Options
-) -> Iterator[Violation]:
-    roles = roles_of(bundle, options.roles)
+    bundle: Bundle, release: ReleaseFiles, contracts: Mapping[str, Contract], options: VerifyOptions
+) -> Iterator[ReleaseViolation]:
+    roles = find_roles(bundle, options.roles)
     bundle = replace(bundle, roles=roles, release=options.release)
-    cores = installable(options.cores, series_contract(bundle))
+    cores = filter_installable(options.cores, read_series_contract(bundle))
     for version, contract in contracts.items():
         speaking = [core for core in cores if version in core.contracts]
         if not speaking:
@@ -81,53 +81,45 @@ def _of_bundle(
 
 
 def _of_rule(
-    rule: Rule, bundle: Bundle, contract: Contract, cores: Sequence[Core], release: Release
-) -> Iterator[Violation]:
+    rule: Rule, bundle: Bundle, contract: Contract, cores: Sequence[Core], release: ReleaseFiles
+) -> Iterator[ReleaseViolation]:
     crds = {id(crd.manifest): crd for crd in bundle.crds}
-    for problem in violations(rule, bundle, contract):
-        if rule.id == _BESIDE and problem.manifest.file in release.alone:
+    for found in find_violations(rule, bundle, contract):
+        if rule.id == _BESIDE and found.manifest.file in release.alone:
             continue
-        crd = crds.get(id(problem.manifest))
+        crd = crds.get(id(found.manifest))
         met = [core for core in cores if _concerns(rule, [core]) and _uses(core, crd, contract)]
-        if problem.only_contract:
-            alone = [core for core in met if core.contracts == (problem.only_contract,)]
-            problem = problem if alone else replace(problem, harmless=True)
+        if found.only_contract:
+            alone = [core for core in met if core.contracts == (found.only_contract,)]
+            found = found if alone else replace(found, harmless=True)
             met = alone or met
         if met:
-            yield _violation(rule, problem, crd, tuple(met), release)
+            yield _report(rule, found, crd, tuple(met), release)
 
 
-def _violation(
-    rule: Rule, problem: Problem, crd: Crd | None, cores: tuple[Core, ...], release: Release
-) -> Violation:
-    manifest, effect = problem.manifest, rule.effect
-    location = release.locate(manifest, problem.path)
-    if problem.line and not problem.path:
-        location = replace(location, line=problem.line, column=1)
+def _report(
+    rule: Rule, found: Violation, crd: Crd | None, cores: tuple[Core, ...], release: ReleaseFiles
+) -> ReleaseViolation:
+    manifest, effect = found.manifest, rule.effect
+    location = release.locate(manifest, found.path)
+    if found.line and not found.path:
+        location = replace(location, line=found.line, column=1)
     kind = effect.kind
-    when = (problem.when or effect.when).replace("{core}", span(cores))
+    when = (found.when or effect.when).replace("{core}", format_span(cores))
     if kind is EffectClass.BREAKS and when:
         kind = EffectClass.BREAKS_WHEN
-    if problem.harmless or (effect.roles and crd is not None and crd.role not in effect.roles):
+    if found.harmless or (effect.roles and crd is not None and crd.role not in effect.roles):
         kind = EffectClass.ADVICE
-    return Violation(
-        id=rule.id,
+    breach = Breach(rule.id, manifest, found.message, found.path)
+    return ReleaseViolation.of(rule, breach, location, cores)._replace(
         effect=kind,
-        message=problem.message,
-        location=location,
-        subject=f"{manifest.kind} {manifest.name}".strip(),
-        path=problem.path,
-        consequence=rule.consequence,
         when=when if kind is EffectClass.BREAKS_WHEN else "",
-        cores=cores,
-        hint=rule.hint,
-        link=rule.source,
         begins=release.locate(manifest, ()).line,
     )
 
 
-def _unreadable(finding: Finding, cores: tuple[Core, ...]) -> Violation:
-    return Violation(
+def _unreadable(finding: Finding, cores: tuple[Core, ...]) -> ReleaseViolation:
+    return ReleaseViolation(
         id=finding.id,
         effect=EffectClass.BREAKS,
         message=finding.message,
@@ -152,7 +144,7 @@ def _uses(core: Core, crd: Crd | None, contract: Contract) -> bool:
     return crd is None or not crd.role or choose(crd, core).contract == contract.version
 
 
-def series_contract(bundle: Bundle) -> str:
+def read_series_contract(bundle: Bundle) -> str:
     """Return the contract of the release by metadata.yaml; empty where that does not tell."""
     for metadata in bundle.files(Artefact.METADATA):
         folder = metadata.file.replace("\\", "/").split("/")[-2:-1]

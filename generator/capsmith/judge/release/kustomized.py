@@ -28,7 +28,7 @@ BuildFolder = Callable[[str], BuiltFolder]
 ReadFile = Callable[[str], Sequence[Manifest]]
 
 
-def built_by(
+def build_with_kustomize(
     run: BuildFolder, read: ReadFile, manifests: Sequence[Manifest]
 ) -> tuple[Manifest, ...]:
     """Return the manifests with the kustomizations among them built by ``run``.

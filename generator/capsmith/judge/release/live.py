@@ -9,10 +9,10 @@ from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, replace
 from typing import Any, NamedTuple
 
-from capsmith.contract.model import EffectClass, Rule
-from capsmith.judge.release.model import Options, Violation
-from capsmith.judge.release.release import Release
-from capsmith.manifests.bundle import NONE, Artefact, Bundle, roles_of, split
+from capsmith.contract.model import Rule
+from capsmith.judge.release.model import Breach, ReleaseViolation, VerifyOptions
+from capsmith.judge.release.release import ReleaseFiles
+from capsmith.manifests.bundle import NONE, Artefact, Bundle, find_roles, split
 from capsmith.manifests.crds import Crd
 from capsmith.manifests.parse import SAMPLE, Manifest, list_of, text_of
 from capsmith.yamldoc.compose import Path
@@ -79,12 +79,14 @@ class Questions:
     """Those of which core needs rights."""
 
 
-def questions(release: Release, options: Options, roles: Iterable[str]) -> Questions:
+def prepare_questions(
+    release: ReleaseFiles, options: VerifyOptions, roles: Iterable[str]
+) -> Questions:
     """Return what to ask; ``roles`` are those of kinds that core uses."""
     bundles = list(split(release.manifests, {}))
     manifests = {id(m): m for bundle in bundles for m in bundle.manifests}
     whole = Bundle(tuple(manifests.values()), {})
-    whole = replace(whole, roles=roles_of(whole, options.roles))
+    whole = replace(whole, roles=find_roles(whole, options.roles))
     kinds = {(crd.group, crd.kind) for crd in whole.crds}
     objects = (
         manifest
@@ -97,64 +99,47 @@ def questions(release: Release, options: Options, roles: Iterable[str]) -> Quest
     return Questions(whole.crds, tuple(objects), used)
 
 
-class _Fault(NamedTuple):
-    rule: str
-    manifest: Manifest
-    message: str
-    path: Path = ()
-
-
 def judge_live(
-    release: Release, answers: Answers, rules: Mapping[str, Rule], options: Options
-) -> tuple[Violation, ...]:
+    release: ReleaseFiles, answers: Answers, rules: Mapping[str, Rule], options: VerifyOptions
+) -> tuple[ReleaseViolation, ...]:
     """Return what the answers show, in order."""
-    found = []
-    for fault in _faults(answers):
-        rule = rules[fault.rule]
-        effect = rule.effect
-        found.append(
-            Violation(
-                id=rule.id,
-                effect=effect.kind,
-                message=fault.message,
-                location=release.locate(fault.manifest, fault.path),
-                subject=f"{fault.manifest.kind} {fault.manifest.name}".strip(),
-                path=fault.path,
-                consequence=rule.consequence,
-                when=effect.when if effect.kind is EffectClass.BREAKS_WHEN else "",
-                cores=options.cores,
-                hint=rule.hint,
-                link=rule.source,
-            )
+    found = (
+        ReleaseViolation.of(
+            rules[breach.rule],
+            breach,
+            release.locate(breach.manifest, breach.path),
+            options.cores,
         )
+        for breach in _breaches(answers)
+    )
     return tuple(sorted(dict.fromkeys(found), key=lambda violation: violation.sort_key))
 
 
-def _faults(answers: Answers) -> Iterator[_Fault]:
+def _breaches(answers: Answers) -> Iterator[Breach]:
     for crd in answers.crds:
         if crd.refusal:
             message = f"the API server refuses {crd.manifest}: {crd.refusal}"
-            yield _Fault("LV-01", crd.manifest, message)
+            yield Breach("LV-01", crd.manifest, message)
         for condition in crd.conditions:
             if condition.status != _EXPECTED.get(condition.type, condition.status):
                 message = f"{crd.manifest}: {condition.type} is {condition.status}"
                 detail = f": {condition.message}" if condition.message else ""
-                yield _Fault("LV-02", crd.manifest, message + detail)
+                yield Breach("LV-02", crd.manifest, message + detail)
     for answer in answers.objects:
         # A value that a user sets would be another one.
         if answer.refusal and not _has_sample(answer.manifest.document):
             message = f"the API server refuses {answer.manifest}: {answer.refusal}"
-            yield _Fault("LV-03", answer.manifest, message)
+            yield Breach("LV-03", answer.manifest, message)
         if answer.applied is not None and answer.manifest.kind != _CLUSTER_CLASS:
             for path, what in _differences(answer.manifest.document, answer.applied):
                 where = ".".join(map(str, path))
                 message = f"{answer.manifest}: the API server {what} {where}"
-                yield _Fault("LV-04", answer.manifest, message, path)
+                yield Breach("LV-04", answer.manifest, message, path)
     for access in answers.access:
         if access.denied:
             verbs = ", ".join(access.denied)
             message = f"{access.user} cannot {verbs} {access.crd.plural}.{access.crd.group}"
-            yield _Fault("LV-05", access.crd.manifest, message)
+            yield Breach("LV-05", access.crd.manifest, message)
 
 
 def _differences(

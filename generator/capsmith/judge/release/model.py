@@ -6,9 +6,10 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import NamedTuple
 
-from capsmith.contract.model import EffectClass
+from capsmith.contract.model import EffectClass, Rule
 from capsmith.findings import Finding, Location, Severity
 from capsmith.judge.release.targets import Core
+from capsmith.manifests.parse import Manifest
 from capsmith.yamldoc.compose import Path, dotted
 
 _SEVERITIES = {
@@ -19,7 +20,19 @@ _SEVERITIES = {
 _ORDER = list(EffectClass)
 
 
-class Violation(NamedTuple):
+class Breach(NamedTuple):
+    """A place at which a release breaks a rule, before the rule's effect is looked up."""
+
+    rule: str
+    manifest: Manifest
+    message: str
+    path: Path = ()
+    """Where it is in the object."""
+    cores: tuple[Core, ...] = ()
+    """The releases of core in which it matters; empty: all."""
+
+
+class ReleaseViolation(NamedTuple):
     """A rule that a release violates, and what follows."""
 
     id: str
@@ -40,6 +53,29 @@ class Violation(NamedTuple):
     link: str = ""
     begins: int = 0
     """The line at which the object begins; 0: it is not known."""
+
+    @classmethod
+    def of(
+        cls, rule: Rule, breach: Breach, location: Location, cores: tuple[Core, ...]
+    ) -> ReleaseViolation:
+        """Return a breach with all that its rule says of it, in the releases of core it names.
+
+        ``cores`` are those of a breach that names none.
+        """
+        effect, manifest = rule.effect, breach.manifest
+        return cls(
+            id=rule.id,
+            effect=effect.kind,
+            message=breach.message,
+            location=location,
+            subject=f"{manifest.kind} {manifest.name}".strip(),
+            path=breach.path,
+            consequence=rule.consequence,
+            when=effect.when if effect.kind is EffectClass.BREAKS_WHEN else "",
+            cores=breach.cores or cores,
+            hint=rule.hint,
+            link=rule.source,
+        )
 
     @property
     def sort_key(self) -> tuple[str, int, int, int, str, str]:
@@ -73,7 +109,7 @@ class Ignored(NamedTuple):
 
 
 @dataclass(frozen=True)
-class Options:
+class VerifyOptions:
     """What is judged, and what is reported."""
 
     cores: tuple[Core, ...]
@@ -92,7 +128,7 @@ class Options:
 class Verdict:
     """The violations in order, and what was left out."""
 
-    violations: tuple[Violation, ...]
+    violations: tuple[ReleaseViolation, ...]
     files: int
     cores: tuple[Core, ...]
     hidden_advice: int = 0

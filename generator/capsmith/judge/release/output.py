@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Iterator
 from typing import Any
 
 from capsmith.contract.model import EffectClass
-from capsmith.judge.release.model import Verdict, Violation
-from capsmith.judge.release.targets import source_note, span
+from capsmith.formats import format_json, format_junit, make_sarif_log
+from capsmith.judge.release.model import ReleaseViolation, Verdict
+from capsmith.judge.release.targets import format_source_note, format_span
 
 _TITLES = {
     EffectClass.BREAKS: "breaks",
@@ -17,14 +17,14 @@ _TITLES = {
 }
 
 
-def lines(violation: Violation) -> Iterator[str]:
+def render_lines(violation: ReleaseViolation) -> Iterator[str]:
     """Yield the lines of a violation for a terminal."""
     effect = violation.effect
     head = f"{violation.location}: {_TITLES[effect]} {violation.id}: {violation.message}"
     yield head
     if violation.path:
         yield f"    at: {violation.dotted}"
-    cores = f" (core {span(violation.cores)})" if violation.cores else ""
+    cores = f" (core {format_span(violation.cores)})" if violation.cores else ""
     if violation.consequence and effect is not EffectClass.ADVICE:
         yield f"    what happens: {violation.consequence}{cores}"
     if violation.when:
@@ -35,7 +35,7 @@ def lines(violation: Violation) -> Iterator[str]:
         yield f"    see: {violation.link}"
 
 
-def summary(verdict: Verdict) -> str:
+def render_summary(verdict: Verdict) -> str:
     """Return the last line of the text: counts, files, releases of core."""
     parts = [
         f"{verdict.count(EffectClass.BREAKS)} break",
@@ -49,11 +49,11 @@ def summary(verdict: Verdict) -> str:
     if verdict.suppressed:
         parts.append(f"{verdict.suppressed} suppressed")
     files = "1 file" if verdict.files == 1 else f"{verdict.files} files"
-    cores = f"{span(verdict.cores)}{source_note(verdict.from_source)}"
+    cores = f"{format_span(verdict.cores)}{format_source_note(verdict.from_source)}"
     return f"capsmith verify: {', '.join(parts)}; {files}, core {cores}."
 
 
-def data(verdict: Verdict) -> dict[str, Any]:
+def make_data(verdict: Verdict) -> dict[str, Any]:
     """Return the verdict as plain data, the shape of ``--format json``."""
     return {
         "exitCode": verdict.exit_code,
@@ -71,7 +71,7 @@ def data(verdict: Verdict) -> dict[str, Any]:
     }
 
 
-def _violation(violation: Violation) -> dict[str, Any]:
+def _violation(violation: ReleaseViolation) -> dict[str, Any]:
     return {
         "id": violation.id,
         "class": violation.effect.value,
@@ -89,20 +89,18 @@ def _violation(violation: Violation) -> dict[str, Any]:
     }
 
 
-def sarif(verdict: Verdict, version: str) -> str:
+def render_sarif(verdict: Verdict, version: str) -> str:
     """Return a SARIF 2.1.0 log; class, path and releases are in the properties of a result."""
-    from capsmith.formats import format_sarif as log_of
-
-    log = json.loads(log_of([violation.finding() for violation in verdict.violations], version))
+    log = make_sarif_log([violation.finding() for violation in verdict.violations], version)
     for result, violation in zip(log["runs"][0]["results"], verdict.violations, strict=True):
         entry = _violation(violation)
         names = ("class", "object", "path", "consequence", "when", "core")
         result["properties"] = {name: entry[name] for name in names if entry[name]}
-    return json.dumps(log, indent=2, ensure_ascii=False)
+    return format_json(log)
 
 
-def junit(verdict: Verdict) -> str:
+def render_junit(verdict: Verdict) -> str:
     """Return a JUnit report, in which only what breaks fails."""
-    from capsmith.formats import format_junit as suite_of
-
-    return suite_of([violation.finding() for violation in verdict.violations], "capsmith verify")
+    return format_junit(
+        [violation.finding() for violation in verdict.violations], "capsmith verify"
+    )

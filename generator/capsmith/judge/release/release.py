@@ -16,7 +16,13 @@ import yaml
 
 from capsmith.findings import Finding, Location
 from capsmith.manifests.bundle import Artefact, artefact
-from capsmith.manifests.envsubst import Refused, Substitution, expand, pieces, without_blanks
+from capsmith.manifests.envsubst import (
+    RefusedForm,
+    Substitution,
+    expand,
+    parse_pieces,
+    remove_blanks,
+)
 from capsmith.manifests.parse import SAMPLE, Manifest, read_substituted
 from capsmith.yamldoc.compose import Path
 from capsmith.yamldoc.layout import nearest
@@ -69,16 +75,16 @@ def substitute(text: str, alone: str = SAMPLE) -> Substituted:
     """
     if "$" not in text:
         return Substituted(text, text)
-    plain = without_blanks(text)
+    plain = remove_blanks(text)
     result = Substituted("", plain)
     parts: list[str] = []
     length = position = 0
-    for piece in pieces(plain):
+    for piece in parse_pieces(plain):
         if isinstance(piece, str):
             start, value = position, piece
             # A dollar may be written as two; literal text is as long as it was.
             position += 2 if piece == "$" and plain.startswith("$$", position) else len(piece)
-        elif isinstance(piece, Refused):
+        elif isinstance(piece, RefusedForm):
             start, value, position = piece.start, SAMPLE, piece.end
             result.refused = result.refused or start + 1
         else:
@@ -130,7 +136,7 @@ class SourceFile(NamedTuple):
 
 
 @dataclass
-class Release:
+class ReleaseFiles:
     """All that was read."""
 
     manifests: tuple[Manifest, ...] = ()
@@ -168,9 +174,9 @@ class Release:
         return self._nodes[key]
 
 
-def read_release(files: Iterable[SourceFile]) -> Release:
+def read_release(files: Iterable[SourceFile]) -> ReleaseFiles:
     """Return the objects of the files, with sample values for their variables."""
-    release = Release()
+    release = ReleaseFiles()
     manifests: list[Manifest] = []
     findings: list[Finding] = []
     for file in files:
@@ -259,7 +265,7 @@ def is_release_asset(name: str) -> bool:
     return artefact(manifest) not in (Artefact.SOURCE, Artefact.ASIDE)
 
 
-def lines_of(texts: Mapping[str, Substituted], location: Location) -> tuple[str, ...]:
+def read_lines(texts: Mapping[str, Substituted], location: Location) -> tuple[str, ...]:
     """Return the line of a location and the one before, as they are in the original."""
     text = texts.get(location.file)
     if text is None or not location.line:

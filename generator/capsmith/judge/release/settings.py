@@ -7,8 +7,8 @@ from collections.abc import Iterable, Mapping
 from typing import Any
 
 from capsmith.errors import UnreadableInput
-from capsmith.judge.release.model import Ignored, Violation
-from capsmith.judge.release.targets import Core, Targets, parse_core, source_note
+from capsmith.judge.release.model import Ignored, ReleaseViolation
+from capsmith.judge.release.targets import Core, Targets, format_source_note, parse_core
 from capsmith.judge.release.verdict import fingerprint
 from capsmith.manifests.bundle import NONE
 from capsmith.yamldoc.document import Document, parse_document
@@ -31,7 +31,7 @@ def parse_target(text: str, targets: Targets) -> tuple[Core, ...]:
         if None not in ends and (ends[0] or core) <= core <= (ends[1] or core)
     )
     span = f"{known[0]}..{known[-1]}"
-    note = source_note(targets.from_source)
+    note = format_source_note(targets.from_source)
     if not text.startswith(_CORE) or None in ends:
         raise ValueError(f"{text!r} is not a target; use core={span}{note}")
     if not cores or not set(ends) <= set(known):
@@ -133,7 +133,7 @@ def parse_baseline(text: str, file: str) -> dict[str, int]:
     raise UnreadableInput("verify-baseline", "the file is not a baseline", file=file, hint=hint)
 
 
-def baseline_text(violations: Iterable[Violation]) -> str:
+def render_baseline(violations: Iterable[ReleaseViolation]) -> str:
     """Return the baseline that accepts ``violations``."""
     counts: dict[str, int] = {}
     for violation in violations:

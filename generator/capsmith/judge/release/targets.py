@@ -54,7 +54,7 @@ class Targets(NamedTuple):
         return tuple(core for core in self.known if core not in self.executed)
 
 
-def known_targets(core: Project) -> Targets:
+def list_targets(core: Project) -> Targets:
     """Return the releases of core in the table of compatibility."""
 
     def minor(supported: Supported) -> Core:
@@ -89,18 +89,18 @@ def kubernetes_order(version: str) -> tuple[int, int, int, int, str]:
     return 1, _STAGES[match[2]], int(match[1]), int(match[3] or 0), version
 
 
-def installable(cores: Iterable[Core], contract: str) -> tuple[Core, ...]:
+def filter_installable(cores: Iterable[Core], contract: str) -> tuple[Core, ...]:
     """Return the releases whose clusterctl installs a provider of ``contract``; '' is any."""
     return tuple(core for core in cores if not contract or contract in core.contracts)
 
 
-def source_note(cores: Iterable[Core]) -> str:
+def format_source_note(cores: Iterable[Core]) -> str:
     """Return ``(v1.11, v1.12 as read from source)`` after a space; empty without releases."""
     names = ", ".join(map(str, cores))
     return f" ({names} as read from source)" if names else ""
 
 
-def span(cores: Sequence[Core]) -> str:
+def format_span(cores: Sequence[Core]) -> str:
     """Return releases for people: ``v1.10``, ``v1.11 to v1.15``."""
     ordered = sorted(cores)
     if not ordered:

@@ -10,16 +10,15 @@ from collections.abc import Iterator, Mapping
 from dataclasses import replace
 from typing import Any, NamedTuple
 
-from capsmith.contract.model import EffectClass, Rule
-from capsmith.judge.release.judge import series_contract
-from capsmith.judge.release.model import Options, Violation
-from capsmith.judge.release.release import Release
-from capsmith.judge.release.targets import Core, choose, installable
-from capsmith.manifests.bundle import NONE, Artefact, Bundle, roles_of, split
+from capsmith.contract.model import Rule
+from capsmith.judge.release.judge import read_series_contract
+from capsmith.judge.release.model import Breach, ReleaseViolation, VerifyOptions
+from capsmith.judge.release.release import ReleaseFiles
+from capsmith.judge.release.targets import Core, choose, filter_installable
+from capsmith.manifests.bundle import NONE, Artefact, Bundle, find_roles, split
 from capsmith.manifests.crds import OPEN, Crd, describe
 from capsmith.manifests.kustomize import CLUSTER_SCOPED
 from capsmith.manifests.parse import Manifest, list_of, mapping_of, text_of, texts_of
-from capsmith.yamldoc.compose import Path
 
 _OF_CONTROLLERS = frozenset({"apiVersion", "kind", "metadata", "status"})
 _LOWER = ("minimum", "minLength", "minItems", "minProperties")
@@ -27,7 +26,7 @@ _UPPER = ("maximum", "maxLength", "maxItems", "maxProperties")
 _FORMS = ("pattern", "format", "multipleOf")
 
 
-class Change(NamedTuple):
+class SchemaChange(NamedTuple):
     """A difference between two schemas that concerns stored objects."""
 
     rule: str
@@ -36,7 +35,7 @@ class Change(NamedTuple):
     message: str
 
 
-def changes(old: Any, new: Any) -> Iterator[Change]:
+def find_schema_changes(old: Any, new: Any) -> Iterator[SchemaChange]:
     """Yield the changes of a version's schema outside of metadata and status."""
     before, after = mapping_of(old, "properties"), mapping_of(new, "properties")
     for name, part in before.items():
@@ -45,39 +44,39 @@ def changes(old: Any, new: Any) -> Iterator[Change]:
         if name in after:
             yield from _of_field(part, after[name], name)
         elif not _keeps_unknown(new):
-            yield Change("UP-08", name, "is no longer declared")
+            yield SchemaChange("UP-08", name, "is no longer declared")
     yield from _required(old, new, "")
 
 
-def _of_field(old: Any, new: Any, path: str) -> Iterator[Change]:
+def _of_field(old: Any, new: Any, path: str) -> Iterator[SchemaChange]:
     if describe(mapping_of(old)) != describe(mapping_of(new)):
         if not _keeps_unknown(new) or "type" in mapping_of(new):
             kinds = (describe(mapping_of(each)) for each in (old, new))
-            yield Change("UP-07", path, " was {} and is now {}".format(*kinds).strip())
+            yield SchemaChange("UP-07", path, " was {} and is now {}".format(*kinds).strip())
         return
     for text in _narrowed(mapping_of(old), mapping_of(new)):
-        yield Change("UP-06", path, text)
+        yield SchemaChange("UP-06", path, text)
     before, after = mapping_of(old).get("default"), mapping_of(new).get("default")
     if before != after:
-        yield Change("UP-09", path, f"had the default {before!r} and now has {after!r}")
+        yield SchemaChange("UP-09", path, f"had the default {before!r} and now has {after!r}")
     yield from _required(old, new, path)
     parts = mapping_of(new, "properties")
     for name, part in mapping_of(old, "properties").items():
         if name in parts:
             yield from _of_field(part, parts[name], f"{path}.{name}")
         elif not _keeps_unknown(new):
-            yield Change("UP-08", f"{path}.{name}", "is no longer declared")
+            yield SchemaChange("UP-08", f"{path}.{name}", "is no longer declared")
     for key, mark in (("items", "[]"), ("additionalProperties", "{}")):
         if mapping_of(old, key) and mapping_of(new, key):
             yield from _of_field(old[key], new[key], path + mark)
 
 
-def _required(old: Any, new: Any, path: str) -> Iterator[Change]:
+def _required(old: Any, new: Any, path: str) -> Iterator[SchemaChange]:
     before = set(texts_of(old, "required"))
     for name in texts_of(new, "required"):
         has_default = "default" in mapping_of(new, "properties", name)
         if name not in before and name not in _OF_CONTROLLERS and not has_default:
-            yield Change("UP-05", f"{path}.{name}".removeprefix("."), "is now required")
+            yield SchemaChange("UP-05", f"{path}.{name}".removeprefix("."), "is now required")
 
 
 def _narrowed(old: Mapping[str, Any], new: Mapping[str, Any]) -> Iterator[str]:
@@ -120,61 +119,36 @@ _DELETED = frozenset({*_HOOKS, "Namespace", "CustomResourceDefinition"})
 """Cluster-scoped kinds that clusterctl deletes or keeps whatever their names are."""
 
 
-class _Loss(NamedTuple):
-    """A violation, before its rule is looked up."""
-
-    rule: str
-    manifest: Manifest
-    message: str
-    path: Path = ()
-    cores: tuple[Core, ...] = ()
-    """Empty: all."""
-
-
 def judge_upgrade(
-    old: Release, new: Release, rules: Mapping[str, Rule], options: Options
-) -> tuple[Violation, ...]:
+    old: ReleaseFiles, new: ReleaseFiles, rules: Mapping[str, Rule], options: VerifyOptions
+) -> tuple[ReleaseViolation, ...]:
     """Return what ``old`` loses when ``new`` replaces it, in order; advice is included."""
     before, after = _whole(old, options), _whole(new, options)
     installed = {id(manifest) for manifest in before.manifests}
     found = []
-    cores = installable(options.cores, series_contract(after))
-    for loss in _losses(before, after, cores):
-        rule, effect = rules[loss.rule], rules[loss.rule].effect
-        release = old if id(loss.manifest) in installed else new
-        found.append(
-            Violation(
-                id=rule.id,
-                effect=effect.kind,
-                message=loss.message,
-                location=release.locate(loss.manifest, loss.path),
-                subject=f"{loss.manifest.kind} {loss.manifest.name}".strip(),
-                path=loss.path,
-                consequence=rule.consequence,
-                when=effect.when if effect.kind is EffectClass.BREAKS_WHEN else "",
-                cores=loss.cores or cores,
-                hint=rule.hint,
-                link=rule.source,
-            )
-        )
+    cores = filter_installable(options.cores, read_series_contract(after))
+    for breach in _losses(before, after, cores):
+        release = old if id(breach.manifest) in installed else new
+        location = release.locate(breach.manifest, breach.path)
+        found.append(ReleaseViolation.of(rules[breach.rule], breach, location, cores))
     return tuple(sorted(dict.fromkeys(found), key=lambda violation: violation.sort_key))
 
 
-def _whole(release: Release, options: Options) -> Bundle:
+def _whole(release: ReleaseFiles, options: VerifyOptions) -> Bundle:
     """Return all objects of a release, of several providers as well, with the roles of kinds."""
     bundles = list(split(release.manifests, {}))
     manifests = {id(m): m for bundle in bundles for m in bundle.manifests}
     whole = Bundle(tuple(manifests.values()), {})
-    return replace(whole, roles=roles_of(whole, options.roles))
+    return replace(whole, roles=find_roles(whole, options.roles))
 
 
-def _losses(old: Bundle, new: Bundle, cores: tuple[Core, ...]) -> Iterator[_Loss]:
+def _losses(old: Bundle, new: Bundle, cores: tuple[Core, ...]) -> Iterator[Breach]:
     after = {crd.manifest.name: crd for crd in new.crds}
     services = {(text_of(m.document, "metadata", "namespace"), m.name) for m in new.of("Service")}
     for crd in old.crds:
         successor = after.get(crd.manifest.name)
         if successor is None:
-            yield _Loss(
+            yield Breach(
                 "UP-04", crd.manifest, f"{crd.kind}: the new release does not have this CRD"
             )
             continue
@@ -187,57 +161,57 @@ def _losses(old: Bundle, new: Bundle, cores: tuple[Core, ...]) -> Iterator[_Loss
     yield from _of_webhooks(new, services)
 
 
-def _of_versions(old: Crd, new: Crd) -> Iterator[_Loss]:
+def _of_versions(old: Crd, new: Crd) -> Iterator[Breach]:
     names = {version.name for version in new.versions}
     served = {version.name for version in new.versions if version.served}
     for version in old.versions:
         if version.storage and version.name not in names:
             message = f"{new.kind}: {version.name} is stored by the old release, but removed"
-            yield _Loss("UP-01", new.manifest, message, ("spec", "versions"))
+            yield Breach("UP-01", new.manifest, message, ("spec", "versions"))
         elif version.served and version.name not in served:
             message = f"{new.kind}: {version.name} is no longer served"
             path = new.schema_path(version.name)[:3] or ("spec", "versions")
-            yield _Loss("UP-02", new.manifest, message, path)
+            yield Breach("UP-02", new.manifest, message, path)
     for name, value, other, path in (
         ("scope", old.scope, new.scope, ("spec", "scope")),
         ("kind", old.kind, new.kind, ("spec", "names", "kind")),
     ):
         if value != other:
             message = f"{new.kind}: the {name} was {value!r} and is now {other!r}"
-            yield _Loss("UP-03", new.manifest, message, path)
+            yield Breach("UP-03", new.manifest, message, path)
 
 
-def _of_schemas(old: Crd, new: Crd) -> Iterator[_Loss]:
+def _of_schemas(old: Crd, new: Crd) -> Iterator[Breach]:
     """Yield the changes of versions that both have; each once, in the first version."""
     after = {version.name: version.schema for version in new.versions}
     seen = set()
     for version in old.versions:
         schema = after.get(version.name)
-        for change in changes(version.schema, schema) if schema else ():
+        for change in find_schema_changes(version.schema, schema) if schema else ():
             if change not in seen:
                 seen.add(change)
                 message = f"{new.kind} {version.name}: {change.field} {change.message}"
                 place = new.schema_path(version.name, change.field)
-                yield _Loss(change.rule, new.manifest, message, place)
+                yield Breach(change.rule, new.manifest, message, place)
 
 
-def _of_conversion(old: Crd, new: Crd, services: set[tuple[str, str]]) -> Iterator[_Loss]:
+def _of_conversion(old: Crd, new: Crd, services: set[tuple[str, str]]) -> Iterator[Breach]:
     before, after = (crd.manifest.mapping("spec", "conversion") for crd in (old, new))
     if before.get("strategy") != "Webhook":
         return
     path = ("spec", "conversion")
     if after.get("strategy") == "None" and "webhook" not in after:
         message = f"{new.kind}: the webhook of the old release remains despite strategy None"
-        yield _Loss("UP-13", new.manifest, message, (*path, "strategy"))
+        yield Breach("UP-13", new.manifest, message, (*path, "strategy"))
         return
     service = mapping_of(after or before, "webhook", "clientConfig", "service")
     name = (text_of(service, "namespace"), text_of(service, "name"))
     if service and len(new.versions) > 1 and name not in services:
         message = f"{new.kind}: Service {'/'.join(name)} converts objects, but does not exist"
-        yield _Loss("UP-14", new.manifest, message, path)
+        yield Breach("UP-14", new.manifest, message, path)
 
 
-def _of_labels(old: Crd, new: Crd, cores: tuple[Core, ...]) -> Iterator[_Loss]:
+def _of_labels(old: Crd, new: Crd, cores: tuple[Core, ...]) -> Iterator[Breach]:
     if new.role in ("", NONE):
         return
     metadata = {**new.manifest.mapping("metadata"), "labels": {**old.labels, **new.labels}}
@@ -255,10 +229,10 @@ def _of_labels(old: Crd, new: Crd, cores: tuple[Core, ...]) -> Iterator[_Loss]:
             lost.setdefault(chosen, []).append(core)
     for (contract, version), affected in lost.items():
         message = f"{new.kind}: label {contract} selects {version!r}, which is no longer served"
-        yield _Loss("UP-10", new.manifest, message, ("metadata", "labels"), tuple(affected))
+        yield Breach("UP-10", new.manifest, message, ("metadata", "labels"), tuple(affected))
 
 
-def _of_metadata(old: Bundle, new: Bundle) -> Iterator[_Loss]:
+def _of_metadata(old: Bundle, new: Bundle) -> Iterator[Breach]:
     before: dict[tuple[int, int], set[str]] = {}
     for metadata in old.files(Artefact.METADATA):
         for series, contract in _series(metadata):
@@ -270,12 +244,12 @@ def _of_metadata(old: Bundle, new: Bundle) -> Iterator[_Loss]:
             if contract not in known:
                 name = ".".join(map(str, series))
                 message = f"series {name} had contract {', '.join(known)} and now has {contract}"
-                yield _Loss("UP-11", metadata, message, ("releaseSeries",))
+                yield Breach("UP-11", metadata, message, ("releaseSeries",))
         # Several providers have series of their own: only of one it is known which is installed.
         newest = max(before, default=None) if len(old.files(Artefact.METADATA)) == 1 else None
         if newest is not None and newest not in after:
             message = f"series {newest[0]}.{newest[1]} of the old release is missing"
-            yield _Loss("UP-12", metadata, message, ("releaseSeries",))
+            yield Breach("UP-12", metadata, message, ("releaseSeries",))
 
 
 def _series(metadata: Manifest) -> Iterator[tuple[tuple[int, int], str]]:
@@ -285,18 +259,18 @@ def _series(metadata: Manifest) -> Iterator[tuple[tuple[int, int], str]]:
             yield (major, minor), text_of(entry, "contract")
 
 
-def _left_behind(old: Bundle, new: Bundle) -> Iterator[_Loss]:
+def _left_behind(old: Bundle, new: Bundle) -> Iterator[Breach]:
     namespaces = [manifest.name for manifest in old.of("Namespace")]
     kept = {(manifest.kind, manifest.name) for manifest in new.objects}
     for manifest in old.of(*sorted(CLUSTER_SCOPED - _DELETED)):
         is_deleted = any(manifest.name.startswith(f"{name}-") for name in namespaces)
         if namespaces and not is_deleted and (manifest.kind, manifest.name) not in kept:
-            yield _Loss(
+            yield Breach(
                 "UP-15", manifest, f"{manifest} remains after the upgrade", ("metadata", "name")
             )
 
 
-def _of_webhooks(new: Bundle, services: set[tuple[str, str]]) -> Iterator[_Loss]:
+def _of_webhooks(new: Bundle, services: set[tuple[str, str]]) -> Iterator[Breach]:
     for manifest in new.of(*_HOOKS):
         for number, hook in enumerate(manifest.listing("webhooks")):
             service: Mapping[str, Any] = mapping_of(hook, "clientConfig", "service")
@@ -304,4 +278,4 @@ def _of_webhooks(new: Bundle, services: set[tuple[str, str]]) -> Iterator[_Loss]
             ignored = text_of(hook, "failurePolicy") == "Ignore"
             if service and not ignored and name not in services:
                 message = f"{manifest}: Service {'/'.join(name)} is not in the release"
-                yield _Loss("UP-16", manifest, message, ("webhooks", number, "clientConfig"))
+                yield Breach("UP-16", manifest, message, ("webhooks", number, "clientConfig"))

@@ -9,9 +9,9 @@ from collections.abc import Iterable, Mapping
 from dataclasses import replace
 
 from capsmith.contract.model import Contract, EffectClass, Rule
-from capsmith.judge.release.judge import judge, not_judged
-from capsmith.judge.release.model import Ignored, Options, Verdict, Violation
-from capsmith.judge.release.release import Release, lines_of
+from capsmith.judge.release.judge import judge, list_not_judged
+from capsmith.judge.release.model import Ignored, ReleaseViolation, Verdict, VerifyOptions
+from capsmith.judge.release.release import ReleaseFiles, read_lines
 from capsmith.judge.release.upgrade import judge_upgrade
 
 _COMMENT = re.compile(r"#\s*capsmith:ignore\s+([A-Za-z0-9, -]+?)\s*:\s*\S")
@@ -19,11 +19,11 @@ _COMMENT = re.compile(r"#\s*capsmith:ignore\s+([A-Za-z0-9, -]+?)\s*:\s*\S")
 
 
 def verify(
-    release: Release,
+    release: ReleaseFiles,
     contracts: Mapping[str, Contract],
-    options: Options,
+    options: VerifyOptions,
     baseline: Mapping[str, int] | None = None,
-    more: Iterable[Violation] = (),
+    more: Iterable[ReleaseViolation] = (),
 ) -> Verdict:
     """Return the verdict on a release; ``baseline`` is how often each known violation may occur.
 
@@ -31,30 +31,30 @@ def verify(
     """
     judged = sorted((*judge(release, contracts, options), *more), key=lambda each: each.sort_key)
     verdict = _verdict(judged, release, options, baseline)
-    return replace(verdict, not_judged=not_judged(release, options))
+    return replace(verdict, not_judged=list_not_judged(release, options))
 
 
 def verify_upgrade(
-    before: Release,
-    after: Release,
+    before: ReleaseFiles,
+    after: ReleaseFiles,
     rules: Mapping[str, Rule],
-    options: Options,
+    options: VerifyOptions,
     baseline: Mapping[str, int] | None = None,
 ) -> Verdict:
     """Return the verdict on the upgrade of an installed release to another one."""
     violations = judge_upgrade(before, after, rules, options)
-    both = Release(texts={**before.texts, **after.texts})
+    both = ReleaseFiles(texts={**before.texts, **after.texts})
     return _verdict(violations, both, options, baseline)
 
 
 def _verdict(
-    judged: Iterable[Violation],
-    release: Release,
-    options: Options,
+    judged: Iterable[ReleaseViolation],
+    release: ReleaseFiles,
+    options: VerifyOptions,
     baseline: Mapping[str, int] | None,
 ) -> Verdict:
     violations = [each for each in judged if _selected(each, options)]
-    kept: list[Violation] = []
+    kept: list[ReleaseViolation] = []
     left = Counter(dict(baseline or {}))
     suppressed = 0
     for violation in violations:
@@ -77,17 +77,17 @@ def _verdict(
     )
 
 
-def fingerprint(violation: Violation) -> str:
+def fingerprint(violation: ReleaseViolation) -> str:
     """Return what stays the same when lines move: rule, object and message."""
     return f"{violation.id} {violation.subject}: {violation.message}"
 
 
-def _selected(violation: Violation, options: Options) -> bool:
+def _selected(violation: ReleaseViolation, options: VerifyOptions) -> bool:
     names = {violation.id, violation.id.partition("-")[0]}
     return not names & options.ignore and (not options.select or bool(names & options.select))
 
 
-def _fits(violation: Violation, entry: Ignored) -> bool:
+def _fits(violation: ReleaseViolation, entry: Ignored) -> bool:
     file = violation.location.file.replace("\\", "/")
     name = violation.subject.partition(" ")[2]
     return (
@@ -97,12 +97,12 @@ def _fits(violation: Violation, entry: Ignored) -> bool:
     )
 
 
-def _is_commented(violation: Violation, release: Release) -> bool:
+def _is_commented(violation: ReleaseViolation, release: ReleaseFiles) -> bool:
     """Return whether a comment at the place or at the begin of the object accepts a violation."""
     places = (violation.location, replace(violation.location, line=violation.begins, column=1))
     return any(
         violation.id in re.split(r"[,\s]+", match[1])
         for place in places
-        for line in lines_of(release.texts, place)
+        for line in read_lines(release.texts, place)
         for match in _COMMENT.finditer(line)
     )

@@ -7,7 +7,7 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from capsmith.contract.model import Contract, Rule
 from capsmith.findings import Finding, Location, Severity, ordered
 from capsmith.judge.rules import checks
-from capsmith.judge.rules.checks.registry import Context, NoParams, Problem, bind
+from capsmith.judge.rules.checks.registry import Context, NoParams, Violation, bind
 from capsmith.manifests.bundle import Bundle, split
 from capsmith.manifests.kustomize import build
 from capsmith.manifests.parse import Manifest
@@ -36,22 +36,22 @@ def evaluate_manifests(
 
 
 def _of_rule(rule: Rule, bundle: Bundle, contract: Contract) -> Iterator[Finding]:
-    for problem in violations(rule, bundle, contract):
+    for problem in find_violations(rule, bundle, contract):
         yield _finding(rule, problem)
 
 
-def violations(rule: Rule, bundle: Bundle, contract: Contract) -> Iterable[Problem]:
+def find_violations(rule: Rule, bundle: Bundle, contract: Contract) -> Iterable[Violation]:
     """Return what the check of one rule finds in a bundle."""
     if rule.check is None:
         return ()
-    named = checks.registered()[rule.check.name]
+    named = checks.list_checks()[rule.check.name]
     params = bind(named.params, rule.check.params)
     context = Context(bundle, contract, rule)
     arguments = () if named.params is NoParams else (params,)
     return named.run(context, *arguments)
 
 
-def _finding(rule: Rule, problem: Problem) -> Finding:
+def _finding(rule: Rule, problem: Violation) -> Finding:
     location = problem.manifest.location
     if problem.line:
         location = Location(location.file, problem.line, 1)

@@ -15,7 +15,7 @@ from capsmith.judge.running.history import History, WatchedKind
 from capsmith.judge.running.model import Skipped, Timing, Violated
 
 
-class Manager(Protocol):
+class ManagerProcess(Protocol):
     """The provider's manager, if this run started it."""
 
     def kill(self) -> None:
@@ -33,7 +33,7 @@ class BaseSession:
     core: CoreObjects
     contract: str
     timing: Timing
-    manager: Manager | None = field(default=None, kw_only=True)
+    manager: ManagerProcess | None = field(default=None, kw_only=True)
     failures: dict[str, str] = field(default_factory=dict, kw_only=True)
     """Why a shared object could not be created, by its step."""
     needed: list[JSON] = field(default_factory=list, kw_only=True)
@@ -106,7 +106,7 @@ class BaseSession:
                 timeout=self.timing.cleanup,
             )
 
-    def once(self, step: str, create: Callable[[], None]) -> None:
+    def run_once(self, step: str, create: Callable[[], None]) -> None:
         """Run a step that several checks need once; raises Skipped if it failed before."""
         if step in self.failures:
             raise Skipped(f"{step} failed before: {self.failures[step]}")

@@ -16,37 +16,14 @@ from http.client import HTTPException
 import trustme
 
 from capsmith.clusters.processes.cluster import Base
-from capsmith.clusters.processes.kube import JSON, ApiError, KubeClient
-from capsmith.clusters.processes.nodes import healthy_conditions
+from capsmith.clusters.processes.kube import JSON, ApiError
 from capsmith.clusters.processes.pki import Pki
 from capsmith.clusters.processes.servers import ApiServer
 from capsmith.errors import CapsmithError
 from capsmith.judge.running.cluster_session import WHOLE, ClusterSession
 from capsmith.judge.running.contract import endpoint, provider_id
 from capsmith.judge.running.objects import CLUSTER_NAME, CONTROL_PLANE
-
-_CONFLICT = 409
-
-
-def node(name: str, id: str) -> JSON:
-    """Return a Node with a provider ID."""
-    metadata = {"name": name}
-    return {"apiVersion": "v1", "kind": "Node", "metadata": metadata, "spec": {"providerID": id}}
-
-
-def register(client: KubeClient, obj: JSON) -> None:
-    """Create a Node unless it exists."""
-    try:
-        client.create(obj)
-    except ApiError as error:
-        if error.status != _CONFLICT:
-            raise
-
-
-def report_ready(client: KubeClient, obj: JSON) -> None:
-    """Report a Node as healthy."""
-    client.patch(obj, {"status": {"conditions": healthy_conditions()}}, "status")
-
+from capsmith.judge.running.session import make_node, register_node, report_node_ready
 
 _LOOPBACK = ("127.0.0.1", "localhost")
 _STEP_SECONDS = 0.3
@@ -123,9 +100,9 @@ class Booting:
         metadata = machine["metadata"]
         if (machine.get("status") or {}).get("nodeRef") or "deletionTimestamp" in metadata:
             return
-        made = node(metadata["name"], provider_id(machine))
-        register(server.client, made)
-        report_ready(server.client, made)
+        made = make_node(metadata["name"], provider_id(machine))
+        register_node(server.client, made)
+        report_node_ready(server.client, made)
 
 
 def _decoded(secret: JSON, key: str) -> bytes:

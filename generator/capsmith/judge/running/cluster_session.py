@@ -70,7 +70,7 @@ class ClusterSession(Session):
         sizes = [each["spec"].get("replicas") for each in self.documents if each["kind"] in kinds]
         return sum(int(size) for size in sizes if size is not None)
 
-    def whole_cluster(self) -> JSON:
+    def ensure_whole_cluster(self) -> JSON:
         """Return the Cluster of the template, once each of its Machines has bootstrap data."""
 
         def create() -> None:
@@ -81,7 +81,7 @@ class ClusterSession(Session):
             self._wait_initialized()
             self.wait("Cluster", WHOLE, self._has_machines, "not every Machine has bootstrap data")
 
-        self.once(_CREATION, create)
+        self.run_once(_CREATION, create)
         return self.latest("Cluster", WHOLE)
 
     def _wait_initialized(self) -> None:
@@ -95,7 +95,7 @@ class ClusterSession(Session):
 
     def take_over(self) -> None:
         """Use the cluster that exists already; only the ownerless configuration is created."""
-        self.once(_CREATION, self._create_ownerless)
+        self.run_once(_CREATION, self._create_ownerless)
         self.wait(self.config_kind, OWNERLESS_CONFIG, bool, "it does not exist")
         self.wait("Cluster", WHOLE, self._has_machines, "not every Machine has bootstrap data")
 
@@ -105,7 +105,7 @@ class ClusterSession(Session):
 
     def configs(self) -> list[tuple[JSON, JSON]]:
         """Return each Machine with its bootstrap configuration."""
-        self.whole_cluster()
+        self.ensure_whole_cluster()
         found = []
         for machine in self._machines():
             reference = machine["spec"]["bootstrap"].get("configRef") or {}
@@ -143,7 +143,7 @@ class ClusterSession(Session):
         self.client.create({**names, "metadata": metadata, "spec": spec})
 
 
-def referenced_roles(documents: Iterable[JSON]) -> dict[str, str]:
+def read_referenced_roles(documents: Iterable[JSON]) -> dict[str, str]:
     """Return the roles, by kind, that a Cluster and its MachineDeployments give by references."""
     roles: dict[str, str] = {}
     for document in documents:
@@ -163,7 +163,7 @@ def _named(spec: JSON, reference: str, role: str) -> dict[str, str]:
     return {str(found["kind"]): role} if found.get("kind") else {}
 
 
-def provided_kind(documents: Iterable[JSON], roles: Mapping[str, str]) -> tuple[str, str]:
+def find_provided_kind(documents: Iterable[JSON], roles: Mapping[str, str]) -> tuple[str, str]:
     """Return kind and API version of the first document of a provider; ``roles`` are its kinds.
 
     Raises UnreadableInput (``conformance-objects``) without one.

@@ -182,7 +182,7 @@ def endpoint(obj: JSON) -> JSON:
     return found if found.get("host") and found.get("port") else {}
 
 
-def condition(obj: JSON, kind: str) -> JSON | None:
+def find_condition(obj: JSON, kind: str) -> JSON | None:
     """Return the condition of a type, wherever the contract's migration keeps it."""
     status = obj.get("status") or {}
     later = (status.get("v1beta2") or {}).get("conditions") or []
@@ -192,7 +192,7 @@ def condition(obj: JSON, kind: str) -> JSON | None:
     return None
 
 
-def effects(obj: JSON, contract: str, before: JSON) -> list[str]:
+def find_effects(obj: JSON, contract: str, before: JSON) -> list[str]:
     """Return the paths that show an effect outside, and that ``before`` lacks."""
     found = []
     if is_provisioned(obj, contract):

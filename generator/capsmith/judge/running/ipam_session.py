@@ -56,7 +56,7 @@ class IpamObjects:
         return {**document, "metadata": metadata}
 
 
-def ipam_objects(
+def select_ipam_objects(
     documents: Iterable[JSON], crds: Sequence[JSON], roles: Mapping[str, str]
 ) -> IpamObjects:
     """Return one pool of each kind: of the documents, else made where the schema is known.

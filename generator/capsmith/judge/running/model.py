@@ -25,7 +25,7 @@ class Skipped(Exception):
     """A check that cannot run here, with the reason."""
 
 
-class Outcome(StrEnum):
+class CheckOutcome(StrEnum):
     """The outcome of a check."""
 
     PASSED = "passed"
@@ -36,7 +36,7 @@ class Outcome(StrEnum):
 
 
 @dataclass(frozen=True)
-class Check(Generic[S]):
+class ConformanceCheck(Generic[S]):
     """One check of a manager's behaviour."""
 
     name: str
@@ -49,14 +49,14 @@ class Check(Generic[S]):
     """Raises Violated or Skipped."""
 
 
-class Result(NamedTuple):
+class CheckResult(NamedTuple):
     """The result of a check."""
 
     name: str
     title: str
     rules: tuple[str, ...]
     """Those of the provider's contract."""
-    outcome: Outcome
+    outcome: CheckOutcome
     message: str = ""
     """What happened, or the reason why the check was skipped."""
     subject: str = ""
@@ -82,24 +82,24 @@ class Timing:
 
 
 @dataclass(frozen=True)
-class Report:
+class ConformanceReport:
     """The results of a run."""
 
     provider: str
     contract: str
-    results: tuple[Result, ...]
+    results: tuple[CheckResult, ...]
     strict: bool = False
     """Whether warnings count as failures."""
 
-    def count(self, outcome: Outcome) -> int:
+    def count(self, outcome: CheckOutcome) -> int:
         """Return the number of results with an outcome."""
         return sum(result.outcome is outcome for result in self.results)
 
     @property
     def exit_code(self) -> int:
         """Return 1 if a check failed."""
-        warnings = self.count(Outcome.WARNING) if self.strict else 0
-        return int(self.count(Outcome.FAILED) + warnings > 0)
+        warnings = self.count(CheckOutcome.WARNING) if self.strict else 0
+        return int(self.count(CheckOutcome.FAILED) + warnings > 0)
 
 
 class Selection(NamedTuple):
@@ -108,7 +108,7 @@ class Selection(NamedTuple):
     select: frozenset[str] = frozenset()
     ignore: frozenset[str] = frozenset()
 
-    def includes(self, check: Check[Any], rules: Mapping[str, object]) -> bool:
+    def includes(self, check: ConformanceCheck[Any], rules: Mapping[str, object]) -> bool:
         """Return whether a check runs: it proves one of the contract's ``rules``, given by id."""
         ids = {rule for rule in check.rules if rule in rules}
         names = {check.name, *ids, *(rule.partition("-")[0] for rule in ids)}

@@ -107,7 +107,7 @@ class ProviderObjects:
         ]
 
 
-def provider_objects(documents: Iterable[JSON], roles: Mapping[str, str]) -> ProviderObjects:
+def select_provider_objects(documents: Iterable[JSON], roles: Mapping[str, str]) -> ProviderObjects:
     """Return the objects of a cluster template; ``roles`` are by kind.
 
     Raises UnreadableInput (``conformance-objects``) without an infrastructure cluster or a machine

@@ -3,20 +3,19 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from typing import Any
-from xml.etree import ElementTree
+from typing import Any, Literal
 
-from capsmith.formats import clean_xml
-from capsmith.judge.running.model import Outcome, Report, Result
+from capsmith.formats import JUnitCase, format_junit_cases
+from capsmith.judge.running.model import CheckOutcome, CheckResult, ConformanceReport
 
-_VIOLATED = (Outcome.FAILED, Outcome.WARNING)
+_VIOLATED = (CheckOutcome.FAILED, CheckOutcome.WARNING)
 
 
-def lines(result: Result) -> Iterator[str]:
+def render_lines(result: CheckResult) -> Iterator[str]:
     """Yield the lines of a result for a terminal."""
     yield f"{result.outcome}: {result.name} ({', '.join(result.rules)}): {result.title}"
     if result.message:
-        label = "reason" if result.outcome is Outcome.SKIPPED else "what happened"
+        label = "reason" if result.outcome is CheckOutcome.SKIPPED else "what happened"
         first, *rest = result.message.splitlines()
         yield f"    {label}: {first}"
         yield from (f"        {line}" for line in rest)
@@ -28,25 +27,28 @@ def lines(result: Result) -> Iterator[str]:
         yield from (f"    see: {link}" for link in result.links)
 
 
-def summary(report: Report) -> str:
+def render_summary(report: ConformanceReport) -> str:
     """Return the last line of the text."""
-    words = {outcome: "warnings" if outcome is Outcome.WARNING else outcome for outcome in Outcome}
+    words = {
+        outcome: "warnings" if outcome is CheckOutcome.WARNING else outcome
+        for outcome in CheckOutcome
+    }
     counts = ", ".join(f"{report.count(outcome)} {word}" for outcome, word in words.items())
     return f"capsmith conformance: {report.provider}, contract {report.contract}: {counts}."
 
 
-def data(report: Report) -> dict[str, Any]:
+def make_data(report: ConformanceReport) -> dict[str, Any]:
     """Return the report as plain data, the shape of ``--format json``."""
     return {
         "exitCode": report.exit_code,
         "provider": report.provider,
         "contract": report.contract,
-        "summary": {outcome.value: report.count(outcome) for outcome in Outcome},
+        "summary": {outcome.value: report.count(outcome) for outcome in CheckOutcome},
         "results": [_result(result) for result in report.results],
     }
 
 
-def _result(result: Result) -> dict[str, Any]:
+def _result(result: CheckResult) -> dict[str, Any]:
     return {
         "check": result.name,
         "title": result.title,
@@ -61,33 +63,32 @@ def _result(result: Result) -> dict[str, Any]:
     }
 
 
-def junit(report: Report) -> str:
+def render_junit(report: ConformanceReport) -> str:
     """Return a JUnit report with one case for each check."""
-    suite = ElementTree.Element(
-        "testsuite",
-        name=clean_xml(f"capsmith conformance {report.provider}"),
-        tests=str(len(report.results)),
-        failures=str(sum(_fails(result, report) for result in report.results)),
-        skipped=str(report.count(Outcome.SKIPPED)),
-    )
-    for result in report.results:
-        case = ElementTree.SubElement(
-            suite,
-            "testcase",
-            classname=",".join(result.rules),
-            name=result.name,
-            time=f"{result.seconds:.2f}",
+    cases = [
+        JUnitCase(
+            ",".join(result.rules),
+            result.name,
+            _junit_outcome(result, report),
+            result.message,
+            "\n".join(render_lines(result)),
+            result.seconds,
         )
-        if _fails(result, report):
-            failure = ElementTree.SubElement(case, "failure", message=clean_xml(result.message))
-            failure.text = clean_xml("\n".join(lines(result)))
-        elif result.outcome is Outcome.WARNING:
-            ElementTree.SubElement(case, "system-out").text = clean_xml("\n".join(lines(result)))
-        elif result.outcome is Outcome.SKIPPED:
-            ElementTree.SubElement(case, "skipped", message=clean_xml(result.message))
-    ElementTree.indent(suite)
-    return ElementTree.tostring(suite, encoding="unicode", xml_declaration=False)
+        for result in report.results
+    ]
+    name = f"capsmith conformance {report.provider}"
+    return format_junit_cases(name, cases, can_skip=True)
 
 
-def _fails(result: Result, report: Report) -> bool:
-    return result.outcome in (_VIOLATED if report.strict else (Outcome.FAILED,))
+def _junit_outcome(
+    result: CheckResult, report: ConformanceReport
+) -> Literal["passed", "noted", "failed", "skipped"]:
+    """Return the outcome for JUnit, which has no warnings."""
+    match result.outcome:
+        case CheckOutcome.PASSED:
+            return "passed"
+        case CheckOutcome.SKIPPED:
+            return "skipped"
+        case CheckOutcome.WARNING if not report.strict:
+            return "noted"
+    return "failed"

@@ -13,7 +13,14 @@ from capsmith.clusters.processes.kube import ApiError
 from capsmith.contract.model import Level, Rule
 from capsmith.errors import CapsmithError
 from capsmith.judge.running.base_session import BaseSession
-from capsmith.judge.running.model import Check, Outcome, Result, Selection, Skipped, Violated
+from capsmith.judge.running.model import (
+    CheckOutcome,
+    CheckResult,
+    ConformanceCheck,
+    Selection,
+    Skipped,
+    Violated,
+)
 
 S = TypeVar("S", bound=BaseSession)
 
@@ -25,12 +32,12 @@ _RECOMMENDED = frozenset({Level.SHOULD, Level.MAY})
 
 def run_checks(
     session: S,
-    checks: Iterable[Check[S]],
+    checks: Iterable[ConformanceCheck[S]],
     rules: Mapping[str, Rule],
     selection: Selection = _ALL,
-    done: Callable[[Result], None] = lambda result: None,
+    done: Callable[[CheckResult], None] = lambda result: None,
     progress: Callable[[str], None] = lambda text: None,
-) -> tuple[Result, ...]:
+) -> tuple[CheckResult, ...]:
     """Run the selected checks, and return their results in order; ``done`` gets each at once.
 
     ``rules`` are those of the provider's contract. Everything that the checks created is removed,
@@ -68,31 +75,31 @@ def _requests(what: str, hint: str) -> Iterator[None]:
         raise RequestError(f"{what}: {error}", hint) from error
 
 
-def skipped(
-    checks: Iterable[Check[S]],
+def skip_checks(
+    checks: Iterable[ConformanceCheck[S]],
     rules: Mapping[str, Rule],
     selection: Selection,
     reason: str,
-    done: Callable[[Result], None],
-) -> tuple[Result, ...]:
+    done: Callable[[CheckResult], None],
+) -> tuple[CheckResult, ...]:
     """Return the results of the selected checks, none of which can run; the reason is the same."""
     results = []
     for check in checks:
         if selection.includes(check, rules):
             violated = tuple(each for each in check.rules if each in rules)
-            result = Result(check.name, check.title, violated, Outcome.SKIPPED, reason)
+            result = CheckResult(check.name, check.title, violated, CheckOutcome.SKIPPED, reason)
             done(result)
             results.append(result)
     return tuple(results)
 
 
-def _result(session: S, check: Check[S], rules: Mapping[str, Rule]) -> Result:
+def _result(session: S, check: ConformanceCheck[S], rules: Mapping[str, Rule]) -> CheckResult:
     violated = [rules[id] for id in check.rules if id in rules]
     began = time.monotonic()
     is_advice = {rule.level for rule in violated} <= _RECOMMENDED
-    violation = Outcome.WARNING if is_advice else Outcome.FAILED
+    violation = CheckOutcome.WARNING if is_advice else CheckOutcome.FAILED
     outcome, message, subject, path, hint = _outcome(session, check, violation)
-    return Result(
+    return CheckResult(
         name=check.name,
         title=check.title,
         rules=tuple(rule.id for rule in violated),
@@ -106,18 +113,20 @@ def _result(session: S, check: Check[S], rules: Mapping[str, Rule]) -> Result:
     )
 
 
-def _outcome(session: S, check: Check[S], violation: Outcome) -> tuple[Outcome, str, str, str, str]:
+def _outcome(
+    session: S, check: ConformanceCheck[S], violation: CheckOutcome
+) -> tuple[CheckOutcome, str, str, str, str]:
     """Return outcome, message, object, path and hint of a check."""
     try:
         check.run(session)
-    except Skipped as skipped:
-        return Outcome.SKIPPED, str(skipped), "", "", ""
+    except Skipped:
+        return CheckOutcome.SKIPPED, str(skip_checks), "", "", ""
     except Violated as violated:
         return violation, str(violated), violated.subject, violated.path, violated.hint
     except ApiError as error:
-        return Outcome.FAILED, f"the API server refused a request: {error}", "", "", ""
+        return CheckOutcome.FAILED, f"the API server refused a request: {error}", "", "", ""
     except (OSError, HTTPException) as error:
-        return Outcome.FAILED, f"the API server did not respond: {error}", "", "", ""
+        return CheckOutcome.FAILED, f"the API server did not respond: {error}", "", "", ""
     except CapsmithError as error:
-        return Outcome.FAILED, str(error), "", "", error.finding.hint
-    return Outcome.PASSED, "", "", "", ""
+        return CheckOutcome.FAILED, str(error), "", "", error.finding.hint
+    return CheckOutcome.PASSED, "", "", "", ""

@@ -96,7 +96,7 @@ class RunningProvider:
                 ends.callback(manager.stop)
 
 
-class Servers:
+class ManagementServers:
     """The first management cluster of a run, and a second one when a check moves clusters."""
 
     def __init__(
@@ -156,17 +156,17 @@ class Servers:
 
 
 @contextmanager
-def started(
+def start_servers(
     tools: Toolbox,
     series: str,
     installed: Installation,
     folder: Path,
     progress: Callable[[str], None],
-) -> Iterator[Servers]:
+) -> Iterator[ManagementServers]:
     """Start etcd and the first management cluster, and stop everything in the end."""
     etcd = Etcd(tools, folder)
     base = Base(tools, Pki(folder / "pki"), etcd, folder)
-    servers = Servers(base, series, installed, folder, progress)
+    servers = ManagementServers(base, series, installed, folder, progress)
     with ExitStack() as ends:
         ends.callback(etcd.stop)
         etcd.start()

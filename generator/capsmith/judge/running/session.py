@@ -10,6 +10,7 @@ from functools import cached_property
 from typing import Protocol
 
 from capsmith.clusters.processes.kube import JSON, ApiError, KubeClient, StaleError
+from capsmith.clusters.processes.nodes import healthy_conditions
 from capsmith.clusters.processes.wait import NotYet, eventually
 from capsmith.judge.running.base_session import BaseSession
 from capsmith.judge.running.contract import PAUSED, is_provisioned, provisioned_path
@@ -18,6 +19,7 @@ from capsmith.judge.running.objects import CLUSTER_NAME, ProviderObjects
 
 SECRET = "conformance-data"
 """The Secret with bootstrap data, which all Machines share."""
+_CONFLICT = 409
 _ENDPOINT = {"host": "127.0.0.1", "port": 6443}
 _DATA = "#cloud-config\n{}\n"
 
@@ -303,3 +305,23 @@ def _provider_objects(session: Session, client: KubeClient) -> list[JSON]:
 def _change(client: KubeClient, obj: JSON, body: JSON) -> None:
     with suppress(StaleError):
         client.patch(obj, body)
+
+
+def make_node(name: str, id: str) -> JSON:
+    """Return a Node with a provider ID."""
+    metadata = {"name": name}
+    return {"apiVersion": "v1", "kind": "Node", "metadata": metadata, "spec": {"providerID": id}}
+
+
+def register_node(client: KubeClient, obj: JSON) -> None:
+    """Create a Node unless it exists."""
+    try:
+        client.create(obj)
+    except ApiError as error:
+        if error.status != _CONFLICT:
+            raise
+
+
+def report_node_ready(client: KubeClient, obj: JSON) -> None:
+    """Report a Node as healthy."""
+    client.patch(obj, {"status": {"conditions": healthy_conditions()}}, "status")

@@ -34,17 +34,17 @@ class Params:
 )
 def test_every_rule_names_a_check_and_its_parameters(rule: Rule) -> None:
     assert rule.check is not None
-    named = checks.registered()[rule.check.name]
+    named = checks.list_checks()[rule.check.name]
     assert isinstance(bind(named.params, rule.check.params), named.params)
 
 
 def test_no_check_is_unused() -> None:
     used = {rule.check.name for rule in RULES.values() if rule.check}
-    assert set(checks.registered()) == used
+    assert set(checks.list_checks()) == used
 
 
 def test_every_check_says_for_which_rules_it_is() -> None:
-    for named in checks.registered().values():
+    for named in checks.list_checks().values():
         assert named.run.__doc__
 
 

@@ -13,9 +13,9 @@ from capsmith.judge.rules.checks import (
     validations,
     versions,
 )
-from capsmith.judge.rules.checks.registry import NamedCheck, Problem, registered
+from capsmith.judge.rules.checks.registry import NamedCheck, Violation, list_checks
 
-__all__ = ["NamedCheck", "Problem", "registered"]
+__all__ = ["NamedCheck", "Violation", "list_checks"]
 
 _MODULES = (
     access,

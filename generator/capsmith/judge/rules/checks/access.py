@@ -9,21 +9,21 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 
-from capsmith.judge.rules.checks.registry import Context, Problem, check
+from capsmith.judge.rules.checks.registry import Context, Violation, check
 from capsmith.manifests.bundle import Bundle
-from capsmith.manifests.crds import Crd, find
+from capsmith.manifests.crds import Crd, find_field
 from capsmith.manifests.permissions import (
     ACCOUNT,
     Grant,
     ServiceAccount,
-    aggregated,
     arguments,
-    bound_grants,
+    find_aggregated,
+    find_bound_grants,
+    find_manager_grants,
+    find_managers,
+    find_missing,
     grants_of,
     is_subject,
-    manager_deployments,
-    manager_grants,
-    missing,
 )
 
 
@@ -38,18 +38,18 @@ class Aggregation:
 
 
 @check("aggregate-role", Aggregation)
-def aggregate_role(context: Context, params: Aggregation) -> Iterator[Problem]:
+def check_aggregate_role(context: Context, params: Aggregation) -> Iterator[Violation]:
     """RB-01, RB-02, ER-04: a ClusterRole gives another manager access to the group."""
     if not context.bundle.installs:
         return
-    roles = aggregated(context.bundle, params.label)
+    roles = find_aggregated(context.bundle, params.label)
     reported: set[str] = set()
     for crd in context.crds():
         if crd.group in params.exempt or crd.group in reported:
             continue
         if not any(crd.group in grant.groups for role in roles for grant in grants_of(role)):
             reported.add(crd.group)
-            yield Problem(
+            yield Violation(
                 crd.manifest,
                 f"no ClusterRole with label {params.label}: 'true' covers group {crd.group}",
                 path=("spec", "group"),
@@ -77,17 +77,17 @@ class AggregatedVerbs:
 
 
 @check("aggregate-verbs", AggregatedVerbs)
-def aggregate_verbs(context: Context, params: AggregatedVerbs) -> Iterator[Problem]:
+def check_aggregate_verbs(context: Context, params: AggregatedVerbs) -> Iterator[Violation]:
     """RB-03, RB-05, ER-05: the aggregated ClusterRole has the verbs that core uses."""
-    roles = aggregated(context.bundle, params.label)
+    roles = find_aggregated(context.bundle, params.label)
     grants = [grant for role in roles for grant in grants_of(role)]
     by_role = {kind.role: kind.verbs for kind in params.kinds}
     for crd in context.crds():
         if crd.group in params.exempt or not any(crd.group in grant.groups for grant in grants):
             continue
-        lacking = missing(grants, crd.group, crd.plural, by_role.get(crd.role, ()))
+        lacking = find_missing(grants, crd.group, crd.plural, by_role.get(crd.role, ()))
         if lacking:
-            yield Problem(
+            yield Violation(
                 roles[0], f"core cannot {', '.join(lacking)} {_full_name(crd)}", path=("rules",)
             )
 
@@ -105,23 +105,23 @@ class OwnVerbs:
 
 
 @check("manager-own-kinds", OwnVerbs)
-def manager_own_kinds(context: Context, params: OwnVerbs) -> Iterator[Problem]:
+def check_manager_own_kinds(context: Context, params: OwnVerbs) -> Iterator[Violation]:
     """RB-06: the manager reads and writes its own kinds."""
-    for deployment in manager_deployments(context.bundle):
-        grants = manager_grants(context.bundle, deployment)
+    for deployment in find_managers(context.bundle):
+        grants = find_manager_grants(context.bundle, deployment)
         for crd in context.crds():
             name = _full_name(crd)
-            lacking = missing(grants, crd.group, crd.plural, params.verbs)
+            lacking = find_missing(grants, crd.group, crd.plural, params.verbs)
             if lacking:
-                yield Problem(
+                yield Violation(
                     deployment, f"the manager cannot {', '.join(lacking)} {name}", path=ACCOUNT
                 )
             for resource, verbs in (
                 (crd.plural, params.one_of),
                 (f"{crd.plural}/status", params.status_one_of),
             ):
-                if missing(grants, crd.group, resource, verbs) == list(verbs):
-                    yield Problem(
+                if find_missing(grants, crd.group, resource, verbs) == list(verbs):
+                    yield Violation(
                         deployment,
                         f"the manager can neither {' nor '.join(verbs)} {resource}.{crd.group}",
                         path=ACCOUNT,
@@ -148,17 +148,17 @@ class OwnerVerbs:
 
 
 @check("manager-finalizers", OwnerVerbs)
-def manager_finalizers(context: Context, params: OwnerVerbs) -> Iterator[Problem]:
+def check_manager_finalizers(context: Context, params: OwnerVerbs) -> Iterator[Violation]:
     """RB-04, RB-13: the manager may block the deletion of owners."""
-    for deployment in manager_deployments(context.bundle):
-        grants = manager_grants(context.bundle, deployment)
-        if any(missing(grants, a.group, a.resource, a.verbs) for a in params.when_granted):
+    for deployment in find_managers(context.bundle):
+        grants = find_manager_grants(context.bundle, deployment)
+        if any(find_missing(grants, a.group, a.resource, a.verbs) for a in params.when_granted):
             continue
         for crd in context.crds():
-            lacking = missing(grants, crd.group, f"{crd.plural}/finalizers", params.verbs)
+            lacking = find_missing(grants, crd.group, f"{crd.plural}/finalizers", params.verbs)
             if lacking:
                 name = f"{crd.plural}/finalizers.{crd.group}"
-                yield Problem(
+                yield Violation(
                     deployment, f"the manager cannot {', '.join(lacking)} {name}", path=ACCOUNT
                 )
 
@@ -191,26 +191,26 @@ class Needs:
 
 
 @check("manager-access", Needs)
-def manager_access(context: Context, params: Needs) -> Iterator[Problem]:
+def check_manager_access(context: Context, params: Needs) -> Iterator[Violation]:
     """RB-07, RB-10, RB-12, MP-12, IP-14: the manager has what it needs beyond its own kinds."""
     if not context.concerned() or not _declared(context, params.when_declared):
         return
     needs = [need for need in params.needs if _is_due(context, need)]
-    for deployment in manager_deployments(context.bundle):
+    for deployment in find_managers(context.bundle):
         given = arguments(deployment)
         if params.when_argument and not any(a.startswith(params.when_argument) for a in given):
             continue
-        grants = manager_grants(context.bundle, deployment)
+        grants = find_manager_grants(context.bundle, deployment)
         for need in needs:
             name = f"{need.resource}.{need.group}" if need.group else need.resource
-            lacking = missing(grants, need.group, need.resource, need.verbs)
+            lacking = find_missing(grants, need.group, need.resource, need.verbs)
             if lacking:
-                yield Problem(
+                yield Violation(
                     deployment, f"the manager cannot {', '.join(lacking)} {name}", path=ACCOUNT
                 )
             choice = need.one_of
-            if choice and missing(grants, need.group, need.resource, choice) == list(choice):
-                yield Problem(
+            if choice and find_missing(grants, need.group, need.resource, choice) == list(choice):
+                yield Violation(
                     deployment,
                     f"the manager can neither {' nor '.join(choice)} {name}",
                     path=ACCOUNT,
@@ -224,7 +224,7 @@ def _is_due(context: Context, need: Need) -> bool:
 
 
 def _declared(context: Context, path: str) -> bool:
-    return not path or any(find(version.schema, path) for _, version in context.versions())
+    return not path or any(find_field(version.schema, path) for _, version in context.versions())
 
 
 def _full_name(crd: Crd) -> str:
@@ -250,7 +250,7 @@ class AccountAccess:
 
 
 @check("account-access", AccountAccess)
-def account_access(context: Context, params: AccountAccess) -> Iterator[Problem]:
+def check_account_access(context: Context, params: AccountAccess) -> Iterator[Violation]:
     """RB-11: a ClusterRoleBinding gives the manager of another provider access to the kinds."""
     bundle = context.bundle
     if not bundle.installs:
@@ -260,9 +260,9 @@ def account_access(context: Context, params: AccountAccess) -> Iterator[Problem]
     for crd in context.crds():
         if crd.manifest.name in params.exempt:
             continue
-        lacking = missing(grants, crd.group, crd.plural, params.verbs)
+        lacking = find_missing(grants, crd.group, crd.plural, params.verbs)
         if lacking:
-            yield _moved(bundle, account, crd, params.verbs) or Problem(
+            yield _moved(bundle, account, crd, params.verbs) or Violation(
                 crd.manifest,
                 f"no ClusterRoleBinding lets {account.user} {_access(crd, lacking)}",
                 path=("spec", "names", "plural"),
@@ -271,10 +271,12 @@ def account_access(context: Context, params: AccountAccess) -> Iterator[Problem]
 
 def _moved(
     bundle: Bundle, account: ServiceAccount, crd: Crd, verbs: Iterable[str]
-) -> Problem | None:
+) -> Violation | None:
     """Return the problem of a subject that is right as it is written, but not when installed."""
     for binding in bundle.of("ClusterRoleBinding"):
-        if missing(_of_all_objects(bound_grants(bundle, binding)), crd.group, crd.plural, verbs):
+        if find_missing(
+            _of_all_objects(find_bound_grants(bundle, binding)), crd.group, crd.plural, verbs
+        ):
             continue
         for number, subject in enumerate(binding.listing("subjects")):
             if is_subject(account, subject, ""):
@@ -282,7 +284,7 @@ def _moved(
                     f"clusterctl replaces the namespace of this ServiceAccount with "
                     f"{_namespace(bundle)}, so {account.user} cannot {_access(crd, verbs)}"
                 )
-                return Problem(binding, message, path=("subjects", number, "namespace"))
+                return Violation(binding, message, path=("subjects", number, "namespace"))
     return None
 
 
@@ -291,7 +293,7 @@ def _grants(bundle: Bundle, account: ServiceAccount, installed_in: str) -> list[
         grant
         for binding in bundle.of("ClusterRoleBinding")
         if any(is_subject(account, each, installed_in) for each in binding.listing("subjects"))
-        for grant in _of_all_objects(bound_grants(bundle, binding))
+        for grant in _of_all_objects(find_bound_grants(bundle, binding))
     ]
 
 

@@ -6,7 +6,7 @@ import re
 from collections.abc import Iterator, Mapping, Set
 from typing import Any, NamedTuple
 
-from capsmith.judge.rules.checks.registry import Context, Problem, check
+from capsmith.judge.rules.checks.registry import Context, Violation, check
 from capsmith.manifests.bundle import Artefact
 from capsmith.manifests.crds import OPEN, Crd
 from capsmith.manifests.go_template import TemplateError, parse_template
@@ -34,14 +34,14 @@ _CLASSES = {
 
 
 @check("class-patches")
-def class_patches(context: Context) -> Iterator[Problem]:
+def check_class_patches(context: Context) -> Iterator[Violation]:
     """TP-22: each patch of a ClusterClass selects a template, and names what is declared."""
     known = context.bundle.known_crds
     for artefact in (Artefact.CLUSTER_TEMPLATE, Artefact.CLUSTER_CLASS):
         for manifest in context.bundle.files(artefact):
             if manifest.kind == "ClusterClass":
                 for path, message in _patch_problems(manifest, known):
-                    yield Problem(manifest, f"{manifest}: {message}", path=path)
+                    yield Violation(manifest, f"{manifest}: {message}", path=path)
 
 
 def _patch_problems(
@@ -194,7 +194,7 @@ class _Text(NamedTuple):
 
 
 @check("class-templates")
-def class_templates(context: Context) -> Iterator[Problem]:
+def check_class_templates(context: Context) -> Iterator[Violation]:
     """TP-23: templates of patches parse, and read variables that the class defines."""
     for artefact in (Artefact.CLUSTER_TEMPLATE, Artefact.CLUSTER_CLASS):
         for manifest in context.bundle.files(artefact):
@@ -202,7 +202,7 @@ def class_templates(context: Context) -> Iterator[Problem]:
                 yield from _template_problems(manifest)
 
 
-def _template_problems(manifest: Manifest) -> Iterator[Problem]:
+def _template_problems(manifest: Manifest) -> Iterator[Violation]:
     defined = {text_of(each, "name") for each in manifest.listing("spec", "variables")}
     patches = manifest.listing("spec", "patches")
     # An extension defines further variables, which only a running class has.
@@ -214,12 +214,12 @@ def _template_problems(manifest: Manifest) -> Iterator[Problem]:
             line = text.count("\n", 0, error.position) + 1
             where = f" in line {line} of it" if "\n" in text.strip() else ""
             message = f"{manifest}: {name} does not parse: {error}{where}"
-            yield Problem(manifest, message, path=path)
+            yield Violation(manifest, message, path=path)
             continue
         unknown = sorted(template.variables - defined - {_BUILTIN})
         if unknown and is_closed:
             message = f"{manifest}: {name} reads {listed(unknown)}, which the class does not define"
-            yield Problem(manifest, message, path=path, when=_APPLIED)
+            yield Violation(manifest, message, path=path, when=_APPLIED)
 
 
 def _texts(manifest: Manifest) -> Iterator[_Text]:

@@ -10,7 +10,7 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from typing import Any
 
-from capsmith.judge.rules.checks.registry import Context, Problem, check
+from capsmith.judge.rules.checks.registry import Context, Violation, check
 from capsmith.manifests.bundle import Artefact
 from capsmith.manifests.kustomize import CLUSTER_SCOPED
 from capsmith.manifests.parse import Manifest, list_of, mapping_of, text_of
@@ -19,7 +19,7 @@ from capsmith.manifests.permissions import (
     POD,
     arguments,
     containers,
-    manager_deployments,
+    find_managers,
 )
 
 _LABEL_VALUE = re.compile(r"[a-z0-9]([-a-z0-9]{0,61}[a-z0-9])?")
@@ -37,7 +37,7 @@ class Prefixes:
 
 
 @check("components-name", Prefixes)
-def components_name(context: Context, params: Prefixes) -> Iterator[Problem]:
+def check_components_name(context: Context, params: Prefixes) -> Iterator[Violation]:
     """CC-20: the file's name contains the type of provider."""
     seen: set[str] = set()
     for manifest in context.bundle.files(Artefact.COMPONENTS):
@@ -46,15 +46,15 @@ def components_name(context: Context, params: Prefixes) -> Iterator[Problem]:
             continue
         seen.add(name)
         known = ", ".join(f"{prefix}components.yaml" for prefix in params.prefixes)
-        yield Problem(manifest, f"the file is named {name}; expected one of {known}")
+        yield Violation(manifest, f"the file is named {name}; expected one of {known}")
 
 
 @check("namespace-count")
-def namespace_count(context: Context) -> Iterator[Problem]:
+def check_namespace_count(context: Context) -> Iterator[Violation]:
     """CC-22: no second Namespace."""
     found = context.bundle.of("Namespace")
     for manifest in found[1:]:
-        yield Problem(
+        yield Violation(
             manifest,
             f"Namespace {manifest.name} is redundant: {found[0].name} already exists",
             path=("metadata", "name"),
@@ -62,15 +62,15 @@ def namespace_count(context: Context) -> Iterator[Problem]:
 
 
 @check("namespace-there")
-def namespace_there(context: Context) -> Iterator[Problem]:
+def check_namespace_there(context: Context) -> Iterator[Violation]:
     """CC-34: a Namespace, from which clusterctl takes the default."""
     if context.bundle.installs and not context.bundle.of("Namespace"):
         first = context.bundle.of("Deployment")[0]
-        yield Problem(first, "no Namespace, so clusterctl cannot determine the default one")
+        yield Violation(first, "no Namespace, so clusterctl cannot determine the default one")
 
 
 @check("objects-in-namespace")
-def objects_in_namespace(context: Context) -> Iterator[Problem]:
+def check_objects_in_namespace(context: Context) -> Iterator[Violation]:
     """CC-35: namespaced objects are in the namespace of the components."""
     namespaces = context.bundle.of("Namespace")
     if len(namespaces) != 1:
@@ -78,7 +78,7 @@ def objects_in_namespace(context: Context) -> Iterator[Problem]:
     for manifest in context.bundle.files(Artefact.COMPONENTS):
         found = text_of(manifest.document, "metadata", "namespace")
         if manifest.kind not in CLUSTER_SCOPED and found and found != namespaces[0].name:
-            yield Problem(
+            yield Violation(
                 manifest,
                 f"{manifest} is in namespace {found}; expected {namespaces[0].name}",
                 path=("metadata", "namespace"),
@@ -96,11 +96,11 @@ class LabelOn:
 
 
 @check("selectors-labelled", LabelOn)
-def selectors_labelled(context: Context, params: LabelOn) -> Iterator[Problem]:
+def check_selectors_labelled(context: Context, params: LabelOn) -> Iterator[Violation]:
     """CC-26: selectors carry the provider label from the first release on."""
     for manifest in context.bundle.of(*params.kinds):
         if params.label not in manifest.mapping("spec", "selector", "matchLabels"):
-            yield Problem(
+            yield Violation(
                 manifest,
                 f"{manifest}: the selector has no label {params.label}",
                 path=("spec", "selector", "matchLabels"),
@@ -108,13 +108,13 @@ def selectors_labelled(context: Context, params: LabelOn) -> Iterator[Problem]:
 
 
 @check("objects-labelled", LabelOn)
-def objects_labelled(context: Context, params: LabelOn) -> Iterator[Problem]:
+def check_objects_labelled(context: Context, params: LabelOn) -> Iterator[Violation]:
     """MG-09: the provider label is on what is shared."""
     if not context.bundle.installs:
         return
     for manifest in context.bundle.of(*params.kinds):
         if params.label not in manifest.mapping("metadata", "labels"):
-            yield Problem(
+            yield Violation(
                 manifest, f"{manifest} has no label {params.label}", path=("metadata", "labels")
             )
 
@@ -130,7 +130,7 @@ class LabelValue:
 
 
 @check("provider-label-value", LabelValue)
-def provider_label_value(context: Context, params: LabelValue) -> Iterator[Problem]:
+def check_provider_label_value(context: Context, params: LabelValue) -> Iterator[Violation]:
     """CC-51: the label's value is the manifest label of the provider."""
     reported: set[str] = set()
     for manifest in context.bundle.objects:
@@ -141,7 +141,7 @@ def provider_label_value(context: Context, params: LabelValue) -> Iterator[Probl
         if not good or not str(value).startswith(params.prefixes):
             reported.add(str(value))
             known = ", ".join(params.prefixes)
-            yield Problem(
+            yield Violation(
                 manifest,
                 f"{manifest}: label {params.label} is {value!r}; expected a lower-case name "
                 f"after one of {known}",
@@ -150,7 +150,7 @@ def provider_label_value(context: Context, params: LabelValue) -> Iterator[Probl
 
 
 @check("images-canonical")
-def images_canonical(context: Context) -> Iterator[Problem]:
+def check_images_canonical(context: Context) -> Iterator[Violation]:
     """CC-27: clusterctl parses image names strictly."""
     for manifest in context.bundle.of("Deployment", "DaemonSet"):
         found = [
@@ -160,7 +160,7 @@ def images_canonical(context: Context) -> Iterator[Problem]:
         ]
         for key, number, image in found:
             if not _canonical(image):
-                yield Problem(
+                yield Violation(
                     manifest,
                     f"{manifest}: image {image!r} is not canonical; "
                     "expected <registry host>/<path>:<tag>",
@@ -186,12 +186,12 @@ class Container:
 
 
 @check("container-named", Container)
-def container_named(context: Context, params: Container) -> Iterator[Problem]:
+def check_container_named(context: Context, params: Container) -> Iterator[Violation]:
     """CC-28: clusterctl knows the manager by its container's name."""
     deployments = context.bundle.of("Deployment")
-    if deployments and not manager_deployments(context.bundle, params.name):
+    if deployments and not find_managers(context.bundle, params.name):
         names = [text_of(part, "name") for d in deployments for part in containers(d)]
-        yield Problem(
+        yield Violation(
             deployments[0],
             f"no container is named {params.name!r}; found: {', '.join(names) or 'none'}",
             path=CONTAINERS,
@@ -209,7 +209,7 @@ class Annotation:
 
 
 @check("inject-ca-form", Annotation)
-def inject_ca(context: Context, params: Annotation) -> Iterator[Problem]:
+def check_inject_ca_form(context: Context, params: Annotation) -> Iterator[Violation]:
     """CC-30, RX-02: ``<namespace>/<name>``, both parts."""
     for manifest in context.bundle.objects:
         value = manifest.mapping("metadata", "annotations").get(params.annotation)
@@ -217,7 +217,7 @@ def inject_ca(context: Context, params: Annotation) -> Iterator[Problem]:
             continue
         parts = str(value).split("/")
         if len(parts) != 2 or not all(parts):
-            yield Problem(
+            yield Violation(
                 manifest,
                 f"{manifest}: {params.annotation} is {value!r}; "
                 f"expected <namespace>/<{params.names}>",
@@ -233,7 +233,7 @@ class Kinds:
 
 
 @check("cluster-scoped-prefix", Kinds)
-def cluster_scoped_prefix(context: Context, params: Kinds) -> Iterator[Problem]:
+def check_cluster_scoped_prefix(context: Context, params: Kinds) -> Iterator[Violation]:
     """CC-31: clusterctl finds cluster-scoped objects again by the namespace in their names."""
     namespaces = context.bundle.of("Namespace")
     if len(namespaces) != 1:
@@ -241,7 +241,7 @@ def cluster_scoped_prefix(context: Context, params: Kinds) -> Iterator[Problem]:
     prefix = f"{namespaces[0].name}-"
     for manifest in context.bundle.of(*params.kinds):
         if not manifest.name.startswith(prefix):
-            yield Problem(
+            yield Violation(
                 manifest,
                 f"{manifest}: the name does not start with {prefix!r}",
                 path=("metadata", "name"),
@@ -249,20 +249,22 @@ def cluster_scoped_prefix(context: Context, params: Kinds) -> Iterator[Problem]:
 
 
 @dataclass(frozen=True, slots=True)
-class Arguments:
+class RequiredArguments:
     """Command-line options."""
 
     arguments: tuple[str, ...]
 
 
-@check("manager-arguments", Arguments)
-def manager_arguments(context: Context, params: Arguments) -> Iterator[Problem]:
+@check("manager-arguments", RequiredArguments)
+def check_manager_arguments(context: Context, params: RequiredArguments) -> Iterator[Violation]:
     """MG-02, MG-03: the Deployment sets an option."""
-    for deployment in manager_deployments(context.bundle):
+    for deployment in find_managers(context.bundle):
         given = arguments(deployment)
         for argument in params.arguments:
             if not any(one == argument or one.startswith(f"{argument}=") for one in given):
-                yield Problem(deployment, f"{deployment}: no argument {argument}", path=CONTAINERS)
+                yield Violation(
+                    deployment, f"{deployment}: no argument {argument}", path=CONTAINERS
+                )
 
 
 @dataclass(frozen=True, slots=True)
@@ -278,11 +280,11 @@ class Pod:
 
 
 @check("manager-pod", Pod)
-def manager_pod(context: Context, params: Pod) -> Iterator[Problem]:
+def check_manager_pod(context: Context, params: Pod) -> Iterator[Violation]:
     """MG-08: probes, its own name, and the restricted Pod Security profile."""
-    for deployment in manager_deployments(context.bundle, params.container):
+    for deployment in find_managers(context.bundle, params.container):
         for complaint in (*_container(deployment, params), *_restricted(deployment)):
-            yield Problem(deployment, f"{deployment}: {complaint}", path=CONTAINERS)
+            yield Violation(deployment, f"{deployment}: {complaint}", path=CONTAINERS)
 
 
 def _container(deployment: Manifest, params: Pod) -> Iterator[str]:
@@ -330,13 +332,13 @@ def _security(pod: Mapping[str, Any], container: Mapping[str, Any]) -> Iterator[
 
 
 @check("extension-config")
-def extension_config(context: Context) -> Iterator[Problem]:
+def check_extension_config(context: Context) -> Iterator[Violation]:
     """RX-01: an ExtensionConfig names exactly one way to reach the server, and by TLS."""
     for manifest in context.bundle.of("ExtensionConfig"):
         client = manifest.mapping("spec", "clientConfig")
         ways = [key for key in ("url", "service") if client.get(key)]
         if len(ways) != 1:
-            yield Problem(
+            yield Violation(
                 manifest,
                 f"{manifest}: spec.clientConfig has {' and '.join(ways) or 'neither'}; "
                 "expected one of url, service",
@@ -344,7 +346,7 @@ def extension_config(context: Context) -> Iterator[Problem]:
             )
         url = text_of(client, "url")
         if url and not url.startswith("https://"):
-            yield Problem(
+            yield Violation(
                 manifest,
                 f"{manifest}: {url!r} is not an https URL",
                 path=("spec", "clientConfig", "url"),
@@ -352,7 +354,7 @@ def extension_config(context: Context) -> Iterator[Problem]:
         service = mapping_of(client, "service")
         missing = [key for key in ("namespace", "name") if not text_of(service, key)]
         if service and missing:
-            yield Problem(
+            yield Violation(
                 manifest,
                 f"{manifest}: spec.clientConfig.service has no {', '.join(missing)}",
                 path=("spec", "clientConfig", "service"),

@@ -6,9 +6,9 @@ import re
 from collections.abc import Iterator
 from dataclasses import dataclass
 
-from capsmith.judge.rules.checks.registry import Context, Problem, check
+from capsmith.judge.rules.checks.registry import Context, Violation, check
 from capsmith.manifests.bundle import Artefact
-from capsmith.manifests.crds import find
+from capsmith.manifests.crds import find_field
 from capsmith.provider.naming import pluralise
 
 _KIND = re.compile(r"[a-zA-Z]([-a-zA-Z0-9]*[a-zA-Z0-9])?")
@@ -17,18 +17,18 @@ _TEMPLATE = "Template"
 
 
 @dataclass(frozen=True, slots=True)
-class Scope:
+class RequiredScope:
     """The scope that is expected."""
 
     scope: str
 
 
-@check("crd-scope", Scope)
-def scope(context: Context, params: Scope) -> Iterator[Problem]:
+@check("crd-scope", RequiredScope)
+def check_crd_scope(context: Context, params: RequiredScope) -> Iterator[Violation]:
     """CRD-01, ER-03: core looks objects up in the namespace of their Cluster."""
     for crd in context.crds():
         if crd.scope != params.scope:
-            yield Problem(
+            yield Violation(
                 crd.manifest,
                 f"{crd.kind}: scope is {crd.scope!r}; expected {params.scope!r}",
                 path=("spec", "scope"),
@@ -43,21 +43,21 @@ class OptOut:
 
 
 @check("crd-name", OptOut)
-def name(context: Context, params: OptOut) -> Iterator[Problem]:
+def check_crd_name(context: Context, params: OptOut) -> Iterator[Violation]:
     """CRD-02: core computes the CRD's name from kind and group, by flect's plural."""
     for crd in context.bundle.crds:
         if params.unless_annotated in crd.annotations and crd.role not in context.contract.types:
             continue
         plural = pluralise(crd.kind.lower())
         if crd.manifest.name != f"{plural}.{crd.group}":
-            yield Problem(
+            yield Violation(
                 crd.manifest,
                 f"{crd.kind}: the CRD is named {crd.manifest.name!r}; "
                 f"expected '{plural}.{crd.group}'",
                 path=("metadata", "name"),
             )
         elif crd.plural != plural:
-            yield Problem(
+            yield Violation(
                 crd.manifest,
                 f"{crd.kind}: plural is {crd.plural!r}; expected {plural!r}",
                 path=("spec", "names", "plural"),
@@ -72,19 +72,19 @@ class Length:
 
 
 @check("crd-kind", Length)
-def kind(context: Context, params: Length) -> Iterator[Problem]:
+def check_crd_kind(context: Context, params: Length) -> Iterator[Violation]:
     """CRD-04: the kind's form, and its length with ``Template``."""
     for crd in context.crds():
         plain = crd.kind.removesuffix(_TEMPLATE)
         length = len(plain + _TEMPLATE)
         if not _KIND.fullmatch(crd.kind):
-            yield Problem(
+            yield Violation(
                 crd.manifest,
                 f"kind {crd.kind!r} can only contain letters, digits and -",
                 path=("spec", "names", "kind"),
             )
         elif length > params.longest:
-            yield Problem(
+            yield Violation(
                 crd.manifest,
                 f"kind {plain}{_TEMPLATE} has {length} characters; at most {params.longest}",
                 path=("spec", "names", "kind"),
@@ -92,7 +92,7 @@ def kind(context: Context, params: Length) -> Iterator[Problem]:
         expected = f"{crd.kind}List"
         found = crd.manifest.mapping("spec", "names").get("listKind", expected)
         if found != expected:
-            yield Problem(
+            yield Violation(
                 crd.manifest,
                 f"{crd.kind}: listKind is {found!r}; expected {expected!r}",
                 path=("spec", "names", "listKind"),
@@ -100,17 +100,17 @@ def kind(context: Context, params: Length) -> Iterator[Problem]:
 
 
 @check("crd-group", Length)
-def group(context: Context, params: Length) -> Iterator[Problem]:
+def check_crd_group(context: Context, params: Length) -> Iterator[Violation]:
     """CRD-05: the API group is a DNS subdomain."""
     for crd in context.crds():
         if not _GROUP.fullmatch(crd.group):
-            yield Problem(
+            yield Violation(
                 crd.manifest,
                 f"{crd.kind}: group {crd.group!r} is not a DNS subdomain",
                 path=("spec", "group"),
             )
         elif len(crd.group) > params.longest:
-            yield Problem(
+            yield Violation(
                 crd.manifest,
                 f"{crd.kind}: the group has {len(crd.group)} characters; at most {params.longest}",
                 path=("spec", "group"),
@@ -118,11 +118,11 @@ def group(context: Context, params: Length) -> Iterator[Problem]:
 
 
 @check("crd-status-subresource")
-def status(context: Context) -> Iterator[Problem]:
+def check_crd_status_subresource(context: Context) -> Iterator[Violation]:
     """CRD-06: status is a subresource."""
     for crd, version in context.versions():
         if "status" not in version.subresources:
-            yield Problem(
+            yield Violation(
                 crd.manifest,
                 f"{crd.kind} {version.name}: subresources has no status",
                 path=(*crd.schema_path(version.name)[:3], "subresources"),
@@ -137,11 +137,11 @@ class Category:
 
 
 @check("crd-category", Category)
-def category(context: Context, params: Category) -> Iterator[Problem]:
+def check_crd_category(context: Context, params: Category) -> Iterator[Violation]:
     """CRD-10: ``kubectl get cluster-api`` shows the kind."""
     for crd in context.crds():
         if params.category not in crd.manifest.listing("spec", "names", "categories"):
-            yield Problem(
+            yield Violation(
                 crd.manifest,
                 f"{crd.kind}: categories has no {params.category!r}",
                 path=("spec", "names", "categories"),
@@ -164,13 +164,13 @@ class Columns:
 
 
 @check("crd-printer-columns", Columns)
-def columns(context: Context, params: Columns) -> Iterator[Problem]:
+def check_crd_printer_columns(context: Context, params: Columns) -> Iterator[Violation]:
     """CRD-11: the usual columns of ``kubectl get``."""
     by_role = {entry.role: entry.names for entry in params.columns}
     for crd, version in context.versions():
         missing = [name for name in by_role.get(crd.role, ()) if name not in version.columns]
         if missing:
-            yield Problem(
+            yield Violation(
                 crd.manifest,
                 f"{crd.kind} {version.name}: no printer column {', '.join(missing)}",
                 path=(*crd.schema_path(version.name)[:3], "additionalPrinterColumns"),
@@ -188,11 +188,11 @@ class Label:
 
 
 @check("crd-label", Label)
-def label(context: Context, params: Label) -> Iterator[Problem]:
+def check_crd_label(context: Context, params: Label) -> Iterator[Violation]:
     """MV-03, IP-11: a label on the CRD that speaks for all objects of its kind."""
     for crd in context.crds():
         if not {params.label, params.otherwise} & set(crd.labels):
-            yield Problem(
+            yield Violation(
                 crd.manifest,
                 f"{crd.kind}: the CRD has no label {params.label}",
                 path=("metadata", "labels"),
@@ -210,10 +210,10 @@ class MachineKind:
 
 
 @check("pool-machine-kind", MachineKind)
-def pool_machine_kind(context: Context, params: MachineKind) -> Iterator[Problem]:
+def check_pool_machine_kind(context: Context, params: MachineKind) -> Iterator[Violation]:
     """MP-11: core lists the machines of a pool in the pool's own group and version."""
     for crd, version in context.versions():
-        if find(version.schema, params.path) is None:
+        if find_field(version.schema, params.path) is None:
             continue
         machines = [
             other.kind
@@ -223,7 +223,7 @@ def pool_machine_kind(context: Context, params: MachineKind) -> Iterator[Problem
             and any(v.name == version.name and v.served for v in other.versions)
         ]
         if not machines:
-            yield Problem(
+            yield Violation(
                 crd.manifest,
                 f"{crd.kind} {version.name}: {params.path} is declared, but no {params.role} of "
                 f"{crd.group} serves {version.name}",
@@ -242,7 +242,7 @@ class CoreCrds:
 
 
 @check("crd-not-shipped", CoreCrds)
-def crd_not_shipped(context: Context, params: CoreCrds) -> Iterator[Problem]:
+def check_crd_not_shipped(context: Context, params: CoreCrds) -> Iterator[Violation]:
     """IP-01: a provider does not ship what core ships."""
     crds = [
         manifest
@@ -253,4 +253,4 @@ def crd_not_shipped(context: Context, params: CoreCrds) -> Iterator[Problem]:
         return
     for crd in crds:
         if crd.name in params.names:
-            yield Problem(crd, f"{crd} is shipped by core", path=("metadata", "name"))
+            yield Violation(crd, f"{crd} is shipped by core", path=("metadata", "name"))

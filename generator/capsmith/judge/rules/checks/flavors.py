@@ -6,25 +6,25 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from typing import Any
 
-from capsmith.judge.rules.checks.registry import Context, Problem, check
+from capsmith.judge.rules.checks.registry import Context, Violation, check
 from capsmith.manifests.bundle import Artefact
 from capsmith.manifests.parse import Manifest, mapping_of, text_of
-from capsmith.manifests.variables import Trouble, Variable, required, scan
+from capsmith.manifests.variables import Trouble, Variable, find_required, scan
 from capsmith.yamldoc.compose import Path, dotted
 
 
 @check("flavor-namespace")
-def flavor_namespace(context: Context) -> Iterator[Problem]:
+def check_flavor_namespace(context: Context) -> Iterator[Violation]:
     """CC-71: one namespace, which exists already."""
     for found in _by_file(context, Artefact.CLUSTER_TEMPLATE).values():
         namespaces: dict[str, Manifest] = {}
         for manifest in found:
             if manifest.kind == "Namespace":
-                yield Problem(manifest, f"{manifest} is in a cluster template", path=("kind",))
+                yield Violation(manifest, f"{manifest} is in a cluster template", path=("kind",))
             elif text_of(manifest.document, "metadata", "namespace"):
                 namespaces.setdefault(manifest.document["metadata"]["namespace"], manifest)
         if len(namespaces) > 1:
-            yield Problem(
+            yield Violation(
                 list(namespaces.values())[1],
                 f"several namespaces: {', '.join(namespaces)}",
                 path=("metadata", "namespace"),
@@ -44,7 +44,7 @@ class Variables:
 
 
 @check("flavor-variables", Variables)
-def flavor_variables(context: Context, params: Variables) -> Iterator[Problem]:
+def check_flavor_variables(context: Context, params: Variables) -> Iterator[Violation]:
     """CC-72: the variables that ``clusterctl generate cluster`` has options for."""
     for found in _by_file(context, Artefact.CLUSTER_TEMPLATE).values():
         variables = scan(found[0].text)
@@ -55,42 +55,44 @@ def flavor_variables(context: Context, params: Variables) -> Iterator[Problem]:
             used.update(params.of_namespaces)
         missing = [name for name in params.variables if name not in used]
         if missing:
-            yield Problem(found[0], f"common variables are not used: {', '.join(missing)}")
+            yield Violation(found[0], f"common variables are not used: {', '.join(missing)}")
 
 
 @check("class-file-name")
-def class_file_name(context: Context) -> Iterator[Problem]:
+def check_class_file_name(context: Context) -> Iterator[Violation]:
     """CC-73: clusterctl requests the file by the name of the class."""
     for found in _by_file(context, Artefact.CLUSTER_CLASS).values():
         name = found[0].base_name.removeprefix("clusterclass-").removesuffix(".yaml")
         classes = [manifest.name for manifest in found if manifest.kind == "ClusterClass"]
         if name not in classes:
-            yield Problem(
+            yield Violation(
                 found[0],
                 f"the file has no ClusterClass {name}; found: {', '.join(classes) or 'none'}",
             )
 
 
 @check("class-plain")
-def class_plain(context: Context) -> Iterator[Problem]:
+def check_class_plain(context: Context) -> Iterator[Violation]:
     """CC-74: no variables, no namespaces, nothing shared with another class."""
     owners: dict[tuple[str, str], str] = {}
     for file, found in _by_file(context, Artefact.CLUSTER_CLASS).items():
         for variable in scan(found[0].text):
-            yield Problem(found[0], f"variable {variable.text} in a ClusterClass", variable.line)
+            yield Violation(found[0], f"variable {variable.text} in a ClusterClass", variable.line)
         for manifest in found:
             if text_of(manifest.document, "metadata", "namespace"):
-                yield Problem(
+                yield Violation(
                     manifest, f"{manifest} has a namespace", path=("metadata", "namespace")
                 )
             # In a provider's template such a field is the author's, and not resolved by core.
             if manifest.kind == "ClusterClass":
                 for path in _namespaced_refs(manifest.mapping("spec"), ("spec",)):
                     message = f"{manifest}: {dotted(path)} has a namespace"
-                    yield Problem(manifest, message, path=(*path, "namespace"))
+                    yield Violation(manifest, message, path=(*path, "namespace"))
             other = owners.setdefault((manifest.kind, manifest.name), file)
             if other != file:
-                yield Problem(manifest, f"{manifest} is also in {other}", path=("metadata", "name"))
+                yield Violation(
+                    manifest, f"{manifest} is also in {other}", path=("metadata", "name")
+                )
 
 
 def _namespaced_refs(data: Any, path: Path) -> Iterator[Path]:
@@ -140,14 +142,14 @@ _ALWAYS = (Artefact.COMPONENTS, Artefact.CLUSTER_TEMPLATE)
 
 
 @dataclass(frozen=True, slots=True)
-class Kind:
+class TroubleKind:
     """The kind of problem: ``syntax`` or ``empty``."""
 
     trouble: str
 
 
-@check("variable-trouble", Kind)
-def variable_trouble(context: Context, params: Kind) -> Iterator[Problem]:
+@check("variable-trouble", TroubleKind)
+def check_variable_trouble(context: Context, params: TroubleKind) -> Iterator[Violation]:
     """CC-40, CC-41: forms that clusterctl refuses, or that have no default though they seem to."""
     trouble = Trouble(params.trouble)
     for manifest, variables in _files(context, (*_ALWAYS, Artefact.SOURCE)):
@@ -157,7 +159,7 @@ def variable_trouble(context: Context, params: Kind) -> Iterator[Problem]:
                 trouble is Trouble.SYNTAX or not variable.commented
             ):
                 message = f"variable {variable.text} {_MEANING[trouble]}"
-                yield Problem(manifest, message, variable.line)
+                yield Violation(manifest, message, variable.line)
 
 
 @dataclass(frozen=True, slots=True)
@@ -168,10 +170,10 @@ class Given:
 
 
 @check("variable-unasked", Given)
-def variable_unasked(context: Context, params: Given) -> Iterator[Problem]:
+def check_variable_unasked(context: Context, params: Given) -> Iterator[Violation]:
     """CC-42: clusterctl requires a variable only if its first occurrence shows no default."""
     for manifest, variables in _files(context, _ALWAYS):
-        known = {*required(variables), *params.given}
+        known = {*find_required(variables), *params.given}
         for variable in variables:
             if variable.commented or variable.trouble is Trouble.SYNTAX:
                 continue
@@ -180,17 +182,17 @@ def variable_unasked(context: Context, params: Given) -> Iterator[Problem]:
                 if name not in known:
                     known.add(name)
                     message = f"clusterctl does not require {name} in {variable.text}"
-                    yield Problem(manifest, f"{message}; if unset, it is empty", variable.line)
+                    yield Violation(manifest, f"{message}; if unset, it is empty", variable.line)
 
 
 @check("variable-commented")
-def variable_commented(context: Context) -> Iterator[Problem]:
+def check_variable_commented(context: Context) -> Iterator[Violation]:
     """CC-43: clusterctl requires variables that are in comments only."""
     for manifest, variables in _files(context, _ALWAYS):
-        used = required(variable for variable in variables if not variable.commented)
-        for name in sorted(required(variables) - used):
+        used = find_required(variable for variable in variables if not variable.commented)
+        for name in sorted(find_required(variables) - used):
             first = next(variable for variable in variables if variable.name == name)
-            yield Problem(manifest, f"a comment contains variable {first.text}", first.line)
+            yield Violation(manifest, f"a comment contains variable {first.text}", first.line)
 
 
 def _files(

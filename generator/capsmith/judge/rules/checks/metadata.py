@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from pathlib import PurePosixPath
 from typing import Any
 
-from capsmith.judge.rules.checks.registry import Context, Problem, check
+from capsmith.judge.rules.checks.registry import Context, Violation, check
 from capsmith.manifests.bundle import Artefact
 from capsmith.manifests.parse import Manifest, list_of, mapping_of
 
@@ -16,11 +16,11 @@ _RELEASE = re.compile(r"v(0|[1-9]\d*)\.(0|[1-9]\d*)\.(0|[1-9]\d*)([-+].*)?")
 
 
 @check("metadata-there")
-def there(context: Context) -> Iterator[Problem]:
+def check_metadata_there(context: Context) -> Iterator[Violation]:
     """CC-01: a release has its metadata.yaml."""
     components = context.bundle.files(Artefact.COMPONENTS)
     if components and not context.bundle.files(Artefact.METADATA):
-        yield Problem(components[0], "no metadata.yaml beside the components")
+        yield Violation(components[0], "no metadata.yaml beside the components")
 
 
 @dataclass(frozen=True, slots=True)
@@ -36,12 +36,12 @@ class Value:
 
 
 @check("metadata-field", Value)
-def field(context: Context, params: Value) -> Iterator[Problem]:
+def check_metadata_field(context: Context, params: Value) -> Iterator[Violation]:
     """CC-02, CC-03: apiVersion and kind."""
     for metadata in context.bundle.files(Artefact.METADATA):
         found = metadata.document.get(params.field)
         if found != params.value and not (params.may_be_missing and not found):
-            yield Problem(
+            yield Violation(
                 metadata,
                 f"{params.field} is {found!r}; expected {params.value!r}",
                 path=(params.field,),
@@ -49,37 +49,37 @@ def field(context: Context, params: Value) -> Iterator[Problem]:
 
 
 @dataclass(frozen=True, slots=True)
-class Field:
+class RequiredField:
     """A field, whatever its value."""
 
     field: str
 
 
-@check("metadata-field-there", Field)
-def field_there(context: Context, params: Field) -> Iterator[Problem]:
+@check("metadata-field-there", RequiredField)
+def check_metadata_field_there(context: Context, params: RequiredField) -> Iterator[Violation]:
     """CC-11: the file has a kind."""
     for metadata in context.bundle.files(Artefact.METADATA):
         if not metadata.document.get(params.field):
-            yield Problem(metadata, f"{params.field} is missing")
+            yield Violation(metadata, f"{params.field} is missing")
 
 
 @check("metadata-series-there")
-def series_there(context: Context) -> Iterator[Problem]:
+def check_metadata_series_there(context: Context) -> Iterator[Violation]:
     """CC-04: at least one release series."""
     for metadata in context.bundle.files(Artefact.METADATA):
         if not list_of(metadata.document, "releaseSeries"):
-            yield Problem(metadata, "releaseSeries is empty", path=("releaseSeries",))
+            yield Violation(metadata, "releaseSeries is empty", path=("releaseSeries",))
 
 
 @check("metadata-series-types")
-def series_types(context: Context) -> Iterator[Problem]:
+def check_metadata_series_types(context: Context) -> Iterator[Violation]:
     """CC-05: integers are integers, text is text."""
     for metadata in context.bundle.files(Artefact.METADATA):
         for number, entry in enumerate(list_of(metadata.document, "releaseSeries"), start=1):
             for key, kind in (("major", int), ("minor", int), ("contract", str)):
                 value = mapping_of(entry).get(key)
                 if not isinstance(value, kind) or isinstance(value, bool):
-                    yield Problem(
+                    yield Violation(
                         metadata,
                         f"releaseSeries entry {number}: {key} is {value!r}; "
                         f"expected {'an integer' if kind is int else 'a string'}",
@@ -88,7 +88,7 @@ def series_types(context: Context) -> Iterator[Problem]:
 
 
 @check("metadata-has-release")
-def has_release(context: Context) -> Iterator[Problem]:
+def check_metadata_has_release(context: Context) -> Iterator[Violation]:
     """CC-06: the release, known by its folder's name, is in a series."""
     for metadata in context.bundle.files(Artefact.METADATA):
         folder = PurePosixPath(metadata.file).parent.name
@@ -98,7 +98,7 @@ def has_release(context: Context) -> Iterator[Problem]:
         series = f"{release[1]}.{release[2]}"
         available = [_name(entry) for entry in _series(metadata)]
         if series not in available:
-            yield Problem(
+            yield Violation(
                 metadata,
                 f"{release[0]} is not in any of the series {', '.join(available) or '(none)'}",
                 path=("releaseSeries",),
@@ -106,7 +106,7 @@ def has_release(context: Context) -> Iterator[Problem]:
 
 
 @dataclass(frozen=True, slots=True)
-class Contracts:
+class SeriesContracts:
     """Contract names."""
 
     current: tuple[str, ...]
@@ -115,8 +115,8 @@ class Contracts:
     """Those that old series may still name."""
 
 
-@check("metadata-contracts", Contracts)
-def contracts(context: Context, params: Contracts) -> Iterator[Problem]:
+@check("metadata-contracts", SeriesContracts)
+def check_metadata_contracts(context: Context, params: SeriesContracts) -> Iterator[Violation]:
     """CC-07: the newest series can be installed; no series names an unknown contract."""
     for metadata in context.bundle.files(Artefact.METADATA):
         series = sorted(_series(metadata), key=lambda entry: (entry["major"], entry["minor"]))
@@ -125,7 +125,7 @@ def contracts(context: Context, params: Contracts) -> Iterator[Problem]:
             newest = entry is series[-1]
             known = params.current if newest else params.current + params.former
             if entry.get("contract") not in known:
-                yield Problem(
+                yield Violation(
                     metadata,
                     f"series {_name(entry)} has contract {entry.get('contract')!r}; "
                     f"expected one of {', '.join(known)}",
@@ -134,12 +134,12 @@ def contracts(context: Context, params: Contracts) -> Iterator[Problem]:
 
 
 @check("metadata-series-once")
-def series_once(context: Context) -> Iterator[Problem]:
+def check_metadata_series_once(context: Context) -> Iterator[Violation]:
     """CC-09: one contract for each major.minor."""
     for metadata in context.bundle.files(Artefact.METADATA):
         names = [_name(entry) for entry in _series(metadata)]
         for name in dict.fromkeys(name for name in names if names.count(name) > 1):
-            yield Problem(
+            yield Violation(
                 metadata,
                 f"series {name} is listed {names.count(name)} times",
                 path=("releaseSeries",),

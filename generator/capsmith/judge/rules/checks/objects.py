@@ -10,7 +10,7 @@ from collections.abc import Callable, Iterator, Mapping
 from dataclasses import replace
 from typing import Any, NamedTuple
 
-from capsmith.judge.rules.checks.registry import Context, Problem, check
+from capsmith.judge.rules.checks.registry import Context, Violation, check
 from capsmith.manifests.bundle import Artefact
 from capsmith.manifests.crds import OPEN, Crd, CrdVersion
 from capsmith.manifests.parse import (
@@ -50,19 +50,19 @@ class Mismatch(NamedTuple):
 
 
 @check("objects-fit")
-def objects_fit(context: Context) -> Iterator[Problem]:
+def check_objects_fit(context: Context) -> Iterator[Violation]:
     """CC-80: every object of a cluster template or class is valid by its CRD.
 
     The same mismatch in several objects of a kind is reported once.
     """
-    first: dict[tuple[str, str], Problem] = {}
+    first: dict[tuple[str, str], Violation] = {}
     count: Counter[tuple[str, str]] = Counter()
     for manifest, mismatch in _mismatched(context):
         where = ".".join(map(str, mismatch.path))
         generic = ".".join("[]" if isinstance(step, int) else step for step in mismatch.path)
         key = (manifest.kind, f"{generic} {mismatch.message}")
         text = f"{manifest}: {where} {mismatch.message}"
-        first.setdefault(key, Problem(manifest, text, path=mismatch.path))
+        first.setdefault(key, Violation(manifest, text, path=mismatch.path))
         count[key] += 1
     for key, problem in first.items():
         more = f" ({count[key]} times)" if count[key] > 1 else ""
@@ -151,7 +151,7 @@ def _limits(
     schema: Mapping[str, Any], value: Any, path: Path, complete: bool
 ) -> Iterator[Mismatch]:
     """Yield which limits a value of the right type does not keep."""
-    for below, why, is_deep in broken_limits(schema, value, complete):
+    for below, why, is_deep in find_broken_limits(schema, value, complete):
         part = _at(value, below)
         pattern = schema.get("pattern")
         is_own = why.endswith("the pattern") and not below and isinstance(pattern, str)
@@ -211,13 +211,13 @@ _LIST_TYPE, _KEYS = "x-kubernetes-list-type", "x-kubernetes-list-map-keys"
 _ALTERNATIVES = ("allOf", "anyOf", "oneOf")
 
 
-def broken_limits(schema: Any, value: Any, complete: bool) -> Iterator[tuple[Path, str, bool]]:
+def find_broken_limits(schema: Any, value: Any, complete: bool) -> Iterator[tuple[Path, str, bool]]:
     """Yield the place below a value at which a limit is broken, why, and if all below counts.
 
     ``complete``: nothing adds fields that are missing.  The value is of the schema's type.  What
     its parts break by themselves is not included.
     """
-    value = with_defaults(schema, value)
+    value = fill_defaults(schema, value)
     for path, why in mismatches(value, {**_plain(schema), OPEN: True}):
         yield path, why, False
     for path, why in mismatches(value, {**_list_type(schema), OPEN: True}):
@@ -228,21 +228,21 @@ def broken_limits(schema: Any, value: Any, complete: bool) -> Iterator[tuple[Pat
             yield path, why, True
 
 
-def with_defaults(schema: Any, value: Any) -> Any:
+def fill_defaults(schema: Any, value: Any) -> Any:
     """Return a value with the defaults of its schema, which the API server fills in first."""
     if isinstance(value, list):
         items = mapping_of(schema, "items")
-        return [with_defaults(items, item) for item in value]
+        return [fill_defaults(items, item) for item in value]
     if not isinstance(value, dict):
         return value
     properties = mapping_of(schema, "properties")
     others = mapping_of(schema).get("additionalProperties")
     found = {
-        name: with_defaults(properties.get(name, others), each) for name, each in value.items()
+        name: fill_defaults(properties.get(name, others), each) for name, each in value.items()
     }
     for name, part in properties.items():
         if name not in found and "default" in mapping_of(part):
-            found[name] = with_defaults(part, part["default"])
+            found[name] = fill_defaults(part, part["default"])
     return found
 
 

@@ -20,7 +20,7 @@ if TYPE_CHECKING:
 
 
 @dataclass(frozen=True, slots=True)
-class Problem:
+class Violation:
     """A violation: the object, and what was found and expected."""
 
     manifest: Manifest
@@ -73,7 +73,7 @@ class NoParams:
     """For checks that take none."""
 
 
-CheckFunction = Callable[..., Iterable[Problem]]
+CheckFunction = Callable[..., Iterable[Violation]]
 
 
 @dataclass(frozen=True, slots=True)
@@ -103,7 +103,7 @@ def check(name: str, params: type[Any] = NoParams) -> Callable[[CheckFunction], 
     return register
 
 
-def registered() -> Mapping[str, NamedCheck]:
+def list_checks() -> Mapping[str, NamedCheck]:
     """Return all checks by name; the modules of the package have to be imported first."""
     return _CHECKS
 

@@ -6,13 +6,21 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
-from capsmith.judge.rules.checks.registry import Context, Problem, check
-from capsmith.manifests.crds import Crd, CrdVersion, describe, find, is_open, required, walk
+from capsmith.judge.rules.checks.registry import Context, Violation, check
+from capsmith.manifests.crds import (
+    Crd,
+    CrdVersion,
+    describe,
+    find_field,
+    is_open,
+    is_required,
+    walk_schema,
+)
 from capsmith.manifests.parse import list_of, mapping_of
 
 
 @dataclass(frozen=True, slots=True)
-class Part:
+class SchemaPart:
     """One path and the JSON type that core expects there."""
 
     path: str
@@ -27,7 +35,7 @@ class Part:
 class Parts:
     """Paths that belong together."""
 
-    parts: tuple[Part, ...]
+    parts: tuple[SchemaPart, ...]
     """Paths with their types; those after the first are checked if the first is declared."""
     needed: bool = False
     """Whether the first path has to be declared."""
@@ -44,17 +52,17 @@ class Parts:
 
 
 @check("schema-paths", Parts)
-def paths(context: Context, params: Parts) -> Iterator[Problem]:
+def check_schema_paths(context: Context, params: Parts) -> Iterator[Violation]:
     """Every path has the type that core reads; a wrong one is a hard error in core."""
     for crd, version in context.versions():
         where = f"{crd.kind} {version.name}"
-        if params.when and find(version.schema, params.when) is None:
+        if params.when and find_field(version.schema, params.when) is None:
             continue
-        present = find(version.schema, params.parts[0].path) is not None
+        present = find_field(version.schema, params.parts[0].path) is not None
         if not present:
             if params.needed and not is_open(version.schema, params.parts[0].path):
                 expected = params.parts[0]
-                yield Problem(
+                yield Violation(
                     crd.manifest,
                     f"{where}: {expected.path} is not declared; expected {expected.type}",
                     path=crd.schema_path(version.name, expected.path),
@@ -63,15 +71,15 @@ def paths(context: Context, params: Parts) -> Iterator[Problem]:
         for part in params.parts:
             yield from _typed(crd, version, part)
         for complaint in _subresource(version, params):
-            yield Problem(
+            yield Violation(
                 crd.manifest,
                 f"{where}: {complaint}",
                 path=crd.schema_path(version.name, params.parts[0].path),
                 when=params.subresource_matters,
             )
         for path in params.optional:
-            if required(version.schema, path):
-                yield Problem(
+            if is_required(version.schema, path):
+                yield Violation(
                     crd.manifest,
                     f"{where}: {path} is required; expected optional",
                     path=crd.schema_path(version.name, path),
@@ -93,26 +101,26 @@ def _subresource(version: CrdVersion, params: Parts) -> Iterator[str]:
             yield f"subresources.{name}.{key} is {found.get(key)!r}; expected {value!r}"
 
 
-def _typed(crd: Crd, version: CrdVersion, part: Part) -> Iterator[Problem]:
-    schema = find(version.schema, part.path)
+def _typed(crd: Crd, version: CrdVersion, part: SchemaPart) -> Iterator[Violation]:
+    schema = find_field(version.schema, part.path)
     where = f"{crd.kind} {version.name}: {part.path}"
     place = crd.schema_path(version.name, part.path)
     if schema is None:
         message = f"{where} is not declared; expected {part.type}"
         if not is_open(version.schema, part.path):
-            yield Problem(crd.manifest, message, path=place, when=part.matters)
+            yield Violation(crd.manifest, message, path=place, when=part.matters)
         return
     found = describe(schema)
     if found != part.type:
         message = f"{where} is {found}; expected {part.type}"
-        yield Problem(crd.manifest, message, path=place, when=part.matters)
+        yield Violation(crd.manifest, message, path=place, when=part.matters)
 
 
 @dataclass(frozen=True, slots=True)
 class Alternatives:
     """Paths of which one is enough."""
 
-    parts: tuple[Part, ...]
+    parts: tuple[SchemaPart, ...]
     """Paths with their types."""
     when: str = ""
     """A path; where it is not declared nothing else is looked at."""
@@ -122,15 +130,17 @@ class Alternatives:
 
 
 @check("schema-one-of-paths", Alternatives)
-def one_of_paths(context: Context, params: Alternatives) -> Iterator[Problem]:
+def check_schema_one_of_paths(context: Context, params: Alternatives) -> Iterator[Violation]:
     """CP-10: at least one path is declared, each with the type that core reads."""
     for crd, version in context.versions():
-        if params.when and find(version.schema, params.when) is None:
+        if params.when and find_field(version.schema, params.when) is None:
             continue
-        declared = [part for part in params.parts if find(version.schema, part.path) is not None]
+        declared = [
+            part for part in params.parts if find_field(version.schema, part.path) is not None
+        ]
         if not declared and not any(is_open(version.schema, part.path) for part in params.parts):
             paths = " nor ".join(part.path for part in params.parts)
-            yield Problem(
+            yield Violation(
                 crd.manifest,
                 f"{crd.kind} {version.name}: neither {paths} is declared",
                 path=crd.schema_path(version.name),
@@ -153,14 +163,14 @@ class MapList:
 
 
 @check("schema-map-list", MapList)
-def map_list(context: Context, params: MapList) -> Iterator[Problem]:
+def check_schema_map_list(context: Context, params: MapList) -> Iterator[Violation]:
     """A list is a map-list with the right keys; absent is fine."""
     for crd, version in context.versions():
         for path in (params.path, *params.also):
-            schema = find(version.schema, path)
+            schema = find_field(version.schema, path)
             complaint = "" if schema is None else _not_map_list(schema, params.keys)
             if complaint:
-                yield Problem(
+                yield Violation(
                     crd.manifest,
                     f"{crd.kind} {version.name}: {path} is {complaint}",
                     path=crd.schema_path(version.name, path),
@@ -186,12 +196,12 @@ class Absent:
 
 
 @check("schema-absent", Absent)
-def absent(context: Context, params: Absent) -> Iterator[Problem]:
+def check_schema_absent(context: Context, params: Absent) -> Iterator[Violation]:
     """Paths with a meaning to core that the kind must not reuse, or should have left behind."""
     for crd, version in context.versions():
         for path in params.paths:
-            if find(version.schema, path) is not None:
-                yield Problem(
+            if find_field(version.schema, path) is not None:
+                yield Violation(
                     crd.manifest,
                     f"{crd.kind} {version.name}: {path} is declared; expected none",
                     path=crd.schema_path(version.name, path),
@@ -211,24 +221,24 @@ class Keys:
 
 
 @check("schema-items", Keys)
-def items(context: Context, params: Keys) -> Iterator[Problem]:
+def check_schema_items(context: Context, params: Keys) -> Iterator[Violation]:
     """The items of a list have the keys of this contract's shape."""
     for crd, version in context.versions():
-        schema = find(version.schema, params.path)
+        schema = find_field(version.schema, params.path)
         if schema is None:
             continue
         where = f"{crd.kind} {version.name}: {params.path}"
         if describe(schema) != "list":
-            yield Problem(
+            yield Violation(
                 crd.manifest,
                 f"{where} is {describe(schema)}; expected list",
                 path=crd.schema_path(version.name, params.path),
             )
             continue
-        item = find(version.schema, f"{params.path}[]") or {}
+        item = find_field(version.schema, f"{params.path}[]") or {}
         missing = [key for key in params.required if key not in list_of(item, "required")]
         if missing:
-            yield Problem(
+            yield Violation(
                 crd.manifest,
                 f"{where}: items do not require {', '.join(missing)}",
                 path=crd.schema_path(version.name, f"{params.path}[]"),
@@ -236,7 +246,7 @@ def items(context: Context, params: Keys) -> Iterator[Problem]:
         properties = mapping_of(item, "properties")
         foreign = [key for key in params.foreign if key in properties]
         if foreign:
-            yield Problem(
+            yield Violation(
                 crd.manifest,
                 f"{where}: items have {', '.join(foreign)}, as in another contract",
                 path=crd.schema_path(version.name, f"{params.path}[]"),
@@ -244,16 +254,16 @@ def items(context: Context, params: Keys) -> Iterator[Problem]:
 
 
 @check("schema-list-types")
-def list_types(context: Context) -> Iterator[Problem]:
+def check_schema_list_types(context: Context) -> Iterator[Violation]:
     """CRD-12: every list says how it is merged."""
     for crd, version in context.versions():
         unmarked = [
             path
-            for path, schema in walk(version.schema)
+            for path, schema in walk_schema(version.schema)
             if describe(schema) == "list" and "x-kubernetes-list-type" not in schema
         ]
         if unmarked:
-            yield Problem(
+            yield Violation(
                 crd.manifest,
                 f"{crd.kind} {version.name}: no x-kubernetes-list-type at {', '.join(unmarked)}",
                 path=crd.schema_path(version.name, unmarked[0]),
@@ -268,12 +278,12 @@ class Telltale:
 
 
 @check("schema-no-shape", Telltale)
-def no_shape(context: Context, params: Telltale) -> Iterator[Problem]:
+def check_schema_no_shape(context: Context, params: Telltale) -> Iterator[Violation]:
     """CRD-13: no reference names a version or a namespace."""
     for crd, version in context.versions():
-        for path, schema in walk(version.schema):
+        for path, schema in walk_schema(version.schema):
             if path and set(params.keys) <= set(mapping_of(schema, "properties")):
-                yield Problem(
+                yield Violation(
                     crd.manifest,
                     f"{crd.kind} {version.name}: {path} is a reference with "
                     f"{', '.join(params.keys)}; expected apiGroup, kind, name",

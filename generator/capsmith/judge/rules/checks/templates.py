@@ -7,8 +7,8 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 
 from capsmith.cel_text import is_transition
-from capsmith.judge.rules.checks.registry import Context, Problem, check
-from capsmith.manifests.crds import Crd, describe, find, is_open, required, walk
+from capsmith.judge.rules.checks.registry import Context, Violation, check
+from capsmith.manifests.crds import Crd, describe, find_field, is_open, is_required, walk_schema
 from capsmith.manifests.parse import Manifest, list_of, mapping_of, text_of, texts_of
 
 _SPEC = "spec.template.spec"
@@ -17,7 +17,7 @@ _WHOLE = re.compile(r"\(?(self\s*==\s*oldSelf|oldSelf\s*==\s*self)\)?")
 
 
 @check("template-of-object")
-def template_of_object(context: Context) -> Iterator[Problem]:
+def check_template_of_object(context: Context) -> Iterator[Violation]:
     """IM-12, IC-14, MP-18, BC-07, CP-28: a kind has its template.
 
     Machines that their pool makes have none: ``<X>MachinePoolMachine`` beside ``<X>MachinePool``.
@@ -27,7 +27,7 @@ def template_of_object(context: Context) -> Iterator[Problem]:
     for crd in lacking:
         if context.bundle.is_pool_machine(crd):
             continue
-        yield Problem(
+        yield Violation(
             crd.manifest,
             f"{crd.kind}: no kind {crd.kind}Template in {crd.group}",
             # Another kind of the role can be used; a controller may make this one.
@@ -37,14 +37,14 @@ def template_of_object(context: Context) -> Iterator[Problem]:
 
 
 @check("object-of-template")
-def object_of_template(context: Context) -> Iterator[Problem]:
+def check_object_of_template(context: Context) -> Iterator[Violation]:
     """CRD-07, ER-01: core makes the object from the template's apiVersion and kind."""
     objects = {(crd.group, crd.kind): crd for crd in context.bundle.crds}
     for crd in context.crds():
         kind = crd.kind.removesuffix("Template")
         made = objects.get((crd.group, kind))
         if made is None:
-            yield Problem(
+            yield Violation(
                 crd.manifest,
                 f"{crd.kind}: no kind {kind} in {crd.group}",
                 path=("spec", "names", "kind"),
@@ -53,7 +53,7 @@ def object_of_template(context: Context) -> Iterator[Problem]:
         served = {version.name for version in made.versions if version.served}
         for version in crd.versions:
             if version.served and version.name not in served:
-                yield Problem(
+                yield Violation(
                     crd.manifest,
                     f"{crd.kind} serves {version.name}, which {kind} does not serve",
                     path=crd.schema_path(version.name)[:3],
@@ -61,21 +61,21 @@ def object_of_template(context: Context) -> Iterator[Problem]:
 
 
 @check("template-shape")
-def template_shape(context: Context) -> Iterator[Problem]:
+def check_template_shape(context: Context) -> Iterator[Violation]:
     """CRD-08, ER-02: spec.template.{metadata, spec}."""
     for crd, version in context.versions():
         where = f"{crd.kind} {version.name}"
         for path in (_SPEC, "spec.template.metadata"):
-            schema = find(version.schema, path)
+            schema = find_field(version.schema, path)
             if schema is None:
                 if path == _SPEC and not is_open(version.schema, path):
-                    yield Problem(
+                    yield Violation(
                         crd.manifest,
                         f"{where}: {path} is not declared; expected object",
                         path=crd.schema_path(version.name, path),
                     )
             elif describe(schema) not in {"object", "map"}:
-                yield Problem(
+                yield Violation(
                     crd.manifest,
                     f"{where}: {path} is {describe(schema)}; expected object",
                     path=crd.schema_path(version.name, path),
@@ -90,12 +90,12 @@ class ControllerFields:
 
 
 @check("template-not-required", ControllerFields)
-def not_required(context: Context, params: ControllerFields) -> Iterator[Problem]:
+def check_template_not_required(context: Context, params: ControllerFields) -> Iterator[Violation]:
     """TP-08: a template can be written by hand."""
     for crd, version in context.versions():
         for field in params.fields:
-            if required(version.schema, f"{_SPEC}.{field}"):
-                yield Problem(
+            if is_required(version.schema, f"{_SPEC}.{field}"):
+                yield Violation(
                     crd.manifest,
                     f"{crd.kind} {version.name}: {_SPEC}.{field} is required, "
                     "but only the controller knows it",
@@ -104,7 +104,7 @@ def not_required(context: Context, params: ControllerFields) -> Iterator[Problem
 
 
 @check("template-guard")
-def template_guard(context: Context) -> Iterator[Problem]:
+def check_template_guard(context: Context) -> Iterator[Violation]:
     """IM-13: something refuses changes of spec.template.spec."""
     if not context.bundle.installs:
         return
@@ -116,7 +116,7 @@ def template_guard(context: Context) -> Iterator[Problem]:
             )
             for resource_rule in _resource_rules(manifest)
         ):
-            yield Problem(
+            yield Violation(
                 crd.manifest,
                 f"{crd.kind}: neither a webhook nor an admission policy checks updates of "
                 f"{crd.plural}",
@@ -132,7 +132,7 @@ class DryRun:
 
 
 @check("template-dry-run", DryRun)
-def template_dry_run(context: Context, params: DryRun) -> Iterator[Problem]:
+def check_template_dry_run(context: Context, params: DryRun) -> Iterator[Violation]:
     """IM-14, MP-21, BC-08: what keeps a template unchanged lets topology's dry-run pass."""
     for crd in context.crds():
         yield from _refused_dry_runs(context, crd)
@@ -141,7 +141,7 @@ def template_dry_run(context: Context, params: DryRun) -> Iterator[Problem]:
                 continue
             text = " ".join(_expressions(policy))
             if "oldObject" in text and not ("dryRun" in text and params.annotation in text):
-                yield Problem(
+                yield Violation(
                     policy,
                     f"{policy.name} compares {crd.kind} with its old state, but does not allow "
                     f"dry runs with annotation {params.annotation}",
@@ -149,7 +149,7 @@ def template_dry_run(context: Context, params: DryRun) -> Iterator[Problem]:
                 )
 
 
-def _refused_dry_runs(context: Context, crd: Crd) -> Iterator[Problem]:
+def _refused_dry_runs(context: Context, crd: Crd) -> Iterator[Violation]:
     """Yield the transition rules of each version: those for whole fields, then others."""
     by_version: dict[str, dict[bool, list[str]]] = {}
     of_contract = {version.name for version in crd.versions_of(context.contract.label)}
@@ -161,7 +161,7 @@ def _refused_dry_runs(context: Context, crd: Crd) -> Iterator[Problem]:
         by_version.setdefault(version, {}).setdefault(whole, []).append(text)
     for version, found in by_version.items():
         for whole, texts in sorted(found.items(), reverse=True):
-            yield Problem(
+            yield Violation(
                 crd.manifest,
                 f"{crd.kind} {version}: transition rules at {', '.join(texts)} "
                 "also refuse dry runs",
@@ -173,7 +173,7 @@ def _refused_dry_runs(context: Context, crd: Crd) -> Iterator[Problem]:
 def _transitions(crd: Crd) -> Iterator[tuple[str, str, str]]:
     """CEL rules that compare with the old object: version, path, rule."""
     for version in crd.versions:
-        for path, schema in walk(version.schema):
+        for path, schema in walk_schema(version.schema):
             for rule in list_of(schema, "x-kubernetes-validations"):
                 text = text_of(rule, "rule")
                 inside = path.startswith(_SPEC) or path in {"spec", "spec.template"}
@@ -216,19 +216,19 @@ class References:
 
 
 @check("topology-infrastructure-ref", References)
-def infrastructure_ref(context: Context, params: References) -> Iterator[Problem]:
+def check_topology_infrastructure_ref(context: Context, params: References) -> Iterator[Violation]:
     """TP-20, TP-21: the reference that core writes is declared."""
     kinds = {(crd.group, crd.kind) for crd in context.bundle.crds}
     for crd, version in context.versions():
         if (crd.group, f"{crd.kind}Template") not in kinds:
             continue
-        holder = find(version.schema, "spec.machineTemplate")
-        declared = find(version.schema, params.path) or is_open(version.schema, params.path)
+        holder = find_field(version.schema, "spec.machineTemplate")
+        declared = find_field(version.schema, params.path) or is_open(version.schema, params.path)
         if declared or not holder or not mapping_of(holder, "properties"):
             continue
-        elsewhere = find(version.schema, params.other) is not None
+        elsewhere = find_field(version.schema, params.other) is not None
         found = f"; found {params.other}" if elsewhere else ""
-        yield Problem(
+        yield Violation(
             crd.manifest,
             f"{crd.kind} {version.name}: {params.path} is not declared{found}",
             path=crd.schema_path(version.name, params.other if elsewhere else params.path),

@@ -9,7 +9,7 @@ from functools import lru_cache
 from typing import TYPE_CHECKING, Any, NamedTuple, TypeGuard
 
 from capsmith.cel_text import is_transition
-from capsmith.judge.rules.checks.registry import Context, Problem, check
+from capsmith.judge.rules.checks.registry import Context, Violation, check
 from capsmith.manifests.parse import list_of, mapping_of
 from capsmith.provider_yaml.rules import is_field_path, unknown_field
 from capsmith.yamldoc.compose import Path
@@ -57,7 +57,7 @@ class _Step(NamedTuple):
         return _Step((*self.path, *path), f"{self.field}{name}".removeprefix("."), self.correlated)
 
 
-def rule_places(schema: Mapping[str, Any]) -> Iterator[RulePlace]:
+def find_rule_places(schema: Mapping[str, Any]) -> Iterator[RulePlace]:
     """Yield the places with rules below the root schema of a version, itself first."""
     if _is_deep(schema):
         yield from _below(schema, _Step((), "", True), True)
@@ -66,8 +66,8 @@ def rule_places(schema: Mapping[str, Any]) -> Iterator[RulePlace]:
 def _below(schema: dict[str, Any], here: _Step, is_object: bool) -> Iterator[RulePlace]:
     rules = list_of(schema, RULES)
     if rules:
-        types = types_of(schema, is_object)
-        yield RulePlace(here.path, here.field, rules, types, types_of(schema), here.correlated)
+        types = keep_types(schema, is_object)
+        yield RulePlace(here.path, here.field, rules, types, keep_types(schema), here.correlated)
     properties = schema.get("properties")
     for name, part in properties.items() if isinstance(properties, dict) else ():
         # The API server takes no rules in the metadata of an object.
@@ -88,7 +88,7 @@ def _is_deep(schema: Any) -> TypeGuard[dict[str, Any]]:
     return isinstance(schema, dict) and not _INNER.isdisjoint(schema)
 
 
-def types_of(schema: Any, is_object: bool = False) -> dict[str, Any]:
+def keep_types(schema: Any, is_object: bool = False) -> dict[str, Any]:
     """Return what a schema says about types; ``is_object``: it has kind and metadata."""
     kept: dict[str, Any] = {
         key: schema[key] for key in ("type", "format") if isinstance(schema.get(key), str)
@@ -97,13 +97,13 @@ def types_of(schema: Any, is_object: bool = False) -> dict[str, Any]:
         kept["x-kubernetes-int-or-string"] = True
     if isinstance(schema.get("properties"), Mapping):
         kept["properties"] = {
-            name: types_of(part, _is_embedded(part))
+            name: keep_types(part, _is_embedded(part))
             for name, part in schema["properties"].items()
             if isinstance(name, str) and isinstance(part, Mapping)
         }
     for key in ("items", "additionalProperties"):
         if isinstance(schema.get(key), Mapping):
-            kept[key] = types_of(schema[key], _is_embedded(schema[key]))
+            kept[key] = keep_types(schema[key], _is_embedded(schema[key]))
     if is_object:
         kept["properties"] = {**kept.get("properties", {}), **_OF_EVERY_OBJECT}
     return kept
@@ -120,7 +120,7 @@ _KEPT_SCHEMAS = 256
 _KEPT_RESULTS = 4096
 
 
-class Fault(NamedTuple):
+class RuleFault(NamedTuple):
     """What the API server refuses in a rule."""
 
     key: str
@@ -128,20 +128,20 @@ class Fault(NamedTuple):
 
 
 @check("schema-rules")
-def schema_rules(context: Context) -> Iterator[Problem]:
+def check_schema_rules(context: Context) -> Iterator[Violation]:
     """CRD-23: the API server takes every validation rule of every version."""
     for crd in context.bundle.crds:
         for version in crd.versions:
             root = crd.schema_path(version.name)
-            for place in rule_places(version.schema):
+            for place in find_rule_places(version.schema):
                 for number, rule in enumerate(place.rules):
                     where = f"{crd.kind} {version.name}: {place.field or 'the object'}"
-                    for fault in faults(mapping_of(rule), place):
+                    for fault in find_rule_faults(mapping_of(rule), place):
                         path = (*root, *place.path, RULES, number, fault.key)
-                        yield Problem(crd.manifest, f"{where}: {fault.message}", path=path)
+                        yield Violation(crd.manifest, f"{where}: {fault.message}", path=path)
 
 
-def faults(rule: Mapping[str, Any], place: RulePlace) -> Iterator[Fault]:
+def find_rule_faults(rule: Mapping[str, Any], place: RulePlace) -> Iterator[RuleFault]:
     """Yield what the API server refuses in a rule; expressions only if their form is right.
 
     An expression that calls a function of another release of Kubernetes passes.
@@ -152,46 +152,48 @@ def faults(rule: Mapping[str, Any], place: RulePlace) -> Iterator[Fault]:
         yield from _expressions(rule, place)
 
 
-def _form(rule: Mapping[str, Any], place: RulePlace) -> Iterator[Fault]:
+def _form(rule: Mapping[str, Any], place: RulePlace) -> Iterator[RuleFault]:
     odd = [key for key in _TEXTS if not isinstance(rule.get(key, ""), str)]
     if odd:
-        yield Fault(odd[0], f"{odd[0]} of a rule is not a string")
+        yield RuleFault(odd[0], f"{odd[0]} of a rule is not a string")
         return
     expression, message = rule.get("rule", "").strip(), rule.get("message", "").strip()
     if not expression:
-        yield Fault("rule", "the rule is empty")
+        yield RuleFault("rule", "the rule is empty")
         return
     for key in ("message", "messageExpression", "fieldPath"):
         if rule.get(key) and not rule[key].strip():
-            yield Fault(key, f"{key} of rule {shown(expression)} is blank")
+            yield RuleFault(key, f"{key} of rule {shown(expression)} is blank")
     if _BREAK.search(message):
-        yield Fault("message", f"the message of rule {shown(expression)} must be a single line")
+        yield RuleFault("message", f"the message of rule {shown(expression)} must be a single line")
     elif _BREAK.search(expression) and not message:
-        yield Fault("rule", f"rule {shown(expression)} has several lines but no message")
+        yield RuleFault("rule", f"rule {shown(expression)} has several lines but no message")
     reason = rule.get("reason")
     if reason is not None and reason not in _REASONS:
         expected = ", ".join(_REASONS)
-        yield Fault("reason", f"{shown(reason)} is not a valid reason; expected one of {expected}")
+        yield RuleFault(
+            "reason", f"{shown(reason)} is not a valid reason; expected one of {expected}"
+        )
     yield from _field_path(rule.get("fieldPath", ""), place)
     if is_transition(expression):
         if not place.correlated:
             where = "which items of this list do not have"
-            yield Fault("rule", f"rule {shown(expression)} reads oldSelf, {where}")
+            yield RuleFault("rule", f"rule {shown(expression)} reads oldSelf, {where}")
     elif "optionalOldSelf" in rule:
         message = f"optionalOldSelf is set, but rule {shown(expression)} does not read oldSelf"
-        yield Fault("optionalOldSelf", message)
+        yield RuleFault("optionalOldSelf", message)
 
 
-def _field_path(path: str, place: RulePlace) -> Iterator[Fault]:
+def _field_path(path: str, place: RulePlace) -> Iterator[RuleFault]:
     if not path.strip():
         return
     if path[0] not in ".[":
-        yield Fault("fieldPath", f"fieldPath {shown(path)} does not start with a dot")
+        yield RuleFault("fieldPath", f"fieldPath {shown(path)} does not start with a dot")
     elif is_field_path(path) and (unknown := unknown_field(path, place.declared)):
-        yield Fault("fieldPath", f"fieldPath names {shown(unknown.name)}, which is not a field")
+        yield RuleFault("fieldPath", f"fieldPath names {shown(unknown.name)}, which is not a field")
 
 
-def _expressions(rule: Mapping[str, Any], place: RulePlace) -> Iterator[Fault]:
+def _expressions(rule: Mapping[str, Any], place: RulePlace) -> Iterator[RuleFault]:
     schema = json.dumps(place.schema)
     optional = rule.get("optionalOldSelf") is True
     for key, result in (("rule", "bool"), ("messageExpression", "string")):
@@ -203,7 +205,7 @@ def _expressions(rule: Mapping[str, Any], place: RulePlace) -> Iterator[Fault]:
             continue
         for problem in problems:
             what = "rule" if key == "rule" else "message expression"
-            yield Fault(key, f"{what} {shown(expression)}: {problem.message}")
+            yield RuleFault(key, f"{what} {shown(expression)}: {problem.message}")
 
 
 @lru_cache(_KEPT_RESULTS)

@@ -11,9 +11,9 @@ from dataclasses import dataclass
 from enum import StrEnum
 from typing import Any
 
-from capsmith.judge.rules.checks.registry import Context, Problem, check
+from capsmith.judge.rules.checks.registry import Context, Violation, check
 from capsmith.manifests.bundle import Artefact
-from capsmith.manifests.crds import OPEN, Crd, CrdVersion, describe, walk
+from capsmith.manifests.crds import OPEN, Crd, CrdVersion, describe, walk_schema
 from capsmith.manifests.parse import list_of, mapping_of, text_of
 from capsmith.provider.versions import version_order
 
@@ -23,7 +23,7 @@ _NEAR_MISS = re.compile(r".*cluster\.x-k8s\.io/v[0-9].*")
 
 
 @check("contract-label-there")
-def label_there(context: Context) -> Iterator[Problem]:
+def check_contract_label_there(context: Context) -> Iterator[Violation]:
     """GEN-01, ER-06: each CRD that core uses has the label."""
     label = context.contract.label
     for crd in context.crds():
@@ -37,7 +37,7 @@ def label_there(context: Context) -> Iterator[Problem]:
             others = sorted(key for key in crd.labels if _NEAR_MISS.fullmatch(key))
             found = f"is missing; found: {', '.join(others)}" if others else "is missing"
         names = "_".join(version.name for version in crd.versions if version.served)
-        yield Problem(
+        yield Violation(
             crd.manifest,
             f"{crd.kind}: label {label} {found}; expected {names!r}",
             path=("metadata", "labels", label),
@@ -60,7 +60,7 @@ class Labelled:
 
 
 @check("contract-label-served", Labelled)
-def label_served(context: Context, params: Labelled) -> Iterator[Problem]:
+def check_contract_label_served(context: Context, params: Labelled) -> Iterator[Violation]:
     """GEN-02, GEN-16: what the label names is a served version."""
     for crd in context.crds():
         served = [version.name for version in crd.versions if version.served]
@@ -70,7 +70,7 @@ def label_served(context: Context, params: Labelled) -> Iterator[Problem]:
             if name not in served and (name == chosen) == (params.which is Which.CHOSEN):
                 known = name in [version.name for version in crd.versions]
                 wrong = "which is not served" if known else "which is not a version of the CRD"
-                yield Problem(
+                yield Violation(
                     crd.manifest,
                     f"{crd.kind}: label {context.contract.label} names {name!r}, {wrong}; "
                     f"served: {', '.join(served) or 'none'}",
@@ -79,7 +79,7 @@ def label_served(context: Context, params: Labelled) -> Iterator[Problem]:
 
 
 @check("contract-label-exclusive")
-def label_exclusive(context: Context) -> Iterator[Problem]:
+def check_contract_label_exclusive(context: Context) -> Iterator[Violation]:
     """GEN-06: a version is listed under one contract only."""
     for crd in context.crds():
         seen: dict[str, str] = {}
@@ -87,7 +87,7 @@ def label_exclusive(context: Context) -> Iterator[Problem]:
             for name in crd.labelled(label):
                 other = seen.setdefault(name, label)
                 if other != label:
-                    yield Problem(
+                    yield Violation(
                         crd.manifest,
                         f"{crd.kind}: version {name!r} is in both {other} and {label}",
                         path=("metadata", "labels", label),
@@ -95,14 +95,14 @@ def label_exclusive(context: Context) -> Iterator[Problem]:
 
 
 @check("contract-label-every-served")
-def label_every_served(context: Context) -> Iterator[Problem]:
+def check_contract_label_every_served(context: Context) -> Iterator[Violation]:
     """GEN-07: each served version is in some contract label."""
     for crd in context.crds():
         labels = _contract_labels(crd)
         named = {name for label in labels for name in crd.labelled(label)}
         for version in crd.versions:
             if labels and version.served and version.name not in named:
-                yield Problem(
+                yield Violation(
                     crd.manifest,
                     f"{crd.kind}: version {version.name!r} is served but not in a contract label",
                     path=crd.schema_path(version.name)[:3],
@@ -110,13 +110,13 @@ def label_every_served(context: Context) -> Iterator[Problem]:
 
 
 @check("contract-label-alike")
-def label_alike(context: Context) -> Iterator[Problem]:
+def check_contract_label_alike(context: Context) -> Iterator[Violation]:
     """GEN-08: when some CRDs of the provider carry both contracts, all do."""
     by_crd = {crd: set(_contract_labels(crd)) for crd in context.crds()}
     every = set().union(*by_crd.values())
     for crd, labels in by_crd.items():
         if labels and labels < every:
-            yield Problem(
+            yield Violation(
                 crd.manifest,
                 f"{crd.kind}: label {', '.join(sorted(every - labels))} is missing, "
                 "which other CRDs of the provider have",
@@ -125,14 +125,16 @@ def label_alike(context: Context) -> Iterator[Problem]:
 
 
 @dataclass(frozen=True, slots=True)
-class Contracts:
+class KnownContracts:
     """Names of contracts, the oldest first."""
 
     contracts: tuple[str, ...]
 
 
-@check("metadata-agrees-with-labels", Contracts)
-def metadata_agrees(context: Context, params: Contracts) -> Iterator[Problem]:
+@check("metadata-agrees-with-labels", KnownContracts)
+def check_metadata_agrees_with_labels(
+    context: Context, params: KnownContracts
+) -> Iterator[Violation]:
     """GEN-09: the newest series' contract is the greatest one among the labels."""
     labelled = {
         label.rpartition("/")[2] for crd in context.crds() for label in _contract_labels(crd)
@@ -155,7 +157,7 @@ def metadata_agrees(context: Context, params: Contracts) -> Iterator[Problem]:
         if contract != known[-1]:
             series = f"{newest['major']}.{newest['minor']}"
             number = list_of(metadata.document, "releaseSeries").index(newest)
-            yield Problem(
+            yield Violation(
                 metadata,
                 f"series {series} has contract {contract!r}, but the CRDs are labelled "
                 f"{known[-1]!r}",
@@ -191,7 +193,7 @@ class Direction:
 
 
 @check("crd-lossy-versions", Direction)
-def lossy_versions(context: Context, params: Direction) -> Iterator[Problem]:
+def check_crd_lossy_versions(context: Context, params: Direction) -> Iterator[Violation]:
     """CRD-20, CRD-21: without conversion each field of spec is in both versions."""
     for crd in context.crds():
         if crd.manifest.mapping("spec", "conversion").get("strategy", "None") != "None":
@@ -204,12 +206,12 @@ def lossy_versions(context: Context, params: Direction) -> Iterator[Problem]:
             yield from _lost(crd, source, target)
 
 
-def _lost(crd: Crd, source: CrdVersion, target: CrdVersion) -> Iterator[Problem]:
+def _lost(crd: Crd, source: CrdVersion, target: CrdVersion) -> Iterator[Violation]:
     specs = [mapping_of(each.schema, "properties", "spec") for each in (source, target)]
     paths = list(_only_in(specs[0], specs[1], "spec"))
     if paths:
         more = f" and {len(paths) - _SHOWN} more" if len(paths) > _SHOWN else ""
-        yield Problem(
+        yield Violation(
             crd.manifest,
             f"{crd.kind}: {source.name} has {', '.join(paths[:_SHOWN])}{more}, which {target.name} "
             "does not have in that form, but nothing converts them",
@@ -236,13 +238,13 @@ def _only_in(source: Any, target: Any, path: str) -> Iterator[str]:
 
 
 @check("schema-plain-names")
-def plain_names(context: Context) -> Iterator[Problem]:
+def check_schema_plain_names(context: Context) -> Iterator[Violation]:
     """CRD-22: no property name has a dot."""
     for crd, version in context.versions():
-        for path, schema in walk(version.schema):
+        for path, schema in walk_schema(version.schema):
             for name in mapping_of(schema, "properties"):
                 if "." in str(name):
-                    yield Problem(
+                    yield Violation(
                         crd.manifest,
                         f"{crd.kind} {version.name}: {path or 'the object'} has a property "
                         f"named {name!r}",
@@ -251,7 +253,7 @@ def plain_names(context: Context) -> Iterator[Problem]:
 
 
 @check("crd-conversion")
-def conversion(context: Context) -> Iterator[Problem]:
+def check_crd_conversion(context: Context) -> Iterator[Violation]:
     """CRD-15: versions of different shape are converted."""
     for crd in context.crds():
         served = [version for version in crd.versions if version.served]
@@ -259,7 +261,7 @@ def conversion(context: Context) -> Iterator[Problem]:
         strategy = crd.manifest.mapping("spec", "conversion").get("strategy", "None")
         if strategy == "None" and any(shape != shapes[0] for shape in shapes[1:]):
             names = ", ".join(version.name for version in served)
-            yield Problem(
+            yield Violation(
                 crd.manifest,
                 f"{crd.kind}: {names} differ in shape, but nothing converts them",
                 path=("spec", "conversion"),

@@ -13,10 +13,10 @@ from capsmith.judge.running.checks.pools import MACHINE_POOLS
 from capsmith.judge.running.checks.restart_and_move import MOVING, RESTARTING
 from capsmith.judge.running.cluster_session import ClusterSession
 from capsmith.judge.running.ipam_session import IpamSession
-from capsmith.judge.running.model import Check
+from capsmith.judge.running.model import ConformanceCheck
 from capsmith.judge.running.session import Session
 
-INFRASTRUCTURE: tuple[Check[Session], ...] = (
+INFRASTRUCTURE: tuple[ConformanceCheck[Session], ...] = (
     *INFRA_CLUSTER,
     *INFRA_MACHINE,
     *TEMPLATES,
@@ -33,8 +33,12 @@ INFRASTRUCTURE: tuple[Check[Session], ...] = (
 The invariants judge what the earlier ones did; the move leaves nothing to check.
 """
 
-WHOLE_CLUSTER: tuple[Check[ClusterSession], ...] = (*BOOTSTRAP, *CONTROL_PLANE, *DELETION)
+WHOLE_CLUSTER: tuple[ConformanceCheck[ClusterSession], ...] = (
+    *BOOTSTRAP,
+    *CONTROL_PLANE,
+    *DELETION,
+)
 """Those of bootstrap and control plane providers, with a whole cluster."""
 
-ADDRESSES: tuple[Check[IpamSession], ...] = (*CLAIMS, *ADDRESSES_OVER_TIME)
+ADDRESSES: tuple[ConformanceCheck[IpamSession], ...] = (*CLAIMS, *ADDRESSES_OVER_TIME)
 """Those of IPAM providers, with pools and claims."""

@@ -15,8 +15,8 @@ from capsmith.judge.running.cluster_session import (
     data_path,
     is_data_created,
 )
-from capsmith.judge.running.contract import PAUSED, V1BETA1, condition
-from capsmith.judge.running.model import Check, Skipped, Violated
+from capsmith.judge.running.contract import PAUSED, V1BETA1, find_condition
+from capsmith.judge.running.model import ConformanceCheck, Skipped, Violated
 from capsmith.judge.running.objects import CLUSTER_NAME
 
 _SENTINEL = "bootstrap-success.complete"
@@ -25,7 +25,7 @@ _FORMATS = ("", "cloud-config", "ignition")
 
 
 def _ownerless(session: ClusterSession) -> None:
-    session.whole_cluster()
+    session.ensure_whole_cluster()
     for state in session.history.states(session.config_kind, OWNERLESS_CONFIG):
         if data_name(state) or is_data_created(state, session.contract):
             message = "it reports data although no Machine owns it"
@@ -114,7 +114,7 @@ def _paused(session: ClusterSession) -> None:
 
 
 def _is(status: str, obj: JSON) -> bool:
-    return (condition(obj, "Paused") or {}).get("status") == status
+    return (find_condition(obj, "Paused") or {}).get("status") == status
 
 
 def _value(secret: JSON, key: str) -> str:
@@ -122,43 +122,43 @@ def _value(secret: JSON, key: str) -> str:
 
 
 BOOTSTRAP = (
-    Check(
+    ConformanceCheck(
         "bootstrap-waits-for-owner",
         "A bootstrap configuration without a Machine is left alone.",
         ("BC-11", "BC-12"),
         _ownerless,
     ),
-    Check(
+    ConformanceCheck(
         "bootstrap-data",
         "Each Machine has a Secret with data, which its bootstrap configuration controls.",
         ("BC-01", "BC-03", "BC-06", "SEC-04"),
         _secret,
     ),
-    Check(
+    ConformanceCheck(
         "bootstrap-data-once",
         "Data are reported once, with the name of their Secret, and never change their name.",
         ("BC-01", "BC-03"),
         _once,
     ),
-    Check(
+    ConformanceCheck(
         "bootstrap-ready",
         "A bootstrap configuration with data has the condition Ready.",
         ("BC-09",),
         _ready,
     ),
-    Check(
+    ConformanceCheck(
         "bootstrap-conditions",
         "The conditions of a bootstrap configuration have the shape of the contract.",
         ("ST-01", "ST-02"),
         _conditions,
     ),
-    Check(
+    ConformanceCheck(
         "bootstrap-sentinel",
         "The data create the sentinel file on the machine.",
         ("BC-13",),
         _sentinel,
     ),
-    Check(
+    ConformanceCheck(
         "bootstrap-paused",
         "The condition Paused of a bootstrap configuration follows the pause.",
         ("ST-08",),

@@ -16,8 +16,8 @@ from capsmith.judge.running.cluster_session import (
     initialized_path,
     is_initialized,
 )
-from capsmith.judge.running.contract import PAUSED, V1BETA1, condition
-from capsmith.judge.running.model import Check, Skipped, Violated
+from capsmith.judge.running.contract import PAUSED, V1BETA1, find_condition
+from capsmith.judge.running.model import ConformanceCheck, Skipped, Violated
 from capsmith.judge.running.objects import CLUSTER_NAME, CORE_GROUP
 
 _SECRET_TYPE = "cluster.x-k8s.io/secret"
@@ -26,7 +26,7 @@ _PLUGINS = ("exec", "auth-provider")
 
 
 def _control_plane(session: ClusterSession) -> JSON:
-    session.whole_cluster()
+    session.ensure_whole_cluster()
     return session.latest(session.control_plane_kind, session.control_plane_name)
 
 
@@ -155,13 +155,13 @@ def _paused(session: ClusterSession) -> None:
 
 
 def _is(kind: str, status: str, obj: JSON) -> bool:
-    return (condition(obj, kind) or {}).get("status") == status
+    return (find_condition(obj, kind) or {}).get("status") == status
 
 
 def _deletion(session: ClusterSession) -> None:
     configs = [config["metadata"]["name"] for _, config in session.configs()]
     members = [machine["metadata"]["name"] for machine in session.members()]
-    session.client.delete(session.whole_cluster())
+    session.client.delete(session.ensure_whole_cluster())
     what = "its Cluster was deleted, but it still exists"
     for name in members:
         session.wait_deleted("Machine", name, what)
@@ -175,49 +175,49 @@ def _deletion(session: ClusterSession) -> None:
 
 
 CONTROL_PLANE = (
-    Check(
+    ConformanceCheck(
         "control-plane-initialized",
         "An initialized control plane stays initialized.",
         ("CP-02", "CP-03"),
         _initialized,
     ),
-    Check(
+    ConformanceCheck(
         "control-plane-kubeconfig",
         "The control plane creates the kubeconfig of its cluster.",
         ("SEC-01", "SEC-07"),
         _kubeconfig,
     ),
-    Check(
+    ConformanceCheck(
         "control-plane-replicas",
         "The control plane reports its replicas and their selector.",
         ("CP-04", "CP-05"),
         _replicas,
     ),
-    Check(
+    ConformanceCheck(
         "control-plane-version",
         "The control plane reports the version that runs.",
         ("CP-08", "CP-39"),
         _version,
     ),
-    Check(
+    ConformanceCheck(
         "control-plane-machines",
         "Machines of the control plane have its labels, its version and objects of their name.",
         ("CP-19",),
         _machines,
     ),
-    Check(
+    ConformanceCheck(
         "control-plane-available",
         "A complete control plane has the condition Available.",
         ("CP-26",),
         _available,
     ),
-    Check(
+    ConformanceCheck(
         "control-plane-conditions",
         "The conditions of a control plane have the shape of the contract.",
         ("ST-01", "ST-02"),
         _conditions,
     ),
-    Check(
+    ConformanceCheck(
         "control-plane-paused",
         "The condition Paused of a control plane follows the pause.",
         ("ST-08",),
@@ -225,7 +225,7 @@ CONTROL_PLANE = (
     ),
 )
 DELETION = (
-    Check(
+    ConformanceCheck(
         "whole-deletion",
         "The deletion of a Cluster ends with its control plane and bootstrap configurations.",
         ("CP-34", "BC-19", "SM-04"),

@@ -5,12 +5,12 @@ from __future__ import annotations
 from capsmith.judge.running.checks.shared import (
     BLOCKED,
     MAIN,
-    blocked,
-    main_machine,
+    ensure_blocked,
+    ensure_main_machine,
     register_nodes,
 )
 from capsmith.judge.running.contract import is_provisioned
-from capsmith.judge.running.model import Check, Skipped, Violated
+from capsmith.judge.running.model import ConformanceCheck, Skipped, Violated
 from capsmith.judge.running.session import SECRET, Session
 
 _DELETED = "main-deleted"
@@ -21,7 +21,7 @@ _REMEDIATE = "cluster.x-k8s.io/remediate-machine"
 
 
 def _early(session: Session) -> None:
-    blocked(session)
+    ensure_blocked(session)
     session.client.delete(session.latest("Machine", BLOCKED))
     kind = session.objects.machine_kind
     session.wait_deleted(
@@ -30,7 +30,7 @@ def _early(session: Session) -> None:
 
 
 def _machine(session: Session) -> None:
-    main_machine(session)
+    ensure_main_machine(session)
     kind = session.objects.machine_kind
     session.create_machine(MAIN, _DELETED)
     session.wait_provisioned(kind, _DELETED)
@@ -44,7 +44,7 @@ def _remediation(session: Session) -> None:
             "a MachineHealthCheck needs Nodes, which are only created by a run with its own"
             " management cluster"
         )
-    main_machine(session)
+    ensure_main_machine(session)
     kind = session.objects.machine_kind
     template = session.objects.template(MAIN, session.namespace, _WORKERS)
     session.client.create(template)
@@ -80,7 +80,7 @@ def _is_running(session: Session, name: str) -> bool:
 
 
 def _cluster(session: Session) -> None:
-    main_machine(session)
+    ensure_main_machine(session)
     session.create_cluster(_CLUSTER)
     session.wait_provisioned(session.objects.cluster_kind, _CLUSTER)
     session.create_machine(_CLUSTER, _CLUSTER_MACHINE)
@@ -93,25 +93,25 @@ def _cluster(session: Session) -> None:
 
 
 DELETING = (
-    Check(
+    ConformanceCheck(
         "delete-early",
         "The deletion of an infrastructure machine that was never created succeeds.",
         ("IM-25",),
         _early,
     ),
-    Check(
+    ConformanceCheck(
         "delete-machine",
         "The deletion of an infrastructure machine ends with the removal of its finalizer.",
         ("IM-25", "SM-08"),
         _machine,
     ),
-    Check(
+    ConformanceCheck(
         "remediation",
         "A machine that a MachineHealthCheck finds unhealthy is deleted and replaced.",
         ("IM-25", "IM-12"),
         _remediation,
     ),
-    Check(
+    ConformanceCheck(
         "delete-cluster",
         "The deletion of a Cluster deletes its machines, then its infrastructure cluster.",
         ("IC-20", "SM-04"),

@@ -6,30 +6,30 @@ from capsmith.judge.running.checks.shared import (
     EXTERNAL,
     MAIN,
     OWNERLESS,
-    blocked,
     check_conditions,
-    main_cluster,
-    main_machine,
+    ensure_blocked,
+    ensure_main_cluster,
+    ensure_main_machine,
     refuse_effects,
     require_condition,
 )
 from capsmith.judge.running.contract import endpoint, failure_domains
-from capsmith.judge.running.model import Check, Skipped, Violated
+from capsmith.judge.running.model import ConformanceCheck, Skipped, Violated
 from capsmith.judge.running.session import Session
 
 
 def _provisioned(session: Session) -> None:
-    main_cluster(session)
+    ensure_main_cluster(session)
 
 
 def _ownerless(session: Session) -> None:
-    main_machine(session)
+    ensure_main_machine(session)
     kind = session.objects.cluster_kind
     refuse_effects(session, kind, OWNERLESS, "no Cluster owns the object")
 
 
 def _endpoint(session: Session) -> None:
-    infrastructure = main_cluster(session)
+    infrastructure = ensure_main_cluster(session)
     if not session.provides_endpoint:
         raise Skipped("infrastructure clusters have no endpoint; control plane providers supply it")
     kind = session.objects.cluster_kind
@@ -48,7 +48,7 @@ def _endpoint(session: Session) -> None:
 
 
 def _failure_domains(session: Session) -> None:
-    expected = failure_domains(main_cluster(session))
+    expected = failure_domains(ensure_main_cluster(session))
     if not expected:
         raise Skipped("the infrastructure cluster reports no failure domains")
     session.wait(
@@ -61,16 +61,16 @@ def _failure_domains(session: Session) -> None:
 
 
 def _ready(session: Session) -> None:
-    require_condition(session, main_cluster(session), "Ready", "True")
+    require_condition(session, ensure_main_cluster(session), "Ready", "True")
 
 
 def _conditions(session: Session) -> None:
-    main_cluster(session)
+    ensure_main_cluster(session)
     check_conditions(session, session.objects.cluster_kind, MAIN)
 
 
 def _externally_managed(session: Session) -> None:
-    blocked(session)
+    ensure_blocked(session)
     kind = session.objects.cluster_kind
     reason = "the annotation cluster.x-k8s.io/managed-by leaves it to another system"
     refuse_effects(session, kind, EXTERNAL, reason)
@@ -81,43 +81,43 @@ def _externally_managed(session: Session) -> None:
 
 
 INFRA_CLUSTER = (
-    Check(
+    ConformanceCheck(
         "cluster-provisioned",
         "An infrastructure cluster becomes provisioned.",
         ("IC-05", "IC-06", "IC-19"),
         _provisioned,
     ),
-    Check(
+    ConformanceCheck(
         "cluster-waits-for-owner",
         "An infrastructure cluster without a Cluster is left alone.",
         ("IC-19",),
         _ownerless,
     ),
-    Check(
+    ConformanceCheck(
         "cluster-endpoint",
         "A provisioned infrastructure cluster has an endpoint, which core copies to the Cluster.",
         ("IC-02", "IC-03"),
         _endpoint,
     ),
-    Check(
+    ConformanceCheck(
         "cluster-failure-domains",
         "Core copies the failure domains to the Cluster.",
         ("IC-08", "IC-09"),
         _failure_domains,
     ),
-    Check(
+    ConformanceCheck(
         "cluster-ready",
         "A provisioned infrastructure cluster has the condition Ready.",
         ("IC-10", "IC-11"),
         _ready,
     ),
-    Check(
+    ConformanceCheck(
         "cluster-conditions",
         "The conditions of an infrastructure cluster have the shape of the contract.",
         ("ST-01", "ST-02"),
         _conditions,
     ),
-    Check(
+    ConformanceCheck(
         "cluster-externally-managed",
         "An externally managed infrastructure cluster is left alone.",
         ("IC-15", "IC-19"),

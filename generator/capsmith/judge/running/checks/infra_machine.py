@@ -17,15 +17,15 @@ from capsmith.judge.running.checks.shared import (
     MAIN,
     OWNERLESS,
     WAITING,
-    blocked,
     check_conditions,
-    main_cluster,
-    main_machine,
+    ensure_blocked,
+    ensure_main_cluster,
+    ensure_main_machine,
     refuse_effects,
     require_condition,
 )
 from capsmith.judge.running.contract import failure_domains, is_provisioned, provider_id
-from capsmith.judge.running.model import Check, Skipped, Violated
+from capsmith.judge.running.model import ConformanceCheck, Skipped, Violated
 from capsmith.judge.running.session import Session
 
 _PLACED = "main-placed"
@@ -33,17 +33,17 @@ _ADDRESS_TYPES = ("Hostname", "ExternalIP", "InternalIP", "ExternalDNS", "Intern
 
 
 def _provisioned(session: Session) -> None:
-    main_machine(session)
+    ensure_main_machine(session)
 
 
 def _ownerless(session: Session) -> None:
-    main_machine(session)
+    ensure_main_machine(session)
     kind = session.objects.machine_kind
     refuse_effects(session, kind, OWNERLESS, "no Machine owns the object")
 
 
 def _waits_for_cluster(session: Session) -> None:
-    blocked(session)
+    ensure_blocked(session)
     cluster = session.latest(session.objects.cluster_kind, EXTERNAL)
     if is_provisioned(cluster, session.contract):
         raise Skipped("the externally managed infrastructure cluster was provisioned")
@@ -52,7 +52,7 @@ def _waits_for_cluster(session: Session) -> None:
 
 
 def _waits_for_data(session: Session) -> None:
-    blocked(session)
+    ensure_blocked(session)
     kind = session.objects.machine_kind
     refuse_effects(session, kind, WAITING, "its Machine has no bootstrap data")
     session.provide_data(session.latest("Machine", WAITING))
@@ -60,7 +60,7 @@ def _waits_for_data(session: Session) -> None:
 
 
 def _provider_id(session: Session) -> None:
-    machine = main_machine(session)
+    machine = ensure_main_machine(session)
     if not provider_id(machine):
         message = "it is provisioned, but its provider ID is missing"
         raise Violated(message, session.subject(machine["kind"], FIRST), "spec.providerID")
@@ -75,7 +75,7 @@ def _provider_id(session: Session) -> None:
 
 
 def _addresses(session: Session) -> None:
-    machine = main_machine(session)
+    machine = ensure_main_machine(session)
     addresses = (machine.get("status") or {}).get("addresses") or []
     if not addresses:
         raise Skipped("the infrastructure machine reports no addresses")
@@ -87,7 +87,7 @@ def _addresses(session: Session) -> None:
 
 
 def _failure_domain(session: Session) -> None:
-    domains = failure_domains(main_cluster(session))
+    domains = failure_domains(ensure_main_cluster(session))
     if not domains:
         raise Skipped("the infrastructure cluster reports no failure domains")
     kind, expected = session.objects.machine_kind, domains[-1]
@@ -106,64 +106,64 @@ def _failure_domain(session: Session) -> None:
 
 
 def _ready(session: Session) -> None:
-    require_condition(session, main_machine(session), "Ready", "True")
+    require_condition(session, ensure_main_machine(session), "Ready", "True")
 
 
 def _conditions(session: Session) -> None:
-    main_machine(session)
+    ensure_main_machine(session)
     check_conditions(session, session.objects.machine_kind, FIRST)
 
 
 INFRA_MACHINE = (
-    Check(
+    ConformanceCheck(
         "machine-provisioned",
         "An infrastructure machine becomes provisioned.",
         ("IM-03", "IM-04"),
         _provisioned,
     ),
-    Check(
+    ConformanceCheck(
         "machine-waits-for-owner",
         "An infrastructure machine without a Machine is left alone.",
         ("IM-19",),
         _ownerless,
     ),
-    Check(
+    ConformanceCheck(
         "machine-waits-for-cluster",
         "An infrastructure machine waits for the infrastructure of its cluster.",
         ("IM-19",),
         _waits_for_cluster,
     ),
-    Check(
+    ConformanceCheck(
         "machine-waits-for-data",
         "An infrastructure machine waits for the bootstrap data, then becomes provisioned.",
         ("IM-19",),
         _waits_for_data,
     ),
-    Check(
+    ConformanceCheck(
         "machine-provider-id",
         "A provisioned infrastructure machine has a provider ID, which core copies to the Machine.",
         ("IM-01", "IM-02"),
         _provider_id,
     ),
-    Check(
+    ConformanceCheck(
         "machine-addresses",
         "Addresses have a type and a value.",
         ("IM-08",),
         _addresses,
     ),
-    Check(
+    ConformanceCheck(
         "machine-failure-domain",
         "An infrastructure machine is in the failure domain of its Machine.",
         ("IM-06",),
         _failure_domain,
     ),
-    Check(
+    ConformanceCheck(
         "machine-ready",
         "A provisioned infrastructure machine has the condition Ready.",
         ("IM-10",),
         _ready,
     ),
-    Check(
+    ConformanceCheck(
         "machine-conditions",
         "The conditions of an infrastructure machine have the shape of the contract.",
         ("ST-01", "ST-02"),
@@ -206,7 +206,7 @@ def _dry_run(session: Session) -> None:
 
 def _template(session: Session) -> JSON:
     template = session.objects.template(MAIN, session.namespace, _NAME)
-    session.once("the creation of a template", lambda: _create(session, template))
+    session.run_once("the creation of a template", lambda: _create(session, template))
     return template
 
 
@@ -252,13 +252,13 @@ def _other(value: Any) -> Any:
 
 
 TEMPLATES = (
-    Check(
+    ConformanceCheck(
         "template-immutable",
         "A change of a machine template's spec.template.spec is refused.",
         ("IM-13",),
         _immutable,
     ),
-    Check(
+    ConformanceCheck(
         "template-dry-run",
         "Core's topology controller may try a change of a machine template in a dry run.",
         ("IM-14",),

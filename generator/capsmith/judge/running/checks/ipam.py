@@ -10,15 +10,15 @@ from functools import partial
 from ipaddress import ip_address
 
 from capsmith.clusters.processes.kube import JSON
-from capsmith.judge.running.contract import PAUSED, condition
+from capsmith.judge.running.contract import PAUSED, find_condition
 from capsmith.judge.running.ipam_session import ADDRESS, CLAIM, FOREIGN, IpamSession, has_address
-from capsmith.judge.running.model import Check, Skipped, Violated
+from capsmith.judge.running.model import ConformanceCheck, Skipped, Violated
 from capsmith.judge.running.objects import CORE_GROUP
 
 _CLUSTER = "paused"
 
 
-def each_pool(check: Callable[[IpamSession, str], None]) -> Callable[[IpamSession], None]:
+def check_each_pool(check: Callable[[IpamSession, str], None]) -> Callable[[IpamSession], None]:
     """Return a check of all kinds of pools."""
 
     def run(session: IpamSession) -> None:
@@ -33,7 +33,7 @@ def claim_name(text: str, kind: str) -> str:
     return f"{text}-{kind.lower()}"
 
 
-def claims(session: IpamSession) -> None:
+def ensure_claims(session: IpamSession) -> None:
     """Create claims that have to wait, then one on each pool that gets its address after them."""
 
     def create() -> None:
@@ -50,7 +50,7 @@ def claims(session: IpamSession) -> None:
             session.wait_allocated(claim_name("main", kind))
         session.settle()
 
-    session.once("the allocation of a first address", create)
+    session.run_once("the allocation of a first address", create)
 
 
 def _paused_cluster(session: IpamSession) -> JSON:
@@ -65,22 +65,22 @@ def _paused_cluster(session: IpamSession) -> JSON:
     return cluster
 
 
-def main_claim(session: IpamSession, kind: str) -> tuple[JSON, JSON]:
+def ensure_main_claim(session: IpamSession, kind: str) -> tuple[JSON, JSON]:
     """Return the claim of a kind in which everything is as it should be, and its IPAddress."""
-    claims(session)
+    ensure_claims(session)
     name = claim_name("main", kind)
     return session.latest(CLAIM, name), session.wait_allocated(name)
 
 
 def _allocated(session: IpamSession, kind: str) -> None:
-    claim, _ = main_claim(session, kind)
+    claim, _ = ensure_main_claim(session, kind)
     if not claim["metadata"].get("finalizers"):
         where = session.subject(CLAIM, claim["metadata"]["name"])
         raise Violated("it has an address, but no finalizer", where, "metadata.finalizers")
 
 
 def _content(session: IpamSession, kind: str) -> None:
-    claim, address = main_claim(session, kind)
+    claim, address = ensure_main_claim(session, kind)
     spec, name = address["spec"], address["metadata"]["name"]
     pool = session.pools.pool(kind, session.namespace)["spec"]
     where = session.subject(ADDRESS, name)
@@ -103,7 +103,7 @@ def _content(session: IpamSession, kind: str) -> None:
 
 
 def _owners(session: IpamSession, kind: str) -> None:
-    claim, address = main_claim(session, kind)
+    claim, address = ensure_main_claim(session, kind)
     where = session.subject(ADDRESS, address["metadata"]["name"])
     owners = {each["kind"]: each for each in address["metadata"].get("ownerReferences") or []}
     path = "metadata.ownerReferences"
@@ -121,7 +121,7 @@ def _owners(session: IpamSession, kind: str) -> None:
 
 
 def _foreign(session: IpamSession, kind: str) -> None:
-    claims(session)
+    ensure_claims(session)
     name = claim_name("foreign", kind)
     session.refuse_address(name, "its pool is of another kind")
     if session.latest(CLAIM, name)["metadata"].get("finalizers"):
@@ -130,12 +130,12 @@ def _foreign(session: IpamSession, kind: str) -> None:
 
 
 def _missing(session: IpamSession, kind: str) -> None:
-    claims(session)
+    ensure_claims(session)
     session.refuse_address(claim_name("missing", kind), "its Cluster does not exist")
 
 
 def _paused(session: IpamSession) -> None:
-    claims(session)
+    ensure_claims(session)
     for kind in session.pools.names:
         name = claim_name("annotated", kind)
         session.refuse_address(name, f"it has the annotation {PAUSED}")
@@ -149,7 +149,7 @@ def _paused(session: IpamSession) -> None:
 
 
 def _ready(session: IpamSession, kind: str) -> None:
-    main_claim(session, kind)
+    ensure_main_claim(session, kind)
     what, path = "the condition Ready is not True", "status.conditions[Ready]"
     session.wait(kind, session.namespace, partial(is_ready, "True"), what, path)
     session.wait(CLAIM, claim_name("main", kind), partial(is_ready, "True"), what, path)
@@ -157,47 +157,47 @@ def _ready(session: IpamSession, kind: str) -> None:
 
 def is_ready(status: str, obj: JSON) -> bool:
     """Return whether the condition Ready of an object has a status."""
-    return (condition(obj, "Ready") or {}).get("status") == status
+    return (find_condition(obj, "Ready") or {}).get("status") == status
 
 
-CLAIMS: tuple[Check[IpamSession], ...] = (
-    Check(
+CLAIMS: tuple[ConformanceCheck[IpamSession], ...] = (
+    ConformanceCheck(
         "claim-allocated",
         "A claim gets a finalizer and an IPAddress, which its status names.",
         ("IP-08", "IP-09"),
-        each_pool(_allocated),
+        check_each_pool(_allocated),
     ),
-    Check(
+    ConformanceCheck(
         "address-content",
         "An IPAddress has address, prefix and gateway of its pool, and names claim and pool.",
         ("IP-06", "IP-09"),
-        each_pool(_content),
+        check_each_pool(_content),
     ),
-    Check(
+    ConformanceCheck(
         "address-owners",
         "Claim and pool own an IPAddress and block each other's deletion; the claim controls it.",
         ("IP-09",),
-        each_pool(_owners),
+        check_each_pool(_owners),
     ),
-    Check(
+    ConformanceCheck(
         "claim-foreign-pool",
         "A claim on a pool of another kind is left alone.",
         ("IP-08",),
-        each_pool(_foreign),
+        check_each_pool(_foreign),
     ),
-    Check(
+    ConformanceCheck(
         "claim-missing-cluster",
         "A claim that names a missing Cluster is left alone.",
         ("IP-08",),
-        each_pool(_missing),
+        check_each_pool(_missing),
     ),
-    Check(
+    ConformanceCheck(
         "pool-of-addresses-ready",
         "A pool and a claim with an address have the condition Ready.",
         ("IP-03",),
-        each_pool(_ready),
+        check_each_pool(_ready),
     ),
-    Check(
+    ConformanceCheck(
         "claim-paused",
         "Paused claims and those of paused Clusters are left alone, and continue after the pause.",
         ("IP-08", "SM-01"),
@@ -211,7 +211,7 @@ _MOST = 32
 
 
 def _unique(session: IpamSession, kind: str) -> None:
-    main_claim(session, kind)
+    ensure_main_claim(session, kind)
     session.create_claim(claim_name("second", kind), kind)
     session.wait_allocated(claim_name("second", kind))
     taken: dict[tuple[str, str], str] = {}
@@ -226,7 +226,7 @@ def _unique(session: IpamSession, kind: str) -> None:
 
 def _exhausted(session: IpamSession, kind: str) -> None:
     """Claim until there is no address, then release one."""
-    main_claim(session, kind)
+    ensure_main_claim(session, kind)
     granted, refused = [], ""
     for number in range(_MOST):
         name = f"{claim_name('more', kind)}-{number}"
@@ -255,7 +255,7 @@ def _release_all(session: IpamSession, claims: list[str]) -> None:
 
 
 def _released(session: IpamSession, kind: str) -> None:
-    main_claim(session, kind)
+    ensure_main_claim(session, kind)
     name = claim_name("released", kind)
     session.create_claim(name, kind)
     address = session.wait_allocated(name)["metadata"]["name"]
@@ -266,7 +266,7 @@ def _released(session: IpamSession, kind: str) -> None:
 def _restart(session: IpamSession) -> None:
     if session.manager is None:
         raise Skipped("this run did not start the manager")
-    before = {kind: main_claim(session, kind)[1] for kind in session.pools.names}
+    before = {kind: ensure_main_claim(session, kind)[1] for kind in session.pools.names}
     for kind in session.pools.names:
         session.create_claim(claim_name("restart", kind), kind)
     session.manager.kill()
@@ -284,7 +284,7 @@ def _restart(session: IpamSession) -> None:
 
 
 def _in_use(session: IpamSession, kind: str) -> None:
-    address = main_claim(session, kind)[1]["metadata"]["name"]
+    address = ensure_main_claim(session, kind)[1]["metadata"]["name"]
     name = session.namespace
     pool = session.wait(kind, name, bool, "it does not exist")
     session.client.delete(pool)
@@ -309,36 +309,36 @@ def _is_decided(claim: JSON) -> bool:
     return has_address(claim) or is_ready("False", claim)
 
 
-ADDRESSES_OVER_TIME: tuple[Check[IpamSession], ...] = (
-    Check(
+ADDRESSES_OVER_TIME: tuple[ConformanceCheck[IpamSession], ...] = (
+    ConformanceCheck(
         "address-unique",
         "Two claims on a pool get two addresses.",
         ("IP-08", "IP-09"),
-        each_pool(_unique),
+        check_each_pool(_unique),
     ),
-    Check(
+    ConformanceCheck(
         "claim-released",
         "A claim that is deleted ends with its IPAddress.",
         ("IP-10",),
-        each_pool(_released),
+        check_each_pool(_released),
     ),
-    Check(
+    ConformanceCheck(
         "pool-exhausted",
         "A claim on an exhausted pool says so in Ready, and gets the next address that is free.",
         ("IP-08", "IP-10"),
-        each_pool(_exhausted),
+        check_each_pool(_exhausted),
     ),
-    Check(
+    ConformanceCheck(
         "ipam-restart",
         "A manager that crashes keeps all addresses, and allocates none twice.",
         ("SM-09", "IP-09"),
         _restart,
     ),
-    Check(
+    ConformanceCheck(
         "pool-in-use",
         "A pool that is deleted stays until its last address is released.",
         ("IP-09", "SM-08"),
-        each_pool(_in_use),
+        check_each_pool(_in_use),
     ),
 )
 """The last one leaves no pools."""

@@ -5,16 +5,16 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator
 
 from capsmith.clusters.processes.kube import JSON
-from capsmith.judge.running.checks.shared import FIRST, MAIN, main_machine
+from capsmith.judge.running.checks.shared import FIRST, MAIN, ensure_main_machine
 from capsmith.judge.running.contract import (
     MANAGED_BY,
-    condition,
-    effects,
+    find_condition,
+    find_effects,
     is_provisioned,
     provider_id,
     provisioned_path,
 )
-from capsmith.judge.running.model import Check, Violated
+from capsmith.judge.running.model import ConformanceCheck, Violated
 from capsmith.judge.running.session import Session
 
 _OWNERS = ("Cluster", "Machine", "MachinePool")
@@ -26,7 +26,7 @@ def _finalizer(session: Session) -> None:
             metadata = state["metadata"]
             if MANAGED_BY in (metadata.get("annotations") or {}):
                 continue
-            found = effects(state, session.contract, states[0])
+            found = find_effects(state, session.contract, states[0])
             if found and not metadata.get("finalizers") and "deletionTimestamp" not in metadata:
                 message = f"it has {found[0]}, but no finalizer"
                 raise Violated(message, session.subject(kind, name), "metadata.finalizers")
@@ -96,11 +96,13 @@ def _spec_kept(session: Session) -> None:
 
 
 def _steady(session: Session) -> None:
-    main_machine(session)
+    ensure_main_machine(session)
     objects = session.objects
     for kind, name in ((objects.cluster_kind, MAIN), (objects.machine_kind, FIRST)):
         states = [state for state in session.history.states(kind, name) if _is_ready(state)]
-        messages = [str((condition(state, "Ready") or {}).get("message", "")) for state in states]
+        messages = [
+            str((find_condition(state, "Ready") or {}).get("message", "")) for state in states
+        ]
         if len(set(messages)) > 1:
             shown = ", ".join(repr(each) for each in list(dict.fromkeys(messages))[:2])
             message = f"the message of Ready changes without a cause: {shown}"
@@ -108,13 +110,13 @@ def _steady(session: Session) -> None:
 
 
 def _is_ready(obj: JSON) -> bool:
-    return (condition(obj, "Ready") or {}).get("status") == "True"
+    return (find_condition(obj, "Ready") or {}).get("status") == "True"
 
 
 def _lives(session: Session) -> Iterator[tuple[str, str, list[JSON]]]:
     """Yield kind, name and states of all infrastructure objects."""
-    main_machine(session)
-    session.once("a quiet time", session.settle)
+    ensure_main_machine(session)
+    session.run_once("a quiet time", session.settle)
     for _, kind in session.provider_kinds():
         for name in session.history.all_names(kind):
             states = session.history.states(kind, name)
@@ -123,37 +125,37 @@ def _lives(session: Session) -> Iterator[tuple[str, str, list[JSON]]]:
 
 
 LIFETIME = (
-    Check(
+    ConformanceCheck(
         "finalizer-first",
         "The finalizer is there before the first effect.",
         ("SM-08",),
         _finalizer,
     ),
-    Check(
+    ConformanceCheck(
         "provisioned-once",
         "A provisioned object stays provisioned.",
         ("IC-05", "IM-03"),
         _provisioned_once,
     ),
-    Check(
+    ConformanceCheck(
         "provider-id-constant",
         "Provider IDs are unique and never change.",
         ("IM-01", "IM-02"),
         _provider_ids,
     ),
-    Check(
+    ConformanceCheck(
         "owners-kept",
         "The manager keeps the owner references of core.",
         ("SM-06",),
         _owners_kept,
     ),
-    Check(
+    ConformanceCheck(
         "spec-kept",
         "The manager does not change what others wrote into the spec.",
         ("TP-06",),
         _spec_kept,
     ),
-    Check(
+    ConformanceCheck(
         "ready-steady",
         "The message of Ready does not vary without a cause.",
         ("ST-06",),

@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 from capsmith.clusters.processes.kube import JSON
-from capsmith.judge.running.checks.shared import MAIN, main_machine, refuse_effects
-from capsmith.judge.running.contract import PAUSED, V1BETA1, condition
-from capsmith.judge.running.model import Check, Skipped, Violated
+from capsmith.judge.running.checks.shared import MAIN, ensure_main_machine, refuse_effects
+from capsmith.judge.running.contract import PAUSED, V1BETA1, find_condition
+from capsmith.judge.running.model import ConformanceCheck, Skipped, Violated
 from capsmith.judge.running.session import Session
 
 _CLUSTER = "paused"
@@ -17,7 +17,7 @@ _LATER = "main-pause-later"
 
 def _objects(session: Session) -> None:
     """Create paused objects, then a machine that is provisioned after them."""
-    main_machine(session)
+    ensure_main_machine(session)
 
     def create() -> None:
         session.create_paused_cluster(_CLUSTER)
@@ -26,7 +26,7 @@ def _objects(session: Session) -> None:
         session.wait_provisioned(session.objects.machine_kind, _CONTROL)
         session.settle()
 
-    session.once("the provisioning of a machine beside paused objects", create)
+    session.run_once("the provisioning of a machine beside paused objects", create)
 
 
 def _paused_cluster(session: Session) -> None:
@@ -57,7 +57,7 @@ def _condition(session: Session) -> None:
 
 
 def _deletion(session: Session) -> None:
-    main_machine(session)
+    ensure_main_machine(session)
     kind = session.objects.machine_kind
     session.create_machine(MAIN, _DELETED)
     machine = session.wait_provisioned(kind, _DELETED)
@@ -87,7 +87,7 @@ def _unpause(session: Session, obj: JSON) -> None:
 
 
 def _is_paused(obj: JSON) -> bool:
-    found = condition(obj, "Paused")
+    found = find_condition(obj, "Paused")
     return found is not None and found.get("status") == "True"
 
 
@@ -99,25 +99,25 @@ def _is_resumed(obj: JSON) -> bool:
 _PATH = "status.conditions[Paused]"
 
 PAUSING = (
-    Check(
+    ConformanceCheck(
         "pause-cluster",
         "Objects of a paused Cluster are left alone, and continue after the pause.",
         ("SM-01", "IC-23"),
         _paused_cluster,
     ),
-    Check(
+    ConformanceCheck(
         "pause-annotation",
         "An object with the annotation cluster.x-k8s.io/paused is left alone.",
         ("SM-01", "IM-19"),
         _paused_machine,
     ),
-    Check(
+    ConformanceCheck(
         "pause-condition",
         "The condition Paused follows the pause.",
         ("ST-08",),
         _condition,
     ),
-    Check(
+    ConformanceCheck(
         "pause-deletion",
         "The deletion of a paused object waits for the end of the pause.",
         ("MV-08", "SM-01"),

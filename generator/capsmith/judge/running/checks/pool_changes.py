@@ -8,20 +8,20 @@ from functools import partial
 from capsmith.clusters.processes.kube import JSON
 from capsmith.judge.running.checks.pools import (
     REPLICAS,
-    each_pool,
+    check_each_pool,
+    check_pools_with_machines,
+    ensure_main_pool,
+    find_machine_objects,
     has_ids,
     has_machines,
-    machine_objects,
     main_name,
-    main_pool,
     paused_name,
-    pool_kinds,
+    require_pool_kinds,
     scale,
     waiting_name,
-    with_machines,
 )
 from capsmith.judge.running.contract import provider_ids
-from capsmith.judge.running.model import Check, Skipped, Violated
+from capsmith.judge.running.model import ConformanceCheck, Skipped, Violated
 from capsmith.judge.running.objects import CORE_GROUP
 from capsmith.judge.running.session import Session
 
@@ -33,7 +33,7 @@ _PATH = "spec.providerIDList"
 
 
 def _scale_up(session: Session, kind: str) -> None:
-    before = set(provider_ids(main_pool(session, kind)))
+    before = set(provider_ids(ensure_main_pool(session, kind)))
     name = main_name(kind)
     scale(session, kind, _MORE)
     pool = session.wait(
@@ -45,8 +45,8 @@ def _scale_up(session: Session, kind: str) -> None:
 
 
 def _order(session: Session, kind: str) -> None:
-    main_pool(session, kind)
-    session.once("a quiet time of pools", session.settle)
+    ensure_main_pool(session, kind)
+    session.run_once("a quiet time of pools", session.settle)
     name = main_name(kind)
     states = session.history.states(kind, name)
     for before, after in itertools.pairwise(states):
@@ -60,7 +60,7 @@ def _order(session: Session, kind: str) -> None:
 def _restart(session: Session, kind: str) -> None:
     if session.manager is None:
         raise Skipped("this run did not start the manager")
-    before = set(provider_ids(main_pool(session, kind)))
+    before = set(provider_ids(ensure_main_pool(session, kind)))
     name = main_name(kind)
     scale(session, kind, _MOST)
     session.manager.kill()
@@ -76,11 +76,13 @@ def _restart(session: Session, kind: str) -> None:
 
 def _scale_down(session: Session, kind: str) -> None:
     """Mark one of at least three machines, neither the first nor the last, and request one less."""
-    size = max(len(provider_ids(main_pool(session, kind))), _MORE)
+    size = max(len(provider_ids(ensure_main_pool(session, kind))), _MORE)
     name, machine_kind = main_name(kind), session.objects.machine_kind
     scale(session, kind, size)
     session.wait(kind, name, partial(has_ids, size), f"it does not have {size} machines", _PATH)
-    machines = sorted(each["metadata"]["name"] for each in machine_objects(session, kind, name))
+    machines = sorted(
+        each["metadata"]["name"] for each in find_machine_objects(session, kind, name)
+    )
     for each in machines:
         session.wait("Machine", each, bool, "core creates no Machine for it")
     marked = machines[len(machines) // 2]
@@ -105,7 +107,7 @@ def _is_marked(machine: JSON) -> bool:
 
 def _elsewhere(session: Session, kind: str) -> None:
     """Request one more while another system sets the number."""
-    ids = provider_ids(main_pool(session, kind))
+    ids = provider_ids(ensure_main_pool(session, kind))
     name = main_name(kind)
     pool = session.latest("MachinePool", name)
     size = pool["spec"]["replicas"]
@@ -135,16 +137,17 @@ def _is_elsewhere(pool: JSON) -> bool:
 
 def _deletion(session: Session) -> None:
     what = "its MachinePool was deleted, but it still exists"
-    for kind in pool_kinds(session):
-        main_pool(session, kind)
+    for kind in require_pool_kinds(session):
+        ensure_main_pool(session, kind)
         # Core may not know the kind of the missing configuration, and then never deletes its user.
         session.provide_data(session.latest("MachinePool", waiting_name(kind)))
-    for kind in pool_kinds(session):
+    for kind in require_pool_kinds(session):
         for name in (main_name(kind), waiting_name(kind), paused_name(kind)):
             session.client.delete(session.latest("MachinePool", name))
-    for kind in pool_kinds(session):
+    for kind in require_pool_kinds(session):
         owned = [
-            each["metadata"]["name"] for each in machine_objects(session, kind, main_name(kind))
+            each["metadata"]["name"]
+            for each in find_machine_objects(session, kind, main_name(kind))
         ]
         for name in (main_name(kind), waiting_name(kind), paused_name(kind)):
             session.wait_deleted(kind, name, what)
@@ -155,37 +158,37 @@ def _deletion(session: Session) -> None:
 
 
 POOL_CHANGES = (
-    Check(
+    ConformanceCheck(
         "pool-scale-up",
         "A machine pool grows with its MachinePool, and keeps the machines that it has.",
         ("MP-03", "MP-04"),
-        each_pool(_scale_up),
+        check_each_pool(_scale_up),
     ),
-    Check(
+    ConformanceCheck(
         "pool-order",
         "The provider IDs of a machine pool keep their order.",
         ("MP-03",),
-        each_pool(_order),
+        check_each_pool(_order),
     ),
-    Check(
+    ConformanceCheck(
         "pool-restart",
         "A manager that crashes while a pool grows creates no machine twice.",
         ("SM-09", "MP-03"),
-        each_pool(_restart),
+        check_each_pool(_restart),
     ),
-    Check(
+    ConformanceCheck(
         "pool-replicas-managed",
         "The manager does not scale a machine pool whose size another system sets.",
         ("MP-17",),
-        each_pool(_elsewhere),
+        check_each_pool(_elsewhere),
     ),
-    Check(
+    ConformanceCheck(
         "pool-scale-down",
         "A pool that shrinks deletes Machines, those that are marked first.",
         ("MP-10",),
-        with_machines(_scale_down),
+        check_pools_with_machines(_scale_down),
     ),
-    Check(
+    ConformanceCheck(
         "pool-deletion",
         "The deletion of a MachinePool deletes its machines and the finalizer of its pool.",
         ("SM-08", "MP-15"),

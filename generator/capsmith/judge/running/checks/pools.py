@@ -13,21 +13,21 @@ from capsmith.clusters.processes.kube import JSON
 from capsmith.judge.running.checks.shared import (
     MAIN,
     check_conditions,
-    main_cluster,
-    missing_bootstrap,
+    ensure_main_cluster,
+    refer_to_missing_bootstrap,
     refuse_effects,
     require_condition,
 )
 from capsmith.judge.running.contract import (
     PAUSED,
     V1BETA1,
-    condition,
+    find_condition,
     is_pool_provisioned,
     is_provisioned,
     provider_id,
     provider_ids,
 )
-from capsmith.judge.running.model import Check, Skipped, Violated
+from capsmith.judge.running.model import ConformanceCheck, Skipped, Violated
 from capsmith.judge.running.objects import CLUSTER_NAME, CORE_GROUP
 from capsmith.judge.running.session import Session
 
@@ -56,17 +56,17 @@ def paused_name(kind: str) -> str:
     return f"{MAIN}-paused-{kind.lower()}"
 
 
-def pool_kinds(session: Session) -> list[str]:
+def require_pool_kinds(session: Session) -> list[str]:
     """Return the kinds of machine pools; raises Skipped without one."""
     if not session.objects.pool_kinds:
         raise Skipped("no cluster template has a machine pool of the provider")
     return session.objects.pool_kinds
 
 
-def created_pools(session: Session) -> None:
+def create_pools(session: Session) -> None:
     """Create pools that have to wait, then one of each kind that does not."""
-    main_cluster(session)
-    kinds = pool_kinds(session)
+    ensure_main_cluster(session)
+    kinds = require_pool_kinds(session)
 
     def create() -> None:
         for kind in kinds:
@@ -75,34 +75,34 @@ def created_pools(session: Session) -> None:
             )
             session.create_paused_pool(kind, MAIN, paused_name(kind), PAUSED)
             session.create_pool(
-                kind, MAIN, waiting_name(kind), 1, bootstrap=missing_bootstrap(session)
+                kind, MAIN, waiting_name(kind), 1, bootstrap=refer_to_missing_bootstrap(session)
             )
         for kind in kinds:
             session.wait(kind, waiting_name(kind), _has_owner, "core set no owner reference")
         for kind in kinds:
             session.create_pool(kind, MAIN, main_name(kind), REPLICAS)
 
-    session.once("the creation of machine pools", create)
+    session.run_once("the creation of machine pools", create)
 
 
-def pools(session: Session) -> None:
+def ensure_pools(session: Session) -> None:
     """Wait until one pool of each kind is provisioned, after the creation of those that wait.
 
     That the later ones are provisioned shows that the manager had time for the earlier ones.
     """
-    created_pools(session)
+    create_pools(session)
 
     def complete() -> None:
-        for kind in pool_kinds(session):
+        for kind in require_pool_kinds(session):
             _wait_complete(session, kind)
         session.settle()
 
-    session.once("the provisioning of machine pools", complete)
+    session.run_once("the provisioning of machine pools", complete)
 
 
-def main_pool(session: Session, kind: str) -> JSON:
+def ensure_main_pool(session: Session, kind: str) -> JSON:
     """Return the provisioned pool of a kind in which everything is as it should be."""
-    pools(session)
+    ensure_pools(session)
     return session.latest(kind, main_name(kind))
 
 
@@ -119,10 +119,10 @@ def has_ids(count: int, pool: JSON) -> bool:
 
 def has_machines(session: Session, kind: str, count: int) -> bool:
     """Return whether the main pool of a kind owns so many infrastructure machines."""
-    return len(machine_objects(session, kind, main_name(kind))) == count
+    return len(find_machine_objects(session, kind, main_name(kind))) == count
 
 
-def machine_objects(session: Session, kind: str, name: str) -> list[JSON]:
+def find_machine_objects(session: Session, kind: str, name: str) -> list[JSON]:
     """Return the infrastructure machines that a pool owns."""
     pool = session.history.latest(kind, name)
     uid = pool["metadata"]["uid"] if pool else ""
@@ -138,9 +138,11 @@ def machine_objects(session: Session, kind: str, name: str) -> list[JSON]:
     ]
 
 
-def foreign_machines(session: Session, kind: str, ids: Iterable[str]) -> list[str]:
+def find_foreign_ids(session: Session, kind: str, ids: Iterable[str]) -> list[str]:
     """Return those of the provider IDs of a kind's main pool that another object has, too."""
-    own = {each["metadata"]["name"] for each in machine_objects(session, kind, main_name(kind))}
+    own = {
+        each["metadata"]["name"] for each in find_machine_objects(session, kind, main_name(kind))
+    }
     machine_kind = session.objects.machine_kind
     others = [name for name in session.history.names(machine_kind) if name not in own]
     taken = {provider_id(session.history.latest(machine_kind, name) or {}) for name in others}
@@ -158,7 +160,7 @@ def refuse_pool_effects(session: Session, kind: str, name: str, reason: str) -> 
         if is_pool_provisioned(state):
             message = f"the manager wrote status.ready although {reason}"
             raise Violated(message, session.subject(kind, name), "status.ready")
-    found = machine_objects(session, kind, name)
+    found = find_machine_objects(session, kind, name)
     if found:
         machine = found[0]["metadata"]["name"]
         message = f"the manager created {machine} although {reason}"
@@ -181,11 +183,11 @@ def _has_owner(obj: JSON) -> bool:
     return bool(obj["metadata"].get("ownerReferences"))
 
 
-def each_pool(check: Callable[[Session, str], None]) -> Callable[[Session], None]:
+def check_each_pool(check: Callable[[Session, str], None]) -> Callable[[Session], None]:
     """Return a check of all kinds of pools; it is skipped without one."""
 
     def run(session: Session) -> None:
-        for kind in pool_kinds(session):
+        for kind in require_pool_kinds(session):
             check(session, kind)
 
     return run
@@ -193,13 +195,13 @@ def each_pool(check: Callable[[Session, str], None]) -> Callable[[Session], None
 
 def _provisioned(session: Session, kind: str) -> None:
     name = main_name(kind)
-    main_pool(session, kind)
+    ensure_main_pool(session, kind)
     what = "core does not report its infrastructure as provisioned"
     session.wait("MachinePool", name, _has_infrastructure, what, "status.ready")
 
 
 def _initialized(session: Session, kind: str) -> None:
-    pool = main_pool(session, kind)
+    pool = ensure_main_pool(session, kind)
     if session.contract != V1BETA1 and not is_provisioned(pool, session.contract):
         message = "status.ready is true, but the field of contract v1beta2 is not"
         where = session.subject(kind, main_name(kind))
@@ -207,12 +209,12 @@ def _initialized(session: Session, kind: str) -> None:
 
 
 def _ownerless(session: Session, kind: str) -> None:
-    pools(session)
+    ensure_pools(session)
     refuse_pool_effects(session, kind, ownerless_name(kind), "no MachinePool owns the object")
 
 
 def _waits_for_data(session: Session, kind: str) -> None:
-    pools(session)
+    ensure_pools(session)
     name = waiting_name(kind)
     refuse_pool_effects(session, kind, name, "its MachinePool has no bootstrap data")
     session.provide_data(session.latest("MachinePool", name))
@@ -220,7 +222,7 @@ def _waits_for_data(session: Session, kind: str) -> None:
 
 
 def _paused(session: Session, kind: str) -> None:
-    pools(session)
+    ensure_pools(session)
     name = paused_name(kind)
     refuse_pool_effects(session, kind, name, f"the object has the annotation {PAUSED}")
     if session.contract != V1BETA1:
@@ -232,13 +234,13 @@ def _paused(session: Session, kind: str) -> None:
 
 
 def _provider_ids(session: Session, kind: str) -> None:
-    main_pool(session, kind)
+    ensure_main_pool(session, kind)
     name = main_name(kind)
     pool = session.wait(
         kind, name, partial(has_ids, REPLICAS), _ids(REPLICAS), "spec.providerIDList"
     )
     expected = provider_ids(pool)
-    foreign = foreign_machines(session, kind, set(expected))
+    foreign = find_foreign_ids(session, kind, set(expected))
     if len(set(expected)) != len(expected) or foreign:
         message = f"duplicate provider ID: {', '.join([*expected, *foreign])}"
         raise Violated(message, session.subject(kind, name), "spec.providerIDList")
@@ -247,7 +249,7 @@ def _provider_ids(session: Session, kind: str) -> None:
 
 
 def _replicas(session: Session, kind: str) -> None:
-    main_pool(session, kind)
+    ensure_main_pool(session, kind)
     name = main_name(kind)
     what = f"it does not report {REPLICAS} replicas"
     session.wait(kind, name, partial(_has_replicas, REPLICAS), what, "status.replicas")
@@ -257,12 +259,12 @@ def _replicas(session: Session, kind: str) -> None:
 
 def _machines(session: Session) -> None:
     """Judge machine objects even if their pool is never provisioned, for they may be why."""
-    created_pools(session)
+    create_pools(session)
     owners = 0
-    for kind in pool_kinds(session):
+    for kind in require_pool_kinds(session):
         name = main_name(kind)
         session.history.wait(partial(_has_begun, session, kind), session.timing.patience)
-        pool, found = session.latest(kind, name), machine_objects(session, kind, name)
+        pool, found = session.latest(kind, name), find_machine_objects(session, kind, name)
         for each in found:
             _check_machine(session, pool, each)
         owners += bool(found)
@@ -276,13 +278,13 @@ def _has_begun(session: Session, kind: str) -> bool:
     """Return whether a pool has machine objects, or is provisioned without any."""
     name = main_name(kind)
     is_complete = is_pool_provisioned(session.history.latest(kind, name) or {})
-    return is_complete or bool(machine_objects(session, kind, name))
+    return is_complete or bool(find_machine_objects(session, kind, name))
 
 
 def _check_machines(session: Session, kind: str) -> None:
     """Raise Violated unless a pool names the kind of its machine objects and has all of them."""
     name = main_name(kind)
-    pool = main_pool(session, kind)
+    pool = ensure_main_pool(session, kind)
     if _machine_kind(pool) != session.objects.machine_kind:
         message = f"its machines are {_machine_kind(pool) or 'not named'}"
         raise Violated(message, session.subject(kind, name), "status.infrastructureMachineKind")
@@ -312,16 +314,16 @@ def _check_machine(session: Session, pool: JSON, machine: JSON) -> None:
 
 
 def _ready(session: Session, kind: str) -> None:
-    require_condition(session, main_pool(session, kind), "Ready", "True")
+    require_condition(session, ensure_main_pool(session, kind), "Ready", "True")
 
 
 def _conditions(session: Session, kind: str) -> None:
-    main_pool(session, kind)
+    ensure_main_pool(session, kind)
     check_conditions(session, kind, main_name(kind))
 
 
 def _failures(session: Session, kind: str) -> None:
-    pools(session)
+    ensure_pools(session)
     for name in session.history.all_names(kind):
         for state in session.history.states(kind, name):
             for field in ("failureReason", "failureMessage"):
@@ -334,11 +336,15 @@ def _machine_kind(pool: JSON) -> str:
     return str((pool.get("status") or {}).get("infrastructureMachineKind") or "")
 
 
-def with_machines(check: Callable[[Session, str], None]) -> Callable[[Session], None]:
+def check_pools_with_machines(check: Callable[[Session, str], None]) -> Callable[[Session], None]:
     """Return a check of the kinds of pools whose machines have Machines."""
 
     def run(session: Session) -> None:
-        kinds = [kind for kind in pool_kinds(session) if _machine_kind(main_pool(session, kind))]
+        kinds = [
+            kind
+            for kind in require_pool_kinds(session)
+            if _machine_kind(ensure_main_pool(session, kind))
+        ]
         if not kinds:
             raise Skipped("no pool has Machines: none names an infrastructureMachineKind")
         for kind in kinds:
@@ -362,74 +368,74 @@ def _ids(count: int) -> str:
 
 
 def _is(kind: str, obj: JSON) -> bool:
-    return (condition(obj, kind) or {}).get("status") == "True"
+    return (find_condition(obj, kind) or {}).get("status") == "True"
 
 
 MACHINE_POOLS = (
-    Check(
+    ConformanceCheck(
         "pool-provisioned",
         "A machine pool becomes provisioned, and core reports it.",
         ("MP-01",),
-        each_pool(_provisioned),
+        check_each_pool(_provisioned),
     ),
-    Check(
+    ConformanceCheck(
         "pool-initialization",
         "A provisioned machine pool reports it in the field of the contract too.",
         ("MP-02",),
-        each_pool(_initialized),
+        check_each_pool(_initialized),
     ),
-    Check(
+    ConformanceCheck(
         "pool-waits-for-owner",
         "A machine pool without a MachinePool is left alone.",
         ("IM-19",),
-        each_pool(_ownerless),
+        check_each_pool(_ownerless),
     ),
-    Check(
+    ConformanceCheck(
         "pool-waits-for-data",
         "A machine pool waits for the bootstrap data, then becomes provisioned.",
         ("IM-19",),
-        each_pool(_waits_for_data),
+        check_each_pool(_waits_for_data),
     ),
-    Check(
+    ConformanceCheck(
         "pool-paused",
         "A paused machine pool is left alone, and continues after the pause.",
         ("MP-20", "SM-01", "IM-19"),
-        each_pool(_paused),
+        check_each_pool(_paused),
     ),
-    Check(
+    ConformanceCheck(
         "pool-provider-ids",
         "A machine pool lists the provider ID of each machine, and core copies the list.",
         ("MP-03",),
-        each_pool(_provider_ids),
+        check_each_pool(_provider_ids),
     ),
-    Check(
+    ConformanceCheck(
         "pool-replicas",
         "A machine pool reports how many machines it has.",
         ("MP-04",),
-        each_pool(_replicas),
+        check_each_pool(_replicas),
     ),
-    Check(
+    ConformanceCheck(
         "pool-machines",
         "The machine objects of a pool have the labels and the owner with which core finds them.",
         ("MP-07", "MP-08", "MP-09"),
         _machines,
     ),
-    Check(
+    ConformanceCheck(
         "pool-ready",
         "A provisioned machine pool has the condition Ready.",
         ("MP-14",),
-        each_pool(_ready),
+        check_each_pool(_ready),
     ),
-    Check(
+    ConformanceCheck(
         "pool-conditions",
         "The conditions of a machine pool have the shape of the contract.",
         ("ST-01", "ST-02"),
-        each_pool(_conditions),
+        check_each_pool(_conditions),
     ),
-    Check(
+    ConformanceCheck(
         "pool-failures",
         "A machine pool never reports the failures of old contracts.",
         ("MP-13",),
-        each_pool(_failures),
+        check_each_pool(_failures),
     ),
 )

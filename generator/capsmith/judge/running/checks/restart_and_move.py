@@ -8,9 +8,9 @@ from __future__ import annotations
 from capsmith.clusters.processes.errors import ClusterctlError
 from capsmith.clusters.processes.kube import JSON, KubeClient
 from capsmith.clusters.processes.wait import NotYet, eventually
-from capsmith.judge.running.checks.shared import FIRST, MAIN, main_machine, register_nodes
+from capsmith.judge.running.checks.shared import FIRST, MAIN, ensure_main_machine, register_nodes
 from capsmith.judge.running.contract import is_provisioned, provider_id
-from capsmith.judge.running.model import Check, Skipped, Violated
+from capsmith.judge.running.model import ConformanceCheck, Skipped, Violated
 from capsmith.judge.running.session import Session, resume_all
 
 _INTERRUPTED = "main-interrupted"
@@ -20,7 +20,7 @@ _LATER = "main-after-restart"
 def _restart(session: Session) -> None:
     if session.manager is None:
         raise Skipped("this run did not start the manager")
-    before = main_machine(session)
+    before = ensure_main_machine(session)
     kind = session.objects.machine_kind
     session.create_machine(MAIN, _INTERRUPTED)
     started = session.history.wait(
@@ -48,7 +48,7 @@ def _require_same(session: Session, kind: str, name: str, expected: str) -> None
 
 
 RESTARTING = (
-    Check(
+    ConformanceCheck(
         "restart",
         "A manager that crashes continues after its restart, and creates nothing twice.",
         ("SM-09",),
@@ -60,7 +60,7 @@ RESTARTING = (
 def _move(session: Session) -> None:
     if session.mover is None:
         raise Skipped("this run did not start the management clusters")
-    before = main_machine(session)
+    before = ensure_main_machine(session)
     _leave_only_main(session)
     register_nodes(session)
     session.wait("Cluster", MAIN, _is_initialized, "core does not report an initialized cluster")
@@ -167,7 +167,7 @@ def _is_initialized(cluster: JSON) -> bool:
 
 
 MOVING = (
-    Check(
+    ConformanceCheck(
         "move",
         "After clusterctl move the other manager continues with the same machines.",
         ("MV-02", "MV-08", "ST-11"),

@@ -7,10 +7,21 @@ from collections.abc import Iterator
 from typing import Any
 
 from capsmith.clusters.processes.kube import JSON
-from capsmith.judge.running.booting import node, register, report_ready
-from capsmith.judge.running.contract import MANAGED_BY, V1BETA1, condition, effects, provider_id
+from capsmith.judge.running.contract import (
+    MANAGED_BY,
+    V1BETA1,
+    find_condition,
+    find_effects,
+    provider_id,
+)
 from capsmith.judge.running.model import Violated
-from capsmith.judge.running.session import MISSING_CONFIG, Session
+from capsmith.judge.running.session import (
+    MISSING_CONFIG,
+    Session,
+    make_node,
+    register_node,
+    report_node_ready,
+)
 
 _TOUCHED = "conformance.capsmith.dev/touched"
 _HEARTBEAT_SECONDS = 1.0
@@ -24,16 +35,16 @@ def register_nodes(session: Session) -> None:
     """
     kind = session.objects.machine_kind
     names = [name for name in session.history.names(kind) if _has_machine(session, name)]
-    nodes = [node(name, provider_id(session.latest(kind, name))) for name in names]
+    nodes = [make_node(name, provider_id(session.latest(kind, name))) for name in names]
     for each in nodes:
-        register(session.client, each)
+        register_node(session.client, each)
     deadline = time.monotonic() + session.timing.patience
     while missing := [name for name in names if not _has_node(session, name)]:
         if time.monotonic() > deadline:
             where = session.subject("Machine", missing[0])
             raise Violated("core found no Node with its provider ID", where, "status.nodeRef")
         for each in nodes:
-            report_ready(session.client, each)
+            report_node_ready(session.client, each)
         for name in missing:
             touched = {"annotations": {_TOUCHED: str(time.monotonic())}}
             session.client.patch(session.latest("Machine", name), {"metadata": touched})
@@ -69,31 +80,31 @@ WAITING = "main-waiting"
 _CONTROL = "main-control"
 
 
-def main_cluster(session: Session) -> JSON:
+def ensure_main_cluster(session: Session) -> JSON:
     """Return the provisioned infrastructure cluster of the main cluster."""
-    ownerless(session)
+    ensure_ownerless(session)
 
     def create() -> None:
         session.create_cluster(MAIN)
         session.wait_provisioned(session.objects.cluster_kind, MAIN)
 
-    session.once("the provisioning of the main cluster", create)
+    session.run_once("the provisioning of the main cluster", create)
     return session.latest(session.objects.cluster_kind, MAIN)
 
 
-def main_machine(session: Session) -> JSON:
+def ensure_main_machine(session: Session) -> JSON:
     """Return the provisioned control plane machine of the main cluster."""
-    main_cluster(session)
+    ensure_main_cluster(session)
 
     def create() -> None:
         session.create_machine(MAIN, FIRST, control_plane=True)
         session.wait_provisioned(session.objects.machine_kind, FIRST)
 
-    session.once("the provisioning of the first machine", create)
+    session.run_once("the provisioning of the first machine", create)
     return session.latest(session.objects.machine_kind, FIRST)
 
 
-def ownerless(session: Session) -> None:
+def ensure_ownerless(session: Session) -> None:
     """Create an infrastructure cluster and machine without owners, before the main cluster."""
 
     def create() -> None:
@@ -101,20 +112,20 @@ def ownerless(session: Session) -> None:
         machine = session.objects.machine(OWNERLESS, session.namespace, OWNERLESS)
         session.client.create(machine)
 
-    session.once("the creation of objects without owners", create)
+    session.run_once("the creation of objects without owners", create)
 
 
-def blocked(session: Session) -> None:
+def ensure_blocked(session: Session) -> None:
     """Create objects that have to wait, then a machine that is provisioned after them.
 
     That the later one is provisioned shows that the manager had time for the earlier ones.
     """
-    main_machine(session)
+    ensure_main_machine(session)
 
     def create() -> None:
         session.create_cluster(EXTERNAL, {MANAGED_BY: "conformance"})
         session.create_machine(EXTERNAL, BLOCKED)
-        session.create_machine(MAIN, WAITING, bootstrap=missing_bootstrap(session))
+        session.create_machine(MAIN, WAITING, bootstrap=refer_to_missing_bootstrap(session))
         kind = session.objects.machine_kind
         for name in (BLOCKED, WAITING):
             session.wait(kind, name, _has_owner, "core set no owner reference")
@@ -122,10 +133,10 @@ def blocked(session: Session) -> None:
         session.wait_provisioned(kind, _CONTROL)
         session.settle()
 
-    session.once("the provisioning of a later machine", create)
+    session.run_once("the provisioning of a later machine", create)
 
 
-def missing_bootstrap(session: Session) -> JSON:
+def refer_to_missing_bootstrap(session: Session) -> JSON:
     """Return the reference to a bootstrap configuration that does not exist.
 
     So the Machine has no data until the reference is replaced.
@@ -142,7 +153,7 @@ def refuse_effects(session: Session, kind: str, name: str, reason: str) -> None:
     """Raise Violated if a state of an object shows an effect; ``reason`` says why it must not."""
     states = session.history.states(kind, name)
     for state in states:
-        found = effects(state, session.contract, states[0])
+        found = find_effects(state, session.contract, states[0])
         if found:
             message = f"the manager wrote {', '.join(found)} although {reason}"
             raise Violated(message, session.subject(kind, name), found[0])
@@ -150,7 +161,7 @@ def refuse_effects(session: Session, kind: str, name: str, reason: str) -> None:
 
 def require_condition(session: Session, obj: JSON, kind: str, status: str) -> JSON:
     """Return a condition; raises Violated if it is missing or has another status."""
-    found = condition(obj, kind)
+    found = find_condition(obj, kind)
     where = session.subject(obj["kind"], obj["metadata"]["name"])
     path = f"status.conditions[{kind}]"
     if found is None:
