@@ -8,7 +8,7 @@ from typing import Any
 
 from capsmith_runtime.infrastructure.machine_pool import plan, steps
 from capsmith_runtime.infrastructure.machine_pool.create import PoolMachineClient
-from capsmith_runtime.ipam.address_writer import IPAddressWriter
+from capsmith_runtime.ipam.addresses import IPAddressWriter
 from capsmith_runtime.ipam.claims import ClaimController
 from capsmith_runtime.kube.client import JSON
 

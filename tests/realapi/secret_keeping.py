@@ -18,7 +18,7 @@ from capsmith_runtime.contract.core import Cluster
 from capsmith_runtime.contract.model import Endpoint
 from capsmith_runtime.contract.v1beta2 import CoreV1Beta2
 from capsmith_runtime.controlplane.secrets.cluster_secrets import ClusterSecrets
-from capsmith_runtime.controlplane.secrets.report import SecretReport
+from capsmith_runtime.controlplane.secrets.contents import SecretReport
 from capsmith_runtime.controlplane.secrets.store import SecretStore
 from capsmith_runtime.kube.client import NamespacedName
 from capsmith_runtime.kube.lightkube_client import LightkubeClient

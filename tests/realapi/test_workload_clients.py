@@ -22,11 +22,14 @@ from capsmith.clusters.processes.kubeconfig import service_account_token
 from capsmith.clusters.processes.pki import Pki
 from capsmith.clusters.processes.servers import ApiServer
 from capsmith.clusters.processes.tools.build import kubectl
-from capsmith_runtime.controlplane.secrets.certificates import new_authority, new_signing_keys
+from capsmith_runtime.controlplane.secrets.certificates import create_authority, create_signing_keys
 from capsmith_runtime.kube.client import NamespacedName as ObjectKey
 from capsmith_runtime.kube.client import NotFound, ResourceType, Selection, Unauthorized
-from capsmith_runtime.workload.client import NoKubeconfigError, UnusableKubeconfigError
-from capsmith_runtime.workload.guarded import ClusterUnreachableError
+from capsmith_runtime.workload.client import (
+    ClusterUnreachableError,
+    NoKubeconfigError,
+    UnusableKubeconfigError,
+)
 from capsmith_runtime.workload.kubeconfig import Access, parse, render
 from tests.realapi.conftest import NewServer
 from tests.realapi.workload_cluster import NAMESPACE, Workload, clients, cluster_of, store
@@ -44,7 +47,7 @@ NO_CERTIFICATE = render("one", Access(server="https://127.0.0.1:1", certificate=
 
 @pytest.fixture(scope="module")
 def workload(new_server: NewServer, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Workload]:
-    authority, signing = new_authority("kubernetes", datetime.now(UTC)), new_signing_keys()
+    authority, signing = create_authority("kubernetes", datetime.now(UTC)), create_signing_keys()
     issuer = trustme.CA.from_pem(authority.certificate, authority.key)
     pki = Pki(tmp_path_factory.mktemp("workload-pki"), issuer)
     pki.service_account.cert.write_bytes(signing.certificate)
@@ -163,7 +166,7 @@ def test_a_client_that_is_refused_makes_the_kubeconfig_be_read_again(
 
     async def run() -> None:
         async with clients(api_server, refresh_seconds=600.0) as made:
-            stranger = new_authority("kubernetes", datetime.now(UTC))
+            stranger = create_authority("kubernetes", datetime.now(UTC))
             store(api, secret, workload.kubeconfig(stranger))
             with pytest.raises(Unauthorized):
                 await (await made.get(NAMESPACE, name)).served_versions("apps")

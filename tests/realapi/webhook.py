@@ -17,8 +17,8 @@ from capsmith.clusters.processes.wait import eventually
 from capsmith_runtime.conversion.controllers import ConversionWebhook, ConversionWebhookGroup
 from capsmith_runtime.kube.client import KubeClient
 from capsmith_runtime.kube.metrics import Metrics
-from capsmith_runtime.webhook.group import WebhookGroup
 from capsmith_runtime.webhook.options import WebhookOptions
+from capsmith_runtime.webhook.server import WebhookGroup
 from tests.runtime.webhook.hook_serving import write_certificate
 
 

@@ -17,7 +17,7 @@ from capsmith.output.runtime import FOLDER, RECORD
 from tests.regenerate.conftest import Provider, Said, run
 from tests.repositories import import_path
 
-MODULE = f"{FOLDER}/kube/backoff.py"
+MODULE = f"{FOLDER}/kube/clock.py"
 LATER = "0.2.1"
 COMMANDS = ("plan", "build", "preconditions", "update", "up_to_date", "doctor")
 SWITCHED = {"provider.yaml", "pyproject.toml", "Dockerfile", ".dockerignore", ".gitattributes"}

@@ -150,7 +150,7 @@ def main() -> int:
     parser.add_argument("--silence", type=float, default=90.0)
     parser.add_argument("--watch", type=float, default=300.0)
     options = parser.parse_args()
-    log.setup()
+    log.configure()
 
     async def start() -> int:
         return await Operator(options).run()

@@ -10,13 +10,14 @@ from typing import Any
 import pytest
 
 from capsmith_runtime.addon import Deleted
-from capsmith_runtime.api.encoding import status_fields
+from capsmith_runtime.api.serialization import encode_status
 from capsmith_runtime.bootstrap import BootstrapData, CertificatePair, cloud_config
 from capsmith_runtime.contract.model import Endpoint
 from capsmith_runtime.contract.versions import STATUS_WRITERS
 from capsmith_runtime.controlplane import ClusterCredentials, ManagedControlPlaneState
 from capsmith_runtime.controlplane.api import ControlPlaneReconciler, ControlPlaneScope
-from capsmith_runtime.controlplane.hook_caller import HookCaller, HookCallError
+from capsmith_runtime.controlplane.control_plane import HookCallError
+from capsmith_runtime.controlplane.hooks import HookCaller
 from capsmith_runtime.infrastructure import Credentials
 from capsmith_runtime.kube.events import EventRecorder
 from capsmith_runtime.kube.executor import HandlerExecutor
@@ -99,7 +100,7 @@ def test_a_message_about_a_result_names_only_its_type() -> None:
 
 def test_a_wrong_status_is_named_by_its_type() -> None:
     with pytest.raises(TypeError, match="not dict") as caught:
-        status_fields({"password": SECRET})
+        encode_status({"password": SECRET})
 
     assert SECRET not in str(caught.value)
 

@@ -23,7 +23,7 @@ from capsmith_runtime.kube.leaderelection import (
     LeaderElector,
     LeadershipLost,
     LeaseWatchdog,
-    new_identity,
+    create_identity,
 )
 from capsmith_runtime.kube.lightkube_client import LightkubeClient
 from capsmith_runtime.kube.metrics import Metrics
@@ -33,7 +33,7 @@ from capsmith_runtime.kube.process import (
     SetAlarm,
     exit_process,
     exit_process_later,
-    no_alarm,
+    set_no_alarm,
     set_process_alarm,
 )
 from capsmith_runtime.options import ExtraFlags, Options, parse
@@ -64,7 +64,7 @@ def main(
     component = load(options.component)
     options = options.with_default_namespace(component.namespace)
     package = load.__module__.partition(".")[0]
-    log.setup(options.verbosity, options.logging_format, [package])
+    log.configure(options.verbosity, options.logging_format, [package])
     if options.kubeconfig:
         os.environ["KUBECONFIG"] = options.kubeconfig
     GcPauseLimiter().start()
@@ -113,7 +113,7 @@ class Manager:
         end_process: EndProcess = exit_process,
         *,
         checks: Mapping[str, Check] = {},
-        set_alarm: SetAlarm = no_alarm,
+        set_alarm: SetAlarm = set_no_alarm,
     ) -> None:
         self._component = component
         self._options = options
@@ -296,7 +296,7 @@ class Manager:
         return LeaderElector(
             self._client,
             key,
-            new_identity(),
+            create_identity(),
             self._metrics,
             timings=self._options.timings,
             set_alarm=set_alarm,

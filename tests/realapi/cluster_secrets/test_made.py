@@ -7,7 +7,7 @@ import asyncio
 import yaml
 
 from capsmith_runtime.contract.model import Endpoint
-from capsmith_runtime.controlplane.secrets.certificates import is_signed_by, validity_of
+from capsmith_runtime.controlplane.secrets.certificates import is_signed_by, read_validity
 from tests.realapi.cluster_secrets.conftest import Run
 from tests.realapi.secret_keeping import (
     LABEL,
@@ -27,7 +27,7 @@ def test_everything_is_made_once(run: Run) -> None:
         report = await kept.ensure()
 
         assert report.waiting is None
-        assert report.renewal == validity_of(kept.access().certificate).half_life
+        assert report.renewal == read_validity(kept.access().certificate).half_life
         for suffix in SUFFIXES:
             secret = kept.get(suffix)
             assert secret["type"] == OURS
@@ -54,7 +54,7 @@ def test_the_kubeconfig_leads_to_the_endpoint(run: Run) -> None:
         assert set(user["user"]) == {"client-certificate-data", "client-key-data"}
         assert access.authority == kept.data("ca", "tls.crt")
         assert is_signed_by(access.certificate, access.authority)
-        assert validity_of(access.certificate).end == NOW + days(365)
+        assert read_validity(access.certificate).end == NOW + days(365)
 
     run(test)
 

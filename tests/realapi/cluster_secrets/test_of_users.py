@@ -7,8 +7,8 @@ import trustme
 
 from capsmith_runtime.controlplane.secrets.certificates import (
     KeyPair,
+    create_authority,
     is_signed_by,
-    new_authority,
     sign_client,
 )
 from capsmith_runtime.workload import kubeconfig
@@ -53,12 +53,12 @@ def test_authorities_of_users_are_used_and_left_alone(run: Run) -> None:
 @pytest.mark.parametrize(
     ("data", "message"),
     [
-        ({"tls.crt": new_authority("a", NOW).certificate}, "it has no tls.key"),
+        ({"tls.crt": create_authority("a", NOW).certificate}, "it has no tls.key"),
         ({}, "no PEM certificate found"),
         (
             {
-                "tls.crt": new_authority("a", NOW).certificate,
-                "tls.key": new_authority("b", NOW).key,
+                "tls.crt": create_authority("a", NOW).certificate,
+                "tls.key": create_authority("b", NOW).key,
             },
             "the key does not match the certificate",
         ),
@@ -89,7 +89,7 @@ def test_secrets_without_the_label_are_reported(run: Run) -> None:
     """Proves: SEC-03."""
 
     async def test(kept: Keeping) -> None:
-        pair = new_authority("own", NOW)
+        pair = create_authority("own", NOW)
         kept.bring("ca", TLS, tls(pair), label=False)
 
         waiting = (await kept.ensure()).waiting
@@ -105,7 +105,7 @@ def test_the_key_of_an_external_etcd_is_not_needed(run: Run) -> None:
     """Proves: SEC-03."""
 
     async def test(kept: Keeping) -> None:
-        pair = new_authority("etcd", NOW)
+        pair = create_authority("etcd", NOW)
         kept.bring("etcd", "Opaque", {"tls.crt": pair.certificate})
         await kept.watched("etcd")
         assert (await kept.ensure()).waiting is not None
@@ -121,7 +121,7 @@ def test_a_kubeconfig_of_users_is_never_written(run: Run) -> None:
     """Proves: SEC-01."""
 
     async def test(kept: Keeping) -> None:
-        pair = new_authority("other", NOW)
+        pair = create_authority("other", NOW)
         client = sign_client(pair, "me", [], NOW)
         access = kubeconfig.Access(
             server="https://other.test",

@@ -5,9 +5,9 @@ from __future__ import annotations
 from capsmith_runtime.contract.model import Endpoint
 from capsmith_runtime.controlplane.secrets.certificates import (
     KeyPair,
+    create_authority,
     is_signed_by,
-    new_authority,
-    validity_of,
+    read_validity,
 )
 from tests.realapi.cluster_secrets.conftest import Run
 from tests.realapi.secret_keeping import (
@@ -44,7 +44,7 @@ def test_the_kubeconfig_is_renewed_at_half_of_its_life(run: Run) -> None:
         kept.now = first
         report = await kept.ensure()
         assert kept.data("kubeconfig", "value") != content
-        assert validity_of(kept.access().certificate).end == first + days(365)
+        assert read_validity(kept.access().certificate).end == first + days(365)
         assert report.renewal is not None
         assert report.renewal > first + days(182)
         assert kept.access().authority == kept.data("ca", "tls.crt")
@@ -55,12 +55,12 @@ def test_the_kubeconfig_is_renewed_at_half_of_its_life(run: Run) -> None:
 def test_nothing_is_renewed_that_would_end_no_later(run: Run) -> None:
     async def test(kept: Keeping) -> None:
         await kept.ensure()
-        end = validity_of(kept.data("ca", "tls.crt")).end
+        end = read_validity(kept.data("ca", "tls.crt")).end
 
         kept.now = end - days(40)
         report = await kept.ensure()
         assert report.renewal is None
-        assert validity_of(kept.access().certificate).end == end
+        assert read_validity(kept.access().certificate).end == end
         assert report.message == (
             f"The certificate in Secret {kept.name}-ca ends at {end:%Y-%m-%dT%H:%M:%SZ}; "
             f"The certificate in Secret {kept.name}-etcd ends at {end:%Y-%m-%dT%H:%M:%SZ}; "
@@ -98,7 +98,7 @@ def test_a_new_authority_makes_a_new_kubeconfig(run: Run) -> None:
 
     async def test(kept: Keeping) -> None:
         await kept.ensure()
-        other = new_authority("kubernetes", NOW)
+        other = create_authority("kubernetes", NOW)
         kept.woken.clear()
         kept.api.delete(kept.get("ca"))
         kept.bring("ca", TLS, tls(other))

@@ -8,8 +8,7 @@ from typing import Any, Literal
 
 import pytest
 
-from capsmith_runtime.api.decoding import DecodingError, decode
-from capsmith_runtime.api.encoding import status_fields
+from capsmith_runtime.api.serialization import DecodingError, decode, encode_status
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -109,11 +108,11 @@ def test_empty_status_fields_are_removed() -> None:
         boots: int | None = None
         disks: tuple[Disk, ...] = ()
 
-    assert status_fields(Status(boots=0, disks=(Disk(size=1),))) == {
+    assert encode_status(Status(boots=0, disks=(Disk(size=1),))) == {
         "serverID": None,
         "boots": 0,
         "disks": [{"sizeGiB": 1, "kind": "ssd"}],
     }
-    assert status_fields(None) == {}
+    assert encode_status(None) == {}
     with pytest.raises(TypeError, match="generated Status class"):
-        status_fields({"boots": 1})
+        encode_status({"boots": 1})

@@ -19,15 +19,15 @@ from capsmith_runtime.controlplane.secrets.certificates import (
     check_authority,
     check_signing_keys,
     check_trust,
+    create_authority,
+    create_signing_keys,
     is_signed_by,
-    new_authority,
-    new_signing_keys,
+    read_validity,
     sign_client,
-    validity_of,
 )
 
 NOW = datetime.now(UTC).replace(microsecond=0)
-AUTHORITY = new_authority("kubernetes", NOW)
+AUTHORITY = create_authority("kubernetes", NOW)
 SERVER = trustme.CA()
 
 
@@ -72,7 +72,7 @@ def test_a_server_identifies_the_client_by_its_certificate(tmp_path: Path) -> No
     ("pair", "message"),
     [
         (
-            new_client(new_authority("kubernetes", NOW)),
+            new_client(create_authority("kubernetes", NOW)),
             "unable to get local issuer|signature failure",
         ),
         (new_client(now=NOW - timedelta(days=366)), "certificate has expired"),
@@ -89,13 +89,15 @@ def test_untrusted_and_expired_clients_are_refused(
 
 def test_clocks_may_be_five_minutes_behind(tmp_path: Path) -> None:
     ahead = NOW + timedelta(minutes=4)
-    authority = new_authority("kubernetes", ahead)
+    authority = create_authority("kubernetes", ahead)
 
     assert subject_that_a_server_sees(tmp_path, authority.certificate, new_client(authority, ahead))
 
 
 def test_validity_periods() -> None:
-    authority, signed = validity_of(AUTHORITY.certificate), validity_of(new_client().certificate)
+    authority, signed = read_validity(AUTHORITY.certificate), read_validity(
+        new_client().certificate
+    )
 
     assert authority.end == NOW + timedelta(days=3650)
     assert signed.end == NOW + timedelta(days=365)
@@ -104,9 +106,9 @@ def test_validity_periods() -> None:
 
 
 def test_no_certificate_outlives_its_authority() -> None:
-    late = validity_of(AUTHORITY.certificate).end - timedelta(days=30)
+    late = read_validity(AUTHORITY.certificate).end - timedelta(days=30)
 
-    assert validity_of(new_client(now=late).certificate).end == late + timedelta(days=30)
+    assert read_validity(new_client(now=late).certificate).end == late + timedelta(days=30)
     with pytest.raises(CertificateError, match="expired"):
         new_client(now=late + timedelta(days=31))
 
@@ -192,7 +194,7 @@ def test_an_authority_without_key_can_be_trusted() -> None:
 
 
 def test_the_signer_of_a_certificate_is_recognised() -> None:
-    signed, other = new_client().certificate, new_authority("kubernetes", NOW).certificate
+    signed, other = new_client().certificate, create_authority("kubernetes", NOW).certificate
 
     assert is_signed_by(signed, AUTHORITY.certificate)
     assert not is_signed_by(signed, other)
@@ -200,12 +202,12 @@ def test_the_signer_of_a_certificate_is_recognised() -> None:
 
 def test_signing_keys_have_to_match() -> None:
     """Proves: SEC-03."""
-    keys = new_signing_keys()
+    keys = create_signing_keys()
     check_signing_keys(keys)
     check_signing_keys(AUTHORITY)  # a certificate instead of the bare public key
 
     with pytest.raises(CertificateError, match="does not match the private key"):
-        check_signing_keys(KeyPair(keys.certificate, new_signing_keys().key))
+        check_signing_keys(KeyPair(keys.certificate, create_signing_keys().key))
     with pytest.raises(CertificateError, match="no PEM certificate"):
         check_signing_keys(KeyPair(b"nonsense", keys.key))
 

@@ -6,7 +6,7 @@ from typing import Any, cast
 
 import pytest
 
-from capsmith_runtime.controlplane.contract_kinds import ContractKinds
+from capsmith_runtime.controlplane.external_objects import ContractKinds
 from capsmith_runtime.kube.client import KubeClient, ResourceType
 from capsmith_runtime.kube.metrics import Metrics
 from capsmith_runtime.reconcile.results import NotAvailableError

@@ -6,12 +6,12 @@ import re
 
 import pytest
 
-from capsmith_runtime.controlplane.scale import new_machine_name
+from capsmith_runtime.controlplane.scale import generate_machine_name
 
 
 def test_machine_names_are_valid_labels() -> None:
     for base in ("cp", "c" * 63, "c" * 57 + "-x", "a.b"):
-        found = new_machine_name(base, "c1")
+        found = generate_machine_name(base, "c1")
         assert len(found) <= 63
         assert found.startswith(base[:50])
         assert found[-6] == "-"
@@ -28,12 +28,12 @@ def test_machine_names_are_valid_labels() -> None:
     ],
 )
 def test_a_template_names_machines(template: str, pattern: str) -> None:
-    assert re.fullmatch(pattern, new_machine_name("c1-cp", "c1", template))
+    assert re.fullmatch(pattern, generate_machine_name("c1-cp", "c1", template))
 
 
 def test_a_long_name_keeps_its_random_end() -> None:
-    found = {new_machine_name("c1-cp", "c" * 70, "{{ .random }}-{{ .cluster.name }}")}
-    found |= {new_machine_name("c1-cp", "c" * 70, "{{ .cluster.name }}-{{ .random }}")}
+    found = {generate_machine_name("c1-cp", "c" * 70, "{{ .random }}-{{ .cluster.name }}")}
+    found |= {generate_machine_name("c1-cp", "c" * 70, "{{ .cluster.name }}-{{ .random }}")}
 
     assert {len(name) for name in found} == {63}
     assert all(re.search("-[a-z0-9]{5}$", name) for name in found)
@@ -41,6 +41,6 @@ def test_a_long_name_keeps_its_random_end() -> None:
 
 
 def test_values_are_not_templates_themselves() -> None:
-    found = new_machine_name("{{ .random }}", "c1", "{{ .controlPlane.name }}-{{ .random }}")
+    found = generate_machine_name("{{ .random }}", "c1", "{{ .controlPlane.name }}-{{ .random }}")
 
     assert found.startswith("{{ .random }}-")

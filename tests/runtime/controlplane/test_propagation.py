@@ -7,7 +7,7 @@ from typing import Any
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from capsmith_runtime.controlplane.desired_machine import initial_metadata, propagate
+from capsmith_runtime.controlplane.desired_machine import build_initial_metadata, propagate_metadata
 
 ANNOTATION = "foocontrolplane.controlplane.example.com/propagated"
 LABELS = st.dictionaries(st.sampled_from("abc"), st.sampled_from("xyz"))
@@ -21,9 +21,9 @@ def test_metadata_follow_the_template_and_keep_the_rest(
 ) -> None:
     """Proves: CP-20, IM-18."""
     annotation = ANNOTATION
-    made = {"metadata": {"name": "m", **initial_metadata(foreign, first, annotation)}}
-    once = {"metadata": propagate(made, first, annotation)}
-    found = {"metadata": propagate(once, second, annotation)}
+    made = {"metadata": {"name": "m", **build_initial_metadata(foreign, first, annotation)}}
+    once = {"metadata": propagate_metadata(made, first, annotation)}
+    found = {"metadata": propagate_metadata(once, second, annotation)}
 
     for part in ("labels", "annotations"):
         values = found["metadata"].get(part, {})
@@ -34,14 +34,14 @@ def test_metadata_follow_the_template_and_keep_the_rest(
             assert taken or touched or values.get(key) == value
         left = set(values) - {annotation} - set(second[part]) - set(foreign[part])
         assert not left, "keys that the template no longer has are removed"
-    assert propagate(found, second, annotation) == found["metadata"]
+    assert propagate_metadata(found, second, annotation) == found["metadata"]
     assert found["metadata"]["name"] == "m"
 
 
 def test_a_value_changed_by_others_is_kept() -> None:
     """Proves: CP-20."""
     annotation = ANNOTATION
-    made = {"metadata": initial_metadata({}, {"labels": {"a": "x", "b": "x"}}, annotation)}
+    made = {"metadata": build_initial_metadata({}, {"labels": {"a": "x", "b": "x"}}, annotation)}
     made["metadata"]["labels"]["b"] = "mine"
 
-    assert propagate(made, {}, annotation)["labels"] == {"b": "mine"}
+    assert propagate_metadata(made, {}, annotation)["labels"] == {"b": "mine"}

@@ -9,15 +9,13 @@ from capsmith_runtime.contract.versions import CORE_MACHINES
 from capsmith_runtime.controlplane.annotations import (
     Annotations,
     RemediationData,
-    encode,
-    read_pending_machine,
-)
-from capsmith_runtime.controlplane.remediation import (
     RemediationDelay,
     RemediationStrategy,
-    next_remediation,
-    remediation_retry_after,
-    remediation_strategy,
+    encode,
+    find_remediation_delay,
+    read_pending_machine,
+    read_remediation_strategy,
+    start_remediation,
 )
 
 NOW = datetime(2030, 1, 1, tzinfo=UTC)
@@ -40,11 +38,11 @@ def test_a_replacement_that_fails_soon_counts_as_a_retry() -> None:
     strategy = RemediationStrategy(max_retry=2, retry_period_seconds=600)
 
     def retry_after(machine: ControlPlaneMachine) -> RemediationDelay:
-        return remediation_retry_after(machine, ANNOTATIONS.remediation_for, strategy, NOW)
+        return find_remediation_delay(machine, ANNOTATIONS.remediation_for, strategy, NOW)
 
     def retries(machine: ControlPlaneMachine) -> int:
         annotation = ANNOTATIONS.remediation_for
-        return next_remediation(machine, annotation, strategy, NOW).retries
+        return start_remediation(machine, annotation, strategy, NOW).retries
 
     assert retry_after(_machine()).message == ""
     assert retry_after(_replacement(5, 0)).seconds == 300
@@ -60,8 +58,8 @@ def test_the_strategy_of_the_spec() -> None:
     spec = {"remediation": {"maxRetry": 0, "minHealthyPeriodSeconds": 0}}
 
     strategy = RemediationStrategy(max_retry=0, min_healthy_seconds=0)
-    assert remediation_strategy({"spec": spec}) == strategy
-    assert remediation_strategy({}) == RemediationStrategy()
+    assert read_remediation_strategy({"spec": spec}) == strategy
+    assert read_remediation_strategy({}) == RemediationStrategy()
 
 
 def test_unreadable_records_count_as_missing() -> None:

@@ -14,8 +14,8 @@ from capsmith_runtime.contract.versions import CORE_MACHINES
 from capsmith_runtime.controlplane.annotations import Annotations, digest
 from capsmith_runtime.controlplane.rollout import (
     RolloutCriteria,
-    next_rollout_seconds,
-    outdated_reasons,
+    find_next_rollout_seconds,
+    find_outdated_reasons,
 )
 
 NOW = datetime(2030, 1, 1, tzinfo=UTC)
@@ -59,7 +59,7 @@ def _reasons(**changes: Any) -> tuple[str, ...]:
         "bootstrap": _bootstrap(),
     }
     given |= {"criteria": CRITERIA, "now": NOW} | changes
-    return outdated_reasons(**given)
+    return find_outdated_reasons(**given)
 
 
 def test_a_machine_as_it_would_be_created_now_is_up_to_date() -> None:
@@ -99,9 +99,9 @@ def test_a_deadline_in_the_future_replaces_no_machine() -> None:
 
     assert _reasons(criteria=later) == _reasons(criteria=earlier) == ()
     assert _reasons(criteria=soon, machine=machine) == ()
-    assert next_rollout_seconds((machine,), later, NOW) == 301.0
-    assert next_rollout_seconds((machine,), soon, NOW) == 11 * 86400 + 1.0
-    assert next_rollout_seconds((machine,), earlier, NOW) is None
+    assert find_next_rollout_seconds((machine,), later, NOW) == 301.0
+    assert find_next_rollout_seconds((machine,), soon, NOW) == 11 * 86400 + 1.0
+    assert find_next_rollout_seconds((machine,), earlier, NOW) is None
 
 
 def test_fields_that_others_set_replace_no_machine() -> None:

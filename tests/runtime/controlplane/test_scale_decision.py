@@ -7,18 +7,16 @@ from typing import Any
 
 import pytest
 
-from capsmith_runtime.controlplane.remediation import (
+from capsmith_runtime.controlplane.scale_decision import (
     CANNOT_BE_REMEDIATED,
     DEFERRED,
     MACHINE_DELETING,
-)
-from capsmith_runtime.controlplane.scale_decision import decide
-from capsmith_runtime.controlplane.scale_input import (
     Decision,
     MachineInput,
     ScaleDown,
     ScaleInput,
     ScaleUp,
+    decide,
 )
 
 DOMAINS = ("a", "b", "c")

@@ -9,14 +9,14 @@ from typing import Any
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from capsmith_runtime.controlplane.preflight import quorum
-from capsmith_runtime.controlplane.scale_decision import decide
-from capsmith_runtime.controlplane.scale_input import (
+from capsmith_runtime.controlplane.scale_decision import (
     Decision,
     MachineInput,
     ScaleDown,
     ScaleInput,
     ScaleUp,
+    decide,
+    quorum,
 )
 
 DOMAINS = ("a", "b", "c")

@@ -8,9 +8,13 @@ from typing import Any
 
 import pytest
 
-from capsmith_runtime.conversion.conversion_data import ANNOTATION
 from capsmith_runtime.conversion.fields import SPEC, STATUS, PartFields, VersionFields
-from capsmith_runtime.conversion.objects import ConversionError, ConvertedKind, Converter
+from capsmith_runtime.conversion.objects import (
+    ANNOTATION,
+    ConversionError,
+    ConvertedKind,
+    Converter,
+)
 
 GROUP = "infrastructure.example.com"
 HUB, OLD, OTHER = "v1", "v1alpha1", "v1beta1"

@@ -24,14 +24,7 @@ from capsmith_runtime.infrastructure.reconcilers import (
     InfraMachineReconciler,
 )
 from capsmith_runtime.infrastructure.results import InfraClusterState, InfraMachineState
-from capsmith_runtime.kube.client import (
-    JSON,
-    KubeClient,
-    Page,
-    ResourceType,
-    Selection,
-    WatchEvent,
-)
+from capsmith_runtime.kube.client import JSON, KubeClient, Page, ResourceType, Selection, WatchEvent
 from capsmith_runtime.kube.metrics import Metrics
 from capsmith_runtime.reconcile.caches import Caches, WatchScope
 from capsmith_runtime.reconcile.kinds import SECRET

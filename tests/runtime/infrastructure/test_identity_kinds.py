@@ -6,7 +6,7 @@ from dataclasses import dataclass
 
 import pytest
 
-from capsmith_runtime.api.decoding import DecodingError
+from capsmith_runtime.api.serialization import DecodingError
 from capsmith_runtime.infrastructure.caches import InfrastructureKinds
 from capsmith_runtime.infrastructure.kinds import IdentityKind
 from capsmith_runtime.kube.client import JSON, ResourceType

@@ -15,7 +15,7 @@ from capsmith_runtime.ipam.address_ranges import (
     InvalidRangesError,
     address_of,
     number_of,
-    parsed,
+    parse_number,
 )
 
 BASES: dict[int, Address] = {4: IPv4Address("10.0.0.0"), 6: IPv6Address("2001:db8::")}
@@ -105,7 +105,7 @@ def test_every_address_is_allocated_exactly_once(data: st.DataObject, version: i
 @given(st.ip_addresses())
 def test_numbers_represent_addresses(address: Address) -> None:
     assert address_of(number_of(address)) == address
-    assert parsed(str(address)) == number_of(address)
+    assert parse_number(str(address)) == number_of(address)
 
 
 @given(st.ip_addresses(v=4), st.ip_addresses(v=6))
@@ -161,4 +161,4 @@ def test_invalid_fields_are_reported(
 
 
 def test_other_text_is_no_address() -> None:
-    assert parsed("no address") is None
+    assert parse_number("no address") is None

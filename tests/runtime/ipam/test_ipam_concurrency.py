@@ -17,7 +17,7 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from capsmith_runtime.contract.v1beta2 import CoreV1Beta2, V1Beta2Status
-from capsmith_runtime.ipam import orphaned_addresses
+from capsmith_runtime.ipam import addresses
 from capsmith_runtime.ipam.api import Pool, PoolState, RangePoolReconciler
 from capsmith_runtime.ipam.controllers import IPAMControllers
 from capsmith_runtime.ipam.kinds import PoolKind
@@ -269,7 +269,7 @@ def _new_claim(key: NamespacedName) -> JSON:
 def _run(scenario: Coroutine[Any, Any, None]) -> None:
     # The grace period of addresses without claims follows the wall clock.
     with pytest.MonkeyPatch.context() as patch, asyncio.Runner(loop_factory=VirtualLoop) as runner:
-        patch.setattr(orphaned_addresses, "GRACE_SECONDS", 0.0)
+        patch.setattr(addresses, "GRACE_SECONDS", 0.0)
         runner.run(scenario)
 
 

@@ -6,8 +6,8 @@ import asyncio
 import gc
 import weakref
 
+from capsmith_runtime.ipam.address_index import PoolUsage
 from capsmith_runtime.ipam.address_ranges import AddressRanges
-from capsmith_runtime.ipam.pool_usage import PoolUsage
 from capsmith_runtime.kube.client import NamespacedName
 from tests.runtime.ipam.allocator_environment import POOL, AllocatorEnvironment
 

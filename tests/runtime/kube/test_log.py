@@ -24,7 +24,7 @@ def capture() -> Iterator[Callable[..., Lines]]:
     levels = {name: logging.getLogger(name).level for name in (log.OWN, "provider")}
 
     def start(verbosity: int = 2, fmt: str = "text") -> Lines:
-        log.setup(verbosity, fmt, ["provider"])
+        log.configure(verbosity, fmt, ["provider"])
         stream = io.StringIO()
         (handler,) = root.handlers
         assert isinstance(handler, logging.StreamHandler)

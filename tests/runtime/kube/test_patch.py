@@ -14,7 +14,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from capsmith_runtime.kube.client import JSON, Conflict, NamespacedName
-from capsmith_runtime.kube.patch import merge_patch, needs_lock, status_patch, write
+from capsmith_runtime.kube.patch import build_status_patch, merge_patch, needs_lock, write
 from tests.runtime.support.faults import Request
 from tests.runtime.support.following import WIDGET, connected
 from tests.runtime.support.proxy import FaultProxy
@@ -113,12 +113,14 @@ def test_what_is_false_is_not_empty() -> None:
 def test_required_fields_of_a_status_keep_zero_values() -> None:
     required = (("ready", "boolean"), ("phase", "string"), ("items", "array"))
     widget = replace(WIDGET, required_status=required)
-    first = status_patch(widget, {}, {"conditions": [1]})
+    first = build_status_patch(widget, {}, {"conditions": [1]})
     assert first == {"conditions": [1], "ready": False, "phase": "", "items": []}
     # What the manager no longer writes goes back to zero, and nothing is sent twice.
-    assert status_patch(widget, {**first, "ready": True}, {"conditions": [1]}) == {"ready": False}
-    assert status_patch(widget, first, {"conditions": [1]}) == {}
-    assert status_patch(widget, {}, {}) == {}
+    assert build_status_patch(widget, {**first, "ready": True}, {"conditions": [1]}) == {
+        "ready": False
+    }
+    assert build_status_patch(widget, first, {"conditions": [1]}) == {}
+    assert build_status_patch(widget, {}, {}) == {}
 
 
 @pytest.mark.parametrize(
@@ -249,8 +251,8 @@ def test_the_reason_replaces_an_empty_message_where_the_crd_refuses_it() -> None
     ready = {"type": "Ready", "status": "True", "reason": "Ready", "message": ""}
     waiting = {"type": "Paused", "status": "False", "reason": "NotPaused", "message": "not paused"}
     new = {"conditions": [ready, waiting]}
-    assert status_patch(WIDGET, {}, new) == new
+    assert build_status_patch(WIDGET, {}, new) == new
     strict = replace(WIDGET, needs_messages=True)
     written = {"conditions": [{**ready, "message": "Ready"}, waiting]}
-    assert status_patch(strict, {}, new) == written
-    assert status_patch(strict, written, new) == {}
+    assert build_status_patch(strict, {}, new) == written
+    assert build_status_patch(strict, written, new) == {}

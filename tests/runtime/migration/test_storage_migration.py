@@ -23,11 +23,16 @@ from capsmith_runtime.kube.client import (
 )
 from capsmith_runtime.kube.metrics import Metrics
 from capsmith_runtime.migration import migrator as migrator_module
+from capsmith_runtime.migration import migrator as walk_module
 from capsmith_runtime.migration import options as migration_flags
-from capsmith_runtime.migration import walk as walk_module
-from capsmith_runtime.migration.definitions import CRD, read_definition
-from capsmith_runtime.migration.migrator import CRDMigrator, served_entries
-from capsmith_runtime.migration.walk import Walk, WriteLimiter
+from capsmith_runtime.migration.migrator import (
+    CRD,
+    CRDMigrator,
+    Walk,
+    WriteLimiter,
+    filter_served_entries,
+    read_definition,
+)
 from capsmith_runtime.options import parse
 
 THING = ResourceType("example.com", "v2", "Thing", "things")
@@ -134,9 +139,9 @@ def test_managed_fields_of_served_versions_are_kept() -> None:
     seed = {"fieldsType": "FieldsV1", "fieldsV1": {"f:metadata": {"f:name": {}}}}
 
     def kept(*entries: JSON) -> list[JSON] | None:
-        return served_entries({"metadata": {"managedFields": list(entries)}}, served, "g/v3")
+        return filter_served_entries({"metadata": {"managedFields": list(entries)}}, served, "g/v3")
 
-    assert served_entries({"metadata": {}}, served, "g/v3") is None
+    assert filter_served_entries({"metadata": {}}, served, "g/v3") is None
     assert kept(new, newer) is None
     assert kept(entry("a", "g/v1"), new, newer) == [new, newer]
     # Never an empty list, which the API server takes for one that is not known.

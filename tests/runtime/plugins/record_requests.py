@@ -26,7 +26,7 @@ from capsmith_runtime.kube.client import (
 )
 from capsmith_runtime.kube.diagnostics import Check
 from capsmith_runtime.kube.metrics import Metrics
-from capsmith_runtime.kube.process import EndProcess, SetAlarm, exit_process, no_alarm
+from capsmith_runtime.kube.process import EndProcess, SetAlarm, exit_process, set_no_alarm
 from capsmith_runtime.manager import Manager
 from capsmith_runtime.options import Options
 
@@ -130,7 +130,7 @@ def pytest_configure(config: pytest.Config) -> None:
         end_process: EndProcess = exit_process,
         *,
         checks: Mapping[str, Check] = {},
-        set_alarm: SetAlarm = no_alarm,
+        set_alarm: SetAlarm = set_no_alarm,
     ) -> None:
         recorder = RecordingClient(client, component.label, options.own_namespace)
         original(

@@ -8,8 +8,7 @@ from typing import Any
 import pytest
 
 from capsmith_runtime.component import Component
-from capsmith_runtime.kube import client as kube
-from capsmith_runtime.kube.client import JSON
+from capsmith_runtime.kube.client import JSON, create_api_error
 from capsmith_runtime.reconcile.client_session import ClientSession, always
 from capsmith_runtime.reconcile.kubernetes_client import KubernetesClient
 from capsmith_runtime.reconcile.kubernetes_errors import (
@@ -183,7 +182,7 @@ def test_a_request_ends_with_its_call() -> None:
 def test_errors_have_a_type_for_authors(
     status: int, reason: str, expected: type[KubernetesError]
 ) -> None:
-    error = kubernetes_error("get Pod a", kube.api_error(status, reason, "text", 3.0))
+    error = kubernetes_error("get Pod a", create_api_error(status, reason, "text", 3.0))
 
     assert type(error) is expected
     assert error.retry_after == 3.0

@@ -10,7 +10,7 @@ from typing import Any, NoReturn, cast
 import pytest
 
 from capsmith_runtime.contract.versions import CoreNotServedError, choose
-from capsmith_runtime.kube.client import KubeClient, NamespacedName, ResourceType, api_error
+from capsmith_runtime.kube.client import KubeClient, NamespacedName, ResourceType, create_api_error
 from capsmith_runtime.kube.leaderelection import LeaderElector
 from capsmith_runtime.kube.metrics import Metrics
 from capsmith_runtime.reconcile.caches import Caches, WatchScope
@@ -20,13 +20,13 @@ class BareCluster:
     """The answers of an API server without any CRD, and without the manager's namespace."""
 
     async def list_page(self, *_: object, **__: object) -> NoReturn:
-        raise api_error(404, "", "404 page not found")
+        raise create_api_error(404, "", "404 page not found")
 
     async def get(self, *_: object) -> NoReturn:
-        raise api_error(404, "NotFound", "not found")
+        raise create_api_error(404, "NotFound", "not found")
 
     async def create(self, *_: object) -> NoReturn:
-        raise api_error(404, "NotFound", 'namespaces "acme-system" not found')
+        raise create_api_error(404, "NotFound", 'namespaces "acme-system" not found')
 
 
 def logged(

@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from capsmith_runtime.api.decoding import DecodingError
+from capsmith_runtime.api.serialization import DecodingError
 from capsmith_runtime.kube.client import ResourceType
 from capsmith_runtime.resource import CustomObject
 from tests.runtime.resource.scripted_resources import SecurityGroupSpec, SecurityGroupStatus

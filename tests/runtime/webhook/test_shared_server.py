@@ -22,8 +22,8 @@ from capsmith_runtime.kube.metrics import Metrics
 from capsmith_runtime.options import parse
 from capsmith_runtime.reconcile.caches import WatchScope
 from capsmith_runtime.reconcile.groups import ControllerGroup
-from capsmith_runtime.webhook.group import WebhookGroup
 from capsmith_runtime.webhook.options import WEBHOOK
+from capsmith_runtime.webhook.server import WebhookGroup
 from tests.runtime.admission.requests import GROUP, author, kind, review, widget
 from tests.runtime.webhook.hook_serving import trusting, write_certificate
 

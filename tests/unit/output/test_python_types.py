@@ -18,8 +18,7 @@ from capsmith.blueprint.render import Formatter
 from capsmith.output.python_types import python_module
 from capsmith.provider import naming
 from capsmith.provider.model import Field, Role
-from capsmith_runtime.api.decoding import decode
-from capsmith_runtime.api.encoding import encode
+from capsmith_runtime.api.serialization import decode, encode
 from tests.unit.provider.build import resource
 
 SOURCE = "project/src/__package__/_generated/api/__resource__.py.jinja"

@@ -8,7 +8,7 @@ from capsmith_runtime.addon.api import (
     ResourceType,
     Workload,
 )
-from capsmith_runtime.api.decoding import DecodingError
+from capsmith_runtime.api.serialization import DecodingError
 from capsmith_runtime.contract.core import Cluster
 from capsmith_runtime.kube.client import ApiError
 from capsmith_runtime.reconcile.credentials import Credentials

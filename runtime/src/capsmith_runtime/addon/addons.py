@@ -5,16 +5,18 @@ from __future__ import annotations
 from collections.abc import Callable, Set
 from typing import Any, NamedTuple
 
-from capsmith_runtime.addon import installations
 from capsmith_runtime.addon.api import AddonReconciler
-from capsmith_runtime.addon.installation_status import (
+from capsmith_runtime.addon.installations import (
     PENDING,
     REASON_REMOVING,
+    Installation,
     InstallationStatus,
     InstallationStatuses,
-    not_ready_message,
+    describe_not_ready,
+    format_clusters,
+    record_annotation,
+    recorded_clusters,
 )
-from capsmith_runtime.addon.installations import Installation
 from capsmith_runtime.contract import constants, metadata
 from capsmith_runtime.contract.core import Cluster, is_deleted_for_move
 from capsmith_runtime.contract.model import Object
@@ -63,7 +65,7 @@ class AddonController(BaseController[AddonReconciler[Any]]):
             self._requested.pop(key, None)
             return Result()
         # Read it before add_finalizer writes the external id, whose absence marks a copied object.
-        before = installations.recorded_clusters(patcher.obj, self.kind.resource.group)
+        before = recorded_clusters(patcher.obj, self.kind.resource.group)
         if not deleting:
             await patcher.add_finalizer(self.kind)
             if await self._decoded_spec(patcher) is None:
@@ -81,7 +83,7 @@ class AddonController(BaseController[AddonReconciler[Any]]):
         return [
             metadata.name(cluster)
             for cluster in self._caches.clusters.items()
-            if not metadata.is_deleting(cluster) and selects(obj, cluster)
+            if not metadata.is_deleting(cluster) and is_cluster_selected(obj, cluster)
         ]
 
     async def _record_clusters(
@@ -89,12 +91,12 @@ class AddonController(BaseController[AddonReconciler[Any]]):
     ) -> set[str]:
         """Record a cluster before anything is installed, and drop it after all is removed."""
         group, statuses = self.kind.resource.group, self._statuses.of_addon(key)
-        name = installations.annotation(group)
+        name = record_annotation(group)
         removed = {
             cluster for cluster in before - selected if statuses.get(cluster, PENDING).removed
         }
         recorded = (before | selected) - removed
-        value = installations.annotation_value(recorded)
+        value = format_clusters(recorded)
         if value != metadata.annotations(patcher.obj).get(name, ""):
             await patcher.annotate(name, value)
         for cluster in removed:
@@ -128,7 +130,7 @@ class AddonController(BaseController[AddonReconciler[Any]]):
             "readyClusters": sum(entry["ready"] for entry in entries),
             "matchingClusters": entries,
         }
-        message = not_ready_message(entries)
+        message = describe_not_ready(entries)
         reason = constants.REASON_NOT_READY if message else constants.REASON_READY
         await patcher.write_status(status, (ready(not message, reason, message), paused("")))
 
@@ -138,7 +140,7 @@ class AddonController(BaseController[AddonReconciler[Any]]):
         return super()._forget(key)
 
 
-def selects(addon: Object, cluster: Object | Cluster) -> bool:
+def is_cluster_selected(addon: Object, cluster: Object | Cluster) -> bool:
     """Return whether an add-on selects a Cluster; both must be in one namespace."""
     if isinstance(cluster, Cluster):
         namespace, labels = cluster.namespace, cluster.labels

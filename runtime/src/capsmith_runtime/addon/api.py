@@ -8,7 +8,7 @@ from collections.abc import Awaitable, Callable
 from dataclasses import dataclass
 from typing import Generic, TypeVar
 
-from capsmith_runtime.api.decoding import DecodingError
+from capsmith_runtime.api.serialization import DecodingError
 from capsmith_runtime.contract.core import Cluster
 from capsmith_runtime.contract.model import check_reason
 from capsmith_runtime.kube.client import (

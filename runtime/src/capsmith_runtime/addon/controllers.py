@@ -6,11 +6,14 @@ import asyncio
 import base64
 from collections.abc import Iterator, Sequence
 
-from capsmith_runtime.addon.addons import AddonController, AddonKind, selects
+from capsmith_runtime.addon.addons import AddonController, AddonKind, is_cluster_selected
 from capsmith_runtime.addon.api import Workload
 from capsmith_runtime.addon.installation_controller import InstallationController, OpenWorkload
-from capsmith_runtime.addon.installation_status import InstallationStatuses
-from capsmith_runtime.addon.installations import Installation, recorded_clusters
+from capsmith_runtime.addon.installations import (
+    Installation,
+    InstallationStatuses,
+    recorded_clusters,
+)
 from capsmith_runtime.contract import constants, metadata
 from capsmith_runtime.kube.client import JSON, NamespacedName, Selection, key_of, version_of
 from capsmith_runtime.kube.informer import Informer
@@ -140,7 +143,9 @@ class _KindControllers:
         """Requeue the add-ons and installations that a changed Cluster concerns."""
         cluster = self._caches.reader.cluster(obj)
         for addon in self._addons_in(cluster.namespace):
-            if selects(addon, cluster) or cluster.name in recorded_clusters(addon, self._group):
+            if is_cluster_selected(addon, cluster) or cluster.name in recorded_clusters(
+                addon, self._group
+            ):
                 self._queues[self._name].add(key_of(addon))
                 self._requeue_installation(addon, cluster.name)
 

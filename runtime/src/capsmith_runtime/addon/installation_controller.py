@@ -6,8 +6,7 @@ import random
 from collections.abc import Awaitable, Callable
 from typing import Any, Final
 
-from capsmith_runtime.addon import installations
-from capsmith_runtime.addon.addons import AddonKind, selects
+from capsmith_runtime.addon.addons import AddonKind, is_cluster_selected
 from capsmith_runtime.addon.api import (
     AddonDeleteScope,
     AddonReconciler,
@@ -15,17 +14,19 @@ from capsmith_runtime.addon.api import (
     AddonState,
     Workload,
 )
-from capsmith_runtime.addon.installation_status import (
+from capsmith_runtime.addon.installations import (
     REASON_CLUSTER_DELETING,
     REASON_CLUSTER_MISSING,
     REASON_UNREACHABLE,
     REASON_WAITING_FOR_CONTROL_PLANE,
     REMOVED,
+    Installation,
     InstallationStatus,
     InstallationStatuses,
+    parse_key,
+    recorded_clusters,
 )
-from capsmith_runtime.addon.installations import Installation
-from capsmith_runtime.api.decoding import DecodingError, decode
+from capsmith_runtime.api.serialization import DecodingError, decode
 from capsmith_runtime.contract import constants, metadata
 from capsmith_runtime.contract.core import Cluster, is_deleted_for_move, pause_message
 from capsmith_runtime.contract.model import Object
@@ -46,7 +47,7 @@ from capsmith_runtime.reconcile.results import (
     unexpected_result,
 )
 from capsmith_runtime.reconcile.scope_connection import connected
-from capsmith_runtime.workload.guarded import ClusterUnreachableError
+from capsmith_runtime.workload.client import ClusterUnreachableError
 
 OpenWorkload = Callable[[str, str], Awaitable[Workload]]
 """Returns the API of a workload cluster, by namespace and name of its Cluster."""
@@ -83,7 +84,7 @@ class InstallationController:
 
     async def reconcile(self, key: NamespacedName) -> Result:
         """Reconcile an add-on on one cluster."""
-        installation = installations.installation_of(key)
+        installation = parse_key(key)
         obj = self._informer.get(installation.addon)
         if obj is None or not self._is_recorded(installation, obj):
             self._forget(installation)
@@ -116,8 +117,7 @@ class InstallationController:
         return (
             not is_deleted_for_move(obj)
             and self.kind.finalizer in metadata.finalizers(obj)
-            and installation.cluster
-            in installations.recorded_clusters(obj, self.kind.resource.group)
+            and installation.cluster in recorded_clusters(obj, self.kind.resource.group)
         )
 
     def _reconcile_missing(self, installation: Installation, obj: JSON) -> Result:
@@ -225,7 +225,7 @@ class InstallationController:
 
 
 def _is_selected(obj: Object, cluster: Cluster) -> bool:
-    return not metadata.is_deleting(obj) and selects(obj, cluster)
+    return not metadata.is_deleting(obj) and is_cluster_selected(obj, cluster)
 
 
 def _status_of(result: AddonState | Waiting) -> InstallationStatus:

@@ -7,8 +7,9 @@ last Cluster.  So it is an annotation.
 
 from __future__ import annotations
 
-from collections.abc import Iterable
-from typing import NamedTuple
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
+from typing import Any, Final, NamedTuple
 
 from capsmith_runtime.contract import external_id, metadata
 from capsmith_runtime.contract.model import Object
@@ -27,13 +28,13 @@ class Installation(NamedTuple):
         return NamespacedName(self.addon.namespace, f"{self.addon.name}/{self.cluster}")
 
 
-def installation_of(key: NamespacedName) -> Installation:
+def parse_key(key: NamespacedName) -> Installation:
     """Return the installation with a key."""
     addon, _, cluster = key.name.partition("/")
     return Installation(NamespacedName(key.namespace, addon), cluster)
 
 
-def annotation(group: str) -> str:
+def record_annotation(group: str) -> str:
     """Return the name of the annotation with the names of Clusters."""
     return f"{group}/installed-on"
 
@@ -45,10 +46,86 @@ def recorded_clusters(obj: Object, group: str) -> frozenset[str]:
     """
     if external_id.stored(obj, group) is None:
         return frozenset()
-    text = metadata.annotations(obj).get(annotation(group), "")
+    text = metadata.annotations(obj).get(record_annotation(group), "")
     return frozenset(filter(None, text.split(",")))
 
 
-def annotation_value(clusters: Iterable[str]) -> str:
+def format_clusters(clusters: Iterable[str]) -> str:
     """Return the value of the annotation."""
     return ",".join(sorted(clusters))
+
+
+REASON_PENDING: Final = "Pending"
+REASON_REMOVING: Final = "Removing"
+REASON_REMOVED: Final = "Removed"
+REASON_WAITING_FOR_CONTROL_PLANE: Final = "WaitingForControlPlaneInitialized"
+REASON_CLUSTER_DELETING: Final = "ClusterDeleting"
+REASON_CLUSTER_MISSING: Final = "ClusterMissing"
+REASON_UNREACHABLE: Final = "ClusterUnreachable"
+
+_MAX_MESSAGE_CHARACTERS: Final = 1024
+"""The limit of the status field."""
+_MAX_NAMED_CLUSTERS: Final = 5
+"""How many clusters the message of a condition names."""
+
+
+@dataclass(frozen=True, slots=True)
+class InstallationStatus:
+    """The result of the last reconcile of one installation."""
+
+    ready: bool
+    reason: str
+    message: str = ""
+    removed: bool = False
+    """The add-on is not on the cluster and not selected for it: its record can be dropped."""
+
+    def entry(self, cluster: str) -> dict[str, Any]:
+        """Return the entry for the add-on's status."""
+        # The text may come from an SDK: of any length, and not always encodable.
+        message = self.message.encode(errors="replace").decode()[:_MAX_MESSAGE_CHARACTERS]
+        entry = {"name": cluster, "ready": self.ready, "reason": self.reason}
+        return {**entry, "message": message} if message else entry
+
+
+PENDING: Final = InstallationStatus(False, REASON_PENDING)
+REMOVED: Final = InstallationStatus(False, REASON_REMOVED, removed=True)
+
+
+class InstallationStatuses:
+    """The status of each installation, by add-on and cluster."""
+
+    def __init__(self) -> None:
+        self._by_addon: dict[NamespacedName, dict[str, InstallationStatus]] = {}
+
+    def of_addon(self, addon: NamespacedName) -> Mapping[str, InstallationStatus]:
+        """Return the statuses of one add-on, by cluster."""
+        return self._by_addon.get(addon, {})
+
+    def put(self, installation: Installation, status: InstallationStatus) -> bool:
+        """Store a status; return whether it has changed."""
+        statuses = self._by_addon.setdefault(installation.addon, {})
+        changed = statuses.get(installation.cluster) != status
+        statuses[installation.cluster] = status
+        return changed
+
+    def drop(self, installation: Installation) -> None:
+        """Remove the status of an installation."""
+        self._by_addon.get(installation.addon, {}).pop(installation.cluster, None)
+
+    def forget(self, addon: NamespacedName) -> None:
+        """Remove all statuses of an add-on that is gone."""
+        self._by_addon.pop(addon, None)
+
+
+def describe_not_ready(entries: list[dict[str, Any]]) -> str:
+    """Return the message of the Ready condition: which clusters are not ready, shortened (ST-06).
+
+    It is empty when all are ready.
+    """
+    not_ready = [entry for entry in entries if not entry["ready"]]
+    if not not_ready:
+        return ""
+    named = not_ready[:_MAX_NAMED_CLUSTERS]
+    shown = ", ".join(f"{entry['name']} ({entry['reason']})" for entry in named)
+    more = len(not_ready) - _MAX_NAMED_CLUSTERS
+    return f"{shown} and {more} more" if more > 0 else shown

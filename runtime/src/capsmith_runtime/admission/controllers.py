@@ -11,8 +11,8 @@ from capsmith_runtime.kube.http_server import RequestHandler
 from capsmith_runtime.kube.metrics import Metrics
 from capsmith_runtime.reconcile.base import ControllerContext
 from capsmith_runtime.reconcile.caches import Caches
-from capsmith_runtime.webhook.group import WebhookGroup
 from capsmith_runtime.webhook.options import WebhookOptions, webhook_options
+from capsmith_runtime.webhook.server import WebhookGroup
 
 
 @dataclass(frozen=True, slots=True)

@@ -1,30 +1,25 @@
-"""Handle the requests for one kind: decode, call the author's code, decide."""
+"""Handle the requests for one kind: read the review, call the author's code, decide, respond."""
 
 from __future__ import annotations
 
+import base64
 import functools
 import inspect
 import time
 from collections.abc import Awaitable, Callable, Mapping, Sequence
+from dataclasses import dataclass
 from http import HTTPStatus
 from itertools import islice
 from typing import Any, Final
 
+import msgspec
+
 from capsmith_runtime.admission.api import AdmissionObject, AdmissionWarning, FieldError, Reason
 from capsmith_runtime.admission.kinds import AdmittedKind
-from capsmith_runtime.admission.review import (
-    ACCEPTED,
-    AdmissionRequest,
-    UnreadableReviewError,
-    Verdict,
-    read_review,
-    refusal,
-    write_review,
-)
-from capsmith_runtime.api.decoding import DecodingError, decode
-from capsmith_runtime.api.encoding import encode
+from capsmith_runtime.api.serialization import DecodingError, decode, encode
 from capsmith_runtime.contract import metadata
 from capsmith_runtime.contract.core import is_deleted_for_move
+from capsmith_runtime.contract.model import shorten_message
 from capsmith_runtime.kube.client import JSON
 from capsmith_runtime.kube.executor import (
     HandlerExecutor,
@@ -36,7 +31,122 @@ from capsmith_runtime.kube.http_server import Request, RequestHandler, Response,
 from capsmith_runtime.kube.log import describe_error, get_logger
 from capsmith_runtime.kube.metrics import Metrics
 from capsmith_runtime.reconcile.results import unexpected_result
-from capsmith_runtime.webhook.json_patch import Operation, json_patch
+from capsmith_runtime.webhook.json_patch import Operation, canonical_json, json_patch
+
+API_VERSION: Final = "admission.k8s.io/v1"
+KIND: Final = "AdmissionReview"
+_OPERATIONS: Final = ("CREATE", "UPDATE", "DELETE")
+
+
+class UnreadableReviewError(ValueError):
+    """The body of the request is not an AdmissionReview of this kind."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class AdmissionRequest:
+    """The request in a review."""
+
+    uid: str
+    operation: str
+    """``CREATE``, ``UPDATE`` or ``DELETE``."""
+    kind: str
+    """The kind of the object, or that of its template."""
+    spec_keys: tuple[str, ...]
+    """Where the object has the spec."""
+    new: JSON
+    """The object; empty for a deletion."""
+    old: JSON
+    """The stored object; empty for a creation."""
+
+    @property
+    def name(self) -> str:
+        """The name of the object, or the prefix from which it is generated."""
+        found = (self.new or self.old).get("metadata") or {}
+        return str(found.get("name") or found.get("generateName") or "")
+
+    @property
+    def spec_path(self) -> str:
+        """The path of the spec: ``spec`` or ``spec.template.spec``."""
+        return ".".join(self.spec_keys)
+
+    def spec_of(self, obj: JSON) -> Any:
+        """Return the spec in an object of this request; empty if it has none."""
+        found: Any = obj
+        for key in self.spec_keys:
+            found = found.get(key) if isinstance(found, dict) else None
+        return {} if found is None else found
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Verdict:
+    """The decision about a request."""
+
+    status: JSON | None = None
+    """A Status of Kubernetes that refuses the request; None accepts it."""
+    warnings: Sequence[str] = ()
+    patch: Sequence[Operation] = ()
+
+
+ACCEPTED: Final = Verdict()
+
+
+def read_review(body: bytes, kind: AdmittedKind) -> AdmissionRequest:
+    """Return the request of a review of version v1; raise UnreadableReviewError."""
+    try:
+        review = msgspec.json.decode(body, type=dict[str, Any])
+    except (msgspec.MsgspecError, RecursionError, UnicodeError) as error:
+        raise UnreadableReviewError(f"not JSON: {error}") from error
+    request = review.get("request")
+    if not isinstance(request, dict) or review.get("apiVersion") != API_VERSION:
+        raise UnreadableReviewError(f"not a {KIND} of {API_VERSION}")
+    uid, operation, requested = (request.get(key) for key in ("uid", "operation", "kind"))
+    if not (isinstance(uid, str) and operation in _OPERATIONS and isinstance(requested, dict)):
+        raise UnreadableReviewError("uid, operation and kind are required")
+    name = str(requested.get("kind"))
+    spec_keys = kind.spec_keys(name)
+    if spec_keys is None or requested.get("group") != kind.group:
+        raise UnreadableReviewError(f"{name} is not served here")
+    return AdmissionRequest(
+        uid=uid,
+        operation=str(operation),
+        kind=name,
+        spec_keys=spec_keys,
+        new=_object(request, "object", needed=operation != "DELETE"),
+        old=_object(request, "oldObject", needed=operation != "CREATE"),
+    )
+
+
+def write_review(request: AdmissionRequest, verdict: Verdict) -> Response:
+    """Return the response to a request."""
+    response: JSON = {"uid": request.uid, "allowed": verdict.status is None}
+    if verdict.status is not None:
+        response["status"] = verdict.status
+    if verdict.warnings:
+        response["warnings"] = [*verdict.warnings]
+    if verdict.patch:
+        response["patchType"] = "JSONPatch"
+        response["patch"] = base64.b64encode(canonical_json(verdict.patch)).decode()
+    review = {"apiVersion": API_VERSION, "kind": KIND, "response": response}
+    return Response(HTTPStatus.OK, canonical_json(review))
+
+
+def build_refusal(
+    status: HTTPStatus, reason: str, message: str, details: JSON | None = None
+) -> JSON:
+    """Return the Status of Kubernetes for a request that is refused."""
+    text = shorten_message(message.encode(errors="replace").decode())
+    found: JSON = {"status": "Failure", "code": status.value, "reason": reason, "message": text}
+    return found | ({"details": details} if details else {})
+
+
+def _object(request: JSON, key: str, *, needed: bool) -> JSON:
+    found = request.get(key)
+    if not needed:
+        return {}
+    if not isinstance(found, dict) or not isinstance(found.get("metadata"), dict):
+        raise UnreadableReviewError(f"{key} is required")
+    return found
+
 
 _WORDS: Final[dict[Reason, str]] = {
     "FieldValueInvalid": "Invalid value",
@@ -47,7 +157,7 @@ _WORDS: Final[dict[Reason, str]] = {
 }
 
 
-def invalid_status(
+def build_invalid_status(
     kind: AdmittedKind, request: AdmissionRequest, errors: Sequence[FieldError]
 ) -> JSON:
     """Return a Status 422 with all errors; there must be at least one."""
@@ -63,10 +173,10 @@ def invalid_status(
     listed = texts[0] if len(texts) == 1 else f"[{', '.join(texts)}]"
     message = f'{request.kind}.{kind.group} "{request.name}" is invalid: {listed}'
     details = {"group": kind.group, "kind": request.kind, "name": request.name, "causes": causes}
-    return refusal(HTTPStatus.UNPROCESSABLE_ENTITY, "Invalid", message, details)
+    return build_refusal(HTTPStatus.UNPROCESSABLE_ENTITY, "Invalid", message, details)
 
 
-def decoding_error(request: AdmissionRequest, error: DecodingError) -> FieldError:
+def build_decoding_error(request: AdmissionRequest, error: DecodingError) -> FieldError:
     """Return the error of a spec that cannot be read."""
     field = error.path.removeprefix(request.spec_path).removeprefix(".")
     return FieldError(field, str(error).removeprefix(f"{error.path}: "))
@@ -83,7 +193,7 @@ def _text(text: str) -> str:
     return text.encode(errors="replace").decode()
 
 
-def spec_patch(obj: JSON, keys: tuple[str, ...], before: Any, after: Any) -> list[Operation]:
+def build_spec_patch(obj: JSON, keys: tuple[str, ...], before: Any, after: Any) -> list[Operation]:
     """Return the patch of the object at ``keys`` for a typed spec that changed.
 
     Fields that did not change stay as the user wrote them, also those that the type does not know.
@@ -190,7 +300,7 @@ class AdmissionHandler:
             new = self._decoded(request, request.new)
         except DecodingError as error:
             # A field that has become required, in an object from before: other fields may change.
-            return self._refused(request, [decoding_error(request, error)])
+            return self._refused(request, [build_decoding_error(request, error)])
         old = self._decoded_old(request) if request.operation == "UPDATE" else None
         if old is None:
             return await self._results(request, "validate_create", new)
@@ -208,7 +318,7 @@ class AdmissionHandler:
         spec = await self._executor.call(self._defaulter.default, obj)
         if type(spec) is not self._kind.spec:
             raise TypeError(unexpected_result(self._defaulter.default, spec, self._kind.spec))
-        return Verdict(patch=spec_patch(request.new, request.spec_keys, obj.spec, spec))
+        return Verdict(patch=build_spec_patch(request.new, request.spec_keys, obj.spec, spec))
 
     def _is_accepted(self, request: AdmissionRequest) -> bool:
         """Return whether the author's code must not be asked.
@@ -247,7 +357,7 @@ class AdmissionHandler:
     def _refused(
         self, request: AdmissionRequest, errors: list[FieldError], warnings: list[str] | None = None
     ) -> Verdict:
-        status = invalid_status(self._kind, request, errors)
+        status = build_invalid_status(self._kind, request, errors)
         _log.info("refused", kind=request.kind, name=request.name, errors=len(errors))
         return Verdict(status=status, warnings=warnings or ())
 
@@ -278,7 +388,7 @@ class AdmissionHandler:
             "webhook failed", controller=controller, error=describe_error(error), exc_info=trace
         )
         message = f"{controller} {what}: see the log of the manager"
-        status = refusal(HTTPStatus.INTERNAL_SERVER_ERROR, "InternalError", message)
+        status = build_refusal(HTTPStatus.INTERNAL_SERVER_ERROR, "InternalError", message)
         return write_review(request, Verdict(status=status))
 
 

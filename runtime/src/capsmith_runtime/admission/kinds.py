@@ -7,7 +7,7 @@ from functools import cached_property
 from typing import Any, Final
 
 from capsmith_runtime.admission.api import Defaulter, Validator
-from capsmith_runtime.api.decoding import json_name
+from capsmith_runtime.api.serialization import json_name
 
 _SPEC: Final = ("spec",)
 _TEMPLATE_SPEC: Final = ("spec", "template", "spec")

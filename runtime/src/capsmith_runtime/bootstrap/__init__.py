@@ -1,6 +1,6 @@
 """Bootstrap providers: the data that machines run at their first start."""
 
-from capsmith_runtime.api.decoding import DecodingError
+from capsmith_runtime.api.serialization import DecodingError
 from capsmith_runtime.bootstrap import sentinel
 from capsmith_runtime.bootstrap.api import (
     BootstrapConfigReconciler,

@@ -15,7 +15,7 @@ from datetime import UTC, datetime
 from functools import partial
 from typing import Any, Final
 
-from capsmith_runtime.api.encoding import status_fields
+from capsmith_runtime.api.serialization import encode_status
 from capsmith_runtime.bootstrap.api import (
     BootstrapConfigReconciler,
     BootstrapConfigScope,
@@ -281,7 +281,7 @@ class BootstrapConfigController:
         if content is not None:
             self._owner_updated.add(key)
         status = self._status.created_status(
-            patcher.obj, secret, status_fields(extra), self.kind.features
+            patcher.obj, secret, encode_status(extra), self.kind.features
         )
         status = self._context.writer.without_failure(status)
         await patcher.write_status(status, (ready(True, constants.REASON_READY, ""), paused("")))

@@ -6,7 +6,7 @@ author of a provider needs; everything else in this package is internal.  Import
 Kubernetes client.
 """
 
-from capsmith_runtime.api.decoding import DecodingError
+from capsmith_runtime.api.serialization import DecodingError
 from capsmith_runtime.contract.control_plane import ControlPlaneMachine
 from capsmith_runtime.contract.core import Cluster
 from capsmith_runtime.contract.model import Condition, Endpoint

@@ -10,9 +10,11 @@ import hashlib
 import json
 from collections.abc import Mapping
 from dataclasses import asdict, dataclass
-from typing import Any
+from datetime import datetime, timedelta
+from typing import Any, Final
 
-from capsmith_runtime.contract.control_plane import PRE_TERMINATE_PREFIX
+from capsmith_runtime.contract import metadata, times
+from capsmith_runtime.contract.control_plane import PRE_TERMINATE_PREFIX, ControlPlaneMachine
 from capsmith_runtime.contract.model import Object
 
 
@@ -121,3 +123,80 @@ def _decoded(text: str | None) -> dict[str, Any] | None:
     except ValueError:
         return None
     return record if isinstance(record, dict) else None
+
+
+MIN_HEALTHY_SECONDS: Final = 3600
+"""A replacement that was healthy for that long does not count as a retry."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class RemediationStrategy:
+    """The settings in ``spec.remediation``."""
+
+    max_retry: int | None = None
+    """Unlimited if None."""
+    retry_period_seconds: int = 0
+    min_healthy_seconds: int = MIN_HEALTHY_SECONDS
+
+
+@dataclass(frozen=True, slots=True)
+class RemediationDelay:
+    """The reason for which a Machine must not be replaced yet, and the seconds left."""
+
+    message: str = ""
+    seconds: float | None = None
+
+
+def read_remediation_strategy(obj: Object) -> RemediationStrategy:
+    """Return the settings in the spec of a control plane."""
+    spec = metadata.mapping(obj, "spec", "remediation")
+    min_healthy = _integer(spec, "minHealthyPeriodSeconds")
+    return RemediationStrategy(
+        max_retry=_integer(spec, "maxRetry"),
+        retry_period_seconds=_integer(spec, "retryPeriodSeconds") or 0,
+        min_healthy_seconds=MIN_HEALTHY_SECONDS if min_healthy is None else min_healthy,
+    )
+
+
+def find_remediation_delay(
+    machine: ControlPlaneMachine, annotation: str, strategy: RemediationStrategy, now: datetime
+) -> RemediationDelay:
+    """Report whether replacing the Machine has to wait, or has reached its limit."""
+    last = _last_remediation(machine, annotation, strategy, now)
+    if last is None:
+        return RemediationDelay()
+    if strategy.max_retry is not None and last.retries >= strategy.max_retry:
+        return RemediationDelay(
+            f"was replaced {last.retries} times without success, spec.remediation.maxRetry"
+        )
+    elapsed = (now - (times.parse_time(last.time) or now)).total_seconds()
+    period = strategy.retry_period_seconds
+    if elapsed < period:
+        message = f"replaced {last.machine} less than {period} s ago"
+        return RemediationDelay(message, period - elapsed)
+    return RemediationDelay()
+
+
+def start_remediation(
+    machine: ControlPlaneMachine, annotation: str, strategy: RemediationStrategy, now: datetime
+) -> RemediationData:
+    """Return the data of a remediation that starts now."""
+    last = _last_remediation(machine, annotation, strategy, now)
+    retries = 0 if last is None else last.retries + 1
+    return RemediationData(machine=machine.name, time=times.format_time(now), retries=retries)
+
+
+def _last_remediation(
+    machine: ControlPlaneMachine, annotation: str, strategy: RemediationStrategy, now: datetime
+) -> RemediationData | None:
+    """Return the remediation that created it; None if it has been healthy long enough since."""
+    last = read_remediation_data(machine.annotations, annotation)
+    since = times.parse_time(last.time) if last is not None else None
+    if since is None or since + timedelta(seconds=strategy.min_healthy_seconds) <= now:
+        return None
+    return last
+
+
+def _integer(spec: Mapping[str, object], name: str) -> int | None:
+    value = spec.get(name)
+    return value if isinstance(value, int) else None

@@ -1,14 +1,15 @@
-"""The state of one control plane: its object, its Cluster and its Machines."""
+"""The state of one control plane during one reconcile: object, Cluster, Machines, and results."""
 
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from datetime import datetime
-from typing import Any
+from typing import Any, Final
 
 from capsmith_runtime.contract import metadata, times
 from capsmith_runtime.contract.control_plane import (
+    PRE_TERMINATE_PREFIX,
     ControlPlaneMachine,
     ControlPlaneShape,
     CoreMachines,
@@ -16,15 +17,23 @@ from capsmith_runtime.contract.control_plane import (
 )
 from capsmith_runtime.contract.core import Cluster
 from capsmith_runtime.contract.kubernetes_version import normalize
-from capsmith_runtime.contract.model import ObjectRef
+from capsmith_runtime.contract.model import Object, ObjectRef
 from capsmith_runtime.controlplane.annotations import Annotations
+from capsmith_runtime.controlplane.api import (
+    ControlPlaneHealth,
+)
 from capsmith_runtime.controlplane.desired_machine import DesiredMachine
 from capsmith_runtime.controlplane.kind import ControlPlaneKind
-from capsmith_runtime.controlplane.machine_filters import is_owned
 from capsmith_runtime.controlplane.patcher import ControlPlanePatcher
 from capsmith_runtime.controlplane.rollout import RolloutCriteria
+from capsmith_runtime.controlplane.scale_decision import Decision
 from capsmith_runtime.kube.client import JSON, NamespacedName
 from capsmith_runtime.reconcile.caches import BY_CLUSTER, Caches
+from capsmith_runtime.reconcile.errors import (
+    ReconcileError,
+    TerminalError,
+)
+from capsmith_runtime.reconcile.results import Waiting
 
 _DAY_SECONDS = 86400.0
 
@@ -77,7 +86,7 @@ def load_control_plane(
 ) -> ControlPlane:
     """Read the state from the caches."""
     obj, key = patcher.obj, NamespacedName(cluster.namespace, cluster.name)
-    owned, foreign = control_plane_machines(caches, obj, cluster.namespace, cluster.name)
+    owned, foreign = find_control_plane_machines(caches, obj, cluster.namespace, cluster.name)
     machines = sorted((core.read(each) for each in owned), key=lambda m: (m.created, m.name))
     desired = _desired_machine(kind, shape, obj, cluster)
     replicas = metadata.lookup(obj, "spec", "replicas")
@@ -102,7 +111,7 @@ def load_control_plane(
     )
 
 
-def control_plane_machines(
+def find_control_plane_machines(
     caches: Caches, obj: JSON, namespace: str, cluster: str | None
 ) -> tuple[list[JSON], list[JSON]]:
     """Return the control plane Machines of a cluster: owned ones, and those of others (CP-19)."""
@@ -112,7 +121,7 @@ def control_plane_machines(
     return owned, [each for each in members if not is_owned(each, obj)]
 
 
-def deleted_cluster(namespace: str, name: str) -> Cluster:
+def build_deleted_cluster(namespace: str, name: str) -> Cluster:
     """Return a substitute for a Cluster that no longer exists, for deleting its control plane."""
     return Cluster(
         name=name,
@@ -156,3 +165,103 @@ def _rollout_criteria(desired: DesiredMachine, obj: JSON) -> RolloutCriteria:
         rollout_after=times.parse_time(metadata.lookup(obj, "spec", "rollout", "after")),
         certificates_expiry_seconds=days * _DAY_SECONDS if isinstance(days, int) else None,
     )
+
+
+REMEDIATE_MACHINE: Final = "cluster.x-k8s.io/remediate-machine"
+SKIP_REMEDIATION: Final = "cluster.x-k8s.io/skip-remediation"
+DELETE_MACHINE: Final = "cluster.x-k8s.io/delete-machine"
+HEALTH_CHECK_SUCCEEDED: Final = "HealthCheckSucceeded"
+OWNER_REMEDIATED: Final = "OwnerRemediated"
+NODE_HEALTHY: Final = "NodeHealthy"
+UP_TO_DATE: Final = "UpToDate"
+
+
+def is_owned(obj: Object, owner: Object) -> bool:
+    """Report whether an object has that owner, by uid: names can be reused."""
+    uid = metadata.uid(owner)
+    return any(
+        reference.get("uid") == uid
+        for reference in metadata.items(obj, "metadata", "ownerReferences")
+    )
+
+
+def needs_remediation(machine: ControlPlaneMachine) -> bool:
+    """Report whether the Machine has to be replaced (CP-31).
+
+    Either a health check failed and left the replacement to the owner, or an annotation requests
+    it.
+    """
+    if SKIP_REMEDIATION in machine.annotations:
+        return False
+    return REMEDIATE_MACHINE in machine.annotations or (
+        machine.has_condition(HEALTH_CHECK_SUCCEEDED, "False")
+        and machine.has_condition(OWNER_REMEDIATED, "False")
+    )
+
+
+def find_health_problem(machine: ControlPlaneMachine, reported: Mapping[str, str]) -> str:
+    """Return what is wrong with a Machine; empty if nothing is.
+
+    ``reported`` is what the ``health`` hook returned.
+    """
+    if machine.name in reported:
+        return reported[machine.name]
+    if machine.has_condition(HEALTH_CHECK_SUCCEEDED, "False"):
+        return machine.conditions[HEALTH_CHECK_SUCCEEDED].message or "a health check has failed"
+    node = machine.conditions.get(NODE_HEALTHY)
+    if machine.node_name is not None and node is not None and node.status != "True":
+        return node.message or "its Node is not healthy"
+    return ""
+
+
+def has_other_pre_terminate_hooks(machine: ControlPlaneMachine, own: str) -> bool:
+    """Report whether others hold the Machine; they run first, as they need its server."""
+    hooks = [name for name in machine.annotations if name.startswith(PRE_TERMINATE_PREFIX)]
+    return any(name != own for name in hooks)
+
+
+class HookCallError(ReconcileError):
+    """A hook failed, or returned a value that it must not return."""
+
+
+class TerminalHookCallError(HookCallError, TerminalError):
+    """A hook raised TerminalError."""
+
+
+@dataclass(slots=True, kw_only=True)
+class ReconcileSummary:
+    """Filled in during a reconcile; the status is written from it in the end."""
+
+    initialized: bool
+    outdated: dict[str, tuple[str, ...]] = field(default_factory=dict)
+    """Why Machines are outdated, by name; Machines that were not compared are missing."""
+    added: set[str] = field(default_factory=set)
+    """Names of the Machines whose ``after_add`` hook has completed."""
+    health: ControlPlaneHealth = field(default_factory=ControlPlaneHealth)
+    decision: Decision = field(default_factory=Decision)
+    waits: list[Waiting] = field(default_factory=list)
+    """What blocks the control plane."""
+    certificates: Waiting | None = None
+    """Why there are no usable certificates."""
+    certificates_message: str = ""
+    """Message about usable certificates."""
+    error: HookCallError | None = None
+    requeue: list[float] = field(default_factory=list)
+    """Seconds until the next reconcile; the smallest counts."""
+
+    def keep_results_of_hooks(self, earlier: ReconcileSummary) -> None:
+        """Take over what an earlier reconcile reported, as this one may not call the hooks yet."""
+        self.health = earlier.health
+        self.decision = earlier.decision
+        self.waits = earlier.waits
+        self.error = earlier.error
+
+    def wait(self, waiting: Waiting) -> None:
+        """Record a wait, and request another reconcile after it."""
+        self.waits.append(waiting)
+        self.requeue_after(waiting.requeue_after)
+
+    def requeue_after(self, seconds: float | None) -> None:
+        """Request another reconcile; None requests none."""
+        if seconds is not None:
+            self.requeue.append(seconds)

@@ -13,25 +13,27 @@ from capsmith_runtime.contract.core import Cluster, is_deleted_for_move
 from capsmith_runtime.contract.model import Condition, shorten_message
 from capsmith_runtime.contract.versions import CONTROL_PLANE_SHAPES, CORE_MACHINES
 from capsmith_runtime.controlplane.api import ControlPlaneReconciler, ControlPlaneScope
-from capsmith_runtime.controlplane.cluster_access import ClusterAccess
-from capsmith_runtime.controlplane.contract_kinds import ContractKinds
 from capsmith_runtime.controlplane.control_plane import (
     ControlPlane,
-    deleted_cluster,
+    ReconcileSummary,
+    TerminalHookCallError,
+    build_deleted_cluster,
     load_control_plane,
 )
-from capsmith_runtime.controlplane.external_objects import CacheNotSyncedError, ExternalObjects
-from capsmith_runtime.controlplane.hook_caller import HookCaller, TerminalHookCallError
+from capsmith_runtime.controlplane.external_objects import (
+    CacheNotSyncedError,
+    ContractKinds,
+    ExternalObjects,
+)
+from capsmith_runtime.controlplane.hooks import HookCaller, LifecycleHooks, build_scope
 from capsmith_runtime.controlplane.kind import ControlPlaneKind
-from capsmith_runtime.controlplane.lifecycle_hooks import LifecycleHooks, control_plane_scope
 from capsmith_runtime.controlplane.machine_client import MachineClient
-from capsmith_runtime.controlplane.machine_conditions import write_machine_conditions
 from capsmith_runtime.controlplane.patcher import ControlPlanePatcher
-from capsmith_runtime.controlplane.rollout import next_rollout_seconds
+from capsmith_runtime.controlplane.rollout import find_next_rollout_seconds
 from capsmith_runtime.controlplane.scale import CACHE_IS_STALE, MachineScaler
-from capsmith_runtime.controlplane.status import control_plane_conditions, control_plane_facts
-from capsmith_runtime.controlplane.summary import ReconcileSummary
-from capsmith_runtime.controlplane.sync_machines import MachineSyncer
+from capsmith_runtime.controlplane.secrets.cluster_secrets import ClusterAccess
+from capsmith_runtime.controlplane.status import build_conditions, build_facts
+from capsmith_runtime.controlplane.sync_machines import MachineSyncer, write_machine_conditions
 from capsmith_runtime.kube.client import JSON, ApiError, NamespacedName, key_of
 from capsmith_runtime.kube.controller import Result
 from capsmith_runtime.kube.informer import Informer
@@ -88,7 +90,7 @@ class NormalReconciler:
         blocked = summary.error is not None or control_plane.foreign_machines or summary.waits
         if not blocked:
             await self._scaler.scale(control_plane, summary)
-        seconds = next_rollout_seconds(
+        seconds = find_next_rollout_seconds(
             control_plane.machines, control_plane.criteria, control_plane.now
         )
         summary.requeue_after(seconds)
@@ -234,7 +236,7 @@ class ControlPlaneController(BaseController[ControlPlaneReconciler[Any]]):
     ) -> Result:
         control_plane = self._load(patcher, cluster)
         summary = ReconcileSummary(initialized=self._shape.initialized(patcher.obj))
-        scope = control_plane_scope(
+        scope = build_scope(
             control_plane,
             summary,
             self._scope_fields(patcher.obj),
@@ -273,7 +275,9 @@ class ControlPlaneController(BaseController[ControlPlaneReconciler[Any]]):
         name: str | None,
         cluster: Cluster | None,
     ) -> Result:
-        control_plane = self._load(patcher, cluster or deleted_cluster(key.namespace, name or ""))
+        control_plane = self._load(
+            patcher, cluster or build_deleted_cluster(key.namespace, name or "")
+        )
         summary = ReconcileSummary(initialized=self._shape.initialized(patcher.obj))
         try:
             if await self._delete.reconcile(control_plane, summary):
@@ -298,9 +302,9 @@ class ControlPlaneController(BaseController[ControlPlaneReconciler[Any]]):
     async def _write_status(
         self, control_plane: ControlPlane, summary: ReconcileSummary, *, complete: bool = True
     ) -> None:
-        facts = control_plane_facts(control_plane, summary)
+        facts = build_facts(control_plane, summary)
         status = self._shape.status(control_plane.obj, facts, self._kind.features)
-        conditions = (*control_plane_conditions(control_plane, summary), paused(""))
+        conditions = (*build_conditions(control_plane, summary), paused(""))
         present, absent = self._shape.conditions(conditions), self._shape.absent(conditions)
         status = self._with_failure(control_plane, summary, status)
         await control_plane.patcher.patch_status(status, present, absent, complete=complete)

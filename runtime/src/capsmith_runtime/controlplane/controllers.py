@@ -7,11 +7,10 @@ from typing import Any
 
 from capsmith_runtime.contract import metadata
 from capsmith_runtime.contract.versions import CONTROL_PLANE_SHAPES, CORE_MACHINES
-from capsmith_runtime.controlplane.cluster_access import ClusterAccess
-from capsmith_runtime.controlplane.contract_kinds import ContractKinds
 from capsmith_runtime.controlplane.controller import ControlPlaneController
-from capsmith_runtime.controlplane.external_objects import ExternalObjects
+from capsmith_runtime.controlplane.external_objects import ContractKinds, ExternalObjects
 from capsmith_runtime.controlplane.kind import ControlPlaneKind
+from capsmith_runtime.controlplane.secrets.cluster_secrets import ClusterAccess
 from capsmith_runtime.kube.client import JSON, NamespacedName, key_of
 from capsmith_runtime.kube.informer import Handler, Informer
 from capsmith_runtime.kube.store import Delta

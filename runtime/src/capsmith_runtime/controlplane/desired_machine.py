@@ -34,7 +34,7 @@ _EMPTY = "{}"
 # the template are written; keys that it no longer has are removed, and labels and annotations of
 # others stay. The propagated keys are recorded in an annotation of the object itself: clusterctl
 # move keeps annotations, but not managed fields.
-def propagate(obj: Object, template: Metadata, annotation: str) -> dict[str, Any]:
+def propagate_metadata(obj: Object, template: Metadata, annotation: str) -> dict[str, Any]:
     """Return the whole new metadata of an object."""
     changed = dict(metadata.mapping(obj, "metadata"))
     previous = _recorded(obj, annotation)
@@ -52,7 +52,7 @@ def propagate(obj: Object, template: Metadata, annotation: str) -> dict[str, Any
     return changed
 
 
-def initial_metadata(
+def build_initial_metadata(
     own: Metadata, template: Metadata, annotation: str
 ) -> dict[str, dict[str, str]]:
     """Return the metadata of a new object; its own values win over those of the template."""
@@ -175,7 +175,7 @@ class DesiredMachine:
             metadata={
                 "name": pending.name,
                 "namespace": self.cluster.namespace,
-                **initial_metadata(own, self.template_metadata, self.annotations.propagated),
+                **build_initial_metadata(own, self.template_metadata, self.annotations.propagated),
                 # Set at creation, so that core knows the owner from the start (CP-19).
                 "ownerReferences": [
                     {**self._owner_reference(), "controller": True, "blockOwnerDeletion": True}
@@ -198,7 +198,7 @@ class DesiredMachine:
             "metadata": {
                 "name": name,
                 "namespace": self.cluster.namespace,
-                **initial_metadata(own, self.template_metadata, self.annotations.propagated),
+                **build_initial_metadata(own, self.template_metadata, self.annotations.propagated),
                 # Core makes the Machine the owner as soon as it exists (IM-17).
                 "ownerReferences": [self._owner_reference()],
             },

@@ -11,10 +11,9 @@ from capsmith_runtime.contract import metadata
 from capsmith_runtime.contract.constants import MACHINE_KIND
 from capsmith_runtime.contract.control_plane import ControlPlaneMachine, CoreMachines
 from capsmith_runtime.controlplane.annotations import PendingMachine, RemediationData
-from capsmith_runtime.controlplane.contract_kinds import ContractKinds
+from capsmith_runtime.controlplane.control_plane import is_owned
 from capsmith_runtime.controlplane.desired_machine import DesiredMachine
-from capsmith_runtime.controlplane.external_objects import ExternalObjects
-from capsmith_runtime.controlplane.machine_filters import is_owned
+from capsmith_runtime.controlplane.external_objects import ContractKinds, ExternalObjects
 from capsmith_runtime.kube.client import (
     JSON,
     AlreadyExists,

@@ -1,12 +1,23 @@
-"""Writes on a control plane object."""
+"""Writes on control plane objects, those with Machines and managed ones."""
 
 from __future__ import annotations
 
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence, Set
 
 from capsmith_runtime.contract import conditions, metadata
+from capsmith_runtime.contract.constants import READY_CONDITION
+from capsmith_runtime.contract.control_plane import (
+    AVAILABLE,
+    DELETING,
+    ROLLING_OUT,
+    ControlPlaneFacts,
+    ControlPlaneShape,
+)
+from capsmith_runtime.contract.kubernetes_version import normalize
 from capsmith_runtime.contract.model import Condition, Object
-from capsmith_runtime.kube.client import NotFound, key_of
+from capsmith_runtime.contract.status_writer import StatusWriter
+from capsmith_runtime.kube.client import JSON, KubeClient, NotFound, key_of
+from capsmith_runtime.kube.informer import Informer
 from capsmith_runtime.reconcile.patcher import ObjectDeletedError, Patcher
 
 
@@ -48,3 +59,68 @@ class ControlPlanePatcher(Patcher):
         for name in absent:
             full["conditions"] = conditions.remove(full["conditions"], name)
         await self._write(status=self._with_generation(full) if complete else full)
+
+
+_REASONS = {"Ready": "Available", "NotReady": "NotAvailable"}
+
+
+class ManagedControlPlanePatcher(ControlPlanePatcher):
+    """Writes Available in place of Ready (CP-26), and always that there are no Nodes."""
+
+    def __init__(
+        self,
+        client: KubeClient,
+        informer: Informer,
+        writer: StatusWriter,
+        obj: JSON,
+        shape: ControlPlaneShape,
+        features: Set[str],
+    ) -> None:
+        super().__init__(client, informer, writer, obj)
+        self._shape = shape
+        self._features = features
+
+    async def write_status(
+        self, status: Object, present: Sequence[Condition], *, complete: bool = True
+    ) -> None:
+        """Write the changed fields of the status, including these conditions."""
+        facts = ControlPlaneFacts(
+            initialized=self._shape.initialized({"status": status}), externally_managed=True
+        )
+        full = self._shape.status({"status": status}, facts, self._features)
+        conditions = (*(_available(each) for each in present), *self._progress(full))
+        shown, absent = self._shape.conditions(conditions), self._shape.absent(conditions)
+        await self.patch_status(full, shown, absent, complete=complete)
+
+    def _progress(self, status: Object) -> Iterator[Condition]:
+        """Yield the conditions of operations in progress."""
+        deleting = metadata.is_deleting(self.obj)
+        running = metadata.text(status, "version")
+        desired = metadata.text(self.obj, "spec", "version")
+        upgrading = bool(running and desired) and running != normalize(desired) and not deleting
+        message = f"Upgrading from {running} to {normalize(desired)}" if upgrading else ""
+        yield _in_progress(ROLLING_OUT, upgrading, message)
+        yield _in_progress(DELETING, deleting, "")
+
+
+def _available(condition: Condition) -> Condition:
+    """Turn Ready into Available; an error of the manager leaves it unknown."""
+    if condition.type != READY_CONDITION:
+        return condition
+    return Condition(
+        type=AVAILABLE,
+        status=None if condition.severity == "Error" else condition.status,
+        reason=_REASONS.get(condition.reason, condition.reason),
+        message=condition.message,
+        severity=condition.severity,
+    )
+
+
+def _in_progress(condition_type: str, status: bool, message: str) -> Condition:
+    return Condition(
+        type=condition_type,
+        status=status,
+        reason=condition_type if status else f"Not{condition_type}",
+        message=message,
+        severity="Info",
+    )

@@ -30,7 +30,7 @@ class RolloutCriteria:
     """How long before its certificates expire a Machine is replaced."""
 
 
-def outdated_reasons(
+def find_outdated_reasons(
     machine: ControlPlaneMachine,
     criteria: RolloutCriteria,
     infrastructure: Object | None,
@@ -55,7 +55,7 @@ def outdated_reasons(
     return tuple(reasons)
 
 
-def next_rollout_seconds(
+def find_next_rollout_seconds(
     machines: Sequence[ControlPlaneMachine], criteria: RolloutCriteria, now: datetime
 ) -> float | None:
     """Return the seconds until a Machine becomes outdated by the passing of time alone."""

@@ -11,28 +11,31 @@ from capsmith_runtime.contract import constants, metadata
 from capsmith_runtime.contract.control_plane import ControlPlaneMachine
 from capsmith_runtime.controlplane.annotations import (
     PendingMachine,
+    RemediationStrategy,
     encode,
+    find_remediation_delay,
     read_pending_machine,
     read_remediation_data,
+    read_remediation_strategy,
+    start_remediation,
 )
-from capsmith_runtime.controlplane.control_plane import ControlPlane
-from capsmith_runtime.controlplane.machine_client import MachineClient, MachineNameTakenError
-from capsmith_runtime.controlplane.machine_filters import (
+from capsmith_runtime.controlplane.control_plane import (
     DELETE_MACHINE,
     REMEDIATE_MACHINE,
-    health_problem,
+    ControlPlane,
+    ReconcileSummary,
+    find_health_problem,
     is_owned,
     needs_remediation,
 )
-from capsmith_runtime.controlplane.remediation import (
-    RemediationStrategy,
-    next_remediation,
-    remediation_retry_after,
-    remediation_strategy,
+from capsmith_runtime.controlplane.machine_client import MachineClient, MachineNameTakenError
+from capsmith_runtime.controlplane.scale_decision import (
+    MachineInput,
+    ScaleDown,
+    ScaleInput,
+    ScaleUp,
+    decide,
 )
-from capsmith_runtime.controlplane.scale_decision import decide
-from capsmith_runtime.controlplane.scale_input import MachineInput, ScaleDown, ScaleInput, ScaleUp
-from capsmith_runtime.controlplane.summary import ReconcileSummary
 from capsmith_runtime.kube.client import KubeClient, NamespacedName, Selection
 from capsmith_runtime.kube.informer import Informer
 from capsmith_runtime.kube.log import get_logger
@@ -47,7 +50,7 @@ _MAX_NAME: Final = 63
 """Names of Nodes and their certificates cannot be longer."""
 
 
-def new_machine_name(control_plane: str, cluster: str, template: str = "") -> str:
+def generate_machine_name(control_plane: str, cluster: str, template: str = "") -> str:
     """Return a name with a random part, as a name must not be used twice.
 
     ``template`` is ``spec.machineNaming.template``; the CRD requires the random part in it.
@@ -104,7 +107,7 @@ class MachineScaler:
 
     async def scale(self, control_plane: ControlPlane, summary: ReconcileSummary) -> None:
         """Decide on the next step and take it, or clean up after an earlier one."""
-        strategy = remediation_strategy(control_plane.obj)
+        strategy = read_remediation_strategy(control_plane.obj)
         scale_input = _scale_input(
             control_plane,
             summary,
@@ -114,7 +117,7 @@ class MachineScaler:
         summary.decision = decide(scale_input)
         for machine in (m for m in control_plane.machines if needs_remediation(m)):
             annotation = control_plane.annotations.remediation_for
-            retry = remediation_retry_after(machine, annotation, strategy, control_plane.now)
+            retry = find_remediation_delay(machine, annotation, strategy, control_plane.now)
             summary.requeue_after(retry.seconds)
         step = summary.decision.step
         pending = _pending_machine(control_plane)
@@ -166,7 +169,7 @@ class MachineScaler:
             if not await self.is_cache_fresh(control_plane):
                 summary.wait(CACHE_IS_STALE)
                 return
-            name = new_machine_name(
+            name = generate_machine_name(
                 control_plane.key.name, control_plane.cluster.name, control_plane.name_template
             )
             pending = desired.pending_machine(name, step.domain)
@@ -190,8 +193,8 @@ class MachineScaler:
         annotations = control_plane.annotations
         machine = next(m for m in control_plane.machines if m.name == step.name)
         if step.cause == "remediating":
-            strategy = remediation_strategy(control_plane.obj)
-            data = next_remediation(
+            strategy = read_remediation_strategy(control_plane.obj)
+            data = start_remediation(
                 machine, annotations.remediation_for, strategy, control_plane.now
             )
             record = {annotations.remediation_in_progress: encode(data)}
@@ -270,7 +273,7 @@ def _machine_input(
     retry_after = ""
     if unhealthy:
         annotation = annotations.remediation_for
-        retry = remediation_retry_after(machine, annotation, strategy, control_plane.now)
+        retry = find_remediation_delay(machine, annotation, strategy, control_plane.now)
         retry_after = retry.message
     return MachineInput(
         name=machine.name,
@@ -278,7 +281,7 @@ def _machine_input(
         domain=machine.failure_domain,
         joined=machine.node_name is not None and added,
         had_node=machine.node_name is not None or added,
-        checks_passed=not health_problem(machine, summary.health.unhealthy),
+        checks_passed=not find_health_problem(machine, summary.health.unhealthy),
         up_to_date=not summary.outdated.get(machine.name, ()),
         deleting=control_plane.is_deleting(machine),
         delete_annotation=DELETE_MACHINE in machine.annotations,

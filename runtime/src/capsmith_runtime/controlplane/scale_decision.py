@@ -7,42 +7,234 @@ at a time, and end with the desired number of up-to-date Machines.
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Sequence
-from typing import Final
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Final, Literal
 
-from capsmith_runtime.controlplane.preflight import check_scale_down, check_scale_up
-from capsmith_runtime.controlplane.remediation import remediate
-from capsmith_runtime.controlplane.scale_input import (
-    Cause,
-    Decision,
-    MachineInput,
-    ScaleDown,
-    ScaleInput,
-    ScaleUp,
-    names,
-)
+Cause = Literal["scaling down", "rolling out", "remediating"]
 
 
-def next_failure_domain(domains: Sequence[str], machines: Sequence[MachineInput]) -> str | None:
+@dataclass(frozen=True, slots=True, kw_only=True)
+class MachineInput:
+    """The properties of one Machine on which the decision depends."""
+
+    name: str
+    created: str
+    domain: str | None = None
+    joined: bool = True
+    """It has a Node, and its ``after_add`` hook has completed."""
+    had_node: bool = True
+    """It has had a Node at some time: an API server has answered."""
+    checks_passed: bool = True
+    """Neither a hook, nor its Node, nor a health check reports a problem."""
+    up_to_date: bool = True
+    deleting: bool = False
+    delete_annotation: bool = False
+    """The user prefers that this one is deleted first (``delete-machine``)."""
+    needs_remediation: bool = False
+    """It has to be replaced (CP-31)."""
+    remediate_annotation: bool = False
+    """Remediation was requested by annotation, whatever health checks report."""
+    remediation_retry_after: str = ""
+    """Why it must not be replaced yet, given earlier attempts; empty if it may be."""
+
+    @property
+    def healthy(self) -> bool:
+        """Whether the control plane can rely on it."""
+        return self.joined and self.checks_passed and not self.deleting
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ScaleInput:
+    """A control plane whose cluster has its infrastructure and certificates."""
+
+    replicas: int
+    machines: Sequence[MachineInput]
+    max_surge: int = 1
+    """How many Machines there may be above ``replicas`` during a rollout: 0 or 1."""
+    domains: Sequence[str] = ()
+    """Names of the failure domains for control planes."""
+    initialized: bool = True
+    remediation_in_progress: bool = False
+    """A Machine was deleted in order to be replaced; its replacement does not exist yet."""
+
+
+@dataclass(frozen=True, slots=True)
+class ScaleUp:
+    """Create one Machine."""
+
+    domain: str | None
+
+
+@dataclass(frozen=True, slots=True)
+class ScaleDown:
+    """Delete one Machine."""
+
+    name: str
+    cause: Cause
+
+
+@dataclass(frozen=True, slots=True)
+class RemediationStatus:
+    """Content of the OwnerRemediated condition of a Machine that needs remediation."""
+
+    reason: str
+    message: str
+
+
+@dataclass(frozen=True, slots=True)
+class Decision:
+    """The next step, or the reason to wait; never two steps at a time."""
+
+    step: ScaleUp | ScaleDown | None = None
+    blocked: str = ""
+    """Why a step that is due cannot be taken yet."""
+    remediation: Mapping[str, RemediationStatus] = field(default_factory=dict)
+    """Status of Machines that need remediation, by name."""
+
+
+def join_names(machines: Sequence[MachineInput]) -> str:
+    """Return the names in a stable order, for messages."""
+    return ", ".join(sorted(machine.name for machine in machines))
+
+
+def quorum(machines: int) -> int:
+    """Return how many of ``machines`` must be healthy for etcd to accept writes."""
+    return machines // 2 + 1
+
+
+def check_scale_up(scale_input: ScaleInput) -> str:
+    """Report why no Machine may join now; the first one needs no other."""
+    machines = scale_input.machines
+    if not machines:
+        return ""
+    if not scale_input.initialized:
+        return "waits until the API server responds"
+    if deleting := [m for m in machines if m.deleting]:
+        return f"waits until {join_names(deleting)} is gone"
+    obstacle = check_machines(machines)
+    if obstacle and scale_input.remediation_in_progress:
+        # A damaged control plane is never all healthy: it is enough that one more member, should
+        # it fail, cannot cost the quorum.
+        healthy, needed = sum(m.healthy for m in machines), quorum(len(machines) + 1)
+        if healthy >= needed:
+            return ""
+        return f"only {healthy} Machines are healthy, but {needed} must be"
+    return obstacle
+
+
+def check_scale_down(scale_input: ScaleInput, machine: MachineInput) -> str:
+    """Report why a Machine may not be deleted now; its own health does not matter."""
+    if not scale_input.initialized:
+        return "waits until the API server responds"
+    return check_machines([m for m in scale_input.machines if m.name != machine.name])
+
+
+def check_machines(machines: Sequence[MachineInput]) -> str:
+    """Report Machines that have not joined, or are not healthy."""
+    if joining := [m for m in machines if not m.joined]:
+        return f"waits until {join_names(joining)} has joined"
+    if unhealthy := [m for m in machines if not m.healthy]:
+        return f"waits until {join_names(unhealthy)} is healthy"
+    return ""
+
+
+DEFERRED: Final = "RemediationDeferred"
+
+
+CANNOT_BE_REMEDIATED: Final = "CannotBeRemediated"
+
+
+MACHINE_DELETING: Final = "MachineDeleting"
+
+
+WAITING_FOR_REMEDIATION: Final = "WaitingForRemediation"
+
+
+def decide_remediation(scale_input: ScaleInput) -> Decision:
+    """Return the deletion that is due, and the status of each Machine that needs remediation.
+
+    Machines are replaced one at a time, and only if the others keep their quorum (or have none
+    to lose).
+    """
+    unhealthy = [m for m in scale_input.machines if m.needs_remediation]
+    if not unhealthy:
+        return Decision()
+    machine = min((m for m in unhealthy if not m.deleting), key=_priority, default=None)
+    statuses = {m.name: _waiting(m, machine) for m in unhealthy}
+    if machine is None:
+        return Decision(remediation=statuses)
+    obstacle = _obstacle(scale_input, machine)
+    if obstacle is not None:
+        return Decision(remediation={**statuses, machine.name: obstacle})
+    statuses[machine.name] = RemediationStatus(MACHINE_DELETING, "Machine is deleting")
+    return Decision(step=ScaleDown(machine.name, "remediating"), remediation=statuses)
+
+
+def _priority(machine: MachineInput) -> tuple[bool, bool, bool, str, str]:
+    """Sort the most broken first: replacing it helps most, and risks least."""
+    return (
+        not machine.remediate_annotation,
+        machine.had_node,
+        machine.checks_passed,
+        machine.created,
+        machine.name,
+    )
+
+
+def _waiting(machine: MachineInput, selected: MachineInput | None) -> RemediationStatus:
+    if machine.deleting or selected is None:
+        return RemediationStatus(MACHINE_DELETING, "Machine is deleting")
+    message = f"waits until {selected.name} has been replaced"
+    return RemediationStatus(WAITING_FOR_REMEDIATION, message)
+
+
+def _obstacle(scale_input: ScaleInput, machine: MachineInput) -> RemediationStatus | None:
+    """Return why the Machine cannot be deleted now; None if it can."""
+    others = [m for m in scale_input.machines if m.name != machine.name]
+    if scale_input.remediation_in_progress:
+        return RemediationStatus(DEFERRED, "waits for the replacement of another Machine")
+    if machine.remediation_retry_after:
+        return RemediationStatus(DEFERRED, machine.remediation_retry_after)
+    if deleting := [m for m in others if m.deleting]:
+        return RemediationStatus(DEFERRED, f"waits until {join_names(deleting)} is gone")
+    if not others:
+        # After a move the status is lost, but a Machine that had a Node may hold all the data.
+        if scale_input.initialized or machine.had_node:
+            message = "this is the only Machine of the control plane"
+            return RemediationStatus(CANNOT_BE_REMEDIATED, message)
+        return None
+    if not scale_input.initialized:
+        return RemediationStatus(DEFERRED, "waits until the API server responds")
+    if joining := [m for m in others if not m.joined and not m.needs_remediation]:
+        return RemediationStatus(DEFERRED, f"waits until {join_names(joining)} has joined")
+    healthy, needed = sum(m.healthy for m in others), quorum(len(others))
+    if healthy < needed:
+        message = f"{healthy} of the {len(others)} others are healthy, but {needed} must be"
+        return RemediationStatus(CANNOT_BE_REMEDIATED, message)
+    return None
+
+
+def choose_failure_domain(domains: Sequence[str], machines: Sequence[MachineInput]) -> str | None:
     """Return the domain with the fewest Machines that will stay, then with the fewest in total."""
     staying = Counter(m.domain for m in machines if m.up_to_date and not m.deleting)
     total = Counter(m.domain for m in machines)
     return min(domains, key=lambda name: (staying[name], total[name], name), default=None)
 
 
-def machine_to_delete(
+def choose_machine_to_delete(
     domains: Sequence[str], machines: Sequence[MachineInput], eligible: Sequence[MachineInput]
 ) -> MachineInput:
     """Return the oldest in the fullest domain; Machines outside known domains come first."""
     misplaced = [m for m in eligible if domains and m.domain not in domains]
     if misplaced:
-        return oldest(misplaced)
+        return find_oldest(misplaced)
     total = Counter(m.domain for m in machines)
     fullest = max(total[m.domain] for m in eligible)
-    return oldest([m for m in eligible if total[m.domain] == fullest])
+    return find_oldest([m for m in eligible if total[m.domain] == fullest])
 
 
-def oldest(machines: Sequence[MachineInput]) -> MachineInput:
+def find_oldest(machines: Sequence[MachineInput]) -> MachineInput:
     """Return the Machine that was created first; by name among those of the same second."""
     return min(machines, key=lambda machine: (machine.created, machine.name))
 
@@ -53,7 +245,7 @@ _SCALE_IN_REPLICAS: Final = 3
 
 def decide(scale_input: ScaleInput) -> Decision:
     """Remediate first, then roll out, then scale."""
-    remediation = remediate(scale_input)
+    remediation = decide_remediation(scale_input)
     if remediation.step is not None:
         return remediation
     decision = _roll_out_or_scale(scale_input)
@@ -68,7 +260,7 @@ def _roll_out_or_scale(scale_input: ScaleInput) -> Decision:
         return _scale_up(scale_input)
     if deleting := [m for m in machines if m.deleting]:
         complete = not outdated and len(machines) - len(deleting) >= replicas
-        return Decision(blocked="" if complete else f"waits until {names(deleting)} is gone")
+        return Decision(blocked="" if complete else f"waits until {join_names(deleting)} is gone")
     if outdated:
         return _scale_down(scale_input, outdated, "rolling out")
     if len(machines) > replicas:
@@ -85,7 +277,7 @@ def _scale_up(scale_input: ScaleInput) -> Decision:
     obstacle = check_scale_up(scale_input)
     if obstacle:
         return Decision(blocked=obstacle)
-    domain = next_failure_domain(scale_input.domains, scale_input.machines)
+    domain = choose_failure_domain(scale_input.domains, scale_input.machines)
     return Decision(step=ScaleUp(domain))
 
 
@@ -113,4 +305,4 @@ def _select_for_scale_down(
         list(machines),
     )
     eligible = next(group for group in groups if group)
-    return machine_to_delete(scale_input.domains, machines, eligible)
+    return choose_machine_to_delete(scale_input.domains, machines, eligible)

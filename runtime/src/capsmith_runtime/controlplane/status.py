@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
 
-from capsmith_runtime.api.encoding import status_fields
+from capsmith_runtime.api.serialization import encode_status
 from capsmith_runtime.contract import constants, metadata
 from capsmith_runtime.contract.control_plane import (
     AVAILABLE,
@@ -24,24 +24,22 @@ from capsmith_runtime.contract.control_plane import (
 )
 from capsmith_runtime.contract.kubernetes_version import count_versions
 from capsmith_runtime.contract.model import Condition, Severity
-from capsmith_runtime.controlplane.control_plane import ControlPlane
-from capsmith_runtime.controlplane.desired_machine import CONTROL_PLANE_NAME_LABEL
-from capsmith_runtime.controlplane.hook_caller import TerminalHookCallError
-from capsmith_runtime.controlplane.machine_filters import (
+from capsmith_runtime.controlplane.control_plane import (
     NODE_HEALTHY,
     UP_TO_DATE,
-    health_problem,
+    ControlPlane,
+    ReconcileSummary,
+    TerminalHookCallError,
+    find_health_problem,
     needs_remediation,
 )
-from capsmith_runtime.controlplane.preflight import quorum
-from capsmith_runtime.controlplane.summary import ReconcileSummary
+from capsmith_runtime.controlplane.desired_machine import CONTROL_PLANE_NAME_LABEL
+from capsmith_runtime.controlplane.scale_decision import quorum
 
 READY = "Ready"
 
 
-def control_plane_facts(
-    control_plane: ControlPlane, summary: ReconcileSummary
-) -> ControlPlaneFacts:
+def build_facts(control_plane: ControlPlane, summary: ReconcileSummary) -> ControlPlaneFacts:
     """Return the status without its conditions."""
     machines = control_plane.machines
     # A version counts as running from the first Node with it until the Machine is gone.
@@ -56,9 +54,9 @@ def control_plane_facts(
             available=_count(machines, AVAILABLE),
             nodes_ready=_count(machines, NODE_HEALTHY),
             up_to_date=sum(_is_up_to_date(m, summary) for m in machines),
-            selector=selector(control_plane),
+            selector=build_selector(control_plane),
         ),
-        extra=status_fields(_own_status(summary)),
+        extra=encode_status(_own_status(summary)),
     )
 
 
@@ -68,16 +66,14 @@ def _own_status(summary: ReconcileSummary) -> object:
     return error.status if isinstance(error, TerminalHookCallError) else summary.health.status
 
 
-def selector(control_plane: ControlPlane) -> str:
+def build_selector(control_plane: ControlPlane) -> str:
     """Return the label selector of the counted Machines (CP-04)."""
     labels = control_plane.desired.labels
     names = (constants.CLUSTER_NAME_LABEL, CONTROL_PLANE_NAME_LABEL)
     return ",".join((constants.CONTROL_PLANE_LABEL, *(f"{n}={labels[n]}" for n in names)))
 
 
-def control_plane_conditions(
-    control_plane: ControlPlane, summary: ReconcileSummary
-) -> Sequence[Condition]:
+def build_conditions(control_plane: ControlPlane, summary: ReconcileSummary) -> Sequence[Condition]:
     """Return all conditions; the same state gives the same texts (ST-06)."""
     return (
         _available(control_plane, summary),
@@ -99,7 +95,7 @@ def _available(control_plane: ControlPlane, summary: ReconcileSummary) -> Condit
         reasons = "; ".join(w.message for w in summary.waits if w.message)
         return _false(AVAILABLE, reasons or "Control plane not yet initialized", "Info")
     members = [m for m in control_plane.machines if m.node_name is not None]
-    healthy = [m for m in members if not health_problem(m, summary.health.unhealthy)]
+    healthy = [m for m in members if not find_health_problem(m, summary.health.unhealthy)]
     needed = quorum(len(members))
     complete = len(healthy) == len(members)
     message = "" if complete else f"{len(healthy)} of {len(members)} are healthy"
@@ -138,7 +134,7 @@ def _healthy(control_plane: ControlPlane, summary: ReconcileSummary) -> Conditio
         reason, message = summary.error.reason, summary.error.message
         return Condition(type=HEALTHY, status=None, reason=reason, message=message)
     reported: Mapping[str, str] = summary.health.unhealthy
-    problems = {m.name: health_problem(m, reported) for m in control_plane.machines}
+    problems = {m.name: find_health_problem(m, reported) for m in control_plane.machines}
     lines = [f"* Machine {name}: {text}" for name, text in sorted(problems.items()) if text]
     if lines:
         return _false(HEALTHY, "\n".join(lines))

@@ -3,19 +3,34 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from typing import Any
+from typing import Any, Final
 
-from capsmith_runtime.contract import metadata
+from capsmith_runtime.contract import metadata, times
 from capsmith_runtime.contract.constants import CLUSTER_KIND, CORE_GROUP
 from capsmith_runtime.contract.control_plane import ControlPlaneMachine, CoreMachines
 from capsmith_runtime.contract.model import Condition
-from capsmith_runtime.controlplane.control_plane import ControlPlane
-from capsmith_runtime.controlplane.desired_machine import propagate
+from capsmith_runtime.controlplane.control_plane import (
+    HEALTH_CHECK_SUCCEEDED,
+    OWNER_REMEDIATED,
+    UP_TO_DATE,
+    ControlPlane,
+    ReconcileSummary,
+    needs_remediation,
+)
+from capsmith_runtime.controlplane.desired_machine import propagate_metadata
 from capsmith_runtime.controlplane.external_objects import ExternalObject, ExternalObjects
-from capsmith_runtime.controlplane.rollout import outdated_reasons
+from capsmith_runtime.controlplane.rollout import find_outdated_reasons
+from capsmith_runtime.controlplane.scale_decision import (
+    CANNOT_BE_REMEDIATED,
+    DEFERRED,
+    MACHINE_DELETING,
+    WAITING_FOR_REMEDIATION,
+    RemediationStatus,
+)
 from capsmith_runtime.kube.client import JSON, Conflict, KubeClient, NamespacedName, NotFound
 from capsmith_runtime.kube.informer import Informer
 from capsmith_runtime.kube.patch import merge_patch, write
+from capsmith_runtime.reconcile.caches import Caches
 
 
 class MachineSyncer:
@@ -72,7 +87,7 @@ class MachineSyncer:
         if not machine.deleting:
             for external in (infrastructure, bootstrap):
                 await self._write_external(control_plane, external)
-        return outdated_reasons(
+        return find_outdated_reasons(
             machine,
             control_plane.criteria,
             infrastructure.obj if infrastructure else None,
@@ -128,7 +143,7 @@ class MachineSyncer:
         new = {**old, "spec": self._core.spec(old, desired.template.settings)}
         if not machine.deleting:
             annotation = control_plane.annotations.propagated
-            new["metadata"] = propagate(old, desired.template_metadata, annotation)
+            new["metadata"] = propagate_metadata(old, desired.template_metadata, annotation)
         annotations = dict(metadata.annotations(new))
         annotations |= {name: text for name, text in hooks.items() if text is not None}
         for name in (name for name, text in hooks.items() if text is None):
@@ -146,7 +161,7 @@ class MachineSyncer:
         if external is None or metadata.is_deleting(external.obj):
             return
         template = control_plane.desired.template_metadata
-        changed = propagate(external.obj, template, control_plane.annotations.propagated)
+        changed = propagate_metadata(external.obj, template, control_plane.annotations.propagated)
         await self._write(external.informer, external.obj, {**external.obj, "metadata": changed})
 
     async def _write(self, informer: Informer, old: JSON, new: JSON) -> None:
@@ -154,3 +169,69 @@ class MachineSyncer:
             await write(self._client, informer.resource, old, new, informer.update_from_write)
         except (NotFound, Conflict):
             return  # the cache is outdated; its next event triggers another reconcile
+
+
+_OWN_REASONS: Final = frozenset(
+    {CANNOT_BE_REMEDIATED, DEFERRED, MACHINE_DELETING, WAITING_FOR_REMEDIATION}
+)
+
+
+async def write_machine_conditions(
+    caches: Caches,
+    syncer: MachineSyncer,
+    control_plane: ControlPlane,
+    summary: ReconcileSummary,
+) -> None:
+    """Write the conditions that changed.
+
+    Raises Conflict if core has changed a Machine since it was read.
+    """
+    for machine in control_plane.machines:
+        present = [*_up_to_date(machine, summary.outdated)]
+        present += _owner_remediated(machine, summary.decision.remediation)
+        absent = [OWNER_REMEDIATED] if _is_remediation_over(machine) else []
+        # Read again: this reconcile may have written the Machine.
+        obj = caches.machines.get(NamespacedName(machine.namespace, machine.name))
+        if obj is not None and (present or absent):
+            now = times.format_time(control_plane.now)
+            await syncer.write_conditions(obj, present, absent, now)
+
+
+def _up_to_date(
+    machine: ControlPlaneMachine, outdated: Mapping[str, tuple[str, ...]]
+) -> tuple[Condition, ...]:
+    if machine.name not in outdated:
+        return ()
+    reasons = outdated[machine.name]
+    return (
+        Condition(
+            type=UP_TO_DATE,
+            status=not reasons,
+            reason="NotUpToDate" if reasons else UP_TO_DATE,
+            message="\n".join(f"* {reason}" for reason in reasons),
+        ),
+    )
+
+
+def _owner_remediated(
+    machine: ControlPlaneMachine, statuses: Mapping[str, RemediationStatus]
+) -> tuple[Condition, ...]:
+    status = statuses.get(machine.name)
+    if status is None:
+        return ()
+    return (
+        Condition(
+            type=OWNER_REMEDIATED, status=False, reason=status.reason, message=status.message
+        ),
+    )
+
+
+def _is_remediation_over(machine: ControlPlaneMachine) -> bool:
+    """Report whether the Machine has recovered, or its remediation is no longer requested."""
+    condition = machine.conditions.get(OWNER_REMEDIATED)
+    if condition is None or condition.status != "False":
+        return False
+    if machine.deleting or needs_remediation(machine):
+        return False
+    recovered = machine.has_condition(HEALTH_CHECK_SUCCEEDED, "True")
+    return recovered or condition.reason in _OWN_REASONS

@@ -19,8 +19,8 @@ from capsmith_runtime.kube.metrics import Metrics
 from capsmith_runtime.reconcile.base import ControllerContext
 from capsmith_runtime.reconcile.caches import Caches
 from capsmith_runtime.reconcile.groups import ControllerGroup
-from capsmith_runtime.webhook.group import WebhookGroup
 from capsmith_runtime.webhook.options import WebhookOptions, webhook_options
+from capsmith_runtime.webhook.server import WebhookGroup
 
 LABEL: Final = "cluster.x-k8s.io/v1beta1"
 EXPIRY_SECONDS: Final = 300.0
@@ -67,7 +67,7 @@ class VersionBook:
         self._learned[group, kind] = version, self._clock()
 
 
-def newest_version(labels: Mapping[str, Any]) -> str:
+def find_newest_version(labels: Mapping[str, Any]) -> str:
     """Return the greatest version in the label of a CRD (GEN-03); empty if there is none."""
     matches = map(_VERSION.fullmatch, str(labels.get(LABEL) or "").split("_"))
     newest = max((match for match in matches if match is not None), key=_order, default=None)
@@ -205,7 +205,7 @@ class ConversionWebhookGroup(WebhookGroup):
         Raises ApiError if no version is known from before.
         """
         try:
-            version = newest_version(await self._crd_labels(group, kind))
+            version = find_newest_version(await self._crd_labels(group, kind))
         except ApiError as error:
             last = self._versions.last(group, kind)
             if not last:

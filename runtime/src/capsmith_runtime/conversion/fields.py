@@ -10,9 +10,8 @@ from collections.abc import Callable
 from dataclasses import dataclass, is_dataclass
 from typing import Any, Final
 
-from capsmith_runtime.api.decoding import DecodingError, decode
-from capsmith_runtime.api.encoding import encode
-from capsmith_runtime.conversion.paths import Data, Path, get_value, set_value
+from capsmith_runtime.api.serialization import DecodingError, decode, encode
+from capsmith_runtime.conversion.values import Data, Path, get_value, set_value
 from capsmith_runtime.kube.log import describe_error
 
 SPEC: Final[Path] = ("spec",)

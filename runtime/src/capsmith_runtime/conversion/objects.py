@@ -1,17 +1,125 @@
-"""Conversion of whole objects between API versions, without loss."""
+"""Conversion of whole objects between API versions, without loss (CRD-15)."""
 
 from __future__ import annotations
 
 import copy
-from collections.abc import Mapping
+import json
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Any
+from typing import Any, Final
 
-from capsmith_runtime.conversion import conversion_data
-from capsmith_runtime.conversion.conversion_data import StoredData
 from capsmith_runtime.conversion.fields import AuthorFunctionError, VersionFields
-from capsmith_runtime.conversion.paths import Data
-from capsmith_runtime.conversion.shape import Change, ConversionContext, Versions, backward, forward
+from capsmith_runtime.conversion.shape import (
+    Change,
+    ConversionContext,
+    Versions,
+    convert_backward,
+    convert_forward,
+)
+from capsmith_runtime.conversion.values import MISSING, Data
+
+# When the object is converted back, each field gets its original value, unless it was changed in
+# the meantime: where a field still has the value that the annotation's data have in the other
+# shape, the annotation's data are restored.
+ANNOTATION: Final = "cluster.x-k8s.io/conversion-data"
+PARTS: Final[tuple[str, ...]] = ("spec", "status")
+_OTHERS: Final = "others"
+
+
+def restore_value(original: Any, expected: Any, current: Any) -> Any:
+    """Return ``current``, with the values of ``original`` wherever it equals ``expected``.
+
+    ``expected`` is ``original`` after a conversion there and back.
+    """
+    if is_equal(current, expected):
+        return original
+    if all(isinstance(each, dict) for each in (original, expected, current)):
+        return _restore_object(original, expected, current)
+    by_type = [_by_type(each) for each in (original, expected, current)]
+    if all(each is not None for each in by_type):
+        merged = _restore_object(*by_type)
+        return list(merged.values())
+    return current
+
+
+def _restore_object(original: Any, expected: Any, current: Any) -> Data:
+    merged = {}
+    for key in (*current, *(key for key in original if key not in current)):
+        values = (each.get(key, MISSING) for each in (original, expected, current))
+        value = restore_value(*values)
+        if value is not MISSING:
+            merged[key] = value
+    return merged
+
+
+def _by_type(value: Any) -> Data | None:
+    """Return conditions by type, or None if the value is no list of conditions."""
+    if not isinstance(value, list) or not all(isinstance(each, dict) for each in value):
+        return None
+    by_type = {each["type"]: each for each in value if isinstance(each.get("type"), str)}
+    conditions = all("status" in each for each in value)
+    return by_type if conditions and len(by_type) == len(value) else None
+
+
+def find_lost_fields(original: Data, converted: Data) -> Data:
+    """Return the fields of spec and status whose values ``converted`` does not have."""
+    lost: Data = {}
+    for part in PARTS:
+        before, after = original.get(part, MISSING), converted.get(part, MISSING)
+        if is_equal(before, after) or before is MISSING:
+            continue
+        if isinstance(before, dict) and isinstance(after, dict):
+            lost[part] = {
+                key: value
+                for key, value in before.items()
+                if not is_equal(value, after.get(key, MISSING))
+            }
+        else:
+            lost[part] = before
+    return lost
+
+
+@dataclass(frozen=True, slots=True)
+class StoredData:
+    """Fields of an object in one API version, which other versions cannot express."""
+
+    api_version: str
+    """``group/version``."""
+    data: Data
+
+
+def encode_stored(stored: Sequence[StoredData]) -> str:
+    """Return the value of the annotation: the first data at the top, any further ones below."""
+    first, *others = ({"apiVersion": each.api_version, **each.data} for each in stored)
+    if others:
+        first[_OTHERS] = others
+    return json.dumps(first, separators=(",", ":"), sort_keys=True)
+
+
+def decode_stored(text: Any) -> tuple[StoredData, ...]:
+    """Return the data of an annotation; none if it has another format."""
+    try:
+        first = json.loads(text)
+    except (TypeError, ValueError, RecursionError):
+        return ()
+    others = first.get(_OTHERS, []) if isinstance(first, dict) else []
+    entries = [first, *others] if isinstance(others, list) else [first]
+    if not all(isinstance(e, dict) and isinstance(e.get("apiVersion"), str) for e in entries):
+        return ()
+    return tuple(
+        StoredData(entry["apiVersion"], {part: entry[part] for part in PARTS if part in entry})
+        for entry in entries
+    )
+
+
+def is_equal(one: Any, other: Any) -> bool:
+    """Compare two JSON values: unlike in Python, true is not 1 and 1 is not 1.0."""
+    if isinstance(one, dict) and isinstance(other, dict):
+        return one.keys() == other.keys() and all(is_equal(one[key], other[key]) for key in one)
+    if isinstance(one, list) and isinstance(other, list):
+        return len(one) == len(other) and all(map(is_equal, one, other))
+    return type(one) is type(other) and bool(one == other)
+
 
 Shape = tuple[str, str]
 """The contract that a version follows, and the version if its fields are its own."""
@@ -98,26 +206,26 @@ class _ObjectConversion:
         """Return the object in ``api_version``; the annotation keeps what that cannot express."""
         metadata = copy.deepcopy(obj.get("metadata") or {})
         annotations = metadata.pop("annotations", None) or {}
-        source = {part: obj[part] for part in conversion_data.PARTS if part in obj}
+        source = {part: obj[part] for part in PARTS if part in obj}
         target = self._apply(source)
         stored = self._stored(annotations)
         if stored:
-            del annotations[conversion_data.ANNOTATION]
+            del annotations[ANNOTATION]
         original = stored.pop(self.kind.shape(self.target), None)
         # Data in the shape of the source are older than the source: they are dropped.
         stored.pop(self.kind.shape(self.source), None)
         if original is not None:
             expected = self._apply(self._revert(original.data))
-            target = conversion_data.restore(original.data, expected, target)
+            target = restore_value(original.data, expected, target)
         kept = list(stored.values())
         lost = self._lost(source, target)
         if lost is not None:
             kept = [StoredData(str(obj["apiVersion"]), lost), *kept]
         if kept:
-            annotations[conversion_data.ANNOTATION] = conversion_data.encode(kept)
+            annotations[ANNOTATION] = encode_stored(kept)
         if annotations:
             metadata["annotations"] = annotations
-        others = {key: value for key, value in obj.items() if key not in conversion_data.PARTS}
+        others = {key: value for key, value in obj.items() if key not in PARTS}
         return {**others, "apiVersion": api_version, "metadata": metadata, **target}
 
     def _apply(self, data: Data) -> Data:
@@ -132,7 +240,7 @@ class _ObjectConversion:
         if source in fields:
             fields[source].convert(result, to_hub=True)
         if contracts[source] != contracts[target]:
-            convert = forward if contracts[target] == "v1beta2" else backward
+            convert = convert_forward if contracts[target] == "v1beta2" else convert_backward
             result = convert(result, self.kind.changes, self.context)
         if target in fields:
             fields[target].convert(result, to_hub=False)
@@ -141,7 +249,7 @@ class _ObjectConversion:
     def _stored(self, annotations: Mapping[str, Any]) -> dict[Shape, StoredData]:
         """Return the data of the annotation by shape; none if another kind or program wrote it."""
         found = {}
-        for data in conversion_data.decode(annotations.get(conversion_data.ANNOTATION)):
+        for data in decode_stored(annotations.get(ANNOTATION)):
             group, _, version = data.api_version.rpartition("/")
             if group != self.kind.group or version not in self.kind.contracts:
                 return {}
@@ -151,17 +259,17 @@ class _ObjectConversion:
     def _lost(self, source: Data, target: Data) -> Data | None:
         """Return what ``target`` cannot express of ``source``; None if there is nothing."""
         returned = self._revert(target)
-        if conversion_data.equal(returned, source):
+        if is_equal(returned, source):
             return None
         # The author's functions expect all fields, not only those that were lost.
         whole = self.source in self.kind.fields or self.target in self.kind.fields
-        lost = source if whole else conversion_data.lost_fields(source, returned)
+        lost = source if whole else find_lost_fields(source, returned)
         for data in (lost, source):
-            if conversion_data.equal(self._restore(data, returned), source):
+            if is_equal(self._restore(data, returned), source):
                 return data
         return source
 
     def _restore(self, lost: Data, returned: Data) -> Data:
         there_and_back = self._revert(self._apply(lost))
-        result: Data = conversion_data.restore(lost, there_and_back, returned)
+        result: Data = restore_value(lost, there_and_back, returned)
         return result

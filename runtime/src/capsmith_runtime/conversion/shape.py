@@ -6,16 +6,17 @@ import copy
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
-from capsmith_runtime.conversion.paths import (
+from capsmith_runtime.conversion.values import (
+    CONVERSIONS,
     MISSING,
     Data,
     Path,
+    ValueContext,
+    find_retained_parents,
     get_value,
     pop_value,
-    retained_parents,
     set_value,
 )
-from capsmith_runtime.conversion.values import CONVERSIONS, ValueContext
 
 
 @dataclass(frozen=True, slots=True)
@@ -42,11 +43,11 @@ class ConversionContext:
     versions: Versions = lambda group, kind: ""
 
 
-def forward(data: Data, changes: Sequence[Change], context: ConversionContext) -> Data:
+def convert_forward(data: Data, changes: Sequence[Change], context: ConversionContext) -> Data:
     """Convert from the shape of contract v1beta1 to that of v1beta2."""
     result = copy.deepcopy(data)
     value_context = _value_context(data, context)
-    retained = retained_parents(change.new for change in changes)
+    retained = find_retained_parents(change.new for change in changes)
     values = [
         (
             change,
@@ -66,11 +67,11 @@ def forward(data: Data, changes: Sequence[Change], context: ConversionContext) -
     return result
 
 
-def backward(data: Data, changes: Sequence[Change], context: ConversionContext) -> Data:
+def convert_backward(data: Data, changes: Sequence[Change], context: ConversionContext) -> Data:
     """Convert from the shape of contract v1beta2 to that of v1beta1."""
     result = copy.deepcopy(data)
     value_context = _value_context(data, context)
-    retained = retained_parents(change.old for change in changes)
+    retained = find_retained_parents(change.old for change in changes)
     values = [(change, pop_value(result, change.new, retained)) for change in changes if change.new]
     for change, value in values:
         if not change.old or value is MISSING:

@@ -7,12 +7,72 @@ unchanged, and the API server's validation rejects them.
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Mapping, Set
 from dataclasses import dataclass
 from typing import Any, Final
 
 from capsmith_runtime.contract import times
-from capsmith_runtime.conversion.paths import MISSING, Data
+
+Data = dict[str, Any]
+Path = tuple[str, ...]
+
+
+class _Missing:
+    """The type of MISSING, which marks an absent value; null is a value."""
+
+    def __repr__(self) -> str:
+        return "MISSING"
+
+
+MISSING: Final = _Missing()
+_EVERYWHERE: Final[Set[Path]] = {
+    *((), ("spec",), ("status",), ("spec", "template"), ("spec", "template", "spec"))
+}
+
+
+def get_value(data: Data, path: Path) -> Any:
+    """Return the value at ``path``, or MISSING."""
+    value: Any = data
+    for key in path:
+        if not isinstance(value, dict) or key not in value:
+            return MISSING
+        value = value[key]
+    return value
+
+
+def pop_value(data: Data, path: Path, retained: Set[Path]) -> Any:
+    """Remove and return the value at ``path``; return MISSING if there is none.
+
+    Parents that become empty are removed as well, except those in ``retained``.
+    """
+    *above, key = path
+    parent = get_value(data, tuple(above))
+    if not isinstance(parent, dict) or key not in parent:
+        return MISSING
+    value = parent.pop(key)
+    if not parent and tuple(above) not in retained:
+        pop_value(data, tuple(above), retained)
+    return value
+
+
+def find_retained_parents(paths: Iterable[Path]) -> frozenset[Path]:
+    """Return all parents of ``paths``, and those that every object or template has."""
+    above = {path[:length] for path in paths for length in range(len(path))}
+    return frozenset(above | _EVERYWHERE)
+
+
+def set_value(data: Data, path: Path, value: Any) -> None:
+    """Set the value at ``path``, unless it is MISSING or a parent is not an object."""
+    if value is MISSING:
+        return
+    *above, last = path
+    parent: Any = data
+    for key in above:
+        parent = parent.setdefault(key, {})
+        if not isinstance(parent, dict):
+            return
+    parent[last] = value
+
 
 INT32_MAX: Final = 2**31 - 1
 NO_REASON: Final = "NoReasonReported"
@@ -45,35 +105,35 @@ class Conversion:
     backward: Function
 
 
-def unchanged(value: Any, context: ValueContext) -> Any:
+def keep_value(value: Any, context: ValueContext) -> Any:
     """Return the value unchanged."""
     return value
 
 
-def dropped(value: Any, context: ValueContext) -> Any:
+def drop_value(value: Any, context: ValueContext) -> Any:
     """Drop a value that the other shape has no field for."""
     return MISSING
 
 
-def flag(value: Any, context: ValueContext) -> Any:
+def drop_false(value: Any, context: ValueContext) -> Any:
     """Drop false and null."""
     return MISSING if value is None or value is False else value
 
 
-def text(value: Any, context: ValueContext) -> Any:
+def drop_empty_text(value: Any, context: ValueContext) -> Any:
     """Drop null and empty strings, also within lists and objects."""
     if value is None or value == "":
         return MISSING
     if isinstance(value, list):
-        kept = (text(item, context) for item in value)
+        kept = (drop_empty_text(item, context) for item in value)
         return [item for item in kept if item is not MISSING]
     if isinstance(value, dict):
-        entries = {key: text(item, context) for key, item in value.items()}
+        entries = {key: drop_empty_text(item, context) for key, item in value.items()}
         return {key: item for key, item in entries.items() if item is not MISSING}
     return value
 
 
-def without_zeros(value: Any, context: ValueContext) -> Any:
+def drop_zeros(value: Any, context: ValueContext) -> Any:
     """Drop zero values from an object, and the object if it has no others."""
     if not isinstance(value, dict):
         return MISSING if value is None else value
@@ -81,12 +141,12 @@ def without_zeros(value: Any, context: ValueContext) -> Any:
     return kept or MISSING
 
 
-def without_empty(value: Any, context: ValueContext) -> Any:
+def drop_empty(value: Any, context: ValueContext) -> Any:
     """Drop null and empty lists."""
     return MISSING if value is None or value == [] else value
 
 
-def domains_to_list(value: Any, context: ValueContext) -> Any:
+def convert_domains_to_list(value: Any, context: ValueContext) -> Any:
     """Convert a map of failure domains to a list, sorted by name (IC-08)."""
     if not isinstance(value, dict):
         return MISSING if value is None else value
@@ -98,7 +158,7 @@ def domains_to_list(value: Any, context: ValueContext) -> Any:
     return entries or MISSING
 
 
-def domains_to_map(value: Any, context: ValueContext) -> Any:
+def convert_domains_to_map(value: Any, context: ValueContext) -> Any:
     """Convert a list of failure domains to a map by name (IC-09)."""
     if not isinstance(value, list):
         return MISSING if value is None else value
@@ -108,7 +168,7 @@ def domains_to_map(value: Any, context: ValueContext) -> Any:
     }
 
 
-def conditions_to_new(value: Any, context: ValueContext) -> Any:
+def convert_conditions_to_new(value: Any, context: ValueContext) -> Any:
     """Drop severities, set reason and message in each condition, make types unique (ST-01)."""
     if not isinstance(value, list):
         return MISSING if value is None else value
@@ -124,7 +184,7 @@ def conditions_to_new(value: Any, context: ValueContext) -> Any:
     return list(conditions.values())
 
 
-def conditions_to_old(value: Any, context: ValueContext) -> Any:
+def convert_conditions_to_old(value: Any, context: ValueContext) -> Any:
     """Give false conditions a severity, and cut texts to the older shape's limits (ST-02)."""
     if not isinstance(value, list):
         return MISSING if value is None else value
@@ -145,7 +205,7 @@ def _old_condition(entry: Mapping[str, Any]) -> Data:
     return old
 
 
-def reference_to_new(value: Any, context: ValueContext) -> Any:
+def convert_reference_to_new(value: Any, context: ValueContext) -> Any:
     """Convert a reference to one of group, kind and name (CP-12)."""
     if not isinstance(value, dict):
         return MISSING if value is None else value
@@ -154,7 +214,7 @@ def reference_to_new(value: Any, context: ValueContext) -> Any:
     return {key: item for key, item in reference.items() if item}
 
 
-def reference_to_old(value: Any, context: ValueContext) -> Any:
+def convert_reference_to_old(value: Any, context: ValueContext) -> Any:
     """Convert a reference to one with a version and the referring object's namespace (CP-13)."""
     if not isinstance(value, dict):
         return MISSING if value is None else value
@@ -169,18 +229,18 @@ def reference_to_old(value: Any, context: ValueContext) -> Any:
     return {key: item for key, item in old.items() if item}
 
 
-def seconds(value: Any, context: ValueContext) -> Any:
+def convert_to_seconds(value: Any, context: ValueContext) -> Any:
     """Convert a duration to whole seconds, at most the greatest int32 (CP-14)."""
     count = times.parse_seconds(value)
     return MISSING if count is None else min(count, INT32_MAX)
 
 
-def duration(value: Any, context: ValueContext) -> Any:
+def convert_to_duration(value: Any, context: ValueContext) -> Any:
     """Convert seconds to a duration (CP-15)."""
     return times.format_seconds(value) if isinstance(value, int) and value >= 0 else MISSING
 
 
-def complement(value: Any, context: ValueContext) -> Any:
+def compute_complement(value: Any, context: ValueContext) -> Any:
     """Return the replicas that the value does not count (CP-05, CP-06)."""
     replicas = context.status.get("replicas")
     if not isinstance(value, int) or not isinstance(replicas, int):
@@ -189,16 +249,16 @@ def complement(value: Any, context: ValueContext) -> Any:
 
 
 CONVERSIONS: Final[Mapping[str, Conversion]] = {
-    "as-is": Conversion(unchanged, unchanged),
-    "flag": Conversion(flag, unchanged),
-    "text": Conversion(text, unchanged),
-    "empty-object": Conversion(without_zeros, unchanged),
-    "empty-list": Conversion(without_empty, unchanged),
-    "map-to-list": Conversion(domains_to_list, domains_to_map),
-    "conditions": Conversion(conditions_to_new, conditions_to_old),
-    "reference": Conversion(reference_to_new, reference_to_old),
-    "seconds": Conversion(seconds, duration),
-    "complement": Conversion(complement, complement),
-    "none": Conversion(dropped, dropped),
+    "as-is": Conversion(keep_value, keep_value),
+    "flag": Conversion(drop_false, keep_value),
+    "text": Conversion(drop_empty_text, keep_value),
+    "empty-object": Conversion(drop_zeros, keep_value),
+    "empty-list": Conversion(drop_empty, keep_value),
+    "map-to-list": Conversion(convert_domains_to_list, convert_domains_to_map),
+    "conditions": Conversion(convert_conditions_to_new, convert_conditions_to_old),
+    "reference": Conversion(convert_reference_to_new, convert_reference_to_old),
+    "seconds": Conversion(convert_to_seconds, convert_to_duration),
+    "complement": Conversion(compute_complement, compute_complement),
+    "none": Conversion(drop_value, drop_value),
 }
 """By the names that the data of the contracts use."""

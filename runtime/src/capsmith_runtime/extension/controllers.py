@@ -11,8 +11,8 @@ from capsmith_runtime.extension.dispatch import Dispatcher, Handler
 from capsmith_runtime.extension.registration import (
     NotServedError,
     Registration,
+    find_served_version,
     register,
-    served_version,
 )
 from capsmith_runtime.kube.client import ApiError
 from capsmith_runtime.kube.log import get_logger
@@ -94,7 +94,7 @@ class RuntimeExtensionGroup(ControllerGroup):
         """Return handlers of hooks that core knows: one unknown makes it refuse all (RX-04)."""
         while True:
             try:
-                version = await served_version(self._caches.client)
+                version = await find_served_version(self._caches.client)
                 break
             except (ApiError, NotServedError) as error:
                 _log.warning("cannot start yet", error=str(error))

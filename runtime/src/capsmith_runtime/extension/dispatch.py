@@ -10,10 +10,9 @@ from typing import Any, Final
 
 import msgspec
 
-from capsmith_runtime.api.decoding import DecodingError
+from capsmith_runtime.api.serialization import DecodingError
 from capsmith_runtime.contract.model import shorten_message
-from capsmith_runtime.extension.codec import Codec
-from capsmith_runtime.extension.responses import HookError
+from capsmith_runtime.extension.responses import Codec, HookError
 from capsmith_runtime.kube.executor import (
     HandlerExecutor,
     HooksExhaustedError,

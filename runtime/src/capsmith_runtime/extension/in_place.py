@@ -9,9 +9,14 @@ from typing import Any, Final
 
 from capsmith_runtime.contract import metadata
 from capsmith_runtime.contract.model import Object
-from capsmith_runtime.extension.codec import Codec
 from capsmith_runtime.extension.patches import copy_value, encode_patch, json_patch
-from capsmith_runtime.extension.responses import InPlace, Proceed, RetryAfter, decision_fields
+from capsmith_runtime.extension.responses import (
+    Codec,
+    InPlace,
+    Proceed,
+    RetryAfter,
+    encode_decision,
+)
 
 _MACHINE: Final = ("machine", "infrastructureMachine", "bootstrapConfig")
 _MACHINE_SET: Final = (
@@ -122,7 +127,7 @@ def _updated(
 
 
 def _write_progress(result: Proceed | RetryAfter, request: UpdateMachineRequest) -> dict[str, Any]:
-    return decision_fields(result)
+    return encode_decision(result)
 
 
 CAN_UPDATE_MACHINE: Final = Codec(_read_can_update_machine, (InPlace,), _write_machine)

@@ -12,13 +12,13 @@ from typing import Any, Final
 
 from capsmith_runtime.contract import metadata
 from capsmith_runtime.contract.model import Object
-from capsmith_runtime.extension.codec import Codec
 from capsmith_runtime.extension.responses import (
+    Codec,
     Proceed,
     RetryAfter,
     UpgradePlan,
-    decision_fields,
-    message_field,
+    encode_decision,
+    encode_message,
 )
 from capsmith_runtime.extension.variables import TopologyCluster, read_cluster
 
@@ -104,11 +104,11 @@ def _read_upgrade_plan(request: Object) -> UpgradePlanRequest:
 
 
 def _write_proceed(result: Proceed, request: ClusterRequest) -> dict[str, Any]:
-    return message_field(result)
+    return encode_message(result)
 
 
 def _write_decision(result: Proceed | RetryAfter, request: ClusterRequest) -> dict[str, Any]:
-    return decision_fields(result)
+    return encode_decision(result)
 
 
 def _write_upgrade_plan(result: UpgradePlan, request: ClusterRequest) -> dict[str, Any]:

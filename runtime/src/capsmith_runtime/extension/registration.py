@@ -62,9 +62,9 @@ async def register(
     Fields of users, such as settings or a namespace selector, are kept.  Raise ApiError or
     NotServedError.
     """
-    version = await served_version(client)
+    version = await find_served_version(client)
     resource = ResourceType(GROUP, version, "ExtensionConfig", "extensionconfigs", namespaced=False)
-    config = extension_config(registration, scope, ca_bundle, resource.api_version)
+    config = build_extension_config(registration, scope, ca_bundle, resource.api_version)
     owner = await _owner_reference(client, registration.role)
     if owner is not None:
         config["metadata"]["ownerReferences"] = [owner]
@@ -72,7 +72,7 @@ async def register(
     return version
 
 
-async def served_version(client: KubeClient) -> str:
+async def find_served_version(client: KubeClient) -> str:
     """Return the best version of ExtensionConfig that is served; raise ApiError, NotServedError."""
     served = await client.served_versions(GROUP)
     for version in VERSIONS:
@@ -81,7 +81,7 @@ async def served_version(client: KubeClient) -> str:
     raise NotServedError(f"{GROUP} is not served in any of {', '.join(VERSIONS)}")
 
 
-def extension_config(
+def build_extension_config(
     registration: Registration, scope: WatchScope, ca_bundle: bytes, api_version: str
 ) -> JSON:
     """Return the ExtensionConfig to apply."""

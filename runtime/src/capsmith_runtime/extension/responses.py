@@ -6,9 +6,11 @@ give the same message: no times, counters or object addresses (RX-06).
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Final
+
+from capsmith_runtime.contract.model import Object
 
 MAX_SECONDS: Final = 2**31 - 1
 
@@ -86,12 +88,24 @@ class InPlace:
     """Pointers into the bootstrap configuration, or its template."""
 
 
-def decision_fields(result: Proceed | RetryAfter) -> dict[str, Any]:
+def encode_decision(result: Proceed | RetryAfter) -> dict[str, Any]:
     """Return the fields of a response that lets core continue, or makes it wait."""
     seconds = result.seconds if isinstance(result, RetryAfter) else 0
-    return {**message_field(result), "retryAfterSeconds": seconds}
+    return {**encode_message(result), "retryAfterSeconds": seconds}
 
 
-def message_field(result: Proceed | RetryAfter) -> dict[str, Any]:
+def encode_message(result: Proceed | RetryAfter) -> dict[str, Any]:
     """Return the field with the message, or no field if the message is empty."""
     return {"message": result.message} if result.message else {}
+
+
+@dataclass(frozen=True, slots=True)
+class Codec:
+    """Conversion between JSON and the types of one hook."""
+
+    read: Callable[[Object], Any]
+    """Returns the argument of the hook method, from the JSON of the request."""
+    results: tuple[type, ...]
+    """The types that the hook method may return."""
+    write: Callable[[Any, Any], dict[str, Any]]
+    """Returns the fields of the response except its status, from result and request."""

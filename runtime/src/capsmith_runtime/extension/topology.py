@@ -11,12 +11,11 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, Final
 
-from capsmith_runtime.api.decoding import decode
+from capsmith_runtime.api.serialization import decode
 from capsmith_runtime.contract import metadata
 from capsmith_runtime.contract.model import Object
-from capsmith_runtime.extension.codec import Codec
 from capsmith_runtime.extension.patches import encode_patch, json_patch
-from capsmith_runtime.extension.responses import HookError, VariableDefinition
+from capsmith_runtime.extension.responses import Codec, HookError, VariableDefinition
 from capsmith_runtime.extension.variables import Variables, read_variables
 
 _SPEC = ("spec", "template", "spec")

@@ -4,7 +4,7 @@ The names below are all that the author of a provider needs; everything else in 
 internal.  Importing them loads no Kubernetes client.
 """
 
-from capsmith_runtime.api.decoding import DecodingError
+from capsmith_runtime.api.serialization import DecodingError
 from capsmith_runtime.contract.core import Cluster, Machine
 from capsmith_runtime.contract.machine_pool import MachinePool
 from capsmith_runtime.contract.metadata import label_value

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from functools import partial
 
-from capsmith_runtime.api.encoding import status_fields
+from capsmith_runtime.api.serialization import encode_status
 from capsmith_runtime.contract import metadata
 from capsmith_runtime.contract.core import (
     Cluster,
@@ -96,7 +96,7 @@ class InfraClusterController:
         facts = ClusterFacts(
             endpoint=state.control_plane_endpoint,
             failure_domains=state.failure_domains,
-            extra=status_fields(state.status),
+            extra=encode_status(state.status),
         )
         writer, features = self._context.writer, self.kind.features
         spec = writer.cluster_spec(patcher.obj, facts, features)

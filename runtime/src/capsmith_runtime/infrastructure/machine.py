@@ -10,7 +10,7 @@ import asyncio
 from functools import partial
 from typing import Any
 
-from capsmith_runtime.api.encoding import status_fields
+from capsmith_runtime.api.serialization import encode_status
 from capsmith_runtime.contract import constants, metadata
 from capsmith_runtime.contract.core import Cluster, Machine, is_deleted_for_move
 from capsmith_runtime.contract.status_writer import MachineFacts, build_addresses, set_or_drop
@@ -117,7 +117,7 @@ class InfraMachineController:
             addresses=state.addresses,
             failure_domain=state.failure_domain,
             interruptible=state.interruptible,
-            extra=status_fields(state.status),
+            extra=encode_status(state.status),
         )
         writer, features = self._context.writer, self.kind.features
         spec = writer.machine_spec(patcher.obj, facts, features)

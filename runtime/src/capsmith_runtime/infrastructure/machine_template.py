@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from capsmith_runtime.api.decoding import DecodingError, decode
+from capsmith_runtime.api.serialization import DecodingError, decode
 from capsmith_runtime.contract import constants, external_id, metadata
 from capsmith_runtime.contract.core import Cluster, pause_message
 from capsmith_runtime.contract.status_writer import set_or_drop

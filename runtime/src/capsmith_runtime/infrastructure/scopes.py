@@ -7,7 +7,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any, Generic, TypeVar
 
-from capsmith_runtime.api.decoding import decode
+from capsmith_runtime.api.serialization import decode
 from capsmith_runtime.contract import external_id, metadata
 from capsmith_runtime.contract.core import Cluster, Machine
 from capsmith_runtime.contract.model import Endpoint

@@ -8,7 +8,7 @@ So of two managers that both believe they are the leader, the writes of at most 
 that one knows every address that the other has allocated.
 """
 
-from capsmith_runtime.api.decoding import DecodingError
+from capsmith_runtime.api.serialization import DecodingError
 from capsmith_runtime.contract.core import Cluster
 from capsmith_runtime.contract.model import Condition
 from capsmith_runtime.ipam.address_ranges import Address, AddressRanges, InvalidRangesError

@@ -120,7 +120,7 @@ def address_of(number: int) -> Address:
     return IPv6Address(number - _IPV6_OFFSET) if number >= _IPV6_OFFSET else IPv4Address(number)
 
 
-def parsed(text: str) -> int | None:
+def parse_number(text: str) -> int | None:
     """Return the number of an address in text; None when the text is no address."""
     try:
         return number_of(ip_address(text))

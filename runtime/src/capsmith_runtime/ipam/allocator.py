@@ -17,9 +17,8 @@ from capsmith_runtime.contract.ipam import (
     REASON_POOL_EXHAUSTED,
     REASON_POOL_NOT_READY,
 )
-from capsmith_runtime.ipam.address_index import AddressIndex, PoolKey
-from capsmith_runtime.ipam.address_ranges import address_of, parsed
-from capsmith_runtime.ipam.pool_usage import NOT_FOUND, PoolUsage
+from capsmith_runtime.ipam.address_index import NOT_FOUND, AddressIndex, PoolKey, PoolUsage
+from capsmith_runtime.ipam.address_ranges import address_of, parse_number
 from capsmith_runtime.kube.client import (
     JSON,
     Conflict,
@@ -105,10 +104,10 @@ class Reservations:
         return self._usage.remove_holder(reservation.number, ReservationHolder(reservation.uid))
 
 
-def reservations_of(pool: JSON) -> Iterator[Reservation]:
+def read_reservations(pool: JSON) -> Iterator[Reservation]:
     """Yield the reservations in the status of a pool, including those of other managers."""
     for entry in metadata.items(pool, "status", "allocation", "reservations"):
-        number = parsed(metadata.text(entry, "address"))
+        number = parse_number(metadata.text(entry, "address"))
         if number is not None:
             claim = NamespacedName(
                 metadata.text(entry, "claimNamespace"), metadata.text(entry, "claimName")
@@ -321,7 +320,7 @@ class PoolAllocator:
         """Load the valid reservations of all managers from the status of the pool."""
         valid = {
             reservation.uid: reservation
-            for reservation in reservations_of(pool)
+            for reservation in read_reservations(pool)
             if not await self._is_completed(reservation)
         }
         self._drop_live_list()

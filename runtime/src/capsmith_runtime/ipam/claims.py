@@ -18,15 +18,15 @@ from capsmith_runtime.contract.ipam import (
     IPAddressClaim,
     IpamDialect,
 )
-from capsmith_runtime.ipam.address_ranges import address_of, number_of, parsed
-from capsmith_runtime.ipam.address_writer import (
+from capsmith_runtime.ipam.address_ranges import address_of, number_of, parse_number
+from capsmith_runtime.ipam.addresses import (
     IPAddressWriter,
-    belongs_to_claim,
-    created_by_provider,
+    is_created_by_provider,
+    is_owned_by_claim,
 )
 from capsmith_runtime.ipam.allocator import AddressRequest
 from capsmith_runtime.ipam.api import Allocation, PoolReconciler
-from capsmith_runtime.ipam.pool_registry import PoolRegistry
+from capsmith_runtime.ipam.pools import PoolRegistry
 from capsmith_runtime.kube.client import JSON, AlreadyExists, NamespacedName
 from capsmith_runtime.kube.controller import Result
 from capsmith_runtime.kube.informer import Informer
@@ -108,14 +108,14 @@ class ClaimController(BaseController[PoolReconciler[Any]]):
             return await self._report_waiting(
                 patcher, _allocation_failed(f"IPAddress {key} exists, but has another owner")
             )
-        if metadata.is_deleting(address) and not belongs_to_claim(address, patcher.obj):
+        if metadata.is_deleting(address) and not is_owned_by_claim(address, patcher.obj):
             await self._writer.delete(address)
             return Result()  # the event of its deletion requeues this claim
-        number = parsed(view.address)
+        number = parse_number(view.address)
         conflicts = self._conflicting_addresses(claim, number, key) if number is not None else []
         if conflicts and not claim.address_name:
-            ours = created_by_provider(address, self.kind.resource.group)
-            if ours and not belongs_to_claim(address, patcher.obj):
+            ours = is_created_by_provider(address, self.kind.resource.group)
+            if ours and not is_owned_by_claim(address, patcher.obj):
                 # A manager that had lost the lease created it for a former claim of this name.
                 await self._writer.delete(address)
                 return Result()

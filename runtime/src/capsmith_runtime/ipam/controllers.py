@@ -18,13 +18,12 @@ from capsmith_runtime.contract.ipam import (
 )
 from capsmith_runtime.ipam.address_index import AddressIndex, PoolKey
 from capsmith_runtime.ipam.address_ranges import number_of
+from capsmith_runtime.ipam.addresses import OrphanedAddressController
 from capsmith_runtime.ipam.allocator import AddressRequest, AllocatorContext, LiveAddressList
 from capsmith_runtime.ipam.api import AddressClaim, Allocation, ExternalPoolReconciler
 from capsmith_runtime.ipam.claims import ClaimController
 from capsmith_runtime.ipam.kinds import PoolKind
-from capsmith_runtime.ipam.orphaned_addresses import OrphanedAddressController
-from capsmith_runtime.ipam.pool_registry import PoolRegistry, is_paused
-from capsmith_runtime.ipam.pools import IPPoolController
+from capsmith_runtime.ipam.pools import IPPoolController, PoolRegistry, is_paused
 from capsmith_runtime.kube.client import (
     JSON,
     KubeClient,

@@ -157,7 +157,9 @@ _ERRORS: Mapping[int, type[ApiError]] = {
 }
 
 
-def api_error(status: int, reason: str, message: str, retry_after: float | None = None) -> ApiError:
+def create_api_error(
+    status: int, reason: str, message: str, retry_after: float | None = None
+) -> ApiError:
     """Return the typed error for a response with this status."""
     if reason == "AlreadyExists":
         found: type[ApiError] = AlreadyExists

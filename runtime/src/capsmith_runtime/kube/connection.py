@@ -36,7 +36,7 @@ def open_session(config: SingleConfig, user_agent: str) -> httpx2.AsyncClient:
     """Return a connection pool with the current credentials."""
     user = config.user or User()
     transport = httpx2.AsyncHTTPTransport(
-        verify=api_server_context(config),
+        verify=create_api_server_context(config),
         limits=httpx2.Limits(
             max_connections=None, max_keepalive_connections=32, keepalive_expiry=30.0
         ),
@@ -53,7 +53,7 @@ def open_session(config: SingleConfig, user_agent: str) -> httpx2.AsyncClient:
     )
 
 
-def api_server_context(config: SingleConfig) -> ssl.SSLContext:
+def create_api_server_context(config: SingleConfig) -> ssl.SSLContext:
     """Return a context that verifies the API server's chain, dates and name, as Go's clients do.
 
     Raises OSError or ValueError for certificates or keys that cannot be read.

@@ -90,7 +90,7 @@ class DiagnosticsServer:
         if request.path == "/metrics" and self._metrics is not None:
             if not self._insecure and not _is_loopback(request.peer):
                 return text_response(HTTPStatus.FORBIDDEN, _FORBIDDEN)
-            return metrics_response(self._metrics)
+            return render_metrics(self._metrics)
         if request.path == "/healthz":
             return _result("not healthy", self._health)
         if request.path == "/readyz":
@@ -98,7 +98,7 @@ class DiagnosticsServer:
         return text_response(HTTPStatus.NOT_FOUND)
 
 
-def metrics_response(metrics: Metrics) -> Response:
+def render_metrics(metrics: Metrics) -> Response:
     """Return the metrics in the text format of Prometheus."""
     return Response(HTTPStatus.OK, metrics.render(), _METRICS)
 
@@ -276,4 +276,4 @@ class Diagnostics:
             return text_response(HTTPStatus.SERVICE_UNAVAILABLE)
         if status is not HTTPStatus.OK:
             return text_response(status)
-        return metrics_response(self._metrics)
+        return render_metrics(self._metrics)

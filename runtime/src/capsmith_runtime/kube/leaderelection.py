@@ -33,9 +33,9 @@ from capsmith_runtime.kube.metrics import Metrics
 from capsmith_runtime.kube.process import (
     EndProcess,
     SetAlarm,
-    no_alarm,
     run_briefly,
     seconds_until,
+    set_no_alarm,
 )
 
 LEASE = ResourceType("coordination.k8s.io", "v1", "Lease", "leases")
@@ -73,7 +73,7 @@ class LeaderElector:
         metrics: Metrics,
         *,
         timings: LeaseTimings = LeaseTimings(),
-        set_alarm: SetAlarm = no_alarm,
+        set_alarm: SetAlarm = set_no_alarm,
     ) -> None:
         self._client = client
         self._key = key
@@ -249,7 +249,7 @@ class LeaderElector:
         return await self._client.patch(LEASE, self._key, {"spec": spec}, resource_version=version)
 
 
-def new_identity() -> str:
+def create_identity() -> str:
     """Return a name for this process that no other process has."""
     return f"{socket.gethostname()}_{uuid.uuid4()}"
 

@@ -30,7 +30,7 @@ from capsmith_runtime.kube.client import (
     Selection,
     Unreachable,
     WatchEvent,
-    api_error,
+    create_api_error,
 )
 from capsmith_runtime.kube.connection import load_config, open_session
 from capsmith_runtime.kube.log import get_logger
@@ -115,7 +115,7 @@ def _status_error(status: JSON, code: object, retry_after: float | None = None) 
     reason, message = str(status.get("reason") or ""), str(status.get("message") or "")
     if reason == "Expired":
         return ResourceExpired(number, reason, message)
-    return api_error(number, reason, message, retry_after)
+    return create_api_error(number, reason, message, retry_after)
 
 
 def _decoded(content: bytes, kind: type[T]) -> T:

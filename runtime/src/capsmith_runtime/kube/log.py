@@ -55,7 +55,7 @@ def describe_error(error: BaseException) -> str:
     return f"{type(error).__name__}: {error}"
 
 
-def setup(verbosity: int = 2, fmt: str = "text", packages: Iterable[str] = ()) -> None:
+def configure(verbosity: int = 2, fmt: str = "text", packages: Iterable[str] = ()) -> None:
     """Log to standard error as `text` or `json`.
 
     Verbosity 4 and above includes debug lines of the runtime and of `packages`, those of the

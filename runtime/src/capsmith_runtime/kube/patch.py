@@ -62,7 +62,7 @@ async def write(
     """
     parts = {part: merge_patch(old.get(part) or {}, new.get(part) or {}) for part in _MAIN}
     main = {part: patch for part, patch in parts.items() if patch}
-    state = status_patch(resource, old.get("status") or {}, new.get("status") or {})
+    state = build_status_patch(resource, old.get("status") or {}, new.get("status") or {})
     status = {"status": state} if state else {}
     locked = needs_lock(main, status)
     current, key = old, key_of(old)
@@ -76,7 +76,7 @@ async def write(
     return current
 
 
-def status_patch(resource: ResourceType, old: JSON, new: JSON) -> JSON:
+def build_status_patch(resource: ResourceType, old: JSON, new: JSON) -> JSON:
     """Return the merge patch of a status that keeps zero values in its required fields."""
     if resource.needs_messages and "conditions" in new:
         new = {**new, "conditions": [_with_message(each) for each in new["conditions"]]}

@@ -63,7 +63,7 @@ def set_process_alarm(seconds: float) -> None:
         signal.setitimer(signal.ITIMER_REAL, seconds)
 
 
-def no_alarm(seconds: float) -> None:
+def set_no_alarm(seconds: float) -> None:
     """Set no alarm: other code of this process must not end with a lease."""
 
 

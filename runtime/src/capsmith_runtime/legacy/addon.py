@@ -13,9 +13,7 @@ from capsmith_runtime.addon.api import (
 from capsmith_runtime.addon.api import (
     AddonScope as Addon,
 )
-from capsmith_runtime.kube.client import (
-    ResourceType,
-)
+from capsmith_runtime.kube.client import ResourceType
 
 __all__ = [
     "Addon",

@@ -2,10 +2,7 @@
 
 from __future__ import annotations
 
-from capsmith_runtime.ipam.address_ranges import (
-    AddressRanges,
-    InvalidRangesError,
-)
+from capsmith_runtime.ipam.address_ranges import AddressRanges, InvalidRangesError
 from capsmith_runtime.ipam.api import (
     AddressClaim,
     AddressRelease,

@@ -14,8 +14,7 @@ from capsmith_runtime.kube.log import get_logger
 from capsmith_runtime.kube.metrics import Metrics
 from capsmith_runtime.kube.store import Delta
 from capsmith_runtime.kube.workqueue import WorkQueue
-from capsmith_runtime.migration.definitions import CRD
-from capsmith_runtime.migration.migrator import CRDMigrator
+from capsmith_runtime.migration.migrator import CRD, CRDMigrator
 from capsmith_runtime.migration.options import MigrationOptions, migration_options
 from capsmith_runtime.reconcile.base import ControllerContext
 from capsmith_runtime.reconcile.caches import Caches

@@ -6,16 +6,23 @@ status is updated only after all objects have been rewritten.
 
 from __future__ import annotations
 
-from collections.abc import Collection
-from typing import Final
+import asyncio
+from collections.abc import AsyncGenerator, Awaitable, Callable, Collection, Mapping
+from contextlib import asynccontextmanager
+from dataclasses import dataclass
+from typing import Any, Final
 
 from capsmith_runtime.contract import metadata
 from capsmith_runtime.kube.client import (
     JSON,
+    ApiError,
     Conflict,
     KubeClient,
     NamespacedName,
     NotFound,
+    ResourceExpired,
+    ResourceType,
+    Selection,
     key_of,
 )
 from capsmith_runtime.kube.clock import monotonic
@@ -23,8 +30,162 @@ from capsmith_runtime.kube.controller import Result
 from capsmith_runtime.kube.log import get_logger
 from capsmith_runtime.kube.metrics import Metrics
 from capsmith_runtime.migration import options as migration_flags
-from capsmith_runtime.migration.definitions import CRD, Definition, read_definition
-from capsmith_runtime.migration.walk import Walk, WriteLimiter
+
+CRD: Final = ResourceType(
+    "apiextensions.k8s.io",
+    "v1",
+    "CustomResourceDefinition",
+    "customresourcedefinitions",
+    namespaced=False,
+)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Definition:
+    """A CRD as it was read."""
+
+    name: str
+    resource_version: str
+    state: tuple[str, int]
+    """Uid and generation, which change whenever the versions do."""
+    storage: str
+    """The storage version."""
+    stored: tuple[str, ...]
+    """The versions in which objects may still be stored."""
+    served: frozenset[str]
+    """API versions that are served, with their group."""
+    resource: ResourceType
+    """The kind in a served version: the storage version, if that is served."""
+    has_status: bool
+    """Whether the status is a subresource in that version."""
+
+    @property
+    def is_migrated(self) -> bool:
+        """Whether no object is stored in another version."""
+        return self.stored == (self.storage,)
+
+    @property
+    def storage_api_version(self) -> str:
+        """The storage version with its group."""
+        return f"{self.resource.group}/{self.storage}"
+
+
+def read_definition(crd: JSON) -> Definition | None:
+    """Read a CRD; return None if it serves no version, so that objects cannot be read."""
+    versions = metadata.items(crd, "spec", "versions")
+    storage = next((metadata.text(each, "name") for each in versions if each.get("storage")), "")
+    served = [each for each in versions if each.get("served")]
+    if not served or not storage:
+        return None
+    version = min(served, key=lambda each: not each.get("storage"))
+    group = metadata.text(crd, "spec", "group")
+    return Definition(
+        name=metadata.name(crd),
+        resource_version=metadata.text(crd, "metadata", "resourceVersion"),
+        state=(metadata.uid(crd), metadata.generation(crd)),
+        storage=storage,
+        stored=tuple(metadata.items(crd, "status", "storedVersions")),
+        served=frozenset(f"{group}/{metadata.text(each, 'name')}" for each in served),
+        resource=_resource(crd, version),
+        has_status=metadata.lookup(version, "subresources", "status") is not None,
+    )
+
+
+def _resource(crd: JSON, version: Mapping[str, Any]) -> ResourceType:
+    return ResourceType(
+        metadata.text(crd, "spec", "group"),
+        metadata.text(version, "name"),
+        metadata.text(crd, "spec", "names", "kind"),
+        metadata.text(crd, "spec", "names", "plural"),
+        namespaced=metadata.text(crd, "spec", "scope") == "Namespaced",
+    )
+
+
+_log = get_logger("migration")
+
+PAGE_SIZE: Final = 250
+MAX_CONCURRENT_WRITES: Final = 4
+PAUSE_SECONDS: Final = 0.08
+"""Pause after each write, within its slot: each write is an event for controllers."""
+MAX_FAILURES: Final = 20
+"""Failures that end a walk: so many have a common cause."""
+
+ProcessObject = Callable[[JSON], Awaitable[None]]
+"""Processes one object, given its metadata only; may raise ApiError."""
+
+
+class WriteLimiter:
+    """Limits writes of all kinds together, to leave the API server to the controllers."""
+
+    def __init__(self) -> None:
+        self._slots = asyncio.Semaphore(MAX_CONCURRENT_WRITES)
+
+    @asynccontextmanager
+    async def slot(self) -> AsyncGenerator[None, None]:
+        """Wait for a slot, and hold it for one write and the pause."""
+        async with self._slots:
+            yield
+            await asyncio.sleep(PAUSE_SECONDS)
+
+
+class Walk:
+    """Processes each object of a kind once; another run skips those that were processed."""
+
+    def __init__(self, client: KubeClient, process: ProcessObject) -> None:
+        self._client = client
+        self._process = process
+        self._processed: set[str] = set()
+        self._failures: list[ApiError] = []
+
+    @property
+    def processed(self) -> int:
+        """The number of objects that have been processed."""
+        return len(self._processed)
+
+    async def run(self, resource: ResourceType) -> None:
+        """Process all pages.
+
+        Raise ApiError if a list fails, or else, at the end, the first error of an object.
+        """
+        self._failures, token, before = [], "", self.processed
+        while True:
+            try:
+                page = await self._client.list_page(
+                    resource, Selection(metadata_only=True), limit=PAGE_SIZE, token=token
+                )
+            except ResourceExpired:
+                if not token or self.processed == before:
+                    raise
+                # The continue token has expired: list again, and skip what has been processed.
+                token, before = "", self.processed
+                continue
+            async with asyncio.TaskGroup() as group:
+                for obj in page.items:
+                    group.create_task(self._process_once(resource.kind, obj))
+            if not page.token or self._is_stopped:
+                break
+            token = page.token
+            _log.info("a page is done", kind=resource.kind, objects=self.processed)
+        if self._failures:
+            raise self._failures[0]
+
+    @property
+    def _is_stopped(self) -> bool:
+        # A server that sends Retry-After is overloaded.
+        too_many = len(self._failures) >= MAX_FAILURES
+        return too_many or any(error.retry_after for error in self._failures)
+
+    async def _process_once(self, kind: str, obj: JSON) -> None:
+        if metadata.uid(obj) in self._processed or self._is_stopped:
+            return
+        try:
+            await self._process(obj)
+        except ApiError as error:
+            if not self._failures:
+                _log.warning("object is left", kind=kind, object=str(key_of(obj)), error=str(error))
+            self._failures.append(error)
+        else:
+            self._processed.add(metadata.uid(obj))
 
 
 class StorageVersionRewriter:
@@ -62,7 +223,7 @@ class ManagedFieldsCleaner:
 
         Raise Conflict if it was changed since then: it has to be read again.
         """
-        entries = served_entries(obj, self._crd.served, self._crd.storage_api_version)
+        entries = filter_served_entries(obj, self._crd.served, self._crd.storage_api_version)
         if entries is None:
             return
         body = {"metadata": {"managedFields": entries}}
@@ -78,7 +239,9 @@ class ManagedFieldsCleaner:
 
 # The API server converts the fields of each entry of managedFields to the version of a request,
 # and returns an error if the CRD no longer has the version of the entry.
-def served_entries(obj: JSON, served: Collection[str], api_version: str) -> list[JSON] | None:
+def filter_served_entries(
+    obj: JSON, served: Collection[str], api_version: str
+) -> list[JSON] | None:
     """Return the entries whose version is served, never an empty list; None if all are.
 
     ``served`` holds versions with their group; ``api_version`` is that of a new entry.
@@ -103,8 +266,6 @@ def _seed(removed: JSON, api_version: str) -> JSON:
         "fieldsV1": {"f:metadata": {"f:name": {}}},
     }
 
-
-_log = get_logger("migration")
 
 State = tuple[str, int]
 SETTLE_SECONDS: Final = 5.0

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any, Generic, TypeVar
 
-from capsmith_runtime.api.decoding import DecodingError, decode
+from capsmith_runtime.api.serialization import DecodingError, decode
 from capsmith_runtime.contract import constants, metadata
 from capsmith_runtime.kube.client import JSON, NamespacedName, key_of
 from capsmith_runtime.kube.clock import monotonic

@@ -7,7 +7,7 @@ from abc import ABC, abstractmethod
 from collections.abc import Awaitable, Callable
 from typing import Any, TypeVar
 
-from capsmith_runtime.api.decoding import DecodingError, decode
+from capsmith_runtime.api.serialization import DecodingError, decode
 from capsmith_runtime.contract import constants, metadata
 from capsmith_runtime.contract.core import Cluster, pause_message
 from capsmith_runtime.kube.client import JSON, Invalid, NamespacedName, key_of

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 from typing import Any, TypeVar
 
-from capsmith_runtime.api.decoding import decode
+from capsmith_runtime.api.serialization import decode
 
 T = TypeVar("T")
 

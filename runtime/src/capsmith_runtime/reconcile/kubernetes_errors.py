@@ -4,7 +4,14 @@ from __future__ import annotations
 
 from typing import ClassVar, Final
 
-from capsmith_runtime.kube import client
+from capsmith_runtime.kube.client import (
+    AlreadyExists,
+    ApiError,
+    Conflict,
+    Forbidden,
+    Invalid,
+    NotFound,
+)
 from capsmith_runtime.reconcile.errors import ReconcileError
 
 
@@ -60,16 +67,16 @@ class CallEndedError(Exception):
 
 
 _ERRORS: Final = (
-    (client.AlreadyExists, AlreadyExistsError),
-    (client.Conflict, ConflictError),
-    (client.Forbidden, ForbiddenError),
-    (client.NotFound, NotFoundError),
-    (client.Invalid, InvalidRequestError),
-    (client.ApiError, KubernetesError),
+    (AlreadyExists, AlreadyExistsError),
+    (Conflict, ConflictError),
+    (Forbidden, ForbiddenError),
+    (NotFound, NotFoundError),
+    (Invalid, InvalidRequestError),
+    (ApiError, KubernetesError),
 )
 
 
-def kubernetes_error(request: str, error: client.ApiError) -> KubernetesError:
+def kubernetes_error(request: str, error: ApiError) -> KubernetesError:
     """Return the error for authors; ``request`` says what was requested."""
     found = next(theirs for ours, theirs in _ERRORS if isinstance(error, ours))
     return found(f"{request}: {error}", retry_after=error.retry_after)

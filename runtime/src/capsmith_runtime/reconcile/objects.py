@@ -9,8 +9,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, ClassVar, Generic, Self, TypeVar
 
-from capsmith_runtime.api.decoding import decode
-from capsmith_runtime.api.encoding import encode
+from capsmith_runtime.api.serialization import decode, encode
 from capsmith_runtime.contract import conditions, constants, metadata
 from capsmith_runtime.contract.model import Object
 from capsmith_runtime.kube.client import JSON, ResourceType

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence, Set
 from typing import Final, Generic, TypeVar
 
-from capsmith_runtime.api.encoding import status_fields
+from capsmith_runtime.api.serialization import encode_status
 from capsmith_runtime.contract import constants, metadata
 from capsmith_runtime.contract.model import Condition
 from capsmith_runtime.contract.status_writer import set_extra_fields
@@ -57,7 +57,7 @@ class ReportingController(Generic[R]):
         message = limited_message(error.message)
         self._context.events.warn(patcher.obj, error.reason, message)
         status = dict(metadata.mapping(patcher.obj, "status"))
-        status = set_extra_fields(status, status_fields(error.status))
+        status = set_extra_fields(status, encode_status(error.status))
         if self._has_failure_fields(patcher.obj) and not metadata.is_deleting(patcher.obj):
             status = self._context.writer.with_failure(status, error.reason, message)
         # Unlike a retried error this one is not reported again soon: a failed write is raised.
@@ -96,7 +96,7 @@ class ReportingController(Generic[R]):
         """Return the status with what is known so far."""
         await self._check_partial_results(patcher, waiting, frozenset())
         status = dict(metadata.mapping(patcher.obj, "status"))
-        return set_extra_fields(status, status_fields(waiting.status))
+        return set_extra_fields(status, encode_status(waiting.status))
 
     async def _check_partial_results(
         self, patcher: Patcher, waiting: Waiting, possible: Set[str]

@@ -6,7 +6,7 @@ from collections.abc import Awaitable, Callable, Mapping
 from dataclasses import dataclass, field
 from typing import Any, Generic, TypedDict, TypeVar
 
-from capsmith_runtime.api.decoding import DecodingError, decode
+from capsmith_runtime.api.serialization import DecodingError, decode
 from capsmith_runtime.contract import external_id
 from capsmith_runtime.kube.log import Logger
 from capsmith_runtime.reconcile.credentials import Credentials

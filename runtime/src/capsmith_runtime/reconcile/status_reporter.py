@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence, Set
 from typing import Any, Final, NoReturn
 
-from capsmith_runtime.api.encoding import status_fields
+from capsmith_runtime.api.serialization import encode_status
 from capsmith_runtime.contract import constants, metadata
 from capsmith_runtime.contract.core import Cluster, pause_message
 from capsmith_runtime.contract.model import Condition
@@ -139,7 +139,7 @@ class StatusReporter:
     def author_status(patcher: Patcher, fields: object) -> JSON:
         """Return a copy of the object's status with the author's status fields."""
         return set_extra_fields(
-            dict(metadata.mapping(patcher.obj, "status")), status_fields(fields)
+            dict(metadata.mapping(patcher.obj, "status")), encode_status(fields)
         )
 
     async def report_state(self, patcher: Patcher, status: JSON, state: State) -> Result:

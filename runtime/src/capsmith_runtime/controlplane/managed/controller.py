@@ -11,7 +11,7 @@ from datetime import UTC, datetime
 from functools import partial
 from typing import Any
 
-from capsmith_runtime.api.encoding import status_fields
+from capsmith_runtime.api.serialization import encode_status
 from capsmith_runtime.contract import constants, metadata
 from capsmith_runtime.contract.control_plane import ControlPlaneFacts
 from capsmith_runtime.contract.core import Cluster, is_deleted_for_move, read_endpoint
@@ -26,10 +26,9 @@ from capsmith_runtime.controlplane.managed.api import (
     ManagedControlPlaneScope,
     ManagedControlPlaneState,
 )
-from capsmith_runtime.controlplane.managed.patcher import ManagedControlPlanePatcher
-from capsmith_runtime.controlplane.secrets.kubeconfigs import KubeconfigSecrets
-from capsmith_runtime.controlplane.secrets.report import SecretReport
-from capsmith_runtime.controlplane.secrets.store import SecretStore
+from capsmith_runtime.controlplane.patcher import ManagedControlPlanePatcher
+from capsmith_runtime.controlplane.secrets.contents import SecretReport
+from capsmith_runtime.controlplane.secrets.store import KubeconfigSecrets, SecretStore
 from capsmith_runtime.kube.client import JSON, NamespacedName
 from capsmith_runtime.kube.controller import Result
 from capsmith_runtime.kube.informer import Informer
@@ -103,7 +102,7 @@ class ManagedControlPlaneController(BaseController[ManagedControlPlaneReconciler
             initialized=True,
             versions=((normalize(state.version), 0),),
             externally_managed=True,
-            extra=status_fields(state.status),
+            extra=encode_status(state.status),
         )
         status = self._shape.status(patcher.obj, facts, self.kind.features)
         return await self._provisioned(patcher, status, _with_report(state, report))

@@ -60,7 +60,7 @@ class Validity:
         return self.begin + (self.end - self.begin) / 2
 
 
-def new_authority(common_name: str, now: datetime) -> KeyPair:
+def create_authority(common_name: str, now: datetime) -> KeyPair:
     """Create a self-signed certificate authority that signs end certificates only."""
     key = ec.generate_private_key(ec.SECP256R1())
     name = x509.Name([x509.NameAttribute(NameOID.COMMON_NAME, common_name)])
@@ -75,7 +75,7 @@ def new_authority(common_name: str, now: datetime) -> KeyPair:
     return KeyPair(_pem(builder.sign(key, hashes.SHA256())), _private_pem(key))
 
 
-def new_signing_keys() -> KeyPair:
+def create_signing_keys() -> KeyPair:
     """Create keys to sign and verify tokens of ServiceAccounts."""
     key = ec.generate_private_key(ec.SECP256R1())
     public = key.public_key().public_bytes(
@@ -115,7 +115,7 @@ def sign_client(
     return KeyPair(_pem(signed), _private_pem(key))
 
 
-def validity_of(certificate: bytes) -> Validity:
+def read_validity(certificate: bytes) -> Validity:
     """Return the validity of the first certificate of a bundle.
 
     Raises CertificateError if there is none.

@@ -12,6 +12,7 @@ from datetime import UTC, datetime
 
 from capsmith_runtime.contract import metadata
 from capsmith_runtime.contract.core import Cluster
+from capsmith_runtime.controlplane.control_plane import ControlPlane
 from capsmith_runtime.controlplane.secrets.certificates import (
     CertificateError,
     is_signed_by,
@@ -27,18 +28,25 @@ from capsmith_runtime.controlplane.secrets.contents import (
     KeyPairContent,
     KubeconfigContent,
     Purpose,
-    adoption_patch,
-    authority_content,
-    key_pair,
-    new_key_pair,
-    new_secret,
-    signing_keys_content,
+    SecretReport,
+    build_adoption_patch,
+    build_secret,
+    create_key_pair,
+    read_authority,
+    read_key_pair,
+    read_signing_keys,
 )
-from capsmith_runtime.controlplane.secrets.kubeconfigs import CachedKubeconfig, KubeconfigSecrets
-from capsmith_runtime.controlplane.secrets.report import SecretReport
-from capsmith_runtime.controlplane.secrets.store import CachedSecret, SecretStore
-from capsmith_runtime.kube.client import JSON, NamespacedName, NotFound
+from capsmith_runtime.controlplane.secrets.store import (
+    CachedKubeconfig,
+    CachedSecret,
+    KubeconfigSecrets,
+    SecretStore,
+)
+from capsmith_runtime.kube.client import JSON, KubeClient, NamespacedName, NotFound
+from capsmith_runtime.kube.informer import Informer
+from capsmith_runtime.reconcile.caches import Caches
 from capsmith_runtime.workload import kubeconfig
+from capsmith_runtime.workload.client import WorkloadClients
 
 CachedKeyPair = CachedSecret[KeyPairContent]
 
@@ -86,18 +94,18 @@ class ClusterSecrets:
         """Return a key pair; None for an unusable one, which is then in the report."""
         name = purpose.secret_name(cluster.name)
         key = NamespacedName(cluster.namespace, name)
-        extract = authority_content if purpose.common_name else signing_keys_content
+        extract = read_authority if purpose.common_name else read_signing_keys
         secret = await self._store.find(key, extract)
         if secret is None and generate:
-            pair = new_key_pair(purpose, report.now)
+            pair = create_key_pair(purpose, report.now)
             content = {CERTIFICATE: pair.certificate, KEY: pair.key}
-            secret = await self._store.create(new_secret(name, cluster, owner, content), extract)
+            secret = await self._store.create(build_secret(name, cluster, owner, content), extract)
         elif secret is None:
             secret = await self._store.read(key, extract)
         if secret is None:
             report.add_missing(name)
             return None
-        patch = adoption_patch(secret.obj, cluster.name, owner)
+        patch = build_adoption_patch(secret.obj, cluster.name, owner)
         if patch and secret.is_managed:
             secret = await self._store.patch(secret, {"metadata": patch}, extract)
         elif "labels" in patch:
@@ -138,7 +146,7 @@ class ClusterSecrets:
         """Write a kubeconfig with a client certificate of the current authority (SEC-01)."""
         name = AUTHORITY.secret_name(cluster.name)
         try:
-            pair = key_pair(await self._store.raw(NamespacedName(cluster.namespace, name)))
+            pair = read_key_pair(await self._store.raw(NamespacedName(cluster.namespace, name)))
             client = sign_client(
                 pair, kubeconfig.ADMINISTRATOR, [kubeconfig.ADMINISTRATORS], report.now
             )
@@ -179,3 +187,41 @@ def _renewal(content: KubeconfigContent, authority: KeyPairContent) -> datetime 
     if validity is None or (authority.expiry is not None and authority.expiry <= validity.end):
         return None
     return validity.half_life
+
+
+class ClusterAccess:
+    """Shared by all control planes of a manager, which runs ``informer`` and ``run``."""
+
+    def __init__(self, caches: Caches, field_manager: str) -> None:
+        self._store = SecretStore(caches)
+        self._secrets = ClusterSecrets(self._store)
+        self._clients = WorkloadClients(caches.client, caches.metrics, field_manager=field_manager)
+
+    @property
+    def informer(self) -> Informer:
+        """The informer of cluster Secrets."""
+        return self._store.informer
+
+    async def run(self) -> None:
+        """Close idle connections until cancelled."""
+        await self._clients.run()
+
+    def set_handler(self, handler: Callable[[NamespacedName], None]) -> None:
+        """Call the handler with a cluster whose Secrets others have changed."""
+        self._store.set_handler(handler)
+
+    async def reconcile_secrets(self, control_plane: ControlPlane) -> SecretReport:
+        """Create and renew the Secrets; new keys only as long as no Machine can use old ones."""
+        values = metadata.annotations(control_plane.obj)
+        pending = control_plane.annotations.pending_machine in values
+        in_use = pending or control_plane.machines or control_plane.foreign_machines
+        return await self._secrets.reconcile(
+            control_plane.obj, control_plane.cluster, generate=not in_use
+        )
+
+    async def workload(self, cluster: Cluster) -> KubeClient:
+        """Return a client of the workload cluster.
+
+        Raises NotAvailableError if there is no usable kubeconfig.
+        """
+        return await self._clients.get(cluster.namespace, cluster.name)

@@ -8,11 +8,11 @@ from __future__ import annotations
 import base64
 import binascii
 from collections.abc import Mapping
-from dataclasses import dataclass
-from datetime import datetime
+from dataclasses import dataclass, field
+from datetime import datetime, timedelta
 from typing import Any, Final
 
-from capsmith_runtime.contract import metadata
+from capsmith_runtime.contract import metadata, times
 from capsmith_runtime.contract.constants import CLUSTER_NAME_LABEL
 from capsmith_runtime.contract.model import Object
 from capsmith_runtime.controlplane.secrets.certificates import (
@@ -22,11 +22,12 @@ from capsmith_runtime.controlplane.secrets.certificates import (
     check_authority,
     check_signing_keys,
     check_trust,
-    new_authority,
-    new_signing_keys,
-    validity_of,
+    create_authority,
+    create_signing_keys,
+    read_validity,
 )
 from capsmith_runtime.kube.client import NamespacedName
+from capsmith_runtime.reconcile.results import Waiting
 from capsmith_runtime.workload import kubeconfig
 
 SECRET_TYPE: Final = "cluster.x-k8s.io/secret"
@@ -86,19 +87,21 @@ class KubeconfigContent:
     """Why it cannot be used; empty when it can."""
 
 
-def cluster_of(key: NamespacedName) -> NamespacedName | None:
+def find_cluster(key: NamespacedName) -> NamespacedName | None:
     """Return the cluster whose Secret has that name; None for any other Secret."""
     name, _, suffix = key.name.rpartition("-")
     known = {purpose.suffix for purpose in PURPOSES} | {"kubeconfig"}
     return NamespacedName(key.namespace, name) if name and suffix in known else None
 
 
-def new_key_pair(purpose: Purpose, now: datetime) -> KeyPair:
+def create_key_pair(purpose: Purpose, now: datetime) -> KeyPair:
     """Generate keys for a purpose."""
-    return new_authority(purpose.common_name, now) if purpose.common_name else new_signing_keys()
+    return (
+        create_authority(purpose.common_name, now) if purpose.common_name else create_signing_keys()
+    )
 
 
-def new_secret(
+def build_secret(
     name: str, cluster: NamespacedName, owner: Object, content: Mapping[str, bytes]
 ) -> dict[str, Any]:
     """Return a managed Secret (SEC-01, SEC-03)."""
@@ -110,13 +113,13 @@ def new_secret(
             "namespace": cluster.namespace,
             "name": name,
             "labels": {CLUSTER_NAME_LABEL: cluster.name},
-            "ownerReferences": [owner_reference(owner)],
+            "ownerReferences": [build_owner_reference(owner)],
         },
         "data": encode(content),
     }
 
 
-def owner_reference(owner: Object) -> dict[str, Any]:
+def build_owner_reference(owner: Object) -> dict[str, Any]:
     """Return a reference to the control plane as controller (SM-07)."""
     return {
         "apiVersion": metadata.text(owner, "apiVersion"),
@@ -128,7 +131,7 @@ def owner_reference(owner: Object) -> dict[str, Any]:
     }
 
 
-def adoption_patch(secret: Object, cluster: str, owner: Object) -> dict[str, Any]:
+def build_adoption_patch(secret: Object, cluster: str, owner: Object) -> dict[str, Any]:
     """Return the metadata that a managed Secret lacks; empty if it has them.
 
     Replaces an owner of the same kind, which no longer exists; another owner is kept.
@@ -136,7 +139,7 @@ def adoption_patch(secret: Object, cluster: str, owner: Object) -> dict[str, Any
     patch: dict[str, Any] = {}
     if metadata.labels(secret).get(CLUSTER_NAME_LABEL) != cluster:
         patch["labels"] = {CLUSTER_NAME_LABEL: cluster}
-    own = owner_reference(owner)
+    own = build_owner_reference(owner)
     references = metadata.items(secret, "metadata", "ownerReferences")
     others = [each for each in references if not _is_of_kind(each, own)]
     if own not in references and not any(each.get("controller") for each in others):
@@ -149,7 +152,7 @@ def encode(content: Mapping[str, bytes]) -> dict[str, str]:
     return {name: base64.b64encode(value).decode() for name, value in content.items()}
 
 
-def key_pair(secret: Object) -> KeyPair:
+def read_key_pair(secret: Object) -> KeyPair:
     """Return the keys in a Secret; a missing one is empty.
 
     Raises CertificateError for invalid base64.
@@ -157,11 +160,11 @@ def key_pair(secret: Object) -> KeyPair:
     return KeyPair(_decoded(secret, CERTIFICATE), _decoded(secret, KEY))
 
 
-def authority_content(secret: Object) -> KeyPairContent:
+def read_authority(secret: Object) -> KeyPairContent:
     """Check a certificate authority."""
     try:
-        pair = key_pair(secret)
-        validity = validity_of(pair.certificate)
+        pair = read_key_pair(secret)
+        validity = read_validity(pair.certificate)
         check_trust(pair.certificate)
     except CertificateError as error:
         return KeyPairContent(fault=str(error), fault_without_key=str(error))
@@ -173,23 +176,23 @@ def authority_content(secret: Object) -> KeyPairContent:
     return KeyPairContent(certificate=pair.certificate, expiry=validity.end)
 
 
-def signing_keys_content(secret: Object) -> KeyPairContent:
+def read_signing_keys(secret: Object) -> KeyPairContent:
     """Check the keys for tokens of ServiceAccounts."""
     try:
-        check_signing_keys(key_pair(secret))
+        check_signing_keys(read_key_pair(secret))
     except CertificateError as error:
         return KeyPairContent(fault=str(error), fault_without_key=str(error))
     return KeyPairContent()
 
 
-def kubeconfig_content(secret: Object) -> KubeconfigContent:
+def read_kubeconfig(secret: Object) -> KubeconfigContent:
     """Check a kubeconfig."""
     try:
         content = _decoded(secret, kubeconfig.SECRET_KEY)
         if not content:
             return KubeconfigContent(fault=f'it has no key "{kubeconfig.SECRET_KEY}"')
         access = kubeconfig.parse(content)
-        validity = validity_of(access.certificate) if access.certificate else None
+        validity = read_validity(access.certificate) if access.certificate else None
     except (CertificateError, kubeconfig.KubeconfigError) as error:
         return KubeconfigContent(fault=str(error))
     return KubeconfigContent(
@@ -212,3 +215,59 @@ def _is_of_kind(reference: Object, own: Object) -> bool:
     group = metadata.text(reference, "apiVersion").partition("/")[0]
     own_group = metadata.text(own, "apiVersion").partition("/")[0]
     return (group, reference.get("kind")) == (own_group, own["kind"])
+
+
+REASON_NOT_USABLE: Final = "CertificatesNotUsable"
+EXPIRY_NOTICE: Final = timedelta(days=90)
+"""How long before its expiry a certificate that is not renewed automatically is reported."""
+
+
+@dataclass(slots=True, kw_only=True)
+class SecretReport:
+    """Filled in while the Secrets are checked; the same Secrets give the same texts."""
+
+    now: datetime
+    faults: list[str] = field(default_factory=list)
+    notes: list[str] = field(default_factory=list)
+    renewal: datetime | None = None
+    """When the kubeconfig has to be renewed."""
+
+    @property
+    def waiting(self) -> Waiting | None:
+        """The repair to wait for; None if all Secrets are usable."""
+        message = "; ".join(self.faults)
+        return Waiting(REASON_NOT_USABLE, message, None) if message else None
+
+    @property
+    def message(self) -> str:
+        """Notes on usable Secrets."""
+        return "; ".join(self.notes)
+
+    def seconds_to_renewal(self, within: float) -> float | None:
+        """Return the seconds until the renewal; None if the next sync comes before it."""
+        if self.renewal is None:
+            return None
+        seconds = max(0.0, (self.renewal - self.now).total_seconds())
+        return seconds if within <= 0 or seconds < within else None
+
+    def add_missing(self, name: str) -> None:
+        """Report a Secret that was deleted, although its keys are in use."""
+        self.faults.append(f"Secret {name} is missing and must be restored")
+
+    def add_unusable(self, name: str, why: str) -> None:
+        """Report a Secret with unusable content."""
+        self.faults.append(f"Secret {name} cannot be used: {why}")
+
+    def add_unlabelled(self, name: str, cluster: str) -> None:
+        """Report a Secret that core and bootstrap providers do not see (SEC-01, SEC-03)."""
+        self.add_unusable(name, f"it has no label {CLUSTER_NAME_LABEL}={cluster}")
+
+    def check_expiry(self, name: str, end: datetime) -> bool:
+        """Report a certificate that has expired or will soon; return whether it is valid."""
+        if end <= self.now:
+            message = f"its certificate has expired at {times.format_time(end)}"
+            self.add_unusable(name, message)
+        elif end <= self.now + EXPIRY_NOTICE:
+            end_time = times.format_time(end)
+            self.notes.append(f"The certificate in Secret {name} ends at {end_time}")
+        return end > self.now

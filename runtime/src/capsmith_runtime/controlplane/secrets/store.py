@@ -12,7 +12,16 @@ from typing import Any, Generic, TypeVar
 
 from capsmith_runtime.contract import metadata
 from capsmith_runtime.contract.constants import CLUSTER_NAME_LABEL
-from capsmith_runtime.controlplane.secrets.contents import SECRET_TYPE, cluster_of
+from capsmith_runtime.controlplane.secrets.contents import (
+    SECRET_TYPE,
+    KubeconfigContent,
+    SecretReport,
+    build_adoption_patch,
+    build_secret,
+    encode,
+    find_cluster,
+    read_kubeconfig,
+)
 from capsmith_runtime.kube.client import (
     JSON,
     AlreadyExists,
@@ -26,6 +35,7 @@ from capsmith_runtime.kube.clock import monotonic
 from capsmith_runtime.kube.store import Delta
 from capsmith_runtime.reconcile.caches import Caches
 from capsmith_runtime.reconcile.kinds import SECRET
+from capsmith_runtime.workload.kubeconfig import SECRET_KEY, secret_name
 
 T = TypeVar("T")
 Extract = Callable[[JSON], T]
@@ -119,7 +129,7 @@ class SecretStore:
         return version_of(watched) <= version_of(cached.obj)
 
     def _changed(self, change: Delta) -> None:
-        cluster = cluster_of(change.key)
+        cluster = find_cluster(change.key)
         if cluster is None:
             return
         cached = self._secrets.get(change.key)
@@ -129,3 +139,68 @@ class SecretStore:
             return  # the watch event of a write of this process
         if self._handler is not None:
             self._handler(cluster)
+
+
+CachedKubeconfig = CachedSecret[KubeconfigContent]
+
+
+class KubeconfigSecrets:
+    """Reads and writes ``<cluster>-kubeconfig``, but never one that users have created."""
+
+    def __init__(self, store: SecretStore) -> None:
+        self._store = store
+
+    async def get(
+        self, owner: JSON, cluster: NamespacedName, report: SecretReport
+    ) -> CachedKubeconfig | None:
+        """Return the kubeconfig if the watch has delivered one, checked or adopted."""
+        key = NamespacedName(cluster.namespace, secret_name(cluster.name))
+        secret = await self._store.find(key, read_kubeconfig)
+        if secret is None:
+            return None
+        return await self._check_or_adopt(secret, owner, cluster, report)
+
+    async def write(
+        self,
+        owner: JSON,
+        cluster: NamespacedName,
+        content: bytes,
+        secret: CachedKubeconfig | None,
+        report: SecretReport,
+    ) -> CachedKubeconfig | None:
+        """Replace ``secret``, or create the Secret; one that others have created is kept.
+
+        None if it was deleted in the meantime.
+        """
+        data = {SECRET_KEY: content}
+        if secret is not None:
+            body = {"data": encode(data)}
+            return await self._store.patch(secret, body, read_kubeconfig)
+        obj = build_secret(secret_name(cluster.name), cluster, owner, data)
+        created = await self._store.create(obj, read_kubeconfig)
+        if created is None:
+            return None
+        return await self._check_or_adopt(created, owner, cluster, report)
+
+    async def _check_or_adopt(
+        self, secret: CachedKubeconfig, owner: JSON, cluster: NamespacedName, report: SecretReport
+    ) -> CachedKubeconfig:
+        """Set owner and label on a managed Secret; report what is wrong with one of users."""
+        patch = build_adoption_patch(secret.obj, cluster.name, owner)
+        if not secret.is_managed:
+            _check_kubeconfig(secret, "labels" in patch, cluster, report)
+        elif patch:
+            return await self._store.patch(secret, {"metadata": patch}, read_kubeconfig)
+        return secret
+
+
+def _check_kubeconfig(
+    secret: CachedKubeconfig, unlabelled: bool, cluster: NamespacedName, report: SecretReport
+) -> None:
+    name, content = secret_name(cluster.name), secret.content
+    if content.fault:
+        report.add_unusable(name, content.fault)
+    elif unlabelled:
+        report.add_unlabelled(name, cluster.name)
+    elif content.validity is not None:
+        report.check_expiry(name, content.validity.end)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from functools import partial
 
-from capsmith_runtime.api.encoding import status_fields
+from capsmith_runtime.api.serialization import encode_status
 from capsmith_runtime.contract import constants, metadata
 from capsmith_runtime.contract.core import Cluster, is_deleted_for_move
 from capsmith_runtime.contract.machine_pool import InstanceFacts, MachinePool, PoolFacts
@@ -135,5 +135,5 @@ def _facts(state: InfraMachinePoolState) -> PoolFacts:
         provider_ids=[instance.provider_id for instance in instances],
         provider_id=state.provider_id,
         instances=instances,
-        extra=status_fields(state.status),
+        extra=encode_status(state.status),
     )

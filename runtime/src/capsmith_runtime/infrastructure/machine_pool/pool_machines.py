@@ -22,13 +22,7 @@ from capsmith_runtime.contract.model import Object
 from capsmith_runtime.infrastructure.caches import InfrastructureCaches
 from capsmith_runtime.infrastructure.machine_pool.kinds import MachinePoolMachinesKind
 from capsmith_runtime.infrastructure.machine_pool.plan import PoolMember
-from capsmith_runtime.kube.client import (
-    JSON,
-    NamespacedName,
-    ResourceType,
-    Selection,
-    key_of,
-)
+from capsmith_runtime.kube.client import JSON, NamespacedName, ResourceType, Selection, key_of
 from capsmith_runtime.kube.informer import Informer
 from capsmith_runtime.reconcile.caches import BY_OWNER, BY_POOL, cluster_name_of
 from capsmith_runtime.reconcile.kinds import core_type

@@ -26,7 +26,7 @@ from capsmith_runtime.reconcile.results import Deleted, NotAvailableError, Waiti
 from capsmith_runtime.testing.addon.builders import WorkloadObjects
 from capsmith_runtime.testing.environment import TestEnvironment
 from capsmith_runtime.testing.provider import ProviderUnderTest
-from capsmith_runtime.workload.guarded import ClusterUnreachableError
+from capsmith_runtime.workload.client import ClusterUnreachableError
 
 NAMESPACE = "default"
 GROUP = "cluster.x-k8s.io"

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any, TypeVar
 
-from capsmith_runtime.api.encoding import status_fields
+from capsmith_runtime.api.serialization import encode_status
 from capsmith_runtime.contract.model import Endpoint
 from capsmith_runtime.infrastructure.scopes import (
     ClaimedAddress,
@@ -47,7 +47,7 @@ def infra_cluster(
         cluster=core_cluster(name),
         control_plane_endpoint=endpoint,
         credentials=given_credentials(credentials),
-        _status=status_fields(status),
+        _status=encode_status(status),
         _session=ScopeSession(session),
     )
 
@@ -91,7 +91,7 @@ def infra_cluster_view(
         external_id=f"{name}.0001",
         control_plane_endpoint=endpoint,
         raw_spec=fields,
-        raw_status=status_fields(status),
+        raw_status=encode_status(status),
     )
 
 
@@ -133,7 +133,7 @@ def infra_machine(
         is_control_plane=is_control_plane,
         credentials=given_credentials(credentials),
         is_provisioned=provider_id is not None if is_provisioned is None else is_provisioned,
-        _status=status_fields(status),
+        _status=encode_status(status),
         ip_addresses=ip_addresses,
         _bootstrap=read_bootstrap,
         _session=ScopeSession(session),
@@ -159,7 +159,7 @@ def infra_machine_deletion(
         logger=get_logger("test"),
         _spec=spec,
         _credentials=given_credentials(credentials),
-        _status=status_fields(status),
+        _status=encode_status(status),
         cluster=None,
         machine=None,
         infra_cluster=infra_cluster,

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any, TypeVar
 
-from capsmith_runtime.api.encoding import status_fields
+from capsmith_runtime.api.serialization import encode_status
 from capsmith_runtime.infrastructure.machine_pool.api import (
     InfraMachinePoolDeleteScope,
     InfraMachinePoolScope,
@@ -51,7 +51,7 @@ def infra_machine_pool(
         infra_cluster=infra_cluster,
         provider_ids=(),
         credentials=given_credentials(credentials),
-        _status=status_fields(status),
+        _status=encode_status(status),
         _bootstrap=read_bootstrap,
         _session=ScopeSession(session),
     )

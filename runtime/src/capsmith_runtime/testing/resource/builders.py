@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any, TypeVar
 
-from capsmith_runtime.api.encoding import status_fields
+from capsmith_runtime.api.serialization import encode_status
 from capsmith_runtime.contract.core import Cluster
 from capsmith_runtime.infrastructure.scopes import InfraClusterView
 from capsmith_runtime.kube.log import get_logger
@@ -43,7 +43,7 @@ def resource(
         owners=owners,
         credentials=given_credentials(credentials),
         infra_cluster=infra_cluster,
-        _status=status_fields(status),
+        _status=encode_status(status),
         _session=ScopeSession(session),
     )
 
@@ -66,7 +66,7 @@ def resource_deletion(
         logger=get_logger("test"),
         _spec=spec,
         _credentials=given_credentials(credentials),
-        _status=status_fields(status),
+        _status=encode_status(status),
         _session=ScopeSession(session),
         cluster=None,
         owners=(),

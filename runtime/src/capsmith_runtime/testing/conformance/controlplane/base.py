@@ -8,11 +8,11 @@ from typing import Any
 
 import pytest
 
-from capsmith_runtime.controlplane.cluster_access import ClusterAccess
 from capsmith_runtime.controlplane.controllers import ControlPlaneControllers
 from capsmith_runtime.controlplane.kind import ControlPlaneKind
 from capsmith_runtime.controlplane.managed.controller import ManagedControlPlaneKind
 from capsmith_runtime.controlplane.managed.controllers import ManagedControlPlaneControllers
+from capsmith_runtime.controlplane.secrets.cluster_secrets import ClusterAccess
 from capsmith_runtime.testing.conformance.base import Case, Conformance, KindCase, kind_cases
 from capsmith_runtime.testing.controlplane.environment import ControlPlaneEnvironment
 from capsmith_runtime.testing.controlplane.managed_environment import ManagedControlPlaneEnvironment

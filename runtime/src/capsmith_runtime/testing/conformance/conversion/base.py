@@ -8,12 +8,11 @@ from typing import Any
 
 from hypothesis import strategies as st
 
-from capsmith_runtime.api.decoding import json_name
+from capsmith_runtime.api.serialization import json_name
 from capsmith_runtime.conversion.controllers import ConversionWebhook
-from capsmith_runtime.conversion.conversion_data import ANNOTATION
 from capsmith_runtime.conversion.fields import PartFields
-from capsmith_runtime.conversion.objects import ConvertedKind, Converter
-from capsmith_runtime.conversion.paths import get_value, set_value
+from capsmith_runtime.conversion.objects import ANNOTATION, ConvertedKind, Converter
+from capsmith_runtime.conversion.values import get_value, set_value
 from capsmith_runtime.kube.client import JSON
 from capsmith_runtime.testing.conformance.base import Case
 from capsmith_runtime.testing.conversion import values

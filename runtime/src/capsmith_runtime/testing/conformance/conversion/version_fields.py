@@ -7,10 +7,9 @@ from typing import Any, Final
 
 from hypothesis import HealthCheck, Phase, given, settings
 
-from capsmith_runtime.api.decoding import decode
-from capsmith_runtime.api.encoding import encode
-from capsmith_runtime.conversion.conversion_data import equal
-from capsmith_runtime.conversion.paths import MISSING
+from capsmith_runtime.api.serialization import decode, encode
+from capsmith_runtime.conversion.objects import is_equal
+from capsmith_runtime.conversion.values import MISSING
 from capsmith_runtime.kube.client import JSON
 from capsmith_runtime.testing.conformance.base import Conformance
 from capsmith_runtime.testing.conformance.conversion.base import (
@@ -49,8 +48,8 @@ class TestVersionFields(Conformance):
         def check(obj: JSON) -> None:
             there = case.there(obj)
             back = case.back(there)
-            assert equal(back, obj)
-            assert equal(case.there(back), there)
+            assert is_equal(back, obj)
+            assert is_equal(case.there(back), there)
 
         check()
 
@@ -127,4 +126,4 @@ def _typed(part: Part, content: JSON) -> JSON:
 
 def _same(part: Part, key: str, found: JSON, expected: JSON) -> None:
     values = found.get(key, MISSING), expected.get(key, MISSING)
-    assert equal(*values), f"{part.path}.{key} is {values[0]!r} after {values[1]!r}"
+    assert is_equal(*values), f"{part.path}.{key} is {values[0]!r} after {values[1]!r}"

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from capsmith_runtime.ipam import orphaned_addresses
+from capsmith_runtime.ipam import addresses
 from capsmith_runtime.ipam.controllers import IPAMControllers
 from capsmith_runtime.ipam.kinds import PoolKind
 from capsmith_runtime.testing.conformance.base import Conformance, KindCase, kind_cases
@@ -35,7 +35,7 @@ class IPAMConformance(Conformance):
     @pytest.fixture
     def no_grace(self, monkeypatch: pytest.MonkeyPatch) -> None:
         """Delete addresses without claims at once."""
-        monkeypatch.setattr(orphaned_addresses, "GRACE_SECONDS", 0.0)
+        monkeypatch.setattr(addresses, "GRACE_SECONDS", 0.0)
 
 
 class RangedIPAMConformance(IPAMConformance):

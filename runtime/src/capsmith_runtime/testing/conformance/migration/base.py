@@ -8,7 +8,7 @@ from dataclasses import dataclass
 import pytest
 
 from capsmith_runtime.component import Component
-from capsmith_runtime.migration import controllers, migrator, walk
+from capsmith_runtime.migration import controllers, migrator
 from capsmith_runtime.testing.conformance.base import Case, Conformance
 from capsmith_runtime.testing.migration.environment import MigrationEnvironment, names_of
 from capsmith_runtime.testing.provider import ProviderUnderTest
@@ -48,6 +48,6 @@ class MigrationConformance(Conformance):
     def env(self, case: ComponentCase, monkeypatch: pytest.MonkeyPatch) -> MigrationEnvironment:
         """A management cluster without a manager, whose migration does not wait."""
         monkeypatch.setattr(migrator, "SETTLE_SECONDS", 0.02)
-        monkeypatch.setattr(walk, "PAUSE_SECONDS", 0.001)
+        monkeypatch.setattr(migrator, "PAUSE_SECONDS", 0.001)
         monkeypatch.setattr(controllers, "RETRY_SECONDS", (0.02, 0.1))
         return MigrationEnvironment(case.provider, case.component)

@@ -1,7 +1,7 @@
-"""Decode the JSON of an object into the dataclass of its kind.
+"""Convert JSON objects of Kubernetes into the dataclasses of their kinds, and back.
 
 Unknown keys are ignored: a newer API version may have written them.  A value of the wrong type is
-an error that names its path.
+an error that names its path.  Optional values that are empty are not written.
 """
 
 from __future__ import annotations
@@ -157,3 +157,29 @@ def _shown(value: object) -> str:
         return "nothing"
     text = repr(value)
     return text if len(text) <= 80 else text[:77] + "..."
+
+
+def encode_status(value: Any) -> dict[str, Any]:
+    """Return the fields of a Status dataclass by JSON key; None marks an empty field."""
+    if value is None:
+        return {}
+    if not is_dataclass(value) or isinstance(value, type):
+        found = type(value).__name__
+        raise TypeError(f"status must be an instance of a generated Status class, not {found}")
+    return {json_name(field): encode(getattr(value, field.name)) for field in fields(value)}
+
+
+def encode(value: Any) -> Any:
+    """Return plain JSON for a dataclass and its contents."""
+    if is_dataclass(value) and not isinstance(value, type):
+        found = ((field, encode(getattr(value, field.name))) for field in fields(value))
+        return {
+            json_name(field): item
+            for field, item in found
+            if item is not None and (item not in ([], {}) or not has_default(field))
+        }
+    if isinstance(value, Mapping):
+        return {key: encode(item) for key, item in value.items()}
+    if isinstance(value, (tuple, list)):
+        return [encode(item) for item in value]
+    return value
