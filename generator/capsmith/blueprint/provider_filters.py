@@ -139,6 +139,7 @@ PROVIDER_FILTERS: Mapping[str, Callable[..., Any]] = {
     "viewer_permissions": viewer_permissions,
     "editor_permissions": editor_permissions,
     "identity_editor_permissions": identity_editor_permissions,
+    "contract_of": Provider.contract_of,
     "identity": Provider.identity,
     "hosting": hosting,
     "package_url": package_url,

@@ -35,7 +35,12 @@ class Supported(NamedTuple):
     @property
     def order(self) -> tuple[int, ...]:
         """Return the sort key of the release."""
-        return tuple(int(part) for part in self.release.removeprefix("v").split("."))
+        return release_order(self.release)
+
+
+def release_order(release: str) -> tuple[int, ...]:
+    """Return the sort key of a release or a series: ``v1.14.2`` follows ``v1.14``."""
+    return tuple(int(part) for part in release.removeprefix("v").split("."))
 
 
 class Project(NamedTuple):

@@ -11,7 +11,7 @@ from collections.abc import Callable, Iterable, Iterator, Mapping
 from importlib.resources.abc import Traversable
 from typing import TYPE_CHECKING, Any, TypeVar
 
-from capsmith.contract.compatibility import load_compatibility
+from capsmith.contract.compatibility import Compatibility, load_compatibility, release_order
 from capsmith.contract.model import (
     ChangeKind,
     Check,
@@ -29,6 +29,7 @@ from capsmith.contract.model import (
     Releases,
     Rule,
     SupportEnd,
+    TestedReleases,
     TypeShape,
     Upgrade,
     Where,
@@ -73,11 +74,14 @@ def load_contract(version: str, reader: Traversable) -> Contract:
         raise ValueError(f"{version!r} is not one of {', '.join(VERSIONS)}")
     common, folder = reader / "contracts" / COMMON, reader / "contracts" / version
     kinds = reader / "kinds"
+    compatibility = load_compatibility(reader)
     _refuse_unknown_files(folder)
     file = folder / "contract.yaml"
     content = validate(ContractFile, load(file), str(file))
     if content.version != version:
         raise broken(str(file), f"is of the version {content.version}, unlike its folder")
+    announced = content.support_end
+    end = SupportEnd(announced.core, announced.date) if announced is not None else None
     return Contract(
         version=version,
         label=content.label,
@@ -87,17 +91,23 @@ def load_contract(version: str, reader: Traversable) -> Contract:
             lambda: {**_fragments(common), **_fragments(kinds), **_fragments(folder)},
         ),
         releases=Releases(since=content.core.since, until=content.core.until),
-        end=(
-            SupportEnd(content.support_end.core, content.support_end.date)
-            if content.support_end
-            else None
-        ),
+        end=end,
         conditions=content.conditions,
         sources=tuple(content.sources),
-        kubernetes=f"{load_compatibility(reader).kubernetes.default.series}.0",
+        kubernetes=f"{compatibility.kubernetes.default.series}.0",
+        tested=_tested(compatibility, content.core.since, end),
         hooks=Lazy(lambda: load_hooks(reader)),
         upgrades=Lazy(lambda: _upgrades(reader, version)),
     )
+
+
+def _tested(compatibility: Compatibility, since: str, end: SupportEnd | None) -> TestedReleases:
+    first = release_order(since)
+    core = [each.series for each in compatibility.core.executed if each.order >= first]
+    if end is not None:
+        core = [series for series in core if release_order(series) < release_order(end.core)]
+    kubernetes = tuple(each.series for each in compatibility.kubernetes.executed)
+    return TestedReleases(tuple(core), kubernetes)
 
 
 def load_rules(reader: Traversable, version: str = "") -> dict[str, Rule]:

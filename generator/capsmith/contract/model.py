@@ -375,6 +375,14 @@ class SupportEnd(NamedTuple):
         return f"{self.core}, announced for {_MONTHS[int(month) - 1]} {year}"
 
 
+class TestedReleases(NamedTuple):
+    """Minor releases with which the tests of this project run, the oldest first: ``v1.14``."""
+
+    core: tuple[str, ...]
+    """Those that support the contract."""
+    kubernetes: tuple[str, ...]
+
+
 @dataclass(frozen=True, slots=True)
 class Contract:
     """One version of the contract; two are equal when they are the same version."""
@@ -396,6 +404,7 @@ class Contract:
     sources: tuple[str, ...] = field(compare=False)
     kubernetes: str = field(compare=False)
     """The version of Kubernetes in samples, the same for all versions: ``v1.36.0``."""
+    tested: TestedReleases = field(compare=False)
     hooks: Mapping[str, Hook] = field(compare=False, repr=False)
     """Of the runtime SDK by name, the same for all versions; read at their first use."""
     upgrades: Mapping[str, Upgrade] = field(compare=False, repr=False)

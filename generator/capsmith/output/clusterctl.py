@@ -8,7 +8,7 @@ from enum import StrEnum
 from typing import NamedTuple
 from urllib.parse import quote, urlsplit
 
-from capsmith.output.example import example
+from capsmith.output.example import example_of
 from capsmith.provider.model import Component, Field, Provider, Resource, Role
 from capsmith.safetext import RepositoryUrl, SafeText
 
@@ -84,7 +84,7 @@ def _packages(repository: RepositoryUrl) -> str:
 
 def template_variable(field: Field, resource: Resource) -> TemplateVariable | None:
     """Return the variable of a required field; None if its example is no plain string."""
-    value = example(field.schema)
+    value = example_of(field)
     if not isinstance(value, str) or not _PLAIN_DEFAULT.fullmatch(value):
         return None
     name = SafeText(f"{resource.module.upper()}_{field.attribute.upper()}")

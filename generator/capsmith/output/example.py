@@ -39,6 +39,8 @@ FORMATS: Mapping[str, str] = {
     "uuid5": "9c2a4f5e-8d1b-5b7a-9a54-0d9a9d1c2f11",
 }
 """A value of each format."""
+NAMES: Mapping[str, str] = {"image": "ubuntu-24.04"}
+"""A value of fields with these names whose schema gives no hint."""
 _WORD = "example"
 _CHARACTERS = "0123456789abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ"
 _TRIES = 200
@@ -74,9 +76,21 @@ def example(schema: Schema) -> Any:
     return _object(schema)
 
 
+def example_of(field: Field) -> Any:
+    """Return the example of a field: that of its schema, or of its name if the schema has none.
+
+    A template with ``image: example`` looks finished and boots nothing; a name that users know
+    shows what belongs there.
+    """
+    value = example(field.schema)
+    known = NAMES.get(field.name)
+    is_known = value == _WORD and known is not None and not any(mismatches(known, field.schema))
+    return known if is_known else value
+
+
 def example_fields(fields: Sequence[Field]) -> dict[str, Any]:
     """Return the required ones of ``fields`` with an example value each."""
-    return {field.name: example(field.schema) for field in fields if field.required}
+    return {field.name: example_of(field) for field in fields if field.required}
 
 
 def _string(schema: Schema) -> str:

@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from typing import Any, NamedTuple
 
 from capsmith.output.clusterctl import template_variable
-from capsmith.output.example import example, example_fields
+from capsmith.output.example import example, example_fields, example_of
 from capsmith.provider.model import (
     POOL_FLAVOR,
     SECRET_REF,
@@ -234,7 +234,7 @@ def sample_spec(resource: Resource, provider: Provider) -> dict[str, Any]:
     if resource.role is Role.IDENTITY:
         parts: dict[str, Any] = {
             SECRET_REF: {"name": credentials_name(resource, provider)},
-            "allowedNamespaces": {},
+            "allowedNamespaces": {"list": ["default"]},
         }
         contract = {name: value for name, value in parts.items() if name in resource.features}
         return {**contract, **example_fields(resource.spec_fields)}
@@ -294,7 +294,7 @@ def _value(field: Field, resource: Resource) -> Any:
     """Return the field's example; a plain string as ``${KIND_FIELD:=example}``."""
     variable = template_variable(field, resource)
     if variable is None:
-        return escaped(example(field.schema))
+        return escaped(example_of(field))
     return f"${{{variable.name}:={variable.default}}}"
 
 

@@ -456,6 +456,13 @@ class Provider(NamedTuple):
         """Return the version of Kubernetes in samples: ``v1.36.0``."""
         return ReleaseVersion(self.contracts[0].kubernetes)
 
+    def contract_of(self, release: Release) -> Contract:
+        """Return the contract of a release series; raise LookupError for a foreign one."""
+        for contract in (*self.contracts, *self.former_contracts):
+            if contract.version == release.contract:
+                return contract
+        raise LookupError(release.contract)
+
     def component(self, type: str) -> Component | None:
         """Return the component with the kinds of a type (``control-plane``), if there is one."""
         return next((each for each in self.components if type in each.types), None)

@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from capsmith.output.example import FORMATS, example, example_fields
+from capsmith.output.example import FORMATS, example, example_fields, example_of
 from capsmith.output.pattern import NoSample, sample
 from capsmith.provider.model import Field
 from capsmith.provider_yaml.values import mismatches
@@ -104,6 +104,21 @@ def test_only_required_fields_get_an_example() -> None:
     needed = Field("size", Identifier("size"), {"type": "string"}, True)
     optional = Field("disk", Identifier("disk"), {"type": "integer"}, False)
     assert example_fields([needed, optional]) == {"size": "example"}
+
+
+@pytest.mark.parametrize(
+    ("schema", "expected"),
+    [
+        ({"type": "string"}, "ubuntu-24.04"),
+        ({"type": "string", "maxLength": 9}, "example"),
+        ({"type": "string", "example": "node.qcow2"}, "node.qcow2"),
+        ({"type": "string", "pattern": "^ami-[0-9]{4}$"}, "ami-0000"),
+    ],
+)
+def test_a_required_image_is_one_that_users_know(schema: dict[str, Any], expected: str) -> None:
+    image = Field("image", Identifier("image"), schema, True)
+    assert example_of(image) == expected
+    assert example_fields([image]) == {"image": expected}
 
 
 @pytest.mark.parametrize(

@@ -84,7 +84,7 @@ def test_the_identity_is_referred_to_where_there_is_one() -> None:
     assert "identityRef" not in sample_spec(machine, made)
     assert sample_spec(identity, made) == {
         "secretRef": {"name": "acme-credentials"},
-        "allowedNamespaces": {},
+        "allowedNamespaces": {"list": ["default"]},
     }
     assert topology(component, made).cluster_spec["identityRef"] == reference
 

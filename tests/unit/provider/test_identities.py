@@ -83,7 +83,7 @@ def test_samples_have_secrets_of_their_own() -> None:
 
     assert names == ["acme-credentials", "acmetenant-credentials"]
     assert sample_spec(resource(made, "AcmeRole"), made) == {
-        "allowedNamespaces": {},
+        "allowedNamespaces": {"list": ["default"]},
         "role": "example",
     }
     reference = sample_spec(resource(made, "AcmeCluster"), made)["identityRef"]

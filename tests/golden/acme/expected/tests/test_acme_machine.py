@@ -12,7 +12,7 @@ from cluster_api_provider_acme._generated.api.acme_machine import AcmeMachineSpe
 from cluster_api_provider_acme.cloud import SimulatedCloud
 from cluster_api_provider_acme.controllers.acme_machine import AcmeMachineReconciler
 
-SPEC = testing.spec_from(AcmeMachineSpec, {"size": "example", "image": "example"})
+SPEC = testing.spec_from(AcmeMachineSpec, {"size": "example", "image": "ubuntu-24.04"})
 
 
 @pytest.fixture

@@ -12,7 +12,7 @@ from cluster_api_provider_skiff._generated.api.skiff_machine import SkiffMachine
 from cluster_api_provider_skiff.cloud import SimulatedCloud
 from cluster_api_provider_skiff.controllers.skiff_machine import SkiffMachineReconciler
 
-SPEC = testing.spec_from(SkiffMachineSpec, {"size": "example", "image": "example"})
+SPEC = testing.spec_from(SkiffMachineSpec, {"size": "example", "image": "ubuntu-24.04"})
 
 
 @pytest.fixture

@@ -12,7 +12,7 @@ from cluster_api_provider_tidal._generated.api.tidal_machine import TidalMachine
 from cluster_api_provider_tidal.cloud import SimulatedCloud
 from cluster_api_provider_tidal.controllers.tidal_machine import TidalMachineReconciler
 
-SPEC = testing.spec_from(TidalMachineSpec, {"size": "example", "image": "example"})
+SPEC = testing.spec_from(TidalMachineSpec, {"size": "example", "image": "ubuntu-24.04"})
 
 
 @pytest.fixture

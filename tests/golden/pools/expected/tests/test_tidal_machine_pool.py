@@ -13,7 +13,7 @@ from cluster_api_provider_tidal.cloud import SimulatedCloud
 from cluster_api_provider_tidal.controllers.tidal_machine_pool import TidalMachinePoolReconciler
 from cluster_api_provider_tidal.server_groups import ServerGroups
 
-SPEC = testing.spec_from(TidalMachinePoolSpec, {"size": "example", "image": "example"})
+SPEC = testing.spec_from(TidalMachinePoolSpec, {"size": "example", "image": "ubuntu-24.04"})
 
 
 @pytest.fixture

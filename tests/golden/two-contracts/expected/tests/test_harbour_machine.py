@@ -12,7 +12,7 @@ from cluster_api_provider_harbour._generated.api.harbour_machine import HarbourM
 from cluster_api_provider_harbour.cloud import SimulatedCloud
 from cluster_api_provider_harbour.controllers.harbour_machine import HarbourMachineReconciler
 
-SPEC = testing.spec_from(HarbourMachineSpec, {"size": "example", "image": "example"})
+SPEC = testing.spec_from(HarbourMachineSpec, {"size": "example", "image": "ubuntu-24.04"})
 
 
 @pytest.fixture
