@@ -1,4 +1,12 @@
-"""Filters that give blueprints the provider's manifests as data; literal filters print them."""
+"""Filters that give blueprints the provider's manifests as data; literal filters print them.
+
+Blueprints contain no logic: ``{{ resource | crd | to_yaml }}`` calls a function of
+:mod:`capsmith.output` and prints its result.  To find the function behind a filter, look up its
+name in :data:`PROVIDER_FILTERS` below; literal filters are in :mod:`capsmith.blueprint.filters`.
+
+A filter receives the value before the bar as its first argument.  Functions that also need the
+runtime library take it from the context of the blueprint: a blueprint cannot pass another one.
+"""
 
 from __future__ import annotations
 
@@ -115,60 +123,76 @@ def _aggregate_permissions(context: Context, component: Component) -> tuple[Perm
 
 
 PROVIDER_FILTERS: Mapping[str, Callable[..., Any]] = {
-    "alert_rules": alert_rules,
-    "dashboard_text": dashboard_text,
+    # output/crd.py: CustomResourceDefinitions
     "crd": custom_resource_definition,
-    "has_admission": has_admission,
-    "has_conversion": has_conversion,
-    "has_webhooks": has_webhooks,
-    "admitted_kinds": admitted_kinds,
-    "converted_resources": converted_resources,
     "needs_messages": needs_messages,
     "required_status": required_status,
+    # output/admission.py, output/conversion.py: webhooks, and the migration of stored objects
+    "admitted_kinds": admitted_kinds,
+    "has_admission": has_admission,
+    "converted_resources": converted_resources,
+    "has_conversion": has_conversion,
     "has_migration": has_migration,
+    "has_webhooks": has_webhooks,
     "migrated_resources": migrated_resources,
     "serves_webhooks": serves_webhooks,
     "shape_changes": shape_changes,
     "version_of_contract": version_of_contract,
-    "contract_labels": find_shared_contract_labels,
-    "manager_permissions": _manager_permissions,
-    "client_permissions": _client_permissions,
-    "namespace_permissions": _namespace_permissions,
-    "aggregate_permissions": _aggregate_permissions,
-    "kubeadm_bootstrap_permissions": kubeadm_bootstrap_permissions,
-    "viewer_permissions": viewer_permissions,
-    "editor_permissions": editor_permissions,
-    "identity_editor_permissions": identity_editor_permissions,
-    "contract_of": Provider.contract_of,
-    "identity": Provider.identity,
-    "hosting": hosting,
-    "package_url": package_url,
-    "release_url": release_url,
-    "template_variables": template_variables,
-    "kind_of": find_kind,
-    "author_classes": author_classes,
-    "author_names": author_names,
-    "listed": join_for_display,
-    "policy_rule": policy_rule,
-    "field_rows": field_rows,
-    "missing_fields": missing_fields,
-    "version_changes": version_changes,
-    "version_rows": version_rows,
-    "python_module": python_module,
-    "preferred_version": preferred_version,
-    "sample_spec": sample_spec,
-    "credentials_name": credentials_name,
-    "topology": topology,
-    "upgrade_steps": steps,
-    "kind_changes": kind_changes,
+    # output/version_types.py, output/python_types.py: Python modules of kinds and their versions
     "converted_versions": converted_versions,
     "fields_of": fields_of,
     "has_version_functions": has_version_functions,
     "hub_types": hub_types,
+    "python_module": python_module,
     "uses_hub": uses_hub,
     "version_module": version_module,
+    # output/rbac/: permissions
+    "aggregate_permissions": _aggregate_permissions,
+    "client_permissions": _client_permissions,
+    "editor_permissions": editor_permissions,
+    "identity_editor_permissions": identity_editor_permissions,
+    "kubeadm_bootstrap_permissions": kubeadm_bootstrap_permissions,
+    "manager_permissions": _manager_permissions,
+    "namespace_permissions": _namespace_permissions,
+    "policy_rule": policy_rule,
+    "viewer_permissions": viewer_permissions,
+    # output/monitoring.py: alerts and the dashboard
+    "alert_rules": alert_rules,
+    "dashboard_text": dashboard_text,
+    # output/clusterctl.py: releases, and variables of cluster templates
+    "hosting": hosting,
+    "package_url": package_url,
+    "release_url": release_url,
+    "template_variables": template_variables,
+    # output/topology.py, output/slices.py: samples, cluster templates and ClusterClasses
+    "credentials_name": credentials_name,
+    "sample_spec": sample_spec,
+    "standalone_resources": standalone_resources,
+    "topology": topology,
+    # output/reference.py: tables of the provider's reference
+    "field_rows": field_rows,
+    "missing_fields": missing_fields,
+    "version_rows": version_rows,
+    # provider/: names, versions and parts of a provider
+    "author_classes": author_classes,
+    "author_names": author_names,
+    "contract_of": Provider.contract_of,
+    "identity": Provider.identity,
     "part": Component.part,
     "pool_machine": lambda pool, component: component.find_pool_machine(pool),
+    "preferred_version": preferred_version,
     "shared_fields": lambda pool, component: component.list_shared_fields(pool),
-    "standalone_resources": standalone_resources,
+    "version_changes": version_changes,
+    # provider_upgrade/changes.py: the next contract
+    "kind_changes": kind_changes,
+    "upgrade_steps": steps,
+    # This module: several kinds at a time, and lists for display
+    "contract_labels": find_shared_contract_labels,
+    "kind_of": find_kind,
+    "listed": join_for_display,
 }
+"""Each filter by its name in blueprints.
+
+A filter has the name of its function, except where the two differ below.  The comments name the
+module of the functions that follow.
+"""

@@ -99,7 +99,7 @@ def _skeleton(
     shapes = {each.crd.kind: kinds.list_shapes(each.role, followed) for each in sources}
     base = {
         each.crd.kind: kinds.make_first_entry(each, shapes[each.crd.kind])
-        | kinds.versions_of(each, head)
+        | kinds.describe_versions(each.crd, head.versions)
         | kinds.describe_place(each, head, SECTION_TYPES[each.section].group)
         for each in sources
     }

@@ -46,11 +46,6 @@ def make_first_entry(source: SourceCrd, shapes: Shapes) -> Entry:
     return entry
 
 
-def versions_of(source: SourceCrd, head: Outline) -> Entry:
-    """Return the API versions of a kind where they are not those of the provider."""
-    return describe_versions(source.crd, head.versions)
-
-
 def describe_place(source: SourceCrd, head: Outline, section_group: str) -> Entry:
     """Return scope, group and plural of a further kind, where they are not the usual ones."""
     crd, found = source.crd, dict[str, Any]()
