@@ -1,4 +1,11 @@
-"""Apply a plan; finish or undo one that left conflicts."""
+"""Apply a plan; finish or undo one that left conflicts.
+
+An update with conflicts has two halves.  The first writes all files, with conflict markers, and
+keeps in ``.capsmith/unfinished`` the contents before it and the new lock and bases.  The second,
+after the author resolved the conflicts, moves lock and bases into place (``--continue``), or writes
+the former contents back (``--abort``).  Lock and bases stay old in between: they describe what
+capsmith generated, and while markers are left the result of the merge is not yet decided.
+"""
 
 from __future__ import annotations
 
@@ -16,10 +23,10 @@ from capsmith.workspace.repository import Change, Repository
 
 
 def apply_plan(repository: Repository, plan: Plan) -> None:
-    """Apply ``plan``, if it is possible.
+    """Apply ``plan``; do nothing if it is impossible.
 
     With conflicts the lock and the bases stay as they are until :func:`conclude`, and what is
-    replaced is kept for :func:`abort`.
+    replaced is kept for :func:`abort`.  Raises what :meth:`Repository.apply` raises.
     """
     if not plan.is_possible:
         return

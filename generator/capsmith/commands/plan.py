@@ -125,7 +125,7 @@ def make_plan(
     if unknown:
         return _impossible(loaded.findings + unknown, names)
     if lock is not None:
-        lock = lock.handed_over(options.mine, options.not_mine)
+        lock = lock.hand_over(options.mine, options.not_mine)
         tree = without_vendored(tree) if lock.has_fork else tree
     disk = _on_disk(repository, tree, lock)
     decisions = _decisions(tree, disk, lock, options)

@@ -1,4 +1,21 @@
-"""Decide what to do with each file: the incoming tree against lock and disk.  Pure."""
+"""Decide what to do with each file: the incoming tree against lock and disk.  Pure.
+
+Three texts of a path are compared by digest: the text that capsmith generates now (incoming), the
+one that it generated last (the lock), and the content on disk.  What follows depends on the owner:
+
+============  ===========================  ==========================  ==========================
+owner         disk as last generated       disk edited                 disk deleted
+============  ===========================  ==========================  ==========================
+generated     replaced                     refused, unless --force     written again
+merged        replaced                     merged three ways           stays deleted
+scaffold      replaced, if capsmith never  kept                        stays deleted
+              offered another text
+============  ===========================  ==========================  ==========================
+
+Invariants: content that the author wrote is only replaced if an option names it; a file is only
+removed if the lock proves that capsmith wrote exactly this content; a file that the lock does not
+list is never replaced.  A single refusal blocks the whole run: a repository is never half updated.
+"""
 
 from __future__ import annotations
 
@@ -91,18 +108,19 @@ class MergeOptions(NamedTuple):
 def decide(
     incoming: FileTree, disk: OnDisk, lock: Lock | None, options: MergeOptions
 ) -> tuple[Decision, ...]:
-    """Return one decision a path, sorted by path.
+    """Return one decision for each path of ``incoming``, and for each that is left over, by path.
 
-    ``disk`` holds those paths of ``incoming`` and ``lock`` that exist.  An edited file of the
-    author is replaced only if ``options`` name it, a scaffold or shared file that was deleted
-    stays deleted, and a generated file is removed only if the lock lists it with the digest that
-    it still has.  Raises UnreadableInput when the base of a merge is missing or altered.
+    ``disk`` holds those paths of ``incoming`` and ``lock`` that exist; ``lock`` is None on the
+    first run.  An edited file of the author is replaced only if ``options`` name it, a scaffold or
+    shared file that was deleted stays deleted, and a generated file is removed only if the lock
+    lists it with the digest that it still has.  Raises UnreadableInput when the base of a merge is
+    missing or altered.
     """
     locked = lock.files if lock is not None else {}
     held = options.is_new_generator and _has_edited_code(incoming, disk, locked, options)
     decisions = [_decide(file, disk, locked.get(file.path), options, held) for file in incoming]
     decisions += [
-        _orphan(path, disk.files[path], known, options)
+        _decide_left_over(path, disk.files[path], known, options)
         for path, known in locked.items()
         if path in disk.files and path not in incoming
     ]
@@ -114,24 +132,31 @@ def settle(
 ) -> Decision | None:
     """Return the decision on a file that stays as it is; None when there is something to do.
 
-    ``owner`` and ``digest`` are those of the text that is generated, ``known`` is the file in the
-    lock, and ``content`` what is on disk.
+    ``owner`` and ``digest`` belong to the text that is generated now, ``known`` is the file in the
+    lock, and ``content`` what is on disk (None: no such file).  `update --check` decides with this
+    function alone, from the lock, without generating anything: it must not need the new text.
     """
+    # First of all: a file that was taken over is the author's, whatever its owner would be.
     if known is not None and known.mine:
         reason = Reason.BEHIND if digest != known.digest else Reason.NONE
         return Decision(path, Outcome.KEPT, reason)
     if content is None:
+        # The author deletes scaffolds and shared files on purpose; a generated file is required.
+        # One that was generated before was not the author's to delete, whatever it is now.
         needed = known is None or Owner.GENERATED in (owner, known.owner)
         return None if needed else Decision(path, Outcome.KEPT)
     if is_text_of(content, digest):
         return Decision(path, Outcome.UNCHANGED)
     if owner is Owner.SCAFFOLD:
+        # An unedited scaffold follows capsmith.  Not if another text was offered before: the
+        # author has seen it and left the file as it is, which is a decision too.
         if known is not None and not known.offered and is_text_of(content, known.digest):
             return None
         if known is None:
             return Decision(path, Outcome.KEPT, Reason.ADOPTED)
-        is_told = digest in (known.digest, known.offered)
-        return Decision(path, Outcome.KEPT, Reason.NONE if is_told else Reason.SCAFFOLD_BEHIND)
+        is_reported = digest in (known.digest, known.offered)
+        return Decision(path, Outcome.KEPT, Reason.NONE if is_reported else Reason.SCAFFOLD_BEHIND)
+    # capsmith's side is the same as at the last merge, so there is nothing to merge.
     if known is not None and known.owner is owner is Owner.MERGED and known.digest == digest:
         return Decision(path, Outcome.KEPT)
     return None
@@ -140,7 +165,11 @@ def settle(
 def record_kept_scaffolds(
     decisions: Iterable[Decision], incoming: FileTree, disk: OnDisk, lock: Lock | None
 ) -> dict[str, LockedFile]:
-    """Return what the lock is to say of scaffolds whose text stays as it is, by path."""
+    """Return the entries of the next lock for scaffolds whose text stays as it is, by path.
+
+    The digest remains that of the text on which the author's is based, and ``offered`` notes the
+    text that this run reports, so that each new text is reported once.
+    """
     locked = lock.files if lock is not None else {}
     kept = {}
     for path in (each.path for each in decisions if each.outcome is Outcome.KEPT):
@@ -185,6 +214,7 @@ def _decide(
 ) -> Decision:
     content = disk.files.get(file.path)
     is_mine = known is not None and known.mine
+    # --restore comes before everything that keeps a file, except that the author took it over.
     if file.path in options.restore and not is_mine:
         restored = _restored(file, content, known, options)
         if restored is not None:
@@ -195,6 +225,7 @@ def _decide(
     if content is None:
         return _written(file, Outcome.CREATED, b"")
     if known is None:
+        # The path is new to capsmith, and a file is there: it may hold work of the author.
         return Decision(file.path, Outcome.REFUSED, Reason.FOREIGN)
     if is_text_of(content, known.digest):
         if is_code_held and file.owner is Owner.SCAFFOLD and file.path.endswith(".py"):
@@ -221,14 +252,17 @@ def _restored(
 def _edited(
     file: GeneratedFile, content: bytes, known: LockedFile, disk: OnDisk, options: MergeOptions
 ) -> Decision:
+    # The owner may have changed between releases: what counts first is who owned the edited text.
     match known.owner, file.owner:
         case Owner.GENERATED, _:
             if options.force:
                 return _written(file, Outcome.UPDATED, content, Reason.TAKEN_BACK)
             return Decision(file.path, Outcome.REFUSED, Reason.EDITED)
         case _, Owner.GENERATED:
+            # Not even with --force: the edits were allowed when they were made.
             return Decision(file.path, Outcome.REFUSED, Reason.WAS_YOURS)
         case Owner.SCAFFOLD, _:
+            # There is no base to merge with; this text becomes capsmith's side of the next merge.
             return Decision(file.path, Outcome.KEPT, Reason.NOW_SHARED)
         case _:
             return _merged(file, content, known, disk, options)
@@ -253,11 +287,15 @@ def _written(
     """Write the text of ``file``, with the line ends of the ``former`` content."""
     text = file.text.encode()
     content = text.replace(b"\n", b"\r\n") if has_crlf(former) else text
+    # The author may have made a scaffold or shared file executable.
     kept = outcome is Outcome.UPDATED and file.owner is not Owner.GENERATED
     return Decision(file.path, outcome, reason, content, None if kept else file.executable)
 
 
-def _orphan(path: str, content: bytes, known: LockedFile, options: MergeOptions) -> Decision:
+def _decide_left_over(
+    path: str, content: bytes, known: LockedFile, options: MergeOptions
+) -> Decision:
+    """Decide on a file of the lock that is no longer generated."""
     if known.mine:
         return Decision(path, Outcome.KEPT, Reason.MINE_LEFT_OVER)
     is_edited = not is_text_of(content, known.digest)

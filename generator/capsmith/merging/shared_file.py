@@ -48,13 +48,17 @@ def merge_shared(
 ) -> Merged | None:
     """Return ``ours`` with the changes from ``base`` to ``theirs``; None when ``ours`` is no text.
 
-    ``base`` and ``theirs`` are capsmith's: UTF-8 without a mark, lines ended by ``\\n`` alone.
+    ``ours`` is the author's file.  ``base`` and ``theirs`` are the last and the new text of
+    capsmith: UTF-8 without a byte order mark, with lines that end in ``\\n``.
     """
     # Imported when there is something to merge: a first run does without.
     from capsmith.merging.three_way import Conflict, merge
 
     if b"\0" in ours:
         return None
+    # The merge works on bytes: decoding could fail, or change what the author has.  Only the form
+    # in which editors and git may have put a text is taken off for it, and put back: else each line
+    # would differ from the base, and the whole file would be one conflict.
     mark = _MARK if ours.startswith(_MARK) else b""
     text = ours.removeprefix(mark)
     crlf = has_crlf(text)
@@ -62,6 +66,7 @@ def merge_shared(
         text = text.replace(b"\r\n", b"\n")
     chunks = merge(_lines(base), _lines(text), _lines(theirs))
     lines, conflicts = _written(chunks, style, names)
+    # A marker at the end needs a line of its own: git and editors look for whole lines.
     in_conflict = bool(chunks) and isinstance(chunks[-1], Conflict)
     ended = not text or text.endswith(b"\n") or in_conflict
     content = b"\n".join(lines) + (b"\n" if lines and ended else b"")
@@ -75,6 +80,7 @@ def find_conflict_markers(
 
     A bare ``=======`` is none if one of ``genuine``, the texts that were merged, has such a line.
     """
+    # The author may also have whole lines of `=======`, as below a title in Markdown.
     marks = {_marker("<", names.ours), _marker("|", names.base), _marker(">", names.theirs)}
     middle = _marker("=")
     if not any(middle in text.splitlines() for text in genuine):
@@ -84,7 +90,10 @@ def find_conflict_markers(
 
 
 def has_crlf(content: bytes) -> bool:
-    """Whether all line ends are ``\\r\\n``, and there is one."""
+    """Return whether all line ends are ``\\r\\n``, and there is at least one.
+
+    A file with mixed line ends is not converted: each line keeps its own.
+    """
     count = content.count(b"\r\n")
     return count > 0 and count == content.count(b"\n")
 

@@ -1,7 +1,12 @@
-"""A three-way merge of lines.  Knows no files, encodings or markers.
+"""A three-way merge of lines, as in diff3.  Knows no files, encodings or markers.
 
-Written here because the merge libraries that there are do not fit: merge3 is under the GPL, and
-three-merge works on characters, has no diff3 form and had its last release in 2020.
+The base is compared with each side.  Where the hunks of the two sides overlap or touch, they form
+one region of the base; each region is settled as a whole, and the lines between regions are common
+to all three.  So every line of the result comes from the base or from one side, and nothing that a
+side changed is dropped: it is in the result or in a :class:`Conflict`.
+
+Written here because the existing libraries do not fit: merge3 is under the GPL, and three-merge
+works on characters, has no diff3 form and had its last release in 2020.
 """
 
 from __future__ import annotations
@@ -13,7 +18,12 @@ from dataclasses import dataclass
 Lines = tuple[bytes, ...]
 
 _MOST_COMPARISONS = 10_000_000
-"""Above this, what lies between common ends counts as one change: time stays bounded."""
+"""Above this, what lies between common ends counts as one change: time stays bounded.
+
+``SequenceMatcher`` looks at each pair of equal lines, so a file with many equal lines, such as a
+long table of blank rows, takes quadratic time.  One large change is correct too: it only conflicts
+more often.
+"""
 
 
 @dataclass(frozen=True, slots=True)
@@ -34,7 +44,10 @@ class Conflict:
 
 @dataclass(frozen=True, slots=True)
 class _Hunk:
-    """Lines ``start`` to ``end`` of the base became lines ``first`` to ``last`` of a side."""
+    """Lines ``start`` to ``end`` of the base became lines ``first`` to ``last`` of a side.
+
+    Lines count from 0, and the ends are exclusive.  A pure insertion has ``start == end``.
+    """
 
     start: int
     end: int
@@ -52,11 +65,18 @@ _NOTHING = _Hunk(0, 0, 0, 0)
 
 @dataclass(frozen=True, slots=True)
 class _Side:
+    """One side, and how it differs from the base; the hunks are in order and do not touch."""
+
     lines: Sequence[bytes]
     hunks: tuple[_Hunk, ...]
 
-    def made_of(self, start: int, end: int) -> Lines:
-        """Return the side's lines for ``start`` to ``end`` of the base, which cover whole hunks."""
+    def select(self, start: int, end: int) -> Lines:
+        """Return the side's lines for ``start`` to ``end`` of the base.
+
+        No hunk may lie across either end: the result would begin or end inside of a change.
+        """
+        # The shift at an end is that of the last hunk before it.  A hunk that ends exactly at
+        # `start` belongs to the region, as regions include hunks that touch: hence `<` there.
         before, until = _NOTHING, _NOTHING
         for hunk in self.hunks:
             if hunk.end < start:
@@ -69,10 +89,11 @@ class _Side:
 def merge(
     base: Sequence[bytes], ours: Sequence[bytes], theirs: Sequence[bytes]
 ) -> tuple[Agreed | Conflict, ...]:
-    """Merge the changes from ``base`` to ``ours`` and to ``theirs``.
+    """Return ``base`` with the changes to ``ours`` and to ``theirs``, in order.
 
     Changes without a common line between them count as one.  It is a conflict unless both sides
-    agree, or one of them left the lines unchanged.
+    agree, or one of them left the lines unchanged.  The lines of all chunks, with either side of
+    each conflict, are a whole file: none is lost, and none is there twice.
     """
     mine, other = _Side(ours, _hunks(base, ours)), _Side(theirs, _hunks(base, theirs))
     chunks: list[Agreed | Conflict] = []
@@ -80,14 +101,15 @@ def merge(
     for start, end in _regions(mine.hunks, other.hunks):
         chunks.append(Agreed(tuple(base[done:start])))
         chunks.append(
-            _settled(tuple(base[start:end]), mine.made_of(start, end), other.made_of(start, end))
+            _settle(tuple(base[start:end]), mine.select(start, end), other.select(start, end))
         )
         done = end
     chunks.append(Agreed(tuple(base[done:])))
     return tuple(chunk for chunk in chunks if isinstance(chunk, Conflict) or chunk.lines)
 
 
-def _settled(base: Lines, ours: Lines, theirs: Lines) -> Agreed | Conflict:
+def _settle(base: Lines, ours: Lines, theirs: Lines) -> Agreed | Conflict:
+    # Equal changes on both sides are no conflict: the author may have applied capsmith's by hand.
     if ours in (theirs, base):
         return Agreed(theirs)
     return Agreed(ours) if theirs == base else Conflict(base, ours, theirs)
@@ -120,6 +142,8 @@ def count_common_ends(one: Sequence[bytes], other: Sequence[bytes]) -> tuple[int
 
 
 def _hunks(base: Sequence[bytes], side: Sequence[bytes]) -> tuple[_Hunk, ...]:
+    """Return the differences between ``base`` and ``side``, from top to bottom."""
+    # Most edits are local: without the common ends, difflib only sees what lies around them.
     head, tail = count_common_ends(base, side)
     old, new = base[head : len(base) - tail], side[head : len(side) - tail]
     if not old and not new:
@@ -129,6 +153,8 @@ def _hunks(base: Sequence[bytes], side: Sequence[bytes]) -> tuple[_Hunk, ...]:
     # Imported here because most runs merge nothing.
     from difflib import SequenceMatcher
 
+    # autojunk would take frequent lines, such as closing braces, for no line at all in files of
+    # 200 lines or more, and match unrelated parts instead.
     matcher = SequenceMatcher(None, old, new, autojunk=False)
     return tuple(
         _Hunk(head + start, head + end, head + first, head + last)
@@ -138,5 +164,6 @@ def _hunks(base: Sequence[bytes], side: Sequence[bytes]) -> tuple[_Hunk, ...]:
 
 
 def _comparisons(old: Sequence[bytes], new: Sequence[bytes]) -> int:
+    """Return the number of pairs of equal lines: what the time of difflib depends on."""
     often = Counter(new)
     return sum(often[line] for line in old)

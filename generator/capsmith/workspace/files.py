@@ -1,4 +1,9 @@
-"""Paths of files in a repository: inside its folder, through no symlink, and not in .git."""
+"""Files of a repository: paths that stay inside of its folder, and writes that are atomic.
+
+Paths come from a lock, a journal or an overlay, which other people may have written: a repository
+can be cloned from anywhere.  So no path may lead out of the folder, through a symlink or into
+``.git``, where a file such as ``hooks/post-checkout`` would be run.
+"""
 
 from __future__ import annotations
 
@@ -20,8 +25,12 @@ def resolve_without_symlinks(folder: Path, path: str) -> Path:
     """Return the file ``path`` of the repository in ``folder``, whether it exists or not.
 
     Raises Refused when the file or a folder on its path is a symlink, when a parent is not a
-    folder, and for a path in ``.git``.
+    folder, and for a path in ``.git``.  ``path`` must be relative and without ``..``.
+
+    This is a check, not a lock: a process that can write to the folder can replace a parent by a
+    symlink between the check and the write.  Such a process needs no help of capsmith.
     """
+    # Some file systems ignore case: there .GIT is the same folder.
     if ".git" in path.lower().split("/"):
         raise make_refusal(path, "the path belongs to git")
     *parents, name = path.split("/")
@@ -57,7 +66,7 @@ def resolve_inside(folder: Path, path: str) -> Path:
 
 
 def make_refusal(path: str, why: str) -> Refused:
-    """Return the refusal to touch ``path``."""
+    """Return the error for a path that must not be touched, for the caller to raise."""
     return Refused(
         "output-not-regular",
         why,
@@ -68,6 +77,7 @@ def make_refusal(path: str, why: str) -> Refused:
 
 def remove_empty_parents(folder: Path, target: Path) -> None:
     """Remove the folders between ``folder`` and ``target`` that are now empty."""
+    # The folder itself stays, however empty it is: the author created it.
     for parent in target.parents:
         if parent == folder:
             return
@@ -78,20 +88,26 @@ def remove_empty_parents(folder: Path, target: Path) -> None:
 
 
 def digest_file(file: Path) -> str:
-    """Return the digest of a file; empty when there is none."""
+    """Return the digest of a file; empty when there is none, or something else in its place."""
     return digest(file.read_bytes()) if file.is_file() else ""
 
 
 def read_permissions(file: Path) -> int:
-    """Return the permissions of a file."""
+    """Return the permissions of a file that exists, as in ``chmod``: 0 to 0o777."""
     return stat.S_IMODE(file.stat().st_mode) & 0o777
 
 
 def write_synced(target: Path, content: bytes, permissions: int) -> None:
-    """Write and sync a file in a folder that exists, with exactly these permissions."""
+    """Write a file in a folder that exists, with exactly these permissions, and sync it.
+
+    On return the content is on the disk.  The name of a new file may still be missing after a power
+    loss, as the folder is not synced; the caller renames the file, or can write it again.
+    """
     with target.open("wb") as file:
         file.write(content)
         file.flush()
+        # Not by os.open: the umask would take permissions away, and a file that is already there
+        # would keep its own.
         target.chmod(permissions)
         os.fsync(file.fileno())
 
@@ -137,7 +153,12 @@ def _write_share(files: Sequence[tuple[Path, bytes, int]], failures: list[BaseEx
 
 
 def replace_file(target: Path, content: bytes) -> None:
-    """Write a file atomically: at any moment it has the old or the new content."""
+    """Write a file atomically: at any moment it has the old or the new content.
+
+    Two runs must not replace the same file at the same time: they would share the temporary file.
+    """
+    # In the same folder, as a rename across file systems would be a copy; synced before the rename,
+    # or the new name could lead to an empty file after a power loss.
     temporary = target.with_name(name_temporary(target.name))
     temporary.parent.mkdir(parents=True, exist_ok=True)
     write_synced(temporary, content, 0o644)
@@ -149,11 +170,13 @@ def create_file(target: Path, content: bytes) -> None:
     # Imported when it is used: most commands do without.
     import tempfile
 
+    # A name that no other process can guess or have: the folder may be shared, such as /tmp.
     descriptor, name = tempfile.mkstemp(prefix=f".{target.name}-", dir=target.parent)
     os.close(descriptor)
     try:
         write_synced(Path(name), content, 0o644)
-        os.link(name, target)  # A rename would replace what has been written meanwhile.
+        # A rename would replace a file that another process has created since; a link fails.
+        os.link(name, target)
     finally:
         os.unlink(name)
 

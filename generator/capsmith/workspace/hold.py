@@ -1,4 +1,8 @@
-"""One run at a time in a folder; OSError becomes a DiskError finding."""
+"""One run at a time in a folder; OSError becomes a DiskError finding.
+
+The lock is an advisory flock on the folder itself.  It needs no lock file that could be left over
+by a killed process or committed by accident: the kernel releases it with the last descriptor.
+"""
 
 from __future__ import annotations
 
@@ -15,8 +19,9 @@ from capsmith.errors import DiskError, Refused
 def hold_folder(folder: Path, *, writes: bool = True) -> Iterator[None]:
     """Keep other runs of capsmith out of ``folder``; the system releases it if this run dies.
 
-    Runs that do not write may be at work together.  A folder that is not there yet is not held:
-    it appears whole or not at all.  Raises Refused when another run has it.
+    Runs that only read share the folder with one another.  A folder that does not exist yet is not
+    held: it appears whole or not at all.  Does not wait: raises Refused (``output-busy``) when
+    another run has the folder.  Holds nothing on Windows, or on a file system without locks.
     """
     descriptor = _opened(folder)
     if descriptor is None:
@@ -36,7 +41,8 @@ def hold_folder(folder: Path, *, writes: bool = True) -> Iterator[None]:
 
 
 def is_abandoned(folder: Path) -> bool:
-    """Return whether no run holds ``folder``."""
+    """Return whether no run holds ``folder``, so that a killed run must have left it."""
+    # Only an answer for now: who acts on it must be sure that no run takes up the folder again.
     try:
         with hold_folder(folder):
             return True
@@ -76,6 +82,7 @@ def _locked(descriptor: int, writes: bool) -> bool:
         fcntl.flock(descriptor, how | fcntl.LOCK_NB)
     except BlockingIOError:
         return False
-    except OSError:  # The file system has no locks.
+    except OSError:
+        # The file system has no locks.  Refusing every run there would make capsmith useless on it.
         return True
     return True

@@ -7,6 +7,16 @@ of times; without the list nothing has changed.
 Each step starts when the one before is on the disk: all staged files are synced, then the list is
 synced and renamed, then files are moved.  So after a kill or a power loss, the list never names a
 file whose content is missing.
+
+States of a folder, by the list ``.capsmith/pending.json``:
+
+- no list: the old tree, perhaps with leftovers in the stage, which :meth:`Journal.clear` removes;
+- a list: each of its files is in its old or its new state, and both contents can be restored, from
+  the folder or from the stage.  Completing moves all of them to the new state, undoing to the old;
+- a list with ``undo``: the same, but only undoing is left, as new files may already be gone.
+
+The list holds digests, so it is known for each file how far an attempt came, and whether the author
+edited it since.  An edited file stops everything: neither content may be lost.
 """
 
 from __future__ import annotations
@@ -75,7 +85,10 @@ _PENDING = f"{STATE_FOLDER}/pending.json"
 
 @dataclass(frozen=True, slots=True)
 class _Pending:
-    """Digests by path: of each file before and after the change, empty where there is none."""
+    """Digests by path: of each file before and after the change, empty where there is none.
+
+    Both have the same paths.
+    """
 
     before: Mapping[str, str]
     after: Mapping[str, str]
@@ -84,7 +97,11 @@ class _Pending:
 
 
 class Journal:
-    """The pending change of a folder, if there is one."""
+    """The pending change of a folder, if there is one.
+
+    The caller holds the folder (:func:`capsmith.workspace.hold.hold_folder`): two processes that
+    complete the same change would take each other's moves for edits.
+    """
 
     def __init__(self, folder: Path) -> None:
         self._folder = folder
@@ -100,11 +117,15 @@ class Journal:
         return self._load().undo
 
     def stage(self, change: Change) -> None:
-        """Stage ``change``; on failure, nothing has changed."""
+        """Stage ``change``, so that :meth:`complete` or :meth:`undo` can follow.
+
+        On failure, nothing has changed.  There must be no pending change.
+        """
         self._discard_stage()
         try:
             write_all(self._staged(path, file) for path, file in change.writes.items())
             paths = sorted({*change.writes, *change.removals})
+            # From the disk, not from memory: what was not written as intended must not be moved.
             after = {path: digest_file(self._new(path)) for path in paths}
             before = {path: digest_file(resolve_inside(self._folder, path)) for path in paths}
             write_all(self._kept(path) for path in _written(before))
@@ -112,6 +133,8 @@ class Journal:
             # changed.  So the list is written after every file that it names.
             self._note(_Pending(before, after))
         except BaseException:
+            # Also on Ctrl-C, which can come right after the list was renamed into place: then the
+            # change is pending, and needs its stage.
             if not (self._folder / _PENDING).exists():
                 self.clear()
             raise
@@ -126,6 +149,7 @@ class Journal:
         if pending.undo:
             self._undo(pending)
             return
+        # All files are checked before the first one is moved.
         self._check_completable(pending)
         for path in _written(pending.after):
             staged = self._new(path)
@@ -133,6 +157,8 @@ class Journal:
                 target = resolve_inside(self._folder, path)
                 target.parent.mkdir(parents=True, exist_ok=True)
                 os.replace(staged, target)
+        # Removals come last: a file that moves to another path exists at both for a moment, but
+        # never at none.
         for path in _absent(pending.after):
             self._remove(path)
         self._conclude()
@@ -186,10 +212,13 @@ class Journal:
             staged, there = digest_file(self._new(path)), digest_file(
                 resolve_inside(self._folder, path)
             )
+            # An earlier attempt has moved it.  What is there need not be `after`: the author may
+            # have edited the new file since, which loses nothing.
             if after and not staged and there != before:
-                continue  # An earlier attempt has moved it.
+                continue
             if staged != after:
                 raise _damaged(path)
+            # A missing file is no edit that could be lost.
             if there not in ("", before, after):
                 raise _edited(path)
 

@@ -49,16 +49,16 @@ class Repository:
             yield
 
     def list_names(self) -> tuple[str, ...]:
-        """Return what lies in the folder itself, sorted; empty when there is no folder."""
+        """Return the names of all entries of the folder itself, sorted; empty if it is new."""
         if self._new:
             return ()
         return tuple(sorted(entry.name for entry in self.folder.iterdir()))
 
     def read_beside(self, path: str) -> dict[str, bytes]:
-        """Return the bytes of the regular files in the folder of ``path``, sorted by path.
+        """Return the bytes of the regular files in the folder of ``path``, by path, sorted.
 
-        The author names those files, so their names may hold any character.  An unreadable file
-        counts as empty.
+        For files that only the author knows of: their names may hold any character.  An unreadable
+        file counts as empty.
         """
         place = resolve_inside(self.folder, path).parent
         if self._new or not place.is_dir():
@@ -74,9 +74,10 @@ class Repository:
         return found
 
     def read_text(self, path: str) -> str | None:
-        """Return the text of a file, None when it is not there.
+        """Return the text of a file, or None if there is no such file.
 
-        Raises as :meth:`read_bytes` does, and UnreadableInput when it is not UTF-8.
+        Raises as :meth:`read_bytes` does, and UnreadableInput (``file-not-text``) when it is not
+        UTF-8.
         """
         content = self.read_bytes(path)
         try:
@@ -90,9 +91,10 @@ class Repository:
             ) from error
 
     def read_bytes(self, path: str) -> bytes | None:
-        """Return the bytes of a file, None when it is not there.
+        """Return the bytes of a file, or None if there is no such file.
 
-        Raises Refused for anything but a regular file that is reached without symlinks.
+        Raises Refused for a path through a symlink, and for anything but a regular file: reading a
+        pipe would block.
         """
         target = resolve_inside(self.folder, path)
         if self._new or not os.path.lexists(target):
@@ -102,10 +104,10 @@ class Repository:
         return target.read_bytes()
 
     def read_existing(self, paths: Iterable[str], theirs: Container[str] = ()) -> dict[str, bytes]:
-        """Return the bytes of those of ``paths`` that exist.
+        """Return the bytes of the files that exist, by path.
 
-        Only the existence of ``theirs``, the author's files, matters: an unreadable one counts as
-        empty.
+        For ``theirs``, files of the author, only their existence matters: one that cannot be read,
+        or is a symlink, counts as empty.  For any other path, raises as :meth:`read_bytes` does.
         """
         found: dict[str, bytes] = {}
         for path in paths:
@@ -120,16 +122,18 @@ class Repository:
         return found
 
     def read_permissions(self, path: str) -> int:
-        """Return the permissions of a file; the usual ones for a file that does not exist."""
+        """Return the permissions of a file; 0o644 for a file that does not exist."""
         target = resolve_inside(self.folder, path)
         return read_permissions(target) if not self._new and target.is_file() else 0o644
 
     def apply(self, change: Change) -> None:
-        """Apply ``change``.
+        """Apply ``change`` completely; if this raises, nothing has changed or a change is pending.
 
         A new folder is built under a temporary name and renamed.  In an existing folder the change
-        is recorded first; :meth:`complete_pending` finishes one that was interrupted.
+        is recorded first; :meth:`complete_pending` finishes one that was interrupted.  The caller
+        holds the repository (:meth:`hold`).
         """
+        # All paths are checked before the first write, so that a bad one refuses the whole change.
         for path in (*change.writes, *change.removals):
             resolve_inside(self.folder, path)
         if not change:
@@ -173,15 +177,18 @@ class Repository:
         if pending:
             how()
         else:
-            self._journal.clear()  # leftovers of a run that was interrupted while preparing
+            # Leftovers of a run that was interrupted before its list was written: nothing changed.
+            self._journal.clear()
         return pending
 
     def _build(self, writes: Mapping[str, Write]) -> None:
+        # Beside the target, not in /tmp: only a rename within a file system is atomic.
         parent, prefix = self.folder.parent, f".{self.folder.name}.capsmith-"
         parent.mkdir(parents=True, exist_ok=True)
         for entry in list(parent.iterdir()):
+            # Left by a run that was killed.  One that still works there holds its folder.
             if entry.name.startswith(prefix) and entry.is_dir() and is_abandoned(entry):
-                shutil.rmtree(entry, ignore_errors=True)  # of a run that was killed
+                shutil.rmtree(entry, ignore_errors=True)
         building = parent / f"{prefix}{os.getpid()}"
         building.mkdir()
         try:
@@ -192,6 +199,7 @@ class Repository:
                 )
                 os.replace(building, self.folder)
         except OSError as error:
+            # A rename onto a folder with files fails, so files of another process are safe.
             if not os.path.lexists(self.folder):
                 raise
             raise Refused(

@@ -14,7 +14,7 @@ def test_a_lock_round_trips() -> None:
     tree = FileTree.of(
         [GeneratedFile(RelativePath(path), "text", Owner.MERGED) for path in ("a/file", "mine")]
     )
-    told = Lock.of(tree, "0.1.0", ("v1beta2", "v1beta1"), "sha256:ab").handed_over({"mine"}, ())
+    told = Lock.of(tree, "0.1.0", ("v1beta2", "v1beta1"), "sha256:ab").hand_over({"mine"}, ())
     assert told.mine == {"mine"}
     assert Lock.load(told.dump(), "lock.yaml") == told
 
@@ -23,12 +23,12 @@ def test_entries_of_files_taken_over_are_kept() -> None:
     def tree(text: str, *paths: str) -> FileTree:
         return FileTree.of([GeneratedFile(RelativePath(p), text, Owner.MERGED) for p in paths])
 
-    first = Lock.of(tree("old", "a", "b", "c"), "1", (), "x").handed_over({"a", "c"}, ())
+    first = Lock.of(tree("old", "a", "b", "c"), "1", (), "x").hand_over({"a", "c"}, ())
     later = Lock.of(tree("new", "a", "b"), "2", (), "y", first)
     assert later.mine == {"a"}
     assert later.files["a"] == first.files["a"]
     assert later.files["b"] != first.files["b"]
-    back = later.handed_over((), {"a"})
+    back = later.hand_over((), {"a"})
     assert back.mine == frozenset()
     assert back.files["a"].digest == first.files["a"].digest
 
