@@ -18,8 +18,8 @@ import pytest
 from capsmith.clusters.lab.demo import observe
 from capsmith.clusters.lab.place import LabFolder, labs_folder, named
 from capsmith.clusters.processes.kube import ApiError, KubeClient
-from capsmith.clusters.processes.kubeconfig_file import client_of
 from capsmith.clusters.processes.tools import Toolbox
+from capsmith.clusters.processes.user_kubeconfig import open_client
 from capsmith.clusters.processes.wait import NotYet, eventually
 from tests.checkout import environment
 
@@ -111,7 +111,7 @@ def test_demo(lab: Lab, tmp_path: Path) -> None:
     assert "Machine/demo-" in shown
     assert lab.run("lab", "kubeconfig").strip() in shown
     kubeconfig = Path(lab.run("lab", "kubeconfig").strip())
-    with closing(client_of(kubeconfig, tmp_path)) as client:
+    with closing(open_client(kubeconfig, tmp_path)) as client:
         manager = _kill(lab, "manager-infrastructure")
         _scale(client, 3)
         _wait_running(client, 4)

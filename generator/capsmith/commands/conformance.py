@@ -14,9 +14,9 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 from capsmith import resources
 from capsmith.clusters.processes.clusterctl import Clusterctl
 from capsmith.clusters.processes.kube import JSON, ApiError, KubeClient
-from capsmith.clusters.processes.kubeconfig_file import client_of
 from capsmith.clusters.processes.tools import core_releases, kubernetes_version, toolbox
 from capsmith.clusters.processes.tools.catalogue import KUBERNETES, core_module
+from capsmith.clusters.processes.user_kubeconfig import open_client
 from capsmith.commands.conformance_release import (
     CheckedProvider,
     ConformanceRequest,
@@ -274,7 +274,7 @@ def _given(
     done: Callable[[CheckResult], None],
 ) -> ConformanceReport:
     """Check a provider that already runs in the user's management cluster."""
-    with closing(client_of(kubeconfig, scratch)) as client:
+    with closing(open_client(kubeconfig, scratch)) as client:
         access = ManagementAccess(client, kubeconfig, lambda: _own_clusterctl(request, scratch))
         return _report(_Run(provider, request, access, progress, done))
 

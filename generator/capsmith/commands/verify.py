@@ -111,11 +111,11 @@ def run_verify(paths: Sequence[Path], request: VerifyRequest) -> Verdict:
 def _answers(request: VerifyRequest, asked: Questions) -> Answers:
     """Return what the API server of the kubeconfig answers."""
     # Imported here because only --live needs a client.
-    from capsmith.clusters.processes.user_kubeconfig import connected, kubeconfig_files, read_access
+    from capsmith.clusters.processes.user_kubeconfig import connect, find_kubeconfigs, read_access
     from capsmith.judge.review import Review
 
-    access = read_access(kubeconfig_files(request.kubeconfig, os.environ), request.context)
-    with connected(access) as client:
+    access = read_access(find_kubeconfigs(request.kubeconfig, os.environ), request.context)
+    with connect(access) as client:
         return Review(client, request.install_crds).ask(asked)
 
 

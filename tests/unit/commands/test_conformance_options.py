@@ -10,8 +10,8 @@ import pytest
 from click.testing import CliRunner, Result
 
 from capsmith.cli import main
-from capsmith.clusters.processes.kubeconfig_file import client_of
 from capsmith.clusters.processes.release import newest_version
+from capsmith.clusters.processes.user_kubeconfig import open_client
 from capsmith.errors import UnreadableInput
 from capsmith.judge.running import model, output
 from capsmith.judge.running.model import (
@@ -98,7 +98,7 @@ def test_unreadable_kubeconfigs(tmp_path: Path, text: str) -> None:
     file = tmp_path / "kubeconfig"
     file.write_text(text)
     with pytest.raises(UnreadableInput) as caught:
-        client_of(file, tmp_path)
+        open_client(file, tmp_path)
     assert caught.value.finding.id == "kubeconfig"
 
 

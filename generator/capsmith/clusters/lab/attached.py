@@ -12,9 +12,9 @@ from capsmith.clusters.lab.state import LabState, read_lab, toolbox_of
 from capsmith.clusters.processes.clusterctl import Clusterctl
 from capsmith.clusters.processes.connection import Connection
 from capsmith.clusters.processes.kube import KubeClient
-from capsmith.clusters.processes.kubeconfig_file import client_of
 from capsmith.clusters.processes.pki import Pki
 from capsmith.clusters.processes.repository import Repository
+from capsmith.clusters.processes.user_kubeconfig import open_client
 
 
 class Attached(Connection):
@@ -31,7 +31,7 @@ class Attached(Connection):
         self.repository = Repository(lab.repository)
         tools = toolbox_of(state.tools, state.found)
         self.clusterctl = Clusterctl(tools, state.series, self.repository.config, self.folder)
-        self._client = client_of(self.kubeconfig, keys)
+        self._client = open_client(self.kubeconfig, keys)
 
     @property
     def client(self) -> KubeClient:

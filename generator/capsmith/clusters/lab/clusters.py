@@ -10,7 +10,7 @@ from tempfile import TemporaryDirectory
 from capsmith.clusters.lab.place import LabFolder
 from capsmith.clusters.lab.state import read_lab
 from capsmith.clusters.processes.kube import ApiError, KubeClient
-from capsmith.clusters.processes.kubeconfig_file import client_of
+from capsmith.clusters.processes.user_kubeconfig import open_client
 from capsmith.errors import CapsmithError, Refused
 
 _GROUP = "cluster.x-k8s.io"
@@ -27,7 +27,7 @@ def check_no_clusters(lab: LabFolder) -> None:
     try:
         with (
             TemporaryDirectory(prefix="capsmith-") as keys,
-            closing(client_of(Path(state.kubeconfig), Path(keys))) as client,
+            closing(open_client(Path(state.kubeconfig), Path(keys))) as client,
         ):
             names = _clusters(client)
     except (CapsmithError, ApiError, OSError, HTTPException, LookupError):

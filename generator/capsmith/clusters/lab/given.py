@@ -12,10 +12,10 @@ from capsmith.clusters.lab.errors import LabError
 from capsmith.clusters.lab.place import LabFolder
 from capsmith.clusters.lab.state import LabState, write
 from capsmith.clusters.processes.kube import ApiError, KubeClient
-from capsmith.clusters.processes.kubeconfig_file import client_of
 from capsmith.clusters.processes.pki import Pki
 from capsmith.clusters.processes.repository import Repository
 from capsmith.clusters.processes.tools import Toolbox, core_releases
+from capsmith.clusters.processes.user_kubeconfig import open_client
 
 _INVENTORY = "clusterctl.cluster.x-k8s.io/v1alpha3"
 _CORE = "cluster-api"
@@ -37,7 +37,7 @@ class GivenCluster:
         keys = self._lab.root / "keys"
         keys.mkdir(mode=0o700, exist_ok=True)
         pki = Pki(self._lab.pki)
-        with closing(client_of(self._lab.kubeconfig, keys)) as client:
+        with closing(open_client(self._lab.kubeconfig, keys)) as client:
             core = _core_version(client)
             kubernetes = str(client.request("GET", "/version")["gitVersion"])
         repository = Repository(self._lab.repository)

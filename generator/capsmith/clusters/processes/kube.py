@@ -15,7 +15,7 @@ from collections.abc import Iterator
 from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, cast
+from typing import Any, Protocol, cast
 from urllib.parse import urlencode, urlsplit
 
 from capsmith.clusters.processes.api_server_tls import api_server_context
@@ -26,6 +26,7 @@ JSON = dict[str, Any]
 
 MERGE_PATCH = "application/merge-patch+json"
 APPLY_PATCH = "application/apply-patch+yaml"
+_UNAUTHORIZED = 401
 _ATTEMPTS = 3
 _BUSY_SECONDS = 60.0
 _BUSY_STEP = 0.2
@@ -45,6 +46,16 @@ class StaleError(ApiError, PassingError):
     """404 or 409: an object that was read before is deleted or changed."""
 
 
+class TokenSource(Protocol):
+    """Where tokens come from that expire."""
+
+    def token(self) -> str:
+        """Return a token that has not expired; raises OSError if there is none."""
+
+    def expire(self) -> None:
+        """Do not return the same token again."""
+
+
 @dataclass(frozen=True)
 class Credentials:
     """Either a client certificate or a bearer token, with the CA to trust."""
@@ -53,6 +64,8 @@ class Credentials:
     cert: Path | None = None
     key: Path | None = None
     token: str | None = None
+    source: TokenSource | None = None
+    """Of tokens, instead of ``token``."""
 
 
 @dataclass(frozen=True)
@@ -206,6 +219,11 @@ class KubeClient:
         payload = None if body is None else json.dumps(body).encode()
         headers = {**self._headers(), "Content-Type": content_type}
         status, text = self._send(method, target, payload, headers)
+        if status == _UNAUTHORIZED and self.credentials.source is not None:
+            # The token was revoked before its time; if a new one is refused too, that is final.
+            self.credentials.source.expire()
+            headers |= self._headers()
+            status, text = self._send(method, target, payload, headers)
         deadline = time.monotonic() + _BUSY_SECONDS
         while is_busy(status, text) and time.monotonic() < deadline:
             time.sleep(_BUSY_STEP)
@@ -266,7 +284,8 @@ class KubeClient:
         raise AssertionError("unreachable")
 
     def _headers(self) -> dict[str, str]:
-        token = self.credentials.token
+        source = self.credentials.source
+        token = source.token() if source is not None else self.credentials.token
         bearer = {"Authorization": f"Bearer {token}"} if token else {}
         return {"Accept": "application/json", **bearer}
 

@@ -1,4 +1,8 @@
-"""Connect to the cluster of a user's kubeconfig, which is read as kubectl reads it."""
+"""Connect to the cluster of a user's kubeconfig, which is read as kubectl reads it.
+
+The one reader of `verify --live`, `conformance --kubeconfig` and the lab.  It is our own, because
+`verify` needs no package of an extra, and because it refuses what it would have to ignore.
+"""
 
 from __future__ import annotations
 
@@ -8,12 +12,13 @@ import os
 import ssl
 import tempfile
 from collections.abc import Iterator, Mapping
-from contextlib import contextmanager
+from contextlib import closing, contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, NamedTuple
 from urllib.parse import urlsplit
 
+from capsmith.clusters.processes.exec_plugin import VERSIONS, ExecPlugin, PluginError
 from capsmith.clusters.processes.kube import Credentials, KubeClient
 from capsmith.errors import UnreadableInput
 from capsmith.manifests.parse import list_of, mapping_of, read_substituted, text_of
@@ -22,14 +27,14 @@ _HINT = "Correct the kubeconfig, or specify another one with --kubeconfig."
 _MAX_BYTES = 4 * 1024 * 1024
 _SECTIONS = {"cluster": "clusters", "user": "users", "context": "contexts"}
 _UNSUPPORTED = {
-    "user": ("exec", "auth-provider", "username", "password", "as", "as-uid", "as-groups"),
+    "user": ("auth-provider", "username", "password", "as", "as-uid", "as-groups"),
     "cluster": ("proxy-url", "tls-server-name", "insecure-skip-tls-verify"),
 }
-_USE_TOKEN = "Specify a kubeconfig with a client certificate or a token."
+_USE_TOKEN = "Specify a kubeconfig with a client certificate, a token or `exec`."
 
 
 @dataclass(frozen=True)
-class Access:
+class ClusterAccess:
     """A cluster and a user, with the folder that relative paths start from."""
 
     server: str
@@ -45,7 +50,7 @@ class _Entry(NamedTuple):
     folder: Path
 
 
-def kubeconfig_files(named: Path | None, environment: Mapping[str, str]) -> tuple[Path, ...]:
+def find_kubeconfigs(named: Path | None, environment: Mapping[str, str]) -> tuple[Path, ...]:
     """Return the files that kubectl would read: the named one, $KUBECONFIG, or ~/.kube/config."""
     if named is not None:
         return (named,)
@@ -55,7 +60,7 @@ def kubeconfig_files(named: Path | None, environment: Mapping[str, str]) -> tupl
     return (Path(environment.get("HOME", "~")).expanduser() / ".kube" / "config",)
 
 
-def read_access(files: tuple[Path, ...], context: str = "") -> Access:
+def read_access(files: tuple[Path, ...], context: str = "") -> ClusterAccess:
     """Return cluster and user of a context, the current one by default.
 
     Of entries with the same name the first one counts.  Raises UnreadableInput.
@@ -82,35 +87,85 @@ def read_access(files: tuple[Path, ...], context: str = "") -> Access:
     if urlsplit(server).scheme != "https":
         raise _wrong(files[0], f"server {server!r} is not an https URL")
     folders = {key: entry.folder for key, entry in parts.items()}
-    return Access(server, parts["cluster"].data, parts["user"].data, folders)
+    return ClusterAccess(server, parts["cluster"].data, parts["user"].data, folders)
 
 
 @contextmanager
-def connected(access: Access) -> Iterator[KubeClient]:
-    """Return a client; keys that the kubeconfig contains are in a private folder meanwhile."""
-    with tempfile.TemporaryDirectory(prefix="capsmith-") as folder:
-        files = _Files(access, Path(folder))
-        token = text_of(access.user, "token") or files.text("user", "tokenFile")
-        credentials = Credentials(
-            ca=files.path("cluster", "certificate-authority") or _trusted(),
-            cert=files.path("user", "client-certificate"),
-            key=files.path("user", "client-key"),
-            token=token or None,
-        )
-        try:
-            client = KubeClient(access.server, credentials)
-        except OSError as error:
-            message = f"certificate or key cannot be used: {error}"
-            raise UnreadableInput("kubeconfig", message, hint=_HINT) from error
-        try:
-            yield client
-        finally:
-            client.close()
+def connect(access: ClusterAccess) -> Iterator[KubeClient]:
+    """Yield a client; keys of the kubeconfig are in a private folder until the block ends.
+
+    Raises UnreadableInput if certificates, keys or the command of `exec` cannot be used.
+    """
+    with (
+        tempfile.TemporaryDirectory(prefix="capsmith-") as folder,
+        closing(_client(access, Path(folder))) as client,
+    ):
+        yield client
+
+
+def open_client(kubeconfig: Path, folder: Path) -> KubeClient:
+    """Return a client of a file's current context, which the caller closes.
+
+    Keys that the file contains are copied into ``folder``, where they have to stay meanwhile.
+    Raises UnreadableInput (``kubeconfig``).
+    """
+    return _client(read_access((kubeconfig,)), folder)
+
+
+def _client(access: ClusterAccess, folder: Path) -> KubeClient:
+    files = _Files(access, folder)
+    authority = files.path("cluster", "certificate-authority") or _trusted()
+    cert, key = files.path("user", "client-certificate"), files.path("user", "client-key")
+    token = text_of(access.user, "token") or files.text("user", "tokenFile")
+    # As in client-go, a token of the kubeconfig makes the command superfluous.
+    plugin = None if token else _plugin(access)
+    try:
+        if plugin is not None:
+            data = plugin.certificate()
+            if all(data):
+                cert, key = files.write("exec.crt", data[0]), files.write("exec.key", data[1])
+            # Certificates are loaded once; only a token can be renewed while the client is open.
+            plugin = plugin if plugin.token() else None
+        return KubeClient(access.server, Credentials(authority, cert, key, token or None, plugin))
+    except PluginError as error:
+        raise UnreadableInput("kubeconfig", f"exec of the user: {error}", hint=_HINT) from error
+    except OSError as error:
+        message = f"certificate or key cannot be used: {error}"
+        raise UnreadableInput("kubeconfig", message, hint=_HINT) from error
+
+
+def _plugin(access: ClusterAccess) -> ExecPlugin | None:
+    config = mapping_of(access.user, "exec")
+    if not config:
+        return None
+    if text_of(config, "apiVersion") not in VERSIONS:
+        message = f"exec of the user has another apiVersion than {' and '.join(VERSIONS)}"
+        raise UnreadableInput("kubeconfig", message, hint=_USE_TOKEN)
+    if text_of(config, "interactiveMode") == "Always":
+        message = "exec of the user asks questions (interactiveMode: Always)"
+        raise UnreadableInput("kubeconfig", message, hint=_USE_TOKEN)
+    return ExecPlugin(config, _cluster_info(access), access.folders["user"])
+
+
+def _cluster_info(access: ClusterAccess) -> dict[str, Any]:
+    """Return the cluster as a plugin sees it, whose authority is always given as data."""
+    info: dict[str, Any] = {"server": access.server}
+    data = text_of(access.cluster, "certificate-authority-data")
+    name = text_of(access.cluster, "certificate-authority")
+    if name and not data:
+        text = _text(access.folders["cluster"] / name)
+        data = base64.b64encode(text.encode()).decode()
+    if data:
+        info["certificate-authority-data"] = data
+    for extension in list_of(access.cluster, "extensions"):
+        if text_of(extension, "name") == "client.authentication.k8s.io/exec":
+            info["config"] = mapping_of(extension).get("extension")
+    return info
 
 
 @dataclass(frozen=True)
 class _Files:
-    access: Access
+    access: ClusterAccess
     folder: Path
 
     def path(self, part: str, key: str) -> Path | None:
@@ -118,13 +173,17 @@ class _Files:
         entry = self.access.cluster if part == "cluster" else self.access.user
         data = text_of(entry, f"{key}-data")
         if data:
-            target = self.folder / f"{part}-{key}"
-            descriptor = os.open(target, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600)
-            with os.fdopen(descriptor, "wb") as file:
-                file.write(_decoded(data, f"{key}-data"))
-            return target
+            return self.write(f"{part}-{key}", _decoded(data, f"{key}-data"))
         name = text_of(entry, key)
         return self.access.folders[part] / name if name else None
+
+    def write(self, name: str, data: str | bytes) -> Path:
+        """Write a file that only this user can read, and return its path."""
+        target = self.folder / name
+        descriptor = os.open(target, os.O_WRONLY | os.O_CREAT | os.O_TRUNC, 0o600)
+        with os.fdopen(descriptor, "wb") as file:
+            file.write(data.encode() if isinstance(data, str) else data)
+        return target
 
     def text(self, part: str, key: str) -> str:
         """Return the text in the file that a key names; empty if there is no such key."""

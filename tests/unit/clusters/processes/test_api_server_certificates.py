@@ -11,7 +11,7 @@ from pathlib import Path
 import pytest
 
 from capsmith.clusters.processes.kube import Credentials, KubeClient
-from capsmith.clusters.processes.user_kubeconfig import connected, read_access
+from capsmith.clusters.processes.user_kubeconfig import connect, read_access
 from tests.certificates import (
     EXPIRED,
     FORMS,
@@ -56,7 +56,7 @@ def test_the_cluster_of_a_kubeconfig_is_accepted(tmp_path: Path, form: Form) -> 
     with api_server(tmp_path, form) as server:
         path = tmp_path / "kubeconfig"
         path.write_bytes(server.kubeconfig())
-        with connected(read_access((path,))) as client:
+        with connect(read_access((path,))) as client:
             assert client.preferred_version(GROUP) == "example.com/v1"
 
 

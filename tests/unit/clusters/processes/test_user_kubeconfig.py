@@ -10,7 +10,7 @@ import pytest
 import trustme
 import yaml
 
-from capsmith.clusters.processes.user_kubeconfig import connected, kubeconfig_files, read_access
+from capsmith.clusters.processes.user_kubeconfig import connect, find_kubeconfigs, read_access
 from capsmith.errors import UnreadableInput
 from tests.verify.places import run
 from tests.verify.releases import crd
@@ -53,9 +53,9 @@ def refusal(path: Path, context: str = "") -> str:
 def test_files_are_those_of_kubectl(tmp_path: Path) -> None:
     one, two = write(tmp_path / "one", {}), write(tmp_path / "two", {})
     environment = {"HOME": str(tmp_path), "KUBECONFIG": f"{one}:{tmp_path / 'no'}:{two}"}
-    assert kubeconfig_files(None, environment) == (one, two)
-    assert kubeconfig_files(two, environment) == (two,)
-    assert kubeconfig_files(None, {"HOME": str(tmp_path)}) == (tmp_path / ".kube" / "config",)
+    assert find_kubeconfigs(None, environment) == (one, two)
+    assert find_kubeconfigs(two, environment) == (two,)
+    assert find_kubeconfigs(None, {"HOME": str(tmp_path)}) == (tmp_path / ".kube" / "config",)
 
 
 def test_first_entry_of_a_name_counts(tmp_path: Path) -> None:
@@ -68,7 +68,7 @@ def test_first_entry_of_a_name_counts(tmp_path: Path) -> None:
 
 def test_token_and_data_are_used(tmp_path: Path) -> None:
     access = read_access((write(tmp_path / "config", config()),))
-    with connected(access) as client:
+    with connect(access) as client:
         ca, token = client.credentials.ca, client.credentials.token
         assert ca.read_bytes() == AUTHORITY.cert_pem.bytes()
         assert ca.stat().st_mode & 0o077 == 0
@@ -84,7 +84,7 @@ def test_paths_start_at_the_file(tmp_path: Path) -> None:
     (folder / "client.pem").write_bytes(CLIENT.cert_chain_pems[0].bytes())
     (folder / "client.key").write_bytes(CLIENT.private_key_pem.bytes())
     user = {"client-certificate": "client.pem", "client-key": "client.key", "tokenFile": "token"}
-    with connected(read_access((write(folder / "config", config(user=user)),))) as client:
+    with connect(read_access((write(folder / "config", config(user=user)),))) as client:
         assert client.credentials.cert == folder / "client.pem"
         assert client.credentials.key == folder / "client.key"
         assert client.credentials.token == "from a file"
@@ -93,17 +93,16 @@ def test_paths_start_at_the_file(tmp_path: Path) -> None:
 def test_certificates_that_cannot_be_used_are_refused(tmp_path: Path) -> None:
     data = {"client-certificate-data": encoded(b"no"), "client-key-data": encoded(b"no")}
     access = read_access((write(tmp_path / "config", config(user=data)),))
-    with pytest.raises(UnreadableInput, match="cannot be used"), connected(access):
+    with pytest.raises(UnreadableInput, match="cannot be used"), connect(access):
         pass
     access = read_access((write(tmp_path / "config", config({"certificate-authority-data": "?"})),))
-    with pytest.raises(UnreadableInput, match="not valid base64"), connected(access):
+    with pytest.raises(UnreadableInput, match="not valid base64"), connect(access):
         pass
 
 
 @pytest.mark.parametrize(
     ("cluster", "user", "word"),
     [
-        ({}, {"exec": {"command": "aws"}}, "`exec` of a user is not supported"),
         ({}, {"auth-provider": {"name": "gcp"}}, "`auth-provider`"),
         ({}, {"username": "a", "password": "b"}, "`username`"),
         ({}, {"token": "a", "as": "b"}, "`as`"),

@@ -15,8 +15,8 @@ from capsmith.clusters.lab.simulated.workload import RunningEtcd, SimulatedClust
 from capsmith.clusters.lab.state import read_lab, toolbox_of
 from capsmith.clusters.processes.errors import ProcessError
 from capsmith.clusters.processes.kube import ApiError
-from capsmith.clusters.processes.kubeconfig_file import client_of
 from capsmith.clusters.processes.pki import Pki
+from capsmith.clusters.processes.user_kubeconfig import open_client
 
 _TICK_SECONDS = 0.2
 
@@ -36,7 +36,7 @@ def main() -> int:
         toolbox_of(state.tools, state.found),
         Pki.existing(lab.pki),
         RunningEtcd(state.etcd),
-        client_of(Path(state.kubeconfig), keys),
+        open_client(Path(state.kubeconfig), keys),
         lab.root,
     )
     try:

@@ -1,0 +1,145 @@
+"""The command of a kubeconfig that prints credentials, as on EKS, GKE and AKS.
+
+Source: Kubernetes, client-go credential plugins; API group client.authentication.k8s.io.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import shutil
+import subprocess
+import threading
+from collections.abc import Callable, Mapping
+from datetime import UTC, datetime, timedelta
+from pathlib import Path
+from typing import Any
+
+from capsmith.manifests.parse import list_of, mapping_of, text_of
+
+VERSIONS = ("client.authentication.k8s.io/v1", "client.authentication.k8s.io/v1beta1")
+_MARGIN = timedelta(seconds=30)
+"""A token is not used that expires while a request is on its way."""
+_SECONDS = 60.0
+_NEVER = datetime.max.replace(tzinfo=UTC)
+_SHOWN = 200
+
+
+class PluginError(OSError):
+    """The command cannot run, fails, or prints something else than credentials.
+
+    An OSError, because for the caller of a request it is the same: there is no answer.
+    """
+
+
+class ExecPlugin:
+    """Credentials from a command, which runs again once they have expired.
+
+    All threads of a client share one; the command runs once at a time.
+    """
+
+    def __init__(
+        self,
+        config: Mapping[str, Any],
+        cluster: Mapping[str, Any],
+        folder: Path,
+        now: Callable[[], datetime] = lambda: datetime.now(UTC),
+    ) -> None:
+        """Define it by `exec` of a user; ``cluster`` goes to a command that wants it.
+
+        A relative path of the command starts from ``folder``, that of the kubeconfig.
+        """
+        self._config = config
+        self._cluster = cluster
+        self._folder = folder
+        self._now = now
+        self._lock = threading.Lock()
+        self._status: Mapping[str, Any] | None = None
+        self._expires = _NEVER
+
+    def token(self) -> str:
+        """Return a token that has not expired, or an empty text if there are certificates only.
+
+        Raises PluginError.
+        """
+        return text_of(self._credentials(), "token")
+
+    def certificate(self) -> tuple[str, str]:
+        """Return certificate and key in PEM, both empty if there is only a token.
+
+        Raises PluginError.
+        """
+        status = self._credentials()
+        return text_of(status, "clientCertificateData"), text_of(status, "clientKeyData")
+
+    def expire(self) -> None:
+        """Forget the credentials, because the server has refused them."""
+        with self._lock:
+            self._status = None
+
+    def _credentials(self) -> Mapping[str, Any]:
+        with self._lock:
+            if self._status is None or self._now() >= self._expires - _MARGIN:
+                status = self._run()
+                self._expires = _expiry(status)
+                self._status = status
+            return self._status
+
+    def _run(self) -> Mapping[str, Any]:
+        version = text_of(self._config, "apiVersion")
+        command = [self._command(), *map(str, list_of(self._config, "args"))]
+        entries = [mapping_of(entry) for entry in list_of(self._config, "env")]
+        environment = {text_of(entry, "name"): text_of(entry, "value") for entry in entries}
+        spec: dict[str, Any] = {"interactive": False}
+        if self._config.get("provideClusterInfo") is True:
+            spec["cluster"] = dict(self._cluster)
+        asked = {"apiVersion": version, "kind": "ExecCredential", "spec": spec}
+        try:
+            ended = subprocess.run(
+                command,
+                env={**os.environ, **environment, "KUBERNETES_EXEC_INFO": json.dumps(asked)},
+                stdin=subprocess.DEVNULL,
+                capture_output=True,
+                text=True,
+                errors="replace",
+                timeout=_SECONDS,
+            )
+        except (OSError, ValueError, subprocess.TimeoutExpired) as error:
+            raise PluginError(f"{command[0]} cannot run: {error}") from error
+        if ended.returncode:
+            last = (ended.stderr.strip().splitlines() or ["no message"])[-1][:_SHOWN]
+            raise PluginError(f"{command[0]} failed with exit code {ended.returncode}: {last}")
+        return _status(ended.stdout, version, command[0])
+
+    def _command(self) -> str:
+        name = text_of(self._config, "command")
+        if os.sep in name:
+            return str(self._folder / name)
+        found = shutil.which(name)
+        if found is None:
+            hint = " ".join(text_of(self._config, "installHint").split())[:_SHOWN]
+            raise PluginError(f"{name} is not in PATH. {hint}".strip())
+        return found
+
+
+def _status(text: str, version: str, command: str) -> Mapping[str, Any]:
+    try:
+        answer = json.loads(text)
+    except (ValueError, RecursionError) as error:
+        raise PluginError(f"{command} did not print JSON") from error
+    if text_of(answer, "apiVersion") != version:
+        raise PluginError(f"{command} did not print an ExecCredential of {version}")
+    status = mapping_of(answer, "status")
+    has_certificate = text_of(status, "clientCertificateData") and text_of(status, "clientKeyData")
+    if not text_of(status, "token") and not has_certificate:
+        raise PluginError(f"{command} printed neither a token nor a certificate with its key")
+    return status
+
+
+def _expiry(status: Mapping[str, Any]) -> datetime:
+    text = text_of(status, "expirationTimestamp")
+    try:
+        found = datetime.fromisoformat(text.replace("Z", "+00:00")) if text else _NEVER
+    except ValueError as error:
+        raise PluginError(f"expirationTimestamp {text!r} is not a time") from error
+    return found if found.tzinfo else found.replace(tzinfo=UTC)
