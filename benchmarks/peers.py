@@ -22,7 +22,7 @@ from capsmith.blueprint.plan import load_manifest, plan_files
 from capsmith.blueprint.render import is_static
 from capsmith.commands.build import load_runtime_library
 from capsmith.contract.load import Lazy
-from capsmith.output.runtime import runtime_of, vendored_files
+from capsmith.output.runtime import build_vendored_files, select_runtime
 from capsmith.provider.model import Provider
 from capsmith.workspace.reading import read_texts
 
@@ -58,7 +58,7 @@ def make_tree(provider: Provider, contexts: Path) -> Tree:
     sources = read_texts(resources.blueprints())
     seen, files = {}, []
     library = load_runtime_library()
-    runtime = runtime_of(provider, library)
+    runtime = select_runtime(provider, library)
     entries = load_manifest(sources["manifest.yaml"], "manifest.yaml")
     for file in plan_files(entries, provider, runtime):
         text = sources[f"project/{file.entry.source}"]
@@ -68,7 +68,7 @@ def make_tree(provider: Provider, contexts: Path) -> Tree:
             text = _names(str(file.path), list(file.context)) + text
         files.append(Template(str(file.path), text, static))
     files += [
-        Template(str(file.path), file.text, True) for file in vendored_files(runtime, library)
+        Template(str(file.path), file.text, True) for file in build_vendored_files(runtime, library)
     ]
     with contexts.open("wb") as output:
         _Pickler(output).dump(seen)

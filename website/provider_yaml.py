@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 from typing import Any
 
-from capsmith.provider_yaml.jsonschema import provider_schema
+from capsmith.provider_yaml.jsonschema import build_provider_schema
 
 Schema = dict[str, Any]
 
@@ -53,7 +53,7 @@ _LIMITS = {
 
 def provider_yaml_page() -> str:
     """Return the page as Markdown."""
-    schema = provider_schema()
+    schema = build_provider_schema()
     definitions: dict[str, Schema] = schema["$defs"]
     unknown = definitions.keys() - _TITLES.keys()
     assert not unknown, f"titles are missing: {sorted(unknown)}"

@@ -5,14 +5,14 @@ from __future__ import annotations
 from pathlib import Path
 
 from capsmith import resources
-from capsmith.contract.load import known_versions, load_contract
+from capsmith.contract.load import list_versions, load_contract
 from capsmith.findings import Finding
 from capsmith.provider_yaml.parse import parse
 from capsmith.resolving.resolve import resolve
 
 FOLDER = Path(__file__).parent
 EXAMPLES = FOLDER.parents[1] / "examples"
-CONTRACTS = {version: load_contract(version, resources.schemas()) for version in known_versions()}
+CONTRACTS = {version: load_contract(version, resources.schemas()) for version in list_versions()}
 
 
 def cases() -> list[str]:

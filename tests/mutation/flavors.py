@@ -10,7 +10,7 @@ from capsmith.manifests.bundle import Artefact
 from capsmith.manifests.crds import Crd, walk_schema
 from capsmith.manifests.parse import Manifest, mapping_of, may_vary
 from capsmith.manifests.variables import Trouble, scan
-from capsmith.provider_yaml.string_formats import fits_format
+from capsmith.provider_yaml.string_formats import is_of_format
 from tests.mutation.components import first_of
 from tests.mutation.mutants import Mutant, Site, added, drop, edited, operator, put
 
@@ -166,7 +166,7 @@ def _beyond(schema: Mapping[str, Any]) -> Iterator[tuple[str, Any]]:
     number = schema.get("type") in {"integer", "number"}
     if "enum" in schema:
         yield "enum", "none of them"
-    if schema.get("type") == "string" and not fits_format(schema.get("format", ""), "\0"):
+    if schema.get("type") == "string" and not is_of_format(schema.get("format", ""), "\0"):
         yield "format", "\0"
     list_type = schema.get("x-kubernetes-list-type")
     if list_type in ("set", "map"):

@@ -12,7 +12,7 @@ import yaml
 
 from capsmith import resources
 from capsmith.contract.compatibility import load_compatibility
-from capsmith.contract.load import known_versions, load_contract
+from capsmith.contract.load import list_versions, load_contract
 from capsmith.contract.model import Contract, Rule
 from capsmith.judge.release.judge import judge
 from capsmith.judge.release.model import ReleaseViolation, VerifyOptions
@@ -61,7 +61,7 @@ class Target(NamedTuple):
 @cache
 def targets() -> tuple[Target, ...]:
     """Return each checked rule in each contract."""
-    contracts = [load_contract(version, resources.schemas()) for version in known_versions()]
+    contracts = [load_contract(version, resources.schemas()) for version in list_versions()]
     return tuple(
         Target(rule, contract)
         for contract in contracts

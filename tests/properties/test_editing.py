@@ -13,9 +13,9 @@ from capsmith.commands.load import load_text
 from capsmith.findings import has_errors
 from capsmith.provider.draft import Draft
 from capsmith.provider_upgrade.request import UpgradeRequest, validate_request
-from capsmith.provider_upgrade.rewrite import updated_values
+from capsmith.provider_upgrade.rewrite import update_values
 from capsmith.yamldoc.document import Document
-from capsmith.yamldoc.editing import edited
+from capsmith.yamldoc.editing import set_keys
 from tests.properties.layouts import Pen
 
 OLD, NEW = "v1beta1", "v1beta2"
@@ -72,8 +72,8 @@ def test_it_means_what_was_meant_and_the_rest_stays(data: st.DataObject) -> None
         text, kept = text.replace("\n", "\r\n"), [part.replace("\n", "\r\n") for part in kept]
     draft, document = _draft(text)
     possible = [w for w in WISHES if not validate_request(w, draft, document)]
-    values = updated_values(data.draw(st.sampled_from(possible)), draft, document)
-    result = edited(text, document, values, after="contracts")
+    values = update_values(data.draw(st.sampled_from(possible)), draft, document)
+    result = set_keys(text, document, values, after="contracts")
     assert result.finding is None, text
     before, after = yaml.safe_load(text), yaml.safe_load(result.text)
     assert after == {**before, **values}
@@ -93,7 +93,7 @@ def test_a_key_is_added_and_the_rest_stays(data: st.DataObject) -> None:
     if not data.draw(st.booleans()):
         text = text.rstrip("\n")
     _, document = _draft(text)
-    result = edited(text, document, {"runtime": "package"}, after="releases")
+    result = set_keys(text, document, {"runtime": "package"}, after="releases")
     assert result.finding is None, text
     assert yaml.safe_load(result.text) == {**yaml.safe_load(text), "runtime": "package"}
     check_layout(text, result.text, kept, pen.comments)
@@ -126,6 +126,6 @@ def test_every_request_is_possible_for_some_provider() -> None:
         draft, document = _draft(text)
         for wish in WISHES:
             errors = validate_request(wish, draft, document)
-            if not errors and updated_values(wish, draft, document):
+            if not errors and update_values(wish, draft, document):
                 reached.add(wish)
     assert reached == set(WISHES)

@@ -7,7 +7,7 @@ from typing import Any
 
 from capsmith.clusters.processes.kube import JSON, KubeClient
 from capsmith.clusters.processes.wait import eventually
-from capsmith.output.crd import custom_resource_definition
+from capsmith.output.crd import build_crd
 from capsmith.provider.model import Provider
 
 _CRD = ("apiextensions.k8s.io/v1", "CustomResourceDefinition")
@@ -19,7 +19,7 @@ def crds_of(provider: Provider, kinds: Iterable[str]) -> Iterator[JSON]:
     for component in provider.components:
         for resource in component.resources:
             if resource.kind in kinds:
-                yield custom_resource_definition(resource, component, provider.former_contracts)
+                yield build_crd(resource, component, provider.former_contracts)
 
 
 def upgraded(api: KubeClient, crd: JSON) -> JSON:

@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 
 from capsmith.clusters.processes.kube import ApiError, KubeClient
 from capsmith.findings import has_errors
-from capsmith.output.crd import custom_resource_definition
+from capsmith.output.crd import build_crd
 from capsmith.provider.model import Component, Provider, Resource, Role
 from capsmith.provider_yaml.parse import parse
 from capsmith.resolving.resolve import resolve
@@ -164,7 +164,7 @@ def refusals(api: KubeClient, text: str) -> list[str]:
     for component in understood(text).components:
         for resource in component.resources:
             try:
-                api.request("POST", DRY_RUN, body=custom_resource_definition(resource, component))
+                api.request("POST", DRY_RUN, body=build_crd(resource, component))
             except ApiError as error:
                 found.append(error.message)
     return found
@@ -180,7 +180,7 @@ def test_the_server_does_look(api: KubeClient) -> None:
     text = (EXAMPLES / "acme" / "provider.yaml").read_text(encoding="utf-8")
     wrong = text.replace("image: string!", "image: {type: string, default: x, pattern: ^y}")
     assert has_errors(judge(wrong))
-    document = custom_resource_definition(*machine(text))
+    document = build_crd(*machine(text))
     versions = document["spec"]["versions"]
     spec = versions[0]["schema"]["openAPIV3Schema"]["properties"]["spec"]
     spec["properties"]["image"] = {"type": "string", "default": "x", "pattern": "^y"}

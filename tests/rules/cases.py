@@ -11,7 +11,7 @@ from functools import cache
 from pathlib import Path
 
 from capsmith import resources
-from capsmith.contract.load import known_versions, load_contract, load_rules
+from capsmith.contract.load import list_versions, load_contract, load_rules
 from capsmith.contract.model import Contract, Rule
 from capsmith.findings import Finding
 from capsmith.judge.rules.evaluate import evaluate_manifests
@@ -55,7 +55,7 @@ class Case:
     @property
     def contract(self) -> Contract:
         variant = self.folder.name
-        return contract(variant if variant in known_versions() else self.rule.contracts[-1])
+        return contract(variant if variant in list_versions() else self.rule.contracts[-1])
 
     @property
     def expected(self) -> str:

@@ -15,7 +15,7 @@ import yaml
 
 import capsmith_runtime
 from capsmith import resources
-from capsmith.contract.load import known_versions, load_contract
+from capsmith.contract.load import list_versions, load_contract
 from capsmith_runtime import options
 from capsmith_runtime.migration.options import MIGRATION
 from capsmith_runtime.webhook.options import WEBHOOK
@@ -48,7 +48,7 @@ def _permissions() -> Iterator[str]:
 
 
 def _fields() -> Iterator[str]:
-    for version in known_versions():
+    for version in list_versions():
         types: Any = load_contract(version, resources.schemas()).types
         for role, shape in types.items():
             for part, fields in (("spec", shape.spec), ("status", shape.status)):

@@ -11,9 +11,14 @@ import pytest
 
 from capsmith.commands.build import load_runtime_library
 from capsmith.commands.load import load
-from capsmith.output.rbac import Permission, granted, manager_permissions, namespace_permissions
+from capsmith.output.rbac import (
+    Permission,
+    grant_rule,
+    list_manager_permissions,
+    list_namespace_permissions,
+)
 from capsmith.output.rbac.model import DeclaredRule
-from capsmith.output.slices import SLICE_OF_COMPONENT, slices_of
+from capsmith.output.slices import SLICE_OF_COMPONENT, list_slices
 from capsmith.provider.model import Component, Provider
 from tests.golden.cases import cases
 from tests.runtime.support.requests import VERBS, Request, Use, recorded, uses
@@ -42,17 +47,17 @@ class Run:
 
     @property
     def folders(self) -> tuple[str, ...]:
-        return slices_of(self.component)
+        return list_slices(self.component)
 
     @cached_property
     def own_namespace(self) -> tuple[Permission, ...]:
-        return namespace_permissions(self.provider, self.component, DECLARED)
+        return list_namespace_permissions(self.provider, self.component, DECLARED)
 
     @cached_property
     def everywhere(self) -> tuple[Permission, ...]:
         # What the author's code needs besides is no excuse for what the library forgot.
         bare = self.provider._replace(rbac=())
-        return manager_permissions(bare, self.component, DECLARED)
+        return list_manager_permissions(bare, self.component, DECLARED)
 
 
 @pytest.fixture(scope="module")
@@ -140,7 +145,7 @@ def _sent(folder: str, role: str, rule: DeclaredRule, runs: Iterable[Run]) -> It
     for run in runs:
         if folder in SLICE_OF_COMPONENT.values() and folder not in run.folders:
             continue
-        permissions = granted(rule, run.provider, run.component)
+        permissions = grant_rule(rule, run.provider, run.component)
         for request in run.requests:
             if not _may_need(folder, request):
                 continue

@@ -16,7 +16,7 @@ import yaml
 
 from capsmith.blueprint.plan import BlueprintEntry, load_manifest
 from capsmith.blueprint.provider_filters import PROVIDER_FILTERS
-from capsmith.contract.load import known_versions, load_contract
+from capsmith.contract.load import list_versions, load_contract
 from capsmith.contract.model import TypeShape
 from tests.traceability.catalogue import ROOT, RULE_ID
 from tests.traceability.roots import GENERATOR, MODULES, PERMISSIONS, PROJECT
@@ -115,7 +115,7 @@ def _printed(module: str, root: Path, targets: dict[str, list[str]]) -> tuple[st
 def _fields(root: Path, targets: dict[str, list[str]]) -> Iterator[tuple[str, Carrier]]:
     """The fields that the contract's shapes declare, each with its rule."""
     crd = _printed("generator/capsmith/output/crd.py", root, targets)
-    for version in known_versions():
+    for version in list_versions():
         for role, shape in load_contract(version, root / "schemas").types.items():
             source = _shape_file(root, version, role)
             for path, rule in _of_shape(shape):

@@ -15,7 +15,7 @@ from capsmith.commands.load import load
 from capsmith.contract.model import Rule
 from capsmith.manifests.crds import Crd, find_field, read_crds
 from capsmith.manifests.parse import parse_manifests
-from capsmith.output.runtime import runtime_of
+from capsmith.output.runtime import select_runtime
 from capsmith.provider.model import Provider
 from tests.golden.cases import Case, cases
 from tests.rules.cases import left_out
@@ -158,7 +158,7 @@ def _provider(case: Case) -> Provider:
 @cache
 def _planned(case: Case) -> tuple[PlannedFile, ...]:
     provider = _provider(case)
-    return plan_files(blueprints(), provider, runtime_of(provider, load_runtime_library()))
+    return plan_files(blueprints(), provider, select_runtime(provider, load_runtime_library()))
 
 
 @cache

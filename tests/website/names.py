@@ -13,9 +13,9 @@ import click
 
 from capsmith import resources
 from capsmith.cli import main
-from capsmith.contract.load import known_versions, load_all_rules, load_contract
+from capsmith.contract.load import list_versions, load_all_rules, load_contract
 from capsmith.provider.model import WORKLOAD_CLIENT
-from capsmith.provider_yaml.jsonschema import provider_schema
+from capsmith.provider_yaml.jsonschema import build_provider_schema
 from capsmith_runtime.migration.options import MIGRATION
 from capsmith_runtime.options import parse
 from capsmith_runtime.webhook.options import WEBHOOK
@@ -93,7 +93,7 @@ def rule_ids() -> frozenset[str]:
 @functools.cache
 def features() -> frozenset[str]:
     """Return the names under `features` of kinds."""
-    contracts = [load_contract(version, resources.schemas()) for version in known_versions()]
+    contracts = [load_contract(version, resources.schemas()) for version in list_versions()]
     shapes = [contract.types[role] for contract in contracts for role in contract.types]
     parts = (part for shape in shapes for part in (shape.spec, shape.status))
     fields = (field for part in parts for field in part.values())
@@ -109,7 +109,7 @@ def finding_ids() -> frozenset[str]:
 @functools.cache
 def provider_keys() -> frozenset[str]:
     """Return the keys of provider.yaml, at any place."""
-    return frozenset(_keys(provider_schema()))
+    return frozenset(_keys(build_provider_schema()))
 
 
 def _keys(schema: Any) -> Iterator[str]:

@@ -15,7 +15,7 @@ from capsmith.blueprint.plan import CONDITIONS, BlueprintEntry, BlueprintScope
 from capsmith.findings import Finding, Location, ordered
 from capsmith.tree import Owner, digest_texts
 from capsmith.yamldoc.document import parse_document
-from capsmith.yamldoc.quote import did_you_mean, shown
+from capsmith.yamldoc.quote import quote, suggest
 from capsmith.yamldoc.reporter import PathReporter
 
 MOST_ROWS = 500
@@ -86,9 +86,9 @@ def _row(row: Any, reporter: PathReporter, sources: Collection[str]) -> Blueprin
     _known(reporter, row, _KEYS)
     source = _text(row, reporter, "source", "")
     if source not in sources and not reporter.findings[before:]:
-        message = f"this overlay has no blueprint {shown('project/' + source)}"
+        message = f"this overlay has no blueprint {quote('project/' + source)}"
         below = ("source",) if "source" in row else ()
-        reporter.add_error("overlay-source", message, did_you_mean(source, sources), *below)
+        reporter.add_error("overlay-source", message, suggest(source, sources), *below)
     if not source.endswith(".jinja"):
         reporter.add_error(
             "overlay-source", "the name of a blueprint must end in .jinja", "Rename it."
@@ -113,8 +113,8 @@ def _row(row: Any, reporter: PathReporter, sources: Collection[str]) -> Blueprin
 def _known(reporter: PathReporter, mapping: Mapping[str, Any], keys: Collection[str]) -> None:
     for key in mapping:
         if key not in keys:
-            hint = did_you_mean(key, keys)
-            reporter.add_error_at_key("overlay-unknown-key", f"unknown key {shown(key)}", hint, key)
+            hint = suggest(key, keys)
+            reporter.add_error_at_key("overlay-unknown-key", f"unknown key {quote(key)}", hint, key)
 
 
 def _text(
@@ -149,14 +149,14 @@ def _conditions(row: Mapping[str, Any], reporter: PathReporter) -> tuple[str, ..
 
 
 def _not_one_of(reporter: PathReporter, value: str, known: Collection[str], key: str) -> None:
-    hint = did_you_mean(value, known)
-    reporter.add_error("overlay-not-one-of", f"`{key}` cannot be {shown(value)}", hint, key)
+    hint = suggest(value, known)
+    reporter.add_error("overlay-not-one-of", f"`{key}` cannot be {quote(value)}", hint, key)
 
 
 def _check_target(target: str, scope: BlueprintScope, reporter: PathReporter) -> None:
     below = ("target",) if (*reporter.path, "target") in reporter.document.marks else ()
     if not _TARGET.fullmatch(target):
-        message = f"{shown(target)} is not a path of letters, digits and names in braces"
+        message = f"{quote(target)} is not a path of letters, digits and names in braces"
         reporter.add_error(
             "overlay-target", message, "Write a path such as docs/{module}.md.", *below
         )
@@ -164,8 +164,8 @@ def _check_target(target: str, scope: BlueprintScope, reporter: PathReporter) ->
     names = NAMES[scope]
     for name in _NAME.findall(target):
         if name not in names:
-            message = f"{shown('{' + name + '}')} is not defined in a row for each `{scope}`"
-            reporter.add_error("overlay-target", message, did_you_mean(name, names), *below)
+            message = f"{quote('{' + name + '}')} is not defined in a row for each `{scope}`"
+            reporter.add_error("overlay-target", message, suggest(name, names), *below)
 
 
 MANIFEST = "manifest.yaml"

@@ -9,23 +9,23 @@ from typing import Any, NamedTuple
 import yaml
 
 from capsmith.errors import BlueprintError
-from capsmith.output.admission import admitted_kinds, has_admission
+from capsmith.output.admission import has_admission, list_admitted_kinds
 from capsmith.output.conversion import (
-    converted_resources,
     has_conversion,
     has_migration,
     has_webhooks,
-    serves_webhooks,
+    list_converted_resources,
+    needs_webhook_server,
 )
 from capsmith.output.rbac import (
     aggregate_permissions,
-    kubeadm_bootstrap_permissions,
-    namespace_permissions,
+    list_kubeadm_bootstrap_permissions,
+    list_namespace_permissions,
 )
 from capsmith.output.runtime import Runtime
-from capsmith.output.version_types import converted_versions, has_version_functions
+from capsmith.output.version_types import has_version_functions, list_converted_versions
 from capsmith.provider.model import TOPOLOGY_FLAVOR, Component, Provider, Resource, Role
-from capsmith.provider_upgrade.changes import steps
+from capsmith.provider_upgrade.changes import list_steps
 from capsmith.safetext import RelativePath, SafeText
 from capsmith.tree import Owner
 
@@ -179,7 +179,7 @@ CONDITIONS: Mapping[str, _Condition] = {
     "flavor_other": lambda provider, context: context["flavor"] != TOPOLOGY_FLAVOR,
     "contract_v1beta1": _follows("v1beta1"),
     "contract_v1beta2": _follows("v1beta2"),
-    "contract_upgraded": lambda provider, context: bool(steps(provider)),
+    "contract_upgraded": lambda provider, context: bool(list_steps(provider)),
     "component_infrastructure": _component("infrastructure"),
     "component_beside": lambda provider, context: context["component"].type != "infrastructure",
     "component_bootstrap": _component("bootstrap"),
@@ -195,13 +195,13 @@ CONDITIONS: Mapping[str, _Condition] = {
         context["component"].immutable_templates
     ),
     "has_namespace_role": lambda provider, context: bool(
-        namespace_permissions(provider, context["component"], context["runtime"].permissions)
+        list_namespace_permissions(provider, context["component"], context["runtime"].permissions)
     ),
     "has_aggregate": lambda provider, context: bool(
         aggregate_permissions(provider, context["component"], context["runtime"].permissions)
     ),
     "has_control_planes": lambda provider, context: bool(
-        kubeadm_bootstrap_permissions(context["component"])
+        list_kubeadm_bootstrap_permissions(context["component"])
     ),
     "has_cloud": lambda provider, context: (
         _simulates_infrastructure(provider, context) or _hosts(provider, context)
@@ -216,13 +216,17 @@ CONDITIONS: Mapping[str, _Condition] = {
     "has_addon": _has("addon"),
     "has_conversion": lambda provider, context: has_conversion(provider),
     "has_admission": lambda provider, context: has_admission(provider),
-    "admits": lambda provider, context: bool(admitted_kinds(context["component"])),
+    "admits": lambda provider, context: bool(list_admitted_kinds(context["component"])),
     "has_admission_webhooks": lambda provider, context: context["resource"].webhooks is not None,
     "has_version_functions": lambda provider, context: has_version_functions(provider),
     "calls_functions": lambda provider, context: bool(context["converted"].functions),
     "has_migration": lambda provider, context: has_migration(provider),
-    "converts": lambda provider, context: bool(converted_resources(context["component"], provider)),
-    "serves_webhooks": lambda provider, context: serves_webhooks(context["component"], provider),
+    "converts": lambda provider, context: bool(
+        list_converted_resources(context["component"], provider)
+    ),
+    "serves_webhooks": lambda provider, context: needs_webhook_server(
+        context["component"], provider
+    ),
     "has_webhooks": lambda provider, context: has_webhooks(provider),
     "infra_cluster": _role(Role.INFRA_CLUSTER),
     "infra_machine": _role(Role.INFRA_MACHINE),
@@ -321,7 +325,7 @@ def _contexts(
                 classes = provider.cluster_classes if templates else ()
                 yield from ({**base, "cluster_class": name} for name in classes)
             case BlueprintScope.CONVERTED_VERSION:
-                for converted in converted_versions(component):
+                for converted in list_converted_versions(component):
                     yield {**base, "resource": converted.resource, "converted": converted}
             case _:
                 for resource in _resources(scope, component):

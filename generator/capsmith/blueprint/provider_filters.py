@@ -17,63 +17,68 @@ from typing import Any
 from jinja2 import pass_context
 from jinja2.runtime import Context
 
-from capsmith.output.admission import admitted_kinds, has_admission
-from capsmith.output.clusterctl import hosting, package_url, release_url, template_variables
+from capsmith.output.admission import has_admission, list_admitted_kinds
+from capsmith.output.clusterctl import (
+    build_package_url,
+    identify_hosting,
+    list_template_variables,
+    release_url,
+)
 from capsmith.output.conversion import (
-    converted_resources,
+    compare_shapes,
+    find_contract_version,
     has_conversion,
     has_migration,
     has_webhooks,
-    migrated_resources,
-    serves_webhooks,
-    shape_changes,
-    version_of_contract,
+    list_converted_resources,
+    list_migrated_resources,
+    needs_webhook_server,
 )
 from capsmith.output.crd import (
-    contract_labels,
-    custom_resource_definition,
+    build_contract_labels,
+    build_crd,
+    list_required_status,
     needs_messages,
-    required_status,
 )
-from capsmith.output.monitoring import alert_rules, dashboard_text
-from capsmith.output.python_types import python_module
+from capsmith.output.monitoring import build_alert_rules, format_dashboard
+from capsmith.output.python_types import generate_module
 from capsmith.output.rbac import (
     Permission,
     aggregate_permissions,
-    client_permissions,
-    editor_permissions,
-    identity_editor_permissions,
-    kubeadm_bootstrap_permissions,
-    manager_permissions,
-    namespace_permissions,
-    policy_rule,
-    viewer_permissions,
+    build_policy_rule,
+    list_client_permissions,
+    list_editor_permissions,
+    list_identity_editor_permissions,
+    list_kubeadm_bootstrap_permissions,
+    list_manager_permissions,
+    list_namespace_permissions,
+    list_viewer_permissions,
 )
-from capsmith.output.reference import field_rows, missing_fields, version_rows
-from capsmith.output.slices import standalone_resources
+from capsmith.output.reference import find_missing_fields, list_field_rows, list_version_rows
+from capsmith.output.slices import list_standalone_resources
 from capsmith.output.topology import (
-    credentials_name,
+    build_topology,
+    name_credentials,
     sample_spec,
-    topology,
 )
 from capsmith.output.version_types import (
-    converted_versions,
-    fields_of,
+    find_converted_versions,
+    generate_version_module,
     has_version_functions,
-    hub_types,
-    uses_hub,
-    version_module,
+    list_converted_versions,
+    list_hub_types,
+    needs_hub,
 )
-from capsmith.provider.extension import author_classes, author_names
+from capsmith.provider.extension import list_author_classes, list_author_names
 from capsmith.provider.model import Component, Provider
-from capsmith.provider.versions import preferred_version, version_changes
-from capsmith.provider_upgrade.changes import kind_changes, steps
+from capsmith.provider.versions import compare_versions, get_preferred_version
+from capsmith.provider_upgrade.changes import list_kind_changes, list_steps
 from capsmith.safetext import SafeText
 
 
 def find_shared_contract_labels(component: Component) -> dict[str, str]:
     """Return the contract labels that all CRDs of a component share (GEN-01)."""
-    labels = [contract_labels(resource) for resource in component.resources]
+    labels = [build_contract_labels(resource) for resource in component.resources]
     shared = set(labels[0].items()).intersection(*(set(each.items()) for each in labels))
     return dict(sorted(shared))
 
@@ -95,25 +100,25 @@ def find_kind(provider: Provider, role: str, otherwise: str) -> SafeText:
 
 
 @pass_context
-@wraps(manager_permissions)
+@wraps(list_manager_permissions)
 def _manager_permissions(
     context: Context, provider: Provider, component: Component
 ) -> tuple[Permission, ...]:
-    return manager_permissions(provider, component, context["runtime"].permissions)
+    return list_manager_permissions(provider, component, context["runtime"].permissions)
 
 
 @pass_context
-@wraps(client_permissions)
+@wraps(list_client_permissions)
 def _client_permissions(context: Context, component: Component) -> tuple[Permission, ...]:
-    return client_permissions(context["provider"], component, context["runtime"].permissions)
+    return list_client_permissions(context["provider"], component, context["runtime"].permissions)
 
 
 @pass_context
-@wraps(namespace_permissions)
+@wraps(list_namespace_permissions)
 def _namespace_permissions(
     context: Context, provider: Provider, component: Component
 ) -> tuple[Permission, ...]:
-    return namespace_permissions(provider, component, context["runtime"].permissions)
+    return list_namespace_permissions(provider, component, context["runtime"].permissions)
 
 
 @pass_context
@@ -124,68 +129,68 @@ def _aggregate_permissions(context: Context, component: Component) -> tuple[Perm
 
 PROVIDER_FILTERS: Mapping[str, Callable[..., Any]] = {
     # output/crd.py: CustomResourceDefinitions
-    "crd": custom_resource_definition,
+    "crd": build_crd,
     "needs_messages": needs_messages,
-    "required_status": required_status,
+    "required_status": list_required_status,
     # output/admission.py, output/conversion.py: webhooks, and the migration of stored objects
-    "admitted_kinds": admitted_kinds,
+    "admitted_kinds": list_admitted_kinds,
     "has_admission": has_admission,
-    "converted_resources": converted_resources,
+    "converted_resources": list_converted_resources,
     "has_conversion": has_conversion,
     "has_migration": has_migration,
     "has_webhooks": has_webhooks,
-    "migrated_resources": migrated_resources,
-    "serves_webhooks": serves_webhooks,
-    "shape_changes": shape_changes,
-    "version_of_contract": version_of_contract,
+    "migrated_resources": list_migrated_resources,
+    "serves_webhooks": needs_webhook_server,
+    "shape_changes": compare_shapes,
+    "version_of_contract": find_contract_version,
     # output/version_types.py, output/python_types.py: Python modules of kinds and their versions
-    "converted_versions": converted_versions,
-    "fields_of": fields_of,
+    "converted_versions": list_converted_versions,
+    "fields_of": find_converted_versions,
     "has_version_functions": has_version_functions,
-    "hub_types": hub_types,
-    "python_module": python_module,
-    "uses_hub": uses_hub,
-    "version_module": version_module,
+    "hub_types": list_hub_types,
+    "python_module": generate_module,
+    "uses_hub": needs_hub,
+    "version_module": generate_version_module,
     # output/rbac/: permissions
     "aggregate_permissions": _aggregate_permissions,
     "client_permissions": _client_permissions,
-    "editor_permissions": editor_permissions,
-    "identity_editor_permissions": identity_editor_permissions,
-    "kubeadm_bootstrap_permissions": kubeadm_bootstrap_permissions,
+    "editor_permissions": list_editor_permissions,
+    "identity_editor_permissions": list_identity_editor_permissions,
+    "kubeadm_bootstrap_permissions": list_kubeadm_bootstrap_permissions,
     "manager_permissions": _manager_permissions,
     "namespace_permissions": _namespace_permissions,
-    "policy_rule": policy_rule,
-    "viewer_permissions": viewer_permissions,
+    "policy_rule": build_policy_rule,
+    "viewer_permissions": list_viewer_permissions,
     # output/monitoring.py: alerts and the dashboard
-    "alert_rules": alert_rules,
-    "dashboard_text": dashboard_text,
+    "alert_rules": build_alert_rules,
+    "dashboard_text": format_dashboard,
     # output/clusterctl.py: releases, and variables of cluster templates
-    "hosting": hosting,
-    "package_url": package_url,
+    "hosting": identify_hosting,
+    "package_url": build_package_url,
     "release_url": release_url,
-    "template_variables": template_variables,
+    "template_variables": list_template_variables,
     # output/topology.py, output/slices.py: samples, cluster templates and ClusterClasses
-    "credentials_name": credentials_name,
+    "credentials_name": name_credentials,
     "sample_spec": sample_spec,
-    "standalone_resources": standalone_resources,
-    "topology": topology,
+    "standalone_resources": list_standalone_resources,
+    "topology": build_topology,
     # output/reference.py: tables of the provider's reference
-    "field_rows": field_rows,
-    "missing_fields": missing_fields,
-    "version_rows": version_rows,
+    "field_rows": list_field_rows,
+    "missing_fields": find_missing_fields,
+    "version_rows": list_version_rows,
     # provider/: names, versions and parts of a provider
-    "author_classes": author_classes,
-    "author_names": author_names,
+    "author_classes": list_author_classes,
+    "author_names": list_author_names,
     "contract_of": Provider.contract_of,
     "identity": Provider.identity,
     "part": Component.part,
     "pool_machine": lambda pool, component: component.find_pool_machine(pool),
-    "preferred_version": preferred_version,
+    "preferred_version": get_preferred_version,
     "shared_fields": lambda pool, component: component.list_shared_fields(pool),
-    "version_changes": version_changes,
+    "version_changes": compare_versions,
     # provider_upgrade/changes.py: the next contract
-    "kind_changes": kind_changes,
-    "upgrade_steps": steps,
+    "kind_changes": list_kind_changes,
+    "upgrade_steps": list_steps,
     # This module: several kinds at a time, and lists for display
     "contract_labels": find_shared_contract_labels,
     "kind_of": find_kind,

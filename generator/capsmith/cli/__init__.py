@@ -41,7 +41,7 @@ def read_versions() -> tuple[str, ...]:
     # Imported here: each --help imports this module.
     from capsmith import resources
     from capsmith.contract.compatibility import load_compatibility
-    from capsmith.contract.load import known_versions
+    from capsmith.contract.load import list_versions
 
     core = load_compatibility(resources.schemas()).core
 
@@ -51,7 +51,7 @@ def read_versions() -> tuple[str, ...]:
     return (
         f"capsmith {__version__}",
         f"capsmith_runtime {match[1]}",
-        f"contracts {', '.join(known_versions())}",
+        f"contracts {', '.join(list_versions())}",
         f"core {', '.join(each.release for each in core.executed)}",
     )
 

@@ -31,14 +31,14 @@ def explain(rule: str, format_: str) -> int:
     """Explain the contract rule RULE, for example IC-05."""
     from capsmith.commands.rules import explain_rule
     from capsmith.console import Console
-    from capsmith.contract.explain import lines
+    from capsmith.contract.explain import format_lines
 
     explanation = explain_rule(rule)
     console = Console(format_)
     if format_ == "json":
         console.print_data(explanation)
     else:
-        console.print_text("\n".join(lines(explanation)))
+        console.print_text("\n".join(format_lines(explanation)))
     return 0
 
 
@@ -52,14 +52,14 @@ def rules(page: str | None, contract: str | None, level: str | None, format_: st
     """List the contract rules that capsmith knows."""
     from capsmith.commands.rules import list_rules
     from capsmith.console import Console
-    from capsmith.contract.explain import table_row
+    from capsmith.contract.explain import format_row
 
     rows = list_rules(page, contract, level)
     console = Console(format_)
     if format_ == "json":
         console.print_data(rows)
     else:
-        console.print_table([table_row(row) for row in rows])
+        console.print_table([format_row(row) for row in rows])
     return 0
 
 

@@ -13,17 +13,17 @@ from capsmith.blueprint.render import Formatter, render
 from capsmith.contract.reading import parse
 from capsmith.findings import Finding, Severity, ordered
 from capsmith.output.rbac.model import DeclaredPermissions, parse_permissions
-from capsmith.output.reference import AUTHOR_API_PATH, author_api
+from capsmith.output.reference import AUTHOR_API_PATH, select_author_api
 from capsmith.output.runtime import (
     PERMISSIONS_FILE,
     SLICES_FILE,
     Library,
     Runtime,
     Slice,
-    runtime_of,
-    vendored_files,
+    build_vendored_files,
+    select_runtime,
 )
-from capsmith.provider.contract_fields import declared_crds
+from capsmith.provider.contract_fields import find_declared_crds
 from capsmith.provider.model import Provider
 from capsmith.safetext import RelativePath
 from capsmith.tree import FileTree, GeneratedFile, Owner, digest
@@ -103,11 +103,13 @@ def build(provider: Provider, legacy_imports: bool = False) -> FileTree:
     sources = read_texts(resources.blueprints())
     entries = load_manifest(sources["manifest.yaml"], "blueprints/manifest.yaml")
     library = load_runtime_library()
-    runtime = runtime_of(provider, library, legacy_imports)
+    runtime = select_runtime(provider, library, legacy_imports)
     tree = render(
         plan_files(entries, provider, runtime), sources, FolderCache.of_user(), __version__
     )
-    return FileTree.of([*tree, *_copies(provider, runtime), *vendored_files(runtime, library)])
+    return FileTree.of(
+        [*tree, *_copies(provider, runtime), *build_vendored_files(runtime, library)]
+    )
 
 
 def build_overlaid(
@@ -127,7 +129,7 @@ def build_overlaid(
     cache = FolderCache.of_user()
     entries = load_manifest(sources["manifest.yaml"], "blueprints/manifest.yaml")
     library = load_runtime_library()
-    runtime = runtime_of(provider, library, legacy_imports)
+    runtime = select_runtime(provider, library, legacy_imports)
     planned = plan_files(entries, provider, runtime)
     added, found = plan_rows(overlay, provider, runtime, planned)
     replaced = {file.path for file in planned if PROJECT + file.entry.source in overlay.sources}
@@ -144,7 +146,7 @@ def build_overlaid(
             *render(rest, sources, cache, __version__),
             *rendered,
             *_copies(provider, runtime),
-            *vendored_files(runtime, library),
+            *build_vendored_files(runtime, library),
         ]
     )
     origins = {str(file.path): f"{overlay.where}/{PROJECT}{file.entry.source}" for file in overlaid}
@@ -154,7 +156,7 @@ def build_overlaid(
 def _copies(provider: Provider, runtime: Runtime) -> tuple[GeneratedFile, ...]:
     """Return the files whose text capsmith ships."""
     page = resources.author_api().read_text(encoding="utf-8")
-    api = author_api(page, runtime.slices, provider.package)
+    api = select_author_api(page, runtime.slices, provider.package)
     return (
         GeneratedFile(SCHEMA_PATH, read_schema(), Owner.GENERATED),
         GeneratedFile(AUTHOR_API_PATH, api, Owner.GENERATED),
@@ -198,7 +200,7 @@ def _evaluated(files: list[GeneratedFile], provider: Provider) -> tuple[Finding,
         for contract in provider.contracts
         for finding in evaluate_manifests(manifests, contract, roles)
     }
-    declared = declared_crds(provider)
+    declared = find_declared_crds(provider)
     return ordered([*syntax, *(_tolerated(each, declared) for each in broken)])
 
 

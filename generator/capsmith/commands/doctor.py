@@ -17,8 +17,8 @@ from capsmith.errors import Refused
 from capsmith.findings import Finding, Location, Severity, ordered
 from capsmith.merging.lock import SPEC_NAME, Lock
 from capsmith.output.runtime import FOLDER, is_vendored
-from capsmith.provider_upgrade.facts import step_facts
-from capsmith.provider_upgrade.stages import next_step
+from capsmith.provider_upgrade.facts import describe_step
+from capsmith.provider_upgrade.stages import find_next_step
 from capsmith.report import Outcome, Report
 from capsmith.tree import Owner
 from capsmith.workspace.repository import Repository
@@ -169,8 +169,8 @@ def _update(report: Report) -> Data | None:
 def _upgrade(loaded: Loaded) -> Data | None:
     if loaded.provider is None:
         return None
-    step = next_step(loaded.provider, load_contracts())
-    return step_facts(loaded.provider, step) if step is not None else None
+    step = find_next_step(loaded.provider, load_contracts())
+    return describe_step(loaded.provider, step) if step is not None else None
 
 
 def _ends(loaded: Loaded, file: str) -> Iterator[Finding]:

@@ -6,7 +6,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, NamedTuple
 
 from capsmith import resources
-from capsmith.contract.load import known_versions, load_contract
+from capsmith.contract.load import list_versions, load_contract
 from capsmith.contract.model import Contract
 from capsmith.findings import Finding, ordered
 from capsmith.provider.model import Provider
@@ -37,7 +37,7 @@ class Loaded(NamedTuple):
 def load_contracts() -> tuple[Contract, ...]:
     """Return every known contract, the oldest first."""
     schemas = resources.schemas()
-    return tuple(load_contract(version, schemas) for version in known_versions())
+    return tuple(load_contract(version, schemas) for version in list_versions())
 
 
 def load(path: Path, blueprints: Path | None = None) -> Loaded:

@@ -42,7 +42,7 @@ from capsmith.merging.release_changes import (
     find_dropped_series,
 )
 from capsmith.merging.shared_file import ConflictLabels, ConflictStyle
-from capsmith.output.runtime import FOLDER, Mode, is_vendored, runtime_of, without_vendored
+from capsmith.output.runtime import FOLDER, Mode, is_vendored, remove_vendored, select_runtime
 from capsmith.provider.model import Provider
 from capsmith.report import FileOutcome, Outcome, Report, RuntimeOutcome
 from capsmith.tree import FileTree, Owner, digest
@@ -126,7 +126,7 @@ def make_plan(
         return _impossible(loaded.findings + unknown, names)
     if lock is not None:
         lock = lock.hand_over(options.mine, options.not_mine)
-        tree = without_vendored(tree) if lock.has_fork else tree
+        tree = remove_vendored(tree) if lock.has_fork else tree
     disk = _on_disk(repository, tree, lock)
     decisions = _decisions(tree, disk, lock, options)
     unknown = _not_restored(decisions, options.restore)
@@ -297,7 +297,7 @@ def _next_lock(
     lock: Lock | None,
     kept: Mapping[str, LockedFile],
 ) -> Lock:
-    runtime = runtime_of(provider, load_runtime_library())
+    runtime = select_runtime(provider, load_runtime_library())
     return Lock.of(
         tree,
         __version__,

@@ -25,7 +25,7 @@ def list_rules(page: str | None, contract: str | None, level: str | None) -> lis
     Raises UnreadableInput for a page or contract without rules.
     """
     executed = _executed()
-    found = explaining.listing(load_all_rules(resources.schemas()), page, contract, level)
+    found = explaining.list_rules(load_all_rules(resources.schemas()), page, contract, level)
     return [_with_source(rule, executed) for rule in found]
 
 

@@ -22,7 +22,7 @@ from capsmith.merging.lock import LOCK_PATH, SPEC_NAME
 from capsmith.output.runtime import DISTRIBUTION, FOLDER, Mode
 from capsmith.report import Report
 from capsmith.workspace.repository import Repository
-from capsmith.yamldoc.editing import edited
+from capsmith.yamldoc.editing import set_keys
 
 _PYTHON_LOCK = "requirements.lock"
 
@@ -116,7 +116,7 @@ def _change_runtime(loaded: Loaded, runtime: Mode, file: str) -> Loaded:
     assert loaded.document is not None  # or there would be no provider
     keys = ("devDependencies", "dependencies", "releases")
     after = next(key for key in keys if key in loaded.document.data)
-    result = edited(loaded.text, loaded.document, {"runtime": runtime}, after)
+    result = set_keys(loaded.text, loaded.document, {"runtime": runtime}, after)
     if result.finding is not None:
         return Loaded(loaded.text, None, (result.finding,))
     changed = load_text(result.text, file)

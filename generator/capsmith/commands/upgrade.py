@@ -19,17 +19,17 @@ from capsmith.commands.preconditions import (
 from capsmith.findings import Finding, has_errors
 from capsmith.merging.lock import SPEC_NAME, Lock
 from capsmith.provider.model import Provider
-from capsmith.provider_upgrade.by_hand import by_hand
-from capsmith.provider_upgrade.changes import lost_fields, steps
-from capsmith.provider_upgrade.facts import upgrade_facts
+from capsmith.provider_upgrade.by_hand import list_manual_steps
+from capsmith.provider_upgrade.changes import find_lost_fields, list_steps
+from capsmith.provider_upgrade.facts import describe_upgrade
 from capsmith.provider_upgrade.request import UpgradeRequest, validate_request
-from capsmith.provider_upgrade.rewrite import updated_values
-from capsmith.provider_upgrade.stages import next_step
+from capsmith.provider_upgrade.rewrite import update_values
+from capsmith.provider_upgrade.stages import find_next_step
 from capsmith.report import Report
 from capsmith.resolving.resolve import link_rules
 from capsmith.workspace.repository import Repository
-from capsmith.yamldoc.editing import edited
-from capsmith.yamldoc.quote import listed
+from capsmith.yamldoc.editing import set_keys
+from capsmith.yamldoc.quote import join_names
 from capsmith.yamldoc.reporter import PathReporter
 
 
@@ -90,8 +90,8 @@ def apply_request(loaded: Loaded, request: UpgradeRequest, file: str) -> Loaded:
     errors = validate_request(request, loaded.draft, loaded.document)
     if errors:
         return _refused(loaded.text, *errors)
-    values = updated_values(request, loaded.draft, loaded.document)
-    result = edited(loaded.text, loaded.document, values, after="contracts")
+    values = update_values(request, loaded.draft, loaded.document)
+    result = set_keys(loaded.text, loaded.document, values, after="contracts")
     if result.finding is not None:
         return _refused(loaded.text, result.finding)
     if not values:
@@ -107,10 +107,10 @@ def apply_request(loaded: Loaded, request: UpgradeRequest, file: str) -> Loaded:
 def _losses(provider: Provider, top: PathReporter) -> tuple[Finding, ...]:
     """Report what stored objects lose when API versions keep their names: nothing converts."""
     reporter = top.at("contracts")
-    for step in steps(provider)[-1:]:
-        lost = lost_fields(provider, step)
+    for step in list_steps(provider)[-1:]:
+        lost = find_lost_fields(provider, step)
         if lost:
-            message = f"stored objects would lose user data in {listed(lost)}"
+            message = f"stored objects would lose user data in {join_names(lost)}"
             both = f"--contract {step.old.version},{step.new.version}"
             hint = f"Run {both} first, and release that: only separate API versions are converted."
             reporter.add_error("keep-api-version", message, hint)
@@ -121,12 +121,12 @@ def _facts(
     repository: Repository, loaded: Loaded, lock: Lock, request: UpgradeRequest, plan: Plan
 ) -> dict[str, Any] | None:
     assert loaded.provider is not None  # or nothing would be possible
-    step = next_step(loaded.provider, load_contracts())
+    step = find_next_step(loaded.provider, load_contracts())
     if step is None:
         return None
     paths, manifests = _author_files(repository, lock, plan)
-    hands = by_hand(loaded.provider, step, paths, manifests)
-    return upgrade_facts(loaded.provider, step, hands, in_place=request.keep_api_version)
+    hands = list_manual_steps(loaded.provider, step, paths, manifests)
+    return describe_upgrade(loaded.provider, step, hands, in_place=request.keep_api_version)
 
 
 def _author_files(

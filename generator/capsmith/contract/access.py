@@ -10,7 +10,7 @@ from importlib.resources.abc import Traversable
 from typing import TYPE_CHECKING, NamedTuple
 
 from capsmith.contract.model import Permission, Shown
-from capsmith.contract.reading import broken, load, validate
+from capsmith.contract.reading import load, make_error, validate
 
 if TYPE_CHECKING:
     from capsmith.contract.files import AccessEntry, ManagerEntry
@@ -95,7 +95,7 @@ def load_access(reader: Traversable) -> AccessTable:
     content = validate(AccessFile, load(file), str(file))
     managers = {entry.name: _manager(entry) for entry in content.managers}
     if len(managers) < len(content.managers):
-        raise broken(str(file), "a manager is defined twice")
+        raise make_error(str(file), "a manager is defined twice")
     rows = tuple(_row(entry, managers, str(file)) for entry in content.access)
     return AccessTable(tuple(managers.values()), rows)
 
@@ -116,13 +116,13 @@ def _row(entry: AccessEntry, managers: Mapping[str, Manager], file: str) -> Acce
     what = f"{entry.manager}, {' '.join(entry.verbs)} {' '.join(entry.kinds)}"
     manager = managers.get(entry.manager)
     if manager is None:
-        raise broken(file, f"{what}: the manager is not defined")
+        raise make_error(file, f"{what}: the manager is not defined")
     if (entry.shown is None) is not bool(entry.unseen):
-        raise broken(file, f"{what}: needs either shown or unseen")
+        raise make_error(file, f"{what}: needs either shown or unseen")
     if entry.permission is not Permission.OWN and not entry.rules:
-        raise broken(file, f"{what}: no rule requires the permission of providers")
+        raise make_error(file, f"{what}: no rule requires the permission of providers")
     if entry.permission is Permission.LABEL and not manager.label:
-        raise broken(file, f"{what}: the manager has no label")
+        raise make_error(file, f"{what}: the manager has no label")
     return Access(
         manager,
         tuple(entry.kinds),

@@ -9,7 +9,7 @@ from importlib.resources.abc import Traversable
 from typing import TYPE_CHECKING, NamedTuple
 
 from capsmith.contract.model import Run
-from capsmith.contract.reading import broken, load, validate
+from capsmith.contract.reading import load, make_error, validate
 
 if TYPE_CHECKING:
     from capsmith.contract.files import SupportedEntry
@@ -96,7 +96,7 @@ def load_compatibility(reader: Traversable) -> Compatibility:
     }
     for name, project in projects.items():
         if not any(each.run is Run.CI for each in project.releases):
-            raise broken(str(file), f"{name} has no release with `run: ci`")
+            raise make_error(str(file), f"{name} has no release with `run: ci`")
     cert_manager = _project("certManager", content.cert_manager, str(file))
     return Compatibility(cert_manager=cert_manager, **projects)
 
@@ -106,10 +106,12 @@ def _project(name: str, entries: list[SupportedEntry], file: str) -> Project:
         Supported(entry.release, entry.run, entry.kubeadm, entry.note) for entry in entries
     )
     if list(releases) != sorted(releases, key=lambda each: each.order):
-        raise broken(file, f"the releases of {name} are not in order, the oldest first")
+        raise make_error(file, f"the releases of {name} are not in order, the oldest first")
     if len({each.series for each in releases}) != len(releases):
-        raise broken(file, f"{name} has two releases of one series")
+        raise make_error(file, f"{name} has two releases of one series")
     for each in releases:
         if each.release == each.series and each.run is not Run.SOURCE and name != "python":
-            raise broken(file, f"{name} {each.release} is run, so it has to name a patch release")
+            raise make_error(
+                file, f"{name} {each.release} is run, so it has to name a patch release"
+            )
     return Project(releases)

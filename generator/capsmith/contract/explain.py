@@ -31,7 +31,7 @@ def explain(rules: Mapping[str, Rule], rule_id: str) -> dict[str, Any]:
     """
     rule = rules.get(rule_id.strip().upper())
     if rule is None:
-        near = similar(rules, rule_id)
+        near = find_similar_ids(rules, rule_id)
         raise UnreadableInput(
             "rule-unknown",
             f"unknown rule {rule_id!r}",
@@ -39,10 +39,10 @@ def explain(rules: Mapping[str, Rule], rule_id: str) -> dict[str, Any]:
                 f"Did you mean {', '.join(near)}?" if near else "Run `capsmith rules` to list all."
             ),
         )
-    return details(rule)
+    return describe_rule(rule)
 
 
-def details(rule: Rule) -> dict[str, Any]:
+def describe_rule(rule: Rule) -> dict[str, Any]:
     """Return all fields of a rule, in the order of reading."""
     return {
         "id": rule.id,
@@ -59,13 +59,13 @@ def details(rule: Rule) -> dict[str, Any]:
         "condition": rule.condition,
         "consequence": rule.consequence,
         "hint": rule.hint,
-        "checked": checked(rule),
-        "effect": effect(rule),
+        "checked": get_verification(rule),
+        "effect": describe_effect(rule),
         "source": rule.source,
     }
 
 
-def checked(rule: Rule) -> dict[str, Any]:
+def get_verification(rule: Rule) -> dict[str, Any]:
     """Return how the rule is verified: by capsmith itself (``static``), or by a proof.
 
     ``option`` is that of ``capsmith verify``, for rules on more than the files of a release.
@@ -77,7 +77,7 @@ def checked(rule: Rule) -> dict[str, Any]:
     return {"by": rule.proof.value if rule.proof is not None else "nobody"}
 
 
-def effect(rule: Rule) -> dict[str, Any]:
+def describe_effect(rule: Rule) -> dict[str, Any]:
     """Return what a violation does in a provider of any origin; empty if verify finds none."""
     if rule.check is None and rule.page not in _OPTIONS:
         return {}
@@ -88,7 +88,7 @@ def effect(rule: Rule) -> dict[str, Any]:
     }
 
 
-def effect_text(effect: Mapping[str, Any]) -> str:
+def format_effect(effect: Mapping[str, Any]) -> str:
     """Return the class of a violation as words: ``breaks when core is v1.13 or older``."""
     words = {
         EffectClass.BREAKS: "breaks",
@@ -98,27 +98,27 @@ def effect_text(effect: Mapping[str, Any]) -> str:
     return f"{words}, for {', '.join(effect['roles'])}" if effect["roles"] else words
 
 
-def origin_text(rule: Mapping[str, Any]) -> str:
+def format_origin(rule: Mapping[str, Any]) -> str:
     """Return the sentences on a rule's origin and its releases of core."""
     releases = _releases(rule["core"], rule.get("coreFromSource", ()))
     return f"{_ORIGIN[Origin(rule['origin'])]}{releases}"
 
 
-def checked_text(rule: Mapping[str, Any]) -> str:
+def format_verification(rule: Mapping[str, Any]) -> str:
     """Return the sentence on how a rule is verified; empty if it is not."""
     by = rule["checked"]["by"]
     if by == "static":
         return (
             f"Checked by capsmith ({rule['checked']['check']}); violations have severity "
-            f"{rule['severity']}. Class in capsmith verify: {effect_text(rule['effect'])}."
+            f"{rule['severity']}. Class in capsmith verify: {format_effect(rule['effect'])}."
         )
     if by == "verify":
         command = f"capsmith verify {rule['checked']['option']}"
-        return f"Checked by `{command}`. Class: {effect_text(rule['effect'])}."
+        return f"Checked by `{command}`. Class: {format_effect(rule['effect'])}."
     return f"Shown by {_BY[Proof(by)]}." if by != "nobody" else ""
 
 
-def lines(rule: Mapping[str, Any]) -> list[str]:
+def format_lines(rule: Mapping[str, Any]) -> list[str]:
     """Return the data of :func:`explain` as lines for a terminal."""
     contracts = ", ".join(rule["contracts"])
     result = [
@@ -126,13 +126,13 @@ def lines(rule: Mapping[str, Any]) -> list[str]:
         f"{rule['level']} in contract {contracts}; page {rule['page']}",
         "",
         rule["statement"],
-        origin_text(rule),
+        format_origin(rule),
     ]
     if rule["condition"]:
         result.append(f"It applies when {rule['condition']}.")
     result += ["", f"If violated: {rule['consequence']}", f"What to do: {rule['hint']}", ""]
-    if checked_text(rule):
-        result.append(checked_text(rule))
+    if format_verification(rule):
+        result.append(format_verification(rule))
     return [*result, f"Source: {rule['source']}"]
 
 
@@ -144,7 +144,7 @@ def _releases(core: Mapping[str, str], from_source: Sequence[str]) -> str:
     return f" Releases of core: {', '.join(found)}{note}." if found else ""
 
 
-def listing(
+def list_rules(
     rules: Mapping[str, Rule],
     page: str | None = None,
     contract: str | None = None,
@@ -157,7 +157,7 @@ def listing(
     _known("page", page, {rule.page for rule in rules.values()})
     _known("contract", contract, {name for rule in rules.values() for name in rule.contracts})
     return [
-        details(rule)
+        describe_rule(rule)
         for rule in rules.values()
         if page in (None, rule.page)
         and (contract is None or contract in rule.contracts)
@@ -165,14 +165,14 @@ def listing(
     ]
 
 
-def table_row(rule: Mapping[str, Any]) -> list[str]:
-    """Return the columns of one rule of :func:`listing` for a terminal."""
+def format_row(rule: Mapping[str, Any]) -> list[str]:
+    """Return the columns of one rule of :func:`list_rules` for a terminal."""
     core = " ".join(f"{name} {release}" for name, release in rule["core"].items())
     contracts = ",".join(rule["contracts"])
     return [rule["id"], rule["level"], rule["origin"], contracts, core, rule["title"]]
 
 
-def similar(rules: Mapping[str, Rule], rule_id: str) -> list[str]:
+def find_similar_ids(rules: Mapping[str, Rule], rule_id: str) -> list[str]:
     """Return ids that look like ``rule_id``, then rules whose title has it; at most five."""
     query = rule_id.strip().upper()
     padded = re.sub(r"^([A-Z]+)[-_ ]?([0-9])$", r"\1-0\2", query)

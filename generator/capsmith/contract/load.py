@@ -34,7 +34,7 @@ from capsmith.contract.model import (
     Upgrade,
     Where,
 )
-from capsmith.contract.reading import broken, load, validate
+from capsmith.contract.reading import load, make_error, validate
 
 if TYPE_CHECKING:
     from capsmith.contract.files import (
@@ -58,7 +58,7 @@ _FILES = {"contract.yaml", "fragments.yaml", "rules", "types"}
 V = TypeVar("V")
 
 
-def known_versions() -> tuple[str, ...]:
+def list_versions() -> tuple[str, ...]:
     """Return the contract versions that capsmith knows, the oldest first."""
     return VERSIONS
 
@@ -79,7 +79,7 @@ def load_contract(version: str, reader: Traversable) -> Contract:
     file = folder / "contract.yaml"
     content = validate(ContractFile, load(file), str(file))
     if content.version != version:
-        raise broken(str(file), f"is of the version {content.version}, unlike its folder")
+        raise make_error(str(file), f"is of the version {content.version}, unlike its folder")
     announced = content.support_end
     end = SupportEnd(announced.core, announced.date) if announced is not None else None
     return Contract(
@@ -122,10 +122,10 @@ def load_rules(reader: Traversable, version: str = "") -> dict[str, Rule]:
         for file in _yaml_files(folder):
             for rule in read_rules(load(file), file.name[: -len(".yaml")], allowed, str(file)):
                 if rule.id in rules:
-                    raise broken(str(file), f"duplicate rule {rule.id}")
+                    raise make_error(str(file), f"duplicate rule {rule.id}")
                 rules[rule.id] = rule
     chosen = (rule for rule in rules.values() if not version or version in rule.contracts)
-    return {rule.id: rule for rule in sorted(chosen, key=lambda rule: order(rule.id))}
+    return {rule.id: rule for rule in sorted(chosen, key=lambda rule: get_sort_key(rule.id))}
 
 
 def load_upgrade_rules(reader: Traversable) -> dict[str, Rule]:
@@ -197,19 +197,21 @@ def _effect(entry: EffectEntry | None) -> Effect:
 
 def _require_coherence(rule: Rule, allowed: tuple[str, ...], file: str) -> None:
     if not _ID.fullmatch(rule.id):
-        raise broken(file, f"{rule.id!r} is not an id such as AB-01")
+        raise make_error(file, f"{rule.id!r} is not an id such as AB-01")
     if not set(rule.contracts) <= set(allowed) or not rule.contracts:
-        raise broken(file, f"{rule.id} is in a folder for {', '.join(allowed)}")
+        raise make_error(file, f"{rule.id} is in a folder for {', '.join(allowed)}")
     if rule.check is not None and rule.proof is not None:
-        raise broken(file, f"{rule.id} has both a check and a proof")
+        raise make_error(file, f"{rule.id} has both a check and a proof")
     if bool(rule.effect.when) != (rule.effect.kind is EffectClass.BREAKS_WHEN):
-        raise broken(file, f"{rule.id} has a condition without the class breaks-when, or none")
+        raise make_error(file, f"{rule.id} has a condition without the class breaks-when, or none")
     if not set(rule.effect.roles) <= set(rule.applies_to):
-        raise broken(file, f"{rule.id} has an effect on roles that it does not apply to")
+        raise make_error(file, f"{rule.id} has an effect on roles that it does not apply to")
     if rule.check is None and rule.proof is None and rule.level is not Level.INFO:
-        raise broken(file, f"{rule.id} has neither a check nor a proof")
+        raise make_error(file, f"{rule.id} has neither a check nor a proof")
     if (rule.origin is Origin.CONTRACT) != (_CONTRACT_PAGE.match(rule.source) is not None):
-        raise broken(file, f"{rule.id} has origin {rule.origin}, unlike its source {rule.source}")
+        raise make_error(
+            file, f"{rule.id} has origin {rule.origin}, unlike its source {rule.source}"
+        )
 
 
 def _source(own: str, base: str) -> str:
@@ -227,7 +229,7 @@ def _upgrades(reader: Traversable, version: str) -> dict[str, Upgrade]:
     return {old: load_upgrade(reader, old, version) for old in older}
 
 
-def order(rule_id: str) -> tuple[str, int]:
+def get_sort_key(rule_id: str) -> tuple[str, int]:
     """Return the sort key of a rule id: letters, then number."""
     letters, _, number = rule_id.partition("-")
     return letters, int(number)
@@ -284,14 +286,14 @@ def _refuse_unknown_files(folder: Traversable) -> None:
     """Raise UnreadableInput when a contract's folder holds a file that is not read."""
     for entry in folder.iterdir():
         if entry.name not in _FILES:
-            raise broken(str(entry), "is not a file of a contract")
+            raise make_error(str(entry), "is not a file of a contract")
 
 
 def _yaml_files(folder: Traversable) -> list[Traversable]:
     files = sorted(folder.iterdir(), key=lambda file: file.name)
     for file in files:
         if not file.name.endswith(".yaml"):
-            raise broken(str(file), "is not a .yaml file")
+            raise make_error(str(file), "is not a .yaml file")
     return files
 
 
@@ -305,7 +307,7 @@ def _shape(file: Traversable, fragments: Mapping[str, FragmentEntry]) -> TypeSha
 
     content = validate(ShapeFile, load(file), str(file))
     if file.name != f"{content.role}.yaml":
-        raise broken(str(file), f"describes {content.role}")
+        raise make_error(str(file), f"describes {content.role}")
     return TypeShape(
         role=content.role,
         scope=content.scope,
@@ -332,18 +334,20 @@ def _field(
     rule, schema = entry.rule, entry.schema_
     if entry.fragment:
         if rule or schema is not None:
-            raise broken(file, f"{name} has a fragment, so that it cannot have a rule or schema")
+            raise make_error(
+                file, f"{name} has a fragment, so that it cannot have a rule or schema"
+            )
         if entry.fragment not in fragments:
-            raise broken(
+            raise make_error(
                 file, f"{name} names the fragment {entry.fragment!r}, which does not exist"
             )
         fragment = fragments[entry.fragment]
         rule, schema = fragment.rule, fragment.schema_
     if not rule or schema is None:
-        raise broken(file, f"{name} must have a rule and a schema, or a fragment")
+        raise make_error(file, f"{name} must have a rule and a schema, or a fragment")
     unknown = set(entry.own) - set(schema.get("properties", {}))
     if unknown:
-        raise broken(file, f"{name} has no properties {', '.join(sorted(unknown))}")
+        raise make_error(file, f"{name} has no properties {', '.join(sorted(unknown))}")
     own = tuple(entry.own)
     return ContractField(name, schema, entry.required, rule, entry.feature, entry.origin, own)
 
@@ -367,7 +371,7 @@ def load_hooks(reader: Traversable) -> dict[str, Hook]:
     hooks: dict[str, Hook] = {}
     for entry in content.hooks:
         if entry.hook in hooks:
-            raise broken(str(file), f"duplicate hook {entry.hook}")
+            raise make_error(str(file), f"duplicate hook {entry.hook}")
         hooks[entry.hook] = Hook(entry.hook, entry.family, entry.statement, entry.since)
     return hooks
 
@@ -393,7 +397,7 @@ def load_upgrade(reader: Traversable, old: str, new: str) -> Upgrade:
         raise ValueError(f"no upgrade from {old} to {new}")
     content = validate(UpgradeFile, load(file), str(file))
     if (content.old, content.new) != (old, new):
-        raise broken(str(file), "describes other versions than its name")
+        raise make_error(str(file), "describes other versions than its name")
     changes = tuple(_change(entry, str(file)) for entry in content.changes)
     steps = content.core_steps
     core_steps = CoreSteps(steps.since, steps.minors, steps.source)
@@ -402,7 +406,9 @@ def load_upgrade(reader: Traversable, old: str, new: str) -> Upgrade:
 
 def _change(entry: ChangeEntry, file: str) -> FieldChange:
     if entry.path and (entry.old or entry.new):
-        raise broken(file, f"{entry.kind} {entry.path} has a path, so that it cannot have old, new")
+        raise make_error(
+            file, f"{entry.kind} {entry.path} has a path, so that it cannot have old, new"
+        )
     lossless = entry.conversion not in LOSSY if entry.lossless is None else entry.lossless
     change = FieldChange(
         where=entry.where,
@@ -429,9 +435,9 @@ def _require_coherent_change(change: FieldChange, file: str) -> None:
     }.get(change.kind, (True, True))
     name = f"{change.kind} {change.old or change.new}"
     if (bool(change.old), bool(change.new)) != paths:
-        raise broken(file, f"{name} does not have the paths of its kind")
+        raise make_error(file, f"{name} does not have the paths of its kind")
     stays = change.kind in {ChangeKind.NARROWED, ChangeKind.OPTIONAL}
     if stays and change.old != change.new:
-        raise broken(file, f"{name} changes its path")
+        raise make_error(file, f"{name} changes its path")
     if not change.roles and change.where in {Where.OBJECT, Where.CORE}:
-        raise broken(file, f"{name} does not name a role")
+        raise make_error(file, f"{name} does not name a role")

@@ -7,7 +7,7 @@ from importlib.resources.abc import Traversable
 from typing import NamedTuple
 
 from capsmith.contract.model import Rule
-from capsmith.contract.reading import broken, load, validate
+from capsmith.contract.reading import load, make_error, validate
 
 
 class PageRow(NamedTuple):
@@ -67,7 +67,7 @@ def load_pages(reader: Traversable) -> tuple[Page, ...]:
     )
     for page in pages:
         if len({row.name for row in page.rows}) < len(page.rows):
-            raise broken(str(file), f"{page.name} has a duplicate row")
+            raise make_error(str(file), f"{page.name} has a duplicate row")
     return pages
 
 

@@ -23,7 +23,7 @@ _IDS = ("id", "hook", "name")
 """Keys by which an entry of a list is called in messages."""
 
 
-def broken(file: str, message: str) -> UnreadableInput:
+def make_error(file: str, message: str) -> UnreadableInput:
     """Return the error for invalid contract data."""
     return UnreadableInput(
         "contract-data", message, file=file, hint="Reinstall capsmith, or undo the edit."
@@ -38,7 +38,7 @@ def parse(text: str, file: str) -> Any:
     try:
         return yaml.load(text, Loader=_LOADER)
     except yaml.YAMLError as error:
-        raise broken(file, f"invalid YAML: {error}") from error
+        raise make_error(file, f"invalid YAML: {error}") from error
 
 
 def load(file: Traversable) -> Any:
@@ -49,7 +49,7 @@ def load(file: Traversable) -> Any:
     try:
         text = file.read_text(encoding="utf-8")
     except OSError as error:
-        raise broken(str(file), f"cannot be read: {error.strerror}") from error
+        raise make_error(str(file), f"cannot be read: {error.strerror}") from error
     return parse(text, str(file))
 
 
@@ -61,14 +61,14 @@ def validate(model: type[M], data: Any, file: str) -> M:
     from pydantic import ValidationError
 
     if not isinstance(data, Mapping):
-        raise broken(file, "the file is not a mapping")
+        raise make_error(file, "the file is not a mapping")
     try:
         return model.model_validate(data)
     except ValidationError as error:
-        raise broken(file, "; ".join(problems(error, data))) from None
+        raise make_error(file, "; ".join(describe_errors(error, data))) from None
 
 
-def problems(error: ValidationError, data: Any) -> Iterator[str]:
+def describe_errors(error: ValidationError, data: Any) -> Iterator[str]:
     """Describe each error of a validation of ``data``: the path of the key, and what is wrong."""
     unknown: dict[str, list[str]] = {}
     for each in error.errors(include_url=False):

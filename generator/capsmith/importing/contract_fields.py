@@ -9,7 +9,7 @@ from capsmith.contract.model import Contract
 from capsmith.importing.compare import RULES, Schema, compare_schemas, normalize
 from capsmith.importing.fields import convert_field
 from capsmith.manifests.parse import list_of, mapping_of, texts_of
-from capsmith.provider.contract_fields import with_contract
+from capsmith.provider.contract_fields import complete_schema
 
 Reserved = Mapping[str, frozenset[str]]
 """Names of the contract's fields by part, which are no author's fields."""
@@ -60,7 +60,7 @@ def _fields(
         is_other = name not in generated
         is_other |= has_required and (name in required) is not (name in usual)
         if is_other or compare_schemas(field, usual_field):
-            is_less = bool(compare_schemas(field, with_contract(field, usual_field)))
+            is_less = bool(compare_schemas(field, complete_schema(field, usual_field)))
             written = convert_field(normalize(field), has_required and name in required)
             found[str(name)] = (written, is_less)
     return found

@@ -22,7 +22,7 @@ from capsmith.importing.refusals import CheckedData, Refusal, check_data, remove
 from capsmith.importing.source import IDENTITY, SourceCrd, describe_credentials
 from capsmith.manifests.crds import Crd, CrdVersion
 from capsmith.manifests.parse import Manifest, list_of, mapping_of, text_of
-from capsmith.output.crd import custom_resource_definition
+from capsmith.output.crd import build_crd
 from capsmith.provider.build import build_provider
 from capsmith.provider.described_kinds import MACHINES, MANAGED
 from capsmith.provider.model import Component, Provider
@@ -239,7 +239,7 @@ def _generated(checked: CheckedData, contracts: Mapping[str, Contract]) -> Crds:
 
 def _crds(provider: Provider) -> Crds:
     return {
-        (str(resource.group), str(resource.kind)): custom_resource_definition(
+        (str(resource.group), str(resource.kind)): build_crd(
             resource, component, provider.former_contracts
         )
         for component in provider.components

@@ -15,7 +15,7 @@ from capsmith.importing.importer import ImportedCrd, has_own_kind
 from capsmith.importing.refusals import Refusal
 from capsmith.manifests.parse import Manifest
 from capsmith.yamldoc.compose import Path
-from capsmith.yamldoc.layout import nearest
+from capsmith.yamldoc.layout import find_nearest_mark
 from capsmith.yamldoc.quote import clip
 
 _LOADER: Any = getattr(yaml, "CSafeLoader", yaml.SafeLoader)
@@ -35,7 +35,7 @@ class PositionFinder:
         node = self._nodes(manifest).get(manifest.line)
         if node is None:
             return manifest.location
-        mark = nearest(node, path) or node.start_mark
+        mark = find_nearest_mark(node, path) or node.start_mark
         return Location(manifest.file, mark.line + 1, mark.column + 1)
 
     def _nodes(self, manifest: Manifest) -> dict[int, yaml.Node]:

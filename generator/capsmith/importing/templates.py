@@ -29,7 +29,7 @@ from capsmith.importing.kinds import (
 from capsmith.importing.outline import Version
 from capsmith.manifests.crds import Crd, CrdVersion
 from capsmith.manifests.parse import list_of, mapping_of, text_of
-from capsmith.provider.contract_fields import with_contract
+from capsmith.provider.contract_fields import complete_schema
 
 Made = Mapping[str, Any]
 _INNER = ("properties", "spec", "properties", "template", "properties", "spec")
@@ -194,7 +194,7 @@ def find_template_metadata(schema: Schema, made: Schema) -> dict[str, Any]:
     if not compare_schemas(own, generated):
         return {}
     found: dict[str, Any] = {"metadata": convert_field(normalize(own))}
-    if compare_schemas(own, with_contract(own, generated)):
+    if compare_schemas(own, complete_schema(own, generated)):
         found["contractFields"] = {"exact": True}
     return found
 

@@ -12,7 +12,7 @@ from dataclasses import dataclass, field
 from enum import StrEnum
 from typing import NamedTuple
 
-from capsmith.yamldoc.quote import shown
+from capsmith.yamldoc.quote import quote
 
 
 class TemplateError(ValueError):
@@ -151,12 +151,12 @@ def _token(text: str, position: int) -> Token:
             continue
         if kind in _NAMES and not _TERMINATED.match(text, found.end()):
             character = text[found.end()]
-            raise TemplateError(f"{shown(character)} cannot follow {shown(found[0])}", found.end())
+            raise TemplateError(f"{quote(character)} cannot follow {quote(found[0])}", found.end())
         return Token(kind, found[0], position)
     character = text[position]
     if character in _UNFINISHED:
         raise TemplateError(f"{_UNFINISHED[character]} is not closed", position)
-    raise TemplateError(f"{shown(character)} is not allowed in a template", position)
+    raise TemplateError(f"{quote(character)} is not allowed in a template", position)
 
 
 # The functions that core offers to the templates of patches: those of text/template itself, and
@@ -234,7 +234,7 @@ class Cursor:
 
     def unexpected(self, token: Token, where: str) -> TemplateError:
         """Return the error on a token that cannot be where it is."""
-        found = "the end" if token.kind is TokenKind.END else shown(token.text)
+        found = "the end" if token.kind is TokenKind.END else quote(token.text)
         return TemplateError(f"{found} is unexpected {where}", token.position)
 
 
@@ -328,7 +328,7 @@ class _Parser(Cursor):
                 self.next()
                 self.expect(TokenKind.CLOSE, f"after `{keyword}`")
                 if not self.ranges:
-                    raise TemplateError(f"{shown(keyword)} is outside of `range`", token.position)
+                    raise TemplateError(f"{quote(keyword)} is outside of `range`", token.position)
             case "template" | "block":
                 self.next()
                 self._named(keyword)
@@ -452,7 +452,7 @@ class _Parser(Cursor):
                 raise self.unexpected(token, "after a value")
             break
         if number and self._is_literal(first):
-            raise TemplateError(f"{shown(first.text)} cannot be called", first.position)
+            raise TemplateError(f"{quote(first.text)} cannot be called", first.position)
         if not operands:
             raise self.unexpected(token, "where a value is missing")
 
@@ -480,7 +480,7 @@ class _Parser(Cursor):
         following = self.peek
         if following.kind is TokenKind.FIELD:
             if self._is_literal(token):
-                raise self.unexpected(following, f"after {shown(token.text)}")
+                raise self.unexpected(following, f"after {quote(token.text)}")
             if token.text == "$" and self.root_known:
                 self.variables.add(following.text[1:])
             while self.peek.kind is TokenKind.FIELD:
@@ -490,9 +490,9 @@ class _Parser(Cursor):
     def _term(self, token: Token) -> None:
         match token.kind:
             case TokenKind.WORD if token.text not in FUNCTIONS | _KEYWORDS:
-                raise TemplateError(f"unknown function {shown(token.text)}", token.position)
+                raise TemplateError(f"unknown function {quote(token.text)}", token.position)
             case TokenKind.VARIABLE if token.text not in self.scope:
-                raise TemplateError(f"{shown(token.text)} is not declared", token.position)
+                raise TemplateError(f"{quote(token.text)} is not declared", token.position)
             case TokenKind.FIELD if self.at_root:
                 self.variables.add(token.text[1:])
             case TokenKind.STRING | TokenKind.CHARACTER:
@@ -510,4 +510,4 @@ class _Parser(Cursor):
         )
         foreign = "\\'" if token.kind is TokenKind.STRING else '\\"'
         if "\\" in rest or is_long or foreign in token.text.replace("\\\\", ""):
-            raise TemplateError(f"{shown(token.text)} is malformed", token.position)
+            raise TemplateError(f"{quote(token.text)} is malformed", token.position)

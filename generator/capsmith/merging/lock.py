@@ -15,7 +15,7 @@ from typing import Any, NamedTuple
 import yaml
 
 from capsmith.errors import UnreadableInput
-from capsmith.output.runtime import FOLDER, RECORD, Runtime, is_vendored, recorded_files
+from capsmith.output.runtime import FOLDER, RECORD, Runtime, is_vendored, parse_record
 from capsmith.safetext import RelativePath
 from capsmith.tree import FileTree, Owner, digest
 
@@ -141,7 +141,7 @@ class Lock(NamedTuple):
             )
         vendored = {
             path: LockedFile(Owner.GENERATED, value, self.runtime.mine)
-            for path, value in recorded_files(record.replace("\r\n", "\n")).items()
+            for path, value in parse_record(record.replace("\r\n", "\n")).items()
         }
         return self._replace(files={**self.files, **vendored})
 

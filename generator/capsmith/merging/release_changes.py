@@ -11,7 +11,7 @@ from capsmith.merging.lock import SPEC_NAME, Lock
 from capsmith.provider.model import Provider
 from capsmith.safetext import RelativePath
 from capsmith.tree import FileTree
-from capsmith.yamldoc.quote import listed
+from capsmith.yamldoc.quote import join_names
 
 METADATA_PATH = RelativePath("metadata.yaml")
 _SERIES = re.compile(r"^- major: (\d+)\r?\n  minor: (\d+)\r?$", re.MULTILINE)
@@ -108,5 +108,5 @@ def _flags(types: Sequence[str], provider: Provider) -> str:
 
 
 def _finding(types: Sequence[str], change: str, hint: str) -> Finding:
-    message = f"{listed(types)} {change}"
+    message = f"{join_names(types)} {change}"
     return Finding("components-changed", message, Location(SPEC_NAME), Severity.WARNING, hint=hint)

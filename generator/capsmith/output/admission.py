@@ -41,7 +41,7 @@ class AdmittedKind(NamedTuple):
         return (self.resource,) if self.template is None else (self.resource, self.template)
 
 
-def admitted_kinds(component: Component) -> tuple[AdmittedKind, ...]:
+def list_admitted_kinds(component: Component) -> tuple[AdmittedKind, ...]:
     """Return the kinds of a component that have admission webhooks."""
     templates = {str(each.kind): each for each in component.resources if each.role.is_template}
     return tuple(
@@ -57,4 +57,4 @@ def admitted_kinds(component: Component) -> tuple[AdmittedKind, ...]:
 
 def has_admission(provider: Provider) -> bool:
     """Return whether any kind has admission webhooks."""
-    return any(admitted_kinds(component) for component in provider.components)
+    return any(list_admitted_kinds(component) for component in provider.components)

@@ -46,7 +46,7 @@ class TemplateVariable(NamedTuple):
         return str(self.field.schema.get("description", words))
 
 
-def hosting(repository: str) -> Hosting:
+def identify_hosting(repository: str) -> Hosting:
     """Return how clusterctl downloads releases from the host of a repository."""
     host = urlsplit(repository).netloc
     if host == "github.com":
@@ -63,7 +63,7 @@ def release_url(provider: Provider, component: Component) -> SafeText:
     release = provider.releases[0]
     version = f"v{release.major}.{release.minor}.0"
     file = component.components_file
-    where = hosting(provider.repository)
+    where = identify_hosting(provider.repository)
     if where is Hosting.GITHUB:
         return SafeText(f"{provider.repository}/releases/latest/{file}")
     if where is Hosting.GITLAB:
@@ -71,7 +71,7 @@ def release_url(provider: Provider, component: Component) -> SafeText:
     return SafeText(f"/path/to/releases/{component.label}/{version}/{file}")
 
 
-def package_url(provider: Provider) -> SafeText:
+def build_package_url(provider: Provider) -> SafeText:
     """Return the address of the provider's generic package on GitLab, without a version."""
     return SafeText(f"{_packages(provider.repository)}/{provider.name}")
 
@@ -82,7 +82,7 @@ def _packages(repository: RepositoryUrl) -> str:
     return f"https://{url.netloc}/api/v4/projects/{project}/packages/generic"
 
 
-def template_variable(field: Field, resource: Resource) -> TemplateVariable | None:
+def build_template_variable(field: Field, resource: Resource) -> TemplateVariable | None:
     """Return the variable of a required field; None if its example is no plain string."""
     value = example_of(field)
     if not isinstance(value, str) or not _PLAIN_DEFAULT.fullmatch(value):
@@ -91,10 +91,10 @@ def template_variable(field: Field, resource: Resource) -> TemplateVariable | No
     return TemplateVariable(name, SafeText(value), resource, field)
 
 
-def template_variables(provider: Provider) -> Iterator[TemplateVariable]:
+def list_template_variables(provider: Provider) -> Iterator[TemplateVariable]:
     """Yield the variables of the generated cluster templates, in the order of the kinds."""
     for resource in provider.resources:
         for field in resource.spec_fields if resource.role in _IN_TEMPLATES else ():
-            variable = template_variable(field, resource) if field.required else None
+            variable = build_template_variable(field, resource) if field.required else None
             if variable is not None:
                 yield variable

@@ -5,8 +5,8 @@ from __future__ import annotations
 from typing import Any, NamedTuple
 
 from capsmith.contract.model import ChangeKind, Conversion, FieldChange, Where
-from capsmith.output.admission import admitted_kinds
-from capsmith.output.crd import is_converted, version_schema
+from capsmith.output.admission import list_admitted_kinds
+from capsmith.output.crd import build_version_schema, is_converted
 from capsmith.provider.model import Component, Provider, Resource, Schema
 from capsmith.provider.versions import version_order
 
@@ -24,35 +24,35 @@ class ShapeChange(NamedTuple):
     """Whether the old field stands beside the new one."""
 
 
-def converted_resources(component: Component, provider: Provider) -> tuple[Resource, ...]:
+def list_converted_resources(component: Component, provider: Provider) -> tuple[Resource, ...]:
     """Return the kinds of a component that its manager converts."""
     former = provider.former_contracts
     return tuple(resource for resource in component.resources if is_converted(resource, former))
 
 
-def serves_webhooks(component: Component, provider: Provider) -> bool:
+def needs_webhook_server(component: Component, provider: Provider) -> bool:
     """Return whether the API server or core calls the component's manager."""
-    converts = bool(converted_resources(component, provider))
-    return component.type == "runtime-extension" or converts or bool(admitted_kinds(component))
+    converts = bool(list_converted_resources(component, provider))
+    return component.type == "runtime-extension" or converts or bool(list_admitted_kinds(component))
 
 
 def has_webhooks(provider: Provider) -> bool:
     """Return whether the API server or core calls some manager."""
-    return any(serves_webhooks(component, provider) for component in provider.components)
+    return any(needs_webhook_server(component, provider) for component in provider.components)
 
 
 def has_conversion(provider: Provider) -> bool:
     """Return whether some manager converts objects."""
-    return any(converted_resources(component, provider) for component in provider.components)
+    return any(list_converted_resources(component, provider) for component in provider.components)
 
 
-def version_of_contract(resource: Resource, contract: str) -> str:
+def find_contract_version(resource: Resource, contract: str) -> str:
     """Return the greatest served version that follows a contract (GEN-03), or ''."""
     served = (v.name for v in resource.versions if v.served and v.contract.version == contract)
     return max(served, key=version_order, default="")
 
 
-def shape_changes(resource: Resource) -> tuple[ShapeChange, ...]:
+def compare_shapes(resource: Resource) -> tuple[ShapeChange, ...]:
     """Return the changes to convert in objects of a kind, in the order of the contracts' data.
 
     Raises KeyError when the differences between its contracts are not recorded.
@@ -61,7 +61,7 @@ def shape_changes(resource: Resource) -> tuple[ShapeChange, ...]:
     if len(by_contract) < 2:  # the versions of earlier contracts are gone
         return ()
     (_, old), *_, (_, new) = sorted(by_contract.items())
-    schemas = [version_schema(resource, version) for version in (old, new)]
+    schemas = [build_version_schema(resource, version) for version in (old, new)]
     role = resource.role.value.removesuffix("Template")
     changes = (
         _change(change, resource.role.is_template, *schemas)
@@ -107,7 +107,7 @@ def has_path(path: Path, schema: Schema) -> Path:
     return path
 
 
-def migrated_resources(component: Component, provider: Provider) -> tuple[Resource, ...]:
+def list_migrated_resources(component: Component, provider: Provider) -> tuple[Resource, ...]:
     """Return the kinds of a component whose stored objects its manager migrates (CRD-16).
 
     Templates and identities too: no reconcile ever writes them.  A release of an earlier contract
@@ -122,4 +122,4 @@ def migrated_resources(component: Component, provider: Provider) -> tuple[Resour
 
 def has_migration(provider: Provider) -> bool:
     """Return whether some manager migrates stored objects."""
-    return any(migrated_resources(component, provider) for component in provider.components)
+    return any(list_migrated_resources(component, provider) for component in provider.components)

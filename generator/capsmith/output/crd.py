@@ -11,15 +11,15 @@ from typing import Any, Final
 
 from capsmith.cel_text import is_transition
 from capsmith.contract.model import Contract, ContractField, TypeShape
-from capsmith.provider.contract_fields import schema_of, with_own
+from capsmith.provider.contract_fields import apply_own_schemas, choose_schema
 from capsmith.provider.model import ApiVersion, Component, Resource, Role, Schema
-from capsmith.provider.versions import in_version
+from capsmith.provider.versions import select_version
 
 _SCHEMA_MAPS = ("properties",)
 _SCHEMAS = ("items", "additionalProperties")
 
 
-def object_schema(
+def build_object_schema(
     properties: Mapping[str, Any],
     required: Iterable[str],
     description: str,
@@ -37,17 +37,17 @@ def object_schema(
     return {**schema, **(extra or {})}
 
 
-def listed(schema: Schema) -> dict[str, Any]:
+def set_list_types(schema: Schema) -> dict[str, Any]:
     """Return ``schema`` with every list's type named (CRD-12): what is unnamed is atomic."""
-    result = _mapped(schema, listed)
+    result = _mapped(schema, set_list_types)
     if result.get("type") == "array":
         result.setdefault("x-kubernetes-list-type", "atomic")
     return result
 
 
-def without_transitions(schema: Schema) -> dict[str, Any]:
+def drop_transition_rules(schema: Schema) -> dict[str, Any]:
     """Return ``schema`` without the validations that compare with the old object."""
-    result = _mapped(schema, without_transitions)
+    result = _mapped(schema, drop_transition_rules)
     rules = result.pop("x-kubernetes-validations", [])
     kept = [rule for rule in rules if not is_transition(str(rule["rule"]))]
     if kept:
@@ -80,7 +80,7 @@ _CLUSTER_SCOPED = {Role.RESOURCE: "move"}
 """The same for roles whose kinds may be cluster-scoped."""
 
 
-def contract_labels(resource: Resource) -> dict[str, str]:
+def build_contract_labels(resource: Resource) -> dict[str, str]:
     """Return contract labels with their served versions, joined by ``_`` (GEN-01, GEN-02)."""
     labels: dict[str, list[str]] = {}
     for version in resource.versions:
@@ -89,12 +89,14 @@ def contract_labels(resource: Resource) -> dict[str, str]:
     return {label: "_".join(names) for label, names in sorted(labels.items())}
 
 
-def labels(resource: Resource, component: Component, former: Sequence[Contract]) -> dict[str, str]:
+def build_labels(
+    resource: Resource, component: Component, former: Sequence[Contract]
+) -> dict[str, str]:
     """Return the labels of a CRD; ``former`` are the past contracts (GEN-01, CC-26, MV-03)."""
     # A label that is left out stays on a CRD that clusterctl merges, and would name a version
     # that another label names too, or none (GEN-06); core reads an empty one as none.
     found = {str(contract.label): "" for contract in former}
-    found |= {"cluster.x-k8s.io/provider": str(component.label), **contract_labels(resource)}
+    found |= {"cluster.x-k8s.io/provider": str(component.label), **build_contract_labels(resource)}
     move = _MOVE_LABELS | ({} if resource.namespaced else _CLUSTER_SCOPED)
     if resource.role in move:
         found[f"clusterctl.cluster.x-k8s.io/{move[resource.role]}"] = ""
@@ -106,7 +108,7 @@ _BELOW = frozenset({"infrastructureRef", "after"})
 """What topology fills in inside other fields: the machines' template, the time of a rollout."""
 
 
-def for_classes(fields: Iterable[ContractField]) -> list[ContractField]:
+def make_optional(fields: Iterable[ContractField]) -> list[ContractField]:
     """Return the fields of a control plane's template; none is required (CP-28)."""
     return [
         field._replace(schema=_without_topology(field.schema), required=False)
@@ -141,7 +143,7 @@ CONVERT_PATH = "/convert"
 _STRING = {"type": "string"}
 
 
-def custom_resource_definition(
+def build_crd(
     resource: Resource, component: Component, former: Sequence[Contract] = ()
 ) -> dict[str, Any]:
     """Return the CustomResourceDefinition of ``resource``; ``former`` are the past contracts.
@@ -157,7 +159,7 @@ def custom_resource_definition(
     return {
         "apiVersion": "apiextensions.k8s.io/v1",
         "kind": "CustomResourceDefinition",
-        "metadata": {**metadata, "labels": labels(resource, component, former)},
+        "metadata": {**metadata, "labels": build_labels(resource, component, former)},
         "spec": {
             "group": str(resource.group),
             "names": _names(resource),
@@ -173,61 +175,63 @@ def is_converted(resource: Resource, former: Sequence[Contract]) -> bool:
     return len(resource.versions) > 1 and _names_webhook(resource, former)
 
 
-def spec_schema(resource: Resource, version: ApiVersion) -> dict[str, Any]:
+def build_spec_schema(resource: Resource, version: ApiVersion) -> dict[str, Any]:
     """Return the schema of ``spec``: of a template, that of ``spec.template.spec``.
 
     A template repeats its object's fields, but requires none that only a controller can know
     (TP-08), and holds no transition rules: a ClusterClass dry-run could not pass them (IM-14),
     so an admission policy keeps templates unchanged instead.
     """
-    resource = in_version(resource, version)
+    resource = select_version(resource, version)
     shape = version.contract.types[_object_role(resource)]
     contract = _contract_spec(shape, resource)
-    properties = {field.name: listed(field.schema) for field in contract}
+    properties = {field.name: set_list_types(field.schema) for field in contract}
     own = resource.contract_fields
     if resource.role.is_template:
         written = own.spec if own is not None else {}
         properties |= {
-            name: without_transitions(schema)
+            name: drop_transition_rules(schema)
             for name, schema in properties.items()
             if name not in written
         }
-    properties |= {field.name: listed(field.schema) for field in resource.spec_fields}
+    properties |= {field.name: set_list_types(field.schema) for field in resource.spec_fields}
     required = [field.name for field in resource.spec_fields if field.required]
     if not resource.role.is_template or (own is not None and own.has_own_spec):
         required += [field.name for field in contract if field.required]
     rules = [*_contract_validations(shape, resource), *map(dict, resource.spec_validations)]
     extra = {"x-kubernetes-validations": rules} if rules else {}
     part = "spec.template.spec" if resource.role.is_template else "spec"
-    schema = object_schema(
+    schema = build_object_schema(
         properties, required, _WANTED, {**extra, **resource.options.limits(part)}
     )
     is_free = resource.role.is_template and not resource.options.transition_rules
-    return without_transitions(schema) if is_free else schema
+    return drop_transition_rules(schema) if is_free else schema
 
 
 def _contract_spec(shape: TypeShape, resource: Resource) -> list[ContractField]:
     """Return the contract's fields in spec; a control plane's template omits some of them."""
     own, chosen = resource.contract_fields, _chosen(shape.spec, resource)
     if resource.role is not Role.CONTROL_PLANE_TEMPLATE:
-        return with_own(chosen, "spec", own)
+        return apply_own_schemas(chosen, "spec", own)
     if own is not None and own.has_own_spec:
-        return with_own(for_classes(chosen), "spec", own)
-    return for_classes(with_own(chosen, "spec", own))
+        return apply_own_schemas(make_optional(chosen), "spec", own)
+    return make_optional(apply_own_schemas(chosen, "spec", own))
 
 
-def status_schema(resource: Resource, version: ApiVersion) -> dict[str, Any] | None:
+def build_status_schema(resource: Resource, version: ApiVersion) -> dict[str, Any] | None:
     """Return the schema of ``status``, or None where the kind has none."""
-    resource = in_version(resource, version)
+    resource = select_version(resource, version)
     chosen = _chosen(_shape(resource, version).status, resource)
-    fields = with_own(chosen, "status", resource.contract_fields)
-    properties = {field.name: listed(field.schema) for field in fields}
-    properties |= {field.name: listed(field.schema) for field in resource.status_fields}
+    fields = apply_own_schemas(chosen, "status", resource.contract_fields)
+    properties = {field.name: set_list_types(field.schema) for field in fields}
+    properties |= {field.name: set_list_types(field.schema) for field in resource.status_fields}
     if not properties:
         return None
     required = [field.name for field in fields if field.required]
     limits = resource.options.limits("status")
-    return object_schema(properties, required, "Observed state; written by the manager.", limits)
+    return build_object_schema(
+        properties, required, "Observed state; written by the manager.", limits
+    )
 
 
 def _conversion(
@@ -275,8 +279,8 @@ def _names(resource: Resource) -> dict[str, Any]:
 
 
 def _version(resource: Resource, version: ApiVersion) -> dict[str, Any]:
-    resource = in_version(resource, version)
-    schema = version_schema(resource, version)
+    resource = select_version(resource, version)
+    schema = build_version_schema(resource, version)
     entry: dict[str, Any] = {
         "name": str(version.name),
         "served": version.served,
@@ -305,10 +309,10 @@ def _subresources(shape: TypeShape, schema: Schema) -> dict[str, Any]:
     return found
 
 
-def version_schema(resource: Resource, version: ApiVersion) -> dict[str, Any]:
+def build_version_schema(resource: Resource, version: ApiVersion) -> dict[str, Any]:
     """Return the schema of whole objects in one version."""
-    resource = in_version(resource, version)
-    spec = spec_schema(resource, version)
+    resource = select_version(resource, version)
+    spec = build_spec_schema(resource, version)
     if resource.role.is_template:
         spec = _template(_shape(resource, version), spec, resource)
     properties: dict[str, Any] = {
@@ -317,14 +321,14 @@ def version_schema(resource: Resource, version: ApiVersion) -> dict[str, Any]:
         "metadata": _metadata(resource),
         "spec": spec,
     }
-    status = status_schema(resource, version)
+    status = build_status_schema(resource, version)
     if status is not None:
         properties["status"] = status
     required = ["spec"] if _is_required(resource, "spec", bool(spec.get("required"))) else []
     required += ["metadata"] if _is_required(resource, "metadata", False) else []
     rules = [dict(rule) for rule in resource.object_validations]
     extra = {"x-kubernetes-validations": rules} if rules else {}
-    return object_schema(properties, required, resource.description, extra)
+    return build_object_schema(properties, required, resource.description, extra)
 
 
 def _metadata(resource: Resource) -> dict[str, Any]:
@@ -341,7 +345,7 @@ def _template(shape: TypeShape, spec: Schema, resource: Resource) -> dict[str, A
     inner = {**spec, "description": properties["spec"]["description"]}
     metadata, own = properties["metadata"], resource.contract_fields
     if own is not None and own.metadata is not None:
-        metadata = schema_of(own.metadata, metadata)
+        metadata = choose_schema(own.metadata, metadata)
     is_left_out = own is not None and "metadata" in own.without
     template["properties"] = {**({} if is_left_out else {"metadata": metadata}), "spec": inner}
     template |= resource.options.limits("spec.template")
@@ -349,7 +353,7 @@ def _template(shape: TypeShape, spec: Schema, resource: Resource) -> dict[str, A
         template.pop("required", None)
     required = ["template"] if _is_required(resource, "spec.template", True) else []
     limits = resource.options.limits("spec")
-    return object_schema({"template": template}, required, _WANTED, limits)
+    return build_object_schema({"template": template}, required, _WANTED, limits)
 
 
 def _is_required(resource: Resource, part: str, otherwise: bool) -> bool:
@@ -417,11 +421,11 @@ ZEROS: Final = {
 """The values that the manager writes, by JSON type."""
 
 
-def required_status(resource: Resource) -> tuple[tuple[str, str], ...]:
+def list_required_status(resource: Resource) -> tuple[tuple[str, str], ...]:
     """Return names and JSON types of the required fields, of those that the author requires."""
     if "required" not in resource.options.limits("status"):
         return ()
-    schema = status_schema(resource, resource.storage_version) or {}
+    schema = build_status_schema(resource, resource.storage_version) or {}
     fields = schema.get("properties", {})
     return tuple(
         (name, fields[name]["type"])
@@ -434,7 +438,7 @@ def needs_messages(resource: Resource) -> bool:
     """Return whether the API server refuses conditions of a kind with an empty message."""
     if resource.contract_fields is None:
         return False
-    schema: Any = status_schema(resource, resource.storage_version) or {}
+    schema: Any = build_status_schema(resource, resource.storage_version) or {}
     for key in ("properties", "conditions", "items", "properties", "message"):
         schema = schema.get(key, {})
     return bool(schema.get("minLength", 0))

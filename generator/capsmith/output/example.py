@@ -9,7 +9,7 @@ from typing import Any, TypeVar
 
 from capsmith.output.pattern import NoSample, sample
 from capsmith.provider.model import Field, Schema
-from capsmith.provider_yaml.values import mismatches
+from capsmith.provider_yaml.values import find_value_errors
 
 FORMATS: Mapping[str, str] = {
     "bsonobjectid": "507f1f77bcf86cd799439011",
@@ -47,7 +47,7 @@ _TRIES = 200
 _T = TypeVar("_T")
 
 
-def example(schema: Schema) -> Any:
+def build_example(schema: Schema) -> Any:
     """Return a value that ``schema`` accepts, as plain data.
 
     Order: example, default, first of the enumeration, then the smallest thing that type, format,
@@ -82,13 +82,15 @@ def example_of(field: Field) -> Any:
     A template with ``image: example`` looks finished and boots nothing; a name that users know
     shows what belongs there.
     """
-    value = example(field.schema)
+    value = build_example(field.schema)
     known = NAMES.get(field.name)
-    is_known = value == _WORD and known is not None and not any(mismatches(known, field.schema))
+    is_known = (
+        value == _WORD and known is not None and not any(find_value_errors(known, field.schema))
+    )
     return known if is_known else value
 
 
-def example_fields(fields: Sequence[Field]) -> dict[str, Any]:
+def build_example_fields(fields: Sequence[Field]) -> dict[str, Any]:
     """Return the required ones of ``fields`` with an example value each."""
     return {field.name: example_of(field) for field in fields if field.required}
 
@@ -152,7 +154,7 @@ def _quotient(value: float, step: float) -> int:
 def _first_valid(schema: Schema, candidates: Iterable[_T]) -> _T:
     """Return the first candidate that the schema accepts, or the first one."""
     found = list(candidates)
-    return next((value for value in found if not any(mismatches(value, schema))), found[0])
+    return next((value for value in found if not any(find_value_errors(value, schema))), found[0])
 
 
 def _array(schema: Schema) -> list[Any]:
@@ -161,13 +163,13 @@ def _array(schema: Schema) -> list[Any]:
     count = max(least, min(1, int(schema.get("maxItems", 1))))
     keys = schema.get("x-kubernetes-list-map-keys", ())
     distinct = schema.get("x-kubernetes-list-type") == "set"
-    value = example(items)
+    value = build_example(items)
     if distinct:
         return _distinct(items, value, count)
     if keys:
         properties = items.get("properties", {})
         columns = {
-            key: _distinct(properties.get(key, {}), example(properties.get(key, {})), count)
+            key: _distinct(properties.get(key, {}), build_example(properties.get(key, {})), count)
             for key in keys
         }
         return [{**value, **{key: columns[key][row] for key in keys}} for row in range(count)]
@@ -184,10 +186,10 @@ def _distinct(schema: Schema, value: Any, count: int) -> list[Any]:
     if isinstance(value, int | float):
         step = schema.get("multipleOf", 1)
         numbers = [value + sign * row * step for sign in (1, -1) for row in range(sign < 0, count)]
-        return [number for number in numbers if not any(mismatches(number, schema))][:count]
+        return [number for number in numbers if not any(find_value_errors(number, schema))][:count]
     if isinstance(value, str) and "pattern" not in schema and "format" not in schema:
         texts = [value if row == 0 else f"{value}-{row + 1}" for row in range(count)]
-        if not any(any(mismatches(text, schema)) for text in texts):
+        if not any(any(find_value_errors(text, schema)) for text in texts):
             return texts
     if isinstance(value, str):
         return list(islice(_variations(schema, value), count))
@@ -207,7 +209,7 @@ def _variations(schema: Schema, value: str) -> Iterator[str]:
         two,
     )
     for text in islice(tried, _TRIES * 10):
-        if text not in seen and not any(mismatches(text, schema)):
+        if text not in seen and not any(find_value_errors(text, schema)):
             seen.add(text)
             yield text
 
@@ -222,9 +224,9 @@ def _object(schema: Schema) -> dict[str, Any]:
     least = int(schema.get("minProperties", 0))
     names = required + [name for name in properties if name not in required]
     chosen = names[: max(len(required), least)]
-    result = {name: example(properties[name]) for name in chosen if name in properties}
+    result = {name: build_example(properties[name]) for name in chosen if name in properties}
     values = schema.get("additionalProperties")
     if isinstance(values, Mapping):
         for number in range(len(result), least):
-            result[f"{_WORD}-{number + 1}" if number else _WORD] = example(values)
+            result[f"{_WORD}-{number + 1}" if number else _WORD] = build_example(values)
     return result

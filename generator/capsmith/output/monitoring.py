@@ -9,7 +9,7 @@ import json
 from collections.abc import Mapping
 from typing import Any, Final, Literal, NamedTuple
 
-from capsmith.output.clusterctl import Hosting, hosting
+from capsmith.output.clusterctl import Hosting, identify_hosting
 from capsmith.provider.model import Component, Provider
 from capsmith.safetext import SafeText
 
@@ -216,7 +216,7 @@ _WIDTH: Final = 8
 _SOURCE: Final = {"type": "prometheus", "uid": "$datasource"}
 
 
-def alert_rules(component: Component, provider: Provider) -> list[Mapping[str, Any]]:
+def build_alert_rules(component: Component, provider: Provider) -> list[Mapping[str, Any]]:
     """Return the alerts of the component's manager, as rules of Prometheus."""
     has_leader = component.types != ("runtime-extension",)
     return [
@@ -235,7 +235,7 @@ def alert_rules(component: Component, provider: Provider) -> list[Mapping[str, A
     ]
 
 
-def dashboard(component: Component) -> Mapping[str, Any]:
+def build_dashboard(component: Component) -> Mapping[str, Any]:
     """Return the dashboard of the component's manager, in Grafana's model."""
     has_workload = component.uses_workload_clusters
     panels = [each for each in _PANELS if has_workload or not each.needs_workload]
@@ -251,9 +251,9 @@ def dashboard(component: Component) -> Mapping[str, Any]:
     }
 
 
-def dashboard_text(component: Component, indent: int) -> SafeText:
+def format_dashboard(component: Component, indent: int) -> SafeText:
     """Return the dashboard as JSON with a line for each panel, all but the first indented."""
-    model = dict(dashboard(component))
+    model = dict(build_dashboard(component))
     panels = model.pop("panels")
     head = ",\n".join(f" {json.dumps(key)}: {json.dumps(value)}" for key, value in model.items())
     rows = ",\n".join(f"  {json.dumps(panel)}" for panel in panels)
@@ -289,5 +289,5 @@ def _selecting(expression: str, component: Component) -> str:
 
 def _page(provider: Provider) -> str:
     """Return the address of the runbook, on the default branch."""
-    path = "-/blob/HEAD" if hosting(provider.repository) is Hosting.GITLAB else "blob/HEAD"
+    path = "-/blob/HEAD" if identify_hosting(provider.repository) is Hosting.GITLAB else "blob/HEAD"
     return f"{provider.repository}/{path}/{RUNBOOK}"

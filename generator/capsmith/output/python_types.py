@@ -164,7 +164,7 @@ class ClassBuilder:
         return f"{name}({', '.join(arguments)})"
 
 
-def python_module(resource: Resource) -> PythonModule:
+def generate_module(resource: Resource) -> PythonModule:
     """Return the dataclasses ``<Kind>Spec`` and, if there are fields, ``<Kind>Status``."""
     builder = ClassBuilder()
     parts = {"Spec": resource.spec_fields, "Status": resource.status_fields}
@@ -172,23 +172,23 @@ def python_module(resource: Resource) -> PythonModule:
         if fields or part == "Spec":
             text = f"{part} of {resource.kind}, without what the contract adds to it."
             name = Identifier(f"{resource.kind}{part}")
-            builder.add(name, text, typed_members(fields, is_spec=part == "Spec"))
-    return module_of(builder.finished)
+            builder.add(name, text, list_members(fields, is_spec=part == "Spec"))
+    return build_module(builder.finished)
 
 
-def typed_members(fields: Iterable[Field], *, is_spec: bool) -> list[Member]:
+def list_members(fields: Iterable[Field], *, is_spec: bool) -> list[Member]:
     """Return the fields of spec or status as those of a dataclass; none of a status is required."""
     return [
         Member(f.name, _attribute(f.attribute), f.schema, f.required and is_spec) for f in fields
     ]
 
 
-def module_of(classes: tuple[PythonClass, ...]) -> PythonModule:
+def build_module(classes: tuple[PythonClass, ...]) -> PythonModule:
     """Return classes with the imports that they need."""
     return PythonModule(
-        abc_imports=used_names(classes, ("Mapping",)),
-        dataclass_imports=(SafeText("dataclass"), *used_names(classes, ("field",))),
-        typing_imports=used_names(classes, ("Any", "Literal")),
+        abc_imports=find_used_names(classes, ("Mapping",)),
+        dataclass_imports=(SafeText("dataclass"), *find_used_names(classes, ("field",))),
+        typing_imports=find_used_names(classes, ("Any", "Literal")),
         classes=classes,
     )
 
@@ -196,7 +196,7 @@ def module_of(classes: tuple[PythonClass, ...]) -> PythonModule:
 def _members(schema: Schema) -> Iterable[Member]:
     taken: set[str] = set()
     for name, inner in schema.get("properties", {}).items():
-        attribute = _unused(_attribute(naming.attribute(name)), taken)
+        attribute = _unused(_attribute(naming.name_attribute(name)), taken)
         taken.add(attribute)
         yield Member(name, Identifier(attribute), inner, name in schema.get("required", ()))
 
@@ -248,7 +248,7 @@ def _literal(value: Any) -> str:
     raise TypeError(f"no Python literal for {type(value).__name__}")
 
 
-def used_names(classes: Sequence[PythonClass], names: Iterable[str]) -> tuple[SafeText, ...]:
+def find_used_names(classes: Sequence[PythonClass], names: Iterable[str]) -> tuple[SafeText, ...]:
     """Return those of some names that the fields of classes use."""
     fields = [field for cls in classes for field in cls.fields]
     words = {word for f in fields for word in _WORD.findall(QUOTED.sub("", f.annotation))}

@@ -6,7 +6,7 @@ import re
 from collections.abc import Collection, Iterator, Mapping
 from typing import Any, Final, NamedTuple
 
-from capsmith.output.crd import spec_schema, status_schema
+from capsmith.output.crd import build_spec_schema, build_status_schema
 from capsmith.provider.model import Resource, Schema
 from capsmith.provider.versions import VersionChanges
 from capsmith.safetext import RelativePath, SafeText
@@ -50,7 +50,7 @@ class FieldRow(NamedTuple):
     description: str
 
 
-def field_rows(resource: Resource) -> tuple[FieldRow, ...]:
+def list_field_rows(resource: Resource) -> tuple[FieldRow, ...]:
     """Return every field of ``spec`` and ``status`` in the storage version, in the schema's order.
 
     Of a template only the status: its other fields are listed with its object.
@@ -58,18 +58,18 @@ def field_rows(resource: Resource) -> tuple[FieldRow, ...]:
     version = resource.storage_version
     rows: list[FieldRow] = []
     if not resource.role.is_template:
-        rows += _rows("spec", spec_schema(resource, version))
-    status = status_schema(resource, version)
+        rows += _rows("spec", build_spec_schema(resource, version))
+    status = build_status_schema(resource, version)
     if status is not None:
         rows += _rows("status", status)
     return tuple(rows)
 
 
-def version_rows(resource: Resource, changes: VersionChanges) -> tuple[FieldRow, ...]:
+def list_version_rows(resource: Resource, changes: VersionChanges) -> tuple[FieldRow, ...]:
     """Return the fields of an API version that the storage version does not have like that."""
     schemas = {
-        "spec": spec_schema(resource, changes.version),
-        "status": status_schema(resource, changes.version) or {},
+        "spec": build_spec_schema(resource, changes.version),
+        "status": build_status_schema(resource, changes.version) or {},
     }
     rows: list[FieldRow] = []
     for part in changes.parts:
@@ -81,7 +81,7 @@ def version_rows(resource: Resource, changes: VersionChanges) -> tuple[FieldRow,
     return tuple(rows)
 
 
-def missing_fields(changes: VersionChanges) -> tuple[str, ...]:
+def find_missing_fields(changes: VersionChanges) -> tuple[str, ...]:
     """Return the paths of the storage version's fields that a version does not have so."""
     return tuple(
         f"{part.part}.{field.name}" for part in changes.parts for field in part.hub_changes
@@ -146,7 +146,7 @@ _SECTION: Final = re.compile(r"^(?=## )", re.MULTILINE)
 _MODULE: Final = re.compile(r"## .*`capsmith_runtime\.(\w+)`")
 
 
-def author_api(page: str, slices: Collection[str], package: SafeText) -> str:
+def select_author_api(page: str, slices: Collection[str], package: SafeText) -> str:
     """Return the page without the sections on other slices of the runtime.
 
     A section belongs to the slice that its heading names, such as ``capsmith_runtime.ipam``; one

@@ -9,7 +9,7 @@ from typing import Final, Literal, NamedTuple
 from capsmith.output.admission import has_admission
 from capsmith.output.conversion import has_conversion, has_migration
 from capsmith.output.rbac.model import Declarations
-from capsmith.output.slices import slices_of
+from capsmith.output.slices import list_slices
 from capsmith.provider.model import Provider
 from capsmith.safetext import RelativePath, SafeText
 from capsmith.tree import FileTree, GeneratedFile, Owner, digest
@@ -82,7 +82,7 @@ class Runtime(NamedTuple):
         return self.mode == "vendored"
 
 
-def runtime_of(provider: Provider, library: Library, legacy_imports: bool = False) -> Runtime:
+def select_runtime(provider: Provider, library: Library, legacy_imports: bool = False) -> Runtime:
     """Return the slices that ``provider`` needs, and their requirements."""
     slices = tuple(sorted(_closure(_slices(provider), library.slices)))
     requirements: tuple[str, ...]
@@ -93,13 +93,13 @@ def runtime_of(provider: Provider, library: Library, legacy_imports: bool = Fals
         for name in slices:
             wanted += library.slices[name].requires
         requirements = tuple(sorted(set(wanted)))
-    legacy = legacy_modules(slices) if legacy_imports else ()
+    legacy = list_legacy_modules(slices) if legacy_imports else ()
     return Runtime(
         provider.runtime, library.version, slices, requirements, library.permissions, legacy
     )
 
 
-def vendored_files(runtime: Runtime, library: Library) -> FileTree:
+def build_vendored_files(runtime: Runtime, library: Library) -> FileTree:
     """Return the copy of the library, and the record of it; nothing in package mode."""
     if not runtime.vendored:
         return FileTree()
@@ -126,12 +126,12 @@ def is_vendored(path: str) -> bool:
     return path == RECORD or path.startswith(f"{FOLDER}/")
 
 
-def without_vendored(tree: FileTree) -> FileTree:
+def remove_vendored(tree: FileTree) -> FileTree:
     """Return the tree without the vendored copy."""
     return FileTree.of([file for file in tree if not is_vendored(file.path)])
 
 
-def recorded_files(record: str) -> dict[str, str]:
+def parse_record(record: str) -> dict[str, str]:
     """Return path -> digest of a vendored copy from the text of its record.
 
     Raises ValueError when the text is no record.
@@ -149,7 +149,7 @@ def recorded_files(record: str) -> dict[str, str]:
 
 def _slices(provider: Provider) -> Iterator[str]:
     for component in provider.components:
-        yield from slices_of(component)
+        yield from list_slices(component)
         if component.has_workload_client:
             yield "workload"
     if has_conversion(provider):
@@ -178,7 +178,7 @@ def _slices_of(path: str, slices: Mapping[str, Slice]) -> set[str]:
     return {part.removesuffix(".py") for part in folders} & set(slices)
 
 
-def legacy_modules(slices: Sequence[str]) -> tuple[LegacyModule, ...]:
+def list_legacy_modules(slices: Sequence[str]) -> tuple[LegacyModule, ...]:
     """Return the modules of capsmith 0.1 that author code of these slices may import."""
     common = {
         "provider": tuple(sorted(f"legacy.{name}" for name in ("common", *slices) if name in _TOP)),

@@ -17,13 +17,13 @@ SLICE_OF_COMPONENT: Final[Mapping[str, str]] = {
 }
 
 
-def slices_of(component: Component) -> tuple[str, ...]:
+def list_slices(component: Component) -> tuple[str, ...]:
     """Return the folders of the types of provider in a component, and of further resources."""
     types = tuple(SLICE_OF_COMPONENT[type] for type in component.types)
     return (*types, "resource") if component.role(Role.RESOURCE) else types
 
 
-def standalone_resources(component: Component) -> list[Resource]:
+def list_standalone_resources(component: Component) -> list[Resource]:
     """Return the kinds that implement Resource in a component without infrastructure."""
     is_infrastructure = "infrastructure" in component.types
     return [] if is_infrastructure else list(component.role(Role.RESOURCE))

@@ -10,8 +10,8 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any, NamedTuple
 
-from capsmith.output.clusterctl import template_variable
-from capsmith.output.example import example, example_fields, example_of
+from capsmith.output.clusterctl import build_template_variable
+from capsmith.output.example import build_example, build_example_fields, example_of
 from capsmith.provider.model import (
     POOL_FLAVOR,
     SECRET_REF,
@@ -27,7 +27,7 @@ from capsmith.safetext import DnsLabel, SafeText
 _FOREIGN = ("infrastructure.cluster.x-k8s.io/v1beta1", "ExampleMachineTemplate", "example")
 
 
-def example_control_plane(resource: Resource, provider: Provider) -> dict[str, Any]:
+def build_example_control_plane(resource: Resource, provider: Provider) -> dict[str, Any]:
     """Return version and infrastructure template of the Machines; nothing for other roles.
 
     The template is this repository's own where it has one (CP-12, CP-13).
@@ -156,7 +156,7 @@ class Topology:
         return self.cluster_variables + self.machine_variables
 
 
-def topology(
+def build_topology(
     component: Component, provider: Provider, flavor: str = "", cluster_class: str = ""
 ) -> Topology:
     """Return the topology of ``component``, which has an InfraCluster and an InfraMachine.
@@ -179,8 +179,8 @@ def topology(
         machine_template=machine_template,
         cluster_spec=_spec(cluster, provider),
         machine_spec=_spec(machine, provider),
-        cluster_class_spec=escaped(sample_spec(cluster, provider)),
-        machine_class_spec=escaped(sample_spec(machine, provider)),
+        cluster_class_spec=escape_dollars(sample_spec(cluster, provider)),
+        machine_class_spec=escape_dollars(sample_spec(machine, provider)),
         cluster_variables=_variables(cluster, cluster_template, shared),
         machine_variables=_variables(machine, machine_template, shared),
         endpoint=any("controlPlaneEndpoint" in supplier.features for supplier in suppliers),
@@ -201,7 +201,7 @@ def _all_own(provider: Provider, role: Role) -> tuple[Own, ...]:
             kind,
             component.find_template(kind),
             _spec(kind, provider),
-            escaped(example_fields(kind.spec_fields)),
+            escape_dollars(build_example_fields(kind.spec_fields)),
         )
         for component in provider.components
         for kind in component.role(role)
@@ -233,15 +233,15 @@ def sample_spec(resource: Resource, provider: Provider) -> dict[str, Any]:
     """Return the smallest valid ``spec``: required fields with example values, and the identity."""
     if resource.role is Role.IDENTITY:
         parts: dict[str, Any] = {
-            SECRET_REF: {"name": credentials_name(resource, provider)},
+            SECRET_REF: {"name": name_credentials(resource, provider)},
             "allowedNamespaces": {"list": ["default"]},
         }
         contract = {name: value for name, value in parts.items() if name in resource.features}
-        return {**contract, **example_fields(resource.spec_fields)}
+        return {**contract, **build_example_fields(resource.spec_fields)}
     fields = {
         **_example_fields(resource),
-        **example_control_plane(resource, provider),
-        **example_fields(resource.spec_fields),
+        **build_example_control_plane(resource, provider),
+        **build_example_fields(resource.spec_fields),
     }
     return {**fields, **_identity_reference(resource, provider)}
 
@@ -252,26 +252,26 @@ def _example_fields(resource: Resource) -> dict[str, Any]:
         return {}
     fields = resource.storage_version.contract.types[resource.role.value].spec.values()
     return {
-        field.name: example(field.schema)
+        field.name: build_example(field.schema)
         for field in fields
         if "example" in field.schema and (not field.feature or field.feature in resource.features)
     }
 
 
-def credentials_name(resource: Resource, provider: Provider) -> SafeText:
+def name_credentials(resource: Resource, provider: Provider) -> SafeText:
     """Return the name of the Secret of a sample: each kind of identities has another one."""
     is_first = provider.credentials is None or provider.credentials.kind == resource.kind
     return SafeText(f"{provider.name if is_first else resource.singular}-credentials")
 
 
-def escaped(value: Any) -> Any:
+def escape_dollars(value: Any) -> Any:
     """Return ``value`` with every ``$`` doubled, as clusterctl's substitution requires."""
     if isinstance(value, str):
         return value.replace("$", "$$")
     if isinstance(value, Mapping):
-        return {escaped(key): escaped(item) for key, item in value.items()}
+        return {escape_dollars(key): escape_dollars(item) for key, item in value.items()}
     if isinstance(value, list | tuple):
-        return [escaped(item) for item in value]
+        return [escape_dollars(item) for item in value]
     return value
 
 
@@ -279,7 +279,7 @@ def _spec(resource: Resource, provider: Provider) -> dict[str, Any]:
     values = {
         field.name: _value(field, resource) for field in resource.spec_fields if field.required
     }
-    return {**values, **escaped(_identity_reference(resource, provider))}
+    return {**values, **escape_dollars(_identity_reference(resource, provider))}
 
 
 def _identity_reference(resource: Resource, provider: Provider) -> dict[str, Any]:
@@ -292,9 +292,9 @@ def _identity_reference(resource: Resource, provider: Provider) -> dict[str, Any
 
 def _value(field: Field, resource: Resource) -> Any:
     """Return the field's example; a plain string as ``${KIND_FIELD:=example}``."""
-    variable = template_variable(field, resource)
+    variable = build_template_variable(field, resource)
     if variable is None:
-        return escaped(example_of(field))
+        return escape_dollars(example_of(field))
     return f"${{{variable.name}:={variable.default}}}"
 
 
@@ -306,7 +306,7 @@ def _variables(
     return tuple(
         ClassVariable(
             name=_variable_name(field, resource, shared),
-            schema=escaped(
+            schema=escape_dollars(
                 {key: field.schema[key] for key in _CLASS_SCHEMA if key in field.schema}
             ),
             value=_value(field, resource),

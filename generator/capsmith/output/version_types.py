@@ -16,12 +16,12 @@ from capsmith.output.python_types import (
     PythonClass,
     PythonField,
     PythonModule,
-    module_of,
-    typed_members,
-    used_names,
+    build_module,
+    find_used_names,
+    list_members,
 )
 from capsmith.provider.model import Component, Field, Provider, Resource
-from capsmith.provider.versions import PartChanges, VersionChanges, version_changes
+from capsmith.provider.versions import PartChanges, VersionChanges, compare_versions
 from capsmith.safetext import Identifier, SafeText
 
 HUB: Final = "_hub"
@@ -84,7 +84,7 @@ class ConvertedVersion(NamedTuple):
         return next((part for part in self.parts if part.part == "spec"), None)
 
 
-def converted_versions(component: Component) -> tuple[ConvertedVersion, ...]:
+def list_converted_versions(component: Component) -> tuple[ConvertedVersion, ...]:
     """Return the versions of the kinds of a component whose fields the author's code converts."""
     templates = {str(each.kind): each for each in component.resources if each.role.is_template}
     found = (
@@ -97,7 +97,7 @@ def converted_versions(component: Component) -> tuple[ConvertedVersion, ...]:
         )
         for resource in component.resources
         if not resource.role.is_template
-        for changes in version_changes(resource)
+        for changes in compare_versions(resource)
     )
     return tuple(sorted(found, key=lambda converted: converted.module))
 
@@ -107,31 +107,33 @@ def has_version_functions(provider: Provider) -> bool:
     return any(
         converted.functions
         for component in provider.components
-        for converted in converted_versions(component)
+        for converted in list_converted_versions(component)
     )
 
 
-def fields_of(resource: Resource, component: Component) -> tuple[ConvertedVersion, ...]:
+def find_converted_versions(
+    resource: Resource, component: Component
+) -> tuple[ConvertedVersion, ...]:
     """Return the versions of one kind; those of its object if it is a template."""
     return tuple(
         each
-        for each in converted_versions(component)
+        for each in list_converted_versions(component)
         if resource in (each.resource, each.template)
         and (each.spec is not None or resource == each.resource)
     )
 
 
-def hub_types(component: Component) -> dict[Identifier, tuple[Identifier, ...]]:
+def list_hub_types(component: Component) -> dict[Identifier, tuple[Identifier, ...]]:
     """Return the classes of the hub that conversions need, by module."""
     found: dict[Identifier, set[Identifier]] = {}
-    for converted in converted_versions(component):
+    for converted in list_converted_versions(component):
         names = {part.hub_type for part in converted.parts if part.has_hub}
         if names:
             found.setdefault(converted.resource.module, set()).update(names)
     return {module: tuple(sorted(names)) for module, names in sorted(found.items())}
 
 
-def version_module(converted: ConvertedVersion) -> PythonModule:
+def generate_version_module(converted: ConvertedVersion) -> PythonModule:
     """Return the classes of a version, and those of what the author's functions return."""
     classes: list[PythonClass] = []
     spoke = ClassBuilder()
@@ -140,16 +142,16 @@ def version_module(converted: ConvertedVersion) -> PythonModule:
             continue
         name = _pascal(part.part)
         text = f"{name} in {converted.version.version.name}, without what the contract adds to it."
-        spoke.add(name, text, typed_members(part.spoke, is_spec=part.part == "spec"))
+        spoke.add(name, text, list_members(part.spoke, is_spec=part.part == "spec"))
     classes += spoke.finished
     for part, typed in zip(converted.version.parts, converted.parts, strict=True):
         classes += _changes(part, typed, spoke, converted)
-    return module_of(tuple(classes))
+    return build_module(tuple(classes))
 
 
-def uses_hub(module: PythonModule) -> bool:
+def needs_hub(module: PythonModule) -> bool:
     """Return whether a class of a module has a type of the hub."""
-    return bool(used_names(module.classes, (HUB,)))
+    return bool(find_used_names(module.classes, (HUB,)))
 
 
 def _converted(resource: Resource, part: PartChanges) -> ConvertedPart:
@@ -183,7 +185,7 @@ def _changes(
         hub = ClassBuilder()
         every = getattr(converted.resource, f"{part.part}_fields")
         name = typed.hub_type
-        hub.add(name, "", typed_members(every, is_spec=part.part == "spec"))
+        hub.add(name, "", list_members(every, is_spec=part.part == "spec"))
         text = f"Fields of {part.part} that {stored} has, and not {version} with the same type."
         names = frozenset(str(each) for each in hub.classes)
         fields = _optional(part.hub_changes, part, every, hub, name, names)

@@ -9,7 +9,7 @@ from collections.abc import Iterator, Mapping, Sequence
 
 from capsmith.contract.model import Contract
 from capsmith.provider.draft import Draft, DraftVersion
-from capsmith.provider.extension import hooks
+from capsmith.provider.extension import build_hooks
 from capsmith.provider.model import (
     ApiVersion,
     Component,
@@ -20,7 +20,7 @@ from capsmith.provider.model import (
     Resource,
     Role,
 )
-from capsmith.provider.resources import identity, resources_of
+from capsmith.provider.resources import build_identity, build_resources
 from capsmith.provider.sections import SectionType
 from capsmith.provider.versions import series_order
 from capsmith.safetext import (
@@ -106,7 +106,7 @@ def _component(
         resources=tuple(kind for each in sections for kind in _resources(draft, each, known)),
         words=" and ".join(each.words for each in sections),
         kind=KindName(section.kind),
-        hooks=hooks(draft.hooks, known[max(draft.spec.contracts)]) if is_extension else (),
+        hooks=build_hooks(draft.hooks, known[max(draft.spec.contracts)]) if is_extension else (),
         further_types=tuple(DnsLabel(each.type) for each in others),
     )
 
@@ -121,11 +121,11 @@ def _resources(
             if kind.spec.implements == role:
                 versions = _versions(kind.versions, known)
                 of_template = _versions(kind.template_versions, known)
-                yield from resources_of(kind, draft, versions, of_template)
+                yield from build_resources(kind, draft, versions, of_template)
     if section.section == "infrastructure":
         group = DnsSubdomain(draft.groups[section.section])
         versions = _versions(draft.api_versions, known)
-        yield from (identity(each, group, versions) for each in draft.identities)
+        yield from (build_identity(each, group, versions) for each in draft.identities)
 
 
 def _versions(

@@ -12,7 +12,7 @@ from capsmith.provider.naming import pluralise
 _OPEN = "x-kubernetes-preserve-unknown-fields"
 
 
-def with_own(
+def apply_own_schemas(
     fields: Iterable[ContractField], part: str, written: ContractFields | None
 ) -> list[ContractField]:
     """Return the contract's fields with the author's schemas, and those that are only the author's.
@@ -36,17 +36,17 @@ def with_own(
     ]
 
 
-def schema_of(own: OwnField, contract: Schema) -> Schema:
+def choose_schema(own: OwnField, contract: Schema) -> Schema:
     """Return the author's schema of a field, with what the contract needs unless it is exact."""
-    return own.schema if own.exact else with_contract(own.schema, contract)
+    return own.schema if own.exact else complete_schema(own.schema, contract)
 
 
 def _own(field: ContractField, own: OwnField, is_status: bool) -> ContractField:
     required = field.required if is_status else own.required
-    return field._replace(schema=schema_of(own, field.schema), required=required)
+    return field._replace(schema=choose_schema(own, field.schema), required=required)
 
 
-def with_contract(own: Schema, contract: Schema) -> dict[str, Any]:
+def complete_schema(own: Schema, contract: Schema) -> dict[str, Any]:
     """Return the author's schema with the properties that only the contract's has.
 
     Without them the API server would drop what Cluster API or the manager writes.
@@ -56,13 +56,13 @@ def with_contract(own: Schema, contract: Schema) -> dict[str, Any]:
     if "properties" in contract and "additionalProperties" not in own and not own.get(_OPEN):
         theirs, mine = contract["properties"], own.get("properties", {})
         below = {
-            name: with_contract(mine[name], schema) if name in mine else schema
+            name: complete_schema(mine[name], schema) if name in mine else schema
             for name, schema in theirs.items()
         }
         found["properties"] = {**below, **{k: v for k, v in mine.items() if k not in theirs}}
     for key in ("items", "additionalProperties"):
         if isinstance(own.get(key), Mapping) and isinstance(contract.get(key), Mapping):
-            found[key] = with_contract(own[key], contract[key])
+            found[key] = complete_schema(own[key], contract[key])
     return found
 
 
@@ -71,7 +71,7 @@ def _in_order(schema: Schema, contract: Schema) -> dict[str, Any]:
     return {key: schema[key] for key in (*contract, *schema) if key in schema}
 
 
-def declared_crds(provider: Provider) -> frozenset[str]:
+def find_declared_crds(provider: Provider) -> frozenset[str]:
     """Return the names of the files with such CRDs."""
     return frozenset(
         f"{each.group}_{each.plural}.yaml" for each in provider.resources if _is_declared(each)

@@ -33,7 +33,7 @@ from capsmith.provider.model import (
     GroupKind,
     Webhooks,
 )
-from capsmith.provider.naming import kebab, pluralise, words
+from capsmith.provider.naming import kebab, pluralise, split_words
 from capsmith.provider.sections import SECTION_TYPES, SectionType, combine
 from capsmith.provider.versions import series_order, version_order
 from capsmith.safetext import DnsSubdomain, KindName
@@ -49,7 +49,7 @@ if TYPE_CHECKING:
     )
 
 
-def chosen_versions(
+def select_versions(
     versions: tuple[DraftVersion, ...], written: Sequence[str | ApiVersionSpec] | None
 ) -> tuple[DraftVersion, ...]:
     """Return the versions that an author names, with what is changed in them.
@@ -95,7 +95,7 @@ _OFF_BY_SHAPE = {
 """(role, managed) -> features that are off unless the author switches them on."""
 
 
-def features(described: KindSpec, contracts: Iterable[Contract]) -> frozenset[str]:
+def derive_features(described: KindSpec, contracts: Iterable[Contract]) -> frozenset[str]:
     """Return what the author switched, otherwise what the shape of the kind says."""
     switched = described.features or {}
     managed = switched.get(MANAGED, False)
@@ -104,7 +104,7 @@ def features(described: KindSpec, contracts: Iterable[Contract]) -> frozenset[st
     return frozenset(feature for feature in known if switched.get(feature, feature not in off))
 
 
-def switchable(described: KindSpec, contracts: Iterable[Contract]) -> frozenset[str]:
+def list_switchable_features(described: KindSpec, contracts: Iterable[Contract]) -> frozenset[str]:
     """Return the features to compare with those that the author switched.
 
     Where nothing is switched, contracts that the provider does not follow stay unread.
@@ -177,7 +177,7 @@ def derive(spec: ProviderSpec, contracts: Mapping[str, Contract]) -> Draft:
 
 def _title(name: str) -> str:
     """Return the title of a name: ``acme-cloud`` -> ``Acme Cloud``."""
-    return " ".join(word[:1].upper() + word[1:] for word in words(name))
+    return " ".join(word[:1].upper() + word[1:] for word in split_words(name))
 
 
 def _description(sections: Iterable[SectionType], title: str) -> str:
@@ -268,8 +268,8 @@ def _kinds(
             section=section,
             name=kind,
             spec=described,
-            known_features=switchable(described, contracts.values()),
-            features=features(described, followed),
+            known_features=list_switchable_features(described, contracts.values()),
+            features=derive_features(described, followed),
             short_names=_short_names(kind, described, names | given),
             has_template=has_template(described),
             namespaced=described.scope != "Cluster",
@@ -288,11 +288,11 @@ def _versions(
     described: KindSpec, api_versions: tuple[DraftVersion, ...]
 ) -> dict[str, tuple[DraftVersion, ...]]:
     """Return the versions of a kind, and those of its template, which has the same by default."""
-    versions = chosen_versions(api_versions, described.api_versions)
+    versions = select_versions(api_versions, described.api_versions)
     template, own = described.template, None
     if template is not None and not isinstance(template, bool):
         own = template.api_versions
-    of_template = versions if own is None else chosen_versions(api_versions, own)
+    of_template = versions if own is None else select_versions(api_versions, own)
     return {"versions": versions, "template_versions": of_template}
 
 

@@ -11,8 +11,13 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 from capsmith.provider.model import Field, GroupKind, Schema
-from capsmith.provider.naming import attribute
-from capsmith.provider_yaml.plain import is_required, plain, plain_rule, without_transitions
+from capsmith.provider.naming import name_attribute
+from capsmith.provider_yaml.plain import (
+    convert_field,
+    convert_rule,
+    is_required,
+    remove_transition_rules,
+)
 
 if TYPE_CHECKING:
     from capsmith.provider.draft import Draft
@@ -57,7 +62,7 @@ def is_machine_based(described: KindSpec) -> bool:
     return described.implements == "ControlPlane" and not switched.get(MANAGED, False)
 
 
-def bootstrap_field(bootstrap: GroupKind, draft: Draft) -> Field:
+def build_bootstrap_field(bootstrap: GroupKind, draft: Draft) -> Field:
     """Return the field of a control plane's spec that holds the spec of the configurations.
 
     Rules that compare with the value before are left out: changing it is a rollout (CP-20).
@@ -65,17 +70,19 @@ def bootstrap_field(bootstrap: GroupKind, draft: Draft) -> Field:
     own = draft.spec.section("bootstrap").get(bootstrap.kind)
     description = f"Spec of the {bootstrap.kind} of each Machine; a change replaces the Machines."
     if own is None or bootstrap.group != draft.groups["bootstrap"]:
-        return Field(FIELD, attribute(FIELD), {**_FREE, "description": description}, required=False)
+        return Field(
+            FIELD, name_attribute(FIELD), {**_FREE, "description": description}, required=False
+        )
     fields = own.spec or {}
     schema: dict[str, Any] = {
         "description": description,
         "type": "object",
-        "properties": {name: plain(field) for name, field in fields.items()},
+        "properties": {name: convert_field(field) for name, field in fields.items()},
     }
     required = [name for name, field in fields.items() if is_required(field)]
     if required:
         schema["required"] = required
-    rules = [plain_rule(rule) for rule in own.validations or ()]
+    rules = [convert_rule(rule) for rule in own.validations or ()]
     if rules:
         schema["x-kubernetes-validations"] = rules
-    return Field(FIELD, attribute(FIELD), without_transitions(schema), bool(required))
+    return Field(FIELD, name_attribute(FIELD), remove_transition_rules(schema), bool(required))

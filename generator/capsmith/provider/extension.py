@@ -80,12 +80,12 @@ _EXPORTS: Mapping[str, Mapping[str, tuple[str, ...]]] = {
 """Module -> the classes that authors need, by the module that defines them."""
 
 
-def hooks(drafts: Iterable[DraftHook], contract: Contract) -> tuple[Hook, ...]:
+def build_hooks(drafts: Iterable[DraftHook], contract: Contract) -> tuple[Hook, ...]:
     """Return the hooks of a runtime extension, in the author's order."""
     return tuple(_hook(draft, contract) for draft in drafts)
 
 
-def author_classes(component: Component) -> dict[SafeText, list[Identifier]]:
+def list_author_classes(component: Component) -> dict[SafeText, list[Identifier]]:
     """Return the classes that the hooks of a component need, by module of ``extension``."""
     found: dict[str, set[str]] = {"responses": {"HookError"}}
     for module in {str(hook.module) for hook in component.hooks}:
@@ -97,9 +97,9 @@ def author_classes(component: Component) -> dict[SafeText, list[Identifier]]:
     }
 
 
-def author_names(component: Component) -> list[Identifier]:
+def list_author_names(component: Component) -> list[Identifier]:
     """Return all these names and that of the base class for the author, in order."""
-    names = {name for classes in author_classes(component).values() for name in classes}
+    names = {name for classes in list_author_classes(component).values() for name in classes}
     return sorted({*names, Identifier("RuntimeExtension")})
 
 

@@ -111,7 +111,7 @@ def pluralise(word: str) -> str:
     return word if word.endswith("s") else word + "s"
 
 
-def words(name: str) -> list[str]:
+def split_words(name: str) -> list[str]:
     """Return the words of a camelCase, snake_case or kebab-case name.
 
     ``IPAddressPool`` -> ``IP``, ``Address``, ``Pool``; digits stay with their word.
@@ -121,31 +121,31 @@ def words(name: str) -> list[str]:
 
 def snake(name: str) -> str:
     """Return snake_case: ``diskGiB`` -> ``disk_gib``, ``AcmeMachine`` -> ``acme_machine``."""
-    return "_".join(words(name)).lower()
+    return "_".join(split_words(name)).lower()
 
 
 def kebab(name: str) -> str:
     """Return kebab-case: ``AcmeMachine`` -> ``acme-machine``."""
-    return "-".join(words(name)).lower()
+    return "-".join(split_words(name)).lower()
 
 
 def camel(name: str) -> str:
     """Return camelCase: ``acme-machine`` -> ``acmeMachine``."""
-    first, *rest = words(name) or [""]
+    first, *rest = split_words(name) or [""]
     return first.lower() + "".join(word[:1].upper() + word[1:] for word in rest)
 
 
 def pascal(name: str) -> str:
     """Return PascalCase: ``acme-machine`` -> ``AcmeMachine``."""
-    return "".join(word[:1].upper() + word[1:] for word in words(name))
+    return "".join(word[:1].upper() + word[1:] for word in split_words(name))
 
 
 def title(name: str) -> str:
     """Return words for a title: ``acme-cloud`` -> ``Acme Cloud``."""
-    return " ".join(word[:1].upper() + word[1:] for word in words(name))
+    return " ".join(word[:1].upper() + word[1:] for word in split_words(name))
 
 
-def attribute(name: str) -> Identifier:
+def name_attribute(name: str) -> Identifier:
     """Return a snake_case Python name that is not a keyword: ``class`` -> ``class_``."""
     text = snake(name) or "_"
     if text[0].isdigit():
@@ -177,12 +177,12 @@ def _ordered_rules() -> Iterator[tuple[str, str]]:
         yield singular, plural
 
 
-def attributes(names: Iterable[str]) -> dict[str, Identifier]:
+def name_attributes(names: Iterable[str]) -> dict[str, Identifier]:
     """Return the attribute of each name; of two that would be alike, the second has a number."""
     found: dict[str, Identifier] = {}
     for name in names:
-        chosen, taken, number = attribute(name), set(found.values()), 2
+        chosen, taken, number = name_attribute(name), set(found.values()), 2
         while chosen in taken:
-            chosen, number = Identifier(f"{attribute(name)}_{number}"), number + 1
+            chosen, number = Identifier(f"{name_attribute(name)}_{number}"), number + 1
         found[name] = chosen
     return found

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 from capsmith.cel_text import is_transition
 from capsmith.provider.described_kinds import FIELD as EMBEDDED
-from capsmith.provider.described_kinds import MACHINES, bootstrap_field, template_short_names
+from capsmith.provider.described_kinds import MACHINES, build_bootstrap_field, template_short_names
 from capsmith.provider.draft import CREDENTIALS_FEATURE, Draft, DraftIdentity, DraftKind
 from capsmith.provider.model import (
     SECRET_REF,
@@ -23,14 +23,14 @@ from capsmith.provider.model import (
     VersionFields,
     Watch,
 )
-from capsmith.provider.naming import attribute, attributes, pluralise
+from capsmith.provider.naming import name_attribute, name_attributes, pluralise
 from capsmith.provider.sections import SECTION_TYPES
 from capsmith.provider_yaml.plain import (
+    convert_field,
+    convert_name_limits,
+    convert_rule,
     is_required,
-    plain,
-    plain_name,
-    plain_rule,
-    without_transitions,
+    remove_transition_rules,
 )
 from capsmith.safetext import DnsLabel, DnsSubdomain, KindName, VersionName
 
@@ -47,7 +47,7 @@ if TYPE_CHECKING:
     )
 
 
-def contract_fields_of(written: ContractFieldsSpec | None) -> ContractFields | None:
+def convert_contract_fields(written: ContractFieldsSpec | None) -> ContractFields | None:
     """Return what the author wrote, as plain schemas."""
     if written is None:
         return None
@@ -59,7 +59,7 @@ def contract_fields_of(written: ContractFieldsSpec | None) -> ContractFields | N
     )
 
 
-def of_template(
+def build_template_fields(
     kind: ContractFields | None, *written: TemplateVersionSpec | None
 ) -> ContractFields | None:
     """Return the schemas of a template, which repeats the spec of its kind unless it has its own.
@@ -69,10 +69,10 @@ def of_template(
     described = [each for each in written if each is not None]
     fields = next((each.contract_fields for each in described if each.contract_fields), None)
     metadata = next((each.metadata for each in described if each.metadata is not None), None)
-    found = contract_fields_of(fields) or ContractFields({}, {})
+    found = convert_contract_fields(fields) or ContractFields({}, {})
     exact = fields is not None and bool(fields.exact)
     if metadata is not None:
-        found = found._replace(metadata=OwnField(plain(metadata), False, exact))
+        found = found._replace(metadata=OwnField(convert_field(metadata), False, exact))
     if fields is not None and fields.spec is not None:
         return found._replace(has_own_spec=True)
     if kind is None:
@@ -83,7 +83,7 @@ def of_template(
 
 def _fields(fields: Mapping[str, FieldLike] | None, exact: bool) -> dict[str, OwnField]:
     return {
-        name: OwnField(plain(field), is_required(field), exact)
+        name: OwnField(convert_field(field), is_required(field), exact)
         for name, field in (fields or {}).items()
     }
 
@@ -91,30 +91,32 @@ def _fields(fields: Mapping[str, FieldLike] | None, exact: bool) -> dict[str, Ow
 # A template has what its kind has (CRD-07), but where it has its own. Rules that compare with the
 # value before are not in a template unless the author wants them: core's dry runs change
 # templates, and the API server cannot tell those from real changes (IM-14).
-def template_of(
+def build_template(
     kind: Resource, described: KindSpec, name: str, versions: tuple[ApiVersion, ...]
 ) -> Resource:
     """Return the resource of the template of ``kind``, which has the name ``name``."""
     written = None if isinstance(described.template, bool) else described.template
-    options = options_of_template(described, written)
-    status = fields_of(written.status) if written is not None else ()
+    options = build_template_options(described, written)
+    status = convert_fields(written.status) if written is not None else ()
     fields, rules = _rules_of(kind.spec_fields, kind.spec_validations, options)
-    template = new_resource(
+    template = create_resource(
         f"{name}Template",
         kind.role.template,
         group=kind.group,
         versions=versions,
         features=kind.features,
-        categories=tuple(DnsLabel(each) for each in categories_of(described, written)),
+        categories=tuple(DnsLabel(each) for each in list_categories(described, written)),
         provider_type=kind.provider_type,
         spec_fields=fields,
         status_fields=status,
         short_names=tuple(map(DnsLabel, template_short_names(described))),
         spec_validations=rules,
-        printer_columns=columns_of(written.printer_columns) if written is not None else (),
-    )._replace(contract_fields=of_template(kind.contract_fields, written), options=options)
+        printer_columns=convert_columns(written.printer_columns) if written is not None else (),
+    )._replace(
+        contract_fields=build_template_fields(kind.contract_fields, written), options=options
+    )
     if written is not None and written.object_name is not None:
-        template = template._replace(name_schema=plain_name(written.object_name))
+        template = template._replace(name_schema=convert_name_limits(written.object_name))
     template = _with_own(template, written)
     return template._replace(version_fields=_versions(kind, template, written))
 
@@ -150,14 +152,14 @@ def _version(
         fields = template.spec_fields
     if written is not None and written.validations is not None:
         rules = template.spec_validations
-    contract = of_template(source.contract_fields, own, written)
+    contract = build_template_fields(source.contract_fields, own, written)
     parts = template._replace(spec_fields=fields, spec_validations=rules, contract_fields=contract)
     parts = _with_own(parts, own)
     options, columns = template.options, template.printer_columns
     if own is not None:
         options = options.with_parts(own.required_parts, own.part_limits)
         if own.printer_columns is not None:
-            columns = columns_of(own.printer_columns)
+            columns = convert_columns(own.printer_columns)
     return VersionFields(
         spec_fields=parts.spec_fields,
         status_fields=template.status_fields,
@@ -175,9 +177,9 @@ def _with_own(template: Resource, written: TemplateVersionSpec | None) -> Resour
         return template
     if written.spec is not None:
         embedded = (field for field in template.spec_fields if field.name == EMBEDDED)
-        template = template._replace(spec_fields=(*fields_of(written.spec), *embedded))
+        template = template._replace(spec_fields=(*convert_fields(written.spec), *embedded))
     if written.validations is not None:
-        rules = tuple(plain_rule(rule) for rule in written.validations)
+        rules = tuple(convert_rule(rule) for rule in written.validations)
         template = template._replace(spec_validations=rules)
     return template
 
@@ -193,7 +195,7 @@ def _rules_of(
 
 
 def _without_transitions(field: Field) -> Field:
-    return field._replace(schema=without_transitions(field.schema))
+    return field._replace(schema=remove_transition_rules(field.schema))
 
 
 WORDS = {
@@ -215,7 +217,7 @@ WORDS = {
 }
 
 
-def new_resource(
+def create_resource(
     kind: str,
     role: Role,
     *,
@@ -239,7 +241,7 @@ def new_resource(
         plural=DnsLabel(pluralise(kind.lower())),
         singular=DnsLabel(kind.lower()),
         list_kind=KindName(f"{kind}List"),
-        module=attribute(kind),
+        module=name_attribute(kind),
         namespaced=versions[0].contract.types[role].scope == "Namespaced",
         short_names=short_names,
         categories=categories,
@@ -254,16 +256,16 @@ def new_resource(
     )
 
 
-def fields_of(fields: Mapping[str, FieldLike] | None) -> tuple[Field, ...]:
+def convert_fields(fields: Mapping[str, FieldLike] | None) -> tuple[Field, ...]:
     """Return the author's fields with plain schemas; a second one of a name gets a number."""
     written = fields or {}
     return tuple(
-        Field(name, attribute, plain(written[name]), is_required(written[name]))
-        for name, attribute in attributes(written).items()
+        Field(name, attribute, convert_field(written[name]), is_required(written[name]))
+        for name, attribute in name_attributes(written).items()
     )
 
 
-def columns_of(columns: Sequence[PrinterColumnSpec] | None) -> tuple[PrinterColumn, ...]:
+def convert_columns(columns: Sequence[PrinterColumnSpec] | None) -> tuple[PrinterColumn, ...]:
     """Return the author's columns."""
     return tuple(
         PrinterColumn(c.name, c.type, c.json_path, c.priority, c.description or "")
@@ -275,13 +277,13 @@ Versions = tuple[ApiVersion, ...]
 _WITHOUT_SECRET = "{kind} says with which identity the infrastructure is used."
 
 
-def resources_of(
+def build_resources(
     draft: DraftKind, provider: Draft, versions: Versions, of_template: Versions
 ) -> tuple[Resource, ...]:
     """Return the resource of a kind and, where the role has one, that of its template."""
     described, role = draft.spec, Role(draft.spec.implements)
     fields = _spec_fields(described.spec, draft, provider)
-    rules = tuple(plain_rule(rule) for rule in described.validations or ())
+    rules = tuple(convert_rule(rule) for rule in described.validations or ())
     features = _features(draft, provider)
     common: dict[str, Any] = {
         "group": DnsSubdomain(draft.group),
@@ -289,27 +291,27 @@ def resources_of(
         "features": features,
         "provider_type": SECTION_TYPES[draft.section].type,
     }
-    own = new_resource(
+    own = create_resource(
         draft.name,
         role,
         **common,
-        categories=_labels(categories_of(described)),
+        categories=_labels(list_categories(described)),
         description=described.description,
         short_names=tuple(DnsLabel(name) for name in draft.short_names),
         spec_fields=fields,
-        status_fields=fields_of(described.status),
+        status_fields=convert_fields(described.status),
         spec_validations=rules,
-        printer_columns=columns_of(described.printer_columns),
+        printer_columns=convert_columns(described.printer_columns),
     )
     if MACHINES in features and draft.machine_kind is not None:
         own = own._replace(machine_kind=KindName(draft.machine_kind))
     own = own._replace(
-        bootstrap=draft.bootstrap, watches=watches_of(described), webhooks=draft.webhooks
+        bootstrap=draft.bootstrap, watches=convert_watches(described), webhooks=draft.webhooks
     )
     own = own._replace(
-        object_validations=tuple(map(plain_rule, described.object_validations or ())),
-        name_schema=plain_name(described.object_name) if described.object_name else None,
-        contract_fields=contract_fields_of(described.contract_fields),
+        object_validations=tuple(map(convert_rule, described.object_validations or ())),
+        name_schema=convert_name_limits(described.object_name) if described.object_name else None,
+        contract_fields=convert_contract_fields(described.contract_fields),
         options=CrdOptions(described.contract_columns is not False).with_parts(
             described.required_parts, described.part_limits
         ),
@@ -325,7 +327,7 @@ def resources_of(
         own = own._replace(namespaced=draft.namespaced, plural=DnsLabel(draft.plural))
     if not draft.has_template:
         return (own,)
-    return own, template_of(own, described, draft.name, of_template)
+    return own, build_template(own, described, draft.name, of_template)
 
 
 def _version_fields(
@@ -336,16 +338,16 @@ def _version_fields(
     if written.spec is not None:
         spec = _spec_fields(written.spec, draft, provider)
     if written.status is not None:
-        status = fields_of(written.status)
+        status = convert_fields(written.status)
     if written.validations is not None:
-        rules = tuple(plain_rule(rule) for rule in written.validations)
+        rules = tuple(convert_rule(rule) for rule in written.validations)
     of_objects = kind.object_validations
     if written.object_validations is not None:
-        of_objects = tuple(map(plain_rule, written.object_validations))
+        of_objects = tuple(map(convert_rule, written.object_validations))
     contract = kind.contract_fields
     if written.contract_fields is not None:
-        contract = contract_fields_of(written.contract_fields)
-    columns = columns_of(written.printer_columns)
+        contract = convert_contract_fields(written.contract_fields)
+    columns = convert_columns(written.printer_columns)
     if written.printer_columns is None:
         gone = {f".spec.{name}" for name in _gone(kind.spec_fields, spec)}
         gone |= {f".status.{name}" for name in _gone(kind.status_fields, status)}
@@ -363,19 +365,19 @@ def _first_keys(path: str) -> str:
     return ".".join(path.replace("[", ".").split(".")[:3])
 
 
-def identity(draft: DraftIdentity, group: DnsSubdomain, versions: Versions) -> Resource:
+def build_identity(draft: DraftIdentity, group: DnsSubdomain, versions: Versions) -> Resource:
     """Return the resource of a kind of identities."""
     parts = {SECRET_REF: draft.secret, "allowedNamespaces": not draft.namespaced}
     words = WORDS[Role.IDENTITY] if draft.secret else _WITHOUT_SECRET
-    return new_resource(
+    return create_resource(
         draft.kind,
         Role.IDENTITY,
         group=group,
         versions=versions,
         features=frozenset(name for name, is_in in parts.items() if is_in),
-        categories=_labels(categories_of(None)),
+        categories=_labels(list_categories(None)),
         description=words.format(kind=draft.kind),
-        spec_fields=fields_of(draft.fields),
+        spec_fields=convert_fields(draft.fields),
     )._replace(namespaced=draft.namespaced)
 
 
@@ -383,12 +385,12 @@ def _spec_fields(
     fields: Mapping[str, FieldLike] | None, draft: DraftKind, provider: Draft
 ) -> tuple[Field, ...]:
     """Return the fields of the spec, with that of the embedded bootstrap config, if any."""
-    own = fields_of(fields)
+    own = convert_fields(fields)
     contract = draft.spec.contract_fields
     is_left_out = contract is not None and f"spec.{EMBEDDED}" in (contract.without or ())
     if draft.bootstrap is None or is_left_out:
         return own
-    return (*own, bootstrap_field(draft.bootstrap, provider))
+    return (*own, build_bootstrap_field(draft.bootstrap, provider))
 
 
 def _features(draft: DraftKind, provider: Draft) -> frozenset[str]:
@@ -411,7 +413,7 @@ def _labels(names: Sequence[str]) -> tuple[DnsLabel, ...]:
     return tuple(DnsLabel(name) for name in names)
 
 
-def watches_of(described: KindSpec) -> tuple[Watch, ...]:
+def convert_watches(described: KindSpec) -> tuple[Watch, ...]:
     """Return the watches that a kind declares, in the author's order."""
     return tuple(
         Watch(
@@ -430,7 +432,7 @@ def watches_of(described: KindSpec) -> tuple[Watch, ...]:
 _CATEGORY = "cluster-api"
 
 
-def options_of_template(kind: KubectlSpec, template: TemplateSpec | None) -> CrdOptions:
+def build_template_options(kind: KubectlSpec, template: TemplateSpec | None) -> CrdOptions:
     """Return the options of a template; it has the contract's columns as its kind does."""
     if template is None:
         return CrdOptions(contract_columns=kind.contract_columns is not False)
@@ -439,7 +441,7 @@ def options_of_template(kind: KubectlSpec, template: TemplateSpec | None) -> Crd
     return options.with_parts(template.required_parts, template.part_limits)
 
 
-def categories_of(kind: KubectlSpec | None, template: KubectlSpec | None = None) -> list[str]:
+def list_categories(kind: KubectlSpec | None, template: KubectlSpec | None = None) -> list[str]:
     """Return the categories of a kind, or of its template, which has those of its kind."""
     sources = [each for each in (template, kind) if each is not None]
     own = next((each.categories for each in sources if each.categories is not None), ())

@@ -35,7 +35,7 @@ def series_order(series: str) -> tuple[int, int]:
     return int(major), int(minor)
 
 
-def preferred_version(resource: Resource) -> VersionName:
+def get_preferred_version(resource: Resource) -> VersionName:
     """Return the version that core uses (GEN-03); it warns if a ClusterClass names another.
 
     All versions of a provider follow one contract, so every served one is in the same label.
@@ -81,13 +81,13 @@ class VersionChanges(NamedTuple):
         return next((each for each in self.parts if each.part == name), None)
 
 
-def in_version(resource: Resource, version: ApiVersion) -> Resource:
+def select_version(resource: Resource, version: ApiVersion) -> Resource:
     """Return the kind with the author's fields, rules and columns in a version."""
     own = (resource.version_fields or {}).get(version.name)
     return resource if own is None else resource._replace(**own._asdict())
 
 
-def version_changes(resource: Resource) -> tuple[VersionChanges, ...]:
+def compare_versions(resource: Resource) -> tuple[VersionChanges, ...]:
     """Return the versions whose fields the author's code converts, in their order."""
     found = []
     for version in resource.versions:
@@ -95,8 +95,8 @@ def version_changes(resource: Resource) -> tuple[VersionChanges, ...]:
         if own is None:
             continue
         parts = (
-            part_changes("spec", own.spec_fields, resource.spec_fields),
-            part_changes("status", own.status_fields, resource.status_fields),
+            compare_parts("spec", own.spec_fields, resource.spec_fields),
+            compare_parts("status", own.status_fields, resource.status_fields),
         )
         differing = tuple(each for each in parts if each.spoke_changes or each.hub_changes)
         if differing:
@@ -104,7 +104,7 @@ def version_changes(resource: Resource) -> tuple[VersionChanges, ...]:
     return tuple(found)
 
 
-def part_changes(part: str, spoke: tuple[Field, ...], hub: tuple[Field, ...]) -> PartChanges:
+def compare_parts(part: str, spoke: tuple[Field, ...], hub: tuple[Field, ...]) -> PartChanges:
     """Compare the fields of spec or status by name and type."""
     return PartChanges(part, spoke, _not_in(spoke, hub), _not_in(hub, spoke))
 

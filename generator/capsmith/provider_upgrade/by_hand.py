@@ -8,7 +8,7 @@ from dataclasses import dataclass
 
 from capsmith.contract.model import Actor
 from capsmith.provider.model import Provider, Resource
-from capsmith.provider_upgrade.changes import Step, is_lost, kind_changes, path_of
+from capsmith.provider_upgrade.changes import Step, format_paths, is_lost, list_kind_changes
 
 _API_VERSION = re.compile(
     r"^[ \t-]*[\"']?apiVersion[\"']?:[ \t]*[\"']?([a-z0-9.-]+/[a-z0-9]+)", re.M
@@ -22,7 +22,7 @@ _BEFORE_NEXT_STAGE = "before the next stage"
 
 
 @dataclass(frozen=True, slots=True)
-class ByHand:
+class ManualStep:
     """One thing that the author, or the users of the provider, have to do."""
 
     who: str
@@ -35,9 +35,9 @@ class ByHand:
     """Files of the repository, some with a line: ``templates/cluster-template.yaml:12``."""
 
 
-def by_hand(
+def list_manual_steps(
     provider: Provider, step: Step, paths: Collection[str], manifests: Mapping[str, str]
-) -> tuple[ByHand, ...]:
+) -> tuple[ManualStep, ...]:
     """Return what is left to the author and to users.
 
     ``paths`` are the author's files of the repository, ``manifests`` the texts of those that hold
@@ -48,23 +48,25 @@ def by_hand(
         *_older(provider, manifests),
         _reshaped(provider, step, manifests),
         _older_core(step, manifests),
-        ByHand(
+        ManualStep(
             Actor.USER.value,
             "",
             "Change manifests and ClusterClasses as docs/upgrading.md describes",
-            tuple(str(each.resource.kind) for each in kind_changes(provider, step) if each.wanted),
+            tuple(
+                str(each.resource.kind) for each in list_kind_changes(provider, step) if each.wanted
+            ),
             ("docs/upgrading.md",),
         ),
     )
     return tuple(each for each in found if each.places or each.kinds)
 
 
-def _meanings(provider: Provider, step: Step, paths: Collection[str]) -> Iterator[ByHand]:
+def _meanings(provider: Provider, step: Step, paths: Collection[str]) -> Iterator[ManualStep]:
     """Yield the fields whose meaning changes: the author's code sets them."""
-    for each in kind_changes(provider, step):
-        fields = [path_of(change) for change in each.changes if Actor.AUTHOR in change.who]
+    for each in list_kind_changes(provider, step):
+        fields = [format_paths(change) for change in each.changes if Actor.AUTHOR in change.who]
         if fields:
-            yield ByHand(
+            yield ManualStep(
                 Actor.AUTHOR.value,
                 "",
                 f"The meaning of these fields changes: {', '.join(fields)}",
@@ -78,7 +80,7 @@ def _code(resource: Resource, paths: Collection[str]) -> Iterator[str]:
     return (path for path in sorted(paths) if path.endswith(f"/{resource.module}.py"))
 
 
-def _older(provider: Provider, manifests: Mapping[str, str]) -> Iterator[ByHand]:
+def _older(provider: Provider, manifests: Mapping[str, str]) -> Iterator[ManualStep]:
     """Yield the manifests in an API version that is not stored, by whether it is served."""
     groups = {str(resource.group) for resource in provider.resources}
     stored = {f"{each.group}/{each.storage_version.name}" for each in provider.resources}
@@ -104,7 +106,7 @@ def _older(provider: Provider, manifests: Mapping[str, str]) -> Iterator[ByHand]
     )
 
 
-def _older_core(step: Step, manifests: Mapping[str, str]) -> ByHand:
+def _older_core(step: Step, manifests: Mapping[str, str]) -> ManualStep:
     core = f"{_CORE}/{step.old.version}"
     end = f"Support ends with {step.old.support_end}" if step.old.support_end else ""
     what = f"These files use {core}. {end or 'The end of its support is not announced'}"
@@ -113,7 +115,7 @@ def _older_core(step: Step, manifests: Mapping[str, str]) -> ByHand:
 
 def _files(
     what: str, when: str, manifests: Mapping[str, str], concerned: Callable[[str], bool]
-) -> ByHand:
+) -> ManualStep:
     """Find the author's manifests that use an API version, each with the first line that does."""
     places = []
     for path, text in sorted(manifests.items()):
@@ -121,13 +123,13 @@ def _files(
         first = next(named, None)
         if first is not None:
             places.append(f"{path}:{_line(text, first.start(1))}")
-    return ByHand(Actor.AUTHOR.value, when, what, (), tuple(places))
+    return ManualStep(Actor.AUTHOR.value, when, what, (), tuple(places))
 
 
-def _reshaped(provider: Provider, step: Step, manifests: Mapping[str, str]) -> ByHand:
+def _reshaped(provider: Provider, step: Step, manifests: Mapping[str, str]) -> ManualStep:
     """Find the author's manifests with a field that the stored version does not have."""
     kinds, places = {}, set()
-    for each in kind_changes(provider, step):
+    for each in list_kind_changes(provider, step):
         fields = [change.old.rpartition(".")[2] for change in each.wanted if is_lost(change)]
         names = [str(each.resource.kind), *([str(each.template.kind)] if each.template else [])]
         for path, text in manifests.items():
@@ -137,7 +139,9 @@ def _reshaped(provider: Provider, step: Step, manifests: Mapping[str, str]) -> B
                 places.add(f"{path}:{_line(text, field.start(1))}")
                 kinds[str(each.resource.kind)] = True
     what = "These files may use fields that the stored API version has elsewhere, or not at all"
-    return ByHand(Actor.AUTHOR.value, _BEFORE_NEXT_STAGE, what, tuple(kinds), tuple(sorted(places)))
+    return ManualStep(
+        Actor.AUTHOR.value, _BEFORE_NEXT_STAGE, what, tuple(kinds), tuple(sorted(places))
+    )
 
 
 def _group(api_version: str) -> str:

@@ -7,7 +7,7 @@ from typing import NamedTuple
 
 from capsmith.contract.model import ChangeKind, Contract, FieldChange, Where
 from capsmith.output.conversion import has_path
-from capsmith.output.crd import version_schema
+from capsmith.output.crd import build_version_schema
 from capsmith.provider.model import ApiVersion, Provider, Resource, Schema
 from capsmith.safetext import VersionName
 
@@ -42,7 +42,7 @@ class Step(NamedTuple):
     new: Contract
 
 
-def steps(provider: Provider) -> tuple[Step, ...]:
+def list_steps(provider: Provider) -> tuple[Step, ...]:
     """Return the steps between the contracts of a provider's releases, the oldest first."""
     released = {release.contract for release in provider.releases}
     contracts = sorted(
@@ -56,18 +56,18 @@ def steps(provider: Provider) -> tuple[Step, ...]:
     return tuple(Step(old, new) for old, new in pairwise(contracts))
 
 
-def kind_changes(provider: Provider, step: Step) -> tuple[KindChanges, ...]:
+def list_kind_changes(provider: Provider, step: Step) -> tuple[KindChanges, ...]:
     """Return the changes of each kind that has any, in the order of the provider's kinds."""
     kinds = {str(resource.kind): resource for resource in provider.resources}
     found = (
-        KindChanges(resource, kinds.get(f"{resource.kind}Template"), changes_of(resource, step))
+        KindChanges(resource, kinds.get(f"{resource.kind}Template"), list_changes(resource, step))
         for resource in provider.resources
         if not resource.role.is_template
     )
     return tuple(each for each in found if each.changes)
 
 
-def changes_of(resource: Resource, step: Step) -> tuple[FieldChange, ...]:
+def list_changes(resource: Resource, step: Step) -> tuple[FieldChange, ...]:
     """Return the changes of the fields of a kind, in the order of ``schemas/upgrades``.
 
     Raises KeyError when there are no data on the step.
@@ -87,20 +87,20 @@ def is_lost(change: FieldChange) -> bool:
     return moved and change.kind is not ChangeKind.COPIED
 
 
-def lost_fields(provider: Provider, step: Step) -> tuple[str, ...]:
+def find_lost_fields(provider: Provider, step: Step) -> tuple[str, ...]:
     """Return kind and path of each moved field that users write: without conversion it is lost.
 
     Fields that the manager writes again are not included.
     """
     return tuple(
         f"{each.resource.kind} {change.old}"
-        for each in kind_changes(provider, step)
+        for each in list_kind_changes(provider, step)
         for change in each.wanted
         if is_lost(change) and change.new.startswith("spec.")
     )
 
 
-def path_of(change: FieldChange) -> str:
+def format_paths(change: FieldChange) -> str:
     """Return the path of a changed field, or both: ``spec.rolloutAfter -> spec.rollout.after``."""
     paths = dict.fromkeys(path for path in (change.old, change.new) if path)
     return " -> ".join(paths)
@@ -121,7 +121,7 @@ def _leads(dotted: str, schema: Schema) -> bool:
 
 
 def _schema(resource: Resource, contract: Contract) -> Schema:
-    return version_schema(resource, ApiVersion(VersionName("v1"), True, True, contract))
+    return build_version_schema(resource, ApiVersion(VersionName("v1"), True, True, contract))
 
 
 def _part(change: FieldChange) -> str:

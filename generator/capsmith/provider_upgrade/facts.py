@@ -8,18 +8,18 @@ from typing import Any
 
 from capsmith.contract.model import FieldChange
 from capsmith.provider.model import Provider
-from capsmith.provider_upgrade.by_hand import ByHand
-from capsmith.provider_upgrade.changes import KindChanges, Step, kind_changes
-from capsmith.provider_upgrade.stages import Stage, costs, simpler_way, stages
+from capsmith.provider_upgrade.by_hand import ManualStep
+from capsmith.provider_upgrade.changes import KindChanges, Step, list_kind_changes
+from capsmith.provider_upgrade.stages import Stage, find_simpler_way, list_costs, list_stages
 
 Data = dict[str, Any]
 _REMARKS = {"done": "", "preview": " (preview)", "conflicts": " (unfinished: conflicts)"}
 
 
-def step_facts(provider: Provider, step: Step) -> Data:
+def describe_step(provider: Provider, step: Step) -> Data:
     """Return the stages of a step that a provider has completed, and the next one."""
-    way = simpler_way(provider, step)
-    all_stages = stages(provider, step)
+    way = find_simpler_way(provider, step)
+    all_stages = list_stages(provider, step)
     return {
         "from": step.old.version,
         "to": step.new.version,
@@ -29,16 +29,16 @@ def step_facts(provider: Provider, step: Step) -> Data:
     }
 
 
-def upgrade_facts(
-    provider: Provider, step: Step, hands: Iterable[ByHand], *, in_place: bool
+def describe_upgrade(
+    provider: Provider, step: Step, hands: Iterable[ManualStep], *, in_place: bool
 ) -> Data:
     """Return all facts of an upgrade; ``in_place`` means that API versions keep their names."""
-    facts = step_facts(provider, step)
+    facts = describe_step(provider, step)
     if in_place:  # there are no stages then
         facts |= {"stages": [], "next": "", "simpler": None}
     return facts | {
-        "costs": list(costs(provider, step)) if in_place else [],
-        "kinds": [_kind(each) for each in kind_changes(provider, step)],
+        "costs": list(list_costs(provider, step)) if in_place else [],
+        "kinds": [_kind(each) for each in list_kind_changes(provider, step)],
         "byHand": [_hand(each) for each in hands],
     }
 
@@ -126,5 +126,5 @@ def _change(change: FieldChange) -> Data:
     }
 
 
-def _hand(hand: ByHand) -> Data:
+def _hand(hand: ManualStep) -> Data:
     return {key: list(v) if isinstance(v, tuple) else v for key, v in asdict(hand).items()}

@@ -5,12 +5,12 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from capsmith.contract.load import known_versions
+from capsmith.contract.load import list_versions
 from capsmith.findings import Finding
 from capsmith.provider.draft import Draft, DraftKind
 from capsmith.provider.versions import series_order, version_order
 from capsmith.safetext import SeriesName, VersionName
-from capsmith.yamldoc.quote import did_you_mean, listed, shown
+from capsmith.yamldoc.quote import join_names, quote, suggest
 from capsmith.yamldoc.reporter import PathReporter
 
 if TYPE_CHECKING:
@@ -63,20 +63,20 @@ def adds_contract(request: UpgradeRequest, draft: Draft) -> bool:
 
 def _contracts(request: UpgradeRequest, draft: Draft, reporter: PathReporter) -> None:
     for name in request.contracts:
-        if name not in known_versions():
-            message = f"unknown contract {shown(name)}"
-            reporter.add_error("contract-unknown", message, did_you_mean(name, known_versions()))
+        if name not in list_versions():
+            message = f"unknown contract {quote(name)}"
+            reporter.add_error("contract-unknown", message, suggest(name, list_versions()))
             return
     requested, followed = set(request.contracts), set(draft.spec.contracts)
     if max(requested) < max(followed) or (max(requested) == max(followed) and requested - followed):
-        older = listed(sorted(requested - followed or requested))
-        message = f"{older} is older than {shown(max(followed))}"
+        older = join_names(sorted(requested - followed or requested))
+        message = f"{older} is older than {quote(max(followed))}"
         hint = "Keep the newer contract: objects stored in its shape cannot be converted back."
         reporter.add_error("contract-backwards", f"{message}, which is followed", hint)
     elif request.keep_api_version and len(requested) > 1:
         message = "API versions cannot keep their names while two contracts are followed"
         hint = (
-            f"Specify one contract, {shown(max(requested))}: each requires its own version (GEN-06)"
+            f"Specify one contract, {quote(max(requested))}: each requires its own version (GEN-06)"
         )
         reporter.add_error("keep-api-version", message, f"{hint}; or omit --keep-api-version.")
     elif request.keep_api_version and len(followed) > 1 and requested != followed:
@@ -104,15 +104,17 @@ def _api_version(request: UpgradeRequest, draft: Draft, reporter: PathReporter) 
         message = "no API version is added, so there is nothing to name"
         reporter.add_error("api-version-unused", message, "Omit --api-version.")
     elif not _is(VersionName, name):
-        message = f"{shown(name)} is not an API version"
+        message = f"{quote(name)} is not an API version"
         reporter.add_error("spec-not-an-api-version", message, "Write a version such as v1alpha2.")
     elif name in names:
-        message = f"the API version {shown(name)} already exists"
+        message = f"the API version {quote(name)} already exists"
         reporter.add_error(
             "api-version-exists", message, "Choose another version; the default is the next one."
         )
     elif version_order(name) < max(map(version_order, names)):
-        message = f"{shown(name)} sorts before {listed(names)} in the version order of Kubernetes"
+        message = (
+            f"{quote(name)} sorts before {join_names(names)} in the version order of Kubernetes"
+        )
         reporter.add_error(
             "api-version-older", message, "Choose a version that sorts after all of them."
         )
@@ -121,20 +123,20 @@ def _api_version(request: UpgradeRequest, draft: Draft, reporter: PathReporter) 
 def _drop(name: str, draft: Draft, reporter: PathReporter) -> None:
     versions = {each.name: (each, i) for i, each in enumerate(draft.api_versions)}
     if name not in versions:
-        message = f"unknown API version {shown(name)}"
-        reporter.add_error("drop-unknown", message, f"Use one of: {listed(versions)}.")
+        message = f"unknown API version {quote(name)}"
+        reporter.add_error("drop-unknown", message, f"Use one of: {join_names(versions)}.")
         return
     version, index = versions[name]
     if version.storage:
-        message = f"{shown(name)} is the storage version"
+        message = f"{quote(name)} is the storage version"
         reporter.add_error(
             "drop-stored", message, "Stop serving and storing the version first.", index
         )
     elif naming := [each.name for each in draft.kinds if name in _named_in(each)]:
-        message = f"{listed(naming)} name {shown(name)} in `apiVersions`"
+        message = f"{join_names(naming)} name {quote(name)} in `apiVersions`"
         reporter.add_error("drop-named", message, "Remove it there first.", index)
     elif version.served:
-        message = f"{shown(name)} is still served"
+        message = f"{quote(name)} is still served"
         newest = max(draft.spec.contracts)
         hint = f"Run --contract {newest} first, and release that."
         if len(draft.spec.contracts) == 1:
@@ -154,7 +156,7 @@ def _fields(name: str, draft: Draft, top: PathReporter) -> None:
     """Report kinds that still have fields of their own in a version that is to go."""
     for kind in draft.kinds:
         if name in (kind.spec.versions or {}):
-            message = f"{shown(kind.name)} has its own fields in {shown(name)}"
+            message = f"{quote(kind.name)} has its own fields in {quote(name)}"
             hint = "Remove them and repeat the command."
             if len(kind.spec.versions or {}) == 1:
                 hint = "Write `versions: {}` and repeat the command: the CRD keeps its webhook."
@@ -165,18 +167,18 @@ def _fields(name: str, draft: Draft, top: PathReporter) -> None:
 def _release(request: UpgradeRequest, draft: Draft, reporter: PathReporter) -> None:
     name = request.release
     if not _is(SeriesName, name):
-        message = f"{shown(name)} is not a release series"
+        message = f"{quote(name)} is not a release series"
         reporter.add_error("CC-05", message, "Write v0.2 for v0.2.0, v0.2.1 and so on.")
         return
     newest = draft.series[0]
     contract = max(request.contracts or draft.spec.contracts)
     if draft.spec.releases.get(name, contract) != contract:
         message = (
-            f"the series {shown(name)} has contract {draft.spec.releases[name]}: it cannot change"
+            f"the series {quote(name)} has contract {draft.spec.releases[name]}: it cannot change"
         )
         reporter.add_error("CC-09", message, "Choose a series that does not exist yet.", name)
     elif series_order(name) < series_order(newest):
-        message = f"{shown(name)} is older than {shown(newest)}"
+        message = f"{quote(name)} is older than {quote(newest)}"
         reporter.add_error(
             "release-order", message, "Choose a series that is newer than all others."
         )

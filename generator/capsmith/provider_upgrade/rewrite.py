@@ -17,7 +17,7 @@ Items = list[Any]
 """API versions as an author writes them: names, or mappings with a name."""
 
 
-def updated_values(request: UpgradeRequest, draft: Draft, document: Document) -> Mapping[str, Any]:
+def update_values(request: UpgradeRequest, draft: Draft, document: Document) -> Mapping[str, Any]:
     """Return the values of the keys that change, by key; none when there is nothing to do.
 
     The request has passed :func:`capsmith.provider_upgrade.request.validate_request`.
@@ -39,7 +39,7 @@ def updated_values(request: UpgradeRequest, draft: Draft, document: Document) ->
         items = [_reshaped(item, max(contracts)) for item in items]
     else:
         items = [_older(item, each) for item, each in zip(items, versions, strict=True)]
-        name = request.api_version or next_version(each.name for each in versions)
+        name = request.api_version or increment_version(each.name for each in versions)
         items.append({"name": name, "contract": max(contracts), "storage": True})
     values = {
         "contracts": _contracts(contracts, draft),
@@ -51,12 +51,12 @@ def updated_values(request: UpgradeRequest, draft: Draft, document: Document) ->
     return {key: value for key, value in values.items() if document.data.get(key) != value}
 
 
-def next_version(names: Iterable[str]) -> str:
+def increment_version(names: Iterable[str]) -> str:
     """Return the one after the greatest, at its level: ``v1alpha1`` -> ``v1alpha2``."""
     return _counted_on(max(names, key=version_order))
 
 
-def next_series(names: Iterable[str]) -> str:
+def increment_series(names: Iterable[str]) -> str:
     """Return the minor after the greatest series: ``v0.1`` -> ``v0.2``."""
     return _counted_on(max(names, key=series_order))
 
@@ -85,7 +85,7 @@ def _older(item: Any, version: DraftVersion) -> Any:
 
 def _releases(request: UpgradeRequest, contract: str, present: Mapping[str, str]) -> dict[str, str]:
     """Add a series, first if the author writes the newest first; none changes (CC-09)."""
-    series = request.release or next_series(present)
+    series = request.release or increment_series(present)
     order = [series_order(name) for name in present]
     falling = len(order) > 1 and order == sorted(order, reverse=True)
     return {series: contract, **present} if falling else {**present, series: contract}

@@ -10,8 +10,14 @@ from dataclasses import dataclass
 from capsmith.contract.model import Contract
 from capsmith.output.conversion import has_conversion
 from capsmith.provider.model import ApiVersion, Provider
-from capsmith.provider_upgrade.changes import KindChanges, Step, is_lost, kind_changes, lost_fields
-from capsmith.provider_upgrade.rewrite import next_series, next_version
+from capsmith.provider_upgrade.changes import (
+    KindChanges,
+    Step,
+    find_lost_fields,
+    is_lost,
+    list_kind_changes,
+)
+from capsmith.provider_upgrade.rewrite import increment_series, increment_version
 
 _UPDATE = "capsmith update"
 
@@ -38,7 +44,7 @@ class Way:
     costs: tuple[str, ...]
 
 
-def next_step(provider: Provider, known: tuple[Contract, ...]) -> Step | None:
+def find_next_step(provider: Provider, known: tuple[Contract, ...]) -> Step | None:
     """Return the current or next step of a provider; None if no newer contract is known.
 
     ``known`` are all contracts, the oldest first.
@@ -52,7 +58,7 @@ def next_step(provider: Provider, known: tuple[Contract, ...]) -> Step | None:
     return Step(followed[0], newer[0]) if newer else None
 
 
-def stages(provider: Provider, step: Step) -> tuple[Stage, ...]:
+def list_stages(provider: Provider, step: Step) -> tuple[Stage, ...]:
     """Return the stages of ``step``; those that provider.yaml has completed are marked as done."""
     at = _position(provider, step)
     both = tuple(sorted((step.old.version, step.new.version)))
@@ -88,17 +94,17 @@ def stages(provider: Provider, step: Step) -> tuple[Stage, ...]:
     return found if _versions(provider) else found[:2]
 
 
-def simpler_way(provider: Provider, step: Step) -> Way | None:
+def find_simpler_way(provider: Provider, step: Step) -> Way | None:
     """Return the upgrade in place; None if there is a new API version, or fields would be lost."""
-    if _position(provider, step) > 0 or lost_fields(provider, step):
+    if _position(provider, step) > 0 or find_lost_fields(provider, step):
         return None
     command = f"{_UPDATE} --contract {step.new.version} --keep-api-version"
-    return Way(command, costs(provider, step))
+    return Way(command, list_costs(provider, step))
 
 
-def costs(provider: Provider, step: Step) -> tuple[str, ...]:
+def list_costs(provider: Provider, step: Step) -> tuple[str, ...]:
     """Return the drawbacks of the upgrade in place for operators of the provider."""
-    kinds = kind_changes(provider, step)
+    kinds = list_kind_changes(provider, step)
     newest, former = _releases(provider, step)
     moved = [
         f"{each.resource.kind} {change.old}"
@@ -128,7 +134,7 @@ def _releases(provider: Provider, step: Step) -> tuple[str, str]:
     of_new = [str(each.series) for each in provider.releases if each.contract == step.new.version]
     of_old = [str(each.series) for each in provider.releases if each.contract == step.old.version]
     former = of_old[0] if of_old else ""
-    return (of_new[-1] if of_new else next_series(of_old)), former
+    return (of_new[-1] if of_new else increment_series(of_old)), former
 
 
 def _position(provider: Provider, step: Step) -> int:
@@ -159,7 +165,7 @@ def _new_name(provider: Provider, step: Step) -> str:
     new = [str(version.name) for version in versions if version.contract == step.new]
     if new:
         return new[-1]
-    return next_version(str(version.name) for version in versions) if versions else ""
+    return increment_version(str(version.name) for version in versions) if versions else ""
 
 
 def _series(provider: Provider, at: int) -> tuple[str, str, str]:
@@ -169,7 +175,7 @@ def _series(provider: Provider, at: int) -> tuple[str, str, str]:
     if at > 0:
         found[at - 1] = names[0]
     for place in range(at, 3):
-        names.insert(0, next_series(names))
+        names.insert(0, increment_series(names))
         found[place] = names[0]
     return found[0], found[1], found[2]
 

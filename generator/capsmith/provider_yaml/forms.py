@@ -27,7 +27,7 @@ from pydantic.json_schema import JsonSchemaValue
 from pydantic_core import CoreSchema, PydanticCustomError, core_schema
 
 from capsmith import safetext
-from capsmith.yamldoc.quote import shown
+from capsmith.yamldoc.quote import quote
 
 
 @dataclass(frozen=True, slots=True)
@@ -45,7 +45,7 @@ class Form:
         if len(text) <= self.limit and re.fullmatch(self.pattern, text):
             return text
         long = f" (at most {self.limit} characters)" if len(text) > self.limit else ""
-        message = f"{shown(text)} is not {self.what}{long}"
+        message = f"{quote(text)} is not {self.what}{long}"
         raise PydanticCustomError(self.id, "{message}", {"message": message, "hint": self.hint})
 
     def __get_pydantic_core_schema__(
@@ -333,19 +333,19 @@ class Part(BaseModel):
     )
 
 
-def text_or_mapping(value: Any) -> str | None:
+def classify_text_or_mapping(value: Any) -> str | None:
     """Return the tag of a value that may be a text or a mapping."""
     if isinstance(value, str):
         return TEXT
     return MAPPING if isinstance(value, dict | Part) else None
 
 
-def text_mapping_or_list(value: Any) -> str | None:
+def classify_text_mapping_or_list(value: Any) -> str | None:
     """Return the tag of a value that may be a text, a mapping or a list."""
-    return LIST if isinstance(value, list | tuple) else text_or_mapping(value)
+    return LIST if isinstance(value, list | tuple) else classify_text_or_mapping(value)
 
 
-def flag_or_mapping(value: Any) -> str | None:
+def classify_flag_or_mapping(value: Any) -> str | None:
     """Return the tag of a value that may be true, false or a mapping."""
     if isinstance(value, bool):
         return FLAG
@@ -358,7 +358,7 @@ def _flag_or_list(value: Any) -> str | None:
     return LIST if isinstance(value, list | tuple) else None
 
 
-def one_of_two(tag: Any, expected: str) -> Discriminator:
+def choose_by_tag(tag: Any, expected: str) -> Discriminator:
     """Choose between two shapes; a third is the finding ``spec-wrong-type``."""
     return Discriminator(
         tag, custom_error_type="spec-wrong-type", custom_error_message=f"must be {expected}"
@@ -488,10 +488,12 @@ Alternatives = Annotated[Many[FieldSchema], Field(min_length=1)]
 """Limits of a value that the field beside them declares: no types, defaults or descriptions."""
 Required = Annotated[
     Annotated[bool, Tag(FLAG)] | Annotated[Many[str], Tag(LIST)],
-    one_of_two(_flag_or_list, "true, false or a list of property names"),
+    choose_by_tag(_flag_or_list, "true, false or a list of property names"),
 ]
 FieldLike = Annotated[
     Annotated[ScalarShorthand, Tag(TEXT)] | Annotated[FieldSchema, Tag(MAPPING)],
-    one_of_two(text_or_mapping, "a shorthand such as `string!` or a schema such as {type: string}"),
+    choose_by_tag(
+        classify_text_or_mapping, "a shorthand such as `string!` or a schema such as {type: string}"
+    ),
 ]
 Fields = dict[FieldName, FieldLike]

@@ -13,16 +13,16 @@ from capsmith.provider_yaml.model import ProviderSpec
 DIALECT = "https://json-schema.org/draft/2020-12/schema"
 
 
-def provider_schema() -> dict[str, Any]:
+def build_provider_schema() -> dict[str, Any]:
     """Return the schema as plain data, the same on every run."""
     made = tidy(ProviderSpec.model_json_schema(by_alias=True, mode="validation"))
     made.pop("title", None)
     return {"$schema": DIALECT, "title": "Cluster API provider, for capsmith", **made}
 
 
-def provider_schema_text() -> str:
+def format_provider_schema() -> str:
     """Return the schema as JSON with a final newline."""
-    return json.dumps(provider_schema(), indent=2, ensure_ascii=False) + "\n"
+    return json.dumps(build_provider_schema(), indent=2, ensure_ascii=False) + "\n"
 
 
 def tidy(node: Any) -> Any:

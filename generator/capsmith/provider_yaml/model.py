@@ -25,10 +25,10 @@ from capsmith.provider_yaml.forms import (
     NameLimits,
     Part,
     Validation,
-    flag_or_mapping,
-    one_of_two,
-    text_mapping_or_list,
-    text_or_mapping,
+    choose_by_tag,
+    classify_flag_or_mapping,
+    classify_text_mapping_or_list,
+    classify_text_or_mapping,
 )
 
 ContractVersion = Literal["v1beta1", "v1beta2"]
@@ -56,7 +56,9 @@ class ApiVersionSpec(Part):
 
 ApiVersionLike = Annotated[
     Annotated[forms.Version, Tag(TEXT)] | Annotated[ApiVersionSpec, Tag(MAPPING)],
-    one_of_two(text_or_mapping, "a version such as v1alpha1 or a mapping {name: v1alpha1, …}"),
+    choose_by_tag(
+        classify_text_or_mapping, "a version such as v1alpha1 or a mapping {name: v1alpha1, …}"
+    ),
 ]
 
 
@@ -237,7 +239,7 @@ class TemplateSpec(KubectlSpec, TemplateVersionSpec):
 
 TemplateLike = Annotated[
     Annotated[bool, Tag(FLAG)] | Annotated[TemplateSpec, Tag(MAPPING)],
-    one_of_two(flag_or_mapping, "true, false or a mapping {status: …}"),
+    choose_by_tag(classify_flag_or_mapping, "true, false or a mapping {status: …}"),
 ]
 
 
@@ -415,7 +417,9 @@ class ForeignKindSpec(Part):
 
 BootstrapLike = Annotated[
     Annotated[forms.Kind, Tag(TEXT)] | Annotated[ForeignKindSpec, Tag(MAPPING)],
-    one_of_two(text_or_mapping, "a kind such as AcmeConfig or a mapping {group: …, kind: …}"),
+    choose_by_tag(
+        classify_text_or_mapping, "a kind such as AcmeConfig or a mapping {group: …, kind: …}"
+    ),
 ]
 
 
@@ -460,7 +464,9 @@ class HookSpec(Part):
 
 HookLike = Annotated[
     Annotated[Hook, Tag(TEXT)] | Annotated[HookSpec, Tag(MAPPING)],
-    one_of_two(text_or_mapping, "a hook such as GeneratePatches or a mapping {hook: …, name: …}"),
+    choose_by_tag(
+        classify_text_or_mapping, "a hook such as GeneratePatches or a mapping {hook: …, name: …}"
+    ),
 ]
 
 
@@ -515,14 +521,16 @@ class PolicyRuleSpec(Part):
 
 IdentityLike = Annotated[
     Annotated[forms.Kind, Tag(TEXT)] | Annotated[CredentialsSpec, Tag(MAPPING)],
-    one_of_two(text_or_mapping, "a kind such as AcmeIdentity or a mapping {kind: …, keys: […]}"),
+    choose_by_tag(
+        classify_text_or_mapping, "a kind such as AcmeIdentity or a mapping {kind: …, keys: […]}"
+    ),
 ]
 CredentialsLike = Annotated[
     Annotated[forms.Kind, Tag(TEXT)]
     | Annotated[CredentialsSpec, Tag(MAPPING)]
     | Annotated[Many[IdentityLike], Field(min_length=1), Tag(LIST)],
-    one_of_two(
-        text_mapping_or_list,
+    choose_by_tag(
+        classify_text_mapping_or_list,
         "a kind such as AcmeIdentity, a mapping {kind: …, keys: […]}, or a list of these",
     ),
 ]

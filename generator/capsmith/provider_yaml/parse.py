@@ -26,7 +26,7 @@ from capsmith.provider_yaml.model import ProviderSpec
 from capsmith.provider_yaml.structural import check_structure
 from capsmith.yamldoc.compose import Path
 from capsmith.yamldoc.document import Document, parse_document
-from capsmith.yamldoc.quote import did_you_mean, listed, shown
+from capsmith.yamldoc.quote import join_names, quote, suggest
 
 _TAGS = frozenset({FLAG, LIST, MAPPING, TEXT, "[key]"})
 _EXPECTED = {
@@ -144,10 +144,10 @@ def translate(error: ErrorDetails, document: Document) -> Finding | None:
 
 def _unknown(path: Path, document: Document) -> Finding:
     key = str(path[-1])
-    hint = _NOT_STRUCTURAL.get(key) or did_you_mean(key, _known_keys(path[:-1]))
+    hint = _NOT_STRUCTURAL.get(key) or suggest(key, _known_keys(path[:-1]))
     return Finding(
         "spec-unknown-key",
-        f"unknown key {shown(key)}{_inside(path)}",
+        f"unknown key {quote(key)}{_inside(path)}",
         document.key(path),
         hint=hint,
     )
@@ -155,10 +155,10 @@ def _unknown(path: Path, document: Document) -> Finding:
 
 def _missing(path: Path, document: Document) -> Finding:
     key = str(path[-1])
-    hint = _MISSING_HINTS.get(key, f"Add {shown(key + ':')}.")
+    hint = _MISSING_HINTS.get(key, f"Add {quote(key + ':')}.")
     return Finding(
         "spec-missing-key",
-        f"{shown(key)} is missing{_inside(path)}",
+        f"{quote(key)} is missing{_inside(path)}",
         document.key(path[:-1]),
         hint=hint.replace("{role}", _ROLES.get(str(path[0]), "InfraMachine")),
     )
@@ -169,7 +169,7 @@ def _wrong_type(path: Path, must: str, document: Document) -> Finding:
     hint = "Run `capsmith schema` to see what is allowed here."
     raw = document.raw(path)
     if "a string" in must and raw and not isinstance(value, str):
-        hint = f'Write "{raw}" in quotes: YAML reads plain {shown(raw)} as {_what(value)}.'
+        hint = f'Write "{raw}" in quotes: YAML reads plain {quote(raw)} as {_what(value)}.'
     elif isinstance(value, str) and ("number" in must or "true" in must):
         hint = "Remove the quotes." if raw is None else hint
     elif "a list" in must and isinstance(value, str):
@@ -191,14 +191,14 @@ def _not_one_of(path: Path, error: ErrorDetails, where: Location) -> Finding:
     value = error["input"]
     scalar = isinstance(value, str | int | float)
     given = str(value) if scalar else _what(value)
-    message = f"{_name(path)} cannot be {shown(given) if scalar else given}"
-    hint = did_you_mean(given, allowed) if isinstance(value, str) else ""
+    message = f"{_name(path)} cannot be {quote(given) if scalar else given}"
+    hint = suggest(given, allowed) if isinstance(value, str) else ""
     if given in allowed:
         message, hint = f"{_name(path)} must not be {_what(value)}", "Remove the quotes."
     elif path[-1] == "type" and given in _OTHER_TYPES:
         hint = _OTHER_TYPES[given]
     elif not hint.startswith("Did"):
-        hint = f"Use {listed(allowed).replace(' and ', ' or ')}."
+        hint = f"Use {join_names(allowed).replace(' and ', ' or ')}."
     return Finding("spec-not-one-of", message, where, hint=hint)
 
 
@@ -271,8 +271,8 @@ def _name(path: Path) -> str:
     if not path:
         return "the file"
     if isinstance(path[-1], int):
-        return f"item {path[-1] + 1} of {shown(names[-1])}" if names else f"item {path[-1] + 1}"
-    return shown(names[-1])
+        return f"item {path[-1] + 1} of {quote(names[-1])}" if names else f"item {path[-1] + 1}"
+    return quote(names[-1])
 
 
 def _inside(path: Path) -> str:

@@ -36,7 +36,7 @@ _FOREIGN = (
 _FOREIGN_ESCAPE = re.compile(r"\\([1-9]|[kguUZG<>])")
 
 
-def refusal(pattern: str) -> str:
+def explain_refusal(pattern: str) -> str:
     """Return why the API server would refuse ``pattern``; empty when it would accept it."""
     for escape in re.findall(r"\\.", pattern, re.DOTALL):
         if _FOREIGN_ESCAPE.match(escape):
@@ -57,7 +57,7 @@ def refusal(pattern: str) -> str:
     return ""
 
 
-def matches(pattern: str, text: str) -> bool:
+def has_match(pattern: str, text: str) -> bool:
     """Return whether ``pattern`` occurs in ``text``; a pattern that does not compile matches."""
     try:
         _compile(pattern).validate_python(text)

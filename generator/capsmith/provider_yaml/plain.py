@@ -29,7 +29,7 @@ def is_required(field: FieldLike) -> bool:
     return field.required is True
 
 
-def plain(field: FieldLike) -> dict[str, Any]:
+def convert_field(field: FieldLike) -> dict[str, Any]:
     """Return the schema of one field, without ``required`` of its own.
 
     Nested objects list their required properties, ``immutable`` is a validation rule, and every
@@ -45,19 +45,21 @@ def plain(field: FieldLike) -> dict[str, Any]:
     if field.type == "array":
         schema.setdefault("x-kubernetes-list-type", "atomic")
     if field.items is not None:
-        schema["items"] = plain(field.items)
+        schema["items"] = convert_field(field.items)
     if field.properties is not None:
-        schema["properties"] = {name: plain(below) for name, below in field.properties.items()}
-    if names := required_names(field):
+        schema["properties"] = {
+            name: convert_field(below) for name, below in field.properties.items()
+        }
+    if names := list_required(field):
         schema["required"] = names
     if field.additional_properties is not None:
-        schema["additionalProperties"] = plain(field.additional_properties)
+        schema["additionalProperties"] = convert_field(field.additional_properties)
     for name, key in JUNCTORS.items():
         if getattr(field, name) is not None:
             schema[key] = [_limits(below) for below in getattr(field, name)]
     if field.not_ is not None:
         schema["not"] = _limits(field.not_)
-    rules = [plain_rule(rule) for rule in field.validations or ()]
+    rules = [convert_rule(rule) for rule in field.validations or ()]
     if field.immutable:
         rules.append({"rule": IMMUTABLE_RULE, "message": IMMUTABLE_MESSAGE})
     if rules:
@@ -67,7 +69,7 @@ def plain(field: FieldLike) -> dict[str, Any]:
 
 def _limits(field: FieldLike) -> dict[str, Any]:
     """Return the schema of limits; the field beside them has the types and merge strategies."""
-    schema = plain(field)
+    schema = convert_field(field)
     if isinstance(field, str):
         return schema
     if field.items is not None:
@@ -79,7 +81,7 @@ def _limits(field: FieldLike) -> dict[str, Any]:
     return schema
 
 
-def required_names(field: FieldSchema) -> list[str]:
+def list_required(field: FieldSchema) -> list[str]:
     """Return the properties that must be set, in the order of the properties."""
     named = field.required if isinstance(field.required, tuple) else ()
     properties = field.properties or {}
@@ -87,17 +89,17 @@ def required_names(field: FieldSchema) -> list[str]:
     return [name for name in properties if name in flagged or name in named]
 
 
-def plain_name(limits: NameLimits) -> dict[str, Any]:
+def convert_name_limits(limits: NameLimits) -> dict[str, Any]:
     """Return the schema of ``metadata.name``."""
     return {"type": "string", **limits.model_dump(mode="json", by_alias=True, exclude_none=True)}
 
 
-def plain_rule(rule: Validation) -> dict[str, Any]:
+def convert_rule(rule: Validation) -> dict[str, Any]:
     """Return a validation rule with the keys that were given."""
     return rule.model_dump(by_alias=True, exclude_none=True)
 
 
-def without_transitions(schema: Mapping[str, Any]) -> dict[str, Any]:
+def remove_transition_rules(schema: Mapping[str, Any]) -> dict[str, Any]:
     """Return a schema without the rules that compare with the old value, at any depth."""
     kept = dict(schema)
     rules = [
@@ -107,11 +109,11 @@ def without_transitions(schema: Mapping[str, Any]) -> dict[str, Any]:
         kept["x-kubernetes-validations"] = rules
     if "properties" in kept:
         kept["properties"] = {
-            name: without_transitions(below) for name, below in kept["properties"].items()
+            name: remove_transition_rules(below) for name, below in kept["properties"].items()
         }
     for part in ("items", "additionalProperties"):
         if part in kept:
-            kept[part] = without_transitions(kept[part])
+            kept[part] = remove_transition_rules(kept[part])
     return kept
 
 

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 from capsmith.cel_text import is_transition
 from capsmith.provider_yaml.forms import FieldSchema, Validation
-from capsmith.yamldoc.quote import did_you_mean, shown
+from capsmith.yamldoc.quote import quote, suggest
 from capsmith.yamldoc.reporter import PathReporter
 
 if TYPE_CHECKING:
@@ -31,7 +31,7 @@ def is_field_path(text: str) -> bool:
     return _FIELD_PATH.fullmatch(text) is not None
 
 
-def unknown_field(path: str, schema: Mapping[str, Any]) -> UnknownField | None:
+def find_unknown_field(path: str, schema: Mapping[str, Any]) -> UnknownField | None:
     """Return the first step of ``path`` that the schema does not declare, or None."""
     for step in _STEP.finditer(path):
         name = (step[1] or step[2]).replace("\\'", "'")
@@ -124,7 +124,7 @@ def _check_default(field: FieldSchema, schema: Mapping[str, Any], reporter: Path
     compiler = Compiler.of(schema)
     for rule in rules:
         if not compiler.problems(rule.rule) and compiler.is_broken_by(rule.rule, field.default):
-            message = f"the default is invalid: it violates the rule {shown(rule.rule)}"
+            message = f"the default is invalid: it violates the rule {quote(rule.rule)}"
             hint = "Write a value that the field itself allows."
             reporter.add_error("schema-default", message, hint, "default")
 
@@ -139,11 +139,11 @@ def _report(problems: Iterable[RuleProblem], reporter: PathReporter) -> None:
 
 
 def _check_field_path(path: str, schema: Mapping[str, Any], reporter: PathReporter) -> None:
-    unknown = unknown_field(path, schema)
+    unknown = find_unknown_field(path, schema)
     if unknown is not None:
-        message = f"fieldPath names {shown(unknown.name)}, which is not a field of this object"
+        message = f"fieldPath names {quote(unknown.name)}, which is not a field of this object"
         reporter.add_error(
-            "schema-rule", message, did_you_mean(unknown.name, unknown.known), "fieldPath"
+            "schema-rule", message, suggest(unknown.name, unknown.known), "fieldPath"
         )
 
 

@@ -11,7 +11,7 @@ from collections.abc import Callable, Mapping
 from datetime import date
 from ipaddress import AddressValueError, IPv6Address
 
-from capsmith.provider_yaml.patterns import matches
+from capsmith.provider_yaml.patterns import has_match
 
 _DURATION = re.compile(r"[+-]?(?:0|(?:(?:\d+\.?\d*|\.\d+)(?:ns|us|µs|μs|ms|s|m|h))+)", re.ASCII)
 _GO_TIME = re.compile(
@@ -78,7 +78,7 @@ _TIME = r"([0-9]{2}):([0-9]{2}):([0-9]{2})(?:.[0-9]+)?(?:z|[+-][0-9]{2}:[0-9]{2}
 _UNITS = r"[0-9]+\s*(?:ns|us|µs|ms|[smhdw]|hr|wk|nano|micro|milli|sec|min|hour|day|week)"
 
 
-def fits_format(name: str, text: str) -> bool:
+def is_of_format(name: str, text: str) -> bool:
     """Return whether the API server takes ``text`` for a string of format ``name``.
 
     A format that the API server does not check takes every text.
@@ -86,7 +86,7 @@ def fits_format(name: str, text: str) -> bool:
     normalized = name.replace("-", "")
     pattern = _PATTERNS.get(normalized)
     if pattern is not None:
-        return matches(pattern, text)
+        return has_match(pattern, text)
     check = _CHECKS.get(normalized)
     return check is None or check(text)
 
@@ -125,7 +125,7 @@ def _email(text: str) -> bool:
 def _hostname(text: str) -> bool:
     if len(text.encode()) > 255 or any(len(part.encode()) > 63 for part in text.split(".")):
         return False
-    return matches(_HOSTNAME, text)
+    return has_match(_HOSTNAME, text)
 
 
 def _ipv4(text: str) -> bool:
@@ -157,11 +157,11 @@ def _isbn13(text: str) -> bool:
 
 
 def _long_name(text: str) -> bool:
-    return len(text) <= 253 and matches(rf"^{_SHORT_NAME}(?:\.{_SHORT_NAME})*$", text)
+    return len(text) <= 253 and has_match(rf"^{_SHORT_NAME}(?:\.{_SHORT_NAME})*$", text)
 
 
 def _short_name(text: str) -> bool:
-    return len(text) <= 63 and matches(f"^{_SHORT_NAME}$", text)
+    return len(text) <= 63 and has_match(f"^{_SHORT_NAME}$", text)
 
 
 def _ssn(text: str) -> bool:

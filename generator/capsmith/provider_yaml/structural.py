@@ -20,11 +20,11 @@ from capsmith.provider_yaml.model import (
     TemplateSpec,
     VersionFieldsSpec,
 )
-from capsmith.provider_yaml.patterns import refusal
-from capsmith.provider_yaml.plain import JUNCTORS, plain, plain_name, required_names
-from capsmith.provider_yaml.values import is_of_type, mismatches, same
+from capsmith.provider_yaml.patterns import explain_refusal
+from capsmith.provider_yaml.plain import JUNCTORS, convert_field, convert_name_limits, list_required
+from capsmith.provider_yaml.values import find_value_errors, is_of_type, is_same_json
 from capsmith.yamldoc.document import Document
-from capsmith.yamldoc.quote import did_you_mean, listed, shown
+from capsmith.yamldoc.quote import join_names, quote, suggest
 from capsmith.yamldoc.reporter import PathReporter
 
 _SCALARS = ("string", "integer", "number", "boolean")
@@ -38,7 +38,7 @@ def check_list(field: FieldSchema, reporter: PathReporter) -> None:
         reporter.add_error("schema-no-items", "a list must declare its items", hint)
     if field.items is None:
         return
-    if field.list_type in ("set", "map") and plain(field.items).get("nullable"):
+    if field.list_type in ("set", "map") and convert_field(field.items).get("nullable"):
         message = f"items of a {field.list_type} cannot be null"
         reporter.add_error("schema-list-nullable", message, "Remove nullable.", "items", "nullable")
     if field.list_type == "set":
@@ -55,7 +55,7 @@ def check_list(field: FieldSchema, reporter: PathReporter) -> None:
 
 
 def _set(items: FieldLike, reporter: PathReporter) -> None:
-    schema = plain(items)
+    schema = convert_field(items)
     atomic_list = schema.get(_LIST_TYPE) == "atomic"
     atomic_object = schema.get("x-kubernetes-map-type") == "atomic"
     if schema.get("type") not in _SCALARS and not (atomic_list or atomic_object):
@@ -82,7 +82,7 @@ def _map(field: FieldSchema, reporter: PathReporter) -> None:
     for index, key in enumerate(field.list_map_keys):
         key_reporter = reporter.at(_MAP_KEYS, index)
         if key in seen:
-            message = f"duplicate entry {shown(key)}"
+            message = f"duplicate entry {quote(key)}"
             key_reporter.add_error("schema-list-map-keys", message, "Keep one.")
         seen.add(key)
         _map_key(key, items, key_reporter)
@@ -91,18 +91,18 @@ def _map(field: FieldSchema, reporter: PathReporter) -> None:
 def _map_key(key: str, items: FieldSchema, reporter: PathReporter) -> None:
     properties = items.properties or {}
     if key not in properties:
-        message = f"{shown(key)} is not a property of the items"
-        reporter.add_error("schema-list-map-keys", message, did_you_mean(key, properties))
+        message = f"{quote(key)} is not a property of the items"
+        reporter.add_error("schema-list-map-keys", message, suggest(key, properties))
         return
-    schema = plain(properties[key])
+    schema = convert_field(properties[key])
     if schema.get("type") not in _SCALARS:
-        message = f"{shown(key)} identifies items, so it must be a scalar"
+        message = f"{quote(key)} identifies items, so it must be a scalar"
         reporter.add_error("schema-list-map-keys", message, f"Use one of {', '.join(_SCALARS)}.")
     if schema.get("nullable"):
-        message = f"{shown(key)} identifies items, so it cannot be null"
+        message = f"{quote(key)} identifies items, so it cannot be null"
         reporter.add_error("schema-list-map-keys", message, "Remove nullable.")
-    if key not in required_names(items) and "default" not in schema:
-        message = f"{shown(key)} identifies items, so it must be required or have a default"
+    if key not in list_required(items) and "default" not in schema:
+        message = f"{quote(key)} identifies items, so it must be required or have a default"
         reporter.add_error(
             "schema-list-map-keys", message, "Write `required: true` at the property."
         )
@@ -136,7 +136,7 @@ def check_limits(schema: Mapping[str, Any], reporter: PathReporter) -> None:
     if schema.get("multipleOf", 1) <= 0:
         message = "multipleOf must be greater than 0"
         reporter.add_error("schema-bounds", message, "Remove it.", "multipleOf")
-    if "pattern" in schema and (why := refusal(schema["pattern"])):
+    if "pattern" in schema and (why := explain_refusal(schema["pattern"])):
         reporter.add_error(
             "schema-pattern",
             f"the pattern is not a valid RE2 regular expression: {why}",
@@ -162,12 +162,12 @@ def _junctors(field: FieldSchema) -> Iterator[tuple[tuple[str | int, ...], Field
 def _check(limits: FieldSchema, outer: Mapping[str, Any], reporter: PathReporter) -> None:
     for name in sorted(limits.model_fields_set - _ALLOWED):
         key = type(limits).model_fields[name].alias or name
-        message = f"{shown(key)} cannot be in allOf, anyOf, oneOf or not"
+        message = f"{quote(key)} cannot be in allOf, anyOf, oneOf or not"
         reporter.add_error_at_key("schema-junctor", message, "Move it to the field itself.", key)
     if isinstance(limits.required, bool):
         message = "`required` must be a list of properties here"
         reporter.add_error("schema-junctor", message, "Write the names in brackets.", "required")
-    check_limits(plain(limits), reporter)
+    check_limits(convert_field(limits), reporter)
     check_junctors(limits, outer, reporter)
     if limits.items is not None:
         _check_alternative_below(limits.items, outer.get("items"), reporter.at("items"), {})
@@ -186,8 +186,8 @@ def _check_alternative_below(
 ) -> None:
     name = str(reporter.path[-1])
     if outer is None:
-        message = f"the field that these limits apply to does not declare {shown(name)}"
-        reporter.add_error_at_key("schema-junctor", message, did_you_mean(name, names))
+        message = f"the field that these limits apply to does not declare {quote(name)}"
+        reporter.add_error_at_key("schema-junctor", message, suggest(name, names))
     elif isinstance(limits, FieldSchema):
         _check(limits, outer, reporter)
     else:
@@ -261,7 +261,7 @@ def _parts(described: KindSpec | VersionFieldsSpec, reporter: PathReporter) -> N
 
 
 def _name(described: NameLimits, reporter: PathReporter) -> None:
-    schema = plain_name(described)
+    schema = convert_name_limits(described)
     check_limits(schema, reporter)
     rules.check_expressions(
         list(enumerate(described.validations or ())), schema, reporter.at(_RULES)
@@ -300,7 +300,7 @@ def _fields(fields: Mapping[str, FieldLike] | None, reporter: PathReporter) -> N
 def _field(field: FieldLike, reporter: PathReporter) -> None:
     if isinstance(field, str):
         return
-    schema = plain(field)
+    schema = convert_field(field)
     _type(field, schema, reporter)
     _keywords(field, reporter)
     check_limits(schema, reporter)
@@ -348,15 +348,15 @@ def _keywords(field: FieldSchema, reporter: PathReporter) -> None:
         others = {key for keys in _MEANT_FOR.values() for key in keys}
         others -= set(_MEANT_FOR.get(field.type, ()))
         for key in sorted(written & others):
-            message = f"{shown(key)} does not apply to type {field.type}"
+            message = f"{quote(key)} does not apply to type {field.type}"
             reporter.add_error_at_key("schema-keyword", message, "Remove it.", key)
     if isinstance(field.required, tuple) and field.properties is None:
         message = "`required` lists properties, but none are declared"
         reporter.add_error("schema-required", message, "Add properties, or write true.", "required")
     known = _FORMATS.get(field.type or "", ())
     if field.format is not None and known and field.format not in known:
-        message = f"the API server does not check the format {shown(field.format)}"
-        reporter.add_warning("schema-format", message, did_you_mean(field.format, known), "format")
+        message = f"the API server does not check the format {quote(field.format)}"
+        reporter.add_warning("schema-format", message, suggest(field.format, known), "format")
 
 
 def _object(field: FieldSchema, reporter: PathReporter) -> None:
@@ -368,8 +368,8 @@ def _object(field: FieldSchema, reporter: PathReporter) -> None:
     listed_names = field.required if isinstance(field.required, tuple) else ()
     for index, name in enumerate(listed_names):
         if properties and name not in properties:
-            message = f"{shown(name)} is required but not declared in properties"
-            hint = did_you_mean(name, properties)
+            message = f"{quote(name)} is required but not declared in properties"
+            hint = suggest(name, properties)
             reporter.add_error("schema-required", message, hint, "required", index)
     open_ended = field.additional_properties is not None or field.preserve_unknown
     if field.type == "object" and not properties and not open_ended:
@@ -383,8 +383,8 @@ def _object(field: FieldSchema, reporter: PathReporter) -> None:
 def _enum(field: FieldSchema, schema: dict[str, Any], reporter: PathReporter) -> None:
     seen: list[Any] = []
     for index, value in enumerate(field.enum or ()):
-        if any(same(value, other) for other in seen):
-            message = f"duplicate enum value {shown(str(value))}"
+        if any(is_same_json(value, other) for other in seen):
+            message = f"duplicate enum value {quote(str(value))}"
             reporter.add_error("schema-enum", message, "Keep one.", "enum", index)
         seen = [*seen, value][-200:]
         null = value is None and field.nullable
@@ -396,7 +396,7 @@ def _enum(field: FieldSchema, schema: dict[str, Any], reporter: PathReporter) ->
             message = "a value in the enum has the wrong type"
             reporter.add_error("schema-enum", message, hint, "enum", index)
     if field.nullable and field.enum is not None and None not in field.enum:
-        hint = f"Add null to {listed(str(value) for value in field.enum[:3])}."
+        hint = f"Add null to {join_names(str(value) for value in field.enum[:3])}."
         reporter.add_error(
             "schema-enum", "nullable has no effect: null is not in the enum", hint, "enum"
         )
@@ -410,6 +410,6 @@ def _default(field: FieldSchema, schema: dict[str, Any], reporter: PathReporter)
 
 
 def _value(key: str, value: Any, schema: dict[str, Any], reporter: PathReporter) -> None:
-    for path, why in list(mismatches(value, schema))[:5]:
+    for path, why in list(find_value_errors(value, schema))[:5]:
         hint = "Write a value that the field itself allows."
         reporter.add_error(f"schema-{key}", f"the {key} is invalid: {why}", hint, key, *path)

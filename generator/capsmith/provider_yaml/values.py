@@ -6,10 +6,10 @@ import math
 from collections.abc import Iterator, Mapping
 from typing import Any
 
-from capsmith.provider_yaml.patterns import matches
-from capsmith.provider_yaml.string_formats import fits_format
+from capsmith.provider_yaml.patterns import has_match
+from capsmith.provider_yaml.string_formats import is_of_format
 from capsmith.yamldoc.compose import Path
-from capsmith.yamldoc.quote import listed, shown
+from capsmith.yamldoc.quote import join_names, quote
 
 Schema = Mapping[str, Any]
 Mismatch = tuple[Path, str]
@@ -20,7 +20,7 @@ _CLOSE = 1e-9
 _MANY = 1_000_000
 
 
-def mismatches(value: Any, schema: Schema, path: Path = ()) -> Iterator[Mismatch]:
+def find_value_errors(value: Any, schema: Schema, path: Path = ()) -> Iterator[Mismatch]:
     """Yield what in ``value`` does not match ``schema``: where in the value, and why."""
     if value is None:
         if not schema.get("nullable"):
@@ -33,7 +33,7 @@ def mismatches(value: Any, schema: Schema, path: Path = ()) -> Iterator[Mismatch
     if (expected := schema.get("type")) is not None and not is_of_type(value, expected):
         yield path, f"it must be {_article(expected)}"
         return
-    if "enum" in schema and not any(same(value, allowed) for allowed in schema["enum"]):
+    if "enum" in schema and not any(is_same_json(value, allowed) for allowed in schema["enum"]):
         yield path, "it is not a value of the enum"
     if isinstance(value, str):
         yield from _text(value, schema, path)
@@ -56,14 +56,14 @@ def is_of_type(value: Any, name: str) -> bool:
     return isinstance(value, kinds[name])
 
 
-def same(one: Any, other: Any) -> bool:
+def is_same_json(one: Any, other: Any) -> bool:
     """Return whether two values are equal in JSON, where True is not 1."""
     return isinstance(one, bool) == isinstance(other, bool) and bool(one == other)
 
 
 def _junctors(value: Any, schema: Schema, path: Path) -> Iterator[Mismatch]:
     for limits in schema.get("allOf", ()):
-        yield from mismatches(value, _complete(limits, schema), path)
+        yield from find_value_errors(value, _complete(limits, schema), path)
     for key, allowed, words in (
         ("anyOf", range(1, _MANY), "at least one"),
         ("oneOf", range(1, 2), "exactly one"),
@@ -77,7 +77,7 @@ def _junctors(value: Any, schema: Schema, path: Path) -> Iterator[Mismatch]:
 
 
 def _fits(value: Any, limits: Schema, schema: Schema) -> bool:
-    return not any(mismatches(value, _complete(limits, schema)))
+    return not any(find_value_errors(value, _complete(limits, schema)))
 
 
 def _complete(limits: Schema, schema: Schema) -> Schema:
@@ -102,11 +102,11 @@ def _text(value: str, schema: Schema, path: Path) -> Iterator[Mismatch]:
         yield path, f"it is shorter than minLength {schema['minLength']}"
     if len(value) > schema.get("maxLength", len(value)):
         yield path, f"it is longer than maxLength {schema['maxLength']}"
-    if "pattern" in schema and not matches(schema["pattern"], value):
+    if "pattern" in schema and not has_match(schema["pattern"], value):
         yield path, "it does not match the pattern"
     format = schema.get("format", "")
-    if schema.get("type") == "string" and format and not fits_format(format, value):
-        yield path, f"it does not match the format {shown(format)}"
+    if schema.get("type") == "string" and format and not is_of_format(format, value):
+        yield path, f"it does not match the format {quote(format)}"
 
 
 def _number(value: int | float, schema: Schema, path: Path) -> Iterator[Mismatch]:
@@ -141,14 +141,14 @@ def _list(value: list[Any], schema: Schema, path: Path) -> Iterator[Mismatch]:
     yield from _size(len(value), schema, "Items", path)
     if "items" in schema:
         for index, item in enumerate(value):
-            yield from mismatches(item, schema["items"], (*path, index))
+            yield from find_value_errors(item, schema["items"], (*path, index))
     if schema.get("x-kubernetes-list-type") == "set" and _repeats(value):
         yield path, "a set cannot contain duplicate items"
     if schema.get("x-kubernetes-list-type") == "map":
         keys = schema.get("x-kubernetes-list-map-keys", ())
         items = [item for item in value if isinstance(item, dict)]
         if _repeats([[item.get(key) for key in keys] for item in items]):
-            yield path, f"two items have the same {listed(keys)}"
+            yield path, f"two items have the same {join_names(keys)}"
 
 
 def _object(value: Mapping[str, Any], schema: Schema, path: Path) -> Iterator[Mismatch]:
@@ -157,13 +157,13 @@ def _object(value: Mapping[str, Any], schema: Schema, path: Path) -> Iterator[Mi
     for name in schema.get("required", ()):
         # A default of its own does not help: the API server fills in none inside a default.
         if name not in value:
-            yield path, f"the required {shown(name)} is missing"
+            yield path, f"the required {quote(name)} is missing"
     rest = schema.get("additionalProperties")
     for name, below in value.items():
         if name in properties or rest is not None:
-            yield from mismatches(below, properties.get(name, rest), (*path, name))
+            yield from find_value_errors(below, properties.get(name, rest), (*path, name))
         elif not schema.get("x-kubernetes-preserve-unknown-fields"):
-            yield (*path, name), f"{shown(name)} is not declared in properties"
+            yield (*path, name), f"{quote(name)} is not declared in properties"
 
 
 def _size(size: int, schema: Schema, what: str, path: Path) -> Iterator[Mismatch]:
@@ -174,7 +174,7 @@ def _size(size: int, schema: Schema, what: str, path: Path) -> Iterator[Mismatch
 
 
 def _repeats(items: list[Any]) -> bool:
-    return any(same(one, two) for i, one in enumerate(items[:200]) for two in items[:i])
+    return any(is_same_json(one, two) for i, one in enumerate(items[:200]) for two in items[:i])
 
 
 def _article(name: str) -> str:

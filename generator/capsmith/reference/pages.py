@@ -7,7 +7,7 @@ from typing import NamedTuple
 
 from capsmith.contract.access import AccessTable
 from capsmith.contract.compatibility import Project
-from capsmith.contract.load import order
+from capsmith.contract.load import get_sort_key
 from capsmith.contract.model import Contract, Origin, Rule
 from capsmith.contract.pages import Page as ContractPage
 from capsmith.reference.access import build_access_page
@@ -64,7 +64,7 @@ def build_pages(
 ) -> list[ReferencePage]:
     """Return the pages on ``contracts``, the oldest contract first, and on ``access``."""
     found = {id: rule for contract in contracts for id, rule in contract.rules.items()}
-    rules = {id: found[id] for id in sorted(found, key=order)}
+    rules = {id: found[id] for id in sorted(found, key=get_sort_key)}
     subjects = (
         *(Subject(t.name, t.role, (t.role, f"{t.role}Template"), t) for t in tables),
         *_OTHER_ROLES,

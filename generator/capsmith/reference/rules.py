@@ -9,7 +9,12 @@ from typing import Any
 
 import yaml
 
-from capsmith.contract.explain import checked_text, details, effect_text, origin_text
+from capsmith.contract.explain import (
+    describe_rule,
+    format_effect,
+    format_origin,
+    format_verification,
+)
 from capsmith.contract.model import EffectClass, Level, Rule
 from capsmith.reference.model import (
     Block,
@@ -102,18 +107,18 @@ def build_rule_pages(rules: Mapping[str, Rule]) -> Iterator[ReferencePage]:
 
 
 def _section(rule: Rule, texts: Texts) -> Iterator[Block]:
-    data = details(rule)
+    data = describe_rule(rule)
     yield Heading(2, format_heading(rule))
     binding: Spans = (Strong(data["level"]), f" in contract {', '.join(data['contracts'])}. ")
-    yield Paragraph((*binding, *texts.spans(origin_text(data))))
+    yield Paragraph((*binding, *texts.spans(format_origin(data))))
     yield Paragraph(texts.spans(data["statement"]))
     facts: list[Spans] = [("Applies to: ", ", ".join(data["applies_to"]))]
     if data["condition"]:
         facts.append(("Binds when: ", *texts.spans(data["condition"])))
     facts.append(("If violated: ", *texts.spans(data["consequence"])))
     facts.append(("What to do: ", *texts.spans(data["hint"])))
-    if checked_text(data):
-        facts.append(texts.spans(checked_text(data)))
+    if format_verification(data):
+        facts.append(texts.spans(format_verification(data)))
     facts.append(("Source: ", Link(name_source(data["source"]), url=data["source"])))
     facts.append(("In a terminal: ", Code(f"capsmith explain {rule.id}")))
     yield Items(tuple(facts))
@@ -136,7 +141,7 @@ def build_level_blocks(
 
 
 def _row(rule: Rule, roles: Sequence[str], texts: Texts) -> tuple[Spans, ...]:
-    data = details(rule)
+    data = describe_rule(rule)
     statement = texts.spans(data["statement"])
     if data["condition"]:
         statement = (*statement, " Binds when ", *texts.spans(data["condition"]), ".")
@@ -154,13 +159,13 @@ def _row(rule: Rule, roles: Sequence[str], texts: Texts) -> tuple[Spans, ...]:
 
 def _class(rule: Rule, roles: Sequence[str]) -> Spans:
     """Return the class of a violation for these roles; empty without a static check."""
-    effect = details(rule)["effect"]
+    effect = describe_rule(rule)["effect"]
     if not effect:
         return ()
     if effect["roles"] and not set(roles) & set(effect["roles"]):
         return (Strong(EffectClass.ADVICE.value), ". ")
     shown = {**effect, "roles": []} if set(roles) <= set(effect["roles"]) else effect
-    return (Strong(effect_text(shown)), ". ")
+    return (Strong(format_effect(shown)), ". ")
 
 
 def name_source(url: str) -> str:

@@ -17,7 +17,7 @@ from typing import Any, NamedTuple, NoReturn
 import yaml
 
 from capsmith.findings import Finding, Location
-from capsmith.yamldoc.quote import UNPRINTABLE, clip, shown
+from capsmith.yamldoc.quote import UNPRINTABLE, clip, quote
 
 Path = tuple[str | int, ...]
 """Keys and list indexes from the top: ``("infrastructure", "AcmeMachine", "spec")``."""
@@ -34,7 +34,7 @@ _TAGS = ("tag:yaml.org,2002:str", "tag:yaml.org,2002:map", "tag:yaml.org,2002:se
 _MERGE = "tag:yaml.org,2002:merge"
 
 
-def dotted(path: Path) -> str:
+def format_path(path: Path) -> str:
     """Return a path for people: ``spec.versions[0].name``."""
     parts = [f"[{step}]" if isinstance(step, int) else f".{step}" for step in path]
     return "".join(parts).removeprefix(".")
@@ -132,7 +132,7 @@ class Composer:
         if isinstance(event, yaml.AliasEvent):
             return self._alias(event, path, key or position)
         if event.tag is not None and event.tag not in _TAGS:
-            tag = shown(event.tag.replace("tag:yaml.org,2002:", "!!"))
+            tag = quote(event.tag.replace("tag:yaml.org,2002:", "!!"))
             self._problem("yaml-tag", f"the tag {tag} is not supported", position, "Remove it.")
         if event.anchor is not None:
             self._anchors[event.anchor] = None
@@ -160,7 +160,7 @@ class Composer:
                 first = self.marks[(*path, key)].key[0]
                 self._problem(
                     "yaml-duplicate-key",
-                    f"duplicate key {shown(key)}: first defined in line {first}",
+                    f"duplicate key {quote(key)}: first defined in line {first}",
                     position,
                     "Keep one of the two.",
                 )
@@ -185,7 +185,7 @@ class Composer:
         elif not tag.endswith((":str", ":timestamp")):
             self._problem(
                 "yaml-key-not-text",
-                f"YAML reads the key {shown(event.value)} as {_kind(tag)}, not as a string",
+                f"YAML reads the key {quote(event.value)} as {_kind(tag)}, not as a string",
                 position,
                 f'Write it in quotes: "{clip(event.value)}".',
             )
@@ -208,7 +208,7 @@ class Composer:
         if isinstance(number, float) and math.isfinite(number):
             return number
         hint = f'Use a finite 64-bit number, or write "{clip(text)}" for a string.'
-        self._problem("yaml-number", f"{shown(text)} is not a usable number", position, hint)
+        self._problem("yaml-number", f"{quote(text)} is not a usable number", position, hint)
         return 0
 
     def _tag(self, event: Any) -> str:
@@ -222,7 +222,7 @@ class Composer:
         anchored = self._anchors.get(event.anchor)
         if anchored is None:
             reason = "contains itself" if event.anchor in self._anchors else "is not defined above"
-            alias = shown("*" + event.anchor)
+            alias = quote("*" + event.anchor)
             self._reject("yaml-alias", f"the alias {alias} {reason}", position, "Write it out.")
         self._count(anchored.nodes, position)
         for below, mark in anchored.marks.items():

@@ -21,7 +21,7 @@ from typing import Any
 
 from capsmith.findings import Finding
 from capsmith.yamldoc.document import Document, parse_document
-from capsmith.yamldoc.layout import Node, layout
+from capsmith.yamldoc.layout import Node, parse_layout
 
 _REST_OF_LINE = re.compile(r"[ \t]*(?:#[^\r\n\x85\u2028\u2029]*)?")
 _BREAK = re.compile(r"\r\n|\r|\n")
@@ -41,7 +41,7 @@ class Edited:
     finding: Finding | None = None
 
 
-def edited(text: str, document: Document, values: Values, after: str) -> Edited:
+def set_keys(text: str, document: Document, values: Values, after: str) -> Edited:
     """Return ``text``, which reads as ``document``, with ``values`` under top-level keys.
 
     New keys follow the key ``after``.  Id: ``spec-not-editable``, at the value that cannot be
@@ -51,7 +51,7 @@ def edited(text: str, document: Document, values: Values, after: str) -> Edited:
     key = next(iter(changed), after)
     try:
         splices = Splices(text)
-        root = layout(text)
+        root = parse_layout(text)
         for key, value in changed.items():
             entry = root.get(key)
             if entry is not None:
@@ -122,7 +122,7 @@ def _same(one: Any, other: Any) -> bool:
 
 
 def _not_editable(document: Document, values: Values, key: str) -> Finding:
-    lines = ", ".join(f"`{key}: {words(value)}`" for key, value in values.items())
+    lines = ", ".join(f"`{key}: {format_value(value)}`" for key, value in values.items())
     return Finding(
         "spec-not-editable",
         "this cannot be changed without changing the text around it",
@@ -156,13 +156,13 @@ class Splices:
         """Replace a scalar by another one in the same quotes."""
         if not node.is_word or self._text[node.start : node.start + 1] in ("&", "!"):
             raise Unsafe
-        self._put(node.start, node.end, words(value, node.style))
+        self._put(node.start, node.end, format_value(value, node.style))
 
     def wrap(self, node: Node, others: Mapping[str, Any], key: str) -> None:
         """Make a scalar the value of ``key`` in a mapping that also has ``others``."""
         style = '"' if node.style == '"' else ""
         more = "".join(f", {_entry(name, value, style)}" for name, value in others.items())
-        self._put(node.start, node.start, f"{{{words(key, style)}: ")
+        self._put(node.start, node.start, f"{{{format_value(key, style)}: ")
         self._put(node.end, node.end, f"{more}}}")
 
     def add_items(self, node: Node, items: Sequence[Any]) -> None:
@@ -171,7 +171,7 @@ class Splices:
             return
         last = node.children[-1]
         style = last.style if last.is_word else _style_of(last)
-        texts = [words(item, style) for item in items]
+        texts = [format_value(item, style) for item in items]
         if node.is_flow:
             self._put(last.end, last.end, "".join(f", {text}" for text in texts))
             return
@@ -219,7 +219,7 @@ class Splices:
         if isinstance(value, str):
             lines = [f"{margin}{_entry(key, value, '')}"]
         else:
-            lines = [f"{margin}{key}:", *(f"{margin}  - {words(item)}" for item in value)]
+            lines = [f"{margin}{key}:", *(f"{margin}  - {format_value(item)}" for item in value)]
         self._add_lines(place, lines)
 
     def _put(self, start: int, end: int, new: str) -> None:
@@ -302,7 +302,7 @@ class Splices:
         return comments + _COMMENT.findall(self._text[place : item.end])
 
 
-def words(value: Any, style: str = "") -> str:
+def format_value(value: Any, style: str = "") -> str:
     """Return ``value`` in flow style; ``style`` is the quote of its texts."""
     if isinstance(value, bool):
         return "true" if value else "false"
@@ -310,11 +310,11 @@ def words(value: Any, style: str = "") -> str:
         return f"{style}{value}{style}"
     if isinstance(value, Mapping):
         return f"{{{', '.join(_entry(key, each, style) for key, each in value.items())}}}"
-    return f"[{', '.join(words(each, style) for each in value)}]"
+    return f"[{', '.join(format_value(each, style) for each in value)}]"
 
 
 def _entry(key: str, value: Any, style: str) -> str:
-    return f"{words(key, style)}: {words(value, style)}"
+    return f"{format_value(key, style)}: {format_value(value, style)}"
 
 
 def _style_of(node: Node) -> str:

@@ -61,7 +61,7 @@ class Node:
             yield from child.leaves()
 
 
-def layout(text: str) -> Node:
+def parse_layout(text: str) -> Node:
     """Return the root of the one document in ``text``.
 
     Raises yaml.YAMLError for a text that is not YAML.
@@ -95,7 +95,7 @@ def _placed(
     return Node(mark.index, end, mark.column, style, value, tuple(children))
 
 
-def nearest(node: yaml.Node | None, path: Path) -> yaml.Mark | None:
+def find_nearest_mark(node: yaml.Node | None, path: Path) -> yaml.Mark | None:
     """Return the mark of the key or item at ``path``, or of its nearest parent below ``node``.
 
     None if not even the first step is there.

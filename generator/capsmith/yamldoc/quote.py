@@ -25,22 +25,22 @@ def clip(text: str) -> str:
     return clean if len(clean) <= _LONGEST else clean[: _LONGEST - 3] + "..."
 
 
-def shown(text: str) -> str:
+def quote(text: str) -> str:
     """Return ``text`` between backticks."""
     return f"`{clip(text)}`"
 
 
-def listed(names: Iterable[str]) -> str:
+def join_names(names: Iterable[str]) -> str:
     """Return ``names`` as in ``a, b and c``."""
-    *most, last = [shown(name) for name in names] or ["nothing"]
+    *most, last = [quote(name) for name in names] or ["nothing"]
     return f"{', '.join(most)} and {last}" if most else last
 
 
-def did_you_mean(word: str, known: Iterable[str]) -> str:
+def suggest(word: str, known: Iterable[str]) -> str:
     """Return a hint: the nearest known word, or all of them."""
     names = sorted(known)
     near = difflib.get_close_matches(clip(word).lower(), [n.lower() for n in names], n=1)
     if near:
         nearest = next(name for name in names if name.lower() == near[0])
-        return f"Did you mean {shown(nearest)}?"
+        return f"Did you mean {quote(nearest)}?"
     return f"Use one of: {', '.join(names)}." if names else "Remove it."

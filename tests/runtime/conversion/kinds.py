@@ -7,8 +7,8 @@ from pathlib import Path
 from typing import Any
 
 from capsmith.commands.load import load
-from capsmith.output.conversion import converted_resources, shape_changes
-from capsmith.output.crd import version_schema
+from capsmith.output.conversion import compare_shapes, list_converted_resources
+from capsmith.output.crd import build_version_schema
 from capsmith.provider.model import Provider, Resource
 from capsmith_runtime.conversion.objects import ConvertedKind, Converter
 from capsmith_runtime.conversion.shape import Change
@@ -30,7 +30,7 @@ def resources() -> dict[str, Resource]:
     return {
         str(resource.kind): resource._replace(version_fields=None)
         for component in provider().components
-        for resource in converted_resources(component, provider())
+        for resource in list_converted_resources(component, provider())
     }
 
 
@@ -46,7 +46,7 @@ def converter() -> Converter:
 
 def schema(kind: str, version: str) -> dict[str, Any]:
     resource = resources()[kind]
-    return version_schema(resource, next(v for v in resource.versions if v.name == version))
+    return build_version_schema(resource, next(v for v in resource.versions if v.name == version))
 
 
 def converted(obj: dict[str, Any], version: str) -> dict[str, Any]:
@@ -66,7 +66,7 @@ def named(kind: str, version: str, **parts: Any) -> dict[str, Any]:
 
 
 def _converted(resource: Resource) -> ConvertedKind:
-    changes = shape_changes(resource)
+    changes = compare_shapes(resource)
     return ConvertedKind(
         group=str(resource.group),
         kind=str(resource.kind),

@@ -4,7 +4,13 @@ import pytest
 
 from capsmith import resources
 from capsmith.commands import rules
-from capsmith.contract.explain import explain, lines, listing, similar, table_row
+from capsmith.contract.explain import (
+    explain,
+    find_similar_ids,
+    format_lines,
+    format_row,
+    list_rules,
+)
 from capsmith.contract.load import load_all_rules, load_rules
 from capsmith.contract.model import Rule
 from capsmith.errors import UnreadableInput
@@ -21,7 +27,7 @@ def test_a_rule_in_full() -> None:
         "check": "template-dry-run",
         "with": {"annotation": "topology.cluster.x-k8s.io/dry-run"},
     }
-    text = "\n".join(lines(data))
+    text = "\n".join(format_lines(data))
     for part in ("MUST", "It applies when", data["hint"], data["source"], "template-dry-run"):
         assert part in text
 
@@ -37,12 +43,12 @@ def test_a_rule_in_full() -> None:
 def test_how_a_rule_is_verified(rule_id: str, by: str, text: str) -> None:
     data = explain(RULES, rule_id)
     assert data["checked"]["by"] == by
-    assert text in "\n".join(lines(data))
+    assert text in "\n".join(format_lines(data))
 
 
 @pytest.mark.parametrize("rule", RULES.values(), ids=lambda rule: rule.id)
 def test_every_rule_can_be_explained(rule: Rule) -> None:
-    text = "\n".join(lines(explain(RULES, rule.id)))
+    text = "\n".join(format_lines(explain(RULES, rule.id)))
     assert rule.statement in text
     assert rule.consequence in text
 
@@ -52,26 +58,26 @@ def test_rules_on_releases_name_the_option(rule_id: str, option: str) -> None:
     data = explain(load_all_rules(resources.schemas()), rule_id)
     assert data["checked"] == {"by": "verify", "option": option}
     assert data["effect"]["class"] == "breaks"
-    assert f"Checked by `capsmith verify {option}`. Class: breaks." in lines(data)
+    assert f"Checked by `capsmith verify {option}`. Class: breaks." in format_lines(data)
 
 
 def test_releases_that_no_test_runs_are_named() -> None:
     unknown, run = rules.explain_rule("CP-33"), rules.explain_rule("CP-09")
 
     assert (unknown["coreFromSource"], run["coreFromSource"]) == (["v1.12"], [])
-    assert "since v1.12 (v1.12 as read from source)." in "\n".join(lines(unknown))
-    assert "since v1.14." in "\n".join(lines(run))
+    assert "since v1.12 (v1.12 as read from source)." in "\n".join(format_lines(unknown))
+    assert "since v1.14." in "\n".join(format_lines(run))
 
 
 def test_origin_and_releases_of_core() -> None:
     data = explain(RULES, "MP-13")
     assert data["origin"] == "observed"
     assert data["core"] == {"since": "v1.11"}
-    text = "\n".join(lines(data))
+    text = "\n".join(format_lines(data))
     assert "no page of the contract promises it. Releases of core: since v1.11." in text
-    assert "deprecated in v1.14" in "\n".join(lines(explain(RULES, "CP-39")))
-    assert "Releases" not in "\n".join(lines(explain(RULES, "CRD-10"))[3:4])
-    assert table_row(data)[2:5] == ["observed", "v1beta1,v1beta2", "since v1.11"]
+    assert "deprecated in v1.14" in "\n".join(format_lines(explain(RULES, "CP-39")))
+    assert "Releases" not in "\n".join(format_lines(explain(RULES, "CRD-10"))[3:4])
+    assert format_row(data)[2:5] == ["observed", "v1beta1,v1beta2", "since v1.11"]
 
 
 @pytest.mark.parametrize(
@@ -89,20 +95,20 @@ def test_origin_and_releases_of_core() -> None:
 def test_what_a_violation_does(rule_id: str, effect: dict[str, object], text: str) -> None:
     data = explain(RULES, rule_id)
     assert data["effect"] == effect
-    assert f"Class in capsmith verify: {text}.\n" in "\n".join(lines(data))
+    assert f"Class in capsmith verify: {text}.\n" in "\n".join(format_lines(data))
 
 
 def test_a_class_for_some_roles() -> None:
     partial = next(rule for rule in RULES.values() if rule.effect.roles)
     data = explain(RULES, partial.id)
     assert data["effect"]["roles"] == list(partial.effect.roles)
-    assert f", for {', '.join(partial.effect.roles)}.\n" in "\n".join(lines(data))
+    assert f", for {', '.join(partial.effect.roles)}.\n" in "\n".join(format_lines(data))
 
 
 def test_a_rule_without_a_check_has_no_class() -> None:
     data = explain(RULES, "SM-01")
     assert data["effect"] == {}
-    assert "Class" not in "\n".join(lines(data))
+    assert "Class" not in "\n".join(format_lines(data))
 
 
 @pytest.mark.parametrize("wrong", ["IC-5", "ic05", "IC_05"])
@@ -119,12 +125,12 @@ def test_an_unknown_rule_that_resembles_nothing() -> None:
 
 
 def test_words_of_titles_are_found() -> None:
-    assert "SM-01" in similar(RULES, "pausing")
+    assert "SM-01" in find_similar_ids(RULES, "pausing")
 
 
 def test_filters() -> None:
-    assert len(listing(RULES)) == len(RULES)
-    found = listing(RULES, page="infra-machine", contract="v1beta1", level="MUST")
+    assert len(list_rules(RULES)) == len(RULES)
+    found = list_rules(RULES, page="infra-machine", contract="v1beta1", level="MUST")
     ids = [row["id"] for row in found]
     assert "IM-02" in ids
     assert "IM-01" not in ids
@@ -135,5 +141,5 @@ def test_filters() -> None:
 @pytest.mark.parametrize("filters", [{"page": "nowhere"}, {"contract": "v1alpha3"}])
 def test_filters_that_no_rule_can_pass(filters: dict[str, str]) -> None:
     with pytest.raises(UnreadableInput) as caught:
-        listing(RULES, **filters)
+        list_rules(RULES, **filters)
     assert caught.value.finding.hint.startswith("Use one of: ")

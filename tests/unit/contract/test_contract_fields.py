@@ -12,13 +12,13 @@ import pytest
 import yaml
 
 from capsmith import resources
-from capsmith.contract.load import known_versions, load_contract
+from capsmith.contract.load import list_versions, load_contract
 from capsmith.contract.model import Contract, ContractField, FieldOrigin, Rule, TypeShape
 from capsmith.contract.pages import load_pages
 from capsmith.errors import UnreadableInput
 from capsmith.manifests.crds import Schema, describe, find_field, is_required
 
-CONTRACTS = {version: load_contract(version, resources.schemas()) for version in known_versions()}
+CONTRACTS = {version: load_contract(version, resources.schemas()) for version in list_versions()}
 ROLES = [
     role for page in load_pages(resources.schemas()) for role in (page.role, f"{page.role}Template")
 ]

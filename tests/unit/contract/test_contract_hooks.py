@@ -9,7 +9,7 @@ from typing import get_args
 import pytest
 
 from capsmith import resources
-from capsmith.contract.load import known_versions, load_contract, load_hooks
+from capsmith.contract.load import list_versions, load_contract, load_hooks
 from capsmith.contract.model import Hook, HookFamily
 from capsmith.errors import UnreadableInput
 from capsmith.provider_yaml.model import Hook as HookName
@@ -30,7 +30,7 @@ def test_every_hook_can_be_named_in_provider_yaml() -> None:
 
 def test_hooks_are_the_same_for_all_contracts() -> None:
     first, second = (
-        dict(load_contract(version, resources.schemas()).hooks) for version in known_versions()
+        dict(load_contract(version, resources.schemas()).hooks) for version in list_versions()
     )
     assert first == second
 

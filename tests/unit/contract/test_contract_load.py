@@ -9,7 +9,7 @@ import pytest
 import yaml
 
 from capsmith import resources
-from capsmith.contract.load import known_versions, load_contract, load_rules, order
+from capsmith.contract.load import get_sort_key, list_versions, load_contract, load_rules
 from capsmith.contract.model import Level, Origin, Releases, SupportEnd, Weight
 from capsmith.errors import UnreadableInput
 
@@ -36,18 +36,18 @@ def edit(file: Path, change: Callable[[dict[str, Any]], object]) -> None:
 
 
 def load_all(folder: Path) -> None:
-    for version in known_versions():
+    for version in list_versions():
         list(load_contract(version, folder).types.values())
     load_rules(folder)
 
 
 def test_the_versions_are_the_folders() -> None:
     folders = {entry.name for entry in (resources.schemas() / "contracts").iterdir()}
-    assert folders == {"common", *known_versions()}
+    assert folders == {"common", *list_versions()}
 
 
 def test_a_contract_has_no_own_kinds_of_capsmith() -> None:
-    for version in known_versions():
+    for version in list_versions():
         folder = resources.schemas() / "contracts" / version / "types"
         assert {file.name.removesuffix(".yaml") for file in folder.iterdir()} == {
             *CLONED,
@@ -60,7 +60,7 @@ def test_an_unknown_version() -> None:
         load_contract("v1alpha4", resources.schemas())
 
 
-@pytest.mark.parametrize("version", known_versions())
+@pytest.mark.parametrize("version", list_versions())
 def test_every_role_has_a_shape(version: str) -> None:
     contract = load_contract(version, resources.schemas())
     assert contract.version == version
@@ -72,7 +72,7 @@ def test_every_role_has_a_shape(version: str) -> None:
         assert shape.printer_columns
 
 
-@pytest.mark.parametrize("version", known_versions())
+@pytest.mark.parametrize("version", list_versions())
 def test_every_field_names_a_rule_of_its_contract(version: str) -> None:
     contract = load_contract(version, resources.schemas())
     for shape in contract.types.values():
@@ -82,7 +82,7 @@ def test_every_field_names_a_rule_of_its_contract(version: str) -> None:
 
 
 def test_what_the_contracts_call_differently() -> None:
-    old, new = (load_contract(version, resources.schemas()) for version in known_versions())
+    old, new = (load_contract(version, resources.schemas()) for version in list_versions())
     # A kind may keep the field that core no longer reads.
     assert [c.types["InfraCluster"].status["ready"].feature for c in (old, new)] == ["", "ready"]
     assert "provisioned" in new.types["InfraMachine"].status["initialization"].schema["properties"]
@@ -96,7 +96,7 @@ def test_what_the_contracts_call_differently() -> None:
 
 
 def test_pools_report_in_the_old_place_under_every_contract() -> None:
-    old, new = (load_contract(v, resources.schemas()).types for v in known_versions())
+    old, new = (load_contract(v, resources.schemas()).types for v in list_versions())
     assert {"ready", "replicas"} <= set(old["InfraMachinePool"].status)
     assert {"ready", "replicas", "initialization"} <= set(new["InfraMachinePool"].status)
     for types in (old, new):
@@ -107,7 +107,7 @@ def test_pools_report_in_the_old_place_under_every_contract() -> None:
 def test_machine_templates_of_control_planes_differ() -> None:
     old, new = (
         load_contract(v, resources.schemas()).types["ControlPlane"].spec["machineTemplate"].schema
-        for v in known_versions()
+        for v in list_versions()
     )
     assert "infrastructureRef" in old["properties"]
     assert set(new["properties"]) == {"metadata", "spec"}
@@ -141,7 +141,7 @@ def test_contracts_of_one_version_are_equal() -> None:
 
 def test_rules_have_all_fields() -> None:
     rules = load_rules(resources.schemas())
-    assert list(rules) == sorted(rules, key=order)
+    assert list(rules) == sorted(rules, key=get_sort_key)
     for rule in rules.values():
         assert rule.source.startswith("https://"), rule.id
         for text in (rule.title, rule.statement, rule.consequence, rule.hint):
@@ -153,7 +153,7 @@ def test_rules_have_all_fields() -> None:
 
 
 def test_a_rule_holds_in_the_contracts_that_it_names() -> None:
-    old, new = (load_contract(version, resources.schemas()).rules for version in known_versions())
+    old, new = (load_contract(version, resources.schemas()).rules for version in list_versions())
     assert "IC-06" in old
     assert "IC-06" not in new
     assert "IC-05" in new
@@ -181,7 +181,7 @@ def test_rules_tell_who_says_so_and_for_which_releases_of_core() -> None:
 
 
 def test_the_support_of_a_contract_is_data() -> None:
-    old, new = (load_contract(version, resources.schemas()) for version in known_versions())
+    old, new = (load_contract(version, resources.schemas()) for version in list_versions())
     assert old.releases == Releases(since="v1.0", until="v1.10")
     assert old.end == SupportEnd("v1.16", "2027-04")
     assert old.core == "v1.0 to v1.10; v1.11 to v1.15 for compatibility only"
@@ -196,7 +196,7 @@ def test_a_contract_without_an_announced_end_names_its_releases(folder: Path) ->
 
 
 def test_ids_sort_by_their_numbers() -> None:
-    assert sorted(["IC-10", "IC-02", "CC-99"], key=order) == ["CC-99", "IC-02", "IC-10"]
+    assert sorted(["IC-10", "IC-02", "CC-99"], key=get_sort_key) == ["CC-99", "IC-02", "IC-10"]
 
 
 MOVE = "common/rules/move.yaml"

@@ -10,12 +10,12 @@ import pytest
 import yaml
 
 from capsmith import resources
-from capsmith.contract.load import known_versions, load_contract
+from capsmith.contract.load import list_versions, load_contract
 from capsmith.contract.model import Contract, ContractField, TypeShape
 from capsmith.judge.rules.evaluate import evaluate_manifests
 from capsmith.manifests.parse import parse_manifests
 
-CONTRACTS = {version: load_contract(version, resources.schemas()) for version in known_versions()}
+CONTRACTS = {version: load_contract(version, resources.schemas()) for version in list_versions()}
 SHAPES = [
     pytest.param(contract, shape, id=f"{version}-{role}")
     for version, contract in CONTRACTS.items()
@@ -66,7 +66,7 @@ def crd(contract: Contract, shape: TypeShape) -> dict[str, Any]:
     }
 
 
-@pytest.mark.parametrize("version", known_versions())
+@pytest.mark.parametrize("version", list_versions())
 def test_crds_of_the_shapes_keep_the_rules(version: str) -> None:
     contract = CONTRACTS[version]
     crds = [crd(contract, shape) for shape in contract.types.values()]
@@ -113,7 +113,7 @@ def test_columns_show_fields_that_exist(contract: Contract, shape: TypeShape) ->
         assert first == "metadata" or name in fields[first]
 
 
-@pytest.mark.parametrize("version", known_versions())
+@pytest.mark.parametrize("version", list_versions())
 def test_the_scale_subresource_points_at_fields(version: str) -> None:
     shape = CONTRACTS[version].types["ControlPlane"]
     for path in shape.subresources["scale"].values():

@@ -12,11 +12,11 @@ import pytest
 import yaml
 
 from capsmith import resources
-from capsmith.contract.load import known_versions, load_contract, load_upgrade
+from capsmith.contract.load import list_versions, load_contract, load_upgrade
 from capsmith.contract.model import ChangeKind, Conversion, FieldChange, TypeShape, Where
 from capsmith.errors import UnreadableInput
 
-OLD, NEW = (load_contract(version, resources.schemas()) for version in known_versions())
+OLD, NEW = (load_contract(version, resources.schemas()) for version in list_versions())
 UPGRADE = load_upgrade(resources.schemas(), OLD.version, NEW.version)
 FILE = "upgrades/v1beta1-to-v1beta2.yaml"
 IN_CONTRACT = [

@@ -13,12 +13,12 @@ from capsmith.importing.compare import normalize
 from capsmith.importing.importer import Imported, compare_provider, import_crds
 from capsmith.importing.source import read_sources
 from capsmith.manifests.parse import read_substituted
-from capsmith.output.crd import custom_resource_definition
+from capsmith.output.crd import build_crd
 from capsmith.provider.model import Provider
 from capsmith.provider_yaml.forms import FieldLike
 from capsmith.provider_yaml.model import ProviderSpec
 from capsmith.provider_yaml.parse import parse
-from capsmith.provider_yaml.plain import is_required, plain, plain_rule
+from capsmith.provider_yaml.plain import convert_field, convert_rule, is_required
 from tests.golden.cases import Case, authored_cases, cases
 
 _CASES = [case for case in (*cases(), *authored_cases()) if case.name != "extension"]
@@ -26,7 +26,7 @@ _CASES = [case for case in (*cases(), *authored_cases()) if case.name != "extens
 
 def _crds(provider: Provider) -> str:
     return yaml.safe_dump_all(
-        custom_resource_definition(resource, component, provider.former_contracts)
+        build_crd(resource, component, provider.former_contracts)
         for component in provider.components
         for resource in component.resources
     )
@@ -45,7 +45,7 @@ def _imported(provider: Provider) -> tuple[Imported, str]:
 
 def _fields(fields: Mapping[str, FieldLike] | None) -> dict[str, Any]:
     return {
-        name: (normalize(plain(field)), is_required(field))
+        name: (normalize(convert_field(field)), is_required(field))
         for name, field in (fields or {}).items()
     }
 
@@ -57,7 +57,7 @@ def _own(spec: ProviderSpec) -> dict[str, Any]:
             "implements": described.implements,
             "spec": _fields(described.spec),
             "status": _fields(described.status),
-            "validations": sorted(str(plain_rule(rule)) for rule in described.validations or ()),
+            "validations": sorted(str(convert_rule(rule)) for rule in described.validations or ()),
             "printerColumns": described.printer_columns or (),
         }
         for section, kind, described in spec.kinds()

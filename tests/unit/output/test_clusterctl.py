@@ -7,7 +7,7 @@ import json
 import pytest
 
 from capsmith.commands.load import load_text
-from capsmith.output.clusterctl import package_url, release_url, template_variables
+from capsmith.output.clusterctl import build_package_url, list_template_variables, release_url
 from tests.unit.provider.described import BASE, provider
 
 _FILE = "infrastructure-components.yaml"
@@ -32,7 +32,10 @@ def test_the_address_that_clusterctl_understands(repository: str, url: str) -> N
 
 
 def test_a_package_on_gitlab() -> None:
-    assert package_url(provider(repository="https://gitlab.example.com/infra/capi/acme")) == _GITLAB
+    assert (
+        build_package_url(provider(repository="https://gitlab.example.com/infra/capi/acme"))
+        == _GITLAB
+    )
 
 
 @pytest.mark.parametrize(
@@ -54,7 +57,7 @@ def test_variables_are_described_by_their_fields() -> None:
         "AcmeMachine": {"implements": "InfraMachine", "spec": {"size": size, "count": count}},
     }
     described = provider(infrastructure=kinds)
-    assert [(each.name, each.description) for each in template_variables(described)] == [
+    assert [(each.name, each.description) for each in list_template_variables(described)] == [
         ("ACME_CLUSTER_REGION", "region of AcmeCluster"),
         ("ACME_MACHINE_SIZE", "The size of the machine."),
     ]

@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from capsmith.output.crd import contract_labels, custom_resource_definition, spec_schema
+from capsmith.output.crd import build_contract_labels, build_crd, build_spec_schema
 from capsmith.provider.model import Field, PrinterColumn, Provider, Resource, Role
 from capsmith.safetext import Identifier
 from tests.unit.provider.build import provider, resource, version
@@ -14,7 +14,7 @@ from tests.unit.provider.build import provider, resource, version
 
 def crd(role: Role, made: Provider | None = None) -> dict[str, Any]:
     component = (made or provider()).components[0]
-    return custom_resource_definition(component.role(role)[0], component)
+    return build_crd(component.role(role)[0], component)
 
 
 def root(manifest: dict[str, Any]) -> dict[str, Any]:
@@ -46,19 +46,19 @@ def test_a_webhook_of_earlier_releases_stays_named() -> None:
     before, now = version(contract="v1beta1", storage=False), version("v1alpha2")
     made = resource()._replace(versions=(before, now))
     component = provider().components[0]
-    converted = custom_resource_definition(made, component)["spec"]["conversion"]
+    converted = build_crd(made, component)["spec"]["conversion"]
     assert converted["strategy"] == "Webhook"
 
     dropped = made._replace(versions=(now,))
     former = (before.contract,)
-    kept = custom_resource_definition(dropped, component, former)
+    kept = build_crd(dropped, component, former)
     assert kept["spec"]["conversion"] == converted
     # Nobody is called for one version only, so nobody needs to be trusted.
     assert "annotations" not in kept["metadata"]
 
     # For several versions the webhook is called, whether their shapes differ or not.
     several = made._replace(versions=(version("v1alpha1", storage=False), now))
-    again = custom_resource_definition(several, component, former)
+    again = build_crd(several, component, former)
     assert again["spec"]["conversion"] == converted
     assert "cert-manager.io/inject-ca-from" in again["metadata"]["annotations"]
 
@@ -66,7 +66,7 @@ def test_a_webhook_of_earlier_releases_stays_named() -> None:
 def test_versions_of_one_contract_are_not_converted() -> None:
     versions = (version("v1alpha1", storage=False), version("v1alpha2"))
     several = resource()._replace(versions=versions)
-    manifest = custom_resource_definition(several, provider().components[0])
+    manifest = build_crd(several, provider().components[0])
     assert manifest["spec"]["conversion"] == {"strategy": "None"}
 
 
@@ -79,7 +79,7 @@ def test_the_label_of_a_contract_of_before_names_nothing() -> None:
     made = provider("v1beta2")
     (component,) = made.components
 
-    labels = custom_resource_definition(resource(), component, before)["metadata"]["labels"]
+    labels = build_crd(resource(), component, before)["metadata"]["labels"]
 
     assert labels["cluster.x-k8s.io/v1beta1"] == ""
     assert labels["cluster.x-k8s.io/v1beta2"] == "v1alpha1"
@@ -106,7 +106,7 @@ def test_a_contract_label_names_the_served_versions_only() -> None:
     )
     two = resource()._replace(versions=versions)
 
-    assert contract_labels(two) == {"cluster.x-k8s.io/v1beta2": "v1alpha2_v1beta1"}
+    assert build_contract_labels(two) == {"cluster.x-k8s.io/v1beta2": "v1alpha2_v1beta1"}
 
 
 def test_a_deprecated_version_says_so() -> None:
@@ -117,9 +117,7 @@ def test_a_deprecated_version_says_so() -> None:
         ),
         version("v1beta1"),
     )
-    manifest = custom_resource_definition(
-        resource()._replace(versions=versions), provider().components[0]
-    )
+    manifest = build_crd(resource()._replace(versions=versions), provider().components[0])
     said = [
         {key: value for key, value in each.items() if key.startswith("deprecat")}
         for each in manifest["spec"]["versions"]
@@ -200,11 +198,13 @@ def test_a_template_holds_no_transition_rules() -> None:
     )
     cluster = template._replace(role=Role.INFRA_CLUSTER)
 
-    schema = spec_schema(template, template.storage_version)
+    schema = build_spec_schema(template, template.storage_version)
     name = schema["properties"]["deep"]["items"]["properties"]["name"]
     assert name["x-kubernetes-validations"] == [kept]
     assert "x-kubernetes-validations" not in schema
-    assert spec_schema(cluster, cluster.storage_version)["x-kubernetes-validations"] == [whole]
+    assert build_spec_schema(cluster, cluster.storage_version)["x-kubernetes-validations"] == [
+        whole
+    ]
 
 
 def test_every_list_names_its_type() -> None:
@@ -213,7 +213,7 @@ def test_every_list_names_its_type() -> None:
         "items": {"type": "array", "items": {"type": "string"}},
     }
     with_tags = resource(fields=(Field("tags", Identifier("tags"), tags, False),))
-    schema = spec_schema(with_tags, with_tags.storage_version)["properties"]["tags"]
+    schema = build_spec_schema(with_tags, with_tags.storage_version)["properties"]["tags"]
 
     assert schema["x-kubernetes-list-type"] == "atomic"
     assert schema["items"]["x-kubernetes-list-type"] == "atomic"
@@ -223,7 +223,7 @@ def test_every_list_names_its_type() -> None:
 def test_the_authors_columns_come_before_the_age() -> None:
     own = PrinterColumn("Size", "string", ".spec.size", 1, "How large")
     component = provider().components[0]
-    manifest = custom_resource_definition(
+    manifest = build_crd(
         component.role(Role.INFRA_MACHINE)[0]._replace(printer_columns=(own,)), component
     )
     columns = manifest["spec"]["versions"][0]["additionalPrinterColumns"]
@@ -242,6 +242,6 @@ def test_status_fields_of_the_author_are_declared() -> None:
     field = Field("serverName", Identifier("server_name"), {"type": "string"}, False)
     component = provider().components[0]
     made: Resource = component.role(Role.INFRA_MACHINE)[0]._replace(status_fields=(field,))
-    manifest = custom_resource_definition(made, component)
+    manifest = build_crd(made, component)
 
     assert root(manifest)["properties"]["status"]["properties"]["serverName"] == {"type": "string"}

@@ -6,8 +6,8 @@ from typing import Any
 
 import pytest
 
-from capsmith.output.crd import custom_resource_definition, needs_messages, required_status
-from capsmith.provider.contract_fields import declared_crds
+from capsmith.output.crd import build_crd, list_required_status, needs_messages
+from capsmith.provider.contract_fields import find_declared_crds
 from capsmith.provider.model import Provider
 from tests.unit.provider.described import BASE, provider, resource
 
@@ -20,7 +20,7 @@ def _made(machine: dict[str, Any], **changes: Any) -> Provider:
 
 
 def _spec(made: Provider, kind: str = "AcmeMachine") -> dict[str, Any]:
-    crd = custom_resource_definition(resource(made, kind), made.components[0])
+    crd = build_crd(resource(made, kind), made.components[0])
     spec: dict[str, Any] = crd["spec"]
     return spec
 
@@ -57,8 +57,8 @@ def test_fields_of_the_contract_can_be_left_out() -> None:
     made = _made({"contractFields": {"without": ["status.conditions"]}})
     assert "conditions" not in _at(made, "status")["properties"]
     assert "initialization" in _at(made, "status")["properties"]
-    assert [name for name in declared_crds(made) if "acmemachines" in name]
-    assert not declared_crds(_made({}))
+    assert [name for name in find_declared_crds(made) if "acmemachines" in name]
+    assert not find_declared_crds(_made({}))
 
 
 def test_exact_schemas_stay_as_they_are() -> None:
@@ -112,8 +112,8 @@ def test_parts_have_limits() -> None:
     status = _at(made, "status")
     assert (status["minProperties"], status["required"]) == (1, ["done"])
     assert _at(made, "spec")["maxProperties"] == 9
-    assert required_status(resource(made, "AcmeMachine")) == (("done", "boolean"),)
-    assert required_status(resource(made, "AcmeCluster")) == ()
+    assert list_required_status(resource(made, "AcmeMachine")) == (("done", "boolean"),)
+    assert list_required_status(resource(made, "AcmeCluster")) == ()
 
 
 def test_what_is_required_differs_by_version() -> None:

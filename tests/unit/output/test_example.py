@@ -7,10 +7,10 @@ from typing import Any
 
 import pytest
 
-from capsmith.output.example import FORMATS, example, example_fields, example_of
+from capsmith.output.example import FORMATS, build_example, build_example_fields, example_of
 from capsmith.output.pattern import NoSample, sample
 from capsmith.provider.model import Field
-from capsmith.provider_yaml.values import mismatches
+from capsmith.provider_yaml.values import find_value_errors
 from capsmith.safetext import Identifier
 
 
@@ -55,7 +55,7 @@ from capsmith.safetext import Identifier
     ],
 )
 def test_the_smallest_value_that_the_schema_accepts(schema: dict[str, Any], expected: Any) -> None:
-    assert example(schema) == expected
+    assert build_example(schema) == expected
 
 
 _TENTHS = {"type": "number", "minimum": 0, "exclusiveMinimum": True, "multipleOf": 0.1}
@@ -80,16 +80,16 @@ _SET = {"type": "array", "x-kubernetes-list-type": "set"}
     ],
 )
 def test_the_api_server_accepts_the_value(schema: dict[str, Any]) -> None:
-    assert list(mismatches(example(schema), schema)) == []
+    assert list(find_value_errors(build_example(schema), schema)) == []
 
 
 def test_items_of_sets_and_maps_differ() -> None:
     strings = {"type": "string"}
-    assert example(
+    assert build_example(
         {"type": "array", "minItems": 2, "items": strings, "x-kubernetes-list-type": "set"}
     ) == ["example", "example-2"]
     item = {"type": "object", "required": ["name"], "properties": {"name": strings}}
-    assert example(
+    assert build_example(
         {
             "type": "array",
             "minItems": 2,
@@ -103,7 +103,7 @@ def test_items_of_sets_and_maps_differ() -> None:
 def test_only_required_fields_get_an_example() -> None:
     needed = Field("size", Identifier("size"), {"type": "string"}, True)
     optional = Field("disk", Identifier("disk"), {"type": "integer"}, False)
-    assert example_fields([needed, optional]) == {"size": "example"}
+    assert build_example_fields([needed, optional]) == {"size": "example"}
 
 
 @pytest.mark.parametrize(
@@ -118,7 +118,7 @@ def test_only_required_fields_get_an_example() -> None:
 def test_a_required_image_is_one_that_users_know(schema: dict[str, Any], expected: str) -> None:
     image = Field("image", Identifier("image"), schema, True)
     assert example_of(image) == expected
-    assert example_fields([image]) == {"image": expected}
+    assert build_example_fields([image]) == {"image": expected}
 
 
 @pytest.mark.parametrize(

@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from capsmith.output.crd import custom_resource_definition
+from capsmith.output.crd import build_crd
 from capsmith.provider.model import Provider
 from tests.invalid.cases import judge
 from tests.unit.provider.described import BASE, provider, resource
@@ -18,7 +18,7 @@ def _made(machine: dict[str, Any], **changes: Any) -> Provider:
 
 
 def _schema(made: Provider, kind: str = "AcmeMachine", version: int = 0) -> dict[str, Any]:
-    crd = custom_resource_definition(resource(made, kind), made.components[0])
+    crd = build_crd(resource(made, kind), made.components[0])
     schema: dict[str, Any] = crd["spec"]["versions"][version]["schema"]["openAPIV3Schema"]
     return schema
 

@@ -15,7 +15,7 @@ from hypothesis import strategies as st
 from capsmith import resources
 from capsmith.blueprint.environment import make_environment
 from capsmith.blueprint.render import Formatter
-from capsmith.output.python_types import python_module
+from capsmith.output.python_types import generate_module
 from capsmith.provider import naming
 from capsmith.provider.model import Field, Role
 from capsmith_runtime.api.serialization import decode, encode
@@ -27,7 +27,7 @@ HOSTILE = '"""\\\n${x}{{ y }} \'; import os #'
 
 
 def field(name: str, schema: Mapping[str, Any], required: bool = False) -> Field:
-    return Field(name, naming.attribute(name), schema, required)
+    return Field(name, naming.name_attribute(name), schema, required)
 
 
 def text(*fields: Field, status: tuple[Field, ...] = ()) -> str:
@@ -39,7 +39,7 @@ def text(*fields: Field, status: tuple[Field, ...] = ()) -> str:
         spec_fields=fields,
         status_fields=status,
     )
-    ENVIRONMENT.filters["python_module"] = python_module
+    ENVIRONMENT.filters["python_module"] = generate_module
     rendered = ENVIRONMENT.get_template(SOURCE).render(resource=kind)
     return Formatter(None).format(rendered, SOURCE)
 
@@ -55,7 +55,7 @@ def run(*fields: Field, status: tuple[Field, ...] = ()) -> types.ModuleType:
 def annotations_of(*fields: Field) -> dict[str, str]:
     return {
         str(f.attribute): f"{f.annotation}{f.assignment}"
-        for cls in python_module(resource(fields=fields)).classes
+        for cls in generate_module(resource(fields=fields)).classes
         for f in cls.fields
     }
 
@@ -180,7 +180,7 @@ def test_hostile_text_stays_text() -> None:
 
 def test_a_literal_of_something_else_is_a_bug() -> None:
     with pytest.raises(TypeError, match="no Python literal"):
-        python_module(resource(fields=(field("a", {"type": "string", "default": object()}),)))
+        generate_module(resource(fields=(field("a", {"type": "string", "default": object()}),)))
 
 
 SCALARS = st.one_of(
@@ -210,7 +210,7 @@ SCHEMAS = st.recursive(
 
 @given(st.dictionaries(NAMES, SCHEMAS, max_size=4))
 def test_whatever_is_described_is_python(described: dict[str, Any]) -> None:
-    unique = {naming.attribute(name): (name, schema) for name, schema in described.items()}
+    unique = {naming.name_attribute(name): (name, schema) for name, schema in described.items()}
     module = run(*(field(name, schema) for name, schema in unique.values()))
 
     spec = module.AcmeMachineSpec()

@@ -4,13 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 
-from capsmith.output.crd import version_schema
+from capsmith.output.crd import build_version_schema
 from capsmith.output.rbac import (
     Permission,
-    editor_permissions,
-    identity_editor_permissions,
-    policy_rule,
-    viewer_permissions,
+    build_policy_rule,
+    list_editor_permissions,
+    list_identity_editor_permissions,
+    list_viewer_permissions,
 )
 from capsmith.provider.model import PolicyRule, Watch
 from capsmith.safetext import DnsLabel, KindName, VersionName
@@ -125,7 +125,7 @@ def test_kinds_in_several_versions_are_rewritten_whatever_they_are() -> None:
     for resource in several.resources:
         assert verbs(found, GROUP, resource.plural) >= {"list", "patch"}
         # The status is where objects are rewritten that have one.
-        schema = version_schema(resource, resource.storage_version)
+        schema = build_version_schema(resource, resource.storage_version)
         if "status" in schema["properties"]:
             assert "patch" in verbs(found, GROUP, f"{resource.plural}/status")
     # A user who may patch a CRD decides who converts, and so reads and changes, all objects.
@@ -162,7 +162,7 @@ def test_the_authors_permissions_are_added_as_they_are() -> None:
     made = provider()._replace(rbac=(own,))
     last = manager_permissions(made, made.components[0])[-1]
 
-    assert policy_rule(last) == {
+    assert build_policy_rule(last) == {
         "apiGroups": ["example.com"],
         "resources": ["things"],
         "resourceNames": ["one"],
@@ -187,21 +187,29 @@ def test_core_gets_the_permissions_of_the_contract() -> None:
 def test_users_read_or_change_objects_but_never_write_status() -> None:
     component = provider(credentials=True).components[0]
 
-    assert verbs(viewer_permissions(component), GROUP, "acmeidentities") == {"get", "list", "watch"}
-    assert "delete" in verbs(editor_permissions(component), GROUP, "acmemachines")
-    assert verbs(editor_permissions(component), GROUP, "acmemachines/status") == {"get"}
-    assert verbs(editor_permissions(component), "", "secrets") == set()
+    assert verbs(list_viewer_permissions(component), GROUP, "acmeidentities") == {
+        "get",
+        "list",
+        "watch",
+    }
+    assert "delete" in verbs(list_editor_permissions(component), GROUP, "acmemachines")
+    assert verbs(list_editor_permissions(component), GROUP, "acmemachines/status") == {"get"}
+    assert verbs(list_editor_permissions(component), "", "secrets") == set()
 
 
 def test_only_a_role_of_its_own_lets_users_change_identities() -> None:
     component = provider(credentials=True).components[0]
 
-    assert verbs(editor_permissions(component), GROUP, "acmeidentities") == {"get", "list", "watch"}
-    assert verbs(identity_editor_permissions(component), GROUP, "acmeidentities") >= {
+    assert verbs(list_editor_permissions(component), GROUP, "acmeidentities") == {
+        "get",
+        "list",
+        "watch",
+    }
+    assert verbs(list_identity_editor_permissions(component), GROUP, "acmeidentities") >= {
         *("create", "delete", "patch", "update")
     }
-    assert verbs(identity_editor_permissions(component), GROUP, "acmemachines") == set()
-    assert identity_editor_permissions(provider().components[0]) == ()
+    assert verbs(list_identity_editor_permissions(component), GROUP, "acmemachines") == set()
+    assert list_identity_editor_permissions(provider().components[0]) == ()
 
 
 def test_every_permission_has_a_reason_and_no_wildcard() -> None:
@@ -211,9 +219,9 @@ def test_every_permission_has_a_reason_and_no_wildcard() -> None:
         *manager_permissions(made, component),
         *namespace_permissions(made, component),
         *aggregate_permissions(component),
-        *viewer_permissions(component),
-        *editor_permissions(component),
-        *identity_editor_permissions(component),
+        *list_viewer_permissions(component),
+        *list_editor_permissions(component),
+        *list_identity_editor_permissions(component),
     )
 
     assert all(permission.reason.endswith(".") for permission in found)

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from typing import Any
 
-from capsmith.output.reference import field_rows
-from capsmith.output.topology import escaped, sample_spec, topology
+from capsmith.output.reference import list_field_rows
+from capsmith.output.topology import build_topology, escape_dollars, sample_spec
 from capsmith.provider.model import Component, Field, Provider, Role
-from capsmith.provider.versions import preferred_version
+from capsmith.provider.versions import get_preferred_version
 from capsmith.safetext import DnsLabel, Identifier
 from tests.unit.provider.build import REGION, SIZE, provider, resource, version
 
@@ -28,7 +28,7 @@ def field(name: str, required: bool = True, **schema: Any) -> Field:
 
 def test_plain_strings_become_variables_of_clusterctl() -> None:
     made = provider()
-    parts = topology(made.components[0], made)
+    parts = build_topology(made.components[0], made)
 
     assert parts.cluster_spec == {"region": "${ACME_CLUSTER_REGION:=north}"}
     assert parts.machine_spec == {"size": "${ACME_MACHINE_SIZE:=example}"}
@@ -41,7 +41,7 @@ def test_what_cannot_be_a_default_stands_as_an_escaped_value() -> None:
         field("cores", type="integer", minimum=2),
         field("free", required=False, type="string"),
     )
-    parts = topology(*with_machine_fields(*fields))
+    parts = build_topology(*with_machine_fields(*fields))
 
     assert parts.machine_spec == {"motd": "costs $${5} or $$$$", "cores": 2}
     assert parts.machine_class_spec == parts.machine_spec
@@ -53,7 +53,7 @@ def test_required_scalars_are_variables_of_the_class() -> None:
         field("labels", type="object", additionalProperties={"type": "string"}),
         field("pattern", type="string", pattern="^a$$"),
     )
-    parts = topology(*with_machine_fields(*fields))
+    parts = build_topology(*with_machine_fields(*fields))
     cores, pattern = parts.machine_variables
 
     assert (cores.name, cores.path, cores.value) == ("cores", "/spec/template/spec/cores", 2)
@@ -64,7 +64,7 @@ def test_required_scalars_are_variables_of_the_class() -> None:
 
 
 def test_names_that_two_kinds_or_core_use_carry_their_kind() -> None:
-    parts = topology(*with_machine_fields(REGION, field("builtin", type="string")))
+    parts = build_topology(*with_machine_fields(REGION, field("builtin", type="string")))
 
     assert [variable.name for variable in parts.variables] == [
         "acmeClusterRegion",
@@ -86,18 +86,18 @@ def test_the_identity_is_referred_to_where_there_is_one() -> None:
         "secretRef": {"name": "acme-credentials"},
         "allowedNamespaces": {"list": ["default"]},
     }
-    assert topology(component, made).cluster_spec["identityRef"] == reference
+    assert build_topology(component, made).cluster_spec["identityRef"] == reference
 
 
 def test_an_endpoint_is_asked_for_where_the_provider_has_none() -> None:
     made = provider()
-    assert topology(made.components[0], made).endpoint
+    assert build_topology(made.components[0], made).endpoint
     bare = provider(features=frozenset())
-    assert not topology(bare.components[0], bare).endpoint
+    assert not build_topology(bare.components[0], bare).endpoint
 
 
 def test_escaping_reaches_everything() -> None:
-    assert escaped({"$a": ["$", ("b$",), 1, None]}) == {"$$a": ["$$", ["b$$"], 1, None]}
+    assert escape_dollars({"$a": ["$", ("b$",), 1, None]}) == {"$$a": ["$$", ["b$$"], 1, None]}
 
 
 def test_rows_describe_limits_in_words() -> None:
@@ -109,7 +109,7 @@ def test_rows_describe_limits_in_words() -> None:
         field("port", False, **{"x-kubernetes-int-or-string": True}),
         REGION,
     )
-    rows = {row.path: row for row in field_rows(resource(fields=fields))}
+    rows = {row.path: row for row in list_field_rows(resource(fields=fields))}
 
     assert rows["spec.size"].required
     assert rows["spec.size"].description == "How large."
@@ -126,7 +126,7 @@ def test_rows_describe_limits_in_words() -> None:
 
 
 def test_a_template_has_no_rows_of_its_own() -> None:
-    assert field_rows(resource("AcmeMachineTemplate", Role.INFRA_MACHINE_TEMPLATE)) == ()
+    assert list_field_rows(resource("AcmeMachineTemplate", Role.INFRA_MACHINE_TEMPLATE)) == ()
 
 
 def test_classes_and_flavors_take_the_kinds_of_machines_in_turn() -> None:
@@ -140,7 +140,7 @@ def test_classes_and_flavors_take_the_kinds_of_machines_in_turn() -> None:
     both = component._replace(resources=(*component.resources, server, template))
 
     def kind(flavor: str = "", cluster_class: str = "") -> str:
-        return topology(both, made, flavor, cluster_class).machine_template.kind
+        return build_topology(both, made, flavor, cluster_class).machine_template.kind
 
     assert [kind(), kind("topology"), kind("metal"), kind("edge")] == [
         "AcmeMachineTemplate",
@@ -161,13 +161,15 @@ def test_classes_and_flavors_take_the_kinds_of_clusters_in_turn() -> None:
     hosted = resource("AcmeHostedCluster", Role.INFRA_CLUSTER, (SIZE,), features=frozenset())
     template = resource("AcmeHostedClusterTemplate", Role.INFRA_CLUSTER_TEMPLATE, (SIZE,))
     both = component._replace(resources=(*component.resources, hosted, template))
-    own, other = topology(both, made), topology(both, made, "hosted")
+    own, other = build_topology(both, made), build_topology(both, made, "hosted")
 
     assert (own.cluster.kind, own.endpoint) == ("AcmeCluster", True)
     assert (other.cluster.kind, other.endpoint) == ("AcmeHostedCluster", False)
     assert (other.cluster_template, other.machine.kind) == (template, "AcmeMachine")
     assert [each.field for each in other.cluster_variables] == ["size"]
-    assert topology(both, made, cluster_class="acme-hosted").cluster.kind == "AcmeHostedCluster"
+    assert (
+        build_topology(both, made, cluster_class="acme-hosted").cluster.kind == "AcmeHostedCluster"
+    )
 
 
 def test_examples_are_in_the_version_that_core_chooses() -> None:
@@ -179,4 +181,4 @@ def test_examples_are_in_the_version_that_core_chooses() -> None:
     unserved = version("v1", storage=False)._replace(served=False)
     versions = (greatest, stored, version("v2alpha1", storage=False), unserved)
 
-    assert preferred_version(resource()._replace(versions=versions)) == "v1beta10"
+    assert get_preferred_version(resource()._replace(versions=versions)) == "v1beta10"

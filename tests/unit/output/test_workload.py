@@ -8,7 +8,7 @@ import pytest
 
 from capsmith.commands.build import load_runtime_library
 from capsmith.commands.load import load
-from capsmith.output.runtime import runtime_of
+from capsmith.output.runtime import select_runtime
 
 ACME = (Path(__file__).parents[3] / "examples" / "acme" / "provider.yaml").read_text()
 FEATURE = "features: {workloadClient: true}"
@@ -25,7 +25,7 @@ def test_the_library_has_clients_of_workload_clusters_if_a_kind_needs_them(
     provider = load(file).provider
     assert provider is not None
 
-    runtime = runtime_of(provider, load_runtime_library())
+    runtime = select_runtime(provider, load_runtime_library())
 
     assert ("workload" in runtime.slices) is is_on
     (component,) = provider.components

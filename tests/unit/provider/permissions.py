@@ -10,15 +10,15 @@ from tests.unit.provider.build import provider
 
 
 def manager_permissions(provider: Provider, component: Component) -> tuple[Permission, ...]:
-    return rbac.manager_permissions(provider, component, load_runtime_library().permissions)
+    return rbac.list_manager_permissions(provider, component, load_runtime_library().permissions)
 
 
 def client_permissions(provider: Provider, component: Component) -> tuple[Permission, ...]:
-    return rbac.client_permissions(provider, component, load_runtime_library().permissions)
+    return rbac.list_client_permissions(provider, component, load_runtime_library().permissions)
 
 
 def namespace_permissions(provider: Provider, component: Component) -> tuple[Permission, ...]:
-    return rbac.namespace_permissions(provider, component, load_runtime_library().permissions)
+    return rbac.list_namespace_permissions(provider, component, load_runtime_library().permissions)
 
 
 def aggregate_permissions(component: Component) -> tuple[Permission, ...]:

@@ -8,7 +8,7 @@ from collections.abc import Iterable
 import pytest
 
 from capsmith.commands.build import load_runtime_library
-from capsmith.output.reference import PLACEHOLDER, author_api
+from capsmith.output.reference import PLACEHOLDER, select_author_api
 from capsmith.safetext import SafeText
 from tests.golden.cases import EXAMPLES
 
@@ -28,13 +28,13 @@ def _anchors(headings: Iterable[str]) -> set[str]:
 
 
 def test_all_slices_together_have_the_whole_page() -> None:
-    page = author_api(PAGE, SLICES, PACKAGE)
+    page = select_author_api(PAGE, SLICES, PACKAGE)
     assert page.splitlines()[1:] == PAGE.replace(PLACEHOLDER, PACKAGE).splitlines()
 
 
 @pytest.mark.parametrize("name", SLICES)
 def test_a_page_has_the_sections_of_its_slices_only(name: str) -> None:
-    page = author_api(PAGE, [name, "webhook"], PACKAGE)
+    page = select_author_api(PAGE, [name, "webhook"], PACKAGE)
     assert _modules(page) == [name]
     assert "## Shared names" in page
     assert "`acme._generated.api.<kind>`" in page
@@ -44,7 +44,7 @@ def test_a_page_has_the_sections_of_its_slices_only(name: str) -> None:
 
 @pytest.mark.parametrize("name", SLICES)
 def test_links_of_a_page_lead_to_sections_that_it_has(name: str) -> None:
-    page = author_api(PAGE, [name], PACKAGE)
+    page = select_author_api(PAGE, [name], PACKAGE)
     targets = set(re.findall(r"\]\(#([^)]*)\)", page))
     assert targets <= _anchors(re.findall(r"^#+ (.*)$", page, re.MULTILINE))
     assert not re.findall(r"\]\((?!#|https://)[^)]*\)", page)

@@ -8,7 +8,7 @@ import pytest
 
 from capsmith.commands.build import build_checked
 from capsmith.findings import Severity
-from capsmith.output.crd import custom_resource_definition
+from capsmith.output.crd import build_crd
 from capsmith.output.explain import explain_resolution
 from capsmith.provider.model import Component, Provider
 from capsmith.tree import FileTree
@@ -61,10 +61,7 @@ def test_the_component_has_the_type_of_its_key() -> None:
 def test_all_kinds_carry_the_label_of_the_component(combined: Provider) -> None:
     """Proves: CC-51."""
     main = combined.components[0]
-    labels = {
-        custom_resource_definition(each, main)["metadata"]["labels"][LABEL]
-        for each in main.resources
-    }
+    labels = {build_crd(each, main)["metadata"]["labels"][LABEL] for each in main.resources}
 
     assert {each.kind for each in main.resources} == {
         each.kind for part in example().components[:4] for each in part.resources

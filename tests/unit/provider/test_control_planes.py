@@ -7,8 +7,8 @@ from typing import Any
 import pytest
 import yaml
 
-from capsmith.output.crd import custom_resource_definition
-from capsmith.output.rbac import kubeadm_bootstrap_permissions
+from capsmith.output.crd import build_crd
+from capsmith.output.rbac import list_kubeadm_bootstrap_permissions
 from capsmith.output.topology import sample_spec
 from capsmith.provider.model import Provider, Resource, Role
 from capsmith.provider_yaml.parse import parse
@@ -58,7 +58,7 @@ def _kind(provider: Provider, role: Role = Role.CONTROL_PLANE) -> Resource:
 def _spec(provider: Provider, role: Role = Role.CONTROL_PLANE) -> dict[str, Any]:
     component = provider.component("control-plane")
     assert component is not None
-    crd = custom_resource_definition(_kind(provider, role), component)
+    crd = build_crd(_kind(provider, role), component)
     spec = crd["spec"]["versions"][0]["schema"]["openAPIV3Schema"]["properties"]["spec"]
     if role is Role.CONTROL_PLANE_TEMPLATE:
         spec = spec["properties"]["template"]["properties"]["spec"]
@@ -124,7 +124,9 @@ def test_a_managed_control_plane_has_no_configurations() -> None:
 def test_kubeadm_s_bootstrap_manager_reads_control_planes(contract: str, features: str) -> None:
     """Proves: RB-11."""
     provider = _provider(BOOTSTRAP + CONTROL_PLANE + features, contract)
-    found = {str(each.type): kubeadm_bootstrap_permissions(each) for each in provider.components}
+    found = {
+        str(each.type): list_kubeadm_bootstrap_permissions(each) for each in provider.components
+    }
 
     assert found["bootstrap"] == ()
     (permission,) = found["control-plane"]

@@ -5,9 +5,9 @@ from __future__ import annotations
 import pytest
 
 from capsmith.commands.build import load_runtime_library
-from capsmith.output.crd import custom_resource_definition
-from capsmith.output.rbac import Permission, editor_permissions, manager_permissions
-from capsmith.output.runtime import runtime_of
+from capsmith.output.crd import build_crd
+from capsmith.output.rbac import Permission, list_editor_permissions, list_manager_permissions
+from capsmith.output.runtime import select_runtime
 from capsmith.provider.model import Component, Provider, Role
 from capsmith.provider_yaml.parse import parse
 from capsmith.resolving.resolve import resolve
@@ -47,7 +47,7 @@ def resolved(text: str) -> Provider:
 
 def manager(provider: Provider) -> tuple[Permission, ...]:
     (component,) = provider.components
-    return manager_permissions(provider, component, load_runtime_library().permissions)
+    return list_manager_permissions(provider, component, load_runtime_library().permissions)
 
 
 def component_of(provider: Provider) -> Component:
@@ -63,7 +63,7 @@ def test_scope_and_move_label_go_together(made: Provider) -> None:
     component = component_of(made)
     found = {}
     for resource in component.role(Role.RESOURCE):
-        crd = custom_resource_definition(resource, component)
+        crd = build_crd(resource, component)
         prefix = "clusterctl.cluster.x-k8s.io/"
         labels = [key for key in crd["metadata"]["labels"] if key.startswith(prefix)]
         found[resource.kind] = (crd["spec"]["scope"], [key.removeprefix(prefix) for key in labels])
@@ -77,7 +77,7 @@ def test_they_have_a_status_and_no_template(made: Provider) -> None:
     component = component_of(made)
     assert "AcmeNetworkTemplate" not in {resource.kind for resource in component.resources}
     (network,) = (each for each in component.resources if each.kind == "AcmeNetwork")
-    (version,) = custom_resource_definition(network, component)["spec"]["versions"]
+    (version,) = build_crd(network, component)["spec"]["versions"]
     assert version["subresources"] == {"status": {}}
     schema = version["schema"]["openAPIV3Schema"]["properties"]
     assert set(schema["spec"]["properties"]) == {"cidr"}, "without credentials no identityRef"
@@ -102,15 +102,15 @@ def test_the_manager_may_create_them_and_own_them(made: Provider) -> None:
 
 
 def test_users_may_edit_them(made: Provider) -> None:
-    first, *_ = editor_permissions(component_of(made))
+    first, *_ = list_editor_permissions(component_of(made))
     assert {"acmeimages", "acmenetworks"} <= set(first.resources)
 
 
 def test_a_provider_without_them_has_neither_permissions_nor_the_slice(made: Provider) -> None:
     library = load_runtime_library()
-    assert runtime_of(made, library).slices == ("infrastructure", "resource")
+    assert select_runtime(made, library).slices == ("infrastructure", "resource")
     other = plain_provider()
-    assert runtime_of(other, library).slices == ("infrastructure",)
+    assert select_runtime(other, library).slices == ("infrastructure",)
     assert not any("finalizers" in name for each in manager(other) for name in each.resources)
 
 
@@ -150,7 +150,7 @@ def test_each_section_may_have_them() -> None:
     (control_plane,) = (each for each in made.resources if each.kind == "KeelControlPlane")
     assert control_plane.bootstrap is not None
     assert control_plane.bootstrap.kind == "KeelConfig"
-    assert "resource" in runtime_of(made, load_runtime_library()).slices
+    assert "resource" in select_runtime(made, load_runtime_library()).slices
 
 
 @pytest.mark.parametrize("type_", ["bootstrap", "control-plane", "ipam", "addon"])
@@ -161,7 +161,7 @@ def test_a_manager_without_infrastructure_follows_their_clusters(type_: str) -> 
     assert component is not None
     granted = {
         (resource, verb)
-        for each in manager_permissions(made, component, load_runtime_library().permissions)
+        for each in list_manager_permissions(made, component, load_runtime_library().permissions)
         if "cluster.x-k8s.io" in each.groups
         for resource in each.resources
         for verb in each.verbs

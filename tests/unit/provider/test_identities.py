@@ -7,10 +7,10 @@ from typing import Any
 
 import pytest
 
-from capsmith.output.crd import custom_resource_definition
+from capsmith.output.crd import build_crd
 from capsmith.output.explain import explain_resolution
-from capsmith.output.python_types import python_module
-from capsmith.output.topology import credentials_name, sample_spec
+from capsmith.output.python_types import generate_module
+from capsmith.output.topology import name_credentials, sample_spec
 from capsmith.provider.model import Provider, Resource
 from tests.unit.provider.permissions import manager_permissions, namespace_permissions
 from tests.unit.provider.test_ipam import provider
@@ -42,7 +42,7 @@ def resource(made: Provider, kind: str) -> Resource:
 
 
 def spec_of(made: Provider, kind: str) -> Mapping[str, Any]:
-    crd = custom_resource_definition(resource(made, kind), made.components[0])
+    crd = build_crd(resource(made, kind), made.components[0])
     schema = crd["spec"]["versions"][0]["schema"]["openAPIV3Schema"]
     found: Mapping[str, Any] = schema["properties"]["spec"]
     return found
@@ -61,7 +61,7 @@ def test_fields_follow_from_scope_and_secret(
 ) -> None:
     """Proves: MV-02."""
     made = described(SHARED, TENANT, ROLE)
-    crd = custom_resource_definition(resource(made, kind), made.components[0])
+    crd = build_crd(resource(made, kind), made.components[0])
 
     assert crd["spec"]["scope"] == scope
     assert "clusterctl.cluster.x-k8s.io/move-hierarchy" in crd["metadata"]["labels"]
@@ -78,7 +78,7 @@ def test_one_kind_alone_is_as_before() -> None:
 def test_samples_have_secrets_of_their_own() -> None:
     made = described(SHARED, TENANT, ROLE)
     names = [
-        credentials_name(resource(made, kind), made) for kind in ("AcmeIdentity", "AcmeTenant")
+        name_credentials(resource(made, kind), made) for kind in ("AcmeIdentity", "AcmeTenant")
     ]
 
     assert names == ["acme-credentials", "acmetenant-credentials"]
@@ -91,7 +91,7 @@ def test_samples_have_secrets_of_their_own() -> None:
 
 
 def test_own_fields_have_a_python_type() -> None:
-    (spec,) = python_module(resource(described(TENANT), "AcmeTenant")).classes
+    (spec,) = generate_module(resource(described(TENANT), "AcmeTenant")).classes
 
     assert (spec.name, [field.attribute for field in spec.fields]) == (
         "AcmeTenantSpec",

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from capsmith.output.crd import custom_resource_definition
+from capsmith.output.crd import build_crd
 from capsmith.output.topology import sample_spec
 from capsmith.provider.model import Component, Provider
 from capsmith.provider_yaml.parse import parse
@@ -54,7 +54,7 @@ def component(type: str) -> Component:
 def crd(kind: str, type: str = "ipam") -> dict[str, Any]:
     of = component(type)
     (resource,) = (each for each in of.resources if each.kind == kind)
-    return custom_resource_definition(resource, of)
+    return build_crd(resource, of)
 
 
 def spec_of(document: dict[str, Any]) -> dict[str, Any]:

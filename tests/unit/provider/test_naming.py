@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from capsmith.provider.naming import attribute, camel, kebab, pascal, pluralise, snake, title
+from capsmith.provider.naming import camel, kebab, name_attribute, pascal, pluralise, snake, title
 
 # What gobuffalo/flect v1.0.3 answers (contract rule CRD-02); no English, so not to be improved.
 TABLE = """
@@ -75,12 +75,12 @@ def test_titles() -> None:
     ],
 )
 def test_attributes_are_no_keywords(name: str, expected: str) -> None:
-    assert attribute(name) == expected
+    assert name_attribute(name) == expected
 
 
 @given(st.from_regex(r"[A-Za-z][A-Za-z0-9]*", fullmatch=True))
 def test_any_name_gives_an_attribute(name: str) -> None:
-    text = attribute(name)
+    text = name_attribute(name)
     assert text.isidentifier()
     assert not keyword.iskeyword(text)
     assert text == text.lower()

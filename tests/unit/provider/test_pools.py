@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from capsmith.commands.load import load
-from capsmith.output.topology import topology
+from capsmith.output.topology import build_topology
 from capsmith.provider.model import Component, Provider, Resource, Role
 from tests.unit.provider.permissions import aggregate_permissions, manager_permissions
 
@@ -94,10 +94,12 @@ def test_core_may_do_what_it_does_with_pools_and_their_templates(component: Comp
 def test_each_kind_of_pools_has_a_flavor_and_a_class(component: Component) -> None:
     flavors = ["topology", "machinepool", "machinepool-tidalnodepool"]
     assert list(provider().flavors) == flavors
-    chosen = [topology(component, provider(), flavor=flavor).pool for flavor in ["", *flavors]]
+    chosen = [
+        build_topology(component, provider(), flavor=flavor).pool for flavor in ["", *flavors]
+    ]
     kinds = [pool.object.kind if pool else None for pool in chosen]
     assert kinds == [None, None, "TidalMachinePool", "TidalNodePool"]
-    parts = topology(component, provider(), cluster_class="tidal")
+    parts = build_topology(component, provider(), cluster_class="tidal")
     assert [pool.template and pool.template.kind for pool in parts.pools] == [
         "TidalMachinePoolTemplate",
         "TidalNodePoolTemplate",
@@ -107,7 +109,7 @@ def test_each_kind_of_pools_has_a_flavor_and_a_class(component: Component) -> No
 def test_variables_of_machines_are_those_of_pools_where_they_mean_the_same(
     component: Component,
 ) -> None:
-    parts = topology(component, provider(), cluster_class="tidal")
+    parts = build_topology(component, provider(), cluster_class="tidal")
     for pool in parts.pools:
         assert [each.name for each in parts.pool_variables(pool)] == ["size", "image"]
     whole, _ = parts.pools
@@ -122,4 +124,4 @@ def test_variables_of_machines_are_those_of_pools_where_they_mean_the_same(
 def test_a_flavor_without_pools_is_one_like_any_other(component: Component) -> None:
     bare = without(component, *pools(component))
     other = provider()._replace(components=(bare,))
-    assert topology(bare, other, flavor="machinepool").pool is None
+    assert build_topology(bare, other, flavor="machinepool").pool is None

@@ -9,7 +9,7 @@ from typing import get_args
 import yaml
 
 from capsmith.commands.load import load
-from capsmith.provider.extension import author_classes, author_names
+from capsmith.provider.extension import list_author_classes, list_author_names
 from capsmith.provider.model import Component, Provider
 from capsmith.provider_yaml.model import Hook as HookName
 from tests.unit.provider.permissions import (
@@ -77,7 +77,7 @@ def test_a_hook_can_be_otherwise(tmp_path: Path) -> None:
 def test_the_runtime_has_all_that_the_hooks_name(tmp_path: Path) -> None:
     """Generated code names classes and codecs of the runtime: they have to exist."""
     component = extension(tmp_path, *get_args(HookName))
-    classes = author_classes(component)
+    classes = list_author_classes(component)
     everything = {name for names in classes.values() for name in names}
 
     for module, names in classes.items():
@@ -89,11 +89,11 @@ def test_the_runtime_has_all_that_the_hooks_name(tmp_path: Path) -> None:
         assert re.search(rf"^{hook.constant}: Final = ", text, re.MULTILINE), hook.constant
         named = set(re.findall(r"[A-Z]\w+", f"{hook.request} {hook.answer}")) - {"Sequence"}
         assert named <= everything
-    assert "RuntimeExtension" in author_names(component)
+    assert "RuntimeExtension" in list_author_names(component)
 
 
 def test_authors_see_only_what_their_hooks_need(tmp_path: Path) -> None:
-    names = author_names(extension(tmp_path, "DiscoverVariables"))
+    names = list_author_names(extension(tmp_path, "DiscoverVariables"))
 
     assert "VariableDefinition" in names
     assert "RetryAfter" not in names

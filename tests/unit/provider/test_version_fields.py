@@ -7,12 +7,16 @@ from typing import Any
 import pytest
 
 from capsmith.commands.load import load_text
-from capsmith.output.admission import admitted_kinds
-from capsmith.output.crd import custom_resource_definition
+from capsmith.output.admission import list_admitted_kinds
+from capsmith.output.crd import build_crd
 from capsmith.output.explain import explain_resolution
-from capsmith.output.version_types import converted_versions, uses_hub, version_module
+from capsmith.output.version_types import (
+    generate_version_module,
+    list_converted_versions,
+    needs_hub,
+)
 from capsmith.provider.model import Provider, Resource
-from capsmith.provider.versions import has_same_type, preferred_version
+from capsmith.provider.versions import get_preferred_version, has_same_type
 from capsmith.provider_upgrade.request import UpgradeRequest, validate_request
 
 _SPEC = """\
@@ -65,7 +69,7 @@ def kind(name: str, found: Provider) -> Resource:
 
 def versions_of(name: str, found: Provider) -> dict[str, Any]:
     (component,) = found.components
-    crd = custom_resource_definition(kind(name, found), component)
+    crd = build_crd(kind(name, found), component)
     return {each["name"]: each for each in crd["spec"]["versions"]}
 
 
@@ -140,19 +144,19 @@ def test_objects_are_converted_from_the_first_such_version_on() -> None:
         found = provider(versions)
         (component,) = found.components
         for name in ("AcmeMachine", "AcmeMachineTemplate"):
-            crd = custom_resource_definition(kind(name, found), component)
+            crd = build_crd(kind(name, found), component)
             assert crd["spec"]["conversion"]["strategy"] == strategy
-        cluster = custom_resource_definition(kind("AcmeCluster", found), component)
+        cluster = build_crd(kind("AcmeCluster", found), component)
         assert cluster["spec"]["conversion"]["strategy"] == "None"
 
 
 def test_samples_and_webhooks_have_the_fields_of_the_storage_version() -> None:
     found = provider()
     (component,) = found.components
-    (admitted,) = admitted_kinds(component)
+    (admitted,) = list_admitted_kinds(component)
 
-    assert preferred_version(kind("AcmeMachine", found)) == "v1alpha2"
-    assert preferred_version(kind("AcmeCluster", found)) == "v1beta1"
+    assert get_preferred_version(kind("AcmeMachine", found)) == "v1alpha2"
+    assert get_preferred_version(kind("AcmeCluster", found)) == "v1beta1"
     assert admitted.versions == ("v1alpha2",)
 
 
@@ -172,19 +176,19 @@ def test_explanation_names_the_fields_of_each_version() -> None:
 
 def test_functions_exist_for_what_differs_only() -> None:
     (component,) = provider().components
-    old, new = converted_versions(component)
+    old, new = list_converted_versions(component)
 
     assert (old.module, old.functions) == (
         "acme_machine_v1alpha1",
         ("spec_to_hub", "spec_from_hub"),
     )
-    assert [str(each.name) for each in version_module(old).classes] == [
+    assert [str(each.name) for each in generate_version_module(old).classes] == [
         *("Spec", "ChangedSpec", "ChangedHubSpec"),
     ]
-    assert uses_hub(version_module(old))
+    assert needs_hub(generate_version_module(old))
     # The status of v1beta1 has no fields from which or into which a function could convert.
     assert (new.module, new.functions) == ("acme_machine_v1beta1", ())
-    assert version_module(new).classes == ()
+    assert generate_version_module(new).classes == ()
 
 
 def test_required_fields_must_be_returned() -> None:
@@ -193,8 +197,10 @@ def test_required_fields_must_be_returned() -> None:
         " objectValidations: []}}"
     )
     (component,) = provider(old).components
-    (converted,) = converted_versions(component)
-    changed = next(each for each in version_module(converted).classes if each.name == "ChangedSpec")
+    (converted,) = list_converted_versions(component)
+    changed = next(
+        each for each in generate_version_module(converted).classes if each.name == "ChangedSpec"
+    )
 
     assert [(str(f.annotation), str(f.assignment)) for f in changed.fields] == [
         ("str", ""),

@@ -9,27 +9,27 @@ from typing import Any
 import yaml
 
 from capsmith import resources
-from capsmith.provider_yaml.jsonschema import provider_schema, provider_schema_text
+from capsmith.provider_yaml.jsonschema import build_provider_schema, format_provider_schema
 from tests.invalid.cases import EXAMPLES
 
 
 def test_the_committed_schema_is_the_generated_one() -> None:
     committed = resources.schemas() / "provider.schema.json"
-    assert committed.read_text(encoding="utf-8") == provider_schema_text()
+    assert committed.read_text(encoding="utf-8") == format_provider_schema()
 
 
 def test_every_key_is_described() -> None:
-    schema = provider_schema()
+    schema = build_provider_schema()
     for part in (schema, *schema["$defs"].values()):
         assert part["additionalProperties"] is False
         assert part["description"].endswith(".")
         for name, key in part["properties"].items():
             assert key["description"], name
-    assert json.loads(provider_schema_text()) == schema
+    assert json.loads(format_provider_schema()) == schema
 
 
 def test_patterns_are_anchored_and_read_by_javascript() -> None:
-    found = re.findall(r'"pattern": "(.*)"', provider_schema_text())
+    found = re.findall(r'"pattern": "(.*)"', format_provider_schema())
     assert found
     for pattern in found:
         assert pattern.startswith("^(")
@@ -41,7 +41,7 @@ def test_patterns_are_anchored_and_read_by_javascript() -> None:
 def test_the_examples_have_every_key() -> None:
     texts = [path.read_text(encoding="utf-8") for path in EXAMPLES.glob("*/provider.yaml")]
     used = {key for text in texts for key in _keys(yaml.safe_load(text))}
-    schema = provider_schema()
+    schema = build_provider_schema()
     known = {name for part in (schema, *schema["$defs"].values()) for name in part["properties"]}
     assert known - used == set()
 

@@ -9,8 +9,8 @@ import pytest
 from capsmith.cel_text import is_transition
 from capsmith.provider_yaml.forms import FieldSchema
 from capsmith.provider_yaml.parse import parse
-from capsmith.provider_yaml.plain import is_required, plain
-from capsmith.yamldoc.quote import clip, did_you_mean, listed
+from capsmith.provider_yaml.plain import convert_field, is_required
+from capsmith.yamldoc.quote import clip, join_names, suggest
 from tests.invalid.cases import EXAMPLES
 
 ACME = (EXAMPLES / "acme" / "provider.yaml").read_text(encoding="utf-8")
@@ -63,7 +63,7 @@ def test_hints_say_what_to_do(old: str, new: str, hint: str) -> None:
     ],
 )
 def test_shorthand(shorthand: str, schema: dict[str, Any]) -> None:
-    assert plain(shorthand) == schema
+    assert convert_field(shorthand) == schema
     assert is_required(shorthand) == shorthand.endswith("!")
 
 
@@ -83,7 +83,7 @@ def test_plain_schemas_are_kubernetes_own() -> None:
         }
     )
     assert not is_required(field)
-    assert plain(field) == {
+    assert convert_field(field) == {
         "type": "object",
         "properties": {
             "a": {"type": "string"},
@@ -122,7 +122,7 @@ def test_transition_rules_are_distinguished_from_texts(rule: str, expected: bool
 def test_quotes_are_short_and_printable() -> None:
     assert clip("a\x1b[2J\nb\u202e") == "a\ufffd[2J b\ufffd"
     assert len(clip("x" * 1000)) == 60
-    assert listed(["a", "b", "c"]) == "`a`, `b` and `c`"
-    assert did_you_mean("Contracs", ["contracts", "name"]) == "Did you mean `contracts`?"
-    assert did_you_mean("zzz", ["b", "a"]) == "Use one of: a, b."
-    assert did_you_mean("zzz", []) == "Remove it."
+    assert join_names(["a", "b", "c"]) == "`a`, `b` and `c`"
+    assert suggest("Contracs", ["contracts", "name"]) == "Did you mean `contracts`?"
+    assert suggest("zzz", ["b", "a"]) == "Use one of: a, b."
+    assert suggest("zzz", []) == "Remove it."

@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from capsmith.provider_yaml.values import mismatches
+from capsmith.provider_yaml.values import find_value_errors
 
 MAP = {
     "type": "array",
@@ -39,7 +39,7 @@ MAP = {
     ],
 )
 def test_what_fits(value: Any, schema: dict[str, Any]) -> None:
-    assert list(mismatches(value, schema)) == []
+    assert list(find_value_errors(value, schema)) == []
 
 
 @pytest.mark.parametrize(
@@ -89,6 +89,6 @@ def test_what_fits(value: Any, schema: dict[str, Any]) -> None:
 def test_what_does_not_fit(
     value: Any, schema: dict[str, Any], path: tuple[str | int, ...], why: str
 ) -> None:
-    ((where, reason),) = mismatches(value, schema)
+    ((where, reason),) = find_value_errors(value, schema)
     assert where == path
     assert why in reason

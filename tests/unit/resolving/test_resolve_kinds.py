@@ -6,8 +6,8 @@ import json
 
 import pytest
 
-from capsmith.output.crd import status_schema, version_schema
-from capsmith.output.topology import topology
+from capsmith.output.crd import build_status_schema, build_version_schema
+from capsmith.output.topology import build_topology
 from tests.invalid.cases import CONTRACTS
 from tests.unit.provider.described import BASE, example, provider, resolved, resource
 
@@ -50,9 +50,9 @@ def test_a_kind_without_template_is_in_no_cluster_class() -> None:
     ]
     assert (made.cluster_classes, made.flavors) == ((), ("machinepool",))
     template = resource(made, "AcmeMachineTemplate")
-    status = status_schema(template, template.storage_version) or {}
+    status = build_status_schema(template, template.storage_version) or {}
     assert set(status["properties"]) == {"conditions"}
-    parts = topology(made.components[0], made)
+    parts = build_topology(made.components[0], made)
     assert (parts.cluster_template, parts.pools) == (None, ())
     assert parts.machine_template == template
 
@@ -94,13 +94,13 @@ def test_rules_and_names_of_whole_objects_are_not_in_templates() -> None:
     }
     made = provider(infrastructure={**BASE["infrastructure"], "AcmeMachine": machine})
     own, template = (resource(made, kind) for kind in ("AcmeMachine", "AcmeMachineTemplate"))
-    schema = version_schema(own, own.storage_version)
+    schema = build_version_schema(own, own.storage_version)
     assert schema["x-kubernetes-validations"] == [rule]
     assert schema["properties"]["metadata"] == {
         "type": "object",
         "properties": {"name": {"type": "string", "maxLength": 20}},
     }
-    other = version_schema(template, template.storage_version)
+    other = build_version_schema(template, template.storage_version)
     assert "x-kubernetes-validations" not in other
     assert other["properties"]["metadata"] == {"type": "object"}
 
@@ -194,6 +194,6 @@ def test_each_reconciled_kind_can_report_its_generation(
         sections[section] = {**sections.get(section, {}), "AcmeThing": kind}
         made = provider(contracts=[contract], releases={"v0.1": contract}, **sections)
         declared = resource(made, "AcmeThing")
-        status = status_schema(declared, declared.storage_version) or {}
+        status = build_status_schema(declared, declared.storage_version) or {}
         field = status["properties"].get("observedGeneration", {})
         assert field.get("format") == ("int64" if switched else None)

@@ -8,8 +8,8 @@ from typing import Any
 import pytest
 
 from capsmith.yamldoc.document import parse_document
-from capsmith.yamldoc.editing import Edited, edited
-from capsmith.yamldoc.layout import layout
+from capsmith.yamldoc.editing import Edited, set_keys
+from capsmith.yamldoc.layout import parse_layout
 
 HEAD = "capsmith: 1\n"
 BOTH = {"contracts": ["v1beta1", "v1beta2"]}
@@ -25,7 +25,7 @@ RELEASES = {"releases": {"v0.1": "v1beta1", "v0.2": "v1beta2"}}
 def edit(text: str, values: dict[str, Any]) -> Edited:
     document, findings = parse_document(text, "provider.yaml")
     assert document is not None, findings
-    return edited(text, document, values, after="contracts")
+    return set_keys(text, document, values, after="contracts")
 
 
 @pytest.mark.parametrize(
@@ -120,6 +120,6 @@ def test_unsafe_edits_are_reported(
 
 def test_a_block_ends_where_its_last_word_does() -> None:
     text = "a:\n  - b   # c\n\n# d\ne: 1\n"
-    node = layout(text).get("a")
+    node = parse_layout(text).get("a")
     assert node is not None
     assert text[node[1].start : node[1].end] == "- b"

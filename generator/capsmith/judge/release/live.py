@@ -16,7 +16,7 @@ from capsmith.manifests.bundle import NONE, Artefact, Bundle, find_roles, split
 from capsmith.manifests.crds import Crd
 from capsmith.manifests.parse import SAMPLE, Manifest, list_of, text_of
 from capsmith.yamldoc.compose import Path
-from capsmith.yamldoc.quote import shown
+from capsmith.yamldoc.quote import quote
 
 VERBS = ("get", "list", "watch", "create", "update", "patch", "delete")
 _CLUSTER_CLASS = "ClusterClass"
@@ -163,7 +163,7 @@ def _difference(applied: Any, stored: Any, path: Path) -> Iterator[tuple[Path, s
     elif stored is None:
         yield path, "drops"
     elif applied != stored or isinstance(applied, bool) != isinstance(stored, bool):
-        yield path, f"replaces {shown(str(applied))} with {shown(str(stored))} in"
+        yield path, f"replaces {quote(str(applied))} with {quote(str(stored))} in"
 
 
 def _has_sample(document: Any) -> bool:

@@ -10,7 +10,7 @@ from capsmith.contract.model import EffectClass, Rule
 from capsmith.findings import Finding, Location, Severity
 from capsmith.judge.release.targets import Core
 from capsmith.manifests.parse import Manifest
-from capsmith.yamldoc.compose import Path, dotted
+from capsmith.yamldoc.compose import Path, format_path
 
 _SEVERITIES = {
     EffectClass.BREAKS: Severity.ERROR,
@@ -87,7 +87,7 @@ class ReleaseViolation(NamedTuple):
     @property
     def dotted(self) -> str:
         """Return the path for people: ``spec.versions[0].name``."""
-        return dotted(self.path)
+        return format_path(self.path)
 
     def finding(self) -> Finding:
         """Return it as a finding: an error, a warning or a notice."""

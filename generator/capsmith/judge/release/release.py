@@ -25,7 +25,7 @@ from capsmith.manifests.envsubst import (
 )
 from capsmith.manifests.parse import SAMPLE, Manifest, read_substituted
 from capsmith.yamldoc.compose import Path
-from capsmith.yamldoc.layout import nearest
+from capsmith.yamldoc.layout import find_nearest_mark
 
 _KNOWN = {
     "CLUSTER_NAME": "sample",
@@ -154,7 +154,7 @@ class ReleaseFiles:
             return manifest.location
         line, column = manifest.line, 1
         if path:
-            mark = nearest(self._node(manifest, text), path)
+            mark = find_nearest_mark(self._node(manifest, text), path)
             if mark is not None:
                 line, column = mark.line + manifest.line, mark.column + 1
         return Location(manifest.file, *text.position(line, column))

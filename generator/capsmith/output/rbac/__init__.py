@@ -11,20 +11,20 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from string import Template
 from typing import Final
 
-from capsmith.output.conversion import converted_resources, migrated_resources
+from capsmith.output.conversion import list_converted_resources, list_migrated_resources
 from capsmith.output.rbac.model import (
     Declarations,
     DeclaredRule,
     Feature,
     KindSelector,
     Permission,
-    policy_rule,
+    build_policy_rule,
 )
-from capsmith.output.slices import slices_of
+from capsmith.output.slices import list_slices
 from capsmith.provider.model import SECRET_REF, Component, PolicyRule, Provider, Resource, Role
 
 
-def selected_kinds(
+def select_kinds(
     selector: KindSelector, provider: Provider, component: Component
 ) -> tuple[Resource, ...]:
     """Return the kinds of a component that ``selector`` means, in the component's order."""
@@ -36,7 +36,7 @@ def selected_kinds(
     )
 
 
-def by_group(resources: Iterable[Resource]) -> dict[str, tuple[Resource, ...]]:
+def group_kinds(resources: Iterable[Resource]) -> dict[str, tuple[Resource, ...]]:
     """Return some kinds by API group, sorted: one RBAC rule for several grants their product."""
     found: dict[str, tuple[Resource, ...]] = {}
     for resource in resources:
@@ -44,7 +44,7 @@ def by_group(resources: Iterable[Resource]) -> dict[str, tuple[Resource, ...]]:
     return dict(sorted(found.items()))
 
 
-def plurals(resources: tuple[Resource, ...], subresource: str = "") -> tuple[str, ...]:
+def list_plurals(resources: tuple[Resource, ...], subresource: str = "") -> tuple[str, ...]:
     """Return the RBAC resource names of some kinds, or of a subresource of them."""
     suffix = f"/{subresource}" if subresource else ""
     return tuple(sorted(f"{resource.plural}{suffix}" for resource in resources))
@@ -59,7 +59,7 @@ _FEATURES: Mapping[Feature, Callable[[Resource, Provider, Component], bool]] = {
     "capacity": lambda resource, *_: "capacity" in resource.features,
     "clusterScoped": lambda resource, *_: not resource.namespaced,
     "converted": lambda resource, provider, component: (
-        resource in converted_resources(component, provider)
+        resource in list_converted_resources(component, provider)
     ),
     # Machines that a pool of the component consists of, and pools that consist of no such machines.
     "inPools": _is_in_pools,
@@ -68,7 +68,7 @@ _FEATURES: Mapping[Feature, Callable[[Resource, Provider, Component], bool]] = {
     "withSecret": lambda resource, *_: SECRET_REF in resource.features,
     "withoutMachines": lambda resource, *_: resource.machine_kind is None,
     "migrated": lambda resource, provider, component: (
-        resource in migrated_resources(component, provider)
+        resource in list_migrated_resources(component, provider)
     ),
     # Control planes whose members are Machines, each with a bootstrap configuration.
     "ofMachines": lambda resource, *_: resource.bootstrap is not None,
@@ -77,7 +77,9 @@ _FEATURES: Mapping[Feature, Callable[[Resource, Provider, Component], bool]] = {
 }
 
 
-def granted(rule: DeclaredRule, provider: Provider, component: Component) -> tuple[Permission, ...]:
+def grant_rule(
+    rule: DeclaredRule, provider: Provider, component: Component
+) -> tuple[Permission, ...]:
     """Return the permissions of a component's manager: one, or one for each group of its kinds.
 
     Empty if the manager does not need them.
@@ -85,7 +87,7 @@ def granted(rule: DeclaredRule, provider: Provider, component: Component) -> tup
     if not _applies(rule, provider, component):
         return ()
     if rule.kinds is not None:
-        return tuple(_on_kinds(rule, selected_kinds(rule.kinds, provider, component)))
+        return tuple(_on_kinds(rule, select_kinds(rule.kinds, provider, component)))
     values = _values(provider, component)
     permission = Permission(
         _expanded(rule.groups, values),
@@ -97,24 +99,26 @@ def granted(rule: DeclaredRule, provider: Provider, component: Component) -> tup
     return (permission,)
 
 
-def aggregated(
+def aggregate_rules(
     rules: Sequence[DeclaredRule], provider: Provider, component: Component
 ) -> Iterator[Permission]:
     """Yield the permissions on each kind of a component, in the component's order."""
     needed = [rule for rule in rules if _applies(rule, provider, component)]
     for resource in component.resources:
         for rule in needed:
-            if rule.kinds and resource in selected_kinds(rule.kinds, provider, component):
+            if rule.kinds and resource in select_kinds(rule.kinds, provider, component):
                 yield from _on_kinds(rule, (resource,))
 
 
 def _applies(rule: DeclaredRule, provider: Provider, component: Component) -> bool:
-    return rule.when is None or bool(selected_kinds(rule.when, provider, component))
+    return rule.when is None or bool(select_kinds(rule.when, provider, component))
 
 
 def _on_kinds(rule: DeclaredRule, kinds: tuple[Resource, ...]) -> Iterator[Permission]:
-    for group, of_group in by_group(kinds).items():
-        yield Permission((group,), plurals(of_group, rule.subresource), rule.verbs, rule.reason)
+    for group, of_group in group_kinds(kinds).items():
+        yield Permission(
+            (group,), list_plurals(of_group, rule.subresource), rule.verbs, rule.reason
+        )
 
 
 def _values(provider: Provider, component: Component) -> Mapping[str, Sequence[str]]:
@@ -122,7 +126,9 @@ def _values(provider: Provider, component: Component) -> Mapping[str, Sequence[s
         "bootstrap_group": [
             str(each.bootstrap.group) for each in component.resources if each.bootstrap
         ],
-        "migrated_crd": [str(each.crd_name) for each in migrated_resources(component, provider)],
+        "migrated_crd": [
+            str(each.crd_name) for each in list_migrated_resources(component, provider)
+        ],
         "namespace": [str(component.namespace)],
         "provider": [str(provider.name)],
     }
@@ -141,14 +147,14 @@ __all__ = [
     "Declarations",
     "Permission",
     "aggregate_permissions",
-    "client_permissions",
-    "editor_permissions",
-    "identity_editor_permissions",
-    "kubeadm_bootstrap_permissions",
-    "manager_permissions",
-    "namespace_permissions",
-    "policy_rule",
-    "viewer_permissions",
+    "build_policy_rule",
+    "list_client_permissions",
+    "list_editor_permissions",
+    "list_identity_editor_permissions",
+    "list_kubeadm_bootstrap_permissions",
+    "list_manager_permissions",
+    "list_namespace_permissions",
+    "list_viewer_permissions",
 ]
 
 _READ: Final = ("get", "list", "watch")
@@ -158,56 +164,56 @@ _VERSION_IS_READ: Final = (
 )
 
 
-def manager_permissions(
+def list_manager_permissions(
     provider: Provider, component: Component, declared: Declarations
 ) -> tuple[Permission, ...]:
     """Return the cluster-wide permissions of a component's manager, the author's rules last."""
     found: list[Permission] = []
-    folders = ("reconcile", *slices_of(component), "kube", "migration", "conversion")
+    folders = ("reconcile", *list_slices(component), "kube", "migration", "conversion")
     for folder in folders:
         for rule in declared[folder].manager:
-            for permission in granted(rule, provider, component):
+            for permission in grant_rule(rule, provider, component):
                 # Several parts of a manager may read the same kind, each for its own reason.
                 if not any(earlier.includes(permission) for earlier in found):
                     found.append(permission)
     return (*found, *_declared(provider, component))
 
 
-def client_permissions(
+def list_client_permissions(
     provider: Provider, component: Component, declared: Declarations
 ) -> tuple[Permission, ...]:
     """Return what the author's code may request: on own kinds what the manager may, and its own.
 
     These are part of the manager's permissions.
     """
-    kinds, names = by_group(component.resources).keys(), set(plurals(component.resources))
+    kinds, names = group_kinds(component.resources).keys(), set(list_plurals(component.resources))
     authors = tuple(_declared(provider, component))
     own = (
         each
-        for each in manager_permissions(provider, component, declared)
+        for each in list_manager_permissions(provider, component, declared)
         if each not in authors and set(each.groups) <= kinds and set(each.resources) <= names
     )
     return (*own, *authors)
 
 
-def namespace_permissions(
+def list_namespace_permissions(
     provider: Provider, component: Component, declared: Declarations
 ) -> tuple[Permission, ...]:
     """Return the permissions of a component's manager in its own namespace only."""
-    folders = ("kube", *slices_of(component))
+    folders = ("kube", *list_slices(component))
     rules = (rule for folder in folders for rule in declared[folder].namespace)
-    return tuple(found for rule in rules for found in granted(rule, provider, component))
+    return tuple(found for rule in rules for found in grant_rule(rule, provider, component))
 
 
 def aggregate_permissions(
     provider: Provider, component: Component, declared: Declarations
 ) -> tuple[Permission, ...]:
     """Return the permissions of core's and control planes' managers on a component's kinds."""
-    rules = [rule for folder in slices_of(component) for rule in declared[folder].aggregate]
-    return tuple(aggregated(rules, provider, component))
+    rules = [rule for folder in list_slices(component) for rule in declared[folder].aggregate]
+    return tuple(aggregate_rules(rules, provider, component))
 
 
-def kubeadm_bootstrap_permissions(component: Component) -> tuple[Permission, ...]:
+def list_kubeadm_bootstrap_permissions(component: Component) -> tuple[Permission, ...]:
     """Return what kubeadm's bootstrap manager may do with the control planes of a component.
 
     Empty if the component has none.  No label can bring these permissions, as the manager's
@@ -215,17 +221,17 @@ def kubeadm_bootstrap_permissions(component: Component) -> tuple[Permission, ...
     """
     control_planes = component.role(Role.CONTROL_PLANE)
     return tuple(
-        Permission((group,), plurals(kinds), ("get",), _VERSION_IS_READ)
-        for group, kinds in by_group(control_planes).items()
+        Permission((group,), list_plurals(kinds), ("get",), _VERSION_IS_READ)
+        for group, kinds in group_kinds(control_planes).items()
     )
 
 
-def viewer_permissions(component: Component) -> tuple[Permission, ...]:
+def list_viewer_permissions(component: Component) -> tuple[Permission, ...]:
     """Return the permissions of users who only read."""
     return tuple(_people(component.resources, _READ, "Read the provider's objects."))
 
 
-def editor_permissions(component: Component) -> tuple[Permission, ...]:
+def list_editor_permissions(component: Component) -> tuple[Permission, ...]:
     """Return the permissions of users who read and write, except for identities: those they read.
 
     Who writes an identity decides which namespaces use its credentials.
@@ -238,7 +244,7 @@ def editor_permissions(component: Component) -> tuple[Permission, ...]:
     )
 
 
-def identity_editor_permissions(component: Component) -> tuple[Permission, ...]:
+def list_identity_editor_permissions(component: Component) -> tuple[Permission, ...]:
     """Return the permissions of users who manage identities; empty if there are none."""
     return tuple(_people(_identities(component), _ALL, "Create, change and delete identities."))
 
@@ -250,10 +256,12 @@ def _identities(component: Component) -> tuple[Resource, ...]:
 def _people(
     resources: tuple[Resource, ...], verbs: tuple[str, ...], reason: str
 ) -> Iterator[Permission]:
-    for group, kinds in by_group(resources).items():
+    for group, kinds in group_kinds(resources).items():
         reconciled = tuple(each for each in kinds if not each.role.is_template)
-        yield Permission((group,), plurals(kinds), verbs, reason)
-        yield Permission((group,), plurals(reconciled, "status"), ("get",), "Read their status.")
+        yield Permission((group,), list_plurals(kinds), verbs, reason)
+        yield Permission(
+            (group,), list_plurals(reconciled, "status"), ("get",), "Read their status."
+        )
 
 
 def _declared(provider: Provider, component: Component) -> Iterator[Permission]:

@@ -8,7 +8,7 @@ from functools import cache
 from string import Template
 from typing import TYPE_CHECKING, Any, ClassVar, Final, Literal, NamedTuple, get_args
 
-from capsmith.contract.reading import broken, problems
+from capsmith.contract.reading import describe_errors, make_error
 from capsmith.provider.model import Role
 
 if TYPE_CHECKING:
@@ -36,7 +36,7 @@ class Permission(NamedTuple):
         )
 
 
-def policy_rule(permission: Permission) -> dict[str, Any]:
+def build_policy_rule(permission: Permission) -> dict[str, Any]:
     """Return the ``PolicyRule`` of a Role or ClusterRole."""
     rule: dict[str, Any] = {
         "apiGroups": list(permission.groups),
@@ -156,4 +156,4 @@ def parse_permissions(data: Any, file: str) -> DeclaredPermissions:
     try:
         return _adapter().validate_python(data)
     except ValidationError as error:
-        raise broken(file, "; ".join(problems(error, data))) from None
+        raise make_error(file, "; ".join(describe_errors(error, data))) from None

@@ -17,10 +17,10 @@ from cel_expr_python import cel
 
 from capsmith.cel_text import LITERAL, strip_literals
 from capsmith.provider_yaml.cel.declared import CelType, Declarations
-from capsmith.provider_yaml.cel.functions import RELEASE, environment
-from capsmith.provider_yaml.patterns import refusal
+from capsmith.provider_yaml.cel.functions import RELEASE, build_environment
+from capsmith.provider_yaml.patterns import explain_refusal
 from capsmith.provider_yaml.string_formats import is_duration, is_timestamp
-from capsmith.yamldoc.quote import clip, did_you_mean, shown
+from capsmith.yamldoc.quote import clip, quote, suggest
 
 _STANDARD = """
     all contains endsWith exists exists_one filter getDate getDayOfMonth getDayOfWeek getDayOfYear
@@ -62,16 +62,16 @@ def _check(expression: str) -> Iterator[RuleProblem]:
             continue
         before = expression[: literal.start()]
         place = (before.count("\n") + 1, literal.start() - before.rfind("\n"))
-        if call[1] and (why := refusal(text)):
+        if call[1] and (why := explain_refusal(text)):
             hint = "Use the syntax of RE2: https://github.com/google/re2/wiki/Syntax."
             yield RuleProblem(
                 f"the pattern is not a valid RE2 regular expression: {why}", hint, *place
             )
         if call[2] == "duration" and not is_duration(text):
-            yield RuleProblem(f"{shown(text)} is not a duration", "Write it like '1h30m'.", *place)
+            yield RuleProblem(f"{quote(text)} is not a duration", "Write it like '1h30m'.", *place)
         if call[2] == "timestamp" and not is_timestamp(text):
             hint = "Write it like '2030-01-01T00:00:00Z'."
-            yield RuleProblem(f"{shown(text)} is not a timestamp", hint, *place)
+            yield RuleProblem(f"{quote(text)} is not a timestamp", hint, *place)
 
 
 def _text(literal: re.Match[str]) -> str | None:
@@ -130,7 +130,7 @@ class Compiler:
         name = compiled.return_type().name().lower()
         if name != result:
             kind = _readable(name)
-            message = f"the expression evaluates to {shown(kind)}, not {shown(result)}"
+            message = f"the expression evaluates to {quote(kind)}, not {quote(result)}"
             return [RuleProblem(message, f"Write an expression that evaluates to a {result}.")]
         return check_literals(expression)
 
@@ -159,7 +159,7 @@ class Compiler:
         # The library has no value for an optional type; only a configuration can name one.
         old = {"type_name": "optional_type", "params": [self._self_type]}
         variables = [{"name": "self", **self._self_type}, {"name": "oldSelf", **old}]
-        configuration = json.dumps({**environment(), "variables": variables})
+        configuration = json.dumps({**build_environment(), "variables": variables})
         return cel.NewEnv(config=cel.NewEnvConfigFromYaml(configuration), descriptor_pool=pool)
 
     def _issues(self, text: str, expression: str) -> Iterator[RuleProblem]:
@@ -183,13 +183,13 @@ class Compiler:
         """Return message and hint for an error of the type checker."""
         if match := _UNKNOWN_FIELD.search(why):
             known = self._declarations.fields.get(match[2], [])
-            return f"{shown(match[1])} is not a field of this object", did_you_mean(match[1], known)
+            return f"{quote(match[1])} is not a field of this object", suggest(match[1], known)
         if match := _UNDECLARED.search(why):
-            return f"{shown(match[1])} is not a variable or function", _FUNCTIONS
+            return f"{quote(match[1])} is not a variable or function", _FUNCTIONS
         if match := _NO_OVERLOAD.search(why):
             operator = _OPERATOR.fullmatch(match[1])
             types = _readable(match[2])
-            message = f"{shown(operator[1] if operator else match[1])} cannot be used with {types}"
+            message = f"{quote(operator[1] if operator else match[1])} cannot be used with {types}"
             return message, "Use values of matching types; `nullable` makes no difference."
         return _readable(why), "Correct the expression here."
 
@@ -215,7 +215,7 @@ def _syntax(why: str) -> str:
     """Return a syntax error without the parser's words."""
     reason = why.removeprefix("Syntax error: ").partition(" expecting ")[0]
     if match := _MISSING.fullmatch(reason):
-        return f"{shown(match[1])} is missing before {_token(match[2])}"
+        return f"{quote(match[1])} is missing before {_token(match[2])}"
     if match := _UNEXPECTED.fullmatch(reason):
         return f"{_token(match[1])} is unexpected"
     return clip(reason)
@@ -227,13 +227,13 @@ def _readable(types: str) -> str:
 
 
 def _token(text: str) -> str:
-    return "the end" if text == "<EOF>" else shown(text)
+    return "the end" if text == "<EOF>" else quote(text)
 
 
 @cache
 def _functions() -> cel.EnvConfig:
     """Return the functions: reading their declarations takes longer than compiling a rule."""
-    return cel.NewEnvConfigFromYaml(json.dumps(environment()))
+    return cel.NewEnvConfigFromYaml(json.dumps(build_environment()))
 
 
 @dataclass(frozen=True, slots=True)

@@ -121,17 +121,17 @@ _OPAQUE = {
 }
 
 
-def environment() -> dict[str, Any]:
+def build_environment() -> dict[str, Any]:
     """Return the configuration of an environment with Kubernetes' functions, without variables."""
     overloads: dict[str, list[dict[str, Any]]] = {}
     for number, (target, name, arguments, result) in enumerate(_declarations()):
         overload: dict[str, Any] = {
             "id": f"capsmith_{number}",
-            "args": [cel_type(argument) for argument in arguments],
-            "return": cel_type(result),
+            "args": [parse_type(argument) for argument in arguments],
+            "return": parse_type(result),
         }
         if target:
-            overload["target"] = cel_type(target)
+            overload["target"] = parse_type(target)
         overloads.setdefault(name, []).append(overload)
     return {
         "name": "kubernetes",
@@ -142,7 +142,7 @@ def environment() -> dict[str, Any]:
     }
 
 
-def cel_type(text: str) -> dict[str, Any]:
+def parse_type(text: str) -> dict[str, Any]:
     """Return a type such as ``list<string>`` in the form of the configuration."""
     if text.startswith("~"):
         return {"type_name": text[1:], "is_type_param": True}
@@ -151,7 +151,7 @@ def cel_type(text: str) -> dict[str, Any]:
         return {"type_name": _OPAQUE.get(name, name)}
     first, _, rest = inner.removesuffix(">").partition(",") if name == "map" else (inner[:-1],) * 3
     parameters = [first, rest] if name == "map" else [first]
-    return {"type_name": name, "params": [cel_type(parameter) for parameter in parameters]}
+    return {"type_name": name, "params": [parse_type(parameter) for parameter in parameters]}
 
 
 def _declarations() -> Iterator[tuple[str, str, list[str], str]]:

@@ -9,9 +9,9 @@ from capsmith.output import monitoring
 from capsmith.provider import extension
 from capsmith.provider.draft import Draft
 from capsmith.provider.sections import SectionType
-from capsmith.resolving.checks.names import repeats
+from capsmith.resolving.checks.names import check_repeats
 from capsmith.safetext import DnsLabel
-from capsmith.yamldoc.quote import shown
+from capsmith.yamldoc.quote import quote
 from capsmith.yamldoc.reporter import PathReporter
 
 _INFRASTRUCTURE = "infrastructure"
@@ -23,13 +23,13 @@ def check_components(draft: Draft, top: PathReporter) -> None:
     present = {section.section for section in draft.sections}
     seen: dict[str, str] = {}
     for main, parts in (draft.spec.components or {}).items():
-        repeats(parts, reporter.at(main))
+        check_repeats(parts, reporter.at(main))
         for index, part in enumerate(parts):
             if part not in present:
-                message = f"the section {shown(part)} does not exist"
+                message = f"the section {quote(part)} does not exist"
                 reporter.add_error("section-unused", message, "Remove it.", main, index)
             elif seen.setdefault(part, main) != main:
-                message = f"{shown(part)} is already in the component {shown(seen[part])}"
+                message = f"{quote(part)} is already in the component {quote(seen[part])}"
                 reporter.add_error(
                     "component-repeated", message, "Remove it from one of them.", main, index
                 )
@@ -40,7 +40,7 @@ def check_components(draft: Draft, top: PathReporter) -> None:
 def _check_type(main: str, parts: tuple[str, ...], reporter: PathReporter) -> None:
     """Check the section that gives the component its type: clusterctl knows no other (CC-51)."""
     if main not in parts:
-        message = f"the component {shown(main)} does not have the section {shown(main)}"
+        message = f"the component {quote(main)} does not have the section {quote(main)}"
         hint = f"Add {main} to the list, or use one of the listed sections as the key."
         reporter.add_error_at_key("component-type", message, hint, main)
     elif _INFRASTRUCTURE in parts and main != _INFRASTRUCTURE:
@@ -53,7 +53,7 @@ def _check_type(main: str, parts: tuple[str, ...], reporter: PathReporter) -> No
 def _check_namespaces(draft: Draft, main: str, parts: tuple[str, ...], top: PathReporter) -> None:
     for section in draft.spec.namespaces or {}:
         if section != main and section in parts:
-            message = f"{section} is in the component {shown(main)}"
+            message = f"{section} is in the component {quote(main)}"
             hint = "Remove it: the component has one namespace."
             top.add_error_at_key("section-unused", message, hint, "namespaces", section)
 
@@ -118,6 +118,6 @@ def check_variables(reporter: PathReporter, value: Any) -> None:
     elif isinstance(value, str) and (found := _VARIABLE.search(value)):
         reporter.add_error(
             "clusterctl-variable",
-            f"clusterctl would replace {shown(found[0] + value[found.end() :][:20])} in this text",
+            f"clusterctl would replace {quote(found[0] + value[found.end() :][:20])} in this text",
             "Write it without `${` and `$$`; use [$] in a regular expression.",
         )

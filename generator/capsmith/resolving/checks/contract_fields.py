@@ -8,8 +8,8 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 from capsmith.contract.model import Contract, ContractField, Level
 from capsmith.provider.described_kinds import FIELD, is_machine_based
 from capsmith.provider.draft import CREDENTIALS_FEATURE, Draft, DraftKind
-from capsmith.provider_yaml.plain import plain
-from capsmith.yamldoc.quote import did_you_mean, listed, shown
+from capsmith.provider_yaml.plain import convert_field
+from capsmith.yamldoc.quote import join_names, quote, suggest
 from capsmith.yamldoc.reporter import PathReporter
 
 if TYPE_CHECKING:
@@ -61,9 +61,9 @@ def check_template_fields(
         }
         for steps, path in {**paths, **omitted}.items():
             if path not in known:
-                message = f"no contract defines {shown(path)} for this kind of template"
+                message = f"no contract defines {quote(path)} for this kind of template"
                 here.add_error_at_key(
-                    "contract-field-unknown", message, did_you_mean(path, known), *steps
+                    "contract-field-unknown", message, suggest(path, known), *steps
                 )
 
 
@@ -104,7 +104,7 @@ class _Check(NamedTuple):
         """Report all problems at their places."""
         for part, fields in (("spec", written.spec), ("status", written.status)):
             for name, field in (fields or {}).items():
-                here, schema = reporter.at(part), plain(field)
+                here, schema = reporter.at(part), convert_field(field)
                 found = self._named(name, part, self.followed)
                 if not any(self._is_on(each) for each in found):
                     self._unwritten(name, part, here)
@@ -122,18 +122,18 @@ class _Check(NamedTuple):
             reporter.add_warning("contract-field-dropped", message, "Remove it from `without`.")
             return
         if not name or not self._named(name, part, self.contracts.values()):
-            message = f"no contract defines {shown(path)} for this role"
+            message = f"no contract defines {quote(path)} for this role"
             hint = "Remove it; only fields of the contract can be left out."
             reporter.add_error("contract-field-unknown", message, hint)
             return
         found = self._named(name, part, self.followed)
         needed = [each.rule for each in found if not each.feature and self._is_must(each.rule)]
         if needed and not self.is_spoke:
-            message = f"the contract requires {shown(path)} ({needed[0]})"
+            message = f"the contract requires {quote(path)} ({needed[0]})"
             reporter.add_error("contract-field-needed", message, "Remove it from `without`.")
         elif any(self._is_on(each) for each in found):
             message = (
-                f"capsmith uses {shown(path)}; the API server drops its value if the CRD lacks it"
+                f"capsmith uses {quote(path)}; the API server drops its value if the CRD lacks it"
             )
             reporter.add_warning("contract-field-dropped", message, "Remove it from `without`.")
 
@@ -153,18 +153,18 @@ class _Check(NamedTuple):
 
     def _unwritten(self, name: str, part: str, reporter: PathReporter) -> None:
         if not self._named(name, part, self.contracts.values()):
-            message = f"no contract defines {shown(name)} in {part} for this role"
+            message = f"no contract defines {quote(name)} in {part} for this role"
             reporter.add_error_at_key(
                 "contract-field-unknown", message, f"Move it to `{part}`.", name
             )
             return
-        message = f"{shown(name)} is declared, but capsmith neither reads nor writes it here"
+        message = f"{quote(name)} is declared, but capsmith neither reads nor writes it here"
         hint = "Let your code write it, or enable the feature or contract that it belongs to."
         reporter.add_warning("contract-field-unwritten", message, hint, name)
 
 
 def _report(name: str, problem: _Problem, reporter: PathReporter) -> None:
-    field = shown(name + problem.field)
+    field = quote(name + problem.field)
     if problem.is_type:
         message = f"{field}: {problem.what}"
         hint = "Use the type that Cluster API and the manager write."
@@ -185,7 +185,7 @@ def _below(own: Schema, contract: Schema, path: str) -> Iterator[_Problem]:
         return
     missing = [each for each in contract.get("enum", ()) if each not in own.get("enum", [each])]
     if missing:
-        yield _Problem(path, f"the contract also allows {listed(map(str, missing))}", True)
+        yield _Problem(path, f"the contract also allows {join_names(map(str, missing))}", True)
     yield from (_Problem(path, what, False) for what in _limits(own, contract))
     theirs = contract.get("properties", {})
     for name, below in own.get("properties", {}).items():
@@ -206,14 +206,14 @@ def _limits(own: Schema, contract: Schema) -> Iterator[str]:
             yield f"{key} {own[key]}"
     for key in _NEW:
         if key in own and own[key] != contract.get(key):
-            yield f"{key} {shown(str(own[key]))}"
+            yield f"{key} {quote(str(own[key]))}"
     if "enum" in own and "enum" not in contract:
-        yield f"enum {listed(map(str, own['enum']))}"
+        yield f"enum {join_names(map(str, own['enum']))}"
     properties = own.get("properties", {})
     filled = {name for name, below in properties.items() if "default" in below}
     required = set(own.get("required", ())) - set(contract.get("required", ())) - filled
     if required:
-        yield f"required {listed(sorted(required))}"
+        yield f"required {join_names(sorted(required))}"
     list_type = own.get("x-kubernetes-list-type", "atomic")
     if list_type != "atomic" and _list(own) != _list(contract):
         yield f"x-kubernetes-list-type {list_type}"

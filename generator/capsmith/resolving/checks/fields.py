@@ -7,12 +7,12 @@ from collections.abc import Iterable, Iterator, Mapping
 from typing import TYPE_CHECKING, Any
 
 from capsmith.contract.model import Contract
-from capsmith.output.example import example
+from capsmith.output.example import build_example
 from capsmith.provider.draft import CREDENTIALS_FEATURE, Draft
-from capsmith.provider.naming import attribute
-from capsmith.provider_yaml.plain import is_required, plain
-from capsmith.provider_yaml.values import mismatches
-from capsmith.yamldoc.quote import did_you_mean, shown
+from capsmith.provider.naming import name_attribute
+from capsmith.provider_yaml.plain import convert_field, is_required
+from capsmith.provider_yaml.values import find_value_errors
+from capsmith.yamldoc.quote import quote, suggest
 from capsmith.yamldoc.reporter import PathReporter
 
 if TYPE_CHECKING:
@@ -66,14 +66,14 @@ def check_own_fields(
         if name in reserved:
             reporter.add_error_at_key(
                 "field-reserved",
-                f"{shown(name)} is a field of the contract ({reserved[name]})",
+                f"{quote(name)} is a field of the contract ({reserved[name]})",
                 "Remove it: capsmith adds it; `features` enables the optional fields.",
                 name,
             )
     own = [name for name in fields if name not in reserved]
     _check_attributes([*reserved, *own], frozenset(own), reporter)
     for name in own:
-        _check_nested(plain(fields[name]), reporter.at(name))
+        _check_nested(convert_field(fields[name]), reporter.at(name))
 
 
 def _check_required_status(fields: Mapping[str, FieldLike], reporter: PathReporter) -> None:
@@ -83,8 +83,8 @@ def _check_required_status(fields: Mapping[str, FieldLike], reporter: PathReport
     returns the first state.
     """
     for name, field in fields.items():
-        if is_required(field) and "default" not in plain(field):
-            message = f"{shown(name)} is not required in the CRD: conditions are written before it"
+        if is_required(field) and "default" not in convert_field(field):
+            message = f"{quote(name)} is not required in the CRD: conditions are written before it"
             reporter.add_warning(
                 "field-required", message, "Give it a default, or do not require it.", name
             )
@@ -94,7 +94,7 @@ def check_examples(fields: Mapping[str, FieldLike], reporter: PathReporter) -> N
     """Report required fields for which samples and templates would hold an invalid value."""
     for name, field in fields.items():
         if is_required(field):
-            _check_example(name, plain(field), reporter.at(name))
+            _check_example(name, convert_field(field), reporter.at(name))
 
 
 def _check_failure_domain(
@@ -106,7 +106,7 @@ def _check_failure_domain(
         return
     del reserved["failureDomain"]
     hint = "Use it for the zone of the machine, or give the field another name."
-    if plain(field).get("type") == "string":
+    if convert_field(field).get("type") == "string":
         message = "core copies `spec.failureDomain` to the Machine, whatever its origin"
         reporter.add_warning("IM-07", message, hint, "failureDomain")
     else:
@@ -123,10 +123,10 @@ def _check_legacy_conditions(fields: Mapping[str, FieldLike], reporter: PathRepo
 
 def _check_example(name: str, schema: Mapping[str, Any], reporter: PathReporter) -> None:
     """Report a required field for which samples and templates would hold an invalid value."""
-    wrong = next(mismatches(example(schema), schema), None)
+    wrong = next(find_value_errors(build_example(schema), schema), None)
     if wrong is not None:
         message = (
-            f"no valid value of {shown(name)} can be derived for samples and templates: {wrong[1]}"
+            f"no valid value of {quote(name)} can be derived for samples and templates: {wrong[1]}"
         )
         reporter.add_warning("field-example", message, "Add an `example`.")
 
@@ -159,15 +159,15 @@ def _check_attributes(
         if name in own and other in own:
             _check_numbered(name, other, reporter, name)
         elif name in own:
-            pythonic = shown(attribute(name))
-            message = f"{shown(name)} and {shown(other)} would both be {pythonic} in Python"
+            pythonic = quote(name_attribute(name))
+            message = f"{quote(name)} and {quote(other)} would both be {pythonic} in Python"
             hint = "Choose names that still differ in snake_case."
             reporter.add_error_at_key("field-attribute-clash", message, hint, name)
 
 
 def _check_numbered(name: str, other: str, reporter: PathReporter, *path: str) -> None:
-    message = f"{shown(name)} gets a number in Python, because {shown(other)} has the name"
-    hint = f"Choose names whose Python form is not {shown(attribute(name))} for both."
+    message = f"{quote(name)} gets a number in Python, because {quote(other)} has the name"
+    hint = f"Choose names whose Python form is not {quote(name_attribute(name))} for both."
     reporter.add_warning("field-attribute-clash", message, hint, *path)
 
 
@@ -175,7 +175,7 @@ def _clashes(names: Iterable[str]) -> Iterator[tuple[str, str]]:
     """Yield the names whose attribute another one has, with that."""
     taken: dict[str, str] = {}
     for name in names:
-        other = taken.setdefault(attribute(name), name)
+        other = taken.setdefault(name_attribute(name), name)
         if other != name:
             yield name, other
 
@@ -210,11 +210,11 @@ def check_columns(described: KindSpec, contracts: list[Contract], reporter: Path
     for index, column in enumerate(described.printer_columns or ()):
         here = reporter.at("printerColumns", index)
         if column.name in seen:
-            message = f"duplicate column {shown(column.name)}"
+            message = f"duplicate column {quote(column.name)}"
             here.add_warning("spec-repeated", message, "Give it another name.", "name")
         seen.add(column.name)
         if not _PATH.fullmatch(column.json_path):
-            message = f"{shown(column.json_path)} is not a valid JSON path"
+            message = f"{quote(column.json_path)} is not a valid JSON path"
             hint = (
                 'Write a path such as .spec.size or .status.conditions[?(@.type=="Ready")].status.'
             )
@@ -232,5 +232,5 @@ def _check_column(
         shape = contract.types[described.implements]
         known |= set(shape.spec if part == "spec" else shape.status)
     if name not in known:
-        message = f"unknown field {shown(name)} in {part}: the column stays empty"
-        here.add_warning("column-path-unknown", message, did_you_mean(name, known), "jsonPath")
+        message = f"unknown field {quote(name)} in {part}: the column stays empty"
+        here.add_warning("column-path-unknown", message, suggest(name, known), "jsonPath")

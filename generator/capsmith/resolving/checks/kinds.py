@@ -13,12 +13,12 @@ from capsmith.provider.described_kinds import (
     template_short_names,
 )
 from capsmith.provider.draft import CREDENTIALS_FEATURE, Draft, DraftKind
-from capsmith.provider.naming import attribute, pluralise
+from capsmith.provider.naming import name_attribute, pluralise
 from capsmith.resolving.checks.contract_fields import check_template_fields
 from capsmith.resolving.checks.fields import check_examples, check_own_fields
 from capsmith.safetext import DnsLabel, DnsSubdomain, KindName
 from capsmith.yamldoc.compose import Path
-from capsmith.yamldoc.quote import did_you_mean, shown
+from capsmith.yamldoc.quote import quote, suggest
 from capsmith.yamldoc.reporter import PathReporter
 
 if TYPE_CHECKING:
@@ -70,7 +70,7 @@ def _check_template(kind: DraftKind, contracts: Iterable[Contract], reporter: Pa
         message = f"a kind that implements {role} cannot have a template"
         reporter.add_error_at_key("template-unknown", message, "Remove it.", "template")
     elif template is False and role not in _CONSEQUENCES:
-        message = f"core only creates {shown(kind.name)} from templates"
+        message = f"core only creates {quote(kind.name)} from templates"
         reporter.add_error("template-needed", message, "Remove `template: false`.", "template")
     elif template is False:
         message = "without a template, " + _CONSEQUENCES[role].format(kind=kind.name)
@@ -122,18 +122,18 @@ def _check_name(kind: str, draft: Draft, reporter: PathReporter) -> None:
     for suffix in ("Template", "List"):
         if kind.endswith(suffix) and not (suffix == "Template" and _is_free(kind, draft)):
             message = f"a kind cannot end in {suffix}: that name is derived from another kind"
-            reporter.add_error_at_key("TP-02", message, f"Use {shown(kind.removesuffix(suffix))}.")
+            reporter.add_error_at_key("TP-02", message, f"Use {quote(kind.removesuffix(suffix))}.")
     if kind in _RESERVED.split() or keyword.iskeyword(kind):
-        message = f"{shown(kind)} is a reserved name of Cluster API, Kubernetes or Python"
+        message = f"{quote(kind)} is a reserved name of Cluster API, Kubernetes or Python"
         reporter.add_error_at_key(
-            "kind-reserved", message, f"Add a prefix, such as {shown('Acme' + kind)}."
+            "kind-reserved", message, f"Add a prefix, such as {quote('Acme' + kind)}."
         )
     identity = reporter.path[0] == "credentials"
     section = "infrastructure" if identity else str(reporter.path[0])
     suffix = "List" if identity else _LONGEST_SUFFIX
     if len(kind) + len(suffix) > KindName.limit:
         longest = KindName.limit - len(suffix)
-        message = f"{shown(kind + suffix)} would have more than {KindName.limit} characters"
+        message = f"{quote(kind + suffix)} would have more than {KindName.limit} characters"
         reporter.add_error_at_key("CRD-04", message, f"Use at most {longest} characters.")
         return
     own = next((each for each in draft.kinds if each.name == kind), None)
@@ -164,18 +164,18 @@ def check_clashes(draft: Draft, top: PathReporter) -> None:
     taken: dict[str, tuple[str, Path]] = {}
     for kind, path in _named_kinds(draft):
         reporter = top.at(*path)
-        for name in (kind.lower(), pluralise(kind.lower()), str(attribute(kind))):
+        for name in (kind.lower(), pluralise(kind.lower()), str(name_attribute(kind))):
             other, former = taken.setdefault(name, (kind, path))
             if other != kind:
-                message = f"{shown(kind)} and {shown(other)} would both be named {shown(name)}"
+                message = f"{quote(kind)} and {quote(other)} would both be named {quote(name)}"
                 reporter.add_error_at_key("kind-clash", message, "Choose names that differ more.")
                 break
             if former != path and path[0] == "credentials":
-                message = f"{shown(kind)} is already a kind of {former[0]}"
+                message = f"{quote(kind)} is already a kind of {former[0]}"
                 reporter.add_error("kind-clash", message, "Choose another kind for the identities.")
                 break
             if former != path:
-                message = f"{shown(kind)} is already a kind of {former[0]}"
+                message = f"{quote(kind)} is already a kind of {former[0]}"
                 reporter.add_error_at_key("kind-clash", message, "Choose another name.")
                 break
 
@@ -201,10 +201,10 @@ def _check_short_names(
         here = reporter.at(index)
         # The API server accepts a short name that is the kind's own name as well.
         if name in taken and name not in own:
-            message = f"{shown(name)} is the name of a kind, or of another short name"
+            message = f"{quote(name)} is the name of a kind, or of another short name"
             here.add_error("short-name-clash", message, "Choose another name.")
         elif name in _CORE_SHORT_NAMES.split():
-            message = f"{shown(name)} is a short name of Kubernetes or Cluster API"
+            message = f"{quote(name)} is a short name of Kubernetes or Cluster API"
             hint = "Choose another name; otherwise, kubectl picks one of the two."
             here.add_warning("short-name-taken", message, hint)
         taken.add(name)
@@ -230,11 +230,11 @@ def check_features(kind: DraftKind, reporter: PathReporter) -> None:
     for name in kind.spec.features or {}:
         if name == CREDENTIALS_FEATURE:
             hint = "Remove it here and use the key `credentials` at the top."
-            message = f"{shown(name)} is derived from the kind that holds the credentials"
+            message = f"{quote(name)} is derived from the kind that holds the credentials"
             reporter.add_error_at_key("feature-unknown", message, hint, "features", name)
         elif name not in known:
-            message = f"{kind.spec.implements} has no feature {shown(name)}"
-            hint = did_you_mean(name, known)
+            message = f"{kind.spec.implements} has no feature {quote(name)}"
+            hint = suggest(name, known)
             reporter.add_error_at_key("feature-unknown", message, hint, "features", name)
 
 
@@ -259,5 +259,5 @@ def _check_settings(kind: DraftKind, reporter: PathReporter) -> None:
             "webhooks-deletion", message, "Add that, or remove this.", "deletion"
         )
     if written.templates is not None and not kind.has_template:
-        message = f"{shown(kind.name)} has no templates"
+        message = f"{quote(kind.name)} has no templates"
         reporter.add_error_at_key("webhooks-templates", message, "Remove this.", "templates")

@@ -12,8 +12,8 @@ from capsmith.provider.described_kinds import (
     is_machine_based,
 )
 from capsmith.provider.draft import Draft, DraftKind
-from capsmith.provider_yaml.plain import is_required, plain
-from capsmith.yamldoc.quote import did_you_mean, listed, shown
+from capsmith.provider_yaml.plain import convert_field, is_required
+from capsmith.yamldoc.quote import join_names, quote, suggest
 from capsmith.yamldoc.reporter import PathReporter
 
 if TYPE_CHECKING:
@@ -34,7 +34,7 @@ def check_pools(draft: Draft, top: PathReporter) -> None:
         if pool and MACHINES in kind.features:
             _check_machines(kind, draft, reporter)
         elif getattr(kind.spec, "machine_kind", None) is not None:
-            message = f"{shown(kind.name)} is not a pool with Machines"
+            message = f"{quote(kind.name)} is not a pool with Machines"
             hint = (
                 "Enable the feature `machines`, or remove this."
                 if pool
@@ -48,14 +48,14 @@ def _check_machines(pool: DraftKind, draft: Draft, reporter: PathReporter) -> No
     if chosen is None:
         if known:
             message = (
-                f"the kind of the machines of {shown(pool.name)} is ambiguous: {listed(known)}"
+                f"the kind of the machines of {quote(pool.name)} is ambiguous: {join_names(known)}"
             )
             hint = f"Choose one, such as `machineKind: {known[0]}`."
             reporter.add_error("pool-machine-kind", message, hint, "features")
         return
     if chosen not in known:
-        message = f"{shown(chosen)} is not a kind that implements InfraMachine"
-        reporter.add_error("pool-machine-kind", message, did_you_mean(chosen, known), "machineKind")
+        message = f"{quote(chosen)} is not a kind that implements InfraMachine"
+        reporter.add_error("pool-machine-kind", message, suggest(chosen, known), "machineKind")
         return
     (machine,) = (kind.spec for kind in draft.kinds if kind.name == chosen)
     _check_fields(pool.spec, chosen, machine, reporter)
@@ -67,17 +67,21 @@ def _check_fields(pool: KindSpec, name: str, machine: KindSpec, reporter: PathRe
         here = own.get(field)
         if here is None:
             if is_required(described):
-                message = f"{shown(name)} requires {shown(field)}, but the pool has no such field"
-                hint = f"Add {shown(field)} to the spec of the pool as in {shown(name)}."
+                message = f"{quote(name)} requires {quote(field)}, but the pool has no such field"
+                hint = f"Add {quote(field)} to the spec of the pool as in {quote(name)}."
                 _check_at_spec(reporter, "pool-field-missing", message, hint, pool)
             continue
-        if is_required(described) and not is_required(here) and "default" not in plain(here):
-            message = f"{shown(name)} requires {shown(field)}, but the pool does not"
+        if (
+            is_required(described)
+            and not is_required(here)
+            and "default" not in convert_field(here)
+        ):
+            message = f"{quote(name)} requires {quote(field)}, but the pool does not"
             reporter.add_error_at_key(
                 "pool-field-missing", message, "Require it here as well.", "spec", field
             )
-        if _meaning(plain(here)) != _meaning(plain(described)):
-            message = f"{shown(field)} has another schema in {shown(name)}"
+        if _meaning(convert_field(here)) != _meaning(convert_field(described)):
+            message = f"{quote(field)} has another schema in {quote(name)}"
             hint = (
                 "Write the same schema, or use another name: machines receive the value unchanged."
             )
@@ -124,11 +128,11 @@ def _check_bootstrap(draft: Draft, kind: DraftKind, reporter: PathReporter) -> N
     named = getattr(kind.spec, "bootstrap", None)
     kinds = [each.name for each in draft.kinds_of("bootstrap")]
     if named is not None:
-        message = f"{shown(named)} is not a kind of the section bootstrap"
+        message = f"{quote(named)} is not a kind of the section bootstrap"
         hint = "Use one of them, or that of another provider: {group: …, kind: …}."
         reporter.add_error("bootstrap-unknown", message, hint, "bootstrap")
     elif kinds:
-        message = f"the kind of bootstrap configurations is ambiguous: {listed(kinds)}"
+        message = f"the kind of bootstrap configurations is ambiguous: {join_names(kinds)}"
         reporter.add_error_at_key("bootstrap-missing", message, "Choose one: `bootstrap: <kind>`.")
     else:
         message = "its Machines require bootstrap configurations, but there is no section bootstrap"
@@ -138,5 +142,5 @@ def _check_bootstrap(draft: Draft, kind: DraftKind, reporter: PathReporter) -> N
 
 def _check_field(described: KindSpec, reporter: PathReporter) -> None:
     if FIELD in (described.spec or {}):
-        message = f"{shown(FIELD)} holds the spec of the Machines' bootstrap configurations"
+        message = f"{quote(FIELD)} holds the spec of the Machines' bootstrap configurations"
         reporter.add_error_at_key("field-reserved", message, "Remove it.", "spec", FIELD)

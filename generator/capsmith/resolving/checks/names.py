@@ -8,11 +8,11 @@ import sys
 from collections.abc import Sequence
 from urllib.parse import urlsplit
 
-from capsmith.output.clusterctl import Hosting, hosting
+from capsmith.output.clusterctl import Hosting, identify_hosting
 from capsmith.provider.draft import Draft
 from capsmith.provider.sections import SectionType
 from capsmith.safetext import DnsLabel, ImageName
-from capsmith.yamldoc.quote import shown
+from capsmith.yamldoc.quote import quote
 from capsmith.yamldoc.reporter import PathReporter
 
 _SYSTEM_NAMESPACES = """
@@ -63,7 +63,7 @@ def _check_licence(draft: Draft, top: PathReporter) -> None:
     except InvalidLicenseExpression:
         known = ""
     if known != draft.spec.licence:
-        message = f"unknown SPDX licence {shown(str(draft.spec.licence))}"
+        message = f"unknown SPDX licence {quote(str(draft.spec.licence))}"
         top.add_error(
             "spec-not-a-licence", message, f"Write {known}." if known else hint, "licence"
         )
@@ -94,14 +94,14 @@ def _check_repository(draft: Draft, top: PathReporter) -> None:
     if urlsplit(draft.spec.repository).netloc == "github.com" and len(path) != 2:
         message = "the URL of a GitHub repository must be https://github.com/<owner>/<name>"
         top.add_error("CC-56", message, "Remove the rest of the path.", "repository")
-    if hosting(draft.spec.repository) is Hosting.OTHER:
+    if identify_hosting(draft.spec.repository) is Hosting.OTHER:
         message = (
             "clusterctl downloads releases only from GitHub and from GitLab at gitlab.<domain>"
         )
         hint = "Use a repository there, or tell users to copy each release into a local folder."
         top.add_warning("CC-60", message, hint, "repository")
     if not DnsLabel.form.fullmatch(draft.distribution) or len(path[-1]) > DnsLabel.limit:
-        message = f"{shown(path[-1])} cannot be used as the name of a Python distribution"
+        message = f"{quote(path[-1])} cannot be used as the name of a Python distribution"
         hint = "Name the repository cluster-api-provider-<name>."
         top.add_error("spec-not-a-repository", message, hint, "repository")
 
@@ -112,13 +112,13 @@ def _check_package(draft: Draft, top: PathReporter) -> None:
     hint = f"Add `package: cluster_api_provider_{draft.spec.name.replace('-', '_')}`."
     if not package.isidentifier() or keyword.iskeyword(package):
         top.add_error(
-            "package-name", f"{shown(package)} is not an importable Python name", hint, where
+            "package-name", f"{quote(package)} is not an importable Python name", hint, where
         )
     elif package in sys.stdlib_module_names:
-        message = f"{shown(package)} is a module of Python's standard library"
+        message = f"{quote(package)} is a module of Python's standard library"
         top.add_error("package-reserved", message, hint, where)
     elif package in _TAKEN_PACKAGES:
-        message = f"{shown(package)} is the name of another package"
+        message = f"{quote(package)} is the name of another package"
         top.add_error("package-reserved", message, hint, where)
 
 
@@ -129,10 +129,10 @@ def _check_sdk(draft: Draft, top: PathReporter) -> None:
     parts = sdk.split(".")
     hint = "Write what follows `import`, such as boto3."
     if any(map(keyword.iskeyword, parts)):
-        top.add_error("sdk-name", f"{shown(sdk)} is not an importable Python name", hint, "sdk")
+        top.add_error("sdk-name", f"{quote(sdk)} is not an importable Python name", hint, "sdk")
     elif parts[0] in {draft.package, *_TAKEN_PACKAGES, *sys.stdlib_module_names}:
         top.add_error(
-            "sdk-reserved", f"{shown(sdk)} is not the SDK of an infrastructure", hint, "sdk"
+            "sdk-reserved", f"{quote(sdk)} is not the SDK of an infrastructure", hint, "sdk"
         )
     elif not any(each.section == "infrastructure" for each in draft.sections):
         hint = "Add infrastructure, or list the package only in dependencies."
@@ -146,12 +146,12 @@ def _check_image(draft: Draft, top: PathReporter) -> None:
     where = "image" if draft.spec.image is not None else "repository"
     hint = f"Add `image: ghcr.io/<org>/cluster-api-{draft.spec.name}-controller`."
     if len(image) > ImageName.limit or not ImageName.form.fullmatch(image):
-        top.add_error("CC-27", f"{shown(image)} is not a valid image name", hint, where)
+        top.add_error("CC-27", f"{quote(image)} is not a valid image name", hint, where)
         return
     host, *path = image.split("/")
     has_host = "." in host or ":" in host or host == "localhost"
     if not has_host or (host == "docker.io" and len(path) < 2):
-        message = f"{shown(image)} is not canonical: clusterctl requires the registry host"
+        message = f"{quote(image)} is not canonical: clusterctl requires the registry host"
         top.add_error("CC-27", message, hint, where)
 
 
@@ -166,11 +166,11 @@ def _check_group(draft: Draft, section: SectionType, top: PathReporter) -> None:
             f"Write a group such as {section.group.split('.')[0]}.acme.example.com.",
         )
     if re.search(r"(^|\.)(k8s|kubernetes)\.io$", group):
-        message = f"{shown(group)} is reserved for the Kubernetes project"
+        message = f"{quote(group)} is reserved for the Kubernetes project"
         reporter.add_error("CRD-05", message, "Use a domain of your own.")
     open_groups = _OPEN_GROUPS if section.group in _OPEN_GROUPS else {section.group}
     if group in _CORE_GROUPS - open_groups:
-        message = f"{shown(group)} belongs to other parts of Cluster API"
+        message = f"{quote(group)} belongs to other parts of Cluster API"
         reporter.add_error("CRD-05", message, f"Use {section.group} or a domain of your own.")
 
 
@@ -179,19 +179,19 @@ def _check_namespace(draft: Draft, section: SectionType, top: PathReporter) -> N
     given = draft.spec.namespaces or {}
     where = ("namespaces", section.section) if section.section in given else ("name",)
     if namespace in _SYSTEM_NAMESPACES.split():
-        message = f"the namespace {shown(namespace)} is reserved"
+        message = f"the namespace {quote(namespace)} is reserved"
         hint = f"Add `namespaces: {{{section.section}: …}}`."
         top.add_error("namespace-reserved", message, hint, *where)
     named = len(draft.spec.name) + len(_longest_type(draft)) < DnsLabel.limit
     if len(namespace) > DnsLabel.limit and named:
-        message = f"the namespace {shown(namespace)} has more than {DnsLabel.limit} characters"
+        message = f"the namespace {quote(namespace)} has more than {DnsLabel.limit} characters"
         hint = f"Add `namespaces: {{{section.section}: …}}`."
         top.add_error("namespace-too-long", message, hint, *where)
     for other, *_ in draft.components:
         if other is section:
             break
         if draft.namespaces[other.section] == namespace:
-            message = f"{other.section} also has the namespace {shown(namespace)}"
+            message = f"{other.section} also has the namespace {quote(namespace)}"
             top.add_error(
                 "namespace-shared", message, "Give each section its own namespace.", *where
             )
@@ -203,25 +203,25 @@ def _check_unused(draft: Draft, top: PathReporter) -> None:
     for key, given in (("groups", draft.spec.groups), ("namespaces", draft.spec.namespaces)):
         for section in given or {}:
             if section not in present:
-                message = f"the section {shown(section)} does not exist"
+                message = f"the section {quote(section)} does not exist"
                 top.add_error_at_key("section-unused", message, "Remove it.", key, section)
 
 
 def _check_lists(draft: Draft, top: PathReporter) -> None:
-    repeats(draft.spec.flavors or (), top.at("flavors"))
-    repeats(draft.spec.cluster_classes or (), top.at("clusterClasses"))
+    check_repeats(draft.spec.flavors or (), top.at("flavors"))
+    check_repeats(draft.spec.cluster_classes or (), top.at("clusterClasses"))
     for key, requirements in (
         ("dependencies", draft.spec.dependencies),
         ("devDependencies", draft.spec.dev_dependencies),
     ):
         names = [re.split(r"[^A-Za-z0-9._-]", each)[0].lower() for each in requirements or ()]
-        repeats(names, top.at(key))
+        check_repeats(names, top.at(key))
     if "topology" in draft.flavors and not draft.cluster_classes:
         message = "the flavor `topology` requires a ClusterClass, but there is none"
         hint = "Add a name, or remove the flavor: `flavors: []`."
         top.add_error("flavor-needs-class", message, hint, "clusterClasses")
     for identity in draft.identities:
-        repeats(identity.keys, top.at(*identity.path, "keys"))
+        check_repeats(identity.keys, top.at(*identity.path, "keys"))
     for index, rule in enumerate(draft.spec.rbac or ()):
         for part, values in (("apiGroups", rule.api_groups), ("verbs", rule.verbs)):
             _check_wildcard(values, top.at("rbac", index, part))
@@ -236,12 +236,12 @@ def _check_wildcard(values: Sequence[str], reporter: PathReporter) -> None:
         )
 
 
-def repeats(names: Sequence[str], reporter: PathReporter) -> None:
+def check_repeats(names: Sequence[str], reporter: PathReporter) -> None:
     """Report each name that is in a list twice."""
     seen: set[str] = set()
     for index, name in enumerate(names):
         if name in seen:
             reporter.add_error(
-                "spec-repeated", f"duplicate entry {shown(name)}", "Keep one.", index
+                "spec-repeated", f"duplicate entry {quote(name)}", "Keep one.", index
             )
         seen.add(name)

@@ -6,12 +6,12 @@ from typing import TYPE_CHECKING, Any, Final
 
 from capsmith.cel_text import is_transition
 from capsmith.findings import Finding
-from capsmith.output.crd import ZEROS, spec_schema, version_schema
+from capsmith.output.crd import ZEROS, build_spec_schema, build_version_schema
 from capsmith.provider.model import ApiVersion, Provider, Resource
 from capsmith.provider_yaml.model import TemplateSpec, TemplateVersionSpec
 from capsmith.provider_yaml.rules import check_expressions
-from capsmith.provider_yaml.values import mismatches
-from capsmith.yamldoc.quote import did_you_mean, shown
+from capsmith.provider_yaml.values import find_value_errors
+from capsmith.yamldoc.quote import quote, suggest
 from capsmith.yamldoc.reporter import PathReporter
 
 if TYPE_CHECKING:
@@ -80,7 +80,7 @@ def _check_sources(
     if not kept or written == ():
         return
     before = len(here.findings)
-    read = spec_schema if key == _OF_SPEC else _object_schema
+    read = build_spec_schema if key == _OF_SPEC else _object_schema
     check_expressions(kept, read(resource, version), here.at(key))
     if own and written is None:
         _name_version(here.findings, before, key, version)
@@ -102,7 +102,7 @@ def _name_version(findings: list[Finding], first: int, key: str, version: ApiVer
 
 def _object_schema(resource: Resource, version: ApiVersion) -> dict[str, Any]:
     """Return the schema of whole objects as rules see it."""
-    schema = version_schema(resource, version)
+    schema = build_version_schema(resource, version)
     names = {name: {"type": "string"} for name in ("name", "generateName")}
     metadata = {"metadata": {"type": "object", "properties": names}}
     return {**schema, "properties": {**schema["properties"], **metadata}}
@@ -144,14 +144,14 @@ def _check_limits(
     version: ApiVersion,
     reporter: PathReporter,
 ) -> None:
-    schema = version_schema(resource, version)
+    schema = build_version_schema(resource, version)
     for part, written in (limits or {}).items():
         here, found = reporter.at("partLimits", part), schema
         for step in part.split("."):
             found = found.get("properties", {}).get(step, {})
         check_expressions(list(enumerate(written.validations or ())), found, here.at(_RULES))
         if written.required is not None and (part != _STATUS or resource.role.is_template):
-            message = f"the required fields of {shown(part)} are marked on the fields themselves"
+            message = f"the required fields of {quote(part)} are marked on the fields themselves"
             here.add_error_at_key(
                 "part-limits-required", message, "Set `required: true` on the field.", "required"
             )
@@ -163,14 +163,18 @@ def _check_limits(
 def _check_required(name: str, fields: Mapping[str, Any], reporter: PathReporter) -> None:
     """Report a field for which the zero value is none, and say that there will be zero values."""
     if name not in fields:
-        hint = did_you_mean(name, fields) or "Name a field of the status."
-        reporter.add_error("part-limits-required", f"unknown field {shown(name)} in status", hint)
+        hint = suggest(name, fields) or "Name a field of the status."
+        reporter.add_error("part-limits-required", f"unknown field {quote(name)} in status", hint)
         return
     schema = fields[name]
     zero = ZEROS.get(str(schema.get("type")))
     if "default" in schema or name == "conditions":
         return
-    wrong = "it has no type" if zero is None else next((e[1] for e in mismatches(zero, schema)), "")
+    wrong = (
+        "it has no type"
+        if zero is None
+        else next((e[1] for e in find_value_errors(zero, schema)), "")
+    )
     if wrong:
-        message = f"the manager has no zero value for {shown(name)}: {wrong}"
+        message = f"the manager has no zero value for {quote(name)}: {wrong}"
         reporter.add_error("part-limits-zero", message, "Give it a default, or do not require it.")

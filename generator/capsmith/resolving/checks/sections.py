@@ -6,7 +6,7 @@ from typing import Final
 
 from capsmith.provider.draft import Draft
 from capsmith.provider.sections import SECTION_TYPES
-from capsmith.yamldoc.quote import listed, shown
+from capsmith.yamldoc.quote import join_names, quote
 from capsmith.yamldoc.reporter import PathReporter
 
 _SECTION: Final = "bootstrap"
@@ -25,7 +25,7 @@ def check_bootstrap(draft: Draft, top: PathReporter) -> None:
         if kind.lower() != _TAKEN.lower():
             continue
         if draft.groups[_SECTION] == SECTION_TYPES[_SECTION].group:
-            message = f"the kubeadm bootstrap provider already has {shown(kind)} in this group"
+            message = f"the kubeadm bootstrap provider already has {quote(kind)} in this group"
             hint = "Choose another name, or `groups: {bootstrap: …}` with a domain of your own."
             here = top.at(_SECTION, kind)
             if draft.spec.name == _ITSELF:
@@ -42,7 +42,7 @@ def check_sections(draft: Draft, top: PathReporter) -> None:
     """Report ``section-missing``, ``kind-missing``, ``kind-taken`` and ``credentials-unused``."""
     if not draft.sections:
         message = "the provider has no kinds and no runtime extension"
-        hint = f"Add a section: {listed(SECTION_TYPES)}."
+        hint = f"Add a section: {join_names(SECTION_TYPES)}."
         top.add_error("section-missing", message, hint)
     for section, roles in _NEEDED.items():
         if section in {each.section for each in draft.sections}:
@@ -71,11 +71,11 @@ def check_extension(draft: Draft, top: PathReporter) -> None:
     reporter = top.at("runtimeExtension", "hooks")
     for index, (hook, name) in enumerate((each.hook, each.name) for each in draft.hooks):
         if hook in hooks:
-            message = f"duplicate hook {shown(hook)}"
+            message = f"duplicate hook {quote(hook)}"
             hint = "Keep one: your code can tell patches apart by their settings."
             reporter.add_error("RX-05", message, hint, index)
         elif name in names:
-            message = f"{shown(name)} is the name of another hook"
+            message = f"{quote(name)} is the name of another hook"
             reporter.add_error("RX-04", message, "Choose another `name`.", index)
         hooks.add(hook)
         names.add(name)

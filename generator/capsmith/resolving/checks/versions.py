@@ -10,12 +10,12 @@ from capsmith.contract.model import Contract
 from capsmith.provider.described_kinds import MACHINES
 from capsmith.provider.draft import Draft, DraftKind, DraftVersion
 from capsmith.provider.model import Field
-from capsmith.provider.resources import fields_of
-from capsmith.provider.versions import PartChanges, part_changes
+from capsmith.provider.resources import convert_fields
+from capsmith.provider.versions import PartChanges, compare_parts
 from capsmith.provider_yaml.model import TemplateSpec
 from capsmith.resolving.checks.fields import check_columns, check_fields
-from capsmith.resolving.checks.names import repeats
-from capsmith.yamldoc.quote import did_you_mean, listed, shown
+from capsmith.resolving.checks.names import check_repeats
+from capsmith.yamldoc.quote import join_names, quote, suggest
 from capsmith.yamldoc.reporter import PathReporter
 
 if TYPE_CHECKING:
@@ -35,18 +35,18 @@ def check_versions(draft: Draft, contracts: Mapping[str, Contract], top: PathRep
 def _check_contracts(
     draft: Draft, contracts: Mapping[str, Contract], reporter: PathReporter
 ) -> None:
-    repeats(draft.spec.contracts, reporter)
+    check_repeats(draft.spec.contracts, reporter)
     for index, version in enumerate(draft.spec.contracts):
         if version not in contracts:
-            message = f"capsmith does not know the contract {shown(version)}"
+            message = f"capsmith does not know the contract {quote(version)}"
             reporter.add_error(
-                "contract-unknown", message, f"Use one of: {listed(contracts)}.", index
+                "contract-unknown", message, f"Use one of: {join_names(contracts)}.", index
             )
 
 
 def _check_api_versions(draft: Draft, reporter: PathReporter) -> None:
     versions = draft.api_versions
-    repeats([each.name for each in versions], reporter)
+    check_repeats([each.name for each in versions], reporter)
     storing = [index for index, each in enumerate(versions) if each.storage]
     if len(storing) != 1:
         message = f"exactly one API version must be the storage version, but {len(storing)} are"
@@ -55,7 +55,7 @@ def _check_api_versions(draft: Draft, reporter: PathReporter) -> None:
         )
     for index in storing:
         if not versions[index].served:
-            name = shown(versions[index].name)
+            name = quote(versions[index].name)
             message = (
                 f"{name} is the storage version and in the contract label, so it must be served"
             )
@@ -67,7 +67,7 @@ def _check_api_versions(draft: Draft, reporter: PathReporter) -> None:
             )
     for index, each in enumerate(versions):
         if each.deprecation_warning and not each.deprecated:
-            message = f"{shown(each.name)} is not deprecated, so its warning is never shown"
+            message = f"{quote(each.name)} is not deprecated, so its warning is never shown"
             hint = "Add `deprecated: true`."
             reporter.add_error("api-version-deprecated", message, hint, index, "deprecationWarning")
     check_contract_labels(versions, reporter)
@@ -92,16 +92,16 @@ def _check_shapes(draft: Draft, versions: tuple[DraftVersion, ...], reporter: Pa
     contracts = draft.spec.contracts
     for index, each in enumerate(versions):
         if not each.contract:
-            message = f"it is ambiguous which contract {shown(each.name)} follows: there are two"
+            message = f"it is ambiguous which contract {quote(each.name)} follows: there are two"
             reporter.add_error(
                 "api-version-contract", message, "Add `contract: …` to the version.", index
             )
         elif each.served and each.contract not in contracts:
-            message = f"{shown(each.name)} follows {each.contract}, which is not in `contracts`"
+            message = f"{quote(each.name)} follows {each.contract}, which is not in `contracts`"
             reporter.add_error(
                 "api-version-contract",
                 message,
-                f"Use a contract that is served: {listed(contracts)}.",
+                f"Use a contract that is served: {join_names(contracts)}.",
                 index,
             )
     if not all(each.contract for each in versions):
@@ -115,7 +115,7 @@ def _check_shapes(draft: Draft, versions: tuple[DraftVersion, ...], reporter: Pa
     newest = max(contracts)
     for index, each in enumerate(versions):
         if each.storage and each.contract != newest:
-            message = f"the storage version {shown(each.name)} does not follow {newest}"
+            message = f"the storage version {quote(each.name)} does not follow {newest}"
             hint = f"Set `storage: true` on a version that follows {newest}: controllers use it."
             reporter.add_error("api-version-storage", message, hint, index)
 
@@ -126,7 +126,7 @@ def _check_releases(draft: Draft, reporter: PathReporter) -> None:
     if contract not in contracts:
         reporter.add_error(
             "GEN-09",
-            f"the newest series {newest} has {contract}, but {listed(contracts)} is served",
+            f"the newest series {newest} has {contract}, but {join_names(contracts)} is served",
             "Use the same contract for the newest series and in `contracts`.",
             newest,
         )
@@ -153,12 +153,12 @@ def check_kind_versions(draft: Draft, kind: DraftKind, reporter: PathReporter) -
     followed = {version.contract for version in kind.versions}
     served = {each.contract for each in draft.api_versions if each.served}
     for contract in sorted(served - followed) if kind.spec.implements != "Resource" else ():
-        message = f"{shown(kind.name)} is in no API version that follows {contract}"
+        message = f"{quote(kind.name)} is in no API version that follows {contract}"
         here.add_error("GEN-08", message, "Add the API version of that contract.")
     known = {each.name for each in draft.api_versions}
     for name in kind.spec.versions or {}:
         if name in known and name not in names:
-            message = f"{shown(kind.name)} is not in {shown(name)}"
+            message = f"{quote(kind.name)} is not in {quote(name)}"
             hint = "Remove these fields, or add the version to `apiVersions` of the kind."
             reporter.add_error_at_key("kind-version-unknown", message, hint, "versions", name)
     _check_machines(draft, kind, set(names), reporter)
@@ -171,12 +171,12 @@ def _check_named(
     reporter: PathReporter,
 ) -> None:
     names = [each if isinstance(each, str) else each.name for each in written]
-    repeats(names, reporter)
+    check_repeats(names, reporter)
     known = {each.name for each in draft.api_versions}
     for index, name in enumerate(names):
         if name not in known:
-            message = f"{shown(name)} is not an API version of this provider"
-            hint = did_you_mean(name, known) or "Declare it in `apiVersions` at the top."
+            message = f"{quote(name)} is not an API version of this provider"
+            hint = suggest(name, known) or "Declare it in `apiVersions` at the top."
             reporter.add_error("kind-version-unknown", message, hint, index)
     check_contract_labels(chosen, reporter)
     stored = [each for each in chosen if each.storage]
@@ -185,7 +185,7 @@ def _check_named(
         hint = "Add the storage version of `apiVersions` at the top, or set `storage: true` on one."
         reporter.add_error("kind-version-stored", message, hint)
     elif not stored[0].served:
-        message = f"{shown(stored[0].name)} is the storage version, so it must be served"
+        message = f"{quote(stored[0].name)} is the storage version, so it must be served"
         reporter.add_error(
             "GEN-02", message, "Remove `served: false`, or set `storage: true` on another version."
         )
@@ -198,7 +198,7 @@ def _check_machines(draft: Draft, pool: DraftKind, named: Set[str], reporter: Pa
     for kind in draft.kinds:
         own = {each.name for each in kind.versions}
         if kind.name == pool.machine_kind and not named <= own:
-            message = f"{shown(kind.name)} is not in {listed(sorted(named - own))}"
+            message = f"{quote(kind.name)} is not in {join_names(sorted(named - own))}"
             hint = "Give the machines of a pool all API versions of the pool."
             reporter.add_error("MP-07", message, hint, "apiVersions")
 
@@ -213,12 +213,12 @@ def check_version_fields(
     for name, written in (kind.spec.versions or {}).items():
         here = reporter.at("versions", name)
         if name not in versions:
-            message = f"{shown(name)} is not an API version of this provider"
-            hint = did_you_mean(name, versions) or "Declare it in `apiVersions`."
+            message = f"{quote(name)} is not an API version of this provider"
+            hint = suggest(name, versions) or "Declare it in `apiVersions`."
             here.add_error_at_key("version-fields-unknown", message, hint)
             continue
         if versions[name].storage:
-            message = f"{shown(name)} is the storage version, which has the fields of the kind"
+            message = f"{quote(name)} is the storage version, which has the fields of the kind"
             hint = "Declare its fields in `spec` and `status` of the kind itself, not here."
             here.add_error_at_key("version-fields-stored", message, hint)
             continue
@@ -241,15 +241,15 @@ def _check_required(
     if written.spec is None:
         return
     stored = next((each.name for each in kind.versions if each.storage), "")
-    changes = part_changes("spec", fields_of(written.spec), fields_of(kind.spec.spec))
+    changes = compare_parts("spec", convert_fields(written.spec), convert_fields(kind.spec.spec))
     here = reporter.at("versions", version, "spec")
     for field in () if changes.hub_changes else changes.spoke_changes:
         if _is_needed(field):
-            message = f"{version} requires {shown(field.name)}, but {stored} has no value for it"
+            message = f"{version} requires {quote(field.name)}, but {stored} has no value for it"
             hint = f"Give it a default in {version}, do not require it, or keep it in {stored}."
             here.add_error_at_key("version-fields-required", message, hint, field.name)
-    for field, why in _unfilled_in_hub(changes, fields_of(kind.spec.spec)):
-        message = f"{stored} requires {shown(field.name)}, which {why} in {version}"
+    for field, why in _unfilled_in_hub(changes, convert_fields(kind.spec.spec)):
+        message = f"{stored} requires {quote(field.name)}, which {why} in {version}"
         hint = f"Give it a default, or do not require it: objects are stored in {stored}."
         reporter.add_error_at_key("version-fields-required", message, hint, "spec", field.name)
 

@@ -7,9 +7,9 @@ from typing import TYPE_CHECKING, Any
 
 from capsmith.provider.draft import Draft, DraftKind
 from capsmith.provider.naming import pluralise
-from capsmith.provider_yaml.plain import plain
+from capsmith.provider_yaml.plain import convert_field
 from capsmith.safetext import DnsLabel
-from capsmith.yamldoc.quote import did_you_mean, shown
+from capsmith.yamldoc.quote import quote, suggest
 from capsmith.yamldoc.reporter import PathReporter
 
 if TYPE_CHECKING:
@@ -33,7 +33,7 @@ def check_watches(kind: DraftKind, draft: Draft, reporter: PathReporter) -> None
             here.add_error("spec-repeated", "duplicate watch", "Remove it.")
         seen.add(identity)
         if (group, watch.kind) == (kind.group, kind.name):
-            message = f"changes of {shown(kind.name)} already trigger its reconcile"
+            message = f"changes of {quote(kind.name)} already trigger its reconcile"
             here.add_error("watch-own-kind", message, "Remove this watch.", "kind")
         _check_plural(watch, plurals.setdefault((group, watch.kind), _names(watch)), here)
         _check_by(watch, here)
@@ -48,12 +48,12 @@ def _names(watch: WatchSpec) -> tuple[str, str | None]:
 
 def _check_plural(watch: WatchSpec, first: tuple[str, str | None], here: PathReporter) -> None:
     if len(_names(watch)[0]) > DnsLabel.limit:
-        message = f"the plural of {shown(watch.kind)} would have more than {DnsLabel.limit}"
+        message = f"the plural of {quote(watch.kind)} would have more than {DnsLabel.limit}"
         here.add_error(
             "watch-plural", f"{message} characters", "Set it explicitly: `resource: …`.", "kind"
         )
     elif _names(watch) != first:
-        message = f"{shown(watch.kind)} has a different `resource` or `scope` above"
+        message = f"{quote(watch.kind)} has a different `resource` or `scope` above"
         here.add_error("watch-plural", message, "Use the same values in each watch of the kind.")
 
 
@@ -79,11 +79,11 @@ def _check_scope(watch: WatchSpec, kind: DraftKind, here: PathReporter) -> None:
     is_global = kind.spec.implements in _CLUSTER_SCOPED
     if watch.scope == "Cluster" and not is_global and watch.by != "field":
         message = (
-            f"`by: {watch.by}` cannot find {shown(kind.name)} objects from a cluster-scoped object"
+            f"`by: {watch.by}` cannot find {quote(kind.name)} objects from a cluster-scoped object"
         )
         here.add_error("watch-scope", message, "Use `by: field`.", "by")
     if watch.scope != "Cluster" and is_global and watch.by == "field":
-        message = f"{shown(kind.name)} is cluster-scoped: its field cannot name a namespaced object"
+        message = f"{quote(kind.name)} is cluster-scoped: its field cannot name a namespaced object"
         here.add_error("watch-scope", message, "Use `by: ownerReference` or `by: label`.", "by")
 
 
@@ -91,15 +91,15 @@ def _check_path(path: str, kind: DraftKind, here: PathReporter) -> None:
     """Follow a path through objects and items of lists to a text."""
     _, *steps = path.split(".")
     fields: Mapping[str, Any] = {
-        name: plain(field) for name, field in (kind.spec.spec or {}).items()
+        name: convert_field(field) for name, field in (kind.spec.spec or {}).items()
     }
     schema: Mapping[str, Any] = {"type": "object", "properties": fields}
     way = "spec"
     for step in steps:
         known = schema.get("properties", {})
         if step not in known:
-            message = f"{way} of {shown(kind.name)} has no field {shown(step)}"
-            here.add_error("watch-path-unknown", message, did_you_mean(step, known), "path")
+            message = f"{way} of {quote(kind.name)} has no field {quote(step)}"
+            here.add_error("watch-path-unknown", message, suggest(step, known), "path")
             return
         way = f"{way}.{step}"
         schema = known[step]

@@ -10,7 +10,7 @@ from typing import Any
 
 import pytest
 
-from capsmith.contract.load import known_versions
+from capsmith.contract.load import list_versions
 from capsmith.judge.rules.evaluate import evaluate_manifests
 from capsmith.manifests.parse import Manifest
 from tests.rules.cases import Case, cases, contract, read
@@ -47,6 +47,6 @@ def test_malformed_manifests_never_raise(case: Case) -> None:
     chance = random.Random(case.name)
     for side in ("good", "bad"):
         manifests = read(case.folder / side)
-        for version in known_versions() * (ROUNDS // 2):
+        for version in list_versions() * (ROUNDS // 2):
             for finding in evaluate_manifests(spoilt(manifests, chance), contract(version)):
                 assert finding.message

@@ -20,7 +20,7 @@ from capsmith.manifests.parse import (
     texts_of,
 )
 from capsmith.yamldoc.compose import Path
-from capsmith.yamldoc.quote import listed
+from capsmith.yamldoc.quote import join_names
 
 _BUILTIN = "builtin"
 _WITH_VALUE = frozenset({"add", "replace"})
@@ -218,7 +218,9 @@ def _template_problems(manifest: Manifest) -> Iterator[Violation]:
             continue
         unknown = sorted(template.variables - defined - {_BUILTIN})
         if unknown and is_closed:
-            message = f"{manifest}: {name} reads {listed(unknown)}, which the class does not define"
+            message = (
+                f"{manifest}: {name} reads {join_names(unknown)}, which the class does not define"
+            )
             yield Violation(manifest, message, path=path, when=_APPLIED)
 
 

@@ -10,7 +10,7 @@ from capsmith.judge.rules.checks.registry import Context, Violation, check
 from capsmith.manifests.bundle import Artefact
 from capsmith.manifests.parse import Manifest, mapping_of, text_of
 from capsmith.manifests.variables import Trouble, Variable, find_required, scan
-from capsmith.yamldoc.compose import Path, dotted
+from capsmith.yamldoc.compose import Path, format_path
 
 
 @check("flavor-namespace")
@@ -86,7 +86,7 @@ def check_class_plain(context: Context) -> Iterator[Violation]:
             # In a provider's template such a field is the author's, and not resolved by core.
             if manifest.kind == "ClusterClass":
                 for path in _namespaced_refs(manifest.mapping("spec"), ("spec",)):
-                    message = f"{manifest}: {dotted(path)} has a namespace"
+                    message = f"{manifest}: {format_path(path)} has a namespace"
                     yield Violation(manifest, message, path=(*path, "namespace"))
             other = owners.setdefault((manifest.kind, manifest.name), file)
             if other != file:

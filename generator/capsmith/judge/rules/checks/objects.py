@@ -22,10 +22,10 @@ from capsmith.manifests.parse import (
     text_of,
     texts_of,
 )
-from capsmith.provider_yaml.patterns import refusal
-from capsmith.provider_yaml.values import mismatches
+from capsmith.provider_yaml.patterns import explain_refusal
+from capsmith.provider_yaml.values import find_value_errors
 from capsmith.yamldoc.compose import Path
-from capsmith.yamldoc.quote import shown
+from capsmith.yamldoc.quote import quote
 
 _OF_EVERY_OBJECT = frozenset({"apiVersion", "kind", "metadata"})
 _TYPES: dict[str, tuple[type, ...]] = {
@@ -155,11 +155,11 @@ def _limits(
         part = _at(value, below)
         pattern = schema.get("pattern")
         is_own = why.endswith("the pattern") and not below and isinstance(pattern, str)
-        detail = f" {shown(str(pattern))}" if is_own else ""
+        detail = f" {quote(str(pattern))}" if is_own else ""
         is_scalar = not isinstance(part, list | dict)
         found = why.removeprefix("it ") if why.startswith("it ") else f"is invalid: {why}"
         if is_scalar:
-            found = f"is {shown(str(part))}: {why}"
+            found = f"is {quote(str(part))}: {why}"
         yield Mismatch((*path, *below), f"{found}{detail}", path, is_deep)
 
 
@@ -218,13 +218,13 @@ def find_broken_limits(schema: Any, value: Any, complete: bool) -> Iterator[tupl
     its parts break by themselves is not included.
     """
     value = fill_defaults(schema, value)
-    for path, why in mismatches(value, {**_plain(schema), OPEN: True}):
+    for path, why in find_value_errors(value, {**_plain(schema), OPEN: True}):
         yield path, why, False
-    for path, why in mismatches(value, {**_list_type(schema), OPEN: True}):
+    for path, why in find_value_errors(value, {**_list_type(schema), OPEN: True}):
         yield path, why, True
     # Whether alternatives fit may depend on each part of the value.
     if complete and not has_unknown(value) and not _has_unknown_pattern(_junctors(schema)):
-        for path, why in mismatches(value, {**_junctors(schema), OPEN: True}):
+        for path, why in find_value_errors(value, {**_junctors(schema), OPEN: True}):
             yield path, why, True
 
 
@@ -267,7 +267,7 @@ def _plain(schema: Any) -> dict[str, Any]:
     if isinstance(form, str) and (kind in (None, "string") or (kind, form) in _RANGED):
         limits |= {"type": kind or "string", "format": form}
     pattern = data.get("pattern")
-    if isinstance(pattern, str) and not refusal(pattern):
+    if isinstance(pattern, str) and not explain_refusal(pattern):
         limits["pattern"] = pattern
     return limits
 
@@ -319,7 +319,7 @@ def _has_unknown_pattern(alternative: Any) -> bool:
     if not isinstance(alternative, dict):
         return False
     pattern = alternative.get("pattern")
-    return (isinstance(pattern, str) and bool(refusal(pattern))) or any(
+    return (isinstance(pattern, str) and bool(explain_refusal(pattern))) or any(
         _has_unknown_pattern(each) for each in alternative.values()
     )
 

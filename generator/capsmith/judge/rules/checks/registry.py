@@ -9,7 +9,7 @@ from types import GenericAlias
 from typing import TYPE_CHECKING, Any
 
 from capsmith.contract.model import Contract, Rule
-from capsmith.contract.reading import problems
+from capsmith.contract.reading import describe_errors
 from capsmith.manifests.bundle import Bundle
 from capsmith.manifests.crds import Crd, CrdVersion
 from capsmith.manifests.parse import Manifest
@@ -119,7 +119,7 @@ def bind(params: Callable[..., Any], data: Mapping[str, Any]) -> Any:
     try:
         return _adapter(params).validate_python(named)["parameters"]
     except ValidationError as error:
-        raise ValueError("; ".join(problems(error, named))) from None
+        raise ValueError("; ".join(describe_errors(error, named))) from None
 
 
 @cache

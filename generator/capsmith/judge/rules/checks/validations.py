@@ -11,9 +11,9 @@ from typing import TYPE_CHECKING, Any, NamedTuple, TypeGuard
 from capsmith.cel_text import is_transition
 from capsmith.judge.rules.checks.registry import Context, Violation, check
 from capsmith.manifests.parse import list_of, mapping_of
-from capsmith.provider_yaml.rules import is_field_path, unknown_field
+from capsmith.provider_yaml.rules import find_unknown_field, is_field_path
 from capsmith.yamldoc.compose import Path
-from capsmith.yamldoc.quote import shown
+from capsmith.yamldoc.quote import quote
 
 if TYPE_CHECKING:
     from capsmith.provider_yaml.cel.compile import Compiler, RuleProblem
@@ -163,24 +163,24 @@ def _form(rule: Mapping[str, Any], place: RulePlace) -> Iterator[RuleFault]:
         return
     for key in ("message", "messageExpression", "fieldPath"):
         if rule.get(key) and not rule[key].strip():
-            yield RuleFault(key, f"{key} of rule {shown(expression)} is blank")
+            yield RuleFault(key, f"{key} of rule {quote(expression)} is blank")
     if _BREAK.search(message):
-        yield RuleFault("message", f"the message of rule {shown(expression)} must be a single line")
+        yield RuleFault("message", f"the message of rule {quote(expression)} must be a single line")
     elif _BREAK.search(expression) and not message:
-        yield RuleFault("rule", f"rule {shown(expression)} has several lines but no message")
+        yield RuleFault("rule", f"rule {quote(expression)} has several lines but no message")
     reason = rule.get("reason")
     if reason is not None and reason not in _REASONS:
         expected = ", ".join(_REASONS)
         yield RuleFault(
-            "reason", f"{shown(reason)} is not a valid reason; expected one of {expected}"
+            "reason", f"{quote(reason)} is not a valid reason; expected one of {expected}"
         )
     yield from _field_path(rule.get("fieldPath", ""), place)
     if is_transition(expression):
         if not place.correlated:
             where = "which items of this list do not have"
-            yield RuleFault("rule", f"rule {shown(expression)} reads oldSelf, {where}")
+            yield RuleFault("rule", f"rule {quote(expression)} reads oldSelf, {where}")
     elif "optionalOldSelf" in rule:
-        message = f"optionalOldSelf is set, but rule {shown(expression)} does not read oldSelf"
+        message = f"optionalOldSelf is set, but rule {quote(expression)} does not read oldSelf"
         yield RuleFault("optionalOldSelf", message)
 
 
@@ -188,9 +188,9 @@ def _field_path(path: str, place: RulePlace) -> Iterator[RuleFault]:
     if not path.strip():
         return
     if path[0] not in ".[":
-        yield RuleFault("fieldPath", f"fieldPath {shown(path)} does not start with a dot")
-    elif is_field_path(path) and (unknown := unknown_field(path, place.declared)):
-        yield RuleFault("fieldPath", f"fieldPath names {shown(unknown.name)}, which is not a field")
+        yield RuleFault("fieldPath", f"fieldPath {quote(path)} does not start with a dot")
+    elif is_field_path(path) and (unknown := find_unknown_field(path, place.declared)):
+        yield RuleFault("fieldPath", f"fieldPath names {quote(unknown.name)}, which is not a field")
 
 
 def _expressions(rule: Mapping[str, Any], place: RulePlace) -> Iterator[RuleFault]:
@@ -205,7 +205,7 @@ def _expressions(rule: Mapping[str, Any], place: RulePlace) -> Iterator[RuleFaul
             continue
         for problem in problems:
             what = "rule" if key == "rule" else "message expression"
-            yield RuleFault(key, f"{what} {shown(expression)}: {problem.message}")
+            yield RuleFault(key, f"{what} {quote(expression)}: {problem.message}")
 
 
 @lru_cache(_KEPT_RESULTS)
